@@ -1,0 +1,20 @@
+/**
+ * A role for the supervisor's tests, as the first argument says: `good` serves and ends when asked or left
+ * alone, `deaf` does neither, `crashing` ends at once, `misconfigured` ends with EX_CONFIG.
+ */
+const kind = process.argv[2]
+console.log(`pid ${process.pid}`)
+if (kind === 'crashing') process.exit(1)
+if (kind === 'misconfigured') {
+  console.error('PORT: must be a number')
+  process.exit(78)
+}
+
+const end = () => {
+  console.log('ending')
+  process.exit(0)
+}
+process.on('SIGTERM', kind === 'deaf' ? () => {} : end)
+if (kind === 'good') process.on('disconnect', end)
+setInterval(() => {}, 1000)
+process.send?.({ type: 'ready', url: `http://127.0.0.1/${process.pid}` })
