@@ -1,0 +1,101 @@
+/** API keys of a workspace: created, listed and revoked, over HTTP and by `berth keys`. */
+import { uuidv7 } from 'uuidv7'
+import type { PrismaClient } from '../db/prisma.ts'
+import { createKeyPair, signToken } from './tokens.ts'
+
+export interface NewKey {
+  workspaceId: string
+  userId: string | null
+  name: string
+  scopes: string[]
+  maxUses?: number
+  expiresAt?: Date
+}
+
+/** A key right after its creation: the only time that its token and its secret are shown. */
+export interface CreatedKey {
+  id: string
+  token: string
+  publicKey: string
+  secret: string
+}
+
+export interface KeyFilter {
+  revoked?: boolean
+  /** Keys with a limited number of uses, and those that have none left. */
+  limitedUse?: boolean
+  exhausted?: boolean
+  /** Part of the name, in any case. */
+  name?: string
+  offset?: number
+  limit?: number
+}
+
+export class KeyService {
+  readonly #prisma: PrismaClient
+  readonly #signingKey: Uint8Array
+
+  constructor(prisma: PrismaClient, signingKey: Uint8Array) {
+    this.#prisma = prisma
+    this.#signingKey = signingKey
+  }
+
+  async create(key: NewKey): Promise<CreatedKey> {
+    const id = uuidv7()
+    const { publicKey, secret, secretHash } = createKeyPair()
+    const { workspaceId, userId, expiresAt } = key
+    const token = await signToken(this.#signingKey, {
+      keyId: id,
+      workspaceId,
+      userId: userId ?? undefined,
+      publicKey,
+      expiresAt,
+    })
+    await this.#prisma.apiKey.create({ data: { id, ...key, publicKey, secretHash } })
+    return { id, token, publicKey, secret }
+  }
+
+  /** A page of a workspace's keys, newest first, and how many match in all. */
+  async list(workspaceId: string, filter: KeyFilter) {
+    const where = {
+      workspaceId,
+      ...(filter.revoked !== undefined && { revokedAt: filter.revoked ? { not: null } : null }),
+      ...(filter.limitedUse !== undefined && { maxUses: filter.limitedUse ? { not: null } : null }),
+      ...(filter.exhausted && { uses: { gte: this.#prisma.apiKey.fields.maxUses } }),
+      ...(filter.exhausted === false && {
+        OR: [{ maxUses: null }, { uses: { lt: this.#prisma.apiKey.fields.maxUses } }],
+      }),
+      ...(filter.name && { name: { contains: filter.name, mode: 'insensitive' as const } }),
+    }
+    const [keys, count] = await Promise.all([
+      this.#prisma.apiKey.findMany({
+        where,
+        orderBy: { id: 'desc' },
+        skip: filter.offset ?? 0,
+        take: filter.limit,
+        omit: { secretHash: true },
+      }),
+      this.#prisma.apiKey.count({ where }),
+    ])
+    return { keys, count }
+  }
+
+  /**
+   * Revokes a key by its id or its public half; every process refuses it from then on.
+   * Idempotent. False when the workspace has no such key; without a workspace, any key is found.
+   */
+  async revoke(key: string, workspaceId?: string): Promise<boolean> {
+    const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(key)
+    const where = { workspaceId, ...(isId ? { id: key } : { publicKey: key }) }
+    const found = await this.#prisma.apiKey.findFirst({ where, select: { id: true } })
+    if (!found) return false
+    await this.#prisma.$transaction([
+      this.#prisma.apiKey.updateMany({
+        where: { id: found.id, revokedAt: null },
+        data: { revokedAt: new Date() },
+      }),
+      this.#prisma.$executeRaw`SELECT pg_notify('berth_api_key', ${found.id})`,
+    ])
+    return true
+  }
+}

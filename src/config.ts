@@ -1,0 +1,146 @@
+/**
+ * Every setting of Berth, read from the environment once, at boot. Nothing else reads `process.env`.
+ * A setting that is wrong ends the process with a message that names the variable.
+ */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+
+const text = z.string().trim()
+const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
+const list = text.transform((value) =>
+  value
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean),
+)
+const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
+const seconds = (min: number, max: number) =>
+  z.coerce
+    .number()
+    .min(min)
+    .max(max)
+    .transform((s) => s * 1000)
+const url = (...protocols: string[]) =>
+  text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
+    message: `must be a URL with ${protocols.join(':// or ')}://`,
+  })
+/** A setting that is there but empty counts as not set. */
+const optional = <T extends z.ZodType>(schema: T) =>
+  z.preprocess((value) => (value === '' ? undefined : value), schema.optional())
+
+/** Each variable with its rule and default. The descriptions make `docs/settings.md` (`npm run docs:settings`). */
+export const settings = z.object({
+  PORT: integer(0, 65535).default(3000).describe('Port of the web process; 0 takes a free one.'),
+  HOST: text.default('127.0.0.1').describe('Address the web process listens on; `0.0.0.0` for all.'),
+  PUBLIC_URL: optional(url('http', 'https')).describe(
+    'How clients reach Berth, where it is not http://HOST:PORT.',
+  ),
+  BERTH_DATA_DIR: text
+    .default('.berth')
+    .transform((dir) => resolve(dir))
+    .describe('Folder of keys and of every embedded part.'),
+  DATABASE_URL: optional(url('postgres', 'postgresql')).describe(
+    'PostgreSQL 14 or newer. Not set: `npm start` runs its own.',
+  ),
+  REDIS_URL: optional(url('redis', 'rediss')).describe(
+    'Redis for the queue and the rate limits. Not set: the queue lives in PostgreSQL.',
+  ),
+  IPFS_API_URL: optional(url('http', 'https')).describe(
+    'RPC address of a Kubo node, 0.43 or newer. Not set: the embedded node.',
+  ),
+  JWT_KEY: optional(text.min(32)).describe(
+    'Signs API keys, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.',
+  ),
+  LOG_LEVEL: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('Least severity that is logged.'),
+  BERTH_TRUST_PROXY: integer(0, 10)
+    .default(0)
+    .describe('Reverse proxies in front of the web process whose X-Forwarded-* is believed.'),
+  BERTH_HEALTH_PORT: optional(integer(0, 65535)).describe(
+    'Port on which `worker` and `host` answer /healthz and /metrics. Not set: none.',
+  ),
+  BERTH_DATABASE_POOL: integer(2, 200)
+    .default(10)
+    .describe('Most PostgreSQL connections of one process, beside those of its queues.'),
+  BERTH_QUEUES: optional(list).describe('Queues this worker serves, comma separated. Not set: all.'),
+  BERTH_PIN_CONCURRENCY: integer(1, 1000)
+    .default(16)
+    .describe('Pins that one worker process retrieves side by side.'),
+  BERTH_PIN_STALL_SECONDS: seconds(0.1, 86_400)
+    .default(120_000)
+    .describe('A try ends when no block arrives for this long.'),
+  BERTH_PIN_RETRY_SECONDS: seconds(0.05, 86_400)
+    .default(60_000)
+    .describe('Wait before the second try; it grows fourfold up to an hour.'),
+  BERTH_PIN_EXPIRY_SECONDS: seconds(0.1, 31_536_000)
+    .default(86_400_000)
+    .describe('A pin whose content is not found within this time is `expired`.'),
+  BERTH_PIN_ACTIVE_LIMIT: integer(1, 1_000_000)
+    .default(250)
+    .describe('Searches of one workspace at a time; the rest are `backfilled`.'),
+  BERTH_DISPATCH_WINDOW: integer(1, 100_000)
+    .default(256)
+    .describe('Operations of one queue that are handed over ahead of the workers.'),
+  BERTH_OPERATION_RETENTION_DAYS: integer(1, 3650)
+    .default(30)
+    .describe('Finished operations are forgotten after this.'),
+  BERTH_RECONCILE_SECONDS: seconds(0.1, 86_400)
+    .default(300_000)
+    .describe('Interval of the loop that compares pins with the IPFS node.'),
+  BERTH_GC_SECONDS: seconds(1, 31_536_000)
+    .default(3_600_000)
+    .describe('Interval of garbage collection in the embedded IPFS node.'),
+  BERTH_ALLOW_PRIVATE_HOST_NODES: flag
+    .default(false)
+    .describe('Whether host nodes may be loopback or private addresses.'),
+  BERTH_IPFS_LISTEN: list
+    .default([])
+    .describe('Multiaddrs on which the embedded IPFS node serves its blocks to others, comma separated.'),
+  BERTH_IPFS_ROUTING_URL: z
+    .union([z.literal(''), url('http', 'https')])
+    .default('https://delegated-ipfs.dev')
+    .describe('Delegated HTTP routing that the embedded IPFS node asks for providers; empty for none.'),
+  BERTH_EGRESS_PORT: integer(0, 65535).default(3128).describe("Port of the `host` role's egress proxy."),
+  BERTH_EGRESS_HOST: text.default('127.0.0.1').describe("Address of the `host` role's egress proxy."),
+  BERTH_EGRESS_ALLOW: list
+    .default([])
+    .describe('host:port pairs that the egress proxy lets through although they are private.'),
+})
+
+export type Config = Readonly<z.infer<typeof settings>>
+
+/** Secrets may also come from a file: `NAME_FILE` holds its path. */
+const SECRETS = ['DATABASE_URL', 'REDIS_URL', 'JWT_KEY'] as const
+
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+/**
+ * Reads and checks all settings.
+ * @throws ConfigError with one line for each setting that is wrong.
+ */
+export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const parsed = settings.safeParse({ ...env, ...readSecretFiles(env) })
+  if (parsed.success) return Object.freeze(parsed.data)
+  const lines = parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`)
+  throw new ConfigError(lines.join('\n'))
+}
+
+function readSecretFiles(env: NodeJS.ProcessEnv): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const name of SECRETS) {
+    const path = env[`${name}_FILE`]
+    if (!path) continue
+    if (env[name]) throw new ConfigError(`${name}_FILE: ${name} is set as well; set only one of them`)
+    try {
+      found[name] = readFileSync(path, 'utf8').trim()
+    } catch (error) {
+      throw new ConfigError(`${name}_FILE: cannot be read: ${(error as Error).message}`)
+    }
+  }
+  return found
+}

@@ -1,0 +1,27 @@
+import { closeSync, openSync } from 'node:fs'
+
+/** The places at which the torture tests kill a process, in the order in which a pin passes them. */
+export type CrashPoint =
+  | 'before-commit'
+  | 'after-commit'
+  | 'after-hand-over'
+  | 'after-claim'
+  | 'mid-retrieval'
+  | 'after-pin'
+  | 'before-final-write'
+
+const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
+
+/**
+ * Kills this process at `name` when `BERTH_CRASH_AT=<name>@<file>` says so, once: the file is the
+ * mark that it has happened. Costs one comparison otherwise.
+ */
+export function crashPoint(name: CrashPoint): void {
+  if (name !== point || !once) return
+  try {
+    closeSync(openSync(once, 'wx'))
+  } catch {
+    return
+  }
+  process.kill(process.pid, 'SIGKILL')
+}

@@ -1,0 +1,24 @@
+/** PostgreSQL's error codes, as pg reports them and as Prisma's adapter wraps them. */
+function codeAndConstraint(error: unknown): { code?: string; constraint?: string } {
+  const plain = error as { code?: string; constraint?: string; meta?: Record<string, unknown> }
+  if (plain?.code !== 'P2002') return { code: plain?.code, constraint: plain?.constraint }
+  // Prisma 7 names the index in one place or another, by version.
+  const found = JSON.stringify(plain.meta ?? {})
+  return { code: '23505', constraint: found }
+}
+
+/** Whether a unique index refused the write; `constraint` narrows it to one index. */
+export function isUniqueViolation(error: unknown, constraint?: string): boolean {
+  const found = codeAndConstraint(error)
+  return found.code === '23505' && (!constraint || (found.constraint?.includes(constraint) ?? false))
+}
+
+/** Whether the database itself is out of reach: not started, restarting, full, or cut off in mid-query. */
+export function isDatabaseDown(error: unknown): boolean {
+  const { code, message } = error as { code?: string; message?: string }
+  if (code && /^(08|53|57P0|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|P1001|P1017|P2024)/.test(code))
+    return true
+  return /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable/.test(
+    message ?? '',
+  )
+}

@@ -1,0 +1,34 @@
+/** CIDs as clients spell them, and the one form by which Berth compares and pins them. */
+
+import { base32 } from 'multiformats/bases/base32'
+import type { MultibaseDecoder } from 'multiformats/bases/interface'
+import { bases } from 'multiformats/basics'
+import { CID } from 'multiformats/cid'
+import { badRequest } from '../errors.ts'
+
+const MAX_LENGTH = 512
+const LIBP2P_KEY = 0x72
+const DECODERS = new Map<string, MultibaseDecoder<string>>(
+  Object.values(bases).map((base) => [base.prefix, base.decoder as MultibaseDecoder<string>]),
+)
+
+/**
+ * Parses a CID in any version and multibase.
+ * @param field the name of the field, for the message.
+ * @throws ApiError 400 for anything else, and for a CID that names a key and no content.
+ */
+export function parseCid(text: string, field = 'cid'): CID {
+  if (text.length === 0 || text.length > MAX_LENGTH) throw badRequest(`${field}: not a CID`)
+  let cid: CID
+  try {
+    // A bare base58 multihash is a CIDv0; everything else begins with the prefix of its base.
+    cid = text.startsWith('Qm') ? CID.parse(text) : CID.parse(text, DECODERS.get(text.charAt(0)))
+  } catch (error) {
+    throw badRequest(`${field}: not a CID: ${(error as Error).message}`)
+  }
+  if (cid.code === LIBP2P_KEY) throw badRequest(`${field}: names a key (IPNS), not content`)
+  return cid
+}
+
+/** CIDv1 in base32: v0 and v1 of the same DAG, in whatever base, are one string here. */
+export const canonicalCid = (cid: CID): string => cid.toV1().toString(base32)

@@ -1,0 +1,63 @@
+/** Files: content that is pinned. Everything here is read from PostgreSQL; no answer waits for an IPFS node. */
+import type { Queryable } from '../../db/pool.ts'
+import { isoTime } from '../../operations/store.ts'
+import type { FileRecord } from './schema.ts'
+
+const COLUMNS = `id, name, cid, size::float8 AS size, number_of_files, mime_type, keyvalues, group_id,
+  ${isoTime('created_at')} AS created_at`
+
+export interface FileFilter {
+  network: string
+  /** Part of the name. */
+  name?: string
+  /** A group's id, or `null` for files in none. */
+  group?: string | null
+  mimeType?: string
+  canonical?: string
+  /** Pairs that must all be there, as JSON. */
+  keyvalues: string | null
+  after?: string
+  order: 'ASC' | 'DESC'
+  limit: number
+}
+
+export async function findFile(
+  db: Queryable,
+  workspaceId: string,
+  network: string,
+  id: string,
+): Promise<FileRecord | undefined> {
+  const { rows } = await db.query({
+    name: 'file-find',
+    text: `SELECT ${COLUMNS} FROM file
+      WHERE id = $1 AND workspace_id = $2 AND network = $3 AND status = 'pinned' AND removed_at IS NULL`,
+    values: [id, workspaceId, network],
+  })
+  return rows[0]
+}
+
+/** A page of files by age. Only the filters that are asked for are in the statement: each has its own plan. */
+export async function listFiles(
+  db: Queryable,
+  workspaceId: string,
+  filter: FileFilter,
+): Promise<FileRecord[]> {
+  const values: unknown[] = [workspaceId, filter.network]
+  const where = [`workspace_id = $1`, `network = $2`, `status = 'pinned'`, `removed_at IS NULL`]
+  const add = (condition: (placeholder: string) => string, value: unknown) => {
+    values.push(value)
+    where.push(condition(`$${values.length}`))
+  }
+  if (filter.name !== undefined) add((p) => `name ILIKE ${p}`, `%${filter.name.replace(/[\\%_]/g, '\\$&')}%`)
+  if (filter.group === null) where.push('group_id IS NULL')
+  else if (filter.group !== undefined) add((p) => `group_id = ${p}`, filter.group)
+  if (filter.mimeType !== undefined) add((p) => `mime_type = ${p}`, filter.mimeType)
+  if (filter.canonical !== undefined) add((p) => `cid_v1 = ${p}`, filter.canonical)
+  if (filter.keyvalues !== null) add((p) => `keyvalues @> ${p}`, filter.keyvalues)
+  if (filter.after !== undefined) add((p) => `id ${filter.order === 'ASC' ? '>' : '<'} ${p}`, filter.after)
+  const { rows } = await db.query(
+    `SELECT ${COLUMNS} FROM file WHERE ${where.join(' AND ')} ORDER BY id ${filter.order} LIMIT ${filter.limit}`,
+    values,
+  )
+  return rows
+}

@@ -1,0 +1,14 @@
+import type { Queryable } from '../db/pool.ts'
+
+/** A file keeps its CID while it is pinned, or may become so. */
+export const KEEPS = `removed_at IS NULL
+  AND status IN ('prechecking', 'backfilled', 'searching', 'retrieving', 'pinned')`
+
+/** Whether any file of any workspace keeps this CID. Meaningful under {@link lockCid} only. */
+export async function isKept(db: Queryable, network: string, canonical: string): Promise<boolean> {
+  const { rows } = await db.query(
+    `SELECT EXISTS (SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND ${KEEPS}) AS kept`,
+    [network, canonical],
+  )
+  return rows[0].kept
+}

@@ -1,0 +1,156 @@
+/** Pin requests: accepted, listed and withdrawn. The work itself is `workers/pin-add.ts`. */
+import { createHash } from 'node:crypto'
+import { uuidv7 } from 'uuidv7'
+import type { Principal } from '../../accounts/authenticator.ts'
+import { crashPoint } from '../../crash-point.ts'
+import type { Pool } from '../../db/pool.ts'
+import { ApiError, notFound } from '../../errors.ts'
+import { catalog } from '../../operations/catalog.ts'
+import { isoTime } from '../../operations/store.ts'
+import type { PinRecord } from './schema.ts'
+
+const COLUMNS = `id, name, cid, keyvalues, group_id, status, ${isoTime('created_at')} AS date_queued,
+  host_nodes AS hose_nodes, host_nodes`
+
+export interface NewPin {
+  /** As the client spelled it, and in canonical form. */
+  cid: string
+  canonical: string
+  name: string | null
+  groupId: string | null
+  keyvalues: Record<string, string>
+  hostNodes: string[]
+}
+
+export interface Accepted {
+  record: PinRecord
+  operationId: string
+}
+
+export interface PinFilter {
+  status?: string
+  canonical?: string
+  after?: string
+  order: 'ASC' | 'DESC'
+  limit: number
+}
+
+export class PinService {
+  readonly #pool: Pool
+  readonly #onAccepted: () => void
+
+  /** @param onAccepted wakes the dispatcher of this process. */
+  constructor(pool: Pool, onAccepted: () => void) {
+    this.#pool = pool
+    this.#onAccepted = onAccepted
+  }
+
+  /**
+   * Accepts a pin: the file and its operation are written by one statement. A repeat with the same
+   * idempotency key finds what the first one made.
+   * @throws ApiError 404 for a group that is not there, 422 for a known key with another request.
+   */
+  async accept(caller: Principal, pin: NewPin, idempotencyKey?: string): Promise<Accepted> {
+    const fileId = uuidv7()
+    const operationId = uuidv7()
+    const fingerprint = idempotencyKey ? hash(pin) : null
+    crashPoint('before-commit')
+    const { rows } = await this.#pool.query({
+      name: 'pin-accept',
+      text: ACCEPT,
+      values: [
+        operationId,
+        fileId,
+        caller.workspaceId,
+        catalog['pin.add'].queue,
+        `file:${fileId}`,
+        idempotencyKey ?? null,
+        fingerprint,
+        pin.cid,
+        pin.canonical,
+        pin.name,
+        JSON.stringify(pin.keyvalues),
+        pin.groupId,
+        pin.hostNodes,
+        caller.userId,
+      ],
+    })
+    crashPoint('after-commit')
+    if (rows[0]) {
+      this.#onAccepted()
+      return { record: rows[0], operationId }
+    }
+    const repeated = idempotencyKey && (await this.#repeated(caller, idempotencyKey, fingerprint))
+    if (repeated) return repeated
+    throw notFound('group_id: there is no such group')
+  }
+
+  /** The record of an accepted pin, whatever became of it; undefined when it was withdrawn. */
+  async find(workspaceId: string, id: string): Promise<PinRecord | undefined> {
+    const { rows } = await this.#pool.query(
+      `SELECT ${COLUMNS} FROM file WHERE workspace_id = $1 AND id = $2 AND removed_at IS NULL`,
+      [workspaceId, id],
+    )
+    return rows[0]
+  }
+
+  /** A page of the requests that are not pinned (yet), by age. */
+  async list(workspaceId: string, filter: PinFilter): Promise<PinRecord[]> {
+    const { rows } = await this.#pool.query(
+      `SELECT ${COLUMNS} FROM file
+       WHERE ${QUEUED} AND ($4::uuid IS NULL OR id ${filter.order === 'ASC' ? '>' : '<'} $4)
+       ORDER BY id ${filter.order} LIMIT $5`,
+      [workspaceId, filter.status ?? null, filter.canonical ?? null, filter.after ?? null, filter.limit],
+    )
+    return rows
+  }
+
+  async count(workspaceId: string, filter: Pick<PinFilter, 'status' | 'canonical'>): Promise<number> {
+    const { rows } = await this.#pool.query(`SELECT count(*)::int AS count FROM file WHERE ${QUEUED}`, [
+      workspaceId,
+      filter.status ?? null,
+      filter.canonical ?? null,
+    ])
+    return rows[0].count
+  }
+
+  async #repeated(caller: Principal, key: string, fingerprint: Buffer | null): Promise<Accepted | undefined> {
+    const { rows } = await this.#pool.query(
+      `SELECT id, fingerprint, target_id FROM operation WHERE workspace_id = $1 AND idempotency_key = $2`,
+      [caller.workspaceId, key],
+    )
+    const operation = rows[0]
+    if (!operation) return undefined
+    if (!fingerprint?.equals(operation.fingerprint)) {
+      throw new ApiError(422, 'idempotency_mismatch', 'Idempotency-Key: already used with another request')
+    }
+    const record = await this.find(caller.workspaceId, operation.target_id)
+    if (!record) throw notFound('The pin that this Idempotency-Key made was deleted')
+    return { record, operationId: operation.id }
+  }
+}
+
+/** What a request is, for telling a repeat from another request under the same key. */
+function hash(pin: NewPin): Buffer {
+  const sorted = { ...pin, keyvalues: Object.entries(pin.keyvalues).sort() }
+  return createHash('sha256')
+    .update(`pin.add ${JSON.stringify(sorted)}`)
+    .digest()
+}
+
+const QUEUED = `workspace_id = $1 AND network = 'public' AND status <> 'pinned' AND removed_at IS NULL
+  AND ($2::text IS NULL OR status = $2) AND ($3::text IS NULL OR cid_v1 = $3)`
+
+/** No row comes back when the group is not the workspace's, or when the idempotency key is known. */
+const ACCEPT = `
+  WITH accepted AS (
+    INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key, idempotency_key, fingerprint)
+    SELECT $1, $3, 'pin.add', $4, $2::uuid, $5, $6, $7
+    WHERE $12::uuid IS NULL OR EXISTS (
+      SELECT FROM file_group WHERE id = $12 AND workspace_id = $3 AND network = 'public')
+    ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+    RETURNING target_id
+  )
+  INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes, user_id)
+  SELECT target_id, $3, 'public', 'prechecking', $8, $9, $10, $11, $12, $13, $14 FROM accepted
+  RETURNING ${COLUMNS}`

@@ -1,0 +1,34 @@
+import type { ErrorRequestHandler, RequestHandler } from 'express'
+import { isDatabaseDown } from '../db/errors.ts'
+import { ApiError, badRequest, notFound, unavailable } from '../errors.ts'
+import type { Logger } from '../log.ts'
+
+/** What no route answers. */
+export const unknownRoute: RequestHandler = (req) => {
+  throw notFound(`No such route: ${req.method} ${req.path}`)
+}
+
+/** The one place where an error becomes an answer: `{"error": "<message>"}` (contract 2.3, 7). */
+export function errorHandler(log: Logger): ErrorRequestHandler {
+  return (error, req, res, _next) => {
+    const answer = toApiError(error)
+    // The client has gone, or the answer is half written: nothing more can be said.
+    if (res.headersSent || res.destroyed) return void res.destroy()
+    if (answer.status >= 500) (req.log ?? log).error({ err: error }, answer.message)
+    res.status(answer.status).set({ 'Error-Code': answer.code, ...answer.headers })
+    res.json({ error: answer.message })
+  }
+}
+
+function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  if (isDatabaseDown(error)) return unavailable('Database unreachable', error)
+  // Express and its parsers: bad JSON, a body that is too large, a path that does not decode.
+  const { status, type, message } = error as { status?: number; type?: string; message?: string }
+  if (type === 'entity.parse.failed') return badRequest('body: not valid JSON')
+  if (type === 'entity.too.large') return new ApiError(413, 'too_large', 'body: larger than 1 MiB')
+  if (typeof status === 'number' && status >= 400 && status < 500) {
+    return new ApiError(status, 'bad_request', message ?? 'Bad request')
+  }
+  return new ApiError(500, 'internal', 'Internal server error', { cause: error })
+}

@@ -1,0 +1,153 @@
+/**
+ * A route is declared once: method, path, who may call it, the shapes of what goes in and out, and the
+ * handler. From that declaration come the Express route, the validation and the OpenAPI document.
+ */
+import express, { type Request, type RequestHandler, type Response, Router } from 'express'
+import type { z } from 'zod'
+import type { Authenticator, Principal } from '../accounts/authenticator.ts'
+import { grants, isWrite, type Scope } from '../accounts/scopes.ts'
+import { badRequest, forbidden, messages } from '../errors.ts'
+import { type Prefer, parsePrefer } from './prefer.ts'
+import type { RateLimiter } from './rate-limit.ts'
+
+type Shape = z.ZodType
+type Output<T> = T extends Shape ? z.output<T> : undefined
+
+export interface Context<P, Q, B> {
+  principal: Principal
+  params: P
+  query: Q
+  body: B
+  prefer: Prefer
+  /** The `Idempotency-Key` header, checked. */
+  idempotencyKey: string | undefined
+  req: Request
+  res: Response
+  /** Fires when the client has gone. */
+  signal: AbortSignal
+}
+
+export interface Answer {
+  status?: number
+  headers?: Record<string, string>
+  body: unknown
+}
+
+export interface Route {
+  method: 'get' | 'post' | 'put' | 'delete'
+  /** In Express 5's spelling: `/v3/files/:network/:id`. */
+  path: string
+  /** The same route under other paths, for clients that spell it another way. */
+  aliases?: string[]
+  id: string
+  tag: string
+  summary: string
+  description?: string
+  /** The scope that the key needs; `null` for a route that needs no key. */
+  scope: Scope | null
+  params?: Shape
+  query?: Shape
+  body?: Shape
+  /** The status and shape of success, and the media type where it is not JSON. */
+  success: { status: number; description: string; body?: Shape; mediaType?: string }
+  /** Statuses of failure beside those that every route of its sort has. */
+  errors?: number[]
+  /** Whether it starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
+  operation?: boolean
+  handle(context: Context<unknown, unknown, unknown>): Promise<Answer | undefined>
+}
+
+/** Declares a route; its handler's context has the types of its shapes. */
+export function route<
+  P extends Shape | undefined = undefined,
+  Q extends Shape | undefined = undefined,
+  B extends Shape | undefined = undefined,
+>(
+  declared: Omit<Route, 'params' | 'query' | 'body' | 'handle'> & {
+    params?: P
+    query?: Q
+    body?: B
+    /** Resolves to the answer, or to undefined when it wrote the response itself. */
+    handle(context: Context<Output<P>, Output<Q>, Output<B>>): Promise<Answer | undefined>
+  },
+): Route {
+  return declared as unknown as Route
+}
+
+export interface RouteServices {
+  authenticator: Authenticator
+  rateLimiter: RateLimiter
+}
+
+const BODY_LIMIT = '1mb'
+/** A body is JSON whatever its Content-Type says: `curl -d` alone would call it a form. */
+const parseJson = express.json({ limit: BODY_LIMIT, strict: false, type: () => true })
+
+/** Mounts routes, one router for each first two segments of a path: none is searched among all the others. */
+export function mountRoutes(app: express.Express, routes: Route[], services: RouteServices): void {
+  const routers = new Map<string, Router>()
+  for (const declared of routes) {
+    for (const path of [declared.path, ...(declared.aliases ?? [])]) {
+      const prefix = /^\/[^/]+\/[^/:]+/.exec(path)?.[0] ?? '/'
+      let router = routers.get(prefix)
+      if (!router) {
+        router = Router({ caseSensitive: true })
+        routers.set(prefix, router)
+        app.use(prefix, router)
+      }
+      const rest = prefix === '/' ? path : path.slice(prefix.length) || '/'
+      router[declared.method](rest, ...middleware(declared, services))
+    }
+  }
+}
+
+function middleware(declared: Route, { authenticator, rateLimiter }: RouteServices): RequestHandler[] {
+  const admit: RequestHandler = async (req, res, next) => {
+    const { scope } = declared
+    if (scope === null) return next()
+    const principal = await authenticator.authenticate(req.headers.authorization)
+    await rateLimiter.consume(principal, res)
+    if (!grants(principal.scopes, scope)) throw forbidden(`Missing scope: ${scope}`, 'missing_scope')
+    if (principal.role === 'viewer' && isWrite(scope)) throw forbidden(messages.permissionDenied)
+    res.locals.principal = principal
+    next()
+  }
+  const answer: RequestHandler = async (req, res) => {
+    const gone = new AbortController()
+    res.once('close', () => gone.abort())
+    const result = await declared.handle({
+      principal: res.locals.principal,
+      params: declared.params && parse(declared.params, req.params),
+      query: declared.query && parse(declared.query, req.query),
+      body: declared.body && parse(declared.body, req.body),
+      prefer: parsePrefer(req.headers.prefer),
+      idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
+      req,
+      res,
+      signal: gone.signal,
+    })
+    if (!result || res.headersSent) return
+    res.status(result.status ?? declared.success.status)
+    if (result.headers) res.set(result.headers)
+    res.json(result.body)
+  }
+  // The key is checked before the body is read.
+  return declared.body ? [admit, parseJson, answer] : [admit, answer]
+}
+
+/** @throws ApiError 400 naming the first field at fault. */
+function parse(shape: Shape, input: unknown): unknown {
+  if (input === undefined) throw badRequest('body: a JSON body is required')
+  const parsed = shape.safeParse(input)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const path = issue?.path.map(String).join('.')
+  throw badRequest(path ? `${path}: ${issue?.message}` : `body: ${issue?.message}`)
+}
+
+function idempotencyKey(req: Request): string | undefined {
+  const key = req.get('idempotency-key')
+  if (key === undefined) return undefined
+  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key
+  throw badRequest('Idempotency-Key: must be 1 to 255 visible ASCII characters')
+}

@@ -1,0 +1,54 @@
+/** The Express application: what every request passes, in order. */
+import { randomBytes } from 'node:crypto'
+import express, { type Express } from 'express'
+import helmet from 'helmet'
+import { pinoHttp } from 'pino-http'
+import type { Registry } from 'prom-client'
+import type { Logger } from '../log.ts'
+import { errorHandler, unknownRoute } from './errors.ts'
+import { requestTimer } from './metrics.ts'
+import { mountRoutes, type Route, type RouteServices } from './route.ts'
+
+/** The contract's value of Strict-Transport-Security (compatibility 1.1). */
+const HSTS_SECONDS = 15_724_800
+
+export interface ServerOptions {
+  routes: Route[]
+  services: RouteServices
+  registry: Registry
+  trustProxy: number
+  log: Logger
+}
+
+export function createServer({ routes, services, registry, trustProxy, log }: ServerOptions): Express {
+  const app = express()
+  app.set('trust proxy', trustProxy)
+  app.set('query parser', 'extended')
+  app.set('etag', false)
+  app.disable('x-powered-by')
+  app.use(requestLog(log))
+  app.use(requestTimer(registry))
+  app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
+  mountRoutes(app, routes, services)
+  app.use(unknownRoute)
+  app.use(errorHandler(log))
+  return app
+}
+
+/** One line for each request; its id is in the answer (`X-Request-Id`, 32 hexadecimal digits). */
+function requestLog(logger: Logger) {
+  return pinoHttp({
+    logger,
+    genReqId: (_req, res) => {
+      const id = randomBytes(16).toString('hex')
+      res.setHeader('X-Request-Id', id)
+      return id
+    },
+    customLogLevel: (_req, res, error) =>
+      error || res.statusCode >= 500 ? 'warn' : res.statusCode >= 400 ? 'info' : 'debug',
+    serializers: {
+      req: ({ id, method, url }) => ({ id, method, url: url.replace(/([?&]token=)[^&]*/g, '$1…') }),
+      res: ({ statusCode }) => ({ statusCode }),
+    },
+  })
+}

@@ -1,0 +1,54 @@
+/** Shapes that many routes share. */
+import { z } from 'zod'
+import { badRequest } from '../errors.ts'
+
+/** Text that PostgreSQL can hold: no NUL, no half of a surrogate pair. */
+export const text = (max: number) =>
+  z
+    .string()
+    .max(max, `must have at most ${max} characters`)
+    .refine(
+      (value) => !value.includes('\0') && value.isWellFormed(),
+      'must not contain NUL or broken Unicode',
+    )
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** An id in a path. What is no UUID is nobody's id: it becomes one that nothing has, and ends as a 404. */
+export const pathId = z
+  .string()
+  .transform((id) => (UUID.test(id.toLowerCase()) ? id.toLowerCase() : NO_ID))
+  .meta({ format: 'uuid' })
+const NO_ID = '00000000-0000-0000-0000-000000000000'
+
+/** `?limit=`: how many items a page has. */
+export const limit = (fallback: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.number().min(1, 'must be at least 1').max(max, `must be at most ${max}`))
+    .default(fallback)
+
+/** Sort order by age; `DSC` is how the npm SDK spells descending. */
+export const order = z
+  .string()
+  .toUpperCase()
+  .pipe(z.enum(['ASC', 'DESC', 'DSC'], 'must be ASC or DESC'))
+  .transform((value) => (value === 'ASC' ? 'ASC' : 'DESC'))
+
+/** The token of the next page: the last item's id in base64, empty on the last page. */
+export function nextPageToken(items: { id: string }[], pageSize: number): string {
+  const last = items.length > pageSize ? items[pageSize - 1] : undefined
+  return last ? Buffer.from(last.id).toString('base64') : ''
+}
+
+/** The id inside a page token. @throws ApiError 400 for a token that we cannot have made. */
+export function readPageToken(token: string | undefined): string | undefined {
+  if (!token) return undefined
+  const id = Buffer.from(token, 'base64').toString('latin1')
+  if (UUID.test(id)) return id
+  throw badRequest('pageToken: not a token of this API')
+}
+
+export const nothing = z.object({ data: z.null() })

@@ -1,0 +1,53 @@
+/** Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile; `start` runs them all. */
+import { ConfigError, loadConfig } from './config.ts'
+import { createLogger } from './log.ts'
+import type { RunningRole } from './parts.ts'
+
+/** `EX_CONFIG` of sysexits(3): starting again does not help, so a supervisor must not. */
+const EXIT_CONFIG = 78
+
+const role = process.argv[2] ?? ''
+
+try {
+  const config = loadConfig()
+  const log = createLogger(role, config.LOG_LEVEL)
+  process.on('unhandledRejection', (error) => {
+    log.fatal({ err: error }, 'unhandled rejection')
+    process.exit(1)
+  })
+  // Loaded as they are needed: no role pays for the parts of another.
+  switch (role) {
+    case 'start':
+      await (await import('./start.ts')).start(config)
+      break
+    case 'web':
+      runUntilToldToStop(await (await import('./app.ts')).openWeb(config, log))
+      break
+    case 'worker':
+      runUntilToldToStop(await (await import('./app.ts')).openWorker(config, log))
+      break
+    case 'host':
+      runUntilToldToStop(await (await import('./host/open.ts')).openHost(config, log))
+      break
+    default:
+      throw new ConfigError(`usage: main.ts start | web | worker | host (not ${role || 'nothing'})`)
+  }
+} catch (error) {
+  if (!(error instanceof ConfigError)) throw error
+  console.error(error.message)
+  process.exit(EXIT_CONFIG)
+}
+
+/** Stops on a signal, and when the supervisor that started this process has died. */
+function runUntilToldToStop(running: RunningRole): void {
+  let stopping = false
+  const stop = () => {
+    if (stopping) return
+    stopping = true
+    void running.stop().finally(() => process.exit(0))
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
+  if (!process.send) return
+  process.once('disconnect', stop)
+  process.send({ type: 'ready', url: running.url })
+}

@@ -1,0 +1,36 @@
+/**
+ * Every kind of long operation, declared once, without its code: the web side accepts and dispatches
+ * by this table, and the workers must have exactly one handler for each entry (`workers/index.ts`).
+ */
+
+/** A queue of jobs; each worker process serves the queues it was told to. */
+export type QueueName = 'pins' | 'storage'
+export const QUEUES: readonly QueueName[] = ['pins', 'storage']
+
+interface Kind {
+  queue: QueueName
+  /** Whether a client may cancel it. */
+  cancelable: boolean
+  /** Tries that may end in an unforeseen error before the operation fails. */
+  maxFaults: number
+}
+
+const kinds = {
+  /** Retrieve the content of a new file and pin it. */
+  'pin.add': { queue: 'pins', cancelable: true, maxFaults: 8 },
+  /** Pin again what the IPFS node has lost; the file stays visible meanwhile. */
+  'pin.repair': { queue: 'pins', cancelable: false, maxFaults: 8 },
+  /** Release the content of a deleted file, unless something else keeps it. */
+  'pin.remove': { queue: 'storage', cancelable: false, maxFaults: 1000 },
+} as const satisfies Record<string, Kind>
+
+export type OperationKind = keyof typeof kinds
+export const catalog: Readonly<Record<OperationKind, Kind>> = kinds
+export const OPERATION_KINDS = Object.keys(kinds) as OperationKind[]
+
+export const OPERATION_STATES = ['queued', 'running', 'succeeded', 'failed', 'canceled'] as const
+export type OperationState = (typeof OPERATION_STATES)[number]
+
+export function isFinished(state: OperationState): boolean {
+  return state === 'succeeded' || state === 'failed' || state === 'canceled'
+}

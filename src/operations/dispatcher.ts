@@ -1,0 +1,200 @@
+/**
+ * Hands operations over from PostgreSQL to the queue. The rows are the outbox: whatever the queue
+ * lost, and whatever a dead worker left behind, is handed over again.
+ *
+ * Only a window of operations is ahead of the workers at any time; the order is decided here, as late
+ * as possible: in turn over the workspaces, new operations before those that failed a try.
+ */
+import { crashPoint } from '../crash-point.ts'
+import { type Pool, transaction } from '../db/pool.ts'
+import type { Logger } from '../log.ts'
+import { QUEUES, type QueueName } from './catalog.ts'
+import { recordCorrections } from './corrections.ts'
+import type { HandOver, JobQueue } from './queue.ts'
+
+const POLL_MS = 200
+/** A job that was handed over and not claimed for this long is looked up in the queue. */
+const UNCLAIMED_MS = 3000
+const LOOKUPS = 100
+/** Any constant; one dispatcher at a time counts the window and fills it. */
+const LOCK = 0x6469737061
+
+export interface DispatcherOptions {
+  pool: Pool
+  queue: (name: QueueName) => JobQueue
+  log: Logger
+  /** Operations of one queue handed over and not yet claimed. */
+  window: number
+  /** Started and unfinished operations of one workspace in one queue; unlimited where not named. */
+  activeLimits: Partial<Record<QueueName, number>>
+  /** Called with the queue after each pass in which a workspace met its limit. */
+  onHeldBack?: (queue: QueueName) => Promise<void>
+}
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions
+  readonly #queues: Map<QueueName, JobQueue>
+  #timer: NodeJS.Timeout | undefined
+  #pass: Promise<void> | undefined
+  #again = false
+  #stopped = false
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options
+    this.#queues = new Map(QUEUES.map((name) => [name, options.queue(name)]))
+  }
+
+  start(): void {
+    this.wake()
+  }
+
+  /** Runs a pass now, or once more right after the one that is running. */
+  wake(): void {
+    if (this.#stopped) return
+    if (this.#pass) {
+      this.#again = true
+      return
+    }
+    clearTimeout(this.#timer)
+    this.#again = false
+    this.#pass = this.#run().finally(() => {
+      this.#pass = undefined
+      if (this.#again) this.wake()
+      else if (!this.#stopped) this.#timer = setTimeout(() => this.wake(), POLL_MS)
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#pass
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#releaseExpiredLeases()
+      for (const [name, queue] of this.#queues) {
+        await this.#findLostJobs(name, queue)
+        await this.#handOver(name, queue)
+      }
+    } catch (error) {
+      // The database or the queue is away. Nothing is lost: the next pass starts from the rows.
+      this.#options.log.warn({ err: error }, 'dispatch failed; trying again')
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    }
+  }
+
+  /** A lease that ran out means that its worker died or hangs: the operation waits for the next one. */
+  async #releaseExpiredLeases(): Promise<void> {
+    const { rows } = await this.#options.pool.query({
+      name: 'operation-release-expired',
+      text: `UPDATE operation SET state = 'queued', worker = NULL, lease_until = NULL, handed_over_at = NULL,
+          next_attempt_at = now(), version = version + 1
+        WHERE state = 'running' AND lease_until < now() RETURNING id`,
+    })
+    await this.#correct('lease expired', rows)
+  }
+
+  /** Flushed, evicted or never added: a job that the queue does not have is handed over again. */
+  async #findLostJobs(name: QueueName, queue: JobQueue): Promise<void> {
+    const { rows } = await this.#options.pool.query<HandOver>({
+      name: 'operation-unclaimed',
+      text: `SELECT id, id || '-' || handovers AS "jobId" FROM operation
+        WHERE queue = $1 AND state = 'queued' AND handed_over_at < now() - $2 * interval '1 ms'
+        ORDER BY handed_over_at LIMIT $3`,
+      values: [name, UNCLAIMED_MS, LOOKUPS],
+    })
+    if (rows.length === 0) return
+    const there = await Promise.all(rows.map((row) => queue.has(row.jobId)))
+    const lost = rows.filter((_, i) => !there[i])
+    // Those that still wait for a worker go to the end of the line of look-ups.
+    const waiting = rows.filter((_, i) => there[i])
+    await this.#options.pool.query(
+      `UPDATE operation SET handed_over_at = CASE WHEN id = ANY ($1::uuid[]) THEN NULL ELSE now() END
+       WHERE id = ANY ($1::uuid[] || $2::uuid[]) AND state = 'queued' AND handed_over_at IS NOT NULL`,
+      [lost.map(({ id }) => id), waiting.map(({ id }) => id)],
+    )
+    await this.#correct('job lost by the queue', lost)
+  }
+
+  async #handOver(name: QueueName, queue: JobQueue): Promise<void> {
+    const { pool, window, activeLimits, onHeldBack } = this.#options
+    const limit = activeLimits[name] ?? null
+    const picked = await transaction(pool, async (client) => {
+      const lock = await client.query('SELECT pg_try_advisory_xact_lock($1, hashtext($2)) AS mine', [
+        LOCK,
+        name,
+      ])
+      if (!lock.rows[0].mine) return []
+      const { rows } = await client.query<HandOver>({
+        name: 'operation-hand-over',
+        text: HAND_OVER,
+        values: [name, window, limit],
+      })
+      return rows
+    })
+    crashPoint('after-hand-over')
+    if (picked.length > 0) {
+      await queue.add(picked)
+      if (picked.length >= window / 2) this.#again = true
+    }
+    if (limit !== null) await onHeldBack?.(name)
+  }
+
+  async #correct(reason: string, rows: { id: string }[]): Promise<void> {
+    await recordCorrections(
+      this.#options.pool,
+      'operations',
+      reason,
+      rows.map(({ id }) => id),
+    )
+  }
+}
+
+/**
+ * Fills the window of one queue ($1 queue, $2 window, $3 limit of started operations a workspace or
+ * NULL). The workspaces that have something ready are found by skipping through the index, and each
+ * gives at most as many rows as the window has room: a backlog of any length costs the same.
+ */
+const HAND_OVER = `
+  WITH RECURSIVE room AS (
+    SELECT greatest(0, $2::int - count(*))::int AS free FROM operation
+    WHERE queue = $1 AND state = 'queued' AND handed_over_at IS NOT NULL
+  ), busy AS (
+    (SELECT workspace_id FROM operation
+     WHERE queue = $1 AND state = 'queued' AND handed_over_at IS NULL ORDER BY workspace_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT workspace_id FROM operation
+            WHERE queue = $1 AND state = 'queued' AND handed_over_at IS NULL AND workspace_id > busy.workspace_id
+            ORDER BY workspace_id LIMIT 1)
+    FROM busy WHERE busy.workspace_id IS NOT NULL
+  ), ready AS (
+    SELECT candidate.id, candidate.retry,
+           row_number() OVER (PARTITION BY busy.workspace_id ORDER BY candidate.retry, candidate.due, candidate.id) AS turn
+    FROM busy, room, LATERAL (
+      (SELECT id, false AS retry, next_attempt_at AS due FROM operation o
+       WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND handed_over_at IS NULL
+         AND (attempts > 0) = false AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
+       ORDER BY next_attempt_at, id
+       LIMIT CASE WHEN $3::int IS NULL THEN room.free ELSE least(room.free, greatest(0, $3 - (
+         SELECT count(*) FROM operation started
+         WHERE queue = $1 AND workspace_id = busy.workspace_id AND state IN ('queued', 'running')
+           AND (attempts > 0 OR handed_over_at IS NOT NULL)))) END)
+      UNION ALL
+      (SELECT id, true, next_attempt_at FROM operation o
+       WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND handed_over_at IS NULL
+         AND (attempts > 0) = true AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
+       ORDER BY next_attempt_at, id LIMIT room.free)
+    ) candidate
+    WHERE busy.workspace_id IS NOT NULL
+  )
+  UPDATE operation SET handed_over_at = now(), handovers = handovers + 1
+  WHERE id IN (SELECT id FROM ready ORDER BY retry, turn LIMIT (SELECT free FROM room))
+    AND state = 'queued' AND handed_over_at IS NULL
+  RETURNING id, id || '-' || handovers AS "jobId"`
+
+function notBehindAnOlderOne(row: string): string {
+  return `(${row}.exclusive_key IS NULL OR NOT EXISTS (
+    SELECT FROM operation older WHERE older.exclusive_key = ${row}.exclusive_key AND older.id < ${row}.id
+      AND older.state IN ('queued', 'running')))`
+}

@@ -1,0 +1,101 @@
+/**
+ * BullMQ over Redis where there is one, over PostgreSQL otherwise. A job carries an operation's id
+ * and nothing else; it is a hint that may be lost, doubled or late.
+ */
+import { createPostgresBackend, Queue, Worker } from 'bullmq'
+import type { Logger } from '../log.ts'
+import type { QueueName } from './catalog.ts'
+
+/** A hand-over of an operation: its job's id is another one each time, as a queue ignores an id it knows. */
+export interface HandOver {
+  id: string
+  jobId: string
+}
+
+/** The producing side. A call fails soon where the backend is away; the dispatcher tries again. */
+export interface JobQueue {
+  add(jobs: HandOver[]): Promise<void>
+  has(jobId: string): Promise<boolean>
+}
+
+export interface QueueBackend {
+  readonly kind: 'redis' | 'postgres'
+  queue(name: QueueName): JobQueue
+  /** The consuming side; it waits for the backend as long as it takes. */
+  consume(name: QueueName, concurrency: number, run: (operationId: string) => Promise<void>): void
+  /** Takes no more jobs, waits for those under way, and disconnects. */
+  close(): Promise<void>
+}
+
+/** Rows hold the retry policy, so a job is tried once and forgotten. */
+const JOB_OPTIONS = { attempts: 1, removeOnComplete: true, removeOnFail: true }
+
+/** BullMQ's defaults take a minute to notice a dead worker, and 15 s to come back after an outage. */
+const WORKER_OPTIONS = {
+  lockDuration: 2000,
+  stalledInterval: 1000,
+  maxStalledCount: 1_000_000,
+  drainDelay: 1,
+  runRetryDelay: 500,
+}
+
+/** Connections of one PostgreSQL-backed queue or worker, beside the worker's LISTEN connection. */
+const CONNECTIONS = 2
+
+export function createQueueBackend(
+  { redisUrl, databaseUrl }: { redisUrl?: string; databaseUrl: string },
+  log: Logger,
+): QueueBackend {
+  const closers: (() => Promise<void>)[] = []
+  const onError = (error: Error) => log.debug({ err: error }, 'queue connection')
+  const retryStrategy = (tries: number) => Math.min(tries * 100, 1000)
+  const postgres = { connectionString: databaseUrl, max: CONNECTIONS, keepAlive: true }
+
+  const openQueue = (name: QueueName) => {
+    if (!redisUrl) {
+      const options = { connection: postgres, defaultJobOptions: JOB_OPTIONS }
+      return new Queue(name, options, createPostgresBackend).on('error', onError)
+    }
+    const connection = { url: redisUrl, maxRetriesPerRequest: 1, retryStrategy }
+    return new Queue(name, { connection, defaultJobOptions: JOB_OPTIONS }).on('error', onError)
+  }
+  const openWorker = (
+    name: QueueName,
+    concurrency: number,
+    processor: (job: { data: { id: string } }) => Promise<void>,
+  ) => {
+    const options = { ...WORKER_OPTIONS, concurrency }
+    if (!redisUrl) {
+      const connection = postgres
+      return new Worker(name, processor, { ...options, connection }, createPostgresBackend).on(
+        'error',
+        onError,
+      )
+    }
+    const connection = { url: redisUrl, maxRetriesPerRequest: null, retryStrategy }
+    return new Worker(name, processor, { ...options, connection }).on('error', onError)
+  }
+
+  return {
+    kind: redisUrl ? 'redis' : 'postgres',
+    queue(name) {
+      const queue = openQueue(name)
+      closers.push(() => queue.close())
+      return {
+        async add(jobs) {
+          await queue.addBulk(jobs.map(({ id, jobId }) => ({ name, data: { id }, opts: { jobId } })))
+        },
+        async has(jobId) {
+          return (await queue.getJob(jobId)) !== undefined
+        },
+      }
+    },
+    consume(name, concurrency, run) {
+      const worker = openWorker(name, concurrency, (job) => run(job.data.id))
+      closers.push(() => worker.close())
+    },
+    async close() {
+      await Promise.all(closers.map((close) => close()))
+    },
+  }
+}

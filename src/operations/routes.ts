@@ -1,0 +1,165 @@
+import { z } from 'zod'
+import type { Pool } from '../db/pool.ts'
+import { ApiError, notFound } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { limit, nextPageToken, order, pathId, readPageToken, text } from '../http/shapes.ts'
+import { catalog, isFinished, OPERATION_KINDS, OPERATION_STATES } from './catalog.ts'
+import { streamEvents } from './events.ts'
+import { findOperation, listOperations, requestCancel, type Versioned, view } from './store.ts'
+import type { Waiter } from './wait.ts'
+
+const operationView = z.object({
+  id: z.string(),
+  kind: z.enum(OPERATION_KINDS),
+  target: z.string().describe('The id of what it works on: for pins, the file.'),
+  state: z.enum(OPERATION_STATES),
+  step: z.string().nullable().describe('What it is doing, or was doing when it ended.'),
+  progress: z.record(z.string(), z.unknown()).nullable(),
+  attempts: z.number(),
+  error: z.string().nullable(),
+  error_code: z.string().nullable().describe('Why it failed, or why its last try did.'),
+  created_at: z.string(),
+  started_at: z.string().nullable(),
+  next_attempt_at: z.string().nullable().describe('When a queued operation is due.'),
+  finished_at: z.string().nullable(),
+})
+const one = z.object({ data: operationView })
+
+export interface OperationRouteServices {
+  pool: Pool
+  waiter: Waiter
+  /** Cancels an operation together with what it was to make. */
+  cancel(operation: Versioned, workspaceId: string): Promise<void>
+}
+
+const TAG = 'Operations'
+const params = z.object({ id: pathId })
+const MAX_WAIT_S = 300
+
+export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices): Route[] {
+  const find = async (workspaceId: string, id: string) => {
+    const operation = await findOperation(pool, workspaceId, id)
+    if (!operation) throw notFound('There is no such operation')
+    return operation
+  }
+  return [
+    route({
+      method: 'get',
+      path: '/v0/operations',
+      id: 'listOperations',
+      tag: TAG,
+      summary: 'List operations',
+      scope: 'org:files:read',
+      query: z.object({
+        state: z.enum(OPERATION_STATES).optional(),
+        kind: z.enum(OPERATION_KINDS).optional(),
+        target: pathId.optional().describe('Only operations on this id.'),
+        order: order.default('DESC'),
+        limit: limit(10, 250),
+        pageToken: text(255).optional(),
+      }),
+      success: {
+        status: 200,
+        description: 'A page of operations.',
+        body: z.object({
+          data: z.object({ operations: z.array(operationView), next_page_token: z.string() }),
+        }),
+      },
+      async handle({ principal, query: { pageToken, limit, ...filter } }) {
+        const operations = await listOperations(pool, principal.workspaceId, {
+          ...filter,
+          after: readPageToken(pageToken),
+          limit: limit + 1,
+        })
+        return {
+          body: {
+            data: {
+              operations: operations.slice(0, limit),
+              next_page_token: nextPageToken(operations, limit),
+            },
+          },
+        }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v0/operations/:id',
+      id: 'getOperation',
+      tag: TAG,
+      summary: 'Get an operation, or wait for its end',
+      scope: 'org:files:read',
+      params,
+      query: z.object({
+        wait: z
+          .string()
+          .regex(/^\d{1,6}$/, 'must be a whole number of seconds')
+          .transform((seconds) => Math.min(Number(seconds), MAX_WAIT_S))
+          .optional()
+          .describe(
+            `Answers when the operation has ended, or after this many seconds (at most ${MAX_WAIT_S}).`,
+          ),
+      }),
+      success: { status: 200, description: 'The operation.', body: one },
+      errors: [404],
+      async handle({ principal, params, query, signal }) {
+        const operation = await find(principal.workspaceId, params.id)
+        if (!query.wait || isFinished(operation.state)) return { body: { data: view(operation) } }
+        const latest = await waiter.finished(principal.workspaceId, params.id, query.wait * 1000, signal)
+        return { body: { data: view(latest ?? operation) } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v0/operations/:id/events',
+      id: 'streamOperation',
+      tag: TAG,
+      summary: 'Stream an operation as server-sent events',
+      description:
+        'An `operation` event now and after each change; the stream ends with the operation. The event id is a ' +
+        'version: a client that comes back with `Last-Event-ID` hears only what is newer.',
+      scope: 'org:files:read',
+      params,
+      success: {
+        status: 200,
+        description: 'Events, each with an operation as its data.',
+        mediaType: 'text/event-stream',
+      },
+      errors: [404],
+      async handle({ principal, params, req, res, signal }) {
+        await find(principal.workspaceId, params.id)
+        await streamEvents(
+          waiter.changes(principal.workspaceId, params.id, signal),
+          req.get('last-event-id'),
+          res,
+        )
+        return undefined
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v0/operations/:id',
+      id: 'cancelOperation',
+      tag: TAG,
+      summary: 'Cancel an operation',
+      description:
+        'What it was to make is withdrawn with it. A running operation ends within about a second.',
+      scope: 'org:files:write',
+      params,
+      success: { status: 200, description: 'The operation, cancelled or about to be.', body: one },
+      errors: [404, 409],
+      async handle({ principal, params }) {
+        const operation = await find(principal.workspaceId, params.id)
+        if (operation.state === 'canceled') return { body: { data: view(operation) } }
+        if (isFinished(operation.state)) {
+          throw new ApiError(409, 'finished', `The operation has ${operation.state} already`)
+        }
+        if (!catalog[operation.kind].cancelable) {
+          throw new ApiError(409, 'not_cancelable', `A ${operation.kind} operation cannot be cancelled`)
+        }
+        await cancel(operation, principal.workspaceId)
+        await requestCancel(pool, principal.workspaceId, params.id)
+        return { body: { data: view(await find(principal.workspaceId, params.id)) } }
+      },
+    }),
+  ]
+}

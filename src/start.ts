@@ -1,0 +1,89 @@
+/**
+ * `npm start`: all of Berth on one machine with nothing else installed. A supervisor: it brings up
+ * PostgreSQL, the schema and the first workspace, and runs each role as a process of its own.
+ */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findOrCreateFirstKey } from './accounts/first-key.ts'
+import { type Config, ConfigError } from './config.ts'
+import { migrate } from './db/migrate.ts'
+import { createPool } from './db/pool.ts'
+import { PostgresStartError, startPostgres } from './embedded/postgres.ts'
+import { AlreadyRunning, acquireLock } from './embedded/process-lock.ts'
+import { endLeftovers, RoleConfigError, supervise } from './embedded/supervisor.ts'
+import { createLogger } from './log.ts'
+import { Terminal } from './terminal.ts'
+
+const MAIN = fileURLToPath(new URL('main.ts', import.meta.url))
+/** Stopped in this order: no request is taken any more when the workers go. */
+const ROLES = [['web'], ['worker', 'host']]
+
+/** Runs until Ctrl-C or SIGTERM. @throws ConfigError for what a person has to put right. */
+export async function start(config: Config): Promise<void> {
+  const dataDir = config.BERTH_DATA_DIR
+  const terminal = new Terminal()
+  const log = createLogger('start', config.LOG_LEVEL, terminal.logStream)
+  await mkdir(dataDir, { recursive: true, mode: 0o711 })
+  const lock = await acquireLock(join(dataDir, 'berth.lock')).catch((error) => {
+    if (!(error instanceof AlreadyRunning)) throw error
+    const { pid, url } = error.holder
+    throw new ConfigError(`Berth already runs on ${dataDir}: process ${pid}${url ? `, ${url}` : ''}`)
+  })
+  const undo: (() => Promise<unknown>)[] = [() => lock.release()]
+  const stopAll = async () => {
+    for (const step of undo.splice(0).reverse())
+      await step().catch((error) => log.error({ err: error }, 'stopping'))
+  }
+  const interrupted = new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, resolve)
+  })
+  try {
+    const rolesFile = join(dataDir, 'roles.json')
+    await endLeftovers(rolesFile, log)
+    const postgres = config.DATABASE_URL ? undefined : await startPostgres({ dataDir, log })
+    if (postgres) undo.push(() => postgres.stop())
+    const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? ''
+    const key = await prepareDatabase(databaseUrl, config, log)
+
+    const supervisor = supervise({
+      roles: ROLES.map((group) =>
+        group.map((name) => ({
+          name,
+          argv: [MAIN, name],
+          env: { ...process.env, DATABASE_URL: databaseUrl, DATABASE_URL_FILE: '', BERTH_DATA_DIR: dataDir },
+        })),
+      ),
+      recordPath: rolesFile,
+      onLine: (role, line) => terminal.line(role, line),
+      log,
+    })
+    undo.push(() => supervisor.stop())
+    const urls = await Promise.race([supervisor.ready, interrupted.then(() => undefined)])
+    if (urls?.web) {
+      await lock.announce(urls.web)
+      terminal.welcome({ url: urls.web, key, dataDir, postgres, parts: config })
+    }
+    const failure = await Promise.race([supervisor.ended, interrupted.then(() => null)])
+    if (failure) throw failure
+    terminal.goodbye()
+  } catch (error) {
+    if (error instanceof PostgresStartError || error instanceof RoleConfigError)
+      throw new ConfigError(error.message)
+    throw error
+  } finally {
+    await stopAll()
+  }
+  process.exit(0)
+}
+
+/** Brings the schema up to date. Returns the first API key when this start made it. */
+async function prepareDatabase(url: string, config: Config, log: ReturnType<typeof createLogger>) {
+  const pool = createPool(url, 2, log)
+  try {
+    await migrate(pool)
+    return await findOrCreateFirstKey(pool, config)
+  } finally {
+    await pool.end()
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * The storage port: what Berth asks of an IPFS node. One instance serves one network (public or
+ * private). Two drivers implement it, `kubo.ts` and `embedded.ts`; `test/integration/storage` runs
+ * one suite over both.
+ *
+ * Every call takes an AbortSignal and honours it promptly. Every failure is a {@link StorageError},
+ * whose `code` says what the caller should do about it.
+ */
+import type { CID } from 'multiformats/cid'
+
+export type Network = 'public' | 'private'
+
+/**
+ * - `unavailable`: the node itself did not answer (dead, restarting, disk full). Try again later.
+ * - `stalled`: no block arrived for `stallMs`. `blocks` says how many had arrived before. Try again later.
+ * - `bad_host_node`: no host node could be reached, and nobody else provides the content. Final.
+ * - `invalid_object`: a block's bytes do not decode as its codec says, or the codec is unknown. Final.
+ * - `too_large`: the DAG is larger than `maxBytes`. Final.
+ * - `not_found`: asked for local content that is not there.
+ * - `aborted`: the caller's signal fired.
+ */
+export type StorageErrorCode =
+  | 'unavailable'
+  | 'stalled'
+  | 'bad_host_node'
+  | 'invalid_object'
+  | 'too_large'
+  | 'not_found'
+  | 'aborted'
+
+export class StorageError extends Error {
+  readonly code: StorageErrorCode
+  constructor(code: StorageErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StorageError'
+    this.code = code
+  }
+}
+
+/** How far a retrieval is. `totalBytes` is what the root block announces, when it says. */
+export interface PinProgress {
+  phase: 'searching' | 'retrieving'
+  blocks: number
+  bytes: number
+  totalBytes: number | null
+}
+
+export interface PinOptions {
+  /** Multiaddrs to dial first, each ending in `/p2p/<peer id>`, or a bare `/p2p/<peer id>`. Addresses are already vetted and resolved. */
+  origins?: string[]
+  /** A try ends with `stalled` when no block arrives for this long. */
+  stallMs: number
+  /** A DAG above this many bytes ends with `too_large`. */
+  maxBytes?: number | null
+  onProgress?: (progress: PinProgress) => void
+  signal: AbortSignal
+}
+
+/** What a pinned DAG is, read from the node's own blocks. `mimeType` is `directory` for a UnixFS directory. */
+export interface DagStat {
+  /** Bytes of the file, or the sum of all the files of a directory, without the DAG's own overhead. */
+  size: number
+  /** Files in the DAG: 1 for a file, any number for a directory. */
+  files: number
+  mimeType: string
+}
+
+export interface NodeInfo {
+  driver: 'kubo' | 'embedded'
+  agent: string
+  peerId: string | null
+  /** Multiaddrs others can dial, each ending in `/p2p/<peer id>`. */
+  addresses: string[]
+  repoBytes: number | null
+}
+
+/** One file of an import; a `path` with slashes makes directories. */
+export interface AddEntry {
+  path: string
+  content: AsyncIterable<Uint8Array>
+}
+
+export interface GcReport {
+  removedBlocks: number
+  removedBytes: number
+  keptBlocks: number
+}
+
+export interface Storage {
+  readonly network: Network
+  readonly driver: 'kubo' | 'embedded'
+
+  /** Checks the node (and that it builds `unixfs-v1-2025` DAGs) and opens what is needed. Throws `unavailable`, or a plain Error naming what to fix. */
+  start(): Promise<void>
+  /** Closes everything `start` opened. Calls under way end as `aborted`. */
+  stop(): Promise<void>
+
+  /**
+   * Retrieves the whole DAG and keeps it, as one step: no GC can run in between. Idempotent: a DAG
+   * that is pinned already returns at once. A try that fails keeps nothing that GC cannot collect,
+   * and leaves no harm to an older pin of the same CID; blocks that arrived stay for the next try.
+   */
+  pin(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }>
+  /** Releases a pin. Idempotent: true when there was one. */
+  unpin(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
+  /** Whether this very CID is pinned (recursively) by Berth. */
+  isPinned(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
+  /** Every CID that Berth keeps here, in no order. Pins made by others on the same node are not listed. */
+  list(options: { signal: AbortSignal }): AsyncIterable<CID>
+
+  /** Imports files as UnixFS (`unixfs-v1-2025`) and pins the root. More than one entry, or a path with a slash, gives a directory. */
+  add(entries: AsyncIterable<AddEntry>, options: { signal: AbortSignal }): Promise<{ cid: CID; size: number }>
+  /** Bytes of a UnixFS file in the node's own blocks, verified; never asks the network. `path` walks directories. */
+  cat(
+    cid: CID,
+    options: { path?: string; offset?: number; length?: number; signal: AbortSignal },
+  ): AsyncIterable<Uint8Array>
+  /** Describes a DAG from the node's own blocks; never asks the network. Throws `not_found` where a needed block is missing. */
+  stat(cid: CID, options: { signal: AbortSignal }): Promise<DagStat>
+
+  /** Removes blocks that no pin keeps. Safe beside any other call, and beside other processes on the same store. */
+  gc(options: { signal: AbortSignal }): Promise<GcReport>
+  /** Who and where the node is. Throws `unavailable`. */
+  info(options: { signal: AbortSignal }): Promise<NodeInfo>
+}

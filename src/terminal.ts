@@ -1,0 +1,104 @@
+/** What a person sees of `npm start`: a welcome, and the log in short lines. Elsewhere the log stays JSON. */
+import { Writable } from 'node:stream'
+import { styleText } from 'node:util'
+import type { Config } from './config.ts'
+
+const LEVELS: Record<number, (text: string) => string> = {
+  40: (text) => styleText('yellow', text),
+  50: (text) => styleText('red', text),
+  60: (text) => styleText(['red', 'bold'], text),
+}
+
+export interface Welcome {
+  url: string
+  /** The first API key, when this start made it. */
+  key: string | undefined
+  dataDir: string
+  postgres: { location: string } | undefined
+  parts: Pick<Config, 'REDIS_URL' | 'IPFS_API_URL'>
+}
+
+export class Terminal {
+  readonly #human = process.stdout.isTTY === true
+
+  /** Where the supervisor's own log goes. */
+  readonly logStream = new Writable({
+    write: (chunk, _encoding, done) => {
+      for (const line of String(chunk).split('\n')) if (line) this.line('start', line)
+      done()
+    },
+  })
+
+  /** Prints a line that a role wrote. */
+  line(role: string, line: string): void {
+    process.stdout.write(`${this.#human ? short(role, line) : line}\n`)
+  }
+
+  welcome({ url, key, dataDir, postgres, parts }: Welcome): void {
+    const shown = key ?? '<your key>'
+    const bold = (text: string) => styleText('bold', text)
+    const dim = (text: string) => styleText('dim', text)
+    process.stdout.write(
+      [
+        '',
+        `  ${bold('Berth is up.')}`,
+        '',
+        `  API       ${bold(`${url}/v3`)}`,
+        `  Docs      ${bold(`${url}/docs`)}`,
+        key
+          ? `  API key   ${dim('(shown this once; more with `npx berth keys create --workspace default`)')}\n\n${key}\n`
+          : `  API key   ${dim('shown at the first start; make another: npx berth keys create --workspace default')}`,
+        `  Data      ${dataDir}`,
+        ...(postgres && postgres.location !== dataDir ? [`  Database  ${postgres.location}`] : []),
+        `  Parts     PostgreSQL ${postgres ? '(embedded)' : '(yours)'}, queue in ${parts.REDIS_URL ? 'Redis' : 'PostgreSQL'}, IPFS ${parts.IPFS_API_URL ? 'on Kubo' : '(embedded)'}`,
+        '',
+        `  ${dim('Pin something:')}`,
+        '',
+        `  curl ${url}/v3/files/public/pin_by_cid \\`,
+        `    -H "Authorization: Bearer ${shown.length > 40 ? '$BERTH_KEY' : shown}" \\`,
+        `    -d '{"cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"}'`,
+        '',
+        `  ${dim('Ctrl-C stops everything; the data stays.')}`,
+        '',
+        '',
+      ].join('\n'),
+    )
+  }
+
+  goodbye(): void {
+    if (this.#human) process.stdout.write('\n  Stopping.\n')
+  }
+}
+
+/** `12:00:01 web  message key=value`, from a line of pino's; any other line as it is. */
+function short(role: string, line: string): string {
+  let entry: Record<string, unknown>
+  try {
+    entry = JSON.parse(line)
+  } catch {
+    return `${role.padEnd(7)}${line}`
+  }
+  const {
+    level,
+    time,
+    msg,
+    err,
+    req,
+    res,
+    role: _,
+    ...rest
+  } = entry as {
+    level: number
+    time: string
+    msg?: string
+    err?: { message?: string }
+    req?: { method: string; url: string }
+    res?: { statusCode: number }
+  } & Record<string, unknown>
+  const request = req ? `${req.method} ${req.url} ${res?.statusCode ?? ''}` : msg
+  const more = Object.entries(rest).map(
+    ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  const text = [request, err?.message, ...more].filter(Boolean).join('  ')
+  return `${styleText('dim', String(time).slice(11, 19))} ${role.padEnd(7)}${(LEVELS[level] ?? String)(text)}`
+}

@@ -1,0 +1,14 @@
+/** Every kind of operation and the one handler that does it; the type holds the table complete. */
+import type { Handlers } from '../src/operations/runner.ts'
+import { type PinAddServices, pinAdd } from './pin-add.ts'
+import { pinRemove } from './pin-remove.ts'
+
+export type WorkerServices = PinAddServices
+
+export function createHandlers(services: WorkerServices): Handlers {
+  return {
+    'pin.add': pinAdd(services, 'add'),
+    'pin.repair': pinAdd(services, 'repair'),
+    'pin.remove': pinRemove(services),
+  }
+}

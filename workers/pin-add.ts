@@ -1,0 +1,263 @@
+/**
+ * Retrieves the content of a file and pins it.
+ *
+ * Every step may be repeated: the pin is idempotent, and the file's row changes only in the transaction
+ * that ends the operation under its epoch. A try that finds nothing leaves a row with a later
+ * `next_attempt_at`, not a busy worker.
+ */
+import { CID } from 'multiformats/cid'
+import { crashPoint } from '../src/crash-point.ts'
+import { type Pool, type Queryable, transaction } from '../src/db/pool.ts'
+import { lockCid } from '../src/files/cid-lock.ts'
+import { resolveHostNodes } from '../src/files/host-nodes.ts'
+import { isKept } from '../src/files/keepers.ts'
+import type { Failure, PENDING } from '../src/files/pins/schema.ts'
+import type { Handler, Run } from '../src/operations/runner.ts'
+import { type DagStat, type PinProgress, type Storage, StorageError } from '../src/storage/port.ts'
+
+export interface PinAddServices {
+  pool: Pool
+  storage: Storage
+  stallMs: number
+  /** Wait before the second try; it grows fourfold up to an hour. */
+  retryMs: number
+  /** Content that is not found within this time after the first try is `expired`. */
+  expiryMs: number
+  allowPrivateHostNodes: boolean
+}
+
+/** `repair` works on a file that is visible as pinned, and stays so while it is repaired. */
+type Mode = 'add' | 'repair'
+
+interface Target {
+  cid: CID
+  canonical: string
+  hostNodes: string[]
+  /** Bytes that the plan allows for one file, and that the workspace has left; null is no limit. */
+  maxFileBytes: number | null
+  bytesLeft: number | null
+}
+
+const REPORT_MS = 500
+const CHECK_MS = 30_000
+const MAX_RETRY_MS = 3_600_000
+/** While the IPFS node is away, tries are cheap and come often. */
+const MAX_OUTAGE_RETRY_MS = 30_000
+
+const FAILURES: Record<Failure, string> = {
+  expired: 'No node that provides the content was found in time',
+  over_free_limit: 'The content would exceed the storage of the plan',
+  over_max_size: 'The content is larger than the plan allows for one file',
+  invalid_object: 'A block of the content cannot be decoded',
+  bad_host_node: 'No host node could be reached, and no other node provides the content',
+}
+
+export function pinAdd(services: PinAddServices, mode: Mode): Handler {
+  return async (run) => {
+    const { pool, storage, stallMs, allowPrivateHostNodes } = services
+    const target = await loadTarget(pool, run.operation.targetId, mode)
+    if (!target) return run.end(pool, { state: 'canceled' })
+    const failNow = (failure: Failure, cause: string) =>
+      transaction(pool, (client) => fail(client, run, failure, cause))
+    const show = (status: (typeof PENDING)[number]) =>
+      mode === 'add' ? setStatus(pool, run, status) : undefined
+    await show('searching')
+    await run.report('searching')
+    if (target.bytesLeft !== null && target.bytesLeft <= 0) return failNow('over_free_limit', 'no bytes left')
+
+    const progress = new ProgressReport(run, () => show('retrieving'))
+    try {
+      const origins = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
+      await storage.pin(target.cid, {
+        origins,
+        stallMs,
+        maxBytes: smaller(target.maxFileBytes, target.bytesLeft),
+        onProgress: (latest) => progress.update(latest),
+        signal: run.signal,
+      })
+      crashPoint('after-pin')
+      await progress.close()
+      const stat = await storage.stat(target.cid, {
+        signal: AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)]),
+      })
+      await finish(services, run, stat, mode, target.bytesLeft !== null)
+    } catch (error) {
+      await progress.close()
+      if (!(error instanceof StorageError) || error.code === 'aborted') throw error
+      const failure = failureOf(error, target, run.operation.ageMs >= services.expiryMs)
+      if (failure) await failNow(failure, error.message)
+      else await retry(services, run, error)
+    }
+  }
+}
+
+/**
+ * The last step. Under the CID's lock no unpin can come between the check that it is pinned and the
+ * row that says so; an unpin that came before the lock sends the pin back for another try.
+ */
+async function finish(
+  { pool, storage }: PinAddServices,
+  run: Run,
+  stat: DagStat,
+  mode: Mode,
+  limited: boolean,
+): Promise<void> {
+  const fileId = run.operation.targetId
+  const signal = AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)])
+  crashPoint('before-final-write')
+  await transaction(pool, async (client) => {
+    // Where storage is limited, it is counted again, one pin of the workspace at a time.
+    const { workspaceId } = run.operation
+    if (limited) await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [workspaceId])
+    const target = await loadTarget(client, fileId, mode)
+    if (!target) return run.end(client, { state: 'canceled' })
+    await lockCid(client, target.cid)
+    const failure = sizeFailure(target, stat.size)
+    if (failure) {
+      await fail(client, run, failure, `${stat.size} bytes`)
+      if (!(await isKept(client, storage.network, target.canonical)))
+        await storage.unpin(target.cid, { signal })
+      return
+    }
+    if (!(await storage.isPinned(target.cid, { signal }))) {
+      return run.end(client, { state: 'queued', delayMs: 0, code: 'unpinned', cause: 'unpinned in between' })
+    }
+    await client.query(
+      `UPDATE file SET status = 'pinned', size = $2, number_of_files = $3, mime_type = $4,
+         pinned_at = coalesce(pinned_at, now())
+       WHERE id = $1 AND removed_at IS NULL`,
+      [fileId, stat.size, stat.files, stat.mimeType],
+    )
+    await run.end(client, { state: 'succeeded' })
+  })
+}
+
+/** The named failure that an error of the storage stands for; undefined when another try may do better. */
+function failureOf({ code }: StorageError, target: Target, expired: boolean): Failure | undefined {
+  if (code === 'bad_host_node' || code === 'invalid_object') return code
+  if (code === 'too_large') return sizeFailure(target, Number.POSITIVE_INFINITY)
+  if (code === 'stalled' && expired) return 'expired'
+  return undefined
+}
+
+/** Puts the operation back for a later try; nothing but its row waits. */
+async function retry(
+  { pool, retryMs, expiryMs }: PinAddServices,
+  run: Run,
+  error: StorageError,
+): Promise<void> {
+  const { attempts, ageMs } = run.operation
+  const backoff =
+    error.code === 'stalled'
+      ? Math.min(retryMs * 4 ** (attempts - 1), MAX_RETRY_MS, Math.max(0, expiryMs - ageMs))
+      : Math.min(1000 * 2 ** (attempts - 1), MAX_OUTAGE_RETRY_MS)
+  // Spread, so that pins that failed together do not come back together.
+  const delayMs = backoff * (0.9 + Math.random() * 0.2)
+  run.log.info({ code: error.code, attempts, delayMs }, error.message)
+  await run.end(pool, { state: 'queued', delayMs, code: error.code, cause: error.message })
+}
+
+/** Ends the run in a named failure. Locks the file's row before the operation's, as every writer does. */
+async function fail(db: Queryable, run: Run, failure: Failure, cause: string): Promise<void> {
+  await db.query('UPDATE file SET status = $2 WHERE id = $1 AND removed_at IS NULL', [
+    run.operation.targetId,
+    failure,
+  ])
+  await run.end(db, { state: 'failed', code: failure, error: FAILURES[failure], cause })
+}
+
+async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Target | undefined> {
+  const { rows } = await db.query(
+    `SELECT f.cid_v1, f.host_nodes, p.max_file_bytes::float8 AS max_file_bytes,
+       (p.storage_bytes - CASE WHEN p.storage_bytes IS NOT NULL THEN (
+         SELECT coalesce(sum(size), 0) FROM file used
+         WHERE used.workspace_id = f.workspace_id AND used.status = 'pinned' AND used.removed_at IS NULL
+           AND used.id <> f.id) END)::float8 AS bytes_left
+     FROM file f JOIN workspace w ON w.id = f.workspace_id JOIN plan p ON p.name = w.plan
+     WHERE f.id = $1 AND f.removed_at IS NULL AND (f.status = 'pinned') = $2`,
+    [fileId, mode === 'repair'],
+  )
+  const row = rows[0]
+  return (
+    row && {
+      cid: CID.parse(row.cid_v1),
+      canonical: row.cid_v1,
+      hostNodes: row.host_nodes,
+      maxFileBytes: row.max_file_bytes,
+      bytesLeft: row.bytes_left,
+    }
+  )
+}
+
+/** Shows a status while this run has the lease; a late write cannot touch a file that is finished. */
+async function setStatus(pool: Pool, { operation }: Run, status: (typeof PENDING)[number]): Promise<void> {
+  await pool.query(
+    `UPDATE file SET status = $2 WHERE id = $1 AND status IN ('prechecking', 'backfilled', 'searching', 'retrieving')
+       AND EXISTS (SELECT FROM operation WHERE id = $3 AND epoch = $4 AND state = 'running')`,
+    [operation.targetId, status, operation.id, operation.epoch],
+  )
+}
+
+function sizeFailure({ maxFileBytes, bytesLeft }: Target, size: number): Failure | undefined {
+  if (maxFileBytes !== null && size > maxFileBytes && maxFileBytes <= (bytesLeft ?? Number.POSITIVE_INFINITY))
+    return 'over_max_size'
+  if (bytesLeft !== null && size > bytesLeft) return 'over_free_limit'
+  return undefined
+}
+
+function smaller(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b
+  return Math.min(a, b)
+}
+
+/** Writes the latest progress to the row, at most twice a second, one write at a time. */
+class ProgressReport {
+  readonly #run: Run
+  readonly #onFirstBlock: () => Promise<void> | undefined
+  #latest: PinProgress | undefined
+  #writing: Promise<void> | undefined
+  #retrieving = false
+  #closed = false
+
+  constructor(run: Run, onFirstBlock: () => Promise<void> | undefined) {
+    this.#run = run
+    this.#onFirstBlock = onFirstBlock
+  }
+
+  update(progress: PinProgress): void {
+    this.#latest = progress
+    if (!this.#closed) this.#writing ??= this.#write().finally(() => (this.#writing = undefined))
+  }
+
+  /** Writes what is left and resolves when nothing is under way any more. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#writing
+    await this.#flush()
+  }
+
+  async #write(): Promise<void> {
+    while (this.#latest && !this.#closed) {
+      await this.#flush()
+      await new Promise((resolve) => setTimeout(resolve, REPORT_MS))
+    }
+  }
+
+  async #flush(): Promise<void> {
+    const latest = this.#latest
+    this.#latest = undefined
+    if (!latest) return
+    try {
+      if (latest.phase === 'retrieving' && !this.#retrieving) {
+        this.#retrieving = true
+        await this.#onFirstBlock()
+        crashPoint('mid-retrieval')
+      }
+      const { phase, blocks, bytes, totalBytes } = latest
+      await this.#run.report(phase, { blocks, bytes, total_bytes: totalBytes })
+    } catch (error) {
+      // Progress is for the eye: a lost lease ends the run elsewhere, and an outage passes.
+      this.#run.log.debug({ err: error }, 'progress not written')
+    }
+  }
+}

@@ -1,0 +1,35 @@
+/** Releases the content of a deleted file, unless another file keeps it, and forgets the file. */
+import { CID } from 'multiformats/cid'
+import { type Pool, transaction } from '../src/db/pool.ts'
+import { lockCid } from '../src/files/cid-lock.ts'
+import { isKept } from '../src/files/keepers.ts'
+import type { Handler } from '../src/operations/runner.ts'
+import { type Storage, StorageError } from '../src/storage/port.ts'
+
+const UNPIN_MS = 20_000
+const MAX_RETRY_MS = 60_000
+
+export function pinRemove({ pool, storage }: { pool: Pool; storage: Storage }): Handler {
+  return async (run) => {
+    const { targetId, attempts } = run.operation
+    try {
+      await transaction(pool, async (client) => {
+        const { rows } = await client.query('SELECT cid_v1, network FROM file WHERE id = $1', [targetId])
+        if (rows[0]) {
+          const cid = CID.parse(rows[0].cid_v1)
+          await lockCid(client, cid)
+          if (!(await isKept(client, rows[0].network, rows[0].cid_v1))) {
+            const signal = AbortSignal.any([run.signal, AbortSignal.timeout(UNPIN_MS)])
+            await storage.unpin(cid, { signal })
+          }
+          await client.query('DELETE FROM file WHERE id = $1', [targetId])
+        }
+        await run.end(client, { state: 'succeeded' })
+      })
+    } catch (error) {
+      if (!(error instanceof StorageError) || run.signal.aborted) throw error
+      const delayMs = Math.min(1000 * 2 ** (attempts - 1), MAX_RETRY_MS)
+      await run.end(pool, { state: 'queued', delayMs, code: error.code, cause: error.message })
+    }
+  }
+}

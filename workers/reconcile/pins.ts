@@ -1,0 +1,119 @@
+/**
+ * Compares the files that say they are pinned with the pins that the IPFS node has, both ways. What is
+ * found is checked once more under the CID's lock: an operation may be right in the middle of it.
+ */
+import { CID } from 'multiformats/cid'
+import type pg from 'pg'
+import { uuidv7 } from 'uuidv7'
+import { type Pool, transaction } from '../../src/db/pool.ts'
+import { lockCid } from '../../src/files/cid-lock.ts'
+import { isKept, KEEPS } from '../../src/files/keepers.ts'
+import { catalog } from '../../src/operations/catalog.ts'
+import { recordCorrections } from '../../src/operations/corrections.ts'
+import type { Storage } from '../../src/storage/port.ts'
+
+const BATCH = 1000
+/** Corrections of one pass; the next pass finds the rest. */
+const MAX_CORRECTIONS = 1000
+const CHECK_MS = 30_000
+/** Any constant: one process compares at a time. */
+const LOCK = 0x70696e73
+
+export interface PinCorrections {
+  /** Files whose pin was gone; each has a repair operation now. */
+  missing: number
+  /** Pins that no file keeps; released. */
+  orphaned: number
+}
+
+export async function reconcilePins(
+  pool: Pool,
+  storage: Storage,
+  signal: AbortSignal,
+): Promise<PinCorrections> {
+  const client = await pool.connect()
+  try {
+    await client.query('BEGIN')
+    const { rows } = await client.query('SELECT pg_try_advisory_xact_lock($1) AS mine', [LOCK])
+    if (!rows[0].mine) return { missing: 0, orphaned: 0 }
+    await client.query('SET LOCAL statement_timeout = 0')
+    // Taken before the listing: a pin that is made meanwhile is no reason for a correction.
+    const { rows: started } = await client.query('SELECT now() AS at')
+    await copyPins(client, storage, signal)
+    const missing = await client.query(
+      `SELECT id, cid_v1 FROM file f
+       WHERE network = $1 AND status = 'pinned' AND removed_at IS NULL AND pinned_at < $2
+         AND NOT EXISTS (SELECT FROM pinned WHERE cid = f.cid_v1)
+         AND NOT EXISTS (SELECT FROM operation o WHERE o.target_id = f.id AND o.state IN ('queued', 'running'))
+       LIMIT $3`,
+      [storage.network, started[0].at, MAX_CORRECTIONS],
+    )
+    const orphaned = await client.query(
+      `SELECT cid FROM pinned p
+       WHERE NOT EXISTS (SELECT FROM file WHERE network = $1 AND cid_v1 = p.cid AND ${KEEPS}) LIMIT $2`,
+      [storage.network, MAX_CORRECTIONS],
+    )
+    const report = { missing: 0, orphaned: 0 }
+    for (const file of missing.rows) if (await repair(pool, storage, file, signal)) report.missing++
+    for (const { cid } of orphaned.rows) if (await release(pool, storage, cid, signal)) report.orphaned++
+    return report
+  } finally {
+    // Drops the temporary table and the lock with the transaction.
+    const broken = await client.query('ROLLBACK').then(
+      () => undefined,
+      (error: Error) => error,
+    )
+    client.release(broken)
+  }
+}
+
+async function copyPins(client: pg.PoolClient, storage: Storage, signal: AbortSignal): Promise<void> {
+  await client.query('CREATE TEMP TABLE pinned (cid text PRIMARY KEY) ON COMMIT DROP')
+  let batch: string[] = []
+  const flush = async () => {
+    await client.query('INSERT INTO pinned SELECT unnest($1::text[]) ON CONFLICT DO NOTHING', [batch])
+    batch = []
+  }
+  for await (const cid of storage.list({ signal })) {
+    batch.push(cid.toV1().toString())
+    if (batch.length === BATCH) await flush()
+  }
+  await flush()
+  await client.query('ANALYZE pinned')
+}
+
+async function repair(
+  pool: Pool,
+  storage: Storage,
+  file: { id: string; cid_v1: string },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const cid = CID.parse(file.cid_v1)
+  return transaction(pool, async (client) => {
+    await lockCid(client, cid)
+    if (await storage.isPinned(cid, { signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]) }))
+      return false
+    const { rowCount } = await client.query(
+      `INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key)
+       SELECT $1, workspace_id, 'pin.repair', $2, id, 'file:' || id FROM file
+       WHERE id = $3 AND status = 'pinned' AND removed_at IS NULL
+         AND NOT EXISTS (SELECT FROM operation WHERE target_id = $3 AND state IN ('queued', 'running'))`,
+      [uuidv7(), catalog['pin.repair'].queue, file.id],
+    )
+    if (rowCount) await recordCorrections(client, 'pins', 'pin missing', [file.id])
+    return rowCount === 1
+  })
+}
+
+async function release(pool: Pool, storage: Storage, text: string, signal: AbortSignal): Promise<boolean> {
+  const cid = CID.parse(text)
+  return transaction(pool, async (client) => {
+    await lockCid(client, cid)
+    if (await isKept(client, storage.network, text)) return false
+    const gone = await storage.unpin(cid, {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]),
+    })
+    if (gone) await recordCorrections(client, 'pins', 'pin that no file keeps', [text])
+    return gone
+  })
+}
