@@ -1,0 +1,181 @@
+/**
+ * The storage driver for machines without Kubo. Blocks and pins are files in one folder, which any
+ * number of processes may share; retrieval is bitswap over libp2p, loaded when it is first needed.
+ */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { BlockFolder } from './embedded/blocks.ts'
+import { assertSupported } from './embedded/codecs.ts'
+import { onDisk } from './embedded/disk.ts'
+import { collectGarbage } from './embedded/gc.ts'
+import { loadPrivateKey } from './embedded/identity.ts'
+import { checkProfile, importFiles } from './embedded/import.ts'
+import type { BlockNetwork } from './embedded/network.ts'
+import { PinFolder } from './embedded/pins.ts'
+import { readFile, statDag } from './embedded/read.ts'
+import { retrieveDag } from './embedded/retrieve.ts'
+import { type Network, type Storage, StorageError } from './port.ts'
+
+export interface EmbeddedOptions {
+  /** Folder of blocks, pins and the peer's key. Made when it is not there. */
+  dir: string
+  network: Network
+  /** Multiaddrs to serve blocks on, for example `/ip4/0.0.0.0/tcp/4001`. Only one process can listen on a port. */
+  listen?: string[]
+  /** Delegated HTTP routing (`/routing/v1`) that is asked for providers; null for none. */
+  routingUrl?: string | null
+  /** Whether private, loopback and link-local addresses may be dialled. */
+  allowPrivate?: boolean
+  /** For a process that only looks: it never writes and never uses the network. */
+  readOnly?: boolean
+  /** A block that was used within this time is never removed by GC. */
+  gcGraceMs?: number
+}
+
+const HOUR_MS = 3_600_000
+
+/** Makes the embedded driver; nothing is opened before `start`. */
+export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
+  const {
+    dir,
+    network: name,
+    listen = [],
+    routingUrl = null,
+    allowPrivate = false,
+    readOnly = false,
+  } = options
+  const graceMs = options.gcGraceMs ?? HOUR_MS
+  const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2 })
+  const pins = new PinFolder(dir)
+  const trashDir = join(dir, 'trash')
+  const stopped = new AbortController()
+  let network: Promise<BlockNetwork> | null = null
+
+  const openNetwork = (): Promise<BlockNetwork> => {
+    network ??= (async () => {
+      const { startNetwork } = await import('./embedded/network.ts')
+      // The key is for those who listen. Processes that share the folder must not dial with one
+      // identity: a peer would answer one of them with the blocks that another asked for.
+      const privateKey = listen.length > 0 ? await loadPrivateKey(dir) : null
+      return startNetwork(blocks, { listen, privateKey, allowPrivate })
+    })()
+    network.catch(() => {
+      network = null
+    })
+    return network
+  }
+  const writable = () => {
+    if (readOnly) throw new Error('This process opened the embedded IPFS node read-only')
+  }
+
+  /** Runs a call of the port: its signal ends with `stop`, and every failure is a StorageError. */
+  const call = async <T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    const combined = AbortSignal.any([signal, stopped.signal])
+    try {
+      combined.throwIfAborted()
+      return await run(combined)
+    } catch (error) {
+      throw asStorageError(error, combined)
+    }
+  }
+
+  return {
+    network: name,
+    driver: 'embedded',
+
+    async start() {
+      await checkProfile()
+      if (readOnly) return
+      for (const path of [blocks.dir, blocks.tempDir, pins.dir, trashDir]) {
+        await onDisk(() => mkdir(path, { recursive: true, mode: 0o700 }))
+      }
+      if (listen.length > 0) await openNetwork()
+    },
+    async stop() {
+      stopped.abort()
+      await (await network?.catch(() => null))?.stop()
+    },
+
+    pin: (cid, pinOptions) =>
+      call(pinOptions.signal, async (signal) => {
+        writable()
+        assertSupported(cid)
+        if (await pins.has(cid)) return { blocks: 0, bytes: 0 }
+        const mark = await pins.markPinning(cid)
+        try {
+          const total = await retrieveDag(
+            cid,
+            { ...pinOptions, signal },
+            { blocks, network: openNetwork, routingUrl },
+          )
+          await pins.add(cid)
+          return total
+        } finally {
+          await mark.release()
+        }
+      }),
+    unpin: (cid, { signal }) =>
+      call(signal, async () => {
+        writable()
+        return pins.remove(cid)
+      }),
+    isPinned: (cid, { signal }) => call(signal, () => pins.has(cid)),
+    list: ({ signal }) => iterate(signal, stopped.signal, () => pins.list()),
+
+    add: (entries, { signal }) =>
+      call(signal, async (combined) => {
+        writable()
+        const mark = await pins.markImporting()
+        try {
+          const added = await importFiles(entries, blocks, combined)
+          await pins.add(added.cid)
+          return added
+        } finally {
+          await mark.release()
+        }
+      }),
+    cat: (cid, { signal, ...range }) =>
+      iterate(signal, stopped.signal, (combined) => readFile(cid, blocks, { ...range, signal: combined })),
+    stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, blocks, combined)),
+
+    gc: ({ signal }) =>
+      call(signal, async (combined) => {
+        writable()
+        return collectGarbage({ blocks, pins, trashDir, graceMs, signal: combined })
+      }),
+    info: ({ signal }) =>
+      call(signal, async () => {
+        const running = await network
+        return {
+          driver: 'embedded' as const,
+          agent: 'berth-embedded',
+          peerId: running?.peerId ?? null,
+          addresses: running?.addresses() ?? [],
+          repoBytes: null,
+        }
+      }),
+  }
+}
+
+async function* iterate<T>(
+  signal: AbortSignal,
+  stopped: AbortSignal,
+  run: (signal: AbortSignal) => AsyncIterable<T>,
+): AsyncGenerator<T> {
+  const combined = AbortSignal.any([signal, stopped])
+  try {
+    for await (const item of run(combined)) {
+      combined.throwIfAborted()
+      yield item
+    }
+  } catch (error) {
+    throw asStorageError(error, combined)
+  }
+}
+
+/** What a call threw, as the port has it. */
+function asStorageError(error: unknown, signal: AbortSignal): unknown {
+  if (error instanceof StorageError) return error
+  if (signal.aborted) return new StorageError('aborted', 'The call was aborted', { cause: error })
+  return error
+}

@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import { NextToLast } from 'blockstore-fs/sharding'
+import type { CID } from 'multiformats/cid'
+import { inlineBytes, matches } from './codecs.ts'
+import { ifThere, onDisk } from './disk.ts'
+
+/**
+ * Blocks as files, in the layout of `blockstore-fs` (`blocks/<shard>/<multihash>.data`).
+ *
+ * The file access is our own because several processes share the folder: `blockstore-fs` gives the
+ * temporary file of a block the same name in each of them, so that one can publish what the other
+ * has half written, and it reports every failure to read as a block that is not there.
+ */
+export class BlockFolder {
+  readonly dir: string
+  readonly tempDir: string
+  readonly #touchAfterMs: number
+  readonly #sharding = new NextToLast()
+  readonly #shards = new Set<string>()
+
+  /** @param touchAfterMs A block met again after this long is marked as used, so that GC spares it. */
+  constructor(dir: string, options: { touchAfterMs: number }) {
+    this.dir = join(dir, 'blocks')
+    this.tempDir = join(dir, 'tmp')
+    this.#touchAfterMs = options.touchAfterMs
+  }
+
+  /** Where the block's file is, or would be. */
+  path(cid: CID): string {
+    const { dir, file } = this.#sharding.encode(cid)
+    return join(this.dir, dir, file)
+  }
+
+  /** The multihash that a block's file stands for, as a CID, or null when the file is not a block. */
+  decode(file: string): CID | null {
+    try {
+      return file.endsWith(this.#sharding.extension) ? this.#sharding.decode(file) : null
+    } catch {
+      return null
+    }
+  }
+
+  /** The block's bytes, checked against its hash; null when it is missing or damaged. */
+  async read(cid: CID): Promise<Uint8Array | null> {
+    const inline = inlineBytes(cid)
+    if (inline) return inline
+    const bytes = await ifThere(() => readFile(this.path(cid)))
+    return bytes && (await matches(cid, bytes)) ? bytes : null
+  }
+
+  /** The block's size in bytes, or null when it is not there. */
+  async size(cid: CID): Promise<number | null> {
+    const inline = inlineBytes(cid)
+    return inline ? inline.length : ifThere(async () => (await stat(this.path(cid))).size)
+  }
+
+  /**
+   * Like `size`, and a block that has not been used for a while counts as used from now on: a GC in
+   * any process then leaves it alone.
+   */
+  async use(cid: CID): Promise<number | null> {
+    const inline = inlineBytes(cid)
+    if (inline) return inline.length
+    return ifThere(async () => {
+      const path = this.path(cid)
+      const { size, mtimeMs } = await stat(path)
+      const now = new Date()
+      if (now.getTime() - mtimeMs > this.#touchAfterMs) await utimes(path, now, now)
+      return size
+    })
+  }
+
+  /**
+   * Stores a block: whole or not at all, and on the disk when this returns. Not checked against its hash.
+   * @throws StorageError `unavailable` when the disk does not take it.
+   */
+  async write(cid: CID, bytes: Uint8Array): Promise<void> {
+    if (inlineBytes(cid)) return
+    const { dir, file } = this.#sharding.encode(cid)
+    const shard = join(this.dir, dir)
+    const temp = join(this.tempDir, randomUUID())
+    await onDisk(async () => {
+      try {
+        const handle = await open(temp, 'wx')
+        try {
+          await handle.writeFile(bytes)
+          await handle.datasync()
+        } finally {
+          await handle.close()
+        }
+        if (!this.#shards.has(shard)) {
+          await mkdir(shard, { recursive: true })
+          this.#shards.add(shard)
+        }
+        await rename(temp, join(shard, file))
+      } catch (error) {
+        await rm(temp, { force: true }).catch(() => {})
+        throw error
+      }
+    })
+  }
+}

@@ -1,0 +1,90 @@
+import * as dagCbor from '@ipld/dag-cbor'
+import * as dagJson from '@ipld/dag-json'
+import * as dagPb from '@ipld/dag-pb'
+import type { BlockDecoder, ByteView } from 'multiformats'
+import { createUnsafe } from 'multiformats/block'
+import type { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import type { MultihashHasher } from 'multiformats/hashes/interface'
+import { sha256, sha512 } from 'multiformats/hashes/sha2'
+import { StorageError } from '../port.ts'
+
+/** Multihash code of a CID that carries its own bytes. Such blocks are neither stored nor retrieved. */
+const IDENTITY = 0x00
+/** Longest identity digest that is taken, as in Kubo. Longer ones would not fit into file names either. */
+const IDENTITY_LIMIT = 128
+
+const codecs = new Map<number, BlockDecoder<number, unknown>>(
+  [dagPb, raw, dagCbor, dagJson].map((codec) => [codec.code, codec as BlockDecoder<number, unknown>]),
+)
+const hashers = new Map<number, MultihashHasher>([sha256, sha512].map((hasher) => [hasher.code, hasher]))
+
+/** Whether a block of this codec never has links. */
+export const isLeafCodec = (cid: CID): boolean => cid.code === raw.code
+
+/** The bytes that an identity CID carries, or null for any other CID. */
+export function inlineBytes(cid: CID): Uint8Array | null {
+  return cid.multihash.code === IDENTITY ? cid.multihash.digest : null
+}
+
+/** The hasher of a multihash code. @throws StorageError `invalid_object` where Berth cannot compute it. */
+export function hasherOf(code: number): MultihashHasher {
+  const hasher = hashers.get(code)
+  if (!hasher)
+    throw new StorageError('invalid_object', `Hash function 0x${code.toString(16)} is not supported`)
+  return hasher
+}
+
+/** Checks that blocks of this CID can be decoded and verified at all. @throws StorageError `invalid_object` */
+export function assertSupported(cid: CID): void {
+  if (!codecs.has(cid.code)) {
+    throw new StorageError('invalid_object', `Codec 0x${cid.code.toString(16)} of ${cid} is not supported`)
+  }
+  const inline = inlineBytes(cid)
+  if (!inline) hasherOf(cid.multihash.code)
+  else if (inline.length > IDENTITY_LIMIT) {
+    throw new StorageError(
+      'invalid_object',
+      `Identity CID of ${inline.length} bytes, at most ${IDENTITY_LIMIT} are allowed`,
+    )
+  }
+}
+
+/** Whether `bytes` are the block that `cid` names. */
+export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
+  const { code, digest } = cid.multihash
+  const computed = await hasherOf(code).digest(bytes, { truncate: digest.length })
+  return Buffer.from(computed.digest).equals(digest)
+}
+
+/**
+ * What a block links to, in order, duplicates included, and the size that a dag-pb block announces
+ * for its whole DAG (null for the other codecs).
+ * @throws StorageError `invalid_object` when the bytes do not decode as the CID's codec says.
+ */
+export function readLinks(cid: CID, bytes: Uint8Array): { links: CID[]; totalBytes: number | null } {
+  assertSupported(cid)
+  if (isLeafCodec(cid)) return { links: [], totalBytes: bytes.length }
+  try {
+    const codec = codecs.get(cid.code) as BlockDecoder<number, unknown>
+    const block = createUnsafe({ cid, codec, bytes: bytes as ByteView<unknown> })
+    const links = Array.from(block.links(), ([, link]) => link)
+    if (cid.code !== dagPb.code) return { links, totalBytes: links.length === 0 ? bytes.length : null }
+    const node = block.value as dagPb.PBNode
+    return { links, totalBytes: node.Links.reduce((sum, link) => sum + (link.Tsize ?? 0), bytes.length) }
+  } catch (error) {
+    throw new StorageError('invalid_object', `Block ${cid} does not decode: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+/**
+ * Short name of a block for sets of millions: 16 bytes of its digest, which is the same whatever
+ * the CID's version and codec are.
+ */
+export function blockKey(cid: CID): string {
+  const { code, digest } = cid.multihash
+  const length = code === IDENTITY ? digest.length : Math.min(digest.length, 16)
+  return Buffer.from(digest.buffer, digest.byteOffset, length).toString('latin1')
+}

@@ -1,0 +1,70 @@
+import type { CID } from 'multiformats/cid'
+
+/** Links that are held in memory at a time, over all the opened blocks. A CID takes about 200 bytes. */
+const LINK_LIMIT = 200_000
+
+interface Frame {
+  cid: CID
+  /** Index of the link that comes next. */
+  next: number
+  /** Null until the block is opened, and again when its links had to make room. */
+  links: CID[] | null
+}
+
+/**
+ * The blocks of a DAG that are still to be visited, depth first. It remembers parents and how far
+ * each one is, and reads their links again when they had to make room, so that its memory depends
+ * on neither the size of the DAG nor the fan-out of its blocks.
+ */
+export class Frontier {
+  readonly #frames: Frame[] = []
+  readonly #open: (cid: CID) => Promise<CID[]>
+  readonly #limit: number
+  #held = 0
+
+  /** @param open Reads the links of a block that was pushed. */
+  constructor(open: (cid: CID) => Promise<CID[]>, limit = LINK_LIMIT) {
+    this.#open = open
+    this.#limit = limit
+  }
+
+  get isEmpty(): boolean {
+    return this.#frames.length === 0
+  }
+
+  /** Adds a block whose links are to be visited before those that were there already. */
+  push(cid: CID): void {
+    this.#frames.push({ cid, next: 0, links: null })
+  }
+
+  /** The next link to visit, or null when there is none left. Not to be called while another call is under way. */
+  async next(): Promise<CID | null> {
+    for (;;) {
+      const top = this.#frames.at(-1)
+      if (!top) return null
+      if (!top.links) {
+        const links = await this.#open(top.cid)
+        this.#makeRoom(links.length)
+        top.links = links
+        this.#held += links.length
+        continue // blocks may have been pushed above it meanwhile
+      }
+      const link = top.links[top.next++]
+      if (top.next >= top.links.length) {
+        this.#held -= top.links.length
+        this.#frames.pop()
+      }
+      if (link) return link
+    }
+  }
+
+  /** Closes the blocks that come last until `count` more links fit. */
+  #makeRoom(count: number): void {
+    for (const frame of this.#frames) {
+      if (this.#held + count <= this.#limit) return
+      if (!frame.links) continue
+      this.#held -= frame.links.length
+      frame.links = null
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { CID } from 'multiformats/cid'
+import { type GcReport, StorageError } from '../port.ts'
+import type { BlockFolder } from './blocks.ts'
+import { blockKey, isLeafCodec, readLinks } from './codecs.ts'
+import { ifThere, onDisk } from './disk.ts'
+import { Frontier } from './frontier.ts'
+import type { PinFolder } from './pins.ts'
+
+export interface GcOptions {
+  blocks: BlockFolder
+  pins: PinFolder
+  trashDir: string
+  /** A block used within this time is never removed. */
+  graceMs: number
+  signal: AbortSignal
+}
+
+/**
+ * Removes the blocks that no root reaches. There is no lock: pins, imports and further GCs may run
+ * meanwhile, in this process and in others.
+ *
+ * That is safe because whoever needs a block either has a mark in `pins/` from which it can be
+ * reached, or has written or touched the block lately. A user touches a block that has not been
+ * used for half of the grace time, so a GC that started before that has to end within the other
+ * half: it gives up then, and the rest is left for the next one.
+ */
+export async function collectGarbage(options: GcOptions): Promise<GcReport> {
+  const { blocks, pins, graceMs, signal } = options
+  const startedMs = Date.now()
+  const deadlineMs = startedMs + graceMs / 2
+  await restoreTrash(blocks, options.trashDir)
+  await removeLeftovers(blocks.tempDir, startedMs - graceMs)
+
+  const roots = await pins.roots(startedMs)
+  const unusedSinceMs = Math.min(startedMs, roots.importingSinceMs ?? Infinity) - graceMs
+  const kept = await mark(roots.cids, blocks, signal)
+
+  const report: GcReport = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 }
+  for (const shard of await onDisk(() => readdir(blocks.dir))) {
+    for (const file of (await ifThere(() => readdir(join(blocks.dir, shard)))) ?? []) {
+      signal.throwIfAborted()
+      if (Date.now() > deadlineMs) return report
+      const cid = blocks.decode(file)
+      if (!cid) continue
+      const removed = kept.has(blockKey(cid)) ? null : await removeUnused(cid, { ...options, unusedSinceMs })
+      if (removed === null) report.keptBlocks++
+      else {
+        report.removedBlocks++
+        report.removedBytes += removed
+      }
+    }
+  }
+  return report
+}
+
+/** The keys of all blocks that can be reached from the roots. Blocks that are missing are passed over. */
+async function mark(roots: CID[], blocks: BlockFolder, signal: AbortSignal): Promise<Set<string>> {
+  const marked = new Set<string>()
+  const visited = new Set<string>()
+  const frontier = new Frontier(async (cid) => linksOf(cid, await blocks.read(cid)))
+  const reach = (cid: CID): void => {
+    marked.add(blockKey(cid))
+    if (isLeafCodec(cid)) return
+    const key = `${cid.code}:${blockKey(cid)}`
+    if (visited.has(key)) return
+    visited.add(key)
+    frontier.push(cid)
+  }
+  for (const root of roots) {
+    reach(root)
+    for (let cid = await frontier.next(); cid; cid = await frontier.next()) {
+      signal.throwIfAborted()
+      reach(cid)
+    }
+  }
+  return marked
+}
+
+function linksOf(cid: CID, bytes: Uint8Array | null): CID[] {
+  try {
+    return bytes ? readLinks(cid, bytes).links : []
+  } catch (error) {
+    // A pin under way may have a root or a block that turns out not to be one.
+    if (error instanceof StorageError && error.code === 'invalid_object') return []
+    throw error
+  }
+}
+
+/**
+ * Removes a block unless it was used lately; its size, or null when it stays. It is moved aside
+ * first and looked at again: a user who touched it just before that gets it back, and one who comes
+ * after finds no block and retrieves it.
+ */
+async function removeUnused(
+  cid: CID,
+  options: GcOptions & { unusedSinceMs: number },
+): Promise<number | null> {
+  const path = options.blocks.path(cid)
+  const isUnused = async (file: string): Promise<number | null> => {
+    const found = await ifThere(() => stat(file))
+    return found && found.mtimeMs < options.unusedSinceMs ? found.size : null
+  }
+  if ((await isUnused(path)) === null) return null
+  const aside = join(options.trashDir, `${randomUUID()}.${basename(path)}`)
+  await ifThere(() => rename(path, aside))
+  const size = await isUnused(aside)
+  if (size === null) await ifThere(() => rename(aside, path))
+  else await onDisk(() => rm(aside, { force: true }))
+  return size
+}
+
+/** Puts back what a GC that died had moved aside: it may have been touched since. */
+async function restoreTrash(blocks: BlockFolder, trashDir: string): Promise<void> {
+  for (const file of await onDisk(() => readdir(trashDir))) {
+    const cid = blocks.decode(file.slice(file.indexOf('.') + 1))
+    if (cid) await ifThere(() => rename(join(trashDir, file), blocks.path(cid)))
+  }
+}
+
+/** Removes temporary files of writers that died. */
+async function removeLeftovers(tempDir: string, beforeMs: number): Promise<void> {
+  for (const file of await onDisk(() => readdir(tempDir))) {
+    const found = await ifThere(() => stat(join(tempDir, file)))
+    if (found && found.mtimeMs < beforeMs) await onDisk(() => rm(join(tempDir, file), { force: true }))
+  }
+}

@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto'
+import { open, opendir, readdir, rm, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CID } from 'multiformats/cid'
+import { ifThere, onDisk } from './disk.ts'
+
+const PINNING = '.pinning-'
+const IMPORTING = 'importing-'
+/** A mark of a process that died is forgotten after a day; a living one is renewed far more often. */
+const MARK_EXPIRY_MS = 24 * 3_600_000
+const MARK_RENEWAL_MS = 10 * 60_000
+
+const isMark = (name: string): boolean => name.includes(PINNING) || name.startsWith(IMPORTING)
+
+/** A sign for GC, in any process, that something under way needs its blocks. */
+export interface Mark {
+  /** Takes the sign away. Idempotent. */
+  release(): Promise<void>
+}
+
+/** What GC must keep. */
+export interface Roots {
+  /** Roots of pins, finished or under way. */
+  cids: CID[]
+  /** Start of the oldest import under way: blocks written since then may have no root yet. */
+  importingSinceMs: number | null
+}
+
+/**
+ * The roots that are kept, as empty files in `pins/`: `<cid>` is a pin, `<cid>.pinning-<random>` one
+ * that is under way, `importing-<start in ms>-<random>` an import whose root is not known yet. Creating and removing
+ * a file is atomic, and that is all that several processes on one folder need.
+ */
+export class PinFolder {
+  readonly dir: string
+
+  constructor(dir: string) {
+    this.dir = join(dir, 'pins')
+  }
+
+  async has(cid: CID): Promise<boolean> {
+    return (await ifThere(() => stat(join(this.dir, `${cid}`)))) !== null
+  }
+
+  /** Keeps a root for good: on the disk when this returns. Idempotent. */
+  async add(cid: CID): Promise<void> {
+    await this.#create(`${cid}`)
+    await onDisk(async () => {
+      const folder = await open(this.dir)
+      await folder.sync().finally(() => folder.close())
+    })
+  }
+
+  /** True when there was such a pin. */
+  async remove(cid: CID): Promise<boolean> {
+    const removed = await ifThere(() => rm(join(this.dir, `${cid}`)).then(() => true))
+    return removed ?? false
+  }
+
+  /** Every finished pin, in no order. */
+  async *list(): AsyncGenerator<CID> {
+    const folder = await onDisk(() => opendir(this.dir))
+    for await (const { name } of folder) {
+      if (!isMark(name)) yield CID.parse(name)
+    }
+  }
+
+  /** Shows that a DAG is being retrieved: what has arrived of it is kept. */
+  markPinning(cid: CID): Promise<Mark> {
+    return this.#mark(`${cid}${PINNING}${randomBytes(8).toString('hex')}`)
+  }
+
+  /** Shows that files are being imported: blocks written from now on are kept. */
+  markImporting(): Promise<Mark> {
+    return this.#mark(`${IMPORTING}${Date.now()}-${randomBytes(8).toString('hex')}`)
+  }
+
+  /**
+   * All roots for a GC. The folder is read twice: a pin that goes from "under way" to "finished"
+   * during one reading may show in neither state there, but then the other reading has it, because
+   * the finished file is created before the other one is removed.
+   */
+  async roots(nowMs: number): Promise<Roots> {
+    const read = () => onDisk(() => readdir(this.dir))
+    const cids = new Map<string, CID>()
+    let importingSinceMs: number | null = null
+    for (const name of new Set([...(await read()), ...(await read())])) {
+      if (!isMark(name)) cids.set(name, CID.parse(name))
+      else if (await this.#expired(name, nowMs)) await onDisk(() => rm(join(this.dir, name), { force: true }))
+      else if (name.startsWith(IMPORTING)) {
+        importingSinceMs = Math.min(importingSinceMs ?? Infinity, Number(name.split('-')[1]))
+      } else {
+        const root = name.slice(0, name.indexOf(PINNING))
+        cids.set(root, CID.parse(root))
+      }
+    }
+    return { cids: [...cids.values()], importingSinceMs }
+  }
+
+  async #expired(name: string, nowMs: number): Promise<boolean> {
+    const file = await ifThere(() => stat(join(this.dir, name)))
+    return file !== null && nowMs - file.mtimeMs > MARK_EXPIRY_MS
+  }
+
+  async #mark(name: string): Promise<Mark> {
+    const path = join(this.dir, name)
+    await this.#create(name)
+    const renewal = setInterval(() => {
+      const now = new Date()
+      utimes(path, now, now).catch(() => {})
+    }, MARK_RENEWAL_MS).unref()
+    return {
+      release: async () => {
+        clearInterval(renewal)
+        await onDisk(() => rm(path, { force: true }))
+      },
+    }
+  }
+
+  async #create(name: string): Promise<void> {
+    await onDisk(async () => {
+      const file = await open(join(this.dir, name), 'a')
+      await file.close()
+    })
+  }
+}

@@ -1,0 +1,187 @@
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
+import { BadPathError, exporter, NoResolverError, NotFoundError, NotUnixFSError } from 'ipfs-unixfs-exporter'
+import type { CID } from 'multiformats/cid'
+import { MIME_SAMPLE, mimeTypeOf } from '../mime.ts'
+import { type DagStat, StorageError } from '../port.ts'
+import type { BlockFolder } from './blocks.ts'
+import { isLeafCodec } from './codecs.ts'
+import { walkDag } from './walk.ts'
+
+/** Blocks that are read ahead of the consumer. */
+const READ_AHEAD = 4
+/** Deepest nesting of a file's nodes or of directories. The profile needs 4 levels for an exabyte. */
+const DEPTH_LIMIT = 256
+
+/** A piece of a file: `from` and `to` are offsets within the block's own data. */
+interface Piece {
+  data: () => Promise<Uint8Array>
+  from: number
+  to: number
+}
+
+/**
+ * Bytes `offset` to `offset + length` of a UnixFS file, less when it ends before.
+ *
+ * `ipfs-unixfs-exporter` resolves the path, but the content is read here: the exporter reads on
+ * whether or not its consumer keeps up, so that a slow download held the whole file in memory.
+ *
+ * @throws StorageError `not_found` when a block or the path is not there, `invalid_object` when it is no file.
+ */
+export async function* readFile(
+  cid: CID,
+  blocks: BlockFolder,
+  range: { path?: string; offset?: number; length?: number; signal: AbortSignal },
+): AsyncGenerator<Uint8Array> {
+  const { signal } = range
+  const file = await resolve(cid, blocks, range.path, signal)
+  const from = range.offset ?? 0
+  const to = range.length === undefined ? Number.MAX_SAFE_INTEGER : from + range.length
+  const ahead: Promise<Uint8Array>[] = []
+  for await (const piece of pieces(file, blocks, from, to, signal)) {
+    const next = piece.data().then((bytes) => bytes.subarray(piece.from, piece.to))
+    next.catch(() => {}) // it is awaited below, or nobody reads on
+    ahead.push(next)
+    if (ahead.length >= READ_AHEAD) yield (await ahead.shift()) as Uint8Array
+    signal.throwIfAborted()
+  }
+  for (const next of ahead) yield await next
+}
+
+/** The parts of a file that lie between two offsets, in order. Reads the inner nodes that lead there, not the leaves. */
+async function* pieces(
+  cid: CID,
+  blocks: BlockFolder,
+  from: number,
+  to: number,
+  signal: AbortSignal,
+  depth = 0,
+): AsyncGenerator<Piece> {
+  if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `File ${cid} is nested too deep`)
+  if (to <= from) return
+  if (isLeafCodec(cid)) {
+    yield { data: () => readBlock(cid, blocks), from, to }
+    return
+  }
+  const { node, unixfs } = decodeFile(cid, await readBlock(cid, blocks))
+  let start = 0
+  const own = unixfs.data
+  if (own && own.length > from) yield { data: async () => own, from, to }
+  start += own?.length ?? 0
+  for (const [index, link] of node.Links.entries()) {
+    signal.throwIfAborted()
+    const end = start + Number(unixfs.blockSizes[index])
+    if (end > from && start < to) {
+      yield* pieces(
+        link.Hash,
+        blocks,
+        Math.max(0, from - start),
+        Math.min(end, to) - start,
+        signal,
+        depth + 1,
+      )
+    }
+    start = end
+  }
+}
+
+function decodeFile(cid: CID, bytes: Uint8Array): { node: dagPb.PBNode; unixfs: UnixFS } {
+  try {
+    const node = dagPb.decode(bytes)
+    const unixfs = UnixFS.unmarshal(node.Data ?? new Uint8Array())
+    if (unixfs.blockSizes.length !== node.Links.length) throw new Error('links and sizes differ in number')
+    return { node, unixfs }
+  } catch (error) {
+    throw new StorageError('invalid_object', `${cid} is not a UnixFS file: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
+async function readBlock(cid: CID, blocks: BlockFolder): Promise<Uint8Array> {
+  const bytes = await blocks.read(cid)
+  if (!bytes) throw missing(cid)
+  return bytes
+}
+
+const missing = (cid: CID) => new StorageError('not_found', `Block ${cid} is not stored here, or is damaged`)
+
+/** The CID of the file at a path below `cid`. */
+async function resolve(cid: CID, blocks: BlockFolder, path = '', signal: AbortSignal): Promise<CID> {
+  const entry = await describe(path ? `${cid}/${path}` : cid, blocks, signal)
+  if (entry.type === 'directory') throw new StorageError('invalid_object', `${path || cid} is a directory`)
+  if (entry.type === 'object') throw new StorageError('invalid_object', `${path || cid} is not a UnixFS file`)
+  return entry.cid
+}
+
+async function describe(target: CID | string, blocks: BlockFolder, signal: AbortSignal) {
+  const store = {
+    get: async function* (cid: CID) {
+      yield await readBlock(cid, blocks)
+    },
+  }
+  try {
+    return await exporter(target, store, { signal })
+  } catch (error) {
+    throw asStorageError(error, target)
+  }
+}
+
+/** Describes a DAG, see `Storage.stat`. What is not UnixFS counts as one file of the size of its blocks. */
+export async function statDag(cid: CID, blocks: BlockFolder, signal: AbortSignal): Promise<DagStat> {
+  const { size, files, type } = await measure(cid, blocks, signal)
+  if (type === 'directory') return { size, files, mimeType: 'directory' }
+  if (type === 'object') return { size, files, mimeType: 'application/octet-stream' }
+  const sample: Uint8Array[] = []
+  for await (const chunk of readFile(cid, blocks, { length: MIME_SAMPLE, signal })) sample.push(chunk)
+  return { size, files, mimeType: await mimeTypeOf(Buffer.concat(sample)) }
+}
+
+interface Measure {
+  size: number
+  files: number
+  type: 'file' | 'directory' | 'object'
+}
+
+async function measure(cid: CID, blocks: BlockFolder, signal: AbortSignal, depth = 0): Promise<Measure> {
+  if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `Directory ${cid} is nested too deep`)
+  if (isLeafCodec(cid)) {
+    const size = await blocks.size(cid)
+    if (size === null) throw missing(cid)
+    return { size, files: 1, type: 'file' }
+  }
+  const entry = await unixFsEntry(cid, blocks, signal)
+  if (!entry || entry.type === 'object') {
+    const { bytes } = await walkDag(cid, { blocks, retrieve: null, signal })
+    return { size: bytes, files: 1, type: 'object' }
+  }
+  if (entry.type !== 'directory') return { size: Number(entry.size), files: 1, type: 'file' }
+  const total: Measure = { size: 0, files: 0, type: 'directory' }
+  for await (const child of entry.entries({ signal })) {
+    signal.throwIfAborted()
+    const { size, files } = await measure(child.cid, blocks, signal, depth + 1)
+    total.size += size
+    total.files += files
+  }
+  return total
+}
+
+async function unixFsEntry(cid: CID, blocks: BlockFolder, signal: AbortSignal) {
+  try {
+    return await describe(cid, blocks, signal)
+  } catch (error) {
+    if (error instanceof StorageError && error.code === 'invalid_object') return null
+    throw error
+  }
+}
+
+/** A failure of the exporter in the port's terms. */
+function asStorageError(error: unknown, target: CID | string): unknown {
+  if (error instanceof NotFoundError || error instanceof BadPathError) {
+    return new StorageError('not_found', `${target} does not exist`, { cause: error })
+  }
+  if (error instanceof NotUnixFSError || error instanceof NoResolverError) {
+    return new StorageError('invalid_object', `${target} is not UnixFS: ${error.message}`, { cause: error })
+  }
+  return error
+}

@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CID } from 'multiformats/cid'
+import { type PinOptions, StorageError } from '../port.ts'
+import { throttleProgress } from '../progress.ts'
+import type { BlockFolder } from './blocks.ts'
+import type { BlockNetwork } from './network.ts'
+import { search } from './search.ts'
+import { walkDag } from './walk.ts'
+
+/** How long peers that are connected already get to answer when no host node could be reached. */
+const GRACE_MS = 2_000
+const REPEAT_SEARCH_MS = 30_000
+
+export interface RetrieveDeps {
+  blocks: BlockFolder
+  /** Starts the network side when it is not running yet. */
+  network: () => Promise<BlockNetwork>
+  routingUrl: string | null
+}
+
+/**
+ * Brings a whole DAG into the folder. The network is only touched when a block is missing.
+ * @throws StorageError `stalled`, `bad_host_node`, `too_large`, `invalid_object`, `unavailable`, or the signal's reason.
+ */
+export async function retrieveDag(
+  cid: CID,
+  options: PinOptions,
+  deps: RetrieveDeps,
+): Promise<{ blocks: number; bytes: number }> {
+  const { stallMs, maxBytes } = options
+  const failed = new AbortController()
+  const signal = AbortSignal.any([options.signal, failed.signal])
+  const progress = throttleProgress(options.onProgress)
+  let blocks = 0
+  let bytes = 0
+  let totalBytes: number | null = null
+  let lastBlockAt = Date.now()
+
+  const stalled = () =>
+    failed.abort(new StorageError('stalled', `No block arrived for ${stallMs} ms (${blocks} before)`))
+  const stall = setTimeout(stalled, stallMs)
+
+  const onUnreachable = async () => {
+    await sleep(Math.min(GRACE_MS, stallMs), undefined, { signal, ref: false }).catch(() => {})
+    if (blocks > 0) return
+    failed.abort(
+      new StorageError(
+        'bad_host_node',
+        'No host node could be reached, and nobody else provides the content',
+      ),
+    )
+  }
+
+  let searching: Promise<BlockNetwork> | null = null
+  const startSearch = async (): Promise<BlockNetwork> => {
+    const network = await deps.network()
+    stall.refresh()
+    void search(cid, {
+      network,
+      origins: options.origins ?? [],
+      routingUrl: deps.routingUrl,
+      repeatMs: Math.min(REPEAT_SEARCH_MS, stallMs / 2),
+      isIdle: () => Date.now() - lastBlockAt > stallMs / 4,
+      onUnreachable: () => void onUnreachable(),
+      signal,
+    })
+    return network
+  }
+
+  progress.report({ phase: 'searching', blocks, bytes, totalBytes })
+  try {
+    const total = await walkDag(cid, {
+      blocks: deps.blocks,
+      signal,
+      retrieve: async (missing, wantSignal) => {
+        searching ??= startSearch()
+        return (await searching).want(missing, wantSignal)
+      },
+      onBlock: (block) => {
+        blocks++
+        bytes += block.bytes
+        totalBytes = block.totalBytes ?? totalBytes
+        lastBlockAt = Date.now()
+        stall.refresh()
+        if (maxBytes != null && bytes > maxBytes) {
+          failed.abort(new StorageError('too_large', `The DAG has more than ${maxBytes} bytes`))
+        }
+        progress.report({ phase: 'retrieving', blocks, bytes, totalBytes })
+      },
+    })
+    signal.throwIfAborted()
+    progress.flush()
+    return total
+  } finally {
+    clearTimeout(stall)
+    failed.abort()
+  }
+}

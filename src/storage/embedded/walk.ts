@@ -1,0 +1,110 @@
+import type { CID } from 'multiformats/cid'
+import { StorageError } from '../port.ts'
+import type { BlockFolder } from './blocks.ts'
+import { assertSupported, blockKey, isLeafCodec, matches, readLinks } from './codecs.ts'
+import { Frontier } from './frontier.ts'
+
+/** Blocks that are looked up or retrieved side by side. */
+const CONCURRENCY = 32
+/** Leaves that are remembered, so that one which is linked twice counts once. Above it they count again. */
+const LEAF_MEMORY = 1_000_000
+
+export interface WalkOptions {
+  blocks: BlockFolder
+  /** Gets a block that is not in the folder. Null: such a block ends the walk as `not_found`. */
+  retrieve: ((cid: CID, signal: AbortSignal) => Promise<Uint8Array>) | null
+  /** Called for each block that is now in the folder. `totalBytes` comes with the root only. */
+  onBlock?: (block: { bytes: number; totalBytes?: number | null }) => void
+  signal: AbortSignal
+}
+
+/**
+ * Visits every block of a DAG and stores those that are missing. A parent is stored before its
+ * children are asked for, so everything that has arrived can be reached from the root: a later walk
+ * goes on from there, and GC can tell what belongs to it.
+ *
+ * @returns how many blocks and bytes the DAG has, each block counted once.
+ * @throws StorageError `invalid_object`, `not_found`, `unavailable`, whatever `retrieve` throws, or the signal's reason.
+ */
+export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks: number; bytes: number }> {
+  const { blocks, onBlock } = options
+  const ended = new AbortController()
+  const signal = AbortSignal.any([options.signal, ended.signal])
+  const seen = new Set<string>()
+  const total = { blocks: 0, bytes: 0 }
+  let leaves = 0
+  let underWay = 0
+  let failure: { error: unknown } | null = null
+  let wake = () => {}
+
+  const retrieve = async (cid: CID): Promise<Uint8Array> => {
+    if (!options.retrieve) throw new StorageError('not_found', `Block ${cid} is not stored here`)
+    const bytes = await options.retrieve(cid, signal)
+    if (!(await matches(cid, bytes)))
+      throw new StorageError('invalid_object', `Block ${cid} does not match its hash`)
+    await blocks.write(cid, bytes)
+    return bytes
+  }
+
+  const frontier = new Frontier(
+    async (cid) => readLinks(cid, (await blocks.read(cid)) ?? (await retrieve(cid))).links,
+  )
+
+  const visit = async (cid: CID): Promise<void> => {
+    assertSupported(cid)
+    let bytes = await blocks.use(cid)
+    let totalBytes: number | null = null
+    if (isLeafCodec(cid)) {
+      totalBytes = bytes ??= (await retrieve(cid)).length
+    } else {
+      const block = (bytes === null ? null : await blocks.read(cid)) ?? (await retrieve(cid))
+      const read = readLinks(cid, block)
+      if (read.links.length > 0) frontier.push(cid)
+      totalBytes = read.totalBytes
+      bytes = block.length
+    }
+    total.blocks++
+    total.bytes += bytes
+    onBlock?.(cid === root ? { bytes, totalBytes } : { bytes })
+  }
+
+  const start = (cid: CID): void => {
+    if (!isLeafCodec(cid) || leaves < LEAF_MEMORY) {
+      const key = `${cid.code}:${blockKey(cid)}`
+      if (seen.has(key)) return
+      seen.add(key)
+      if (isLeafCodec(cid)) leaves++
+    }
+    underWay++
+    visit(cid)
+      .catch((error) => {
+        failure ??= { error }
+      })
+      .finally(() => {
+        underWay--
+        wake()
+      })
+  }
+
+  const onAbort = () => wake()
+  signal.addEventListener('abort', onAbort)
+  try {
+    start(root)
+    for (;;) {
+      signal.throwIfAborted()
+      if (failure) throw (failure as { error: unknown }).error
+      if (underWay < CONCURRENCY && !frontier.isEmpty) {
+        const cid = await frontier.next()
+        if (cid) start(cid)
+        continue
+      }
+      if (underWay === 0) return total
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    ended.abort()
+  }
+}
