@@ -68,7 +68,7 @@ export function pinAdd(services: PinAddServices, mode: Mode): Handler {
     const progress = new ProgressReport(run, () => show('retrieving'))
     try {
       const origins = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
-      await storage.pin(target.cid, {
+      const done = await storage.pin(target.cid, {
         origins,
         stallMs,
         maxBytes: smaller(target.maxFileBytes, target.bytesLeft),
@@ -76,6 +76,8 @@ export function pinAdd(services: PinAddServices, mode: Mode): Handler {
         signal: run.signal,
       })
       crashPoint('after-pin')
+      // Nothing was retrieved where the content was there already.
+      if (done.blocks > 0) progress.update({ phase: 'retrieving', ...done, totalBytes: done.bytes })
       await progress.close()
       const stat = await storage.stat(target.cid, {
         signal: AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)]),

@@ -114,6 +114,16 @@ async function requirePlan(prisma: PrismaClient, name: string): Promise<void> {
   throw new AccountError(`no plan is named ${name}: there are ${plans.map((plan) => plan.name).join(', ')}`)
 }
 
+/** A member of the workspace by name. @throws AccountError when there is none. */
+export async function findUser(prisma: PrismaClient, workspaceId: string, name: string): Promise<string> {
+  const member = await prisma.membership.findFirst({
+    where: { workspaceId, user: { name } },
+    select: { userId: true },
+  })
+  if (!member) throw new AccountError(`the workspace has no user named ${name}`)
+  return member.userId
+}
+
 /** Tells every process to read its cached keys again. */
 async function announce(prisma: PrismaClient, workspaceId: string): Promise<void> {
   await prisma.$executeRaw`SELECT pg_notify('berth_api_key', ${workspaceId})`

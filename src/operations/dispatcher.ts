@@ -16,8 +16,6 @@ const POLL_MS = 200
 /** A job that was handed over and not claimed for this long is looked up in the queue. */
 const UNCLAIMED_MS = 3000
 const LOOKUPS = 100
-/** Any constant; one dispatcher at a time counts the window and fills it. */
-const LOCK = 0x6469737061
 
 export interface DispatcherOptions {
   pool: Pool
@@ -38,6 +36,7 @@ export class Dispatcher {
   #pass: Promise<void> | undefined
   #again = false
   #stopped = false
+  #failing = false
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -77,9 +76,12 @@ export class Dispatcher {
         await this.#findLostJobs(name, queue)
         await this.#handOver(name, queue)
       }
+      if (this.#failing) this.#options.log.info('dispatching again')
+      this.#failing = false
     } catch (error) {
       // The database or the queue is away. Nothing is lost: the next pass starts from the rows.
-      this.#options.log.warn({ err: error }, 'dispatch failed; trying again')
+      if (!this.#failing) this.#options.log.warn({ err: error }, 'dispatch failed; trying until it works')
+      this.#failing = true
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
   }
@@ -121,8 +123,8 @@ export class Dispatcher {
     const { pool, window, activeLimits, onHeldBack } = this.#options
     const limit = activeLimits[name] ?? null
     const picked = await transaction(pool, async (client) => {
-      const lock = await client.query('SELECT pg_try_advisory_xact_lock($1, hashtext($2)) AS mine', [
-        LOCK,
+      // One dispatcher at a time counts the window and fills it.
+      const lock = await client.query('SELECT pg_try_advisory_xact_lock(hashtextextended($1, 2)) AS mine', [
         name,
       ])
       if (!lock.rows[0].mine) return []

@@ -4,8 +4,6 @@ import type { Config } from '../config.ts'
 import type { Logger } from '../log.ts'
 import type { IpfsStatus } from '../operations/workers.ts'
 import type { Parts } from '../parts.ts'
-import { createEmbeddedStorage } from './embedded.ts'
-import { createKuboStorage } from './kubo.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
 
 const RETRY_MS = 2000
@@ -22,15 +20,7 @@ export async function openStorage(
   log: Logger,
   parts: Parts,
 ): Promise<Storage> {
-  const storage = config.IPFS_API_URL
-    ? createKuboStorage({ apiUrl: config.IPFS_API_URL, network })
-    : createEmbeddedStorage({
-        dir: join(config.BERTH_DATA_DIR, 'ipfs', network),
-        network,
-        listen: config.BERTH_IPFS_LISTEN,
-        routingUrl: config.BERTH_IPFS_ROUTING_URL || null,
-        allowPrivate: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
-      })
+  const storage = await createStorage(config, network)
   const closing = new AbortController()
   parts.add('storage', () => {
     closing.abort()
@@ -44,6 +34,22 @@ export async function openStorage(
     void startLater(storage, log, closing.signal)
   }
   return storage
+}
+
+/** Loads only the driver that is used. */
+async function createStorage(config: Config, network: Network): Promise<Storage> {
+  if (config.IPFS_API_URL) {
+    const { createKuboStorage } = await import('./kubo.ts')
+    return createKuboStorage({ apiUrl: config.IPFS_API_URL, network })
+  }
+  const { createEmbeddedStorage } = await import('./embedded.ts')
+  return createEmbeddedStorage({
+    dir: join(config.BERTH_DATA_DIR, 'ipfs', network),
+    network,
+    listen: config.BERTH_IPFS_LISTEN,
+    routingUrl: config.BERTH_IPFS_ROUTING_URL || null,
+    allowPrivate: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
+  })
 }
 
 async function startLater(storage: Storage, log: Logger, signal: AbortSignal): Promise<void> {

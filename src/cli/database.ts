@@ -1,0 +1,72 @@
+import { join } from 'node:path'
+import { type Config, ConfigError, loadConfig } from '../config.ts'
+import { isMigrated, migrate } from '../db/migrate.ts'
+import { createPool, type Pool } from '../db/pool.ts'
+import { createPrisma, type PrismaClient } from '../db/prisma.ts'
+import { PostgresStartError, postgresUrl, startPostgres } from '../embedded/postgres.ts'
+import { AlreadyRunning, acquireLock } from '../embedded/process-lock.ts'
+import { createLogger, type Logger } from '../log.ts'
+
+export interface Database {
+  config: Config
+  log: Logger
+  pool: Pool
+  prisma: PrismaClient
+}
+
+/**
+ * Runs `work` on the database that Berth uses: the one of DATABASE_URL, or the embedded one, which is
+ * started for as long as it takes when Berth does not run.
+ * @throws ConfigError
+ */
+export async function withDatabase<T>(
+  work: (database: Database) => Promise<T>,
+  options: { schema?: 'required' | 'any' } = {},
+): Promise<T> {
+  const config = loadConfig()
+  const log = createLogger('cli', 'silent')
+  const server = config.DATABASE_URL ? undefined : await reachEmbedded(config, log)
+  try {
+    const pool = createPool(config.DATABASE_URL ?? server?.url ?? '', 2, log)
+    try {
+      if (options.schema !== 'any') await requireSchema(pool, server?.own === true)
+      return await work({ config, log, pool, prisma: createPrisma(pool) })
+    } finally {
+      await pool.end()
+    }
+  } finally {
+    await server?.close()
+  }
+}
+
+/** The embedded server of a Berth that runs, or one of our own under the same lock. */
+async function reachEmbedded(config: Config, log: Logger) {
+  const dataDir = config.BERTH_DATA_DIR
+  try {
+    const lock = await acquireLock(join(dataDir, 'berth.lock'))
+    try {
+      const postgres = await startPostgres({ dataDir, log })
+      const close = async () => {
+        await postgres.stop()
+        await lock.release()
+      }
+      return { url: postgres.url, own: true, close }
+    } catch (error) {
+      await lock.release()
+      throw error
+    }
+  } catch (error) {
+    if (error instanceof PostgresStartError) throw new ConfigError(error.message)
+    if (!(error instanceof AlreadyRunning)) throw error
+    const url = await postgresUrl(dataDir)
+    if (!url) throw new ConfigError(`Berth is just starting on ${dataDir}; try again in a moment`)
+    return { url, own: false, close: async () => {} }
+  }
+}
+
+async function requireSchema(pool: Pool, own: boolean): Promise<void> {
+  // Nobody else uses an embedded database that does not run, so bringing it up to date is safe.
+  if (own) await migrate(pool)
+  else if (!(await isMigrated(pool)))
+    throw new ConfigError('the schema is not up to date; run `npx berth migrate`')
+}

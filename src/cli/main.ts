@@ -1,0 +1,94 @@
+/** `npx berth`: what an operator does at a terminal, beside a running Berth or without one. */
+import { Command, InvalidArgumentError, Option } from 'commander'
+import packageJson from '../../package.json' with { type: 'json' }
+import { isScope, SCOPES } from '../accounts/scopes.ts'
+import { AccountError } from '../accounts/workspaces.ts'
+import { ConfigError } from '../config.ts'
+import { doctor } from './doctor.ts'
+import { createKey, listKeys, revokeKey } from './keys.ts'
+import { runMigrate } from './migrate.ts'
+import { addUser, listUsers, removeUser } from './users.ts'
+import { createWorkspaceCommand, listWorkspacesCommand, setPlanCommand } from './workspaces.ts'
+
+const berth = new Command('berth').description(packageJson.description).version(packageJson.version)
+const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
+const asJson = () => new Option('--json', 'print JSON')
+
+const keys = berth.command('keys').description('API keys')
+keys
+  .command('create')
+  .description('make a key and print its token, once')
+  .addOption(inWorkspace())
+  .option('-n, --name <name>', 'what the key is for', 'cli')
+  .option('-s, --scopes <list>', `comma separated, of: ${SCOPES.join(', ')}`, parseScopes, ['admin'])
+  .option('-e, --expires <when>', 'a date (2027-01-31), or a time from now (90d, 12h, 30m)', parseExpiry)
+  .option('-u, --user <name>', 'the user it acts for; the workspace’s owner unless told')
+  .option('--no-user', 'a key that acts for nobody; the API refuses it')
+  .addOption(asJson())
+  .action(createKey)
+keys.command('list').description('list keys').addOption(inWorkspace()).addOption(asJson()).action(listKeys)
+keys.command('revoke').description('revoke a key').argument('<id>', 'its id').action(revokeKey)
+
+const workspaces = berth.command('workspaces').description('workspaces')
+workspaces
+  .command('create')
+  .description('make a workspace')
+  .argument('<name>')
+  .option('-p, --plan <plan>', 'free, pro or unlimited', 'free')
+  .option('-o, --owner <user>', 'the user who owns it', 'owner')
+  .addOption(asJson())
+  .action(createWorkspaceCommand)
+workspaces.command('list').description('list workspaces').addOption(asJson()).action(listWorkspacesCommand)
+workspaces
+  .command('set-plan')
+  .description('put a workspace on another plan, at once')
+  .argument('<name>', 'its name or id')
+  .argument('<plan>', 'free, pro or unlimited')
+  .action(setPlanCommand)
+
+const users = berth.command('users').description('users of a workspace')
+users
+  .command('add')
+  .description('add a user, or change the role of one')
+  .argument('<name>')
+  .addOption(inWorkspace())
+  .addOption(new Option('-r, --role <role>').choices(['owner', 'member', 'viewer']).default('member'))
+  .addOption(asJson())
+  .action(addUser)
+users.command('list').description('list users').addOption(inWorkspace()).addOption(asJson()).action(listUsers)
+users
+  .command('remove')
+  .description('take a user out of a workspace; their keys of it stop working')
+  .argument('<name>')
+  .addOption(inWorkspace())
+  .action(removeUser)
+
+berth.command('migrate').description('bring the database schema up to date').action(runMigrate)
+berth.command('doctor').description('check each part and say what to do').action(doctor)
+
+try {
+  await berth.parseAsync()
+} catch (error) {
+  if (!(error instanceof AccountError || error instanceof ConfigError)) throw error
+  console.error(error.message)
+  process.exitCode = 1
+}
+
+function parseScopes(text: string): string[] {
+  const scopes = text
+    .split(',')
+    .map((scope) => scope.trim())
+    .filter(Boolean)
+  const unknown = scopes.filter((scope) => !isScope(scope))
+  if (unknown.length > 0) throw new InvalidArgumentError(`unknown: ${unknown.join(', ')}`)
+  if (scopes.length === 0) throw new InvalidArgumentError('name at least one')
+  return scopes
+}
+
+function parseExpiry(text: string): Date {
+  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  const ms = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit ?? '']
+  const when = amount && ms ? new Date(Date.now() + Number(amount) * ms) : new Date(text)
+  if (Number.isNaN(when.getTime())) throw new InvalidArgumentError('neither a date nor a time like 90d')
+  return when
+}

@@ -1,0 +1,21 @@
+/** Prints rows as JSON, or as a table with the keys as its head. */
+export function printRows(rows: Record<string, unknown>[], json: boolean | undefined): void {
+  if (json) return console.log(JSON.stringify(rows, null, 2))
+  if (rows.length === 0) return console.log('none')
+  const names = Object.keys(rows[0] ?? {})
+  const cells = [names, ...rows.map((row) => names.map((name) => cell(row[name])))]
+  const widths = names.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0)))
+  for (const line of cells)
+    console.log(
+      line
+        .map((text, i) => text.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+}
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  if (value instanceof Date) return value.toISOString()
+  return Array.isArray(value) ? value.join(',') : String(value)
+}

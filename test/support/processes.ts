@@ -1,0 +1,76 @@
+/** Child processes of tests: started, watched and ended by pid. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** A port on loopback that is free now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/** Polls until `check` gives something else than undefined or false. @throws when `ms` pass first. */
+export async function until<T>(
+  what: string,
+  check: () => Promise<T | undefined | false> | T | undefined | false,
+  ms = 30_000,
+): Promise<T> {
+  const deadline = performance.now() + ms
+  let last: unknown
+  while (performance.now() < deadline) {
+    try {
+      const result = await check()
+      if (result !== undefined && result !== false) return result as T
+    } catch (error) {
+      last = error
+    }
+    await delay(25)
+  }
+  throw new Error(`not within ${ms} ms: ${what}`, { cause: last })
+}
+
+export interface Running {
+  readonly process: ChildProcess
+  /** What it wrote so far on both outputs. */
+  output(): string
+  /** Ends it by `signal` and waits; by SIGKILL when it takes longer than 20 s. */
+  end(signal?: NodeJS.Signals): Promise<void>
+}
+
+/** Starts a program whose output is kept. With `group`, it leads a process group, and `end` signals all of it. */
+export function run(
+  command: string,
+  args: string[],
+  options: { env?: NodeJS.ProcessEnv; cwd?: string; uid?: number; gid?: number; group?: boolean } = {},
+): Running {
+  const { group = false, ...rest } = options
+  const child = spawn(command, args, { ...rest, detached: group, stdio: ['ignore', 'pipe', 'pipe'] })
+  const chunks: string[] = []
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => chunks.push(String(chunk)))
+  child.on('error', (error) => chunks.push(String(error)))
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const signalIt = (signal: NodeJS.Signals) => {
+    if (!child.pid || child.exitCode !== null || child.signalCode !== null) return
+    try {
+      process.kill(group ? -child.pid : child.pid, signal)
+    } catch {
+      // It ended in between.
+    }
+  }
+  return {
+    process: child,
+    output: () => chunks.join(''),
+    async end(signal = 'SIGTERM') {
+      signalIt(signal)
+      const timer = setTimeout(() => signalIt('SIGKILL'), 20_000)
+      await ended
+      clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,141 @@
+/** Real Redis and PostgreSQL servers of a test's own, on free ports of loopback. */
+import { execFileSync } from 'node:child_process'
+import { chownSync, existsSync, readdirSync } from 'node:fs'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { freePort, type Running, run, until } from './processes.ts'
+
+export interface Server {
+  readonly url: string
+  /** Ends it as a crash would; `restart` brings it back on the same port with the same data. */
+  kill(): Promise<void>
+  restart(): Promise<void>
+  /** Ends it and removes its data. */
+  stop(): Promise<void>
+}
+
+/** A Redis with the settings of production: appendonly, noeviction. */
+export async function startRedis(): Promise<Server> {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-redis-'))
+  const port = await freePort()
+  const url = `redis://127.0.0.1:${port}`
+  const args = [
+    '--port',
+    port,
+    '--bind',
+    '127.0.0.1',
+    '--dir',
+    dir,
+    '--appendonly',
+    'yes',
+    '--maxmemory-policy',
+    'noeviction',
+  ]
+  return startServer(url, dir, {
+    launch: () => run('redis-server', args.map(String)),
+    async ready() {
+      const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null, maxRetriesPerRequest: 0 })
+      redis.on('error', () => {})
+      try {
+        await redis.connect()
+        return (await redis.ping()) === 'PONG'
+      } finally {
+        redis.disconnect()
+      }
+    },
+    stopSignal: 'SIGTERM',
+  })
+}
+
+/** A PostgreSQL of the distribution's, with a database `berth`; as root it runs as user `postgres`. */
+export async function startPostgres(): Promise<Server> {
+  const bin = findPostgres()
+  const dir = await mkdtemp(join(tmpdir(), 'berth-pg-'))
+  const port = await freePort()
+  const as = process.getuid?.() === 0 ? userIds('postgres') : {}
+  if ('uid' in as) chownSync(dir, as.uid, as.gid)
+  const data = join(dir, 'data')
+  execFileSync(
+    join(bin, 'initdb'),
+    ['-D', data, '-U', 'berth', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8'],
+    {
+      ...as,
+      cwd: dir,
+      stdio: 'pipe',
+    },
+  )
+  const url = `postgres://berth@127.0.0.1:${port}/berth`
+  const args = [
+    '-D',
+    data,
+    '-p',
+    port,
+    '-c',
+    'listen_addresses=127.0.0.1',
+    '-c',
+    `unix_socket_directories=${dir}`,
+    '-c',
+    'max_connections=200',
+  ]
+  const query = async (database: string, sql: string) => {
+    const client = new pg.Client({ connectionString: `postgres://berth@127.0.0.1:${port}/${database}` })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      return await client.query(sql)
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+  return startServer(url, dir, {
+    launch: () => run(join(bin, 'postgres'), args.map(String), { ...as, cwd: dir }),
+    async ready() {
+      const { rows } = await query('postgres', `SELECT 1 FROM pg_database WHERE datname = 'berth'`)
+      if (rows.length === 0) await query('postgres', 'CREATE DATABASE berth')
+      return true
+    },
+    // Fast shutdown: it does not wait for clients.
+    stopSignal: 'SIGINT',
+  })
+}
+
+async function startServer(
+  url: string,
+  dir: string,
+  how: { launch(): Running; ready(): Promise<boolean>; stopSignal: NodeJS.Signals },
+): Promise<Server> {
+  let running: Running
+  const start = async () => {
+    running = how.launch()
+    await until(`${url} answers: ${running.output()}`, how.ready)
+  }
+  await mkdir(dir, { recursive: true })
+  await start()
+  return {
+    url,
+    restart: start,
+    kill: () => running.end('SIGKILL'),
+    async stop() {
+      await running.end(how.stopSignal)
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+function findPostgres(): string {
+  const root = '/usr/lib/postgresql'
+  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
+  const found = versions
+    .map((version) => join(root, version, 'bin'))
+    .find((bin) => existsSync(join(bin, 'initdb')))
+  if (!found) throw new Error('PostgreSQL is not installed: apt-get install postgresql')
+  return found
+}
+
+function userIds(name: string): { uid: number; gid: number } {
+  const id = (flag: string) => Number(execFileSync('id', [flag, name], { encoding: 'utf8' }))
+  return { uid: id('-u'), gid: id('-g') }
+}

@@ -1,0 +1,126 @@
+/**
+ * A whole Berth for a black-box test: `npm start`'s own supervisor in a folder of its own, on the
+ * embedded parts or on real ones. `BERTH_TEST_STACK=real` chooses the latter for every suite.
+ */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { type KuboNode, startKubo } from './kubo.ts'
+import { freePort, type Running, run, until } from './processes.ts'
+import { type Server, startPostgres, startRedis } from './servers.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const MAIN = join(ROOT, 'src/main.ts')
+const CLI = join(ROOT, 'bin/berth.mjs')
+const START_MS = 60_000
+
+export type StackKind = 'embedded' | 'real'
+export const stackKind: StackKind = process.env.BERTH_TEST_STACK === 'real' ? 'real' : 'embedded'
+
+export interface RealParts {
+  postgres: Server
+  redis: Server
+  kubo: KuboNode
+}
+
+export interface Stack {
+  readonly kind: StackKind
+  readonly url: string
+  readonly dataDir: string
+  /** The real parts under it, where it has any. */
+  readonly parts: RealParts | undefined
+  /** Runs `berth <args>` against this stack; resolves to what it printed. */
+  berth(...args: string[]): Promise<string>
+  /** A new API key; all scopes of the first workspace unless told. */
+  createKey(...args: string[]): Promise<string>
+  /** What the processes have logged so far. */
+  output(): string
+  /** SIGKILL of the supervisor and of every role. */
+  kill(): Promise<void>
+  /** Starts it again on the same data. */
+  restart(): Promise<void>
+  /** Ctrl-C, then its data is removed. */
+  stop(): Promise<void>
+}
+
+/** @param options.env settings beside those that a test needs anyway. */
+export async function startStack(
+  options: { kind?: StackKind; env?: NodeJS.ProcessEnv } = {},
+): Promise<Stack> {
+  const kind = options.kind ?? stackKind
+  const dataDir = await mkdtemp(join(tmpdir(), 'berth-'))
+  const port = await freePort()
+  const parts = kind === 'real' ? await startParts() : undefined
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    PORT: String(port),
+    BERTH_DATA_DIR: dataDir,
+    BERTH_IPFS_ROUTING_URL: '',
+    BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
+    BERTH_EGRESS_PORT: '0',
+    ...(parts && {
+      DATABASE_URL: parts.postgres.url,
+      REDIS_URL: parts.redis.url,
+      IPFS_API_URL: parts.kubo.apiUrl,
+    }),
+    ...options.env,
+  }
+  const url = `http://127.0.0.1:${port}`
+  let supervisor: Running
+  const restart = async () => {
+    supervisor = run(process.execPath, [MAIN, 'start'], { env, group: true })
+    await until(
+      `Berth is ready`,
+      async () => {
+        if (supervisor.process.exitCode !== null) throw new Error(supervisor.output())
+        return (await fetch(`${url}/readyz`)).ok && supervisor.output().includes('Berth is up')
+      },
+      START_MS,
+    ).catch((error) => {
+      throw new Error(`${error.message}\n${supervisor.output()}`, { cause: error })
+    })
+  }
+  await restart()
+  const berth = async (...args: string[]) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], { env })
+    return stdout.trim()
+  }
+  return {
+    kind,
+    url,
+    dataDir,
+    parts,
+    berth,
+    createKey: (...args) => berth('keys', 'create', ...args),
+    output: () => supervisor.output(),
+    async kill() {
+      // Roles lead sessions of their own; the supervisor writes down who they are.
+      const roles: { pid: number }[] = JSON.parse(await readFile(join(dataDir, 'roles.json'), 'utf8'))
+      const ended = supervisor.end('SIGKILL')
+      for (const { pid } of roles) killIfThere(pid)
+      await ended
+    },
+    restart,
+    async stop() {
+      await supervisor.end('SIGINT')
+      await Promise.all(parts ? Object.values(parts).map((part) => part.stop()) : [])
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended by itself.
+  }
+}
+
+async function startParts(): Promise<RealParts> {
+  const [postgres, redis, kubo] = await Promise.all([startPostgres(), startRedis(), startKubo()])
+  return { postgres, redis, kubo }
+}
