@@ -55,8 +55,8 @@ export async function startPostgres(): Promise<Server> {
   const bin = findPostgres()
   const dir = await mkdtemp(join(tmpdir(), 'berth-pg-'))
   const port = await freePort()
-  const as = process.getuid?.() === 0 ? userIds('postgres') : {}
-  if ('uid' in as) chownSync(dir, as.uid, as.gid)
+  const as: { uid?: number; gid?: number } = process.getuid?.() === 0 ? userIds('postgres') : {}
+  if (as.uid !== undefined && as.gid !== undefined) chownSync(dir, as.uid, as.gid)
   const data = join(dir, 'data')
   execFileSync(
     join(bin, 'initdb'),
