@@ -44,8 +44,6 @@ export interface EmbeddedPostgres {
   location: string
   /** Whether the server was already running, left by a supervisor that was killed. */
   adopted: boolean
-  /** Resolves when the server has ended, whatever the reason. */
-  ended: Promise<void>
   /** Ends the server and waits for it. A second call waits for the first. */
   stop(): Promise<void>
 }
@@ -61,7 +59,7 @@ const WATCH_MS = 1000
 
 /**
  * Starts the server of a data folder, or takes over the one that runs; makes the cluster, the password and
- * the database at the first start. Returns when queries are answered.
+ * the database at the first start. Returns when queries are answered. Until `stop`, a server that ends is started again.
  * @throws PostgresStartError whose message says what to do.
  */
 export async function startPostgres(options: { dataDir: string; log: Logger }): Promise<EmbeddedPostgres> {
@@ -81,14 +79,15 @@ export async function startPostgres(options: { dataDir: string; log: Logger }): 
   }
 
   const logPath = join(home, 'postgres.log')
-  const server = await runServer({ dataDir, record, binaries, cluster, logPath, log })
+  const start = { dataDir, record, binaries, cluster, logPath, log }
+  const server = await runServer(start, { keepPort: false })
   await createDatabase(urlOf(server.record, 'postgres'))
   log.info({ location: home, adopted: server.adopted, port: server.record.port }, 'PostgreSQL is ready')
   return {
     url: urlOf(server.record, DATABASE),
     location: home,
     adopted: server.adopted,
-    ...watch(server.identity, logPath, log),
+    stop: keepRunning({ ...start, record: server.record }, server.identity),
   }
 }
 
@@ -107,9 +106,10 @@ interface Start {
   log: Logger
 }
 
-/** Adopts or starts the server, until one is ready. */
+/** Adopts or starts the server, until one is ready. With `keepPort` only on the recorded port. */
 async function runServer(
   start: Start,
+  { keepPort }: { keepPort: boolean },
 ): Promise<{ identity: ProcessIdentity; record: ClusterRecord; adopted: boolean }> {
   const { dataDir, cluster, logPath, log } = start
   const deadline = performance.now() + START_LIMIT_MS
@@ -118,7 +118,8 @@ async function runServer(
     await limitLog(logPath)
     const logStart = await logSize(logPath)
     const running = await findServer(cluster)
-    const port = running?.port ?? ((await isFree(record.port)) ? record.port : await freePort())
+    const usable = keepPort || (await isFree(record.port))
+    const port = running?.port ?? (usable ? record.port : await freePort())
     if (port !== record.port) {
       record = { ...record, port }
       await writeRecord(dataDir, record)
@@ -182,28 +183,42 @@ async function createDatabase(url: string): Promise<void> {
   }
 }
 
-/** Watches the server's life and log for as long as it runs. The timer keeps no process alive. */
-function watch(
-  identity: ProcessIdentity,
-  logPath: string,
-  log: Logger,
-): Pick<EmbeddedPostgres, 'ended' | 'stop'> {
-  const ended = new Promise<void>((resolve) => {
-    const look = async () => {
-      try {
-        if (!(await isAlive(identity))) return resolve()
-        await limitLog(logPath)
-      } catch (error) {
-        log.warn({ err: error }, 'cannot look after PostgreSQL')
+/**
+ * Watches the server and its log until `stop`: a server that ends by itself (killed by hand, or for want of
+ * memory) is started again on the same port, since the roles know its URL. The timer keeps no process alive.
+ */
+function keepRunning(start: Start, first: ProcessIdentity): () => Promise<void> {
+  const { log, logPath } = start
+  let identity = first
+  let stopped: Promise<void> | undefined
+  const look = async () => {
+    try {
+      await limitLog(logPath)
+      if (!(await isAlive(identity))) {
+        log.error({ logPath }, 'PostgreSQL has ended, starting it again')
+        identity = (await runServer(start, { keepPort: true })).identity
       }
-      setTimeout(look, WATCH_MS).unref()
+    } catch (error) {
+      log.error({ err: error }, 'cannot look after PostgreSQL')
     }
-    setTimeout(look, WATCH_MS).unref()
-  })
-  const end = async () => {
+    if (!stopped) schedule()
+  }
+  let timer: NodeJS.Timeout
+  let looking = Promise.resolve()
+  const schedule = () => {
+    timer = setTimeout(() => {
+      looking = look()
+    }, WATCH_MS).unref()
+  }
+  schedule()
+  const stop = async () => {
+    clearTimeout(timer)
+    await looking
     if (await endProcess(identity, STOP_STEPS)) return
     throw new PostgresStartError(`PostgreSQL (process ${identity.pid}) did not stop.`)
   }
-  let stopping: Promise<void> | undefined
-  return { ended, stop: () => (stopping ??= end()) }
+  return () => {
+    stopped ??= stop()
+    return stopped
+  }
 }

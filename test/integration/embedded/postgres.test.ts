@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { postgresUrl } from '../../../src/embedded/postgres.ts'
 import { readRecord } from '../../../src/embedded/postgres-cluster.ts'
+import { endProcess, processIdentity } from '../../../src/embedded/process-identity.ts'
 import { eventually, newFolder, query, runProgram, start } from './helpers.ts'
 
 const postmasterPid = async (location: string) =>
@@ -15,6 +16,13 @@ const postmasterPid = async (location: string) =>
 
 /** Names in a folder; none when it is not there yet. */
 const list = (path: string) => readdir(path).catch((): string[] => [])
+
+/** Kills the postmaster alone, as the kernel does for want of memory. */
+async function kill(location: string): Promise<void> {
+  const postmaster = await processIdentity(await postmasterPid(location))
+  assert.ok(postmaster)
+  assert.ok(await endProcess(postmaster, [['SIGKILL', 5000]]))
+}
 
 test('a first start makes a database that the next start finds again', async (t) => {
   const dataDir = await newFolder()
@@ -26,7 +34,6 @@ test('a first start makes a database that the next start finds again', async (t)
   await query(first.url, 'CREATE TABLE kept (name text)')
   await query(first.url, 'INSERT INTO kept VALUES ($1)', ['Ünïcode'])
   await first.stop()
-  await first.ended
   await assert.rejects(query(first.url, 'SELECT 1'), /ECONNREFUSED/)
 
   const second = await start(t, dataDir)
@@ -83,29 +90,44 @@ test('a server whose supervisor was killed is taken over', async (t) => {
   assert.equal((await session.query('SELECT 1 AS one')).rows[0].one, 1, 'its sessions go on')
   session.on('error', () => {})
   await adopted.stop()
-  await adopted.ended
   assert.equal((await start(t, dataDir)).adopted, false)
 })
 
-test('what was committed before the server was killed is there after recovery', async (t) => {
+test('what was committed before everything was killed is there after recovery', async (t) => {
   const dataDir = await newFolder()
-  const first = await start(t, dataDir)
-  await query(first.url, 'CREATE TABLE kept (n int)')
-  await query(first.url, 'INSERT INTO kept SELECT generate_series(1, 1000)')
+  const program = runProgram(t, './start-postgres.program.ts', [dataDir])
+  const { url, location } = (await program.line) as { url: string; location: string }
+  await query(url, 'CREATE TABLE kept (n int)')
+  await query(url, 'INSERT INTO kept SELECT generate_series(1, 1000)')
   // A session in the middle of its work does not notice the postmaster's death, and keeps the shared memory.
-  const busy = query(first.url, 'SELECT count(*) FROM generate_series(1, 4000000)').catch(() => {})
+  const busy = query(url, 'SELECT count(*) FROM generate_series(1, 20000000)').catch(() => {})
   await eventually(
-    async () =>
-      (await query(first.url, `SELECT 1 FROM pg_stat_activity WHERE query LIKE '%4000000%'`)).length > 1,
+    async () => (await query(url, `SELECT FROM pg_stat_activity WHERE query LIKE '%20000000%'`)).length > 1,
     'the long statement runs',
   )
-  process.kill(await postmasterPid(first.location), 'SIGKILL')
-  await first.ended
+  program.child.kill('SIGKILL')
+  await program.ended
+  await kill(location)
 
   const second = await start(t, dataDir)
   assert.equal(second.adopted, false)
   assert.deepEqual(await query(second.url, 'SELECT count(*)::int AS n FROM kept'), [{ n: 1000 }])
   await busy
+})
+
+test('a server that is killed comes back by itself, at the same address', async (t) => {
+  const { url, location, stop } = await start(t, await newFolder())
+  await query(url, 'CREATE TABLE kept (n int)')
+  for (const _ of [1, 2]) {
+    await kill(location)
+    const rows = await eventually(
+      () => query(url, 'SELECT n FROM kept').catch(() => null),
+      'it answers again',
+    )
+    assert.deepEqual(rows, [])
+  }
+  await stop()
+  await assert.rejects(query(url, 'SELECT 1'), /ECONNREFUSED/)
 })
 
 test('a postmaster.pid that names another program stops nobody', async (t) => {
