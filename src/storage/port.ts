@@ -74,16 +74,17 @@ export interface NodeInfo {
   repoBytes: number | null
 }
 
-/** One file of an import; a `path` with slashes makes directories. */
+/** One file of an import. `path` is relative to the root directory; slashes in it make directories. */
 export interface AddEntry {
   path: string
   content: AsyncIterable<Uint8Array>
 }
 
+/** Null where the node does not say. */
 export interface GcReport {
   removedBlocks: number
-  removedBytes: number
-  keptBlocks: number
+  removedBytes: number | null
+  keptBlocks: number | null
 }
 
 export interface Storage {
@@ -99,6 +100,7 @@ export interface Storage {
    * Retrieves the whole DAG and keeps it, as one step: no GC can run in between. Idempotent: a DAG
    * that is pinned already returns at once. A try that fails keeps nothing that GC cannot collect,
    * and leaves no harm to an older pin of the same CID; blocks that arrived stay for the next try.
+   * @returns the blocks and bytes of the DAG; both are 0 when it was pinned already.
    */
   pin(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }>
   /** Releases a pin. Idempotent: true when there was one. */
@@ -108,7 +110,10 @@ export interface Storage {
   /** Every CID that Berth keeps here, in no order. Pins made by others on the same node are not listed. */
   list(options: { signal: AbortSignal }): AsyncIterable<CID>
 
-  /** Imports files as UnixFS (`unixfs-v1-2025`) and pins the root. More than one entry, or a path with a slash, gives a directory. */
+  /**
+   * Imports files as UnixFS (`unixfs-v1-2025`) and pins the root: the file itself for one entry whose
+   * path has no slash, else the directory that holds all the paths. `size` is the sum of the files.
+   */
   add(entries: AsyncIterable<AddEntry>, options: { signal: AbortSignal }): Promise<{ cid: CID; size: number }>
   /** Bytes of a UnixFS file in the node's own blocks, verified; never asks the network. `path` walks directories. */
   cat(

@@ -38,7 +38,7 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const unusedSinceMs = Math.min(startedMs, roots.importingSinceMs ?? Infinity) - graceMs
   const kept = await mark(roots.cids, blocks, signal)
 
-  const report: GcReport = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 }
+  const report = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 } satisfies GcReport
   for (const shard of await onDisk(() => readdir(blocks.dir))) {
     for (const file of (await ifThere(() => readdir(join(blocks.dir, shard)))) ?? []) {
       signal.throwIfAborted()

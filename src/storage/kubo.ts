@@ -1,0 +1,182 @@
+/** The storage driver for Kubo 0.43 or newer, over its RPC API. */
+import { CID } from 'multiformats/cid'
+import { checkProfile, importFiles } from './kubo/add.ts'
+import { asStorageError, isNotPinned } from './kubo/errors.ts'
+import { pinNames } from './kubo/pin-names.ts'
+import { readFile, statDag } from './kubo/read.ts'
+import { retrieveAndPin } from './kubo/retrieve.ts'
+import { KuboRpc } from './kubo/rpc.ts'
+import { type Network, type Storage, StorageError } from './port.ts'
+
+export interface KuboOptions {
+  /** Address of the RPC API, for example `http://127.0.0.1:5001`, with user and password where Kubo wants them. */
+  apiUrl: string
+  network: Network
+  /** Name of Berth's pins in Kubo, without `+`: what tells them from the pins of others. */
+  pinName?: string
+}
+
+const SHORT_MS = 10_000
+const UNPIN_MS = 30_000
+/** Kubo walks a DAG again when its pin gets another name; the blocks are all there. */
+const RENAME_STALL_MS = 30_000
+/** The oldest Kubo whose GC cannot lock up and whose pin/add reports bytes. */
+const OLDEST = [0, 43] as const
+
+interface Id {
+  ID: string
+  Addresses: string[] | null
+  AgentVersion: string
+}
+
+/** Makes the Kubo driver; nothing is opened before `start`. */
+export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOptions): Storage {
+  const rpc = new KuboRpc(apiUrl)
+  const names = pinNames(pinName)
+  const stopped = new AbortController()
+
+  /** The name of a CID's recursive pin, or null when it has none. */
+  const nameOf = async (cid: CID, signal: AbortSignal): Promise<string | null> => {
+    const params = { arg: `${cid}`, type: 'recursive', names: true, offline: true }
+    try {
+      const options = { signal, deadlineMs: SHORT_MS }
+      const { Keys } = await rpc.call<{ Keys: Record<string, { Name: string }> }>('pin/ls', params, options)
+      return Object.values(Keys)[0]?.Name ?? ''
+    } catch (error) {
+      if (isNotPinned(error)) return null
+      throw error
+    }
+  }
+
+  /** Pins what Kubo has. A GC that was quicker leaves it `unavailable`. */
+  const pinLocal = async (cid: CID, name: string, signal: AbortSignal): Promise<void> => {
+    try {
+      await retrieveAndPin(rpc, cid, name, { stallMs: RENAME_STALL_MS, offline: true, signal })
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.code !== 'not_found') throw error
+      throw new StorageError('unavailable', `Blocks of ${cid} were removed before they were pinned`, {
+        cause: error,
+      })
+    }
+  }
+
+  /** Gives up Berth's part of a pin. False when Berth has none. */
+  const release = async (cid: CID, signal: AbortSignal): Promise<boolean> => {
+    const name = await nameOf(cid, signal)
+    if (name === null || !names.isOurs(name)) return false
+    const theirs = names.leftOver(name)
+    try {
+      if (theirs !== null) await pinLocal(cid, theirs, signal)
+      else await rpc.call('pin/rm', { arg: `${cid}`, offline: true }, { signal, deadlineMs: UNPIN_MS })
+      return true
+    } catch (error) {
+      if (isNotPinned(error)) return false
+      throw error
+    }
+  }
+
+  /** Runs a call of the port: its signal ends with `stop`, and every failure is a StorageError. */
+  const call = async <T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    const combined = AbortSignal.any([signal, stopped.signal])
+    try {
+      combined.throwIfAborted()
+      return await run(combined)
+    } catch (error) {
+      if (combined.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
+      throw asStorageError(error)
+    }
+  }
+  const combine = (signal: AbortSignal) => AbortSignal.any([signal, stopped.signal])
+
+  return {
+    network,
+    driver: 'kubo',
+
+    start: () =>
+      call(stopped.signal, async (signal) => {
+        const { Version } = await rpc.call<{ Version: string }>(
+          'version',
+          {},
+          { signal, deadlineMs: SHORT_MS },
+        )
+        const [major = 0, minor = 0] = Version.split('.').map(Number)
+        if (major === OLDEST[0] && minor < OLDEST[1]) {
+          throw new Error(`Kubo ${Version} is too old: Berth needs ${OLDEST.join('.')} or newer`)
+        }
+        await checkProfile(rpc, signal)
+      }),
+    async stop() {
+      stopped.abort()
+      await rpc.close()
+    },
+
+    pin: (cid, options) =>
+      call(options.signal, async (signal) => {
+        // Adding a pin that is there makes Kubo drop it first, so that a failure would lose it.
+        const existing = await nameOf(cid, signal)
+        if (existing !== null && names.isOurs(existing)) return { blocks: 0, bytes: 0 }
+        try {
+          return await retrieveAndPin(rpc, cid, names.claim(existing), { ...options, signal })
+        } catch (error) {
+          // A small DAG may be pinned before its size is known.
+          if (error instanceof StorageError && error.code === 'too_large') await release(cid, signal)
+          throw error
+        }
+      }),
+    unpin: (cid, { signal }) => call(signal, (combined) => release(cid, combined)),
+    isPinned: (cid, { signal }) =>
+      call(signal, async (combined) => {
+        const name = await nameOf(cid, combined)
+        return name !== null && names.isOurs(name)
+      }),
+    async *list({ signal }) {
+      const params = { type: 'recursive', names: true, stream: true, name: pinName }
+      try {
+        for await (const row of rpc.rows<{ Cid: string; Name?: string }>('pin/ls', params, {
+          signal: combine(signal),
+        })) {
+          if (names.isOurs(row.Name ?? '')) yield CID.parse(row.Cid)
+        }
+      } catch (error) {
+        throw asStorageError(error)
+      }
+    },
+
+    add: (entries, { signal }) =>
+      call(signal, async (combined) => {
+        const added = await importFiles(rpc, entries, combined)
+        const existing = await nameOf(added.cid, combined)
+        if (existing === null || !names.isOurs(existing)) {
+          await pinLocal(added.cid, names.claim(existing), combined)
+        }
+        return added
+      }),
+    cat: (cid, { signal, ...range }) => readFile(rpc, cid, { ...range, signal: combine(signal) }),
+    stat: (cid, { signal }) => call(signal, (combined) => statDag(rpc, cid, combined)),
+
+    gc: ({ signal }) =>
+      call(signal, async (combined) => {
+        let removedBlocks = 0
+        for await (const row of rpc.rows<{ Error?: string }>('repo/gc', {}, { signal: combined })) {
+          if (row.Error) throw new StorageError('unavailable', `Kubo's GC failed: ${row.Error}`)
+          removedBlocks++
+        }
+        return { removedBlocks, removedBytes: null, keptBlocks: null }
+      }),
+    info: ({ signal }) =>
+      call(signal, async (combined) => {
+        const options = { signal: combined, deadlineMs: SHORT_MS }
+        const [id, repo] = await Promise.all([
+          rpc.call<Id>('id', {}, options),
+          rpc.call<{ RepoSize: number }>('repo/stat', { 'size-only': true }, options),
+        ])
+        return {
+          driver: 'kubo' as const,
+          agent: id.AgentVersion,
+          peerId: id.ID,
+          addresses: id.Addresses ?? [],
+          repoBytes: repo.RepoSize,
+        }
+      }),
+  }
+}

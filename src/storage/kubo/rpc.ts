@@ -1,0 +1,138 @@
+import { setMaxListeners } from 'node:events'
+import { Readable } from 'node:stream'
+import { Agent, type Dispatcher, request } from 'undici'
+import { StorageError } from '../port.ts'
+
+export type Params = Record<string, string | number | boolean | undefined>
+
+export interface CallOptions {
+  signal: AbortSignal
+  /** Most time until the whole answer is there; none for calls that have their own bound. */
+  deadlineMs?: number
+  body?: { type: string; content: AsyncIterable<Uint8Array> }
+}
+
+/** An error that Kubo itself reported, with its own words. */
+export class KuboError extends Error {
+  override name = 'KuboError'
+}
+
+/**
+ * Kubo's RPC API (`/api/v0`). Errors that Kubo reports after it began to answer come in the
+ * `X-Stream-Error` trailer, which `fetch` and every client on top of it cannot see: there an answer
+ * cut short looks complete. Hence undici's `request`, which has the trailers.
+ */
+export class KuboRpc {
+  readonly #base: string
+  readonly #authorization: string | null
+  // Connections are not limited in number, so a call never waits behind pins that hang. Its own
+  // timeouts are off: they end every call that is silent for 5 minutes, and each call has its bound.
+  readonly #agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 5_000 } })
+
+  /** @param apiUrl For example `http://127.0.0.1:5001`; a user and password in it become basic auth. */
+  constructor(apiUrl: string) {
+    const { origin, pathname, username, password } = new URL(apiUrl)
+    this.#base = `${origin}${pathname.replace(/\/(api\/v0\/?)?$/, '')}/api/v0`
+    const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+    this.#authorization = username ? `Basic ${Buffer.from(credentials).toString('base64')}` : null
+  }
+
+  /** Calls a command that answers with one JSON object. */
+  async call<T>(command: string, params: Params, options: CallOptions): Promise<T> {
+    let answer: unknown
+    for await (const row of this.rows(command, params, options)) answer ??= row
+    if (answer === undefined) throw new StorageError('unavailable', `Kubo answered ${command} with nothing`)
+    return answer as T
+  }
+
+  /** Calls a command that answers with a stream of JSON objects, one to a line. */
+  async *rows<T>(command: string, params: Params, options: CallOptions): AsyncGenerator<T> {
+    const decoder = new TextDecoder()
+    let text = ''
+    for await (const chunk of this.bytes(command, params, options)) {
+      const lines = (text + decoder.decode(chunk, { stream: true })).split('\n')
+      text = lines.pop() ?? ''
+      for (const line of lines) if (line.trim()) yield parse<T>(command, line)
+    }
+    if (text.trim()) yield parse<T>(command, text)
+  }
+
+  /**
+   * Calls a command and passes its answer on as it comes. Ends without an error only when the answer is complete.
+   * @throws KuboError, or StorageError `unavailable` and `aborted`.
+   */
+  async *bytes(command: string, params: Params, options: CallOptions): AsyncGenerator<Uint8Array> {
+    const deadline = options.deadlineMs === undefined ? null : AbortSignal.timeout(options.deadlineMs)
+    const signal = deadline ? AbortSignal.any([options.signal, deadline]) : options.signal
+    setMaxListeners(0, signal)
+    try {
+      signal.throwIfAborted()
+      const response = await request(`${this.#base}/${command}?${query(params)}`, {
+        method: 'POST',
+        dispatcher: this.#agent,
+        signal,
+        headers: {
+          ...(this.#authorization && { authorization: this.#authorization }),
+          ...(options.body && { 'content-type': options.body.type }),
+        },
+        body: options.body ? Readable.from(options.body.content, { objectMode: false }) : null,
+      })
+      if (response.statusCode !== 200) throw await errorAnswer(command, response)
+      const expected = Number(response.headers['x-content-length'] ?? Number.NaN)
+      let received = 0
+      for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+        received += chunk.length
+        yield chunk
+      }
+      const streamError = response.trailers['x-stream-error']
+      if (streamError) throw new KuboError(String(streamError))
+      if (received < expected) {
+        throw new StorageError('unavailable', `Kubo ended ${command} after ${received} of ${expected} bytes`)
+      }
+    } catch (error) {
+      if (error instanceof KuboError || error instanceof StorageError) throw error
+      if (options.signal.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
+      if (deadline?.aborted) {
+        throw new StorageError(
+          'unavailable',
+          `Kubo did not answer ${command} within ${options.deadlineMs} ms`,
+        )
+      }
+      throw new StorageError('unavailable', `Kubo is not there: ${(error as Error).message}`, {
+        cause: error,
+      })
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy()
+  }
+}
+
+function query(params: Params): URLSearchParams {
+  const defined = Object.entries(params).filter(([, value]) => value !== undefined)
+  return new URLSearchParams(defined.map(([name, value]) => [name, String(value)]))
+}
+
+function parse<T>(command: string, line: string): T {
+  try {
+    return JSON.parse(line) as T
+  } catch (error) {
+    throw new StorageError('unavailable', `Kubo answered ${command} with no JSON`, { cause: error })
+  }
+}
+
+/** What an answer other than 200 means: Kubo's own errors are JSON with a `Message`. */
+async function errorAnswer(command: string, response: Dispatcher.ResponseData): Promise<Error> {
+  const text = await response.body.text()
+  try {
+    const { Message } = JSON.parse(text) as { Message: unknown }
+    if (typeof Message === 'string') return new KuboError(Message)
+  } catch {
+    // Not from Kubo, or from its HTTP server: no command, no permission, a proxy.
+  }
+  return new StorageError(
+    'unavailable',
+    `Kubo answered ${command} with ${response.statusCode}: ${text.slice(0, 200)}`,
+  )
+}
