@@ -14,6 +14,13 @@ export function createLogger(role: string, level: string, destination?: Destinat
       timestamp: pino.stdTimeFunctions.isoTime,
       redact: { paths: REDACTED.flatMap((name) => [name, `*.${name}`, `req.headers.${name}`]), censor: '…' },
     },
-    destination ?? pino.destination({ fd: 1, sync: true }),
+    destination ?? standardOutput(),
   )
+}
+
+/** Standard output may be a pipe whose reader was killed: the process then goes on without a log. */
+function standardOutput(): DestinationStream {
+  const stdout = pino.destination({ fd: 1, sync: true })
+  stdout.on('error', () => {})
+  return stdout
 }

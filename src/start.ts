@@ -35,9 +35,11 @@ export async function start(config: Config): Promise<void> {
     for (const step of undo.splice(0).reverse())
       await step().catch((error) => log.error({ err: error }, 'stopping'))
   }
-  const interrupted = new Promise<void>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, resolve)
-  })
+  const interrupt = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupt.abort())
+  const interrupted = new Promise<void>((resolve) =>
+    interrupt.signal.addEventListener('abort', () => resolve(), { once: true }),
+  )
   try {
     const rolesFile = join(dataDir, 'roles.json')
     await endLeftovers(rolesFile, log)
@@ -68,9 +70,11 @@ export async function start(config: Config): Promise<void> {
     if (failure) throw failure
     terminal.goodbye()
   } catch (error) {
-    if (error instanceof PostgresStartError || error instanceof RoleConfigError)
+    // Ctrl-C reaches initdb as well: what fails while we are told to stop is no failure.
+    if (interrupt.signal.aborted) log.debug({ err: error }, 'interrupted')
+    else if (error instanceof PostgresStartError || error instanceof RoleConfigError)
       throw new ConfigError(error.message)
-    throw error
+    else throw error
   } finally {
     await stopAll()
   }

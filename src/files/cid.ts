@@ -8,8 +8,11 @@ import { badRequest } from '../errors.ts'
 
 const MAX_LENGTH = 512
 const LIBP2P_KEY = 0x72
+/** By the prefix of each multibase; the identity base is raw bytes, which no text field can hold. */
 const DECODERS = new Map<string, MultibaseDecoder<string>>(
-  Object.values(bases).map((base) => [base.prefix, base.decoder as MultibaseDecoder<string>]),
+  Object.values(bases)
+    .filter(({ name }) => name !== 'identity')
+    .map((base) => [base.prefix, base.decoder as MultibaseDecoder<string>]),
 )
 
 /**
@@ -22,7 +25,9 @@ export function parseCid(text: string, field = 'cid'): CID {
   let cid: CID
   try {
     // A bare base58 multihash is a CIDv0; everything else begins with the prefix of its base.
-    cid = text.startsWith('Qm') ? CID.parse(text) : CID.parse(text, DECODERS.get(text.charAt(0)))
+    cid = text.startsWith('Qm')
+      ? CID.parse(text)
+      : CID.parse(text, DECODERS.get(String.fromCodePoint(text.codePointAt(0) ?? 0)))
   } catch (error) {
     throw badRequest(`${field}: not a CID: ${(error as Error).message}`)
   }

@@ -3,7 +3,7 @@
  * embedded parts or on real ones. `BERTH_TEST_STACK=real` chooses the latter for every suite.
  */
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -52,6 +52,8 @@ export async function startStack(
 ): Promise<Stack> {
   const kind = options.kind ?? stackKind
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-'))
+  // As root, PostgreSQL runs as another user, who must be able to enter.
+  await chmod(dataDir, 0o711)
   const port = await freePort()
   const parts = kind === 'real' ? await startParts() : undefined
   const env: NodeJS.ProcessEnv = {

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { ConfigError, loadConfig } from './config.ts'
+
+describe('configuration', () => {
+  it('needs nothing', () => {
+    const config = loadConfig({})
+    assert.equal(config.PORT, 3000)
+    assert.equal(config.HOST, '127.0.0.1')
+    assert.equal(config.BERTH_PIN_STALL_SECONDS, 120_000)
+  })
+
+  const wrong: Record<string, string> = {
+    PORT: '70000',
+    DATABASE_URL: 'mysql://localhost',
+    REDIS_URL: 'localhost:6379',
+    IPFS_API_URL: '/ip4/127.0.0.1/tcp/5001',
+    JWT_KEY: 'short',
+    LOG_LEVEL: 'loud',
+    BERTH_PIN_CONCURRENCY: '0',
+    BERTH_PIN_STALL_SECONDS: 'soon',
+    BERTH_ALLOW_PRIVATE_HOST_NODES: 'perhaps',
+  }
+  for (const [name, value] of Object.entries(wrong)) {
+    it(`names ${name} when it is wrong`, () => {
+      assert.throws(
+        () => loadConfig({ [name]: value }),
+        (error) => error instanceof ConfigError && error.message.startsWith(`${name}: `),
+      )
+    })
+  }
+
+  it('names every setting that is wrong, not only the first', () => {
+    assert.throws(() => loadConfig({ PORT: 'x', LOG_LEVEL: 'y' }), /PORT: [^]*LOG_LEVEL: /)
+  })
+
+  it('takes a setting that is empty for one that is not set', () => {
+    assert.equal(loadConfig({ DATABASE_URL: '', REDIS_URL: '' }).DATABASE_URL, undefined)
+  })
+
+  it('reads a secret from a file, but not from two places', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
+    try {
+      const path = join(dir, 'url')
+      writeFileSync(path, 'postgres://db/berth\n')
+      assert.equal(loadConfig({ DATABASE_URL_FILE: path }).DATABASE_URL, 'postgres://db/berth')
+      assert.throws(
+        () => loadConfig({ DATABASE_URL_FILE: path, DATABASE_URL: 'postgres://x' }),
+        /DATABASE_URL_FILE/,
+      )
+      assert.throws(() => loadConfig({ JWT_KEY_FILE: join(dir, 'none') }), /JWT_KEY_FILE: cannot be read/)
+    } finally {
+      rmSync(dir, { recursive: true })
+    }
+  })
+})

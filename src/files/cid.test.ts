@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { bases } from 'multiformats/basics'
+import { CID } from 'multiformats/cid'
+import { ApiError } from '../errors.ts'
+import { canonicalCid, parseCid } from './cid.ts'
+
+const V0 = 'QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n'
+const V1 = 'bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
+
+describe('CIDs', () => {
+  it('are read in every version and base, and come to one canonical form', () => {
+    const cid = CID.parse(V1)
+    assert.equal(canonicalCid(parseCid(V0)), V1)
+    for (const base of Object.values(bases).filter(({ name }) => name !== 'identity')) {
+      const text = base.encoder.encode(cid.bytes)
+      assert.equal(canonicalCid(parseCid(text)), V1, base.name)
+    }
+  })
+
+  it('in base32 may be of either case, as that base has none', () => {
+    assert.equal(canonicalCid(parseCid(`b${V1.slice(1).toUpperCase()}`)), V1)
+  })
+
+  it('keep their codec: the same hash as raw bytes is another CID', () => {
+    const raw = CID.createV1(0x55, CID.parse(V1).multihash)
+    assert.notEqual(canonicalCid(parseCid(raw.toString())), V1)
+  })
+
+  const malformed = {
+    nothing: '',
+    'a space before it': ` ${V1}`,
+    'a path behind it': `${V1}/file.txt`,
+    'a path before it': `/ipfs/${V1}`,
+    'a CIDv0 in lower case': V0.toLowerCase(),
+    'a cut end': V1.slice(0, -1),
+    'a cut CIDv0': V0.slice(0, -1),
+    'one character too many': `${V1}a`,
+    'an unknown base': `!${V1}`,
+    'no CID at all': 'hello',
+    'a key of IPNS': 'k51qzi5uqu5dgutdk6i1ynyzgkqngpha5xpgia3a5qqp4jsh0u4csozksxel2r',
+    'very much of it': 'b'.repeat(100_000),
+    'other characters': 'bäfy',
+  }
+  for (const [what, text] of Object.entries(malformed)) {
+    it(`are refused with ${what}`, () => {
+      assert.throws(
+        () => parseCid(text),
+        (error) => error instanceof ApiError && error.status === 400 && error.message.startsWith('cid: '),
+      )
+    })
+  }
+})

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import type { QueueName } from '../../../src/operations/catalog.ts'
+import { Dispatcher } from '../../../src/operations/dispatcher.ts'
+import type { HandOver } from '../../../src/operations/queue.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { until } from '../../support/processes.ts'
+import { insertOperation, readOperation } from './rows.ts'
+
+/** A queue that only remembers, so that the order of hand-over shows; what it forgets is lost. */
+class RecordingQueue {
+  jobs: HandOver[] = []
+  add = async (jobs: HandOver[]) => void this.jobs.push(...jobs)
+  has = async (jobId: string) => this.jobs.some((job) => job.jobId === jobId)
+}
+
+describe('dispatcher', () => {
+  let database: TestDatabase
+  before(async () => {
+    database = await startDatabase()
+  })
+  after(() => database.stop())
+  beforeEach(() => database.pool.query('TRUNCATE operation, correction'))
+
+  async function dispatch(
+    options: { window?: number; limit?: number },
+    done: (ids: string[]) => Promise<boolean> | boolean,
+  ): Promise<string[]> {
+    const queues: Record<QueueName, RecordingQueue> = {
+      pins: new RecordingQueue(),
+      storage: new RecordingQueue(),
+    }
+    const dispatcher = new Dispatcher({
+      pool: database.pool,
+      queue: (name) => queues[name],
+      log: database.log,
+      window: options.window ?? 100,
+      activeLimits: { pins: options.limit },
+    })
+    dispatcher.start()
+    const ids = () => queues.pins.jobs.map(({ id }) => id)
+    await until('the expected hand-overs', () => done(ids()))
+    await dispatcher.stop()
+    return ids()
+  }
+
+  it('takes turns over the workspaces, whatever the length of their lines', async () => {
+    const [many, few] = [await database.createWorkspace(), await database.createWorkspace()]
+    for (let i = 0; i < 20; i++) await insertOperation(database.pool, many)
+    const last = await insertOperation(database.pool, few)
+    const ids = await dispatch({ window: 4 }, (handed) => handed.length >= 4)
+    assert.equal(ids.length, 4)
+    assert.ok(ids.includes(last))
+  })
+
+  it('hands over new operations before those that failed a try', async () => {
+    const workspace = await database.createWorkspace()
+    const retry = await insertOperation(database.pool, workspace, { attempts: 3 })
+    const fresh = [
+      await insertOperation(database.pool, workspace),
+      await insertOperation(database.pool, workspace),
+    ]
+    const ids = await dispatch({ window: 2 }, (handed) => handed.length >= 2)
+    assert.deepEqual(new Set(ids), new Set(fresh))
+    assert.ok(!ids.includes(retry))
+  })
+
+  it('never has more than the window ahead of the workers', async () => {
+    const workspace = await database.createWorkspace()
+    for (let i = 0; i < 30; i++) await insertOperation(database.pool, workspace)
+    const ids = await dispatch({ window: 5 }, (handed) => handed.length >= 5)
+    assert.equal(ids.length, 5)
+  })
+
+  it('starts no more operations of one workspace than the limit', async () => {
+    const workspace = await database.createWorkspace()
+    await insertOperation(database.pool, workspace, {
+      state: 'running',
+      attempts: 1,
+      lease_until: new Date(Date.now() + 60_000),
+    })
+    for (let i = 0; i < 10; i++) await insertOperation(database.pool, workspace)
+    const ids = await dispatch({ limit: 3 }, (handed) => handed.length >= 2)
+    assert.equal(ids.length, 2)
+  })
+
+  it('keeps back what waits behind an older operation with the same exclusive key', async () => {
+    const workspace = await database.createWorkspace()
+    const first = await insertOperation(database.pool, workspace, { exclusive_key: 'file:1' })
+    await insertOperation(database.pool, workspace, { exclusive_key: 'file:1' })
+    assert.deepEqual(await dispatch({}, (handed) => handed.length >= 1), [first])
+  })
+
+  it('takes over from a worker whose lease ran out, and records the correction', async () => {
+    const { pool } = database
+    const workspace = await database.createWorkspace()
+    const id = await insertOperation(pool, workspace, {
+      state: 'running',
+      attempts: 1,
+      epoch: 1,
+      lease_until: new Date(0),
+    })
+    assert.deepEqual(await dispatch({}, (handed) => handed.length >= 1), [id])
+    const { rows } = await pool.query('SELECT loop, reason, target FROM correction')
+    assert.deepEqual(rows, [{ loop: 'operations', reason: 'lease expired', target: id }])
+  })
+
+  it('hands over again what the queue has lost, under a new job id', async () => {
+    const { pool } = database
+    const workspace = await database.createWorkspace()
+    const id = await insertOperation(pool, workspace, { handed_over_at: new Date(0), handovers: 1 })
+    await dispatch({}, (handed) => handed.includes(id))
+    assert.equal((await readOperation(pool, id)).handovers, 2)
+    const { rows } = await pool.query('SELECT reason FROM correction')
+    assert.deepEqual(rows, [{ reason: 'job lost by the queue' }])
+  })
+})

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { createQueueBackend, type QueueBackend } from '../../../src/operations/queue.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { until } from '../../support/processes.ts'
+import { type Server, startRedis } from '../../support/servers.ts'
+
+const noRedis = redisInstalled() ? false : 'redis-server is not installed'
+
+/** What the dispatcher relies on, on each of the backends. */
+function suite(
+  name: string,
+  open: (database: TestDatabase) => Promise<{ backend: QueueBackend; close(): Promise<void> }>,
+) {
+  let database: TestDatabase
+  let opened: { backend: QueueBackend; close(): Promise<void> }
+  before(async () => {
+    database = await startDatabase()
+    opened = await open(database)
+  })
+  after(async () => {
+    await opened?.backend.close()
+    await opened?.close()
+    await database.stop()
+  })
+
+  it('hands each job to one consumer, and forgets it when it is done', async () => {
+    const { backend } = opened
+    const queue = backend.queue('storage')
+    const seen: string[] = []
+    for (let i = 0; i < 2; i++) backend.consume('storage', 4, async (id) => void seen.push(id))
+    const jobs = Array.from({ length: 50 }, () => uuidv7()).map((id) => ({ id, jobId: `${id}-1` }))
+    await queue.add(jobs)
+    await until('all jobs seen', () => seen.length >= jobs.length)
+    assert.deepEqual(seen.toSorted(), jobs.map(({ id }) => id).toSorted())
+    await until('all jobs forgotten', async () => {
+      const left = await Promise.all(jobs.map(({ jobId }) => queue.has(jobId)))
+      return left.every((there) => !there)
+    })
+  })
+
+  it('knows a job that waits, and ignores a second one with its id', async () => {
+    const queue = opened.backend.queue('pins')
+    const id = uuidv7()
+    await queue.add([{ id, jobId: `${id}-1` }])
+    await queue.add([{ id, jobId: `${id}-1` }])
+    assert.equal(await queue.has(`${id}-1`), true)
+    assert.equal(await queue.has(`${id}-2`), false)
+    const seen: string[] = []
+    opened.backend.consume('pins', 1, async (job) => void seen.push(job))
+    await until('the job is done', async () => !(await queue.has(`${id}-1`)))
+    assert.deepEqual(seen, [id], name)
+  })
+}
+
+describe('queue on PostgreSQL', () => {
+  suite('postgres', async ({ url, log }) => ({
+    backend: createQueueBackend({ databaseUrl: url }, log),
+    close: async () => {},
+  }))
+})
+
+describe('queue on Redis', { skip: noRedis }, () => {
+  suite('redis', async ({ url, log }) => {
+    const redis: Server = await startRedis()
+    return {
+      backend: createQueueBackend({ redisUrl: redis.url, databaseUrl: url }, log),
+      close: () => redis.stop(),
+    }
+  })
+})
+
+function redisInstalled(): boolean {
+  try {
+    execFileSync('redis-server', ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
