@@ -35,5 +35,8 @@ export function parseCid(text: string, field = 'cid'): CID {
   return cid
 }
 
-/** CIDv1 in base32: v0 and v1 of the same DAG, in whatever base, are one string here. */
-export const canonicalCid = (cid: CID): string => cid.toV1().toString(base32)
+/**
+ * CIDv1 in base32: v0 and v1 of the same DAG, in whatever base, are one string here. Built anew, because
+ * a parsed CID prints itself as it was spelled, and base32 may be spelled in either case.
+ */
+export const canonicalCid = (cid: CID): string => CID.createV1(cid.code, cid.multihash).toString(base32)
