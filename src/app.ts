@@ -1,4 +1,5 @@
 /** The composition root: what each role is made of. Nothing here is global, and everything that opens also closes. */
+import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
 import packageJson from '../package.json' with { type: 'json' }
 import { createHandlers } from '../workers/index.ts'
@@ -20,6 +21,7 @@ import { markBackfilled } from './files/pins/backfill.ts'
 import { pinRoutes } from './files/pins/routes.ts'
 import { PinService } from './files/pins/service.ts'
 import { removeFile } from './files/remove.ts'
+import { openHealthPort } from './health-port.ts'
 import { documentRoutes } from './http/docs.ts'
 import { healthRoutes } from './http/health.ts'
 import { listen } from './http/listen.ts'
@@ -110,6 +112,8 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
 }
 
 const HEARTBEAT_MS = 5000
+/** A worker that could not write its row for this long is of no use: its claims fail as well. */
+const HEARTBEAT_LIMIT_MS = 30_000
 const RETENTION_MS = 3_600_000
 
 /** The worker role: runs operations, and the loops that compare PostgreSQL with the world. */
@@ -135,10 +139,12 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     }),
   })
   const status = new WorkerStatus(pool)
+  let written = performance.now()
   const loops = [
-    startLoop('heartbeat', HEARTBEAT_MS, log, async (signal) =>
-      status.write({ id, queues, ipfs: await observeNode(storage, signal) }),
-    ),
+    startLoop('heartbeat', HEARTBEAT_MS, log, async (signal) => {
+      await status.write({ id, queues, ipfs: await observeNode(storage, signal) })
+      written = performance.now()
+    }),
     startLoop('pins', config.BERTH_RECONCILE_SECONDS, log, (signal) => reconcilePins(pool, storage, signal)),
     startLoop('retention', RETENTION_MS, log, () =>
       forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS),
@@ -160,6 +166,13 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   parts.add('queues', () => {
     runner.shutdown()
     return backend.close()
+  })
+  await openHealthPort(config, {
+    log,
+    parts,
+    registry: new Registry(),
+    findProblem: () =>
+      performance.now() - written > HEARTBEAT_LIMIT_MS ? 'cannot write its heartbeat' : undefined,
   })
   return { stop: () => parts.close() }
 }

@@ -103,7 +103,9 @@ export const settings = z.object({
     .union([z.literal(''), url('http', 'https')])
     .default('https://delegated-ipfs.dev')
     .describe('Delegated HTTP routing that the embedded IPFS node asks for providers; empty for none.'),
-  BERTH_EGRESS_PORT: integer(0, 65535).default(3128).describe("Port of the `host` role's egress proxy."),
+  BERTH_EGRESS_PORT: integer(0, 65535)
+    .default(0)
+    .describe("Port of the `host` role's egress proxy; 0 takes a free one."),
   BERTH_EGRESS_HOST: text.default('127.0.0.1').describe("Address of the `host` role's egress proxy."),
   BERTH_EGRESS_ALLOW: list
     .default([])

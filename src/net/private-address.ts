@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, SocketAddress } from 'node:net'
 
 /**
  * Addresses that are not on the public internet: this host, private and shared networks, link-local
@@ -32,13 +32,29 @@ for (const range of ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']) {
   const [net = '', bits] = range.split('/')
   special.addSubnet(net, Number(bits), 'ipv6')
 }
+/** IPv6 that is IPv4 by another name: IPv4-mapped (RFC 4291) and the well-known NAT64 prefix (RFC 6052). */
+const ipv4Inside = new BlockList()
+ipv4Inside.addSubnet('::ffff:0:0', 96, 'ipv6')
+ipv4Inside.addSubnet('64:ff9b::', 96, 'ipv6')
 
 /** Whether an IP address is anything but a public one. @throws TypeError when it is no IP address. */
 export function isPrivateAddress(ip: string): boolean {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)?.[1]
-  const address = mapped ?? ip.replace(/%.*$/, '')
+  const address = ip.replace(/%.*$/, '')
   const version = isIP(address)
   if (version === 0) throw new TypeError(`${ip} is no IP address`)
   if (version === 4) return special.check(address, 'ipv4')
+  if (ipv4Inside.check(address, 'ipv6')) return special.check(lastFourBytes(address), 'ipv4')
   return !globalUnicast.check(address, 'ipv6') || special.check(address, 'ipv6')
+}
+
+/** The last 32 bits of an IPv6 address, in whichever spelling, as an IPv4 address. */
+function lastFourBytes(ipv6: string): string {
+  const { address } = new SocketAddress({ address: ipv6, family: 'ipv6' })
+  const dotted = /\d+\.\d+\.\d+\.\d+$/.exec(address)
+  if (dotted) return dotted[0]
+  const [high = 0, low = 0] = address
+    .split(':')
+    .slice(-2)
+    .map((group) => Number.parseInt(group || '0', 16))
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }
