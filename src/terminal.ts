@@ -35,7 +35,6 @@ export class Terminal {
   }
 
   welcome({ url, key, dataDir, postgres, parts }: Welcome): void {
-    const shown = key ?? '<your key>'
     const bold = (text: string) => styleText('bold', text)
     const dim = (text: string) => styleText('dim', text)
     process.stdout.write(
@@ -45,9 +44,14 @@ export class Terminal {
         '',
         `  API       ${bold(`${url}/v3`)}`,
         `  Docs      ${bold(`${url}/docs`)}`,
-        key
-          ? `  API key   ${dim('(shown this once; more with `npx berth keys create --workspace default`)')}\n\n${key}\n`
-          : `  API key   ${dim('shown at the first start; make another: npx berth keys create --workspace default')}`,
+        ...(key
+          ? [
+              `  API key   ${dim('it is shown this once; `npx berth keys create` makes another')}`,
+              '',
+              `  export BERTH_KEY=${key}`,
+              '',
+            ]
+          : [`  API key   ${dim('was shown at the first start; `npx berth keys create` makes another')}`]),
         `  Data      ${dataDir}`,
         ...(postgres && postgres.location !== dataDir ? [`  Database  ${postgres.location}`] : []),
         `  Parts     PostgreSQL ${postgres ? '(embedded)' : '(yours)'}, queue in ${parts.REDIS_URL ? 'Redis' : 'PostgreSQL'}, IPFS ${parts.IPFS_API_URL ? 'on Kubo' : '(embedded)'}`,
@@ -55,7 +59,7 @@ export class Terminal {
         `  ${dim('Pin something:')}`,
         '',
         `  curl ${url}/v3/files/public/pin_by_cid \\`,
-        `    -H "Authorization: Bearer ${shown.length > 40 ? '$BERTH_KEY' : shown}" \\`,
+        `    -H "Authorization: Bearer $BERTH_KEY" \\`,
         `    -d '{"cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"}'`,
         '',
         `  ${dim('Ctrl-C stops everything; the data stays.')}`,
