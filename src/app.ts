@@ -67,6 +67,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const wakeDispatcher = () => dispatcher.wake()
 
   const signingKey = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
+  const authenticator = new Authenticator(pool, signingKey, notifications)
   const waiter = new Waiter(pool, notifications)
   const workers = new WorkerStatus(pool)
   const registry = createMetrics(pool)
@@ -80,7 +81,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
     }),
     ...fileRoutes({ pool, waiter, wakeDispatcher }),
     ...groupRoutes(prisma),
-    ...keyRoutes(new KeyService(prisma, signingKey)),
+    ...keyRoutes(new KeyService(prisma, signingKey), () => authenticator.forgetKeys()),
     ...operationRoutes({
       pool,
       waiter,
@@ -96,10 +97,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
   const app = createServer({
     routes: [...routes, ...documented],
-    services: {
-      authenticator: new Authenticator(pool, signingKey, notifications),
-      rateLimiter: new RateLimiter(redis),
-    },
+    services: { authenticator, rateLimiter: new RateLimiter(redis) },
     registry,
     trustProxy: config.BERTH_TRUST_PROXY,
     log,

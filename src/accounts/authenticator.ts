@@ -40,14 +40,19 @@ export class Authenticator {
   readonly #notifications: Notifications
   /** Tokens whose signature was checked, and keys read from the database. */
   readonly #claims = new Map<string, TokenClaims>()
-  readonly #keys = new Map<string, { row: KeyRow | undefined; until: number }>()
+  #keys = new Map<string, { row: KeyRow | undefined; until: number }>()
 
   constructor(pool: Pool, signingKey: Uint8Array, notifications: Notifications) {
     this.#pool = pool
     this.#key = signingKey
     this.#notifications = notifications
-    notifications.on('berth_api_key', () => this.#keys.clear())
-    notifications.on('lost', () => this.#keys.clear())
+    notifications.on('berth_api_key', () => this.forgetKeys())
+    notifications.on('lost', () => this.forgetKeys())
+  }
+
+  /** Reads every key again at its next use; one that is being read right now is not cached either. */
+  forgetKeys(): void {
+    this.#keys = new Map()
   }
 
   /**
@@ -84,7 +89,8 @@ export class Authenticator {
   }
 
   async #find({ keyId, workspaceId }: TokenClaims): Promise<KeyRow | undefined> {
-    const cached = this.#keys.get(keyId)
+    const keys = this.#keys
+    const cached = keys.get(keyId)
     if (cached && cached.until > Date.now() && this.#notifications.connected) return cached.row
     const { rows } = await this.#pool.query({
       name: 'api-key-find',
@@ -99,8 +105,8 @@ export class Authenticator {
         WHERE k.id = $1 AND k.workspace_id = $2 AND k.revoked_at IS NULL`,
       values: [keyId, workspaceId],
     })
-    if (this.#keys.size >= CACHE_SIZE) this.#keys.clear()
-    this.#keys.set(keyId, { row: rows[0], until: Date.now() + CACHE_MS })
+    if (keys.size >= CACHE_SIZE) keys.clear()
+    keys.set(keyId, { row: rows[0], until: Date.now() + CACHE_MS })
     return rows[0]
   }
 

@@ -48,8 +48,11 @@ const keyItem = z.object({
   updatedAt: z.string(),
 })
 
-/** API keys over HTTP (compatibility 1.8), with the paths of the SDK and of the documentation. */
-export function keyRoutes(keys: KeyService): Route[] {
+/**
+ * API keys over HTTP (compatibility 1.8), with the paths of the SDK and of the documentation.
+ * @param onRevoked makes this process refuse the key at once; the others learn of it by notification.
+ */
+export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
   const params = z.object({ key: text(64).describe("The key's public half, or its id.") })
   const revoke = (method: 'put' | 'delete', path: string, id: string) =>
     route({
@@ -65,6 +68,7 @@ export function keyRoutes(keys: KeyService): Route[] {
       async handle({ principal, params }) {
         if (!(await keys.revoke(params.key, principal.workspaceId)))
           throw notFound('There is no such API key')
+        onRevoked()
         return { body: 'Revoked' }
       },
     })
