@@ -28,6 +28,8 @@ export interface RealParts {
 
 export interface Stack {
   readonly kind: StackKind
+  /** The environment of its processes and of `berth`. */
+  readonly env: NodeJS.ProcessEnv
   readonly url: string
   readonly dataDir: string
   /** The real parts under it, where it has any. */
@@ -86,12 +88,10 @@ export async function startStack(
     })
   }
   await restart()
-  const berth = async (...args: string[]) => {
-    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], { env })
-    return stdout.trim()
-  }
+  const berth = cli(env)
   return {
     kind,
+    env,
     url,
     dataDir,
     parts,
@@ -111,6 +111,14 @@ export async function startStack(
       await Promise.all(parts ? Object.values(parts).map((part) => part.stop()) : [])
       await rm(dataDir, { recursive: true, force: true })
     },
+  }
+}
+
+/** Runs `berth <args>` with the environment of a stack; resolves to what it printed. */
+export function cli(env: NodeJS.ProcessEnv): (...args: string[]) => Promise<string> {
+  return async (...args) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], { env })
+    return stdout.trim()
   }
 }
 

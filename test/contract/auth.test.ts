@@ -1,0 +1,225 @@
+/** Who may call: contract 5, and the order in which a request is checked. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { decodeJwt, SignJWT, UnsecuredJWT } from 'jose'
+import { assertError, type Client } from '../support/client.ts'
+import { until } from '../support/processes.ts'
+import { inlineCid, openContext } from './context.ts'
+
+const NO_HEADER = 'Missing Authorization header: send "Authorization: Bearer <API key>"'
+const BAD_KEY = 'Invalid, expired or revoked API key'
+const FILES = '/v3/files/public'
+const PIN = '/v3/files/public/pin_by_cid'
+
+const { anonymous, berth, workspace } = await openContext()
+const { api, created, keyed, name } = await workspace()
+const list = (client: Client, headers?: Record<string, string>) => client.get(FILES, undefined, headers)
+
+/** Every operation of the document that needs a key, as a request that names nothing that exists. */
+const guarded = Object.entries(anonymous.document.paths).flatMap(([path, operations]) =>
+  Object.entries(operations)
+    .filter(([, { security }]) => security?.length !== 0)
+    .map(([method, { description = '' }]) => ({
+      method: method.toUpperCase(),
+      path: path.replace(/\{[^}]+\}/g, 'x'),
+      scope: /Scope: `([^`]+)`/.exec(description)?.[1] ?? '',
+    })),
+)
+
+describe('without a valid key', () => {
+  it('is 401 on every route that needs one', async () => {
+    assert.ok(guarded.length > 15)
+    for (const { method, path } of guarded) {
+      const reply = await anonymous.request(method, path, method === 'POST' ? { json: {} } : {})
+      assertError(reply, 401, NO_HEADER)
+      assert.equal(reply.headers.get('www-authenticate'), 'Bearer')
+      assert.equal(reply.headers.get('error-code'), 'no_authorization')
+    }
+  })
+
+  const headers = {
+    'another scheme': 'Basic dXNlcjpwYXNz',
+    'the key alone': 'abc',
+    'no key': 'Bearer',
+    'a space only': 'Bearer ',
+    'two keys': 'Bearer a b',
+    garbage: 'Bearer garbage',
+    'garbage in three parts': 'Bearer a.b.c',
+    'a very long key': `Bearer ${'a'.repeat(8000)}`,
+    'not ASCII': 'Bearer \u00e9\u00ff',
+  }
+  for (const [what, authorization] of Object.entries(headers)) {
+    it(`is 401 for ${what}`, async () => {
+      const reply = await list(anonymous, { authorization })
+      assertError(reply, 401, BAD_KEY)
+      assert.equal(reply.headers.get('error-code'), 'bad_token')
+    })
+  }
+
+  it('is 401 for a key in the query', async () => {
+    assertError(await anonymous.get(FILES, { token: api.key ?? '' }), 401, NO_HEADER)
+  })
+})
+
+describe('a token', () => {
+  const claims = decodeJwt(api.key ?? '')
+  const sign = (payload: object, alg = 'HS256', key: Uint8Array = randomBytes(64)) =>
+    new SignJWT({ ...payload }).setProtectedHeader({ alg, typ: 'JWT' }).sign(key)
+
+  it('is a JWT that names its workspace, its user and its key', () => {
+    assert.equal(claims.authenticationType, 'scopedKey')
+    assert.ok(claims.jti && claims.sub && claims.iat)
+    assert.deepEqual(claims.userInformation, { id: claims.sub })
+  })
+  it('may be named by any spelling of Bearer', async () => {
+    for (const scheme of ['bearer', 'BEARER', 'Bearer  ']) {
+      const reply = await list(anonymous, { authorization: `${scheme} ${api.key}` })
+      assert.equal(reply.status, 200)
+    }
+  })
+  it('is refused when another key signed it', async () => {
+    for (const alg of ['HS256', 'HS512'])
+      assertError(await list(anonymous.as(await sign(claims, alg))), 401, BAD_KEY)
+  })
+  it('is refused without a signature', async () => {
+    assertError(await list(anonymous.as(new UnsecuredJWT(claims).encode())), 401, BAD_KEY)
+  })
+  it('is refused when a claim was changed', async () => {
+    const [header, , signature] = (api.key ?? '').split('.')
+    const changed = Buffer.from(JSON.stringify({ ...claims, workspace: claims.jti })).toString('base64url')
+    assertError(await list(anonymous.as(`${header}.${changed}.${signature}`)), 401, BAD_KEY)
+  })
+})
+
+describe('a key', () => {
+  it('ends when it expires', async () => {
+    const client = await created('--expires', '2s')
+    assert.equal((await list(client)).status, 200)
+    const refused = await until('the key has expired', async () => {
+      const reply = await list(client)
+      return reply.status !== 200 && reply
+    })
+    assertError(refused, 401, BAD_KEY)
+  })
+
+  it('ends with its revocation by the command line', async () => {
+    const { id, token } = JSON.parse(await berth('keys', 'create', '--workspace', name, '--json'))
+    const client = anonymous.as(token)
+    assert.equal((await list(client)).status, 200)
+    await berth('keys', 'revoke', id)
+    assertError(await list(client), 401, BAD_KEY)
+  })
+
+  it('ends with its revocation over HTTP, from the next request on', async () => {
+    for (let i = 0; i < 20; i++) {
+      const created = await api.post('/v3/pinata/keys', { keyName: 'brief', permissions: { admin: true } })
+      const client = anonymous.as(created.body.JWT)
+      assert.equal((await list(client)).status, 200)
+      assert.equal((await api.put(`/v3/pinata/keys/${created.body.pinata_api_key}`)).status, 200)
+      assertError(await list(client), 401, BAD_KEY)
+    }
+  })
+
+  it('that acts for nobody is 401 Missing userId, whatever its scopes', async () => {
+    const client = await created('--scopes', 'org:groups:read', '--no-user')
+    for (const { method, path } of guarded) {
+      const reply = await client.request(method, path, method === 'POST' ? { json: {} } : {})
+      assertError(reply, 401, 'Missing userId')
+    }
+  })
+
+  it('whose user has left the workspace is 401 Missing userId', async () => {
+    await berth('users', 'add', 'leaver', '--workspace', name)
+    const client = await created('--user', 'leaver')
+    assert.equal((await list(client)).status, 200)
+    await berth('users', 'remove', 'leaver', '--workspace', name)
+    assertError(await list(client), 401, 'Missing userId')
+  })
+
+  it('with a limited number of uses ends with the last one', async () => {
+    const { body } = await api.post('/v3/pinata/keys', {
+      keyName: 'three',
+      permissions: { resources: ['org:files:read'] },
+      maxUses: 3,
+    })
+    const client = anonymous.as(body.JWT)
+    const replies = await Promise.all(Array.from({ length: 10 }, () => list(client)))
+    assert.equal(replies.filter(({ status }) => status === 200).length, 3)
+    assertError(await list(client), 401, BAD_KEY)
+  })
+})
+
+describe('a scope', () => {
+  it('is required by every route that needs a key', async () => {
+    const client = await keyed('org:analytics:read')
+    for (const { method, path, scope } of guarded) {
+      const reply = await client.request(method, path, method === 'POST' ? { json: {} } : {})
+      assertError(reply, 403, `Missing scope: ${scope}`)
+      assert.equal(reply.headers.get('error-code'), 'missing_scope')
+    }
+  })
+
+  const granted: [string, number, number][] = [
+    // Scope of the key, status of a read, status of a write.
+    ['org:files:read', 200, 403],
+    ['org:files:write', 200, 200],
+    ['org:read', 200, 403],
+    ['org:write', 200, 200],
+    ['admin', 200, 200],
+    ['org:groups:write', 403, 403],
+    ['org:groups:write,org:files:read', 200, 403],
+  ]
+  for (const [scopes, read, write] of granted) {
+    it(`${scopes} is ${read} on a read and ${write} on a write`, async () => {
+      const client = await keyed(...scopes.split(','))
+      assert.equal((await list(client)).status, read)
+      assert.equal((await client.post(PIN, { cid: `${inlineCid(scopes)}` })).status, write)
+    })
+  }
+})
+
+describe('a role', () => {
+  it('viewer reads, and is denied every write', async () => {
+    await berth('users', 'add', 'viewer', '--workspace', name, '--role', 'viewer')
+    const client = await created('--user', 'viewer')
+    assert.equal((await list(client)).status, 200)
+    for (const { method, path, scope } of guarded) {
+      if (!scope.endsWith('write')) continue
+      const reply = await client.request(method, path, method === 'POST' ? { json: {} } : {})
+      assertError(reply, 403, 'Workspace permission denied')
+    }
+  })
+
+  it('changes at once for the keys that are there', async () => {
+    await berth('users', 'add', 'riser', '--workspace', name, '--role', 'viewer')
+    const client = await created('--user', 'riser')
+    const pin = () => client.post(PIN, { cid: `${inlineCid('riser')}` })
+    assertError(await pin(), 403, 'Workspace permission denied')
+    await berth('users', 'add', 'riser', '--workspace', name, '--role', 'member')
+    assert.equal((await pin()).status, 200)
+  })
+})
+
+describe('a request is checked', () => {
+  const malformed = { body: '{', headers: { 'content-type': 'application/json' } }
+
+  it('first for its route', async () => {
+    assertError(await anonymous.get('/v3/nowhere'), 404, 'No such route: GET /v3/nowhere')
+  })
+  it('then for its key', async () => {
+    assertError(await anonymous.request('POST', PIN, malformed), 401, NO_HEADER)
+  })
+  it('then for the scope', async () => {
+    const client = await keyed('org:files:read')
+    assertError(await client.request('POST', PIN, malformed), 403, 'Missing scope: org:files:write')
+  })
+  it('then for its shape', async () => {
+    assertError(await api.request('POST', PIN, malformed), 400, 'body: not valid JSON')
+  })
+  it('then for the plan', async () => {
+    const { api } = await workspace('free')
+    assertError(await api.post(PIN, { cid: 5 }), 400, /^cid: /)
+    assertError(await api.post(PIN, { cid: 'x' }), 403, 'Pin by CID is not part of the free plan')
+  })
+})

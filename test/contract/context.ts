@@ -1,0 +1,103 @@
+/** What the files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { after } from 'node:test'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { identity } from 'multiformats/hashes/identity'
+import { sha256 } from 'multiformats/hashes/sha2'
+import pg from 'pg'
+import { postgresUrl } from '../../src/embedded/postgres.ts'
+import { Client } from '../support/client.ts'
+import { DocumentCheck } from '../support/openapi.ts'
+import { type Provider, startProvider } from '../support/provider.ts'
+import { cli, type Stack, startStack } from '../support/stack.ts'
+
+/** The variable by which `setup.ts` tells the files of a run where Berth is. */
+export const SHARED = 'BERTH_TEST_SHARED'
+
+/** Short enough for tests that wait for the end of a try, long enough for all the others. */
+const SETTINGS = { BERTH_PIN_STALL_SECONDS: '3', BERTH_PIN_RETRY_SECONDS: '0.2', BERTH_PIN_CONCURRENCY: '64' }
+
+export const startShared = (): Promise<Stack> => startStack({ env: SETTINGS })
+
+type Berth = Pick<Stack, 'url' | 'env' | 'berth'>
+
+export interface Workspace {
+  id: string
+  name: string
+  /** A client with a key that may do everything in it. */
+  api: Client
+  /** A client with a new key of these scopes. */
+  keyed(...scopes: string[]): Promise<Client>
+  /** A client with a key that `berth keys create <args>` makes. */
+  created(...args: string[]): Promise<Client>
+}
+
+export interface Context extends Berth {
+  /** A client without a key. */
+  anonymous: Client
+  /** A new workspace, so that no file of tests sees what another one does. */
+  workspace(plan?: string): Promise<Workspace>
+  /** A provider that is stopped after the tests of the file. */
+  provider(): Promise<Provider>
+  /** Runs SQL on Berth's database, for what only an operator with SQL can do. */
+  sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+}
+
+/** The Berth of this run. To be called once in a file, at its top level. */
+export async function openContext(berth?: Stack): Promise<Context> {
+  const shared = process.env[SHARED]
+  if (!berth && shared) {
+    const { url, env } = JSON.parse(shared)
+    return createContext({ url, env, berth: cli(env) })
+  }
+  const own = berth ?? (await startShared())
+  after(() => own.stop())
+  return createContext(own)
+}
+
+async function createContext({ url, env, berth }: Berth): Promise<Context> {
+  const anonymous = new Client(url, await DocumentCheck.load(url))
+  return {
+    url,
+    env,
+    berth,
+    anonymous,
+    async workspace(plan = 'unlimited') {
+      const name = `test-${randomUUID()}`
+      const { id } = JSON.parse(await berth('workspaces', 'create', name, '--plan', plan, '--json'))
+      const created = async (...args: string[]) =>
+        anonymous.as(await berth('keys', 'create', '--workspace', name, ...args))
+      const api = await created()
+      const keyed = async (...resources: string[]) => {
+        const { body } = await api.post('/v3/pinata/keys', { keyName: 'test', permissions: { resources } })
+        return anonymous.as(body.JWT)
+      }
+      return { id, name, api, keyed, created }
+    },
+    async provider() {
+      const provider = await startProvider()
+      after(() => provider.stop())
+      return provider
+    },
+    async sql(text, values) {
+      const connectionString = env.DATABASE_URL ?? (await postgresUrl(env.BERTH_DATA_DIR ?? '')) ?? undefined
+      const client = new pg.Client({ connectionString })
+      await client.connect()
+      try {
+        return (await client.query(text, values)).rows
+      } finally {
+        await client.end()
+      }
+    },
+  }
+}
+
+/** The CID of a block that nobody has. */
+export async function missingCid(codec = raw.code): Promise<CID> {
+  return CID.createV1(codec, await sha256.digest(randomBytes(32)))
+}
+
+/** A CID that carries its content: it is pinned without any other node. */
+export const inlineCid = (text: string): CID =>
+  CID.createV1(raw.code, identity.digest(new TextEncoder().encode(text)))

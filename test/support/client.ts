@@ -1,0 +1,101 @@
+/** A client of the API that holds every answer against the OpenAPI document. */
+import assert from 'node:assert/strict'
+import type { Answer, Document, DocumentCheck } from './openapi.ts'
+
+type Json = Record<string, unknown>
+
+export interface RequestOptions {
+  query?: string | Record<string, string>
+  /** Sent as JSON. */
+  json?: unknown
+  /** Sent as it is, in place of `json`. */
+  body?: string | Uint8Array
+  headers?: Record<string, string>
+}
+
+/** What the tests read from bodies: any JSON. */
+export type Reply = Omit<Answer, 'body'> & { body: any }
+
+/** No answer takes longer than the longest wait of the suite. */
+const TIMEOUT_MS = 60_000
+
+export class Client {
+  readonly url: string
+  readonly key: string | undefined
+  readonly #document: DocumentCheck
+
+  constructor(url: string, document: DocumentCheck, key?: string) {
+    this.url = url
+    this.key = key
+    this.#document = document
+  }
+
+  get document(): Document {
+    return this.#document.document
+  }
+
+  /** The same API as another caller. */
+  as(key: string | undefined): Client {
+    return new Client(this.url, this.#document, key)
+  }
+
+  async request(method: string, path: string, options: RequestOptions = {}): Promise<Reply> {
+    const { query, json, headers } = options
+    const url = `${this.url}${path}${query ? `?${new URLSearchParams(query)}` : ''}`
+    const body = json === undefined ? options.body : JSON.stringify(json)
+    const response = await fetch(url, {
+      method,
+      body: body as BodyInit | undefined,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      headers: {
+        ...(this.key && { authorization: `Bearer ${this.key}` }),
+        ...(json !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.startsWith('application/json')
+    const reply = {
+      status: response.status,
+      headers: response.headers,
+      body: isJson ? JSON.parse(text) : text,
+    }
+    this.#document.check(method, new URL(url).pathname, reply)
+    return reply
+  }
+
+  get = (path: string, query?: RequestOptions['query'], headers?: Record<string, string>) =>
+    this.request('GET', path, { query, headers })
+  delete = (path: string, headers?: Record<string, string>) => this.request('DELETE', path, { headers })
+  post = (path: string, json: unknown, headers?: Record<string, string>) =>
+    this.request('POST', path, { json, headers })
+  put = (path: string, json?: unknown) => this.request('PUT', path, { json })
+
+  /** Asks for a pin; `wait` is how many seconds to wait for its end. */
+  async pin(pin: Json, { wait = 0 } = {}): Promise<{ record: Json & { id: string }; operation: string }> {
+    const reply = await this.post('/v3/files/public/pin_by_cid', pin, wait ? { prefer: `wait=${wait}` } : {})
+    assert.equal(reply.status, 200, JSON.stringify(reply.body))
+    return { record: reply.body.data, operation: reply.headers.get('operation-id') ?? '' }
+  }
+
+  /** The operation once it has ended. */
+  async finished(operation: string): Promise<Json> {
+    const { status, body } = await this.get(`/v0/operations/${operation}`, { wait: '30' })
+    assert.equal(status, 200)
+    assert.ok(body.data.finished_at, `still ${body.data.state}: ${JSON.stringify(body.data)}`)
+    return body.data
+  }
+
+  /** The pin request as the list has it; undefined when it is not (any more) there. */
+  async queued(id: string): Promise<Json | undefined> {
+    const { body } = await this.get('/v3/files/public/pin_by_cid', { limit: '250' })
+    return body.data.jobs.find((job: Json) => job.id === id)
+  }
+}
+
+/** Asserts an error: its status and its whole message, or a pattern that the message matches. */
+export function assertError(reply: Reply, status: number, message: string | RegExp): void {
+  assert.equal(reply.status, status, JSON.stringify(reply.body))
+  if (typeof message === 'string') assert.equal(reply.body.error, message)
+  else assert.match(reply.body.error, message)
+}

@@ -1,0 +1,95 @@
+/** Holds every answer of the API against its own OpenAPI document. */
+import assert from 'node:assert/strict'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+
+interface Response {
+  content?: Record<string, { schema: object }>
+}
+
+export interface Operation {
+  operationId: string
+  description?: string
+  security?: unknown[]
+  parameters?: { name: string; in: 'path' | 'query' | 'header'; required?: boolean; schema: object }[]
+  requestBody?: { content: { 'application/json': { schema: object } } }
+  responses: Record<string, Response | { $ref: string }>
+}
+
+export interface Document {
+  openapi: string
+  paths: Record<string, Record<string, Operation>>
+  components: { responses?: Record<string, Response> }
+}
+
+/** What came back from the server. */
+export interface Answer {
+  status: number
+  headers: Headers
+  /** The parsed JSON, or the text where it is not JSON; undefined when the body was not read. */
+  body: unknown
+}
+
+export class DocumentCheck {
+  readonly document: Document
+  readonly #ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
+  readonly #compiled = new Map<object, ValidateFunction>()
+  readonly #paths: { template: string; pattern: RegExp }[]
+
+  constructor(document: Document) {
+    this.document = document
+    this.#paths = Object.keys(document.paths)
+      // A path without parameters wins over one that has some.
+      .sort((a, b) => a.split('{').length - b.split('{').length)
+      .map((template) => ({
+        template,
+        pattern: new RegExp(`^${template.replaceAll('.', '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`),
+      }))
+  }
+
+  /** Reads `/openapi.json` of a server. */
+  static async load(baseUrl: string): Promise<DocumentCheck> {
+    const response = await fetch(`${baseUrl}/openapi.json`)
+    assert.equal(response.status, 200)
+    return new DocumentCheck((await response.json()) as Document)
+  }
+
+  /**
+   * Checks that the document declares this answer: its status, its media type and its shape. An error is
+   * `{"error": "<message>"}` and nothing more, on paths that the document does not know as well.
+   */
+  check(method: string, path: string, { status, headers, body }: Answer): void {
+    const what = `${method} ${path} → ${status} ${JSON.stringify(body)?.slice(0, 500)}`
+    if (status >= 400 && !(status === 503 && path === '/readyz')) {
+      const { error } = body as { error?: unknown }
+      assert.ok(typeof error === 'string' && error.length > 0, `${what}: no error message`)
+      assert.deepEqual(Object.keys(body as object), ['error'], `${what}: more than an error`)
+      assert.match(headers.get('content-type') ?? '', /^application\/json; charset=utf-8$/, what)
+    }
+    const template = this.#paths.find(({ pattern }) => pattern.test(path))?.template
+    const operation = template && this.document.paths[template]?.[method.toLowerCase()]
+    if (!operation) return assert.equal(status, 404, `${what}: not in the document`)
+
+    const declared = this.#response(operation.responses[status])
+    assert.ok(declared, `${what}: the document has no such status`)
+    const type = headers.get('content-type')?.split(';')[0] ?? ''
+    const content = declared.content?.[type]
+    assert.ok(content, `${what}: ${type} is not one of ${Object.keys(declared.content ?? {})}`)
+    if (type !== 'application/json' || body === undefined) return
+    const validate = this.#compile(content.schema)
+    assert.ok(validate(body), `${what}: ${this.#ajv.errorsText(validate.errors)}`)
+  }
+
+  #response(response: Response | { $ref: string } | undefined): Response | undefined {
+    if (!response || !('$ref' in response)) return response
+    return this.document.components.responses?.[response.$ref.replace('#/components/responses/', '')]
+  }
+
+  /** References lead into the document, so the schema is compiled as if it stood beside its components. */
+  #compile(schema: object): ValidateFunction {
+    const known = this.#compiled.get(schema)
+    if (known) return known
+    const compiled = this.#ajv.compile({ components: this.document.components, ...schema })
+    this.#compiled.set(schema, compiled)
+    return compiled
+  }
+}
