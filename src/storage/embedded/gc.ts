@@ -20,17 +20,16 @@ export interface GcOptions {
 
 /**
  * Removes the blocks that no root reaches. There is no lock: pins, imports and further GCs may run
- * meanwhile, in this process and in others.
+ * meanwhile, in this process and in others, and for as long as they like.
  *
- * That is safe because whoever needs a block either has a mark in `pins/` from which it can be
- * reached, or has written or touched the block lately. A user touches a block that has not been
- * used for half of the grace time, so a GC that started before that has to end within the other
- * half: it gives up then, and the rest is left for the next one.
+ * Whoever needs a block has either used it before this GC began, and then a pin or a mark leads to
+ * it; or uses it later, and then its time of use is newer than what is removed here. Users touch a
+ * block only when its time is older than half of the grace time, which keeps that true and saves
+ * them from writing on every use.
  */
 export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const { blocks, pins, graceMs, signal } = options
   const startedMs = Date.now()
-  const deadlineMs = startedMs + graceMs / 2
   await restoreTrash(blocks, options.trashDir)
   await removeLeftovers(blocks.tempDir, startedMs - graceMs)
 
@@ -42,7 +41,6 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   for (const shard of await onDisk(() => readdir(blocks.dir))) {
     for (const file of (await ifThere(() => readdir(join(blocks.dir, shard)))) ?? []) {
       signal.throwIfAborted()
-      if (Date.now() > deadlineMs) return report
       const cid = blocks.decode(file)
       if (!cid) continue
       const removed = kept.has(blockKey(cid)) ? null : await removeUnused(cid, { ...options, unusedSinceMs })

@@ -49,9 +49,10 @@ export async function importFiles(
     if (path === '') directory = cid
     else if (path === paths[0]) file = cid
   }
-  const [path = ''] = paths
+  const [path] = paths
+  if (path === undefined) throw new StorageError('invalid_object', 'There is nothing to add')
   const cid = paths.length === 1 && !path.includes('/') ? file : directory
-  if (!cid) throw new StorageError('invalid_object', 'There is nothing to add')
+  if (!cid) throw new Error('The importer ended without a root')
   return { cid, size }
 }
 

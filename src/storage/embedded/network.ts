@@ -3,27 +3,20 @@
  * mDNS or bootstrap peers. Only to be imported dynamically: loading it costs time and memory that
  * a process which never retrieves does not have to spend.
  */
-import { withBitswap } from '@helia/bitswap'
-import type { BlockBroker } from '@helia/interface'
 import { privateKeyFromProtobuf } from '@libp2p/crypto/keys'
 import { identify } from '@libp2p/identify'
 import { noise } from '@libp2p/noise'
 import { peerIdFromString } from '@libp2p/peer-id'
 import { tcp } from '@libp2p/tcp'
 import { yamux } from '@libp2p/yamux'
-import { multiaddr } from '@multiformats/multiaddr'
-import type { Blockstore } from 'interface-blockstore'
+import { type Multiaddr, multiaddr } from '@multiformats/multiaddr'
 import { createLibp2p } from 'libp2p'
 import type { CID } from 'multiformats/cid'
+import { isPrivateAddress } from '../../net/private-address.ts'
 import { StorageError } from '../port.ts'
+import { Bitswap } from './bitswap/bitswap.ts'
 import type { BlockFolder } from './blocks.ts'
-import { blockKey, hasherOf } from './codecs.ts'
-import { isPublicAddress } from './private-address.ts'
 
-/** A peer that does not take a message within this is not waited for. */
-const SEND_TIMEOUT_MS = 5_000
-/** A message of up to 4 MiB has to arrive within this. */
-const RECEIVE_TIMEOUT_MS = 60_000
 const DIAL_TIMEOUT_MS = 10_000
 
 export interface NetworkOptions {
@@ -41,8 +34,8 @@ export interface BlockNetwork {
   addresses(): string[]
   /** Connects to one of a peer's addresses (`…/p2p/<peer id>`), or to a known peer by `/p2p/<peer id>` alone. Rejects when none answers. */
   dial(addresses: string[], signal: AbortSignal): Promise<void>
-  /** A block from any connected peer, at any time from now until the signal fires. Not checked against its hash. */
-  want(cid: CID, signal: AbortSignal): Promise<Uint8Array>
+  /** Begins the retrieval of a DAG. The function it returns asks peers for one block, until one sends it or the signal fires. */
+  retrieval(): (cid: CID, signal: AbortSignal) => Promise<Uint8Array>
   stop(): Promise<void>
 }
 
@@ -64,9 +57,10 @@ export async function startNetwork(blocks: BlockFolder, options: NetworkOptions)
       addressDialTimeout: DIAL_TIMEOUT_MS,
       reconnectRetries: 0,
     },
-    connectionGater: { denyDialMultiaddr: (address) => !options.allowPrivate && !isPublicAddress(address) },
+    connectionGater: { denyDialMultiaddr: (address) => !options.allowPrivate && !isPublic(address) },
   })
-  const bitswap = await attachBitswap(libp2p, blocks)
+  const bitswap = new Bitswap(libp2p, blocks)
+  await bitswap.start()
   try {
     await libp2p.start()
   } catch (error) {
@@ -75,7 +69,6 @@ export async function startNetwork(blocks: BlockFolder, options: NetworkOptions)
       cause: error,
     })
   }
-  const wants = new Wants((cid, signal) => bitswap.retrieve(cid, { signal }))
 
   return {
     peerId: libp2p.peerId.toString(),
@@ -85,108 +78,23 @@ export async function startNetwork(blocks: BlockFolder, options: NetworkOptions)
       const [only] = targets[0]?.getComponents() ?? []
       await libp2p.dial(only?.name === 'p2p' ? peerIdFromString(only.value ?? '') : targets, { signal })
     },
-    want: (cid, signal) => wants.want(cid, signal),
+    retrieval: () => {
+      const session = bitswap.createSession()
+      return (cid, signal) => bitswap.want(cid, session, signal)
+    },
     stop: async () => {
+      await bitswap.stop()
       await libp2p.stop()
     },
   }
 }
 
-type Broker = Required<Pick<BlockBroker, 'retrieve'>>
-
 /**
- * Bitswap without the rest of Helia: the package hands its broker out only by extending a Helia
- * node, so it gets the few parts of one that it uses.
+ * Whether a multiaddr begins with a public IP address. A DNS name does not count: what it resolves
+ * to is only known to the transport, when it is too late to refuse.
  */
-async function attachBitswap(
-  libp2p: Awaited<ReturnType<typeof createLibp2p>>,
-  blocks: BlockFolder,
-): Promise<Broker> {
-  let broker: Broker | undefined
-  const node = {
-    status: 'starting',
-    libp2p,
-    logger: libp2p.logger,
-    blockstore: readOnlyStore(blocks),
-    // Providers are looked for once per DAG, by search.ts, not for each block.
-    routing: { async *findProviders() {} },
-    getHasher: hasherOf,
-    hasBlockBroker: () => false,
-    addBlockBroker: (added: Broker) => {
-      broker = added
-    },
-    addMixin: (mixin: { start(node: unknown): Promise<void> }) => {
-      started = mixin.start(node)
-    },
-  }
-  let started: Promise<void> | undefined
-  withBitswap(node as unknown as Parameters<typeof withBitswap>[0], {
-    sendWantlistDebounce: 1,
-    messageSendTimeout: SEND_TIMEOUT_MS,
-    messageReceiveTimeout: RECEIVE_TIMEOUT_MS,
-  })
-  await started
-  if (!broker) throw new Error('@helia/bitswap did not hand out its block broker')
-  return broker
-}
-
-/** The part of a blockstore that serves blocks to others. */
-function readOnlyStore(blocks: BlockFolder): Pick<Blockstore, 'has' | 'get'> {
-  return {
-    has: async (cid) => (await blocks.size(cid)) !== null,
-    get: async function* (cid) {
-      const bytes = await blocks.read(cid)
-      if (!bytes) throw Object.assign(new Error(`Block ${cid} is not stored here`), { name: 'NotFoundError' })
-      yield bytes
-    },
-  }
-}
-
-interface SharedWant {
-  bytes: Promise<Uint8Array>
-  waiting: number
-  abandon: AbortController
-}
-
-/**
- * Asks for each block once, however many pins wait for it: bitswap takes a block off its list for
- * everybody as soon as one of them gives up.
- */
-class Wants {
-  readonly #wants = new Map<string, SharedWant>()
-  readonly #ask: (cid: CID, signal: AbortSignal) => Promise<Uint8Array>
-
-  constructor(ask: (cid: CID, signal: AbortSignal) => Promise<Uint8Array>) {
-    this.#ask = ask
-  }
-
-  async want(cid: CID, signal: AbortSignal): Promise<Uint8Array> {
-    signal.throwIfAborted()
-    const key = blockKey(cid)
-    const want = this.#wants.get(key) ?? this.#begin(key, cid)
-    want.waiting++
-    let onAbort = () => {}
-    const aborted = new Promise<never>((_, reject) => {
-      onAbort = () => reject(signal.reason)
-      signal.addEventListener('abort', onAbort)
-    })
-    try {
-      return await Promise.race([want.bytes, aborted])
-    } finally {
-      signal.removeEventListener('abort', onAbort)
-      if (--want.waiting === 0) {
-        if (this.#wants.get(key) === want) this.#wants.delete(key)
-        want.abandon.abort()
-      }
-    }
-  }
-
-  #begin(key: string, cid: CID): SharedWant {
-    const abandon = new AbortController()
-    const bytes = this.#ask(cid, abandon.signal)
-    bytes.catch(() => {}) // nobody may be waiting any more
-    const want = { bytes, waiting: 0, abandon }
-    this.#wants.set(key, want)
-    return want
-  }
+function isPublic(address: Multiaddr): boolean {
+  const [first] = address.getComponents()
+  const isIp = first?.name === 'ip4' || first?.name === 'ip6'
+  return isIp && !isPrivateAddress(first?.value ?? '')
 }

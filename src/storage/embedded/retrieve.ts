@@ -51,8 +51,8 @@ export async function retrieveDag(
     )
   }
 
-  let searching: Promise<BlockNetwork> | null = null
-  const startSearch = async (): Promise<BlockNetwork> => {
+  let retrieval: Promise<ReturnType<BlockNetwork['retrieval']>> | null = null
+  const startSearch = async () => {
     const network = await deps.network()
     stall.refresh()
     void search(cid, {
@@ -64,7 +64,7 @@ export async function retrieveDag(
       onUnreachable: () => void onUnreachable(),
       signal,
     })
-    return network
+    return network.retrieval()
   }
 
   progress.report({ phase: 'searching', blocks, bytes, totalBytes })
@@ -73,8 +73,8 @@ export async function retrieveDag(
       blocks: deps.blocks,
       signal,
       retrieve: async (missing, wantSignal) => {
-        searching ??= startSearch()
-        return (await searching).want(missing, wantSignal)
+        retrieval ??= startSearch()
+        return (await retrieval)(missing, wantSignal)
       },
       onBlock: (block) => {
         blocks++

@@ -1,0 +1,56 @@
+/**
+ * An embedded node in a process of its own, run by `node-process.ts`: `argv[2]` holds its options as
+ * JSON, calls come and go as IPC messages.
+ */
+import { CID } from 'multiformats/cid'
+import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
+import { walkDag } from '../../../src/storage/embedded/walk.ts'
+import { createEmbeddedStorage, type EmbeddedOptions } from '../../../src/storage/embedded.ts'
+import { StorageError } from '../../../src/storage/port.ts'
+import { file, folder, texts } from './content.ts'
+
+const options = JSON.parse(process.argv[2] ?? '') as EmbeddedOptions
+const storage = createEmbeddedStorage(options)
+const blocks = new BlockFolder(options.dir, { touchAfterMs: Number.POSITIVE_INFINITY })
+const { signal } = new AbortController()
+
+/** What a test can ask of the node. CIDs travel as text. */
+const calls = {
+  address: async () => (await storage.info({ signal })).addresses[0] ?? '',
+  addFile: async (seed: string, size: number) => added(storage.add(file(seed, size), { signal })),
+  addFolder: async (seed: string, count: number, size: number) =>
+    added(storage.add(folder(seed, count, size), { signal })),
+  addTexts: async (files: Record<string, string>) => added(storage.add(texts(files), { signal })),
+  /** Stores a block as it is, whatever its bytes are. */
+  putBlock: async (cid: string, bytes: Uint8Array) => blocks.write(CID.parse(cid), bytes),
+  pin: async (cid: string, origin: string, stallMs: number) =>
+    storage.pin(CID.parse(cid), {
+      origins: [origin],
+      stallMs,
+      signal,
+      onProgress: (progress) => process.send?.({ progress }),
+    }),
+  unpin: async (cid: string) => storage.unpin(CID.parse(cid), { signal }),
+  gc: async () => storage.gc({ signal }),
+  /** Reads every block of a DAG from the folder. Rejects when one is missing. */
+  verify: async (cid: string) => walkDag(CID.parse(cid), { blocks, retrieve: null, signal }),
+}
+export type NodeCalls = typeof calls
+
+async function added(result: Promise<{ cid: CID; size: number }>): Promise<string> {
+  return `${(await result).cid}`
+}
+
+process.on('message', async ({ id, name, args }: { id: number; name: keyof NodeCalls; args: never[] }) => {
+  try {
+    const result = await (calls[name] as (...args: never[]) => Promise<unknown>)(...args)
+    process.send?.({ id, result })
+  } catch (error) {
+    const { message } = error as Error
+    process.send?.({ id, error: { message, code: error instanceof StorageError ? error.code : null } })
+  }
+})
+process.on('disconnect', () => process.exit())
+
+await storage.start()
+process.send?.({ id: 0 })
