@@ -114,7 +114,9 @@ function middleware(declared: Route, { authenticator, rateLimiter }: RouteServic
   }
   const answer: RequestHandler = async (req, res) => {
     const gone = new AbortController()
-    res.once('close', () => gone.abort())
+    res.once('close', () => {
+      if (!res.writableFinished) gone.abort()
+    })
     const result = await declared.handle({
       principal: res.locals.principal,
       params: declared.params && parse(declared.params, req.params),

@@ -1,5 +1,5 @@
 /** The Express application: what every request passes, in order. */
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import express, { type Express } from 'express'
 import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
@@ -40,7 +40,7 @@ function requestLog(logger: Logger) {
   return pinoHttp({
     logger,
     genReqId: (_req, res) => {
-      const id = randomBytes(16).toString('hex')
+      const id = randomUUID().replaceAll('-', '')
       res.setHeader('X-Request-Id', id)
       return id
     },

@@ -5,6 +5,7 @@
  * Only a window of operations is ahead of the workers at any time; the order is decided here, as late
  * as possible: in turn over the workspaces, new operations before those that failed a try.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { crashPoint } from '../crash-point.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
@@ -13,6 +14,8 @@ import { recordCorrections } from './corrections.ts'
 import type { HandOver, JobQueue } from './queue.ts'
 
 const POLL_MS = 200
+/** Rest after a pass: under load, one pass then hands over what many requests brought. */
+const REST_MS = 20
 /** A job that was handed over and not claimed for this long is looked up in the queue. */
 const UNCLAIMED_MS = 3000
 const LOOKUPS = 100
@@ -47,7 +50,7 @@ export class Dispatcher {
     this.wake()
   }
 
-  /** Runs a pass now, or once more right after the one that is running. */
+  /** Runs a pass now, or once more after the one that is running and its rest. */
   wake(): void {
     if (this.#stopped) return
     if (this.#pass) {
@@ -82,8 +85,9 @@ export class Dispatcher {
       // The database or the queue is away. Nothing is lost: the next pass starts from the rows.
       if (!this.#failing) this.#options.log.warn({ err: error }, 'dispatch failed; trying until it works')
       this.#failing = true
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+      await delay(POLL_MS)
     }
+    await delay(REST_MS)
   }
 
   /** A lease that ran out means that its worker died or hangs: the operation waits for the next one. */
