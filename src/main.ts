@@ -1,7 +1,10 @@
-/** Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile; `start` runs them all. */
+/**
+ * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile; `start` prepares
+ * the database (`prepare`) and runs them all.
+ */
 import { ConfigError, loadConfig } from './config.ts'
 import { createLogger } from './log.ts'
-import type { RunningRole } from './parts.ts'
+import type { RunningRole } from './roles/parts.ts'
 
 /** `EX_CONFIG` of sysexits(3): starting again does not help, so a supervisor must not. */
 const EXIT_CONFIG = 78
@@ -10,7 +13,8 @@ const role = process.argv[2] ?? ''
 
 try {
   const config = loadConfig()
-  const log = createLogger(role, config.LOG_LEVEL)
+  // `prepare` answers on standard output, so it logs nothing there.
+  const log = createLogger(role, role === 'prepare' ? 'silent' : config.LOG_LEVEL)
   process.on('unhandledRejection', (error) => {
     log.fatal({ err: error }, 'unhandled rejection')
     process.exit(1)
@@ -18,16 +22,19 @@ try {
   // Loaded as they are needed: no role pays for the parts of another.
   switch (role) {
     case 'start':
-      await (await import('./start.ts')).start(config)
+      await (await import('./roles/start.ts')).start(config)
+      break
+    case 'prepare':
+      console.log(JSON.stringify(await (await import('./roles/prepare.ts')).prepare(config, log)))
       break
     case 'web':
-      runUntilToldToStop(await (await import('./app.ts')).openWeb(config, log))
+      runUntilToldToStop(await (await import('./roles/web.ts')).openWeb(config, log))
       break
     case 'worker':
-      runUntilToldToStop(await (await import('./app.ts')).openWorker(config, log))
+      runUntilToldToStop(await (await import('./roles/worker.ts')).openWorker(config, log))
       break
     case 'host':
-      runUntilToldToStop(await (await import('./host/open.ts')).openHost(config, log))
+      runUntilToldToStop(await (await import('./roles/host.ts')).openHost(config, log))
       break
     default:
       throw new ConfigError(`usage: main.ts start | web | worker | host (not ${role || 'nothing'})`)

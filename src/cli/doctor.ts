@@ -2,8 +2,7 @@
 import { styleText } from 'node:util'
 import { loadConfig } from '../config.ts'
 import { isMigrated } from '../db/migrate.ts'
-import { createLogger } from '../log.ts'
-import { checkRedis } from '../operations/redis.ts'
+import { inspectRedis } from '../operations/redis.ts'
 import { WorkerStatus } from '../operations/workers.ts'
 import { withDatabase } from './database.ts'
 
@@ -67,7 +66,7 @@ async function checkQueue(): Promise<Finding> {
   const { REDIS_URL } = loadConfig()
   if (!REDIS_URL) return { part: 'Queue', ok: true, said: 'in PostgreSQL' }
   try {
-    await checkRedis(REDIS_URL, createLogger('doctor', 'silent'))
+    await inspectRedis(REDIS_URL)
     return { part: 'Queue', ok: true, said: 'Redis' }
   } catch (error) {
     const advice = 'Check REDIS_URL, and `maxmemory-policy noeviction` in the settings of Redis.'

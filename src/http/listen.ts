@@ -1,6 +1,5 @@
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { ConfigError } from '../config.ts'
+import { bind } from '../net/bind.ts'
 
 export interface Listening {
   url: string
@@ -9,26 +8,20 @@ export interface Listening {
 }
 
 const DRAIN_MS = 5000
+/** Addresses that a person on this machine reaches as localhost. */
+const LOCAL = ['0.0.0.0', '::', '127.0.0.1']
 
-/** @throws ConfigError when the port is taken. */
-export function listen(app: RequestListener, port: number, host: string): Promise<Listening> {
+/** Serves `app` on PORT and HOST. @throws ConfigError naming the setting when it cannot listen there. */
+export async function listen(app: RequestListener, port: number, host: string): Promise<Listening> {
   const server = createServer(app)
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'EADDRINUSE' ? new ConfigError(`PORT: ${port} is in use on ${host}`) : error),
-    )
-    server.listen(port, host, () => {
-      const { port: bound } = server.address() as AddressInfo
-      const name = ['0.0.0.0', '::', '127.0.0.1'].includes(host) ? 'localhost' : host
-      resolve({ url: `http://${name}:${bound}`, close })
-    })
-  })
-
-  function close(): Promise<void> {
-    return new Promise((resolve) => {
-      server.close(() => resolve())
-      server.closeIdleConnections()
-      setTimeout(() => server.closeAllConnections(), DRAIN_MS).unref()
-    })
+  const bound = await bind(server, { host, port, settings: { host: 'HOST', port: 'PORT' } })
+  return {
+    url: `http://${LOCAL.includes(host) ? 'localhost' : host}:${bound}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeIdleConnections()
+        setTimeout(() => server.closeAllConnections(), DRAIN_MS).unref()
+      }),
   }
 }

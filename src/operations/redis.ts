@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis'
+import { ConfigError } from '../config.ts'
 import type { Logger } from '../log.ts'
 
 /** The connection for pings and rate limits: a command fails at once while Redis is away. */
@@ -14,21 +15,27 @@ export function createRedis(url: string, log: Logger): Redis {
 }
 
 /**
- * Checks what a queue must be able to rely on.
- * @throws when Redis does not answer, or may evict keys, which would lose jobs at random.
+ * Looks at what a queue must be able to rely on.
+ * @returns whether Redis writes an append-only file.
+ * @throws ConfigError when Redis may evict keys, which would lose jobs at random; any other error when
+ *   it does not answer.
  */
-export async function checkRedis(url: string, log: Logger): Promise<void> {
+export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }> {
   const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null })
-  redis.on('error', () => {})
+  let cause: Error | undefined
+  redis.on('error', (error) => {
+    cause = error
+  })
   try {
     await redis.connect()
     const policy = await readSetting(redis, 'maxmemory-policy')
     if (policy && policy !== 'noeviction') {
-      throw new Error(`REDIS_URL: maxmemory-policy is ${policy}; Berth needs noeviction`)
+      throw new ConfigError(`REDIS_URL: maxmemory-policy is ${policy}; Berth needs noeviction`)
     }
-    if ((await readSetting(redis, 'appendonly')) === 'no') {
-      log.warn('Redis has no append-only file: after a crash of Redis, operations go on some seconds later')
-    }
+    return { appendOnly: (await readSetting(redis, 'appendonly')) !== 'no' }
+  } catch (error) {
+    // The client says only that the connection is closed; the event before it says why.
+    throw error instanceof ConfigError ? error : (cause ?? error)
   } finally {
     redis.disconnect()
   }

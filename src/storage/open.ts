@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import type { Logger } from '../log.ts'
 import type { IpfsStatus } from '../operations/workers.ts'
-import type { Parts } from '../parts.ts'
+import type { Parts } from '../roles/parts.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
 
 const RETRY_MS = 2000

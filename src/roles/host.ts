@@ -1,10 +1,10 @@
 import { Registry } from 'prom-client'
 import { type Config, ConfigError } from '../config.ts'
-import { openHealthPort } from '../health-port.ts'
+import { type Destination, parseDestination } from '../host/destination.ts'
+import { EgressProxy } from '../host/egress.ts'
 import type { Logger } from '../log.ts'
-import { Parts, type RunningRole } from '../parts.ts'
-import { type Destination, parseDestination } from './destination.ts'
-import { EgressProxy } from './egress.ts'
+import { openHealthPort } from './health-port.ts'
+import { Parts, type RunningRole } from './parts.ts'
 
 /**
  * The host role: runs on the network of a machine that runs agents, as their way out.

@@ -2,20 +2,20 @@
  * `npm start`: all of Berth on one machine with nothing else installed. A supervisor: it brings up
  * PostgreSQL, the schema and the first workspace, and runs each role as a process of its own.
  */
+import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findOrCreateFirstKey } from './accounts/first-key.ts'
-import { type Config, ConfigError } from './config.ts'
-import { migrate } from './db/migrate.ts'
-import { createPool } from './db/pool.ts'
-import { PostgresStartError, startPostgres } from './embedded/postgres.ts'
-import { AlreadyRunning, acquireLock } from './embedded/process-lock.ts'
-import { endLeftovers, RoleConfigError, supervise } from './embedded/supervisor.ts'
-import { createLogger } from './log.ts'
+import { promisify } from 'node:util'
+import { type Config, ConfigError } from '../config.ts'
+import { PostgresStartError, startPostgres } from '../embedded/postgres.ts'
+import { AlreadyRunning, acquireLock } from '../embedded/process-lock.ts'
+import { endLeftovers, RoleConfigError, supervise } from '../embedded/supervisor.ts'
+import { createLogger } from '../log.ts'
+import type { Prepared } from './prepare.ts'
 import { Terminal } from './terminal.ts'
 
-const MAIN = fileURLToPath(new URL('main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 /** Stopped in this order: no request is taken any more when the workers go. */
 const ROLES = [['web'], ['worker', 'host']]
 
@@ -46,14 +46,15 @@ export async function start(config: Config): Promise<void> {
     const postgres = config.DATABASE_URL ? undefined : await startPostgres({ dataDir, log })
     if (postgres) undo.push(() => postgres.stop())
     const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? ''
-    const key = await prepareDatabase(databaseUrl, config, log)
+    const env = { ...process.env, DATABASE_URL: databaseUrl, DATABASE_URL_FILE: '', BERTH_DATA_DIR: dataDir }
+    const { key } = await prepareDatabase(env)
 
     const supervisor = supervise({
       roles: ROLES.map((group) =>
         group.map((name) => ({
           name,
           argv: [MAIN, name],
-          env: { ...process.env, DATABASE_URL: databaseUrl, DATABASE_URL_FILE: '', BERTH_DATA_DIR: dataDir },
+          env,
         })),
       ),
       recordPath: rolesFile,
@@ -81,13 +82,13 @@ export async function start(config: Config): Promise<void> {
   process.exit(0)
 }
 
-/** Brings the schema up to date. Returns the first API key when this start made it. */
-async function prepareDatabase(url: string, config: Config, log: ReturnType<typeof createLogger>) {
-  const pool = createPool(url, 2, log)
+/** In a process of its own, which takes the memory of Prisma and of the migrations with it. */
+async function prepareDatabase(env: NodeJS.ProcessEnv): Promise<Prepared> {
   try {
-    await migrate(pool)
-    return await findOrCreateFirstKey(pool, config)
-  } finally {
-    await pool.end()
+    const { stdout } = await promisify(execFile)(process.execPath, [MAIN, 'prepare'], { env })
+    return JSON.parse(stdout)
+  } catch (error) {
+    const { stderr, message } = error as { stderr?: string; message: string }
+    throw new ConfigError(`the database cannot be prepared: ${stderr?.trim() || message}`)
   }
 }

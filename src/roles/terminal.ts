@@ -1,7 +1,7 @@
 /** What a person sees of `npm start`: a welcome, and the log in short lines. Elsewhere the log stays JSON. */
 import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
-import type { Config } from './config.ts'
+import type { Config } from '../config.ts'
 
 const LEVELS: Record<number, (text: string) => string> = {
   40: (text) => styleText('yellow', text),

@@ -1,9 +1,9 @@
 /** `/healthz` and `/metrics` of the roles that serve no API. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { collectDefaultMetrics, type Registry } from 'prom-client'
-import type { Config } from './config.ts'
-import type { Logger } from './log.ts'
-import { bind } from './net/bind.ts'
+import type { Config } from '../config.ts'
+import type { Logger } from '../log.ts'
+import { bind } from '../net/bind.ts'
 import type { Parts } from './parts.ts'
 
 export interface HealthPortOptions {
@@ -39,14 +39,17 @@ export async function openHealthPort(config: Config, options: HealthPortOptions)
   })
 
   async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    if (req.method !== 'GET') return void res.writeHead(405, { allow: 'GET' }).end()
-    if (req.url === '/metrics') {
-      const metrics = await registry.metrics()
-      return void res.writeHead(200, { 'content-type': registry.contentType }).end(metrics)
-    }
-    if (req.url !== '/healthz') return void res.writeHead(404).end()
+    if (req.method !== 'GET') return send(res, 405, 'text/plain', 'GET only\n')
+    if (req.url === '/metrics') return send(res, 200, registry.contentType, await registry.metrics())
+    if (req.url !== '/healthz') return send(res, 404, 'text/plain', 'Not found\n')
     const problem = findProblem?.()
     const body = problem ? { status: 'down', detail: problem } : { status: 'ok' }
-    res.writeHead(problem ? 503 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    send(res, problem ? 503 : 200, 'application/json', JSON.stringify(body))
   }
+}
+
+function send(res: ServerResponse, status: number, type: string, body: string): void {
+  res.statusCode = status
+  res.setHeader('Content-Type', type)
+  res.end(body)
 }

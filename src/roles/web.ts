@@ -1,0 +1,97 @@
+import packageJson from '../../package.json' with { type: 'json' }
+import { Authenticator } from '../accounts/authenticator.ts'
+import { KeyService } from '../accounts/keys.ts'
+import { keyRoutes } from '../accounts/routes.ts'
+import { loadSigningKey } from '../accounts/tokens.ts'
+import type { Config } from '../config.ts'
+import { Notifications } from '../db/notifications.ts'
+import { createPrisma } from '../db/prisma.ts'
+import { fileRoutes } from '../files/files/routes.ts'
+import { groupRoutes } from '../files/groups/routes.ts'
+import { nodeRoutes } from '../files/node-routes.ts'
+import { markBackfilled } from '../files/pins/backfill.ts'
+import { pinRoutes } from '../files/pins/routes.ts'
+import { PinService } from '../files/pins/service.ts'
+import { removeFile } from '../files/remove.ts'
+import { documentRoutes } from '../http/docs.ts'
+import { healthRoutes } from '../http/health.ts'
+import { listen } from '../http/listen.ts'
+import { createMetrics, metricsRoute } from '../http/metrics.ts'
+import { RateLimiter } from '../http/rate-limit.ts'
+import type { Route } from '../http/route.ts'
+import { createServer } from '../http/server.ts'
+import type { Logger } from '../log.ts'
+import { Dispatcher } from '../operations/dispatcher.ts'
+import { createQueueBackend } from '../operations/queue.ts'
+import { createRedis } from '../operations/redis.ts'
+import { operationRoutes } from '../operations/routes.ts'
+import { Waiter } from '../operations/wait.ts'
+import { WorkerStatus } from '../operations/workers.ts'
+import { openDatabase } from './database.ts'
+import { Parts, type RunningRole } from './parts.ts'
+
+/** The web role: the API, and the dispatcher. */
+export async function openWeb(config: Config, log: Logger): Promise<RunningRole> {
+  const parts = new Parts(log)
+  const { databaseUrl, pool } = await openDatabase(config, log, parts)
+  const prisma = createPrisma(pool)
+  const notifications = new Notifications(databaseUrl, log)
+  await notifications.start()
+  parts.add('notifications', () => notifications.stop())
+
+  const redis = config.REDIS_URL ? createRedis(config.REDIS_URL, log) : undefined
+  if (redis) parts.add('redis', () => redis.disconnect())
+  const backend = createQueueBackend({ redisUrl: config.REDIS_URL, databaseUrl }, log)
+  parts.add('queues', () => backend.close())
+  const dispatcher = new Dispatcher({
+    pool,
+    queue: backend.queue,
+    log,
+    window: config.BERTH_DISPATCH_WINDOW,
+    activeLimits: { pins: config.BERTH_PIN_ACTIVE_LIMIT },
+    onHeldBack: () => markBackfilled(pool, config.BERTH_PIN_ACTIVE_LIMIT),
+  })
+  const wakeDispatcher = () => dispatcher.wake()
+
+  const signingKey = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
+  const authenticator = new Authenticator(pool, signingKey, notifications)
+  const waiter = new Waiter(pool, notifications)
+  const workers = new WorkerStatus(pool)
+  const registry = createMetrics(pool)
+  const routes: Route[] = [
+    ...pinRoutes({
+      pool,
+      pins: new PinService(pool, wakeDispatcher),
+      waiter,
+      wakeDispatcher,
+      allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
+    }),
+    ...fileRoutes({ pool, waiter, wakeDispatcher }),
+    ...groupRoutes(prisma),
+    ...keyRoutes(new KeyService(prisma, signingKey), () => authenticator.forgetKeys()),
+    ...operationRoutes({
+      pool,
+      waiter,
+      async cancel({ target }, workspaceId) {
+        await removeFile(pool, { workspaceId, network: 'public', id: target, only: 'unpinned' })
+        wakeDispatcher()
+      },
+    }),
+    ...nodeRoutes(workers),
+    ...healthRoutes({ pool, pingQueue: () => redis?.ping() ?? Promise.resolve(), workers }),
+    metricsRoute(registry),
+  ]
+  const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
+  const app = createServer({
+    routes: [...routes, ...documented],
+    services: { authenticator, rateLimiter: new RateLimiter(redis) },
+    registry,
+    trustProxy: config.BERTH_TRUST_PROXY,
+    log,
+  })
+  dispatcher.start()
+  parts.add('dispatcher', () => dispatcher.stop())
+  const server = await listen(app, config.PORT, config.HOST)
+  parts.add('server', () => server.close())
+  return { url: config.PUBLIC_URL ?? server.url, stop: () => parts.close() }
+}

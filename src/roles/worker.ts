@@ -1,0 +1,88 @@
+import { Registry } from 'prom-client'
+import { uuidv7 } from 'uuidv7'
+import { createHandlers } from '../../workers/index.ts'
+import { startLoop } from '../../workers/reconcile/loop.ts'
+import { reconcilePins } from '../../workers/reconcile/pins.ts'
+import { type Config, ConfigError } from '../config.ts'
+import type { Logger } from '../log.ts'
+import { QUEUES, type QueueName } from '../operations/catalog.ts'
+import { createQueueBackend } from '../operations/queue.ts'
+import { Runner } from '../operations/runner.ts'
+import { forgetOldOperations } from '../operations/store.ts'
+import { WorkerStatus } from '../operations/workers.ts'
+import { observeNode, openStorage } from '../storage/open.ts'
+import { openDatabase } from './database.ts'
+import { openHealthPort } from './health-port.ts'
+import { Parts, type RunningRole } from './parts.ts'
+
+const HEARTBEAT_MS = 5000
+/** A worker that could not write its row for this long is of no use: its claims fail as well. */
+const HEARTBEAT_LIMIT_MS = 30_000
+const RETENTION_MS = 3_600_000
+
+/** The worker role: runs operations, and the loops that compare PostgreSQL with the world. */
+export async function openWorker(config: Config, log: Logger): Promise<RunningRole> {
+  const parts = new Parts(log)
+  const queues = chosenQueues(config)
+  const { databaseUrl, pool } = await openDatabase(config, log, parts)
+  const storage = await openStorage(config, 'public', log, parts)
+
+  const id = uuidv7()
+  const runner = new Runner({
+    pool,
+    workerId: id,
+    log,
+    handlers: createHandlers({
+      pool,
+      storage,
+      stallMs: config.BERTH_PIN_STALL_SECONDS,
+      retryMs: config.BERTH_PIN_RETRY_SECONDS,
+      expiryMs: config.BERTH_PIN_EXPIRY_SECONDS,
+      allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
+    }),
+  })
+  const status = new WorkerStatus(pool)
+  let written = performance.now()
+  const loops = [
+    startLoop('heartbeat', HEARTBEAT_MS, log, async (signal) => {
+      await status.write({ id, queues, ipfs: await observeNode(storage, signal) })
+      written = performance.now()
+    }),
+    startLoop('pins', config.BERTH_RECONCILE_SECONDS, log, (signal) => reconcilePins(pool, storage, signal)),
+    startLoop('retention', RETENTION_MS, log, () =>
+      forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS),
+    ),
+  ]
+  // Kubo collects its own garbage, when and how its operator says.
+  if (storage.driver === 'embedded') {
+    loops.push(startLoop('gc', config.BERTH_GC_SECONDS, log, (signal) => storage.gc({ signal })))
+  }
+  parts.add('loops', async () => {
+    await Promise.all(loops.map((loop) => loop.stop()))
+    await status.remove(id)
+  })
+
+  const backend = createQueueBackend({ redisUrl: config.REDIS_URL, databaseUrl }, log)
+  for (const queue of queues) {
+    backend.consume(queue, config.BERTH_PIN_CONCURRENCY, (operationId) => runner.run(operationId))
+  }
+  parts.add('queues', () => {
+    runner.shutdown()
+    return backend.close()
+  })
+  await openHealthPort(config, {
+    log,
+    parts,
+    registry: new Registry(),
+    findProblem: () =>
+      performance.now() - written > HEARTBEAT_LIMIT_MS ? 'cannot write its heartbeat' : undefined,
+  })
+  return { stop: () => parts.close() }
+}
+
+function chosenQueues(config: Config): QueueName[] {
+  const chosen = config.BERTH_QUEUES ?? []
+  const unknown = chosen.filter((name) => !(QUEUES as readonly string[]).includes(name))
+  if (unknown.length > 0) throw new ConfigError(`BERTH_QUEUES: no queue is named ${unknown.join(', ')}`)
+  return chosen.length > 0 ? (chosen as QueueName[]) : [...QUEUES]
+}
