@@ -93,10 +93,10 @@ function connect(
     })
     const abort = () => socket.destroy(new Error('aborted'))
     signal.addEventListener('abort', abort, { once: true })
-    socket.once('error', reject)
+    // Stays: an error after the connection is made ends in a close, which its users see.
+    socket.on('error', reject)
     socket.once('connect', () => {
       signal.removeEventListener('abort', abort)
-      socket.off('error', reject)
       resolve(socket)
     })
   })

@@ -212,9 +212,10 @@ async function openTunnel(
 
 function refuse(res: ServerResponse, { status, message }: EgressError): void {
   if (res.headersSent) return void res.destroy()
-  res
-    .writeHead(status, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
-    .end(`${message}\n`)
+  res.statusCode = status
+  res.setHeader('Content-Type', 'text/plain; charset=utf-8')
+  res.setHeader('Connection', 'close')
+  res.end(`${message}\n`)
 }
 
 /** Answers what Node's parser did not take for a request. */

@@ -45,12 +45,12 @@ export async function forward(
     if (error instanceof EgressError) throw error
     throw new EgressError(502, `${name} sent no valid response: ${error.code ?? error.message}`)
   })
-  const { response } = answer
-  if (options.upgrade && 'head' in answer) {
+  const { response, upgradeHead } = answer
+  if (options.upgrade && upgradeHead) {
     const { client, head } = options.upgrade
     res.detachSocket(client)
     client.write(switchingProtocols(response), 'latin1')
-    client.write(answer.head)
+    client.write(upgradeHead)
     upstream.write(head)
     return joinSockets(client, upstream, idleMs)
   }
@@ -68,7 +68,11 @@ export async function forward(
   })
 }
 
-type Answer = { response: IncomingMessage; head?: Buffer }
+interface Answer {
+  response: IncomingMessage
+  /** For an upgrade: what was read past the response's head. */
+  upgradeHead?: Buffer
+}
 
 /** Sends the request with its body, and resolves when a response or an upgrade begins. */
 function send(req: IncomingMessage, options: ForwardOptions): Promise<Answer> {
@@ -76,9 +80,9 @@ function send(req: IncomingMessage, options: ForwardOptions): Promise<Answer> {
     const outgoing = openRequest(req, options)
     outgoing.on('error', reject)
     outgoing.once('response', (response) => resolve({ response }))
-    outgoing.once('upgrade', (response, _socket, head) => {
+    outgoing.once('upgrade', (response, _socket, upgradeHead) => {
       // Switching to what nobody asked for: no response can follow.
-      if (options.upgrade) resolve({ response, head })
+      if (options.upgrade) resolve({ response, upgradeHead })
       else reject(new EgressError(502, `${formatDestination(options.destination)} sent an upgrade unasked`))
     })
     req.pipe(outgoing)
