@@ -46,17 +46,18 @@ export async function start(config: Config): Promise<void> {
     const postgres = config.DATABASE_URL ? undefined : await startPostgres({ dataDir, log })
     if (postgres) undo.push(() => postgres.stop())
     const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? ''
-    const env = { ...process.env, DATABASE_URL: databaseUrl, DATABASE_URL_FILE: '', BERTH_DATA_DIR: dataDir }
+    const env = {
+      // Without it every process strips the types again, and keeps the compiler in memory.
+      NODE_COMPILE_CACHE: join(dataDir, 'cache'),
+      ...process.env,
+      DATABASE_URL: databaseUrl,
+      DATABASE_URL_FILE: '',
+      BERTH_DATA_DIR: dataDir,
+    }
     const { key } = await prepareDatabase(env)
 
     const supervisor = supervise({
-      roles: ROLES.map((group) =>
-        group.map((name) => ({
-          name,
-          argv: [MAIN, name],
-          env,
-        })),
-      ),
+      roles: ROLES.map((group) => group.map((name) => ({ name, argv: [MAIN, name], env }))),
       recordPath: rolesFile,
       onLine: (role, line) => terminal.line(role, line),
       log,

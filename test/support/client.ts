@@ -45,7 +45,7 @@ export class Client {
     const body = json === undefined ? options.body : JSON.stringify(json)
     const response = await fetch(url, {
       method,
-      body: body as BodyInit | undefined,
+      body: body as RequestInit['body'] | undefined,
       signal: AbortSignal.timeout(TIMEOUT_MS),
       headers: {
         ...(this.key && { authorization: `Bearer ${this.key}` }),

@@ -111,7 +111,7 @@ export class KuboRpc {
 
 function query(params: Params): URLSearchParams {
   const defined = Object.entries(params).filter(([, value]) => value !== undefined)
-  return new URLSearchParams(defined.map(([name, value]) => [name, String(value)]))
+  return new URLSearchParams(defined.map(([name, value]): [string, string] => [name, String(value)]))
 }
 
 function parse<T>(command: string, line: string): T {
