@@ -1,153 +1,155 @@
 /** The OpenAPI 3.1 document, made from the same declarations as the routes themselves. */
 import { z } from 'zod'
+import { components, headerRefs, requestHeaders } from './docs/components.ts'
+import { examples } from './docs/examples.ts'
+import { INTRODUCTION, PARAMETERS, TAGS } from './docs/prose.ts'
 import type { Route } from './route.ts'
 
-type Json = Record<string, unknown>
-
-const schema = (shape: z.ZodType, io: 'input' | 'output'): Json => {
-  const { $schema: _, ...rest } = z.toJSONSchema(shape, { io, unrepresentable: 'any' })
-  return rest
-}
-
-const header = (description: string, example?: string): Json => ({
-  description,
-  schema: { type: 'string' },
-  example,
-})
+export type Json = Record<string, unknown>
 
 /** Express's `/v3/:id` is OpenAPI's `/v3/{id}`. */
 export const openApiPath = (path: string): string => path.replace(/:(\w+)/g, '{$1}')
 
+/**
+ * Describes `routes`. A route's aliases are no entries of their own, which would show everything twice:
+ * they are in its description and in `x-aliases`.
+ */
 export function openApiDocument(routes: Route[], version: string): Json {
   const paths: Record<string, Json> = {}
   for (const route of routes) {
-    for (const [index, path] of [route.path, ...(route.aliases ?? [])].entries()) {
-      const name = openApiPath(path)
-      paths[name] = { ...paths[name], [route.method]: operation(route, index) }
-    }
+    const path = openApiPath(route.path)
+    paths[path] = { ...paths[path], [route.method]: operation(route) }
   }
   return {
     openapi: '3.1.0',
     info: {
       title: 'Berth',
       version,
-      description:
-        'Pins files on IPFS and hosts AI agents. Errors are `{"error": "<message>"}`; the `Error-Code` header ' +
-        'has a word for machines, and `X-Request-Id` finds the request in the log.',
-      license: { name: 'MIT' },
+      description: INTRODUCTION,
+      license: { name: 'MIT', identifier: 'MIT' },
     },
     security: [{ apiKey: [] }],
-    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: TAGS.map(([name, description]) => ({ name, description })),
     paths,
-    components: {
-      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
-      schemas: {
-        Error: { type: 'object', required: ['error'], properties: { error: { type: 'string' } } },
-      },
-    },
+    components,
   }
 }
 
-function operation(route: Route, alias: number): Json {
-  const { success } = route
-  const content = success.body
-    ? { [success.mediaType ?? 'application/json']: { schema: schema(success.body, 'output') } }
-    : success.mediaType
-      ? { [success.mediaType]: { schema: { type: 'string' } } }
-      : undefined
+function operation(route: Route): Json {
+  const { id, tag, summary, scope, body } = route
+  const aliases = (route.aliases ?? []).map(openApiPath)
+  const description = [
+    route.description,
+    scope && `Scope: \`${scope}\`.`,
+    aliases.length > 0 && `Also at ${aliases.map((path) => `\`${path}\``).join(', ')}.`,
+  ]
   return {
-    operationId: alias === 0 ? route.id : `${route.id}Alias${alias}`,
-    tags: [route.tag],
-    summary: route.summary,
-    description: [route.description, route.scope && `Scope: \`${route.scope}\`.`]
-      .filter(Boolean)
-      .join('\n\n'),
-    ...(alias > 0 && { deprecated: true }),
-    ...(route.scope === null && { security: [] }),
-    parameters: [...parameters(route.params, 'path'), ...parameters(route.query, 'query'), ...headers(route)],
-    ...(route.body && {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: description.filter(Boolean).join('\n\n'),
+    ...(aliases.length > 0 && { 'x-aliases': aliases }),
+    ...(scope === null && { security: [] }),
+    parameters: [
+      ...parameters(route.params, 'path'),
+      ...parameters(route.query, 'query'),
+      ...(route.operation ? [requestHeaders.prefer] : []),
+      ...(route.operation && route.method === 'post' ? [requestHeaders.idempotencyKey] : []),
+    ],
+    ...(body && {
       requestBody: {
         required: true,
-        content: { 'application/json': { schema: schema(route.body, 'input') } },
+        content: {
+          'application/json': { schema: jsonSchema(body, 'input'), example: examples[id]?.request },
+        },
       },
     }),
-    responses: {
-      [success.status]: {
-        description: success.description,
-        ...(route.operation && {
-          headers: {
-            'Operation-Id': header('The operation that this request started.'),
-            Location: header('Where to follow it.', '/v0/operations/0191…'),
-          },
-        }),
-        ...(content && { content }),
-      },
-      ...Object.fromEntries(errorStatuses(route).map((status) => [status, ERRORS[status]])),
-    },
+    responses: { [route.success.status]: success(route), ...failures(route) },
   }
+}
+
+/** The JSON Schema of a shape, before (`input`) or after (`output`) its transformations. */
+function jsonSchema(shape: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema: _, ...schema } = z.toJSONSchema(shape, {
+    io,
+    unrepresentable: 'any',
+    override({ jsonSchema }) {
+      // An answer may gain fields, and clients must not mind.
+      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+      // Every record has them, and they say nothing.
+      delete jsonSchema.propertyNames
+      // The format says it.
+      if (jsonSchema.format) delete jsonSchema.pattern
+    },
+  })
+  return schema
 }
 
 function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json[] {
   if (!shape) return []
-  const { properties = {}, required = [] } = schema(shape, 'input') as {
-    properties?: Record<string, Json>
-    required?: string[]
-  }
-  return Object.entries(properties).map(([name, { description, ...property }]) => ({
-    name,
-    in: place,
-    required: place === 'path' || required.includes(name),
-    ...(description !== undefined && { description }),
-    ...(property.type === 'object' && { style: 'deepObject', explode: true }),
-    schema: property,
-  }))
-}
-
-function headers(route: Route): Json[] {
-  if (!route.operation) return []
-  const declare = (name: string, description: string) => ({
-    name,
-    in: 'header',
-    required: false,
-    description,
-    schema: { type: 'string' },
+  type ObjectSchema = { properties?: Record<string, Json>; required?: string[] }
+  const input = jsonSchema(shape, 'input') as ObjectSchema
+  const output = jsonSchema(shape, 'output') as ObjectSchema
+  return Object.entries(input.properties ?? {}).map(([name, before]) => {
+    const { description, ...schema } = parameterSchema(before, output.properties?.[name] ?? {})
+    const { enum: values, ...common } = PARAMETERS[name] ?? {}
+    return {
+      name,
+      in: place,
+      required: place === 'path' || (input.required ?? []).includes(name),
+      ...common,
+      ...(description !== undefined && { description }),
+      ...(schema.type === 'object' && { style: 'deepObject', explode: true }),
+      schema: { ...schema, ...(values && { enum: values }) },
+    }
   })
-  return [
-    declare('Prefer', '`wait=N` waits up to N seconds for the operation to end, `respond-async` not at all.'),
-    ...(route.method === 'post'
-      ? [
-          declare(
-            'Idempotency-Key',
-            'A repeat with the same key finds the same operation; with another body it is a 422.',
-          ),
-        ]
-      : []),
-  ]
 }
 
-function errorStatuses(route: Route): number[] {
-  const statuses = new Set(route.errors ?? [])
-  if (route.scope !== null) for (const status of [401, 403, 429]) statuses.add(status)
-  if (route.params || route.query || route.body) statuses.add(400)
+/**
+ * What a client should send. Parameters are text that shapes transform: the result says it better (a number
+ * with its bounds, the values of an enum) where it is known.
+ */
+function parameterSchema(before: Json, after: Json): Json {
+  const isNumber = String(before.pattern).startsWith('^\\d')
+  if (isNumber) return { minimum: 0, ...after, description: before.description, type: 'integer' }
+  return after.type ? { ...after, description: before.description } : before
+}
+
+function success({ id, scope, operation, success }: Route): Json {
+  const mediaType = success.mediaType ?? (success.body && 'application/json')
+  return {
+    description: success.description,
+    headers: headerRefs(
+      'X-Request-Id',
+      ...(operation ? (['Operation-Id', 'Location'] as const) : []),
+      ...(scope !== null ? (['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'] as const) : []),
+    ),
+    ...(mediaType && {
+      content: {
+        [mediaType]: {
+          schema: success.body ? jsonSchema(success.body, 'output') : { type: 'string' },
+          example: examples[id]?.response,
+        },
+      },
+    }),
+  }
+}
+
+function failures(route: Route): Json {
+  const statuses = new Set([...(route.errors ?? []), 500])
+  // Whoever asks for a key may find that its database is away.
+  if (route.scope !== null) for (const status of [401, 403, 429, 503]) statuses.add(status)
+  if (route.params || route.query || route.body || route.operation) statuses.add(400)
   if (route.body) statuses.add(413)
   if (route.operation && route.method === 'post') statuses.add(422)
-  return [...statuses].sort()
-}
-
-const failure = (description: string): Json => ({
-  description,
-  headers: { 'Error-Code': header('A word for machines.', 'bad_request') },
-  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-})
-
-const ERRORS: Record<number, Json> = {
-  400: failure('A field is missing or malformed; the message names it.'),
-  401: failure('No API key, or one that is unknown, expired, revoked or without a user.'),
-  403: failure('The key lacks the scope, its user the role, or the workspace the plan.'),
-  404: failure('There is no such thing in this workspace.'),
-  409: failure('It is not in a state that allows this.'),
-  413: failure('The body is too large.'),
-  422: failure('The Idempotency-Key was used with another body.'),
-  429: failure('Too many requests for the plan; `Retry-After` says when to come back.'),
-  503: failure('A part that the answer needs is away; `Retry-After` says when to come back.'),
+  const alike = examples[route.id]?.failures ?? {}
+  return Object.fromEntries(
+    [...statuses].sort().map((status) => {
+      if (!(status in alike)) return [status, { $ref: `#/components/responses/${status}` }]
+      const { description } = components.responses[status] as Json
+      const schema = jsonSchema(route.success.body ?? z.unknown(), 'output')
+      const content = { 'application/json': { schema, example: alike[status] } }
+      return [status, { description, headers: headerRefs('X-Request-Id'), content }]
+    }),
+  )
 }

@@ -1,0 +1,137 @@
+/** Parts of the document that routes refer to by name: headers, answers of failure, the key. */
+import { messages } from '../../errors.ts'
+
+type Json = Record<string, unknown>
+
+const text = (description: string, example: string): Json => ({
+  description,
+  schema: { type: 'string' },
+  example,
+})
+const count = (description: string, example: number): Json => ({
+  description,
+  schema: { type: 'integer', minimum: 0 },
+  example,
+})
+
+const OPERATION = '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41'
+
+const headers = {
+  'Error-Code': text('The error in a word, for machines.', 'bad_request'),
+  Location: text('Where to follow the operation.', `/v0/operations/${OPERATION}`),
+  'Operation-Id': text('The operation that this request started, or found.', OPERATION),
+  'RateLimit-Limit': count('Requests a minute that the plan allows; absent where it has no limit.', 250),
+  'RateLimit-Remaining': count('Requests that are left in this minute.', 249),
+  'RateLimit-Reset': count('Seconds until the count starts again.', 60),
+  'Retry-After': count('Seconds after which to try again.', 5),
+  'WWW-Authenticate': text('How to authenticate.', 'Bearer'),
+  'X-Request-Id': text('Finds this request in the log.', 'f2c9b1d04a6e47d38a55c0e19b7d6a01'),
+}
+export type HeaderName = keyof typeof headers
+
+/** References to headers, by name. */
+export const headerRefs = (...names: HeaderName[]): Json =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+
+/** @param examples error code → message, as they are sent. */
+const failure = (
+  description: string,
+  examples: Record<string, string>,
+  ...extraHeaders: HeaderName[]
+): Json => ({
+  description,
+  headers: headerRefs('X-Request-Id', 'Error-Code', ...extraHeaders),
+  content: {
+    'application/json': {
+      schema: { $ref: '#/components/schemas/Error' },
+      examples: Object.fromEntries(
+        Object.entries(examples).map(([code, error]) => [code, { value: { error } }]),
+      ),
+    },
+  },
+})
+
+const responses: Record<number, Json> = {
+  400: failure('Something is missing or malformed; the message names the field.', {
+    bad_request: 'cid: not a CID: To parse non base32, base36 or base58btc encoded CID multibase decoder',
+  }),
+  401: failure(
+    'No API key, or one that is unknown, expired, revoked or without a user.',
+    {
+      no_authorization: messages.noAuthorization,
+      bad_token: messages.badToken,
+      missing_user_id: messages.missingUserId,
+    },
+    'WWW-Authenticate',
+  ),
+  403: failure('The key lacks the scope, its user the role, or its workspace the plan.', {
+    missing_scope: 'Missing scope: org:files:write',
+    forbidden: messages.permissionDenied,
+    plan: messages.pinByCidPlan,
+  }),
+  404: failure('There is no such thing in this workspace.', { not_found: 'There is no such file' }),
+  409: failure('It is in a state that does not allow this.', {
+    finished: 'The operation has succeeded already',
+    not_cancelable: 'A pin.remove operation cannot be cancelled',
+  }),
+  413: failure('The body is too large.', { too_large: 'body: larger than 1 MiB' }),
+  422: failure('The Idempotency-Key belongs to another request.', {
+    idempotency_mismatch: 'Idempotency-Key: already used with another request',
+  }),
+  429: failure(
+    'Too many requests for the plan.',
+    { rate_limited: 'Too many requests: 60 a minute on plan free' },
+    'RateLimit-Limit',
+    'RateLimit-Remaining',
+    'RateLimit-Reset',
+    'Retry-After',
+  ),
+  500: failure('A fault of Berth; the log has the cause.', { internal: 'Internal server error' }),
+  503: failure(
+    'A part that the answer needs is away. Nothing that was accepted is lost.',
+    { unavailable: messages.ipfsUnreachable },
+    'Retry-After',
+  ),
+}
+
+const requestHeader = (name: string, description: string, example: string): Json => ({
+  name,
+  in: 'header',
+  description,
+  schema: { type: 'string' },
+  example,
+})
+
+/** Headers of a request that starts an operation. */
+export const requestHeaders = {
+  prefer: requestHeader(
+    'Prefer',
+    'RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.',
+    'wait=30',
+  ),
+  idempotencyKey: requestHeader(
+    'Idempotency-Key',
+    'Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.',
+    'import-2026-11-21-0001',
+  ),
+}
+
+export const components = {
+  securitySchemes: {
+    apiKey: {
+      type: 'http',
+      scheme: 'bearer',
+      bearerFormat: 'JWT',
+      description: 'An API key, as `npx berth keys create` prints it.',
+    },
+  },
+  schemas: {
+    Error: {
+      type: 'object',
+      required: ['error'],
+      properties: { error: { type: 'string', description: 'For people.' } },
+    },
+  },
+  headers,
+  responses,
+}

@@ -1,0 +1,169 @@
+/**
+ * One example of each route's body and answer, by the route's id. A test holds them against the schemas of the
+ * routes, and finds routes that have none.
+ */
+const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'
+const GROUP = '0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15'
+const OPERATION = '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41'
+const CID = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
+const HOST_NODE = '/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp'
+const CREATED = '2026-11-21T10:58:03.485934Z'
+
+export interface Example {
+  request?: unknown
+  /** The answer: JSON, or text where the route's media type is not JSON. Absent where it has no body. */
+  response?: unknown
+  /** Answers of failure that have the shape of success, by status. */
+  failures?: Record<number, unknown>
+}
+
+const pin = {
+  id: FILE,
+  name: 'Spring catalogue',
+  cid: CID,
+  keyvalues: { season: 'spring' },
+  group_id: null,
+  status: 'prechecking',
+  date_queued: CREATED,
+  hose_nodes: [],
+  host_nodes: [],
+}
+
+const file = {
+  id: FILE,
+  name: 'Spring catalogue',
+  cid: CID,
+  size: 52_428_800,
+  number_of_files: 2048,
+  mime_type: 'directory',
+  keyvalues: { season: 'spring' },
+  group_id: null,
+  created_at: CREATED,
+}
+
+const group = { id: GROUP, name: 'Catalogues', is_public: false, created_at: '2026-11-21T10:40:12.101Z' }
+
+const operation = {
+  id: OPERATION,
+  kind: 'pin.add',
+  target: FILE,
+  state: 'running',
+  step: 'retrieving',
+  progress: { blocks: 112, bytes: 29_360_128, total_bytes: 52_431_991 },
+  attempts: 1,
+  error: null,
+  error_code: null,
+  created_at: CREATED,
+  started_at: '2026-11-21T10:58:03.502417Z',
+  next_attempt_at: null,
+  finished_at: null,
+}
+
+const done = {
+  ...operation,
+  state: 'succeeded',
+  progress: { blocks: 205, bytes: 52_431_991, total_bytes: 52_431_991 },
+  finished_at: '2026-11-21T10:58:09.118250Z',
+}
+
+const parts = {
+  database: { status: 'ok' },
+  queue: { status: 'ok' },
+  workers: { status: 'ok' },
+  ipfs: { status: 'ok', detail: 'embedded' },
+}
+
+const deleted = { response: { data: null } }
+const revoked = { response: 'Revoked' }
+
+export const examples: Record<string, Example> = {
+  pinByCid: {
+    request: {
+      cid: CID,
+      name: 'Spring catalogue',
+      keyvalues: { season: 'spring' },
+    },
+    response: { data: pin },
+  },
+  listPinByCid: { response: { data: { jobs: [{ ...pin, status: 'retrieving' }], next_page_token: '' } } },
+  cancelPinByCid: deleted,
+
+  listFiles: { response: { data: { files: [file], next_page_token: '' } } },
+  getFile: { response: { data: file } },
+  deleteFile: deleted,
+  getIpfsNode: {
+    response: {
+      data: {
+        driver: 'kubo',
+        agent: 'kubo/0.43.0',
+        peer_id: '12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp',
+        addresses: [HOST_NODE],
+        repo_bytes: 734_003_200,
+      },
+    },
+  },
+
+  createGroup: { request: { name: 'Catalogues' }, response: { data: group } },
+  listGroups: { response: { data: { groups: [group], next_page_token: '' } } },
+  getGroup: { response: { data: group } },
+  deleteGroup: deleted,
+
+  listOperations: { response: { data: { operations: [operation], next_page_token: '' } } },
+  getOperation: { response: { data: done } },
+  streamOperation: {
+    response: [operation, done]
+      .map((data, i) => `event: operation\nid: ${i + 7}\ndata: ${JSON.stringify(data)}\n\n`)
+      .join(''),
+  },
+  cancelOperation: {
+    response: { data: { ...operation, state: 'canceled', finished_at: '2026-11-21T10:58:04.270655Z' } },
+  },
+
+  createKey: {
+    request: { keyName: 'website', permissions: { resources: ['org:files:read', 'org:groups:read'] } },
+    response: {
+      JWT: 'eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjNSJ9.c2lnbmF0dXJl',
+      pinata_api_key: '5f0c2b7be1d94a30a7e6',
+      pinata_api_secret: 'c1f0e2d3a4b5968778695a4b3c2d1e0f',
+    },
+  },
+  listKeys: {
+    response: {
+      keys: [
+        {
+          id: '0193a1c5-02aa-7a31-93be-6d1f8e20c94b',
+          name: 'website',
+          key: '5f0c2b7be1d94a30a7e6',
+          secret: '',
+          max_uses: null,
+          uses: 0,
+          user_id: '0193a1b0-4410-7f6e-8d27-c05b9e61a3f2',
+          scopes: ['org:files:read', 'org:groups:read'],
+          revoked: false,
+          createdAt: '2026-11-21T10:59:00.314Z',
+          updatedAt: '2026-11-21T10:59:00.314Z',
+        },
+      ],
+      count: 1,
+    },
+  },
+  revokeKey: revoked,
+  deleteKey: revoked,
+
+  live: { response: { status: 'ok' } },
+  ready: {
+    response: { status: 'ok', parts },
+    failures: {
+      503: {
+        status: 'down',
+        parts: { ...parts, database: { status: 'down', detail: 'does not answer' } },
+      },
+    },
+  },
+  metrics: {
+    response:
+      '# HELP berth_operations Unfinished operations by kind and state.\n# TYPE berth_operations gauge\n' +
+      'berth_operations{kind="pin.add",state="running"} 3\n',
+  },
+  openapi: { response: { openapi: '3.1.0', info: { title: 'Berth', version: '0.1.0' }, paths: {} } },
+}

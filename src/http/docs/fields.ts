@@ -1,0 +1,73 @@
+/** A JSON Schema as a table of fields. */
+import { type Html, html, markdown } from './html.ts'
+
+export interface Schema {
+  type?: string | string[]
+  description?: string
+  properties?: Record<string, Schema>
+  required?: string[]
+  items?: Schema
+  additionalProperties?: Schema
+  anyOf?: Schema[]
+  enum?: unknown[]
+  const?: unknown
+  format?: string
+  default?: unknown
+  minimum?: number
+  maximum?: number
+  maxLength?: number
+}
+
+/** Every field of `schema` with its type; the fields of an object, or of a list's items, follow it, indented. */
+export function fieldTable(schema: Schema): Html {
+  const rows = fields(schema, 0)
+  if (rows.length === 0) return html``
+  return html`<table>${rows.map(
+    ({ depth, name, type, note }) =>
+      html`<tr><th class="depth-${depth}"><code>${name}</code></th><td>${type}</td><td>${note}</td></tr>`,
+  )}</table>`
+}
+
+interface Row {
+  depth: number
+  name: string
+  type: Html
+  note: Html | undefined
+}
+
+function fields(schema: Schema, depth: number): Row[] {
+  const object = holder(schema)
+  return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => [
+    {
+      depth,
+      name,
+      type: html`${typeName(field)}${!object?.required?.includes(name) && html` <i>optional</i>`}`,
+      note: field.description === undefined ? undefined : markdown(field.description),
+    },
+    ...fields(holder(field)?.items ?? field, depth + 1),
+  ])
+}
+
+/** The alternative that has fields or items, where one may also be null. */
+const holder = (schema: Schema): Schema | undefined =>
+  schema.anyOf ? schema.anyOf.find(({ properties, items }) => properties ?? items) : schema
+
+/** A type in words: `string, at most 255 characters`, `integer, 1 to 250`, `"ASC" | "DESC"`. */
+export function typeName(schema: Schema): string {
+  const { type, items, minimum, maximum, maxLength, format, default: preset } = schema
+  if (schema.anyOf) return schema.anyOf.map(typeName).join(' | ')
+  if (schema.const !== undefined) return JSON.stringify(schema.const)
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
+  if (items) return `array of ${typeName(items)}`
+  const name = type === 'object' && schema.additionalProperties?.type === 'string' ? 'map of strings' : type
+  const bounds =
+    maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? '' : `, ${minimum ?? 0} to ${maximum}`
+  return [
+    format ?? [name ?? 'any'].flat().join(' | '),
+    bounds,
+    maxLength !== undefined && `, at most ${maxLength} characters`,
+    preset !== undefined && `, ${preset} unless told`,
+  ]
+    .filter(Boolean)
+    .join('')
+}

@@ -1,0 +1,49 @@
+/** What the document says that no single route can: the introduction, the groups of routes, shared parameters. */
+
+export const INTRODUCTION = `Berth pins content on IPFS and keeps it there.
+
+Every request but those under *Health* and *Documentation* carries an API key:
+\`Authorization: Bearer <key>\`. \`npm start\` prints the first one; \`npx berth keys create\` makes more.
+
+**Long work is an operation.** A request that starts one answers with its id in \`Operation-Id\`. Follow it with
+\`GET /v0/operations/{id}?wait=30\`, or stream it from \`/v0/operations/{id}/events\`. \`Prefer: wait=30\` makes the
+request itself wait. A POST with an \`Idempotency-Key\` may be repeated: the repeat finds the first operation.
+
+**Errors** are \`{"error": "<message>"}\`. The \`Error-Code\` header has a word for machines, and \`X-Request-Id\`
+finds the request in the log.
+
+**Lists** come in pages: \`next_page_token\` goes into \`pageToken\`, and is empty on the last page.`
+
+/** In the order of the document. A route's tag must be one of these. */
+export const TAGS = [
+  ['Pin by CID', 'Ask for content that is on IPFS already, and follow it until it is pinned.'],
+  ['Files', 'Content that is pinned, with its name, group and metadata.'],
+  ['Groups', 'Folders for files; a file is in one group or none.'],
+  ['Operations', 'Work that outlives a request: its progress, its end, and how to cancel it.'],
+  ['API keys', 'Who may call. A key belongs to one workspace, and its scopes say what it may do.'],
+  ['Health', 'For load balancers and monitoring.'],
+  ['Documentation', 'This document, for machines and for people.'],
+] as const
+
+/** Parameters that mean the same wherever they appear; a description at the route goes first. */
+export const PARAMETERS: Record<string, { description: string; enum?: string[]; example?: unknown }> = {
+  id: { description: 'The id, a UUID. One that is malformed is nobody’s, and answers 404.' },
+  limit: { description: 'How many items a page has.' },
+  order: { description: 'By age: `ASC` oldest first, `DESC` newest first.', enum: ['ASC', 'DESC'] },
+  sort: { description: 'The same as `order`.', enum: ['ASC', 'DESC'] },
+  pageToken: { description: 'The `next_page_token` of the page before.' },
+  offset: { description: 'How many items to skip.' },
+  mimeType: { description: 'Only this media type.', example: 'image/png' },
+  keyvalues: {
+    description: 'Metadata, as `keyvalues[<key>]=<value>`; all pairs must match.',
+    example: { season: 'spring' },
+  },
+  metadata: { description: 'The same as `keyvalues`.', example: { season: 'spring' } },
+  status: { description: 'Only requests in this status.' },
+  state: { description: 'Only operations in this state.' },
+  kind: { description: 'Only operations of this kind.' },
+  isPublic: { description: 'Only groups that are public, or only those that are not.' },
+  revoked: { description: 'Only keys that are revoked, or only those that are not.' },
+  limitedUse: { description: 'Only keys with a limited number of uses, or only those without.' },
+  exhausted: { description: 'Only keys with no uses left, or only those with some.' },
+}
