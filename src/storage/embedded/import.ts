@@ -4,6 +4,9 @@ import { type AddEntry, StorageError } from '../port.ts'
 import { PROBE_BYTES, PROBE_CID, PROFILE } from '../profile.ts'
 import type { BlockFolder } from './blocks.ts'
 
+/** Blocks that are written side by side. */
+const WRITES = 16
+
 /**
  * Imports files as UnixFS, see `Storage.add`.
  * @returns the root and the bytes of all the files together.
@@ -29,6 +32,7 @@ export async function importFiles(
       yield { path: entry.path, content: content(entry.content) }
     }
   }
+  const writes = new WriteBehind(blocks)
   const store = {
     put: async (
       cid: CID,
@@ -36,7 +40,7 @@ export async function importFiles(
     ): Promise<CID> => {
       signal.throwIfAborted()
       if (!(bytes instanceof Uint8Array)) throw new TypeError('The importer hands over whole blocks')
-      if ((await blocks.use(cid)) === null) await blocks.write(cid, bytes)
+      await writes.put(cid, bytes)
       return cid
     },
   }
@@ -49,11 +53,42 @@ export async function importFiles(
     if (path === '') directory = cid
     else if (path === paths[0]) file = cid
   }
+  await writes.settle()
   const [path] = paths
   if (path === undefined) throw new StorageError('invalid_object', 'There is nothing to add')
   const cid = paths.length === 1 && !path.includes('/') ? file : directory
   if (!cid) throw new Error('The importer ended without a root')
   return { cid, size }
+}
+
+/** Writes blocks side by side: one after the other, many small files would wait for the disk once each. */
+class WriteBehind {
+  readonly #blocks: BlockFolder
+  readonly #underWay = new Set<Promise<void>>()
+
+  constructor(blocks: BlockFolder) {
+    this.#blocks = blocks
+  }
+
+  /** Takes a block, and waits only while too many are under way. @throws what an earlier write threw. */
+  async put(cid: CID, bytes: Uint8Array): Promise<void> {
+    const write = this.#write(cid, bytes)
+    this.#underWay.add(write)
+    write.then(
+      () => this.#underWay.delete(write),
+      () => {}, // stays, so that the next call throws it
+    )
+    if (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
+  }
+
+  /** Waits until every block is on the disk. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
+  async #write(cid: CID, bytes: Uint8Array): Promise<void> {
+    if ((await this.#blocks.use(cid)) === null) await this.#blocks.write(cid, bytes)
+  }
 }
 
 /** Checks that this installation builds the DAGs of the profile. @throws Error */

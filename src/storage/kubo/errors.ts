@@ -7,15 +7,20 @@ import { KuboError } from './rpc.ts'
  */
 const MEANINGS: [RegExp, StorageErrorCode][] = [
   [/could not find|not found locally|no link named|no link by that name/, 'not_found'],
-  [/could not choose a decoder|no decoder registered|unrecognized object type/, 'invalid_object'],
-  [/insecure hash functions|hash functions? not allowed|digest too (large|small)/, 'invalid_object'],
-  [/protobuf: |proto: |invalid wire ?type|failed to decode Protocol Buffers/i, 'invalid_object'],
-  [/(^|: )(unexpected )?EOF$|invalid majorByte|cbor: |unexpected content after end/, 'invalid_object'],
-  [/invalid char while expecting|invalid json|refmt: /i, 'invalid_object'],
+  [/could not choose a decoder|unrecognized object type/, 'invalid_object'],
+  [/hash functions? not allowed|digest too (large|small)/, 'invalid_object'],
+  // The codecs begin with these words; only pin/add puts its own `pin:` before them.
   [
-    /this dag node is a directory|operation not supported|not (a )?unixfs|unrecognized node type/i,
+    /^pin: (protobuf|cbor|unmarshal error|malformed stream|structure mismatch|message structure)/,
     'invalid_object',
   ],
+  [
+    /^pin: (invalid|unexpected|expected|expecting|unhandled|duplicate|cannot repeat|encountered) /,
+    'invalid_object',
+  ],
+  [/^pin: EOF$/, 'invalid_object'],
+  [/this dag node is a directory|operation not supported|not unixfs|unknown node type/i, 'invalid_object'],
+  [/unrecognized node type|protobuf: |proto: /, 'invalid_object'],
 ]
 
 /** What a failed call means in the port's terms. Anything but a KuboError passes as it is. */
