@@ -103,24 +103,30 @@ export class Dispatcher {
 
   /** Flushed, evicted or never added: a job that the queue does not have is handed over again. */
   async #findLostJobs(name: QueueName, queue: JobQueue): Promise<void> {
-    const { rows } = await this.#options.pool.query<HandOver>({
+    const { pool } = this.#options
+    const { rows } = await pool.query<HandOver & { handovers: number }>({
       name: 'operation-unclaimed',
-      text: `SELECT id, id || '-' || handovers AS "jobId" FROM operation
+      text: `SELECT id, id || '-' || handovers AS "jobId", handovers FROM operation
         WHERE queue = $1 AND state = 'queued' AND handed_over_at < now() - $2 * interval '1 ms'
         ORDER BY handed_over_at LIMIT $3`,
       values: [name, UNCLAIMED_MS, LOOKUPS],
     })
     if (rows.length === 0) return
     const there = await Promise.all(rows.map((row) => queue.has(row.jobId)))
-    const lost = rows.filter((_, i) => !there[i])
-    // Those that still wait for a worker go to the end of the line of look-ups.
-    const waiting = rows.filter((_, i) => there[i])
-    await this.#options.pool.query(
-      `UPDATE operation SET handed_over_at = CASE WHEN id = ANY ($1::uuid[]) THEN NULL ELSE now() END
-       WHERE id = ANY ($1::uuid[] || $2::uuid[]) AND state = 'queued' AND handed_over_at IS NOT NULL`,
-      [lost.map(({ id }) => id), waiting.map(({ id }) => id)],
+    // Those that still wait for a worker go to the end of the line of look-ups. A row that was claimed or
+    // handed over again since it was read is left alone: its job is gone because it has been used.
+    const changed = await pool.query<{ id: string; lost: boolean }>(
+      `UPDATE operation SET handed_over_at = CASE WHEN seen.there THEN now() END
+       FROM unnest($1::uuid[], $2::int[], $3::boolean[]) AS seen (operation, handovers, there)
+       WHERE id = seen.operation AND operation.handovers = seen.handovers
+         AND state = 'queued' AND handed_over_at IS NOT NULL
+       RETURNING id, NOT seen.there AS lost`,
+      [rows.map(({ id }) => id), rows.map(({ handovers }) => handovers), there],
     )
-    await this.#correct('job lost by the queue', lost)
+    await this.#correct(
+      'job lost by the queue',
+      changed.rows.filter(({ lost }) => lost),
+    )
   }
 
   async #handOver(name: QueueName, queue: JobQueue): Promise<void> {
@@ -139,8 +145,8 @@ export class Dispatcher {
       })
       return rows
     })
-    crashPoint('after-hand-over')
     if (picked.length > 0) {
+      crashPoint('after-hand-over')
       await queue.add(picked)
       if (picked.length >= window / 2) this.#again = true
     }

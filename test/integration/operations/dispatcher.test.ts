@@ -114,4 +114,32 @@ describe('dispatcher', () => {
     const { rows } = await pool.query('SELECT reason FROM correction')
     assert.deepEqual(rows, [{ reason: 'job lost by the queue' }])
   })
+
+  it('corrects nothing when a worker takes the job between the look at the row and the look at the queue', async () => {
+    const { pool } = database
+    const workspace = await database.createWorkspace()
+    const id = await insertOperation(pool, workspace, { handed_over_at: new Date(0), handovers: 1 })
+    let looks = 0
+    const queue = {
+      add: async () => {},
+      async has() {
+        looks++
+        await pool.query(`UPDATE operation SET state = 'succeeded', handed_over_at = NULL WHERE id = $1`, [
+          id,
+        ])
+        return false
+      },
+    }
+    const dispatcher = new Dispatcher({
+      pool,
+      queue: () => queue,
+      log: database.log,
+      window: 1,
+      activeLimits: {},
+    })
+    dispatcher.start()
+    await until('a look at the queue', () => looks > 0)
+    await dispatcher.stop()
+    assert.equal((await pool.query('SELECT FROM correction')).rowCount, 0)
+  })
 })
