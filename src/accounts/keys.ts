@@ -1,5 +1,6 @@
 /** API keys of a workspace: created, listed and revoked, over HTTP and by `berth keys`. */
 import { uuidv7 } from 'uuidv7'
+import { escapeLike } from '../db/like.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { createKeyPair, signToken } from './tokens.ts'
 
@@ -65,7 +66,7 @@ export class KeyService {
       ...(filter.exhausted === false && {
         OR: [{ maxUses: null }, { uses: { lt: this.#prisma.apiKey.fields.maxUses } }],
       }),
-      ...(filter.name && { name: { contains: filter.name, mode: 'insensitive' as const } }),
+      ...(filter.name && { name: { contains: escapeLike(filter.name), mode: 'insensitive' as const } }),
     }
     const [keys, count] = await Promise.all([
       this.#prisma.apiKey.findMany({

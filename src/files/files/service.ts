@@ -1,4 +1,5 @@
 /** Files: content that is pinned. Everything here is read from PostgreSQL; no answer waits for an IPFS node. */
+import { escapeLike } from '../../db/like.ts'
 import type { Queryable } from '../../db/pool.ts'
 import { isoTime } from '../../operations/store.ts'
 import type { FileRecord } from './schema.ts'
@@ -48,7 +49,7 @@ export async function listFiles(
     values.push(value)
     where.push(condition(`$${values.length}`))
   }
-  if (filter.name !== undefined) add((p) => `name ILIKE ${p}`, `%${filter.name.replace(/[\\%_]/g, '\\$&')}%`)
+  if (filter.name !== undefined) add((p) => `name ILIKE ${p}`, `%${escapeLike(filter.name)}%`)
   if (filter.group === null) where.push('group_id IS NULL')
   else if (filter.group !== undefined) add((p) => `group_id = ${p}`, filter.group)
   if (filter.mimeType !== undefined) add((p) => `mime_type = ${p}`, filter.mimeType)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { escapeLike } from '../../db/like.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
@@ -70,7 +71,7 @@ export function groupRoutes(prisma: PrismaClient): Route[] {
           where: {
             workspaceId: principal.workspaceId,
             network: NETWORK,
-            ...(query.name && { name: { contains: query.name, mode: 'insensitive' } }),
+            ...(query.name && { name: { contains: escapeLike(query.name), mode: 'insensitive' } }),
             ...(query.isPublic && { isPublic: query.isPublic === 'true' }),
             ...(after && { id: { lt: after } }),
           },
