@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { decodeJwt, SignJWT, UnsecuredJWT } from 'jose'
 import { assertError, type Client } from '../support/client.ts'
+import { pathsOf } from '../support/openapi.ts'
 import { until } from '../support/processes.ts'
 import { inlineCid, openContext } from './context.ts'
 
@@ -17,7 +18,7 @@ const { api, created, keyed, name } = await workspace()
 const list = (client: Client, headers?: Record<string, string>) => client.get(FILES, undefined, headers)
 
 /** Every operation of the document that needs a key, as a request that names nothing that exists. */
-const guarded = Object.entries(anonymous.document.paths).flatMap(([path, operations]) =>
+const guarded = pathsOf(anonymous.document).flatMap(([path, operations]) =>
   Object.entries(operations)
     .filter(([, { security }]) => security?.length !== 0)
     .map(([method, { description = '' }]) => ({

@@ -9,7 +9,7 @@ export interface RequestOptions {
   /** Sent as JSON. */
   json?: unknown
   /** Sent as it is, in place of `json`. */
-  body?: string | Uint8Array
+  body?: string | Uint8Array<ArrayBuffer>
   headers?: Record<string, string>
 }
 

@@ -1,0 +1,179 @@
+/** API keys over HTTP (compatibility 1.8), with the paths of the npm SDK and of the documentation. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError, type Client } from '../support/client.ts'
+import { openContext } from './context.ts'
+
+const { anonymous, workspace } = await openContext()
+const { api } = await workspace()
+const other = await workspace()
+
+const FAMILIES = [
+  { path: '/v3/pinata/keys', revoke: (client: Client, key: string) => client.put(`/v3/pinata/keys/${key}`) },
+  { path: '/v3/api_keys', revoke: (client: Client, key: string) => client.delete(`/v3/api_keys/${key}`) },
+]
+const [sdk] = FAMILIES as [(typeof FAMILIES)[0]]
+const create = (body: object, client = api) =>
+  client.post(sdk.path, { keyName: 'test', permissions: { admin: true }, ...body })
+const works = async (token: string) => (await anonymous.as(token).get('/v3/files/public')).status === 200
+const names = (keys: { name: string }[]) => keys.map(({ name }) => name)
+
+for (const { path, revoke } of FAMILIES) {
+  describe(path, () => {
+    it('makes a key that works, lists it and revokes it', async () => {
+      const made = await api.post(path, { keyName: path, permissions: { resources: ['org:files:read'] } })
+      assert.equal(made.status, 200)
+      assert.deepEqual(Object.keys(made.body).sort(), ['JWT', 'pinata_api_key', 'pinata_api_secret'])
+      assert.ok(await works(made.body.JWT))
+
+      const { body } = await api.get(path, { name: path })
+      const [item] = body.keys
+      assert.deepEqual(item, {
+        id: item.id,
+        name: path,
+        key: made.body.pinata_api_key,
+        secret: '',
+        max_uses: null,
+        uses: 0,
+        user_id: item.user_id,
+        scopes: ['org:files:read'],
+        revoked: false,
+        createdAt: item.createdAt,
+        updatedAt: item.updatedAt,
+      })
+      assert.equal(body.count, 1)
+
+      const revoked = await revoke(api, item.key)
+      assert.equal(revoked.status, 200)
+      assert.equal(revoked.body, 'Revoked')
+      assert.equal(await works(made.body.JWT), false)
+      assert.equal((await revoke(api, item.key)).body, 'Revoked', 'once more changes nothing')
+      assert.equal((await api.get(path, { name: path })).body.keys[0].revoked, true)
+    })
+
+    it('revokes by id as well', async () => {
+      const { body } = await api.post(path, { keyName: 'by id', permissions: { admin: true } })
+      const item = (await api.get(path)).body.keys[0]
+      assert.equal(item.key, body.pinata_api_key)
+      assert.equal((await revoke(api, item.id)).body, 'Revoked')
+      assert.equal(await works(body.JWT), false)
+    })
+
+    for (const key of ['nothing', '0191f0f0-0000-7000-8000-000000000000', 'x'.repeat(64), '%20']) {
+      it(`answers 404 for the key ${key.slice(0, 8)}`, async () => {
+        assertError(await revoke(api, key), 404, 'There is no such API key')
+      })
+    }
+    it('answers 404 for a key of another workspace, which stays', async () => {
+      const { body } = await create({}, other.api)
+      assertError(await revoke(api, body.pinata_api_key), 404, 'There is no such API key')
+      assert.ok(await works(body.JWT))
+    })
+    it('answers 400 for a key that cannot be one', async () => {
+      assertError(await revoke(api, 'x'.repeat(65)), 400, 'key: must have at most 64 characters')
+      assertError(await revoke(api, 'a%00b'), 400, 'key: must not contain NUL or broken Unicode')
+    })
+  })
+}
+
+describe('a new key', () => {
+  const permissions: [string, object, string[]][] = [
+    ['admin', { admin: true }, ['admin']],
+    ['admin above all', { admin: true, resources: ['org:files:read'] }, ['admin']],
+    ['resources', { resources: ['org:read', 'org:files:write'] }, ['org:read', 'org:files:write']],
+    ['doubled resources', { resources: ['org:read', 'org:read'] }, ['org:read']],
+    [
+      'legacy switches',
+      { endpoints: { data: { pinList: true, userPinnedDataTotal: false }, pinning: { pinByHash: true } } },
+      ['org:files:read', 'org:files:write'],
+    ],
+  ]
+  for (const [what, asked, scopes] of permissions) {
+    it(`takes its scopes from ${what}`, async () => {
+      assert.equal((await create({ keyName: what, permissions: asked })).status, 200)
+      assert.deepEqual((await api.get(sdk.path, { name: what })).body.keys[0].scopes, scopes)
+    })
+  }
+
+  const malformed: [object, string | RegExp][] = [
+    [{ keyName: undefined }, /^keyName: /],
+    [{ keyName: 5 }, /^keyName: /],
+    [{ keyName: '  ' }, 'keyName: must not be empty'],
+    [{ keyName: 'x'.repeat(256) }, 'keyName: must have at most 255 characters'],
+    [{ keyName: 'a\0b' }, 'keyName: must not contain NUL or broken Unicode'],
+    [{ permissions: undefined }, /^permissions: /],
+    [{ permissions: {} }, 'permissions: must grant something'],
+    [{ permissions: { admin: false } }, 'permissions: must grant something'],
+    [{ permissions: { admin: 'yes' } }, /^permissions.admin: /],
+    [{ permissions: { resources: 'org:read' } }, /^permissions.resources: /],
+    [{ permissions: { resources: ['org:all'] } }, 'permissions.resources.0: is no scope'],
+    [{ permissions: { endpoints: { data: { unknown: true } } } }, 'permissions: must grant something'],
+    [{ maxUses: 0 }, /^maxUses: /],
+    [{ maxUses: 1.5 }, /^maxUses: /],
+    [{ maxUses: 2 ** 31 }, /^maxUses: /],
+  ]
+  for (const [body, message] of malformed) {
+    it(`is 400 for ${JSON.stringify(body).slice(0, 60)}`, async () => {
+      assertError(await create(body), 400, message)
+    })
+  }
+
+  it('may not grant more than the key that makes it', async () => {
+    const { keyed } = await workspace()
+    const writer = await keyed('org:write')
+    assertError(await create({}, writer), 403, 'Workspace permission denied')
+    const granted = await create({ permissions: { resources: ['org:files:write', 'org:read'] } }, writer)
+    assert.equal(granted.status, 200)
+  })
+})
+
+describe('the list of keys', async () => {
+  const own = await workspace()
+  const list = async (query: Record<string, string> = {}) => (await own.api.get(sdk.path, query)).body
+  const made: { JWT: string; pinata_api_key: string }[] = []
+  for (const keyName of ['alpha', 'Alphabet', 'gone'])
+    made.push((await create({ keyName, permissions: { resources: ['org:files:read'] } }, own.api)).body)
+  made.push((await create({ keyName: 'limited', maxUses: 2 }, own.api)).body)
+  await sdk.revoke(own.api, made[2]?.pinata_api_key ?? '')
+
+  it('has the newest first, and the count of all', async () => {
+    const { keys, count } = await list()
+    assert.deepEqual(names(keys), ['limited', 'gone', 'Alphabet', 'alpha', 'cli'])
+    assert.equal(count, 5)
+  })
+  it('filters by part of the name', async () => {
+    assert.deepEqual(names((await list({ name: 'ALPHA' })).keys), ['Alphabet', 'alpha'])
+    assert.deepEqual((await list({ name: '%' })).keys, [])
+  })
+  it('filters by revocation', async () => {
+    assert.deepEqual(names((await list({ revoked: 'true' })).keys), ['gone'])
+    assert.equal((await list({ revoked: 'false' })).count, 4)
+  })
+  it('filters by limited use, and by exhaustion', async () => {
+    const limited = anonymous.as(made[3]?.JWT)
+    assert.deepEqual(names((await list({ limitedUse: 'true' })).keys), ['limited'])
+    assert.equal((await list({ limitedUse: 'false' })).count, 4)
+    await limited.get('/v3/files/public')
+    assert.deepEqual((await list({ exhausted: 'true' })).keys, [])
+    await limited.get('/v3/files/public')
+    assert.deepEqual(names((await list({ exhausted: 'true' })).keys), ['limited'])
+    assert.equal((await list({ exhausted: 'false' })).count, 4)
+    assert.equal((await list({ limitedUse: 'true' })).keys[0].uses, 2)
+  })
+  it('starts at an offset', async () => {
+    const { keys, count } = await list({ offset: '3' })
+    assert.deepEqual(names(keys), ['alpha', 'cli'])
+    assert.equal(count, 5)
+    assert.deepEqual((await list({ offset: '999999999' })).keys, [])
+  })
+  it('is of the own workspace only', async () => {
+    const foreign = names((await api.get(sdk.path)).body.keys)
+    assert.ok(foreign.includes('doubled resources'))
+    assert.ok(!names((await list()).keys).includes('doubled resources'))
+  })
+  for (const query of ['revoked=yes', 'offset=-1', 'offset=x', 'limitedUse=', 'name=a%00b']) {
+    it(`is 400 for ?${query}`, async () => {
+      assertError(await own.api.get(sdk.path, query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+  }
+})
