@@ -110,9 +110,9 @@ function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json
  * with its bounds, the values of an enum) where it is known.
  */
 function parameterSchema(before: Json, after: Json): Json {
-  const isNumber = String(before.pattern).startsWith('^\\d')
-  if (isNumber) return { minimum: 0, ...after, description: before.description, type: 'integer' }
-  return after.type ? { ...after, description: before.description } : before
+  const { pattern, ...schema } = { ...before, ...after }
+  if (String(pattern).startsWith('^\\d')) return { minimum: 0, ...schema, type: 'integer' }
+  return pattern === undefined ? schema : { ...schema, pattern }
 }
 
 function success({ id, scope, operation, success }: Route): Json {
