@@ -115,7 +115,7 @@ export const settings = z.object({
 export type Config = Readonly<z.infer<typeof settings>>
 
 /** Secrets may also come from a file: `NAME_FILE` holds its path. */
-const SECRETS = ['DATABASE_URL', 'REDIS_URL', 'JWT_KEY'] as const
+export const SECRETS = ['DATABASE_URL', 'REDIS_URL', 'JWT_KEY'] as const
 
 export class ConfigError extends Error {
   override name = 'ConfigError'
