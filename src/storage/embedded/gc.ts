@@ -9,6 +9,9 @@ import { ifThere, onDisk } from './disk.ts'
 import { Frontier } from './frontier.ts'
 import type { PinFolder } from './pins.ts'
 
+/** Nobody writes one block for this long: the writer of an older temporary file died. */
+const WRITE_MS = 3_600_000
+
 export interface GcOptions {
   blocks: BlockFolder
   pins: PinFolder
@@ -31,7 +34,7 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const { blocks, pins, graceMs, signal } = options
   const startedMs = Date.now()
   await restoreTrash(blocks, options.trashDir)
-  await removeLeftovers(blocks.tempDir, startedMs - graceMs)
+  await removeLeftovers(blocks.tempDir, startedMs - WRITE_MS)
 
   const roots = await pins.roots(startedMs)
   const unusedSinceMs = Math.min(startedMs, roots.importingSinceMs ?? Infinity) - graceMs

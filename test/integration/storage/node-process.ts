@@ -82,6 +82,8 @@ export async function startNodeProcess(
 /** A node in another process that has content for others, and its address. */
 export async function startProvider(): Promise<{
   node: NodeProcess
+  /** The node's folder. */
+  dir: string
   address: string
   stop: () => Promise<void>
 }> {
@@ -90,6 +92,7 @@ export async function startProvider(): Promise<{
   const address = await node.call('address')
   return {
     node,
+    dir,
     address,
     stop: async () => {
       await node.kill()
