@@ -140,7 +140,7 @@ function failures(route: Route): Json {
   // Whoever asks for a key may find that its database is away.
   if (route.scope !== null) for (const status of [401, 403, 429, 503]) statuses.add(status)
   if (route.params || route.query || route.body || route.operation) statuses.add(400)
-  if (route.body) statuses.add(413)
+  if (route.body) for (const status of [413, 415]) statuses.add(status)
   if (route.operation && route.method === 'post') statuses.add(422)
   const alike = examples[route.id]?.failures ?? {}
   return Object.fromEntries(

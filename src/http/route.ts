@@ -143,8 +143,10 @@ function parse(shape: Shape, input: unknown): unknown {
   const parsed = shape.safeParse(input)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  const path = issue?.path.map(String).join('.')
-  throw badRequest(path ? `${path}: ${issue?.message}` : `body: ${issue?.message}`)
+  // What is wrong with a key stands inside; the key itself may be anything, and is not repeated.
+  const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
+  const path = issue?.path.slice(0, key ? -1 : undefined).join('.') || 'body'
+  throw badRequest(`${path}: ${(key ?? issue)?.message}`)
 }
 
 function idempotencyKey(req: Request): string | undefined {

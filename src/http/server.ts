@@ -25,6 +25,7 @@ export function createServer({ routes, services, registry, trustProxy, log }: Se
   app.set('trust proxy', trustProxy)
   app.set('query parser', 'extended')
   app.set('etag', false)
+  app.enable('case sensitive routing')
   app.disable('x-powered-by')
   app.use(requestLog(log))
   app.use(requestTimer(registry))

@@ -75,6 +75,9 @@ const responses: Record<number, Json> = {
     not_cancelable: 'A pin.remove operation cannot be cancelled',
   }),
   413: failure('The body is too large.', { too_large: 'body: larger than 1 MiB' }),
+  415: failure('The body is in an encoding or a charset that Berth does not read.', {
+    bad_request: 'unsupported content encoding "zip"',
+  }),
   422: failure('The Idempotency-Key belongs to another request.', {
     idempotency_mismatch: 'Idempotency-Key: already used with another request',
   }),
