@@ -1,0 +1,265 @@
+/** `POST /v3/files/public/pin_by_cid` (contract 4.1): what is accepted, and what is not. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { bases } from 'multiformats/basics'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { identity } from 'multiformats/hashes/identity'
+import { assertError } from '../support/client.ts'
+import { inlineCid, missingCid, openContext } from './context.ts'
+
+const PIN = '/v3/files/public/pin_by_cid'
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const PEER = '12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
+/** A dag-pb CID, so that it has a v0; nobody has the content. */
+const v1 = await missingCid(0x70)
+const v0 = v1.toV0().toString()
+const cid = `${inlineCid('pin by cid')}`
+
+const { provider, workspace } = await openContext()
+const { api } = await workspace()
+const other = await workspace()
+const node = await provider()
+
+/** Asks for a pin that is withdrawn at once; returns its record. */
+async function accepted(body: object) {
+  const { record } = await api.pin({ cid, ...body })
+  const pending = await api.delete(`${PIN}/${record.id}`)
+  if (pending.status === 404) assert.equal((await api.delete(`/v3/files/public/${record.id}`)).status, 200)
+  return record
+}
+const refused = async (body: object, message: string | RegExp, status = 400) =>
+  assertError(await api.post(PIN, { cid, ...body }), status, message)
+
+describe('a pin', () => {
+  it('is answered with exactly the fields of the contract', async () => {
+    const group = (await api.post('/v3/groups/public', { name: 'pins' })).body.data.id
+    const request = {
+      cid: `${await node.file(randomBytes(100))}`,
+      name: 'a name',
+      group_id: group,
+      keyvalues: { a: '1', b: '' },
+      host_nodes: [node.multiaddr],
+    }
+    const { status, headers, body } = await api.post(PIN, request)
+    assert.equal(status, 200)
+    const { id, date_queued } = body.data
+    const { host_nodes, ...echoed } = request
+    assert.deepEqual(body, {
+      data: { id, ...echoed, status: 'prechecking', date_queued, hose_nodes: host_nodes, host_nodes },
+    })
+    assert.match(id, UUID_V7)
+    assert.match(date_queued, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+    assert.ok(Math.abs(Date.parse(date_queued) - Date.now()) < 60_000)
+
+    const operation = await api.finished(headers.get('operation-id') ?? '')
+    assert.equal(operation.state, 'succeeded')
+    assert.equal(operation.target, id)
+    const file = await api.get(`/v3/files/public/${id}`)
+    assert.deepEqual(file.body, {
+      data: {
+        id,
+        ...echoed,
+        size: 100,
+        number_of_files: 1,
+        mime_type: file.body.data.mime_type,
+        created_at: date_queued,
+      },
+    })
+    assert.equal(await api.queued(id), undefined, 'it has left the queue')
+  })
+
+  it('needs nothing but the CID', async () => {
+    const { id, date_queued, ...rest } = await accepted({})
+    assert.deepEqual(rest, {
+      cid,
+      name: null,
+      group_id: null,
+      keyvalues: {},
+      status: 'prechecking',
+      hose_nodes: [],
+      host_nodes: [],
+    })
+  })
+  it('takes null for what is not there, and ignores fields that it does not know', async () => {
+    const empty = { name: null, group_id: null, keyvalues: null, host_nodes: null }
+    const { name, keyvalues } = await accepted({ ...empty, regions: ['x'] })
+    assert.deepEqual([name, keyvalues], [null, {}])
+  })
+  it('may be asked for twice: each request is a file of its own', async () => {
+    const [a, b] = [await api.pin({ cid }, { wait: 30 }), await api.pin({ cid }, { wait: 30 })]
+    assert.notEqual(a.record.id, b.record.id)
+    assert.deepEqual([a.record.status, b.record.status], ['pinned', 'pinned'])
+  })
+  it('is not part of the free plan', async () => {
+    const free = await workspace('free')
+    const reply = await free.api.post(PIN, { cid })
+    assertError(reply, 403, 'Pin by CID is not part of the free plan')
+    assert.equal(reply.headers.get('error-code'), 'plan')
+  })
+})
+
+describe('a CID', () => {
+  it('may be v0', async () => assert.equal((await accepted({ cid: v0 })).cid, v0))
+  for (const [name, base] of Object.entries(bases)) {
+    it(`may be v1 in ${name}`, async () => {
+      const text = v1.toString(base.encoder)
+      if (name === 'identity') return refused({ cid: text }, /^cid: /)
+      assert.equal((await accepted({ cid: text })).cid, text)
+    })
+  }
+  it('may be base32 in mixed case, as in Kubo', async () => {
+    await accepted({ cid: `bAF${`${v1}`.slice(3)}` })
+  })
+  it('may carry its content', async () => {
+    assert.equal((await api.pin({ cid: `${inlineCid('inline')}` }, { wait: 30 })).record.status, 'pinned')
+  })
+
+  const malformed: Record<string, string> = {
+    nothing: '',
+    'a space': ' ',
+    'a space before': ` ${v1}`,
+    'a space behind': `${v1} `,
+    'a line feed behind': `${v1}\n`,
+    'a path behind': `${v1}/file`,
+    'a path before': `/ipfs/${v1}`,
+    'a scheme': `ipfs://${v1}`,
+    'a gateway': `https://ipfs.io/ipfs/${v1}`,
+    'a word': 'bafy',
+    'a letter': 'b',
+    'a prefix of no base': `!${v1}`,
+    'half of it': `${v1}`.slice(0, 30),
+    'too much of it': `${v1}aaaaaaaa`,
+    'a v0 that is cut': v0.slice(0, -1),
+    'a v0 with one character more': `${v0}1`,
+    'a v0 in lower case': v0.toLowerCase(),
+    'a v0 in upper case': v0.toUpperCase(),
+    'a v0 with a character that base58 lacks': `${v0.slice(0, -1)}0`,
+    'a v0 with a prefix of v1': `z${v0}`,
+    'a v1 in base58 and upper case': v1.toString(bases.base58btc.encoder).toUpperCase().replace('Z', 'z'),
+    'a UUID': '0191f0f0-0000-7000-8000-000000000000',
+    NUL: `${v1}\0`,
+    'half a surrogate pair': `${v1}\ud800`,
+    'an emoji': '🚢',
+    'more than 512 characters': `${CID.createV1(raw.code, identity.digest(randomBytes(400)))}`,
+    'the name of a key': `${CID.createV1(0x72, v1.multihash)}`,
+    'a version that there is not': `f02${v1.toString(bases.base16.encoder).slice(3)}`,
+  }
+  for (const [what, text] of Object.entries(malformed)) {
+    it(`may not be ${what}`, () => refused({ cid: text }, /^cid: /))
+  }
+  for (const value of [undefined, null, 5, true, [`${v1}`], { '/': `${v1}` }]) {
+    it(`may not be ${JSON.stringify(value)}`, () => refused({ cid: value }, /^cid: /))
+  }
+})
+
+describe('a name', () => {
+  for (const name of ['', 'x'.repeat(255), 'schöne 🚢\n<b>', "'; DROP TABLE file; --"]) {
+    it(`may be ${JSON.stringify(name.slice(0, 30))}`, async () => {
+      assert.equal((await accepted({ name })).name, name)
+    })
+  }
+  it('may not have more than 255 characters', () =>
+    refused({ name: 'x'.repeat(256) }, 'name: must have at most 255 characters'))
+  for (const name of ['a\0b', '\ud800', 'a\udfffb'])
+    it(`may not be ${JSON.stringify(name)}`, () =>
+      refused({ name }, 'name: must not contain NUL or broken Unicode'))
+  for (const name of [5, true, ['a'], {}])
+    it(`may not be ${JSON.stringify(name)}`, () => refused({ name }, /^name: /))
+})
+
+describe('keyvalues', () => {
+  const pairs = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, `${i}`]))
+
+  const good: [string, Record<string, string>][] = [
+    ['ten pairs', pairs(10)],
+    ['long keys and values', { ['k'.repeat(255)]: 'v'.repeat(1024) }],
+    ['names that JavaScript uses', { constructor: 'a', toString: 'b', hasOwnProperty: 'c' }],
+    ['any text', { 'ключ 🗝\n"\\': "';--%_" }],
+  ]
+  for (const [what, keyvalues] of good) {
+    it(`may be ${what}`, async () => assert.deepEqual((await accepted({ keyvalues })).keyvalues, keyvalues))
+  }
+
+  const bad: [string, unknown, RegExp][] = [
+    ['eleven pairs', pairs(11), /^keyvalues: must have at most 10 pairs$/],
+    ['an empty key', { '': 'a' }, /^keyvalues: a key must not be empty$/],
+    ['a key of 256 characters', { ['k'.repeat(256)]: 'a' }, /^keyvalues: must have at most 255 characters$/],
+    [
+      'a value of 1025 characters',
+      { a: 'v'.repeat(1025) },
+      /^keyvalues.a: must have at most 1024 characters$/,
+    ],
+    ['a number', { a: 1 }, /^keyvalues.a: /],
+    ['null', { a: null }, /^keyvalues.a: /],
+    ['an object', { a: { b: 'c' } }, /^keyvalues.a: /],
+    ['NUL in a key', { 'a\0': 'b' }, /^keyvalues: must not contain NUL or broken Unicode$/],
+    ['NUL in a value', { a: 'b\0' }, /^keyvalues.a: must not contain NUL or broken Unicode$/],
+    ['half a surrogate pair in a key', { '\ud800': 'b' }, /^keyvalues: must not contain NUL/],
+    ['half a surrogate pair in a value', { a: '\udc00' }, /^keyvalues.a: must not contain NUL/],
+    ['a list', ['a'], /^keyvalues: /],
+    ['text', 'a=b', /^keyvalues: /],
+  ]
+  for (const [what, keyvalues, message] of bad)
+    it(`may not have ${what}`, () => refused({ keyvalues }, message))
+})
+
+describe('a group', () => {
+  it('may be named in any case', async () => {
+    const group = (await api.post('/v3/groups/public', { name: 'case' })).body.data.id
+    assert.equal((await accepted({ group_id: group.toUpperCase() })).group_id, group)
+  })
+  it('must be there', () =>
+    refused({ group_id: '0191f0f0-0000-7000-8000-000000000000' }, 'group_id: there is no such group', 404))
+  it('must be of the workspace', async () => {
+    const foreign = (await other.api.post('/v3/groups/public', { name: 'foreign' })).body.data.id
+    await refused({ group_id: foreign }, 'group_id: there is no such group', 404)
+  })
+  for (const group_id of ['', 'x', '0191f0f0-0000-7000-8000', 5, {}])
+    it(`may not be ${JSON.stringify(group_id)}`, () => refused({ group_id }, /^group_id: /))
+})
+
+describe('host nodes', () => {
+  const good = [
+    PEER,
+    'QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N',
+    'k51qzi5uqu5dgutdk6i1ynyzgkqngpha5xpgia3a5qqp4jsh0u4csozksxel2r',
+    `/ip4/1.2.3.4/tcp/4001/p2p/${PEER}`,
+    `/ip6/2001:4860:4860::8888/udp/4001/quic-v1/p2p/${PEER}`,
+    `/dns4/node.example/tcp/443/wss/p2p/${PEER}`,
+    `/dnsaddr/node.example/p2p/${PEER}`,
+    `/ip4/127.0.0.1/tcp/4001/p2p/${PEER}`,
+  ]
+  it('may be peer ids and multiaddrs, up to twenty of them', async () => {
+    const hosts = Array.from({ length: 20 }, (_, i) => good[i % good.length] ?? '')
+    const { hose_nodes, host_nodes } = await accepted({ cid: `${await missingCid()}`, host_nodes: hosts })
+    assert.deepEqual([hose_nodes, host_nodes], [hosts, hosts])
+  })
+  it('may not be more than twenty', () =>
+    refused({ host_nodes: Array(21).fill(PEER) }, 'host_nodes: must have at most 20 entries'))
+
+  const bad = {
+    nothing: '',
+    'a word': 'node',
+    'an address without a peer': '/ip4/1.2.3.4/tcp/4001',
+    'an address that there is not': `/ip4/999.2.3.4/tcp/4001/p2p/${PEER}`,
+    'a port that there is not': `/ip4/1.2.3.4/tcp/70000/p2p/${PEER}`,
+    'an unknown protocol': `/carrier/pigeon/p2p/${PEER}`,
+    'a peer that is none': '/ip4/1.2.3.4/tcp/4001/p2p/nobody',
+    'a peer id that is cut': PEER.slice(0, -3),
+    'a CID of content': `${v1}`,
+    'the v0 of content': `${v0} `,
+    'a file': `/unix/tmp/socket/p2p/${PEER}`,
+    'an address in memory': `/memory/1/p2p/${PEER}`,
+    'a URL': 'https://node.example',
+    NUL: `${PEER}\0`,
+    'half a surrogate pair': '\ud800',
+    'more than 1024 characters': `/dns4/${'a'.repeat(1024)}/tcp/1/p2p/${PEER}`,
+  }
+  for (const [what, text] of Object.entries(bad))
+    it(`may not be ${what}`, () => refused({ host_nodes: [PEER, text] }, /^host_nodes[.[]1/))
+  for (const host_nodes of [PEER, { 0: PEER }, 5, [5], [null], [[PEER]]])
+    it(`may not be ${JSON.stringify(host_nodes)}`, () => refused({ host_nodes }, /^host_nodes/))
+})
