@@ -1,5 +1,4 @@
 /** `/openapi.json`, and `/docs`: the same document for people, without anything from another host. */
-import type { Request } from 'express'
 import { z } from 'zod'
 import { type Document, PAGE_POLICY, renderPage } from './docs/page.ts'
 import { openApiDocument } from './openapi.ts'
@@ -9,7 +8,6 @@ const TAG = 'Documentation'
 
 /** Routes that serve the document of `routes` and of themselves. */
 export function documentRoutes(routes: Route[], publicUrl: string | undefined, version: string): Route[] {
-  const urlOf = (req: Request) => publicUrl ?? `${req.protocol}://${req.get('host')}`
   const own: Route[] = [
     route({
       method: 'get',
@@ -20,7 +18,8 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
       scope: null,
       success: { status: 200, description: 'The document.', body: z.looseObject({}) },
       async handle({ req }) {
-        return { body: { ...document, servers: [{ url: urlOf(req) }] } }
+        const url = publicUrl ?? `${req.protocol}://${req.get('host')}`
+        return { body: { ...document, servers: [{ url }] } }
       },
     }),
     route({
@@ -31,9 +30,9 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
       summary: 'This API as a page for people',
       scope: null,
       success: { status: 200, description: 'The page.', mediaType: 'text/html' },
-      async handle({ req, res }) {
+      async handle({ res }) {
         res.set({ 'content-security-policy': PAGE_POLICY, 'cache-control': 'no-cache' })
-        res.type('html').send(renderPage(document as unknown as Document, urlOf(req)))
+        res.type('html').send(page)
         return undefined
       },
     }),
@@ -52,5 +51,6 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
     }),
   ]
   const document = openApiDocument([...routes, ...own], version)
+  const page = renderPage(document as unknown as Document, publicUrl)
   return own
 }

@@ -2,6 +2,8 @@
 const key = document.querySelector('#key')
 const forms = [...document.querySelectorAll('form')]
 
+for (const place of document.querySelectorAll('.origin')) place.textContent = location.origin
+
 /** What a form asks for: method, path with its query, headers, body. */
 function readRequest(form) {
   const { method, path, open } = form.dataset

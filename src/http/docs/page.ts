@@ -31,8 +31,8 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** @param url how clients reach this server, for the first call. */
-export function renderPage(document: Document, url: string): string {
+/** @param url how clients reach this server, where it is known; the script puts in where the page came from. */
+export function renderPage(document: Document, url = 'http://localhost:3000'): string {
   const { info, tags, components } = document
   const resolve: Resolve = ({ $ref }) => components.responses[$ref.slice($ref.lastIndexOf('/') + 1)] as Answer
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -107,11 +107,11 @@ function firstCall(url: string): Html {
   <p>Pin something, and wait for it. The key is the one that <code>npm start</code> printed; the CID carries its few bytes in itself.</p>
   <pre>export BERTH_KEY=…
 
-curl ${url}/v3/files/public/pin_by_cid \\
+curl <span class="origin">${url}</span>/v3/files/public/pin_by_cid \\
   -H "Authorization: Bearer $BERTH_KEY" -H 'Prefer: wait=60' \\
   -d '{"cid": "bafkqaekimvwgy3zamzzg63jaijsxe5dibi"}'</pre>
   <p>Then see it among the files:</p>
-  <pre>curl ${url}/v3/files/public -H "Authorization: Bearer $BERTH_KEY"</pre>
+  <pre>curl <span class="origin">${url}</span>/v3/files/public -H "Authorization: Bearer $BERTH_KEY"</pre>
 </section>`
 }
 

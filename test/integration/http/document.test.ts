@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { request, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -152,16 +152,6 @@ describe('the document', () => {
     assert.doesNotMatch(policy, /unsafe|https?:|\*/)
     const other = await fetch(`${web.url}/openapi.json`)
     assert.notEqual(other.headers.get('content-security-policy'), policy)
-  })
-
-  it('is a page that a Host header cannot write into', async () => {
-    const page = await new Promise<string>((resolve, reject) => {
-      const asked = request(`${web.url}/docs`, { headers: { host: 'x"><script>alert(1)</script>' } })
-      asked.once('error', reject)
-      asked.once('response', async (answer) => resolve((await answer.toArray()).join('')))
-      asked.end()
-    })
-    assert.ok(!page.includes('<script>alert'))
   })
 })
 
