@@ -1,5 +1,6 @@
 /** What the files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. */
 import { randomBytes, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { after } from 'node:test'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
@@ -7,6 +8,8 @@ import { identity } from 'multiformats/hashes/identity'
 import { sha256 } from 'multiformats/hashes/sha2'
 import pg from 'pg'
 import { postgresUrl } from '../../src/embedded/postgres.ts'
+import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
+import { createKuboStorage } from '../../src/storage/kubo.ts'
 import { Client } from '../support/client.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { type Provider, startProvider } from '../support/provider.ts'
@@ -40,6 +43,8 @@ export interface Context extends Berth {
   workspace(plan?: string): Promise<Workspace>
   /** A provider that is stopped after the tests of the file. */
   provider(): Promise<Provider>
+  /** Whether Berth's IPFS node keeps a CID now. */
+  isPinned(cid: CID): Promise<boolean>
   /** Runs SQL on Berth's database, for what only an operator with SQL can do. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
 }
@@ -79,6 +84,20 @@ async function createContext({ url, env, berth }: Berth): Promise<Context> {
       const provider = await startProvider()
       after(() => provider.stop())
       return provider
+    },
+    async isPinned(cid) {
+      const storage = env.IPFS_API_URL
+        ? createKuboStorage({ apiUrl: env.IPFS_API_URL, network: 'public' })
+        : createEmbeddedStorage({
+            dir: join(env.BERTH_DATA_DIR ?? '', 'ipfs/public'),
+            network: 'public',
+            readOnly: true,
+          })
+      try {
+        return await storage.isPinned(cid, { signal: AbortSignal.timeout(10_000) })
+      } finally {
+        await storage.stop()
+      }
     },
     async sql(text, values) {
       const connectionString = env.DATABASE_URL ?? (await postgresUrl(env.BERTH_DATA_DIR ?? '')) ?? undefined

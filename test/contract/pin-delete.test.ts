@@ -1,0 +1,148 @@
+/** Withdrawing pin requests and deleting files: at each stage, and what becomes of the content. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { until } from '../support/processes.ts'
+import { missingCid, openContext } from './context.ts'
+
+const QUEUE = '/v3/files/public/pin_by_cid'
+const FILES = '/v3/files/public'
+const NO_PIN = 'There is no such pin request'
+const NO_FILE = 'There is no such file'
+
+const { isPinned, provider, workspace } = await openContext()
+const { api } = await workspace()
+const other = await workspace()
+const node = await provider()
+const host_nodes = [node.multiaddr]
+
+/** Withdraws a request, and checks that nothing of it stays. */
+async function withdraw(id: string, operation: string) {
+  const { status, headers, body } = await api.delete(`${QUEUE}/${id}`)
+  assert.deepEqual([status, body], [200, { data: null }])
+  assert.equal(await api.queued(id), undefined, 'gone at once')
+  const removal = await api.finished(headers.get('operation-id') ?? '')
+  assert.deepEqual([removal.kind, removal.state, removal.target], ['pin.remove', 'succeeded', id])
+  assert.notEqual((await api.finished(operation)).state, 'succeeded')
+  assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN)
+  assertError(await api.get(`${FILES}/${id}`), 404, NO_FILE)
+}
+async function pinned(cid: string, client = api): Promise<string> {
+  const { record } = await client.pin({ cid, host_nodes }, { wait: 30 })
+  assert.equal(record.status, 'pinned')
+  return record.id
+}
+async function remove(id: string, client = api) {
+  const { status, headers, body } = await client.delete(`${FILES}/${id}`)
+  assert.deepEqual([status, body], [200, { data: null }])
+  assert.equal((await client.finished(headers.get('operation-id') ?? '')).state, 'succeeded')
+}
+
+describe('a pin request is withdrawn', () => {
+  it('right after it was made', async () => {
+    const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+    await withdraw(record.id, operation)
+  })
+  it('while it is searching', async () => {
+    const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+    await until('it is searching', async () => (await api.queued(record.id))?.status === 'searching')
+    await withdraw(record.id, operation)
+  })
+  it('while it is retrieving', async () => {
+    const held = await provider()
+    const cid = await held.file(randomBytes(2_500_000))
+    const [leaf] = await held.links(cid)
+    assert.ok(leaf)
+    held.hold(leaf)
+    const { record, operation } = await api.pin({ cid: `${cid}`, host_nodes: [held.multiaddr] })
+    await until('it is retrieving', async () => (await api.queued(record.id))?.status === 'retrieving')
+    await withdraw(record.id, operation)
+    assert.equal(await isPinned(cid), false)
+  })
+  it('while it waits for its next try', async () => {
+    const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+    await until('a try has ended', async () => {
+      const { state, attempts } = (await api.get(`/v0/operations/${operation}`)).body.data
+      return state === 'queued' && attempts >= 2
+    })
+    await withdraw(record.id, operation)
+  })
+  it('after it has failed', async () => {
+    const cid = `${await node.block(randomBytes(20))}`
+    const { record, operation } = await api.pin({ cid, host_nodes }, { wait: 30 })
+    assert.equal(record.status, 'invalid_object')
+    await withdraw(record.id, operation)
+  })
+  it('but not as a request once it is pinned, nor as a file before', async () => {
+    const id = await pinned(`${await node.file(randomBytes(10))}`)
+    assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN)
+    const { record } = await api.pin({ cid: `${await missingCid()}` })
+    assertError(await api.delete(`${FILES}/${record.id}`), 404, NO_FILE)
+    assert.equal((await api.delete(`${QUEUE}/${record.id}`)).status, 200)
+  })
+  it('but not by another workspace', async () => {
+    const { record } = await api.pin({ cid: `${await missingCid()}` })
+    assertError(await other.api.delete(`${QUEUE}/${record.id}`), 404, NO_PIN)
+    assert.ok(await api.queued(record.id))
+    await api.delete(`${QUEUE}/${record.id}`)
+  })
+  for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00'])
+    it(`but not when its id is ${id}`, async () =>
+      assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN))
+})
+
+describe('the content of a deleted file', () => {
+  it('is released', async () => {
+    const cid = await node.file(randomBytes(100))
+    const id = await pinned(`${cid}`)
+    assert.equal(await isPinned(cid), true)
+    await remove(id)
+    assert.equal(await isPinned(cid), false)
+    assertError(await api.get(`${FILES}/${id}`), 404, NO_FILE)
+    assertError(await api.delete(`${FILES}/${id}`), 404, NO_FILE)
+  })
+  it('is kept while another file keeps it, of whatever workspace and spelling', async () => {
+    const cid = await node.folder({ a: randomBytes(100), b: randomBytes(100) })
+    const first = await pinned(`${cid}`)
+    const second = await pinned(`${cid.toV0()}`)
+    const foreign = await pinned(`${cid}`.toUpperCase(), other.api)
+    await remove(first)
+    assert.equal(await isPinned(cid), true)
+    await remove(second)
+    assert.equal(await isPinned(cid), true)
+    assert.equal((await other.api.get(`${FILES}/${foreign}`)).status, 200)
+    await remove(foreign, other.api)
+    assert.equal(await isPinned(cid), false)
+  })
+  it('may be pinned again', async () => {
+    const cid = await node.file(randomBytes(100))
+    for (let i = 0; i < 3; i++) {
+      const id = await pinned(`${cid}`)
+      assert.equal(await isPinned(cid), true)
+      await remove(id)
+    }
+  })
+  it('is kept when it is asked for again while it is released', async () => {
+    const cid = await node.file(randomBytes(100))
+    let id = await pinned(`${cid}`)
+    for (let i = 0; i < 5; i++) {
+      const [removal, next] = await Promise.all([api.delete(`${FILES}/${id}`), pinned(`${cid}`)])
+      await api.finished(removal.headers.get('operation-id') ?? '')
+      assert.equal(await isPinned(cid), true)
+      id = next
+    }
+  })
+  it('is waited for with Prefer: wait', async () => {
+    const cid = await node.file(randomBytes(100))
+    const id = await pinned(`${cid}`)
+    const { status } = await api.delete(`${FILES}/${id}`, { prefer: 'wait=30' })
+    assert.equal(status, 200)
+    assert.equal(await isPinned(cid), false)
+  })
+  it('is deleted once, however many ask for it at the same time', async () => {
+    const id = await pinned(`${await node.file(randomBytes(100))}`)
+    const replies = await Promise.all(Array.from({ length: 10 }, () => api.delete(`${FILES}/${id}`)))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(9).fill(404)])
+  })
+})

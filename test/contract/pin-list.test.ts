@@ -1,0 +1,140 @@
+/** `GET /v3/files/public/pin_by_cid`: filters, order and pages, in every spelling that clients use. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { base58btc } from 'multiformats/bases/base58'
+import { assertError } from '../support/client.ts'
+import { missingCid, openContext } from './context.ts'
+import { collectPages } from './pages.ts'
+
+const QUEUE = '/v3/files/public/pin_by_cid'
+/** Fails at once and stays in the queue: nobody can decode it. */
+const UNKNOWN_CODEC = 0x300001
+
+const { workspace, provider } = await openContext()
+const { api } = await workspace()
+const other = await workspace()
+const node = await provider()
+
+const made: string[] = []
+const cids: string[] = []
+for (let i = 0; i < 27; i++) {
+  const cid = await node.block(Buffer.from(`list ${i} ${node.peerId}`), UNKNOWN_CODEC)
+  const { record } = await api.pin({ cid: `${cid}`, name: `${i}`, host_nodes: [node.multiaddr] })
+  made.unshift(record.id)
+  cids.unshift(`${cid}`)
+}
+const v1 = await missingCid(0x70)
+await other.api.pin({ cid: `${v1}` })
+
+const list = async (query: Record<string, string> = {}, client = api) =>
+  (await client.get(QUEUE, query)).body.data
+const ids = (jobs: { id: string }[]) => jobs.map(({ id }) => id)
+
+describe('the list of pin requests', () => {
+  it('has ten a page, the newest first', async () => {
+    const { jobs, next_page_token, ...rest } = await list()
+    assert.deepEqual(ids(jobs), made.slice(0, 10))
+    assert.ok(next_page_token)
+    assert.deepEqual(rest, {})
+  })
+  it('has records like the answer of the request', async () => {
+    const { jobs } = await list({ limit: '1' })
+    const { date_queued, status } = jobs[0]
+    const hose_nodes = [node.multiaddr]
+    assert.deepEqual(jobs[0], {
+      id: made[0],
+      name: '26',
+      cid: cids[0],
+      keyvalues: {},
+      group_id: null,
+      status,
+      date_queued,
+      hose_nodes,
+      host_nodes: hose_nodes,
+    })
+  })
+  it('may be asked for by the npm SDK', async () => {
+    const query = { includesCount: 'false', sort: 'DSC', status: 'prechecking', limit: '5' }
+    assert.deepEqual(Object.keys(await list(query)).sort(), ['jobs', 'next_page_token'])
+  })
+  it('counts all that match, when asked', async () => {
+    assert.equal((await list({ includesCount: 'true', limit: '2' })).count, 27)
+    assert.equal((await list({ includesCount: 'true', cid: cids[3] ?? '' })).count, 1)
+  })
+
+  const orders: [string, string][] = [
+    ['order', 'ASC'],
+    ['order', 'DESC'],
+    ['order', 'DSC'],
+    ['sort', 'ASC'],
+    ['sort', 'DSC'],
+    ['sort', 'DESC'],
+    ['order', 'asc'],
+  ]
+  for (const [name, value] of orders) {
+    it(`loses and doubles nothing with ${name}=${value}`, async () => {
+      const expected = value.toUpperCase() === 'ASC' ? made.toReversed() : made
+      for (const limit of ['1', '5', '9', '27', '250']) {
+        const jobs = await collectPages(api, QUEUE, 'jobs', { [name]: value, limit })
+        assert.deepEqual(ids(jobs), expected, `pages of ${limit}`)
+      }
+    })
+  }
+  it('loses and doubles nothing while requests come and go', async () => {
+    const own = await workspace()
+    const pins: string[] = []
+    for (let i = 0; i < 9; i++) pins.push((await own.api.pin({ cid: `${await missingCid()}` })).record.id)
+    const first = await list({ limit: '3', order: 'DESC' }, own.api)
+    await own.api.delete(`${QUEUE}/${pins[5]}`)
+    await own.api.delete(`${QUEUE}/${first.jobs[2].id}`)
+    await own.api.pin({ cid: `${await missingCid()}` })
+    const rest = await list({ limit: '250', pageToken: first.next_page_token }, own.api)
+    assert.deepEqual(
+      ids(rest.jobs),
+      [4, 3, 2, 1, 0].map((i) => pins[i]),
+    )
+    for (const id of pins) await own.api.delete(`${QUEUE}/${id}`)
+  })
+
+  it('may be of one CID, however it is spelled', async () => {
+    for (const cid of [v1, v1.toV0(), v1.toString(base58btc), `${v1}`.toUpperCase()]) {
+      const { jobs } = await list({ cid: `${cid}` }, other.api)
+      assert.deepEqual([jobs.length, jobs[0].cid], [1, `${v1}`])
+    }
+    assert.deepEqual(ids((await list({ cid: cids[4] ?? '' })).jobs), [made[4]])
+  })
+  it('is of the own workspace only', async () => {
+    assert.deepEqual((await list({ cid: `${v1}` })).jobs, [])
+    assert.deepEqual((await list({ cid: cids[0] ?? '' }, other.api)).jobs, [])
+  })
+  it('goes on where a token says, and a token of another workspace shows nothing more', async () => {
+    const { next_page_token } = await list()
+    assert.equal(Buffer.from(next_page_token, 'base64').toString(), made[9])
+    const foreign = await list({ pageToken: next_page_token }, other.api)
+    assert.ok(foreign.jobs.every(({ cid }: { cid: string }) => cid === `${v1}`))
+  })
+
+  const bad = {
+    limit: ['0', '251', '-1', '1.5', 'x', '', '1e2', '99999999999999999999'],
+    order: ['UP', '', 'ASC,DESC'],
+    sort: ['0'],
+    status: ['pinned', '', 'SEARCHING', "'"],
+    cid: ['', 'x', `${v1}/a`, '%00'],
+    pageToken: ['x', 'AAAA', '%00', 'MDE5MWYwZjA=', Buffer.from("' OR true --").toString('base64')],
+    includesCount: ['yes', '1'],
+  }
+  for (const [name, values] of Object.entries(bad)) {
+    for (const value of values)
+      it(`is 400 for ?${name}=${value}`, async () => {
+        assertError(await api.get(QUEUE, `${name}=${value}`), 400, new RegExp(`^${name}: `))
+      })
+  }
+  it('is 400 when two spellings disagree', async () => {
+    assertError(await api.get(QUEUE, 'order=ASC&sort=DSC'), 400, 'sort: says the opposite of order')
+    assert.equal((await api.get(QUEUE, 'order=DESC&sort=DSC')).status, 200)
+  })
+  it('is 400 when a parameter is given twice or as an object', async () => {
+    for (const query of ['limit=1&limit=2', 'cid[a]=b', 'status[]=searching'])
+      assert.equal((await api.get(QUEUE, query)).status, 400, query)
+  })
+})

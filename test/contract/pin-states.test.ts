@@ -1,0 +1,119 @@
+/** The states of a pin request (compatibility 1.6), each reached for real. `backfilled` and `expired` are in settings.test.ts. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { until } from '../support/processes.ts'
+import { inlineCid, missingCid, openContext } from './context.ts'
+
+const QUEUE = '/v3/files/public/pin_by_cid'
+
+const { berth, provider, sql, workspace } = await openContext()
+const { api } = await workspace()
+const node = await provider()
+const host_nodes = [node.multiaddr]
+
+/** Asks for a pin that fails, and checks how it says so, in the queue and in its operation. */
+async function fails(pin: object, status: string, error: string, client = api) {
+  const { record, operation } = await client.pin({ ...pin }, { wait: 30 })
+  assert.equal(record.status, status)
+  const { state, error: message, error_code } = await client.finished(operation)
+  assert.deepEqual({ state, message, error_code }, { state: 'failed', message: error, error_code: status })
+  const listed = await client.get(QUEUE, { status, limit: '250' })
+  assert.ok(listed.body.data.jobs.some(({ id }: { id: string }) => id === record.id))
+  return record
+}
+
+describe('a pin request', () => {
+  it('is prechecking first, then searching while nobody provides it', async () => {
+    const { record } = await api.pin({ cid: `${await missingCid()}` })
+    assert.equal(record.status, 'prechecking')
+    await until('it is searching', async () => (await api.queued(record.id))?.status === 'searching')
+    assert.equal((await api.delete(`${QUEUE}/${record.id}`)).status, 200)
+  })
+
+  it('is retrieving once a block has come, and pinned once all have', async () => {
+    const held = await provider()
+    const cid = await held.file(randomBytes(2_500_000))
+    const [, leaf] = await held.links(cid)
+    assert.ok(leaf)
+    const release = held.hold(leaf)
+    const { record, operation } = await api.pin({ cid: `${cid}`, host_nodes: [held.multiaddr] })
+    await until('it is retrieving', async () => (await api.queued(record.id))?.status === 'retrieving')
+    for (const status of ['retrieving', 'retreiving']) {
+      const { body } = await api.get(QUEUE, { status })
+      assert.deepEqual(
+        body.data.jobs.map(({ id }: { id: string }) => id),
+        [record.id],
+      )
+    }
+    assert.equal((await api.get(`/v3/files/public/${record.id}`)).status, 404, 'it is no file yet')
+    release()
+    assert.equal((await api.finished(operation)).state, 'succeeded')
+    assert.equal(await api.queued(record.id), undefined)
+    assert.equal((await api.get(`/v3/files/public/${record.id}`)).body.data.size, 2_500_000)
+  })
+
+  it('is bad_host_node when no host node answers and nobody else has it', async () => {
+    const gone = await provider()
+    const cid = `${await gone.file(randomBytes(10))}`
+    await gone.stop()
+    await fails(
+      { cid, host_nodes: [gone.multiaddr] },
+      'bad_host_node',
+      'No host node could be reached, and no other node provides the content',
+    )
+  })
+  it('is pinned when only one of its host nodes answers', async () => {
+    const gone = await provider()
+    await gone.stop()
+    const cid = `${await node.file(randomBytes(10))}`
+    const { record } = await api.pin({ cid, host_nodes: [gone.multiaddr, node.multiaddr] }, { wait: 30 })
+    assert.equal(record.status, 'pinned')
+  })
+
+  const DECODE = 'A block of the content cannot be decoded'
+  it('is invalid_object when its root does not decode', async () => {
+    await fails({ cid: `${await node.block(randomBytes(50))}`, host_nodes }, 'invalid_object', DECODE)
+  })
+  it('is invalid_object when Berth knows no such codec', async () => {
+    const cid = `${await node.block(randomBytes(50), 0x300001)}`
+    await fails({ cid, host_nodes }, 'invalid_object', DECODE)
+  })
+})
+
+describe('a pin request on a plan with limits', async () => {
+  await sql(`INSERT INTO plan VALUES ('test-files', 1, 1, false, false, true, 1000, NULL, NULL),
+    ('test-storage', 1, 1, false, false, true, NULL, 1000, NULL) ON CONFLICT DO NOTHING`)
+  const file = async (bytes: number) => ({ cid: `${await node.file(randomBytes(bytes))}`, host_nodes })
+
+  it('is over_max_size above the size of one file', async () => {
+    const { api } = await workspace('test-files')
+    const message = 'The content is larger than the plan allows for one file'
+    await fails(await file(1001), 'over_max_size', message, api)
+    await fails(await file(3_000_000), 'over_max_size', message, api)
+    const folder = await node.folder({ 'a/b': randomBytes(600), c: randomBytes(600) })
+    await fails({ cid: `${folder}`, host_nodes }, 'over_max_size', message, api)
+    assert.equal((await api.pin(await file(900), { wait: 30 })).record.status, 'pinned')
+  })
+
+  it('is over_free_limit above what the workspace has left', async () => {
+    const { api } = await workspace('test-storage')
+    const message = 'The content would exceed the storage of the plan'
+    const first = await api.pin(await file(600), { wait: 30 })
+    assert.equal(first.record.status, 'pinned')
+    await fails(await file(600), 'over_free_limit', message, api)
+    assert.equal((await api.pin(await file(300), { wait: 30 })).record.status, 'pinned')
+
+    await api.delete(`/v3/files/public/${first.record.id}`)
+    assert.equal((await api.pin(await file(600), { wait: 30 })).record.status, 'pinned', 'room was made')
+  })
+
+  it('has the limits of the plan that the workspace is on when it runs', async () => {
+    const { api, name } = await workspace('test-files')
+    await berth('workspaces', 'set-plan', name, 'unlimited')
+    assert.equal((await api.pin(await file(2000), { wait: 30 })).record.status, 'pinned')
+    await berth('workspaces', 'set-plan', name, 'free')
+    const refused = await api.post(QUEUE, { cid: `${inlineCid('free')}` })
+    assert.equal(refused.status, 403)
+  })
+})
