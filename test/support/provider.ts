@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import * as dagPb from '@ipld/dag-pb'
 import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
@@ -27,6 +28,8 @@ export interface Provider {
    * the other, so nothing else leaves this provider meanwhile: take one of its own for each such test.
    */
   hold(cid: CID): () => void
+  /** Makes each block that leaves take this long. */
+  pace(ms: number): void
   stop(): Promise<void>
 }
 
@@ -61,6 +64,9 @@ export async function startProvider(): Promise<Provider> {
       return bytes ? readLinks(cid, bytes).links : []
     },
     hold: (cid) => blocks.hold(cid),
+    pace: (ms) => {
+      blocks.paceMs = ms
+    },
     async stop() {
       blocks.releaseAll()
       await network.stop()
@@ -82,6 +88,7 @@ async function* entries(files: Record<string, Uint8Array>) {
 
 /** The driver's folder of blocks, some of which can be held back from readers. */
 class HeldBlocks extends BlockFolder {
+  paceMs = 0
   readonly #gates = new Map<string, { open: Promise<void>; release: () => void }>()
 
   async open(): Promise<void> {
@@ -99,6 +106,7 @@ class HeldBlocks extends BlockFolder {
   }
 
   override async read(cid: CID): Promise<Uint8Array | null> {
+    if (this.paceMs > 0) await delay(this.paceMs)
     await this.#gates.get(cid.toString())?.open
     return super.read(cid)
   }
