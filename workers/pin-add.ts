@@ -124,13 +124,14 @@ async function finish(
     if (!(await storage.isPinned(target.cid, { signal }))) {
       return run.end(client, { state: 'queued', delayMs: 0, code: 'unpinned', cause: 'unpinned in between' })
     }
-    await client.query(
+    const { rowCount } = await client.query(
       `UPDATE file SET status = 'pinned', size = $2, number_of_files = $3, mime_type = $4,
          pinned_at = coalesce(pinned_at, now())
        WHERE id = $1 AND removed_at IS NULL`,
       [fileId, stat.size, stat.files, stat.mimeType],
     )
-    await run.end(client, { state: 'succeeded' })
+    // Withdrawn since it was read: its removal waits for this operation, and releases the pin.
+    await run.end(client, { state: rowCount ? 'succeeded' : 'canceled' })
   })
 }
 

@@ -149,17 +149,25 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       errors: [404, 409],
       async handle({ principal, params }) {
         const operation = await find(principal.workspaceId, params.id)
+        refuseWhenFinished(operation)
         if (operation.state === 'canceled') return { body: { data: view(operation) } }
-        if (isFinished(operation.state)) {
-          throw new ApiError(409, 'finished', `The operation has ${operation.state} already`)
-        }
         if (!catalog[operation.kind].cancelable) {
           throw new ApiError(409, 'not_cancelable', `A ${operation.kind} operation cannot be cancelled`)
         }
         await cancel(operation, principal.workspaceId)
         await requestCancel(pool, principal.workspaceId, params.id)
-        return { body: { data: view(await find(principal.workspaceId, params.id)) } }
+        // Its worker may have been faster.
+        const latest = await find(principal.workspaceId, params.id)
+        refuseWhenFinished(latest)
+        return { body: { data: view(latest) } }
       },
     }),
   ]
+}
+
+/** @throws ApiError 409 when the operation ended otherwise than by being cancelled. */
+function refuseWhenFinished({ state }: Versioned): void {
+  if (isFinished(state) && state !== 'canceled') {
+    throw new ApiError(409, 'finished', `The operation has ${state} already`)
+  }
 }
