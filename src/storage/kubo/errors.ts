@@ -6,7 +6,10 @@ import { KuboError } from './rpc.ts'
  * of the codecs in go-ipld-prime; every other one is `unavailable`, which is the code that ends nothing.
  */
 const MEANINGS: [RegExp, StorageErrorCode][] = [
-  [/could not find|not found locally|no link named|no link by that name/, 'not_found'],
+  [
+    /could not find|not found locally|failed to fetch all nodes|no link named|no link by that name/,
+    'not_found',
+  ],
   [/could not choose a decoder|unrecognized object type/, 'invalid_object'],
   [/hash functions? not allowed|digest too (large|small)/, 'invalid_object'],
   // The codecs begin with these words; only pin/add puts its own `pin:` before them.

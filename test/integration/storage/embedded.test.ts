@@ -1,6 +1,19 @@
-import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
-import { storageContract } from './contract.ts'
-import { temporaryFolder } from './node-process.ts'
+import assert from 'node:assert/strict'
+import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import * as dagCbor from '@ipld/dag-cbor'
+import { CID } from 'multiformats/cid'
+import { sha256 } from 'multiformats/hashes/sha2'
+import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
+import { Frontier } from '../../../src/storage/embedded/frontier.ts'
+import { createEmbeddedStorage, type EmbeddedOptions } from '../../../src/storage/embedded.ts'
+import type { Storage } from '../../../src/storage/port.ts'
+import { collect, file, texts } from './content.ts'
+import { failsWith, storageContract, until } from './contract.ts'
+import { startProvider, temporaryFolder } from './node-process.ts'
 
 storageContract('embedded', async () => {
   const { dir, remove } = await temporaryFolder()
@@ -13,4 +26,243 @@ storageContract('embedded', async () => {
       await remove()
     },
   }
+})
+
+describe('embedded node', () => {
+  const { signal } = new AbortController()
+  const closing: (() => Promise<void>)[] = []
+  let provider: Awaited<ReturnType<typeof startProvider>>
+  let dir: string
+
+  /** A node on the folder of this suite, or on another one. */
+  const open = async (options: Partial<EmbeddedOptions> = {}): Promise<Storage> => {
+    const storage = createEmbeddedStorage({ dir, network: 'public', allowPrivate: true, ...options })
+    await storage.start()
+    closing.push(() => storage.stop())
+    return storage
+  }
+  const newFolder = async () => {
+    const folder = await temporaryFolder()
+    closing.unshift(folder.remove)
+    return folder.dir
+  }
+  const pin = (storage: Storage, cid: CID, origins: string[], stallMs = 20_000) =>
+    storage.pin(cid, { origins, stallMs, signal })
+
+  before(async () => {
+    provider = await startProvider()
+    dir = await newFolder()
+  })
+  after(async () => {
+    for (const close of closing.reverse()) await close()
+    await provider.stop()
+  })
+
+  test('a read-only node sees what another process has pinned, and changes nothing', async () => {
+    const writer = await open()
+    const reader = await open({ readOnly: true })
+    const { cid } = await writer.add(texts({ 'a.txt': 'seen by the reader' }), { signal })
+    assert.equal(`${await collect(reader.cat(cid, { signal }))}`, 'seen by the reader')
+    assert.equal(await reader.isPinned(cid, { signal }), true)
+    assert.equal((await reader.stat(cid, { signal })).size, 18)
+    await assert.rejects(pin(reader, cid, []), /read-only/)
+    await assert.rejects(reader.unpin(cid, { signal }), /read-only/)
+    await assert.rejects(reader.gc({ signal }), /read-only/)
+  })
+
+  test('a node that listens keeps its identity, in a file that only its user can read', async () => {
+    const own = await newFolder()
+    const listen = ['/ip4/127.0.0.1/tcp/0']
+    const first = await open({ dir: own, listen })
+    const { peerId, addresses } = await first.info({ signal })
+    assert.ok(peerId && addresses[0]?.endsWith(`/p2p/${peerId}`))
+    await first.stop()
+    assert.equal((await stat(join(own, 'peer.key'))).mode & 0o777, 0o600)
+    const second = await open({ dir: own, listen })
+    assert.equal((await second.info({ signal })).peerId, peerId)
+  })
+
+  test('an address that is taken is unavailable at the start', async () => {
+    const listening = await open({ dir: await newFolder(), listen: ['/ip4/127.0.0.1/tcp/0'] })
+    const [address = ''] = (await listening.info({ signal })).addresses
+    const taken = address.slice(0, address.indexOf('/p2p/'))
+    await assert.rejects(open({ dir: await newFolder(), listen: [taken] }), failsWith('unavailable'))
+  })
+
+  test('private addresses are not dialled unless that is allowed', async () => {
+    const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'on loopback' }))
+    const careful = await open({ dir: await newFolder(), allowPrivate: false })
+    await assert.rejects(pin(careful, cid, [provider.address]), failsWith('bad_host_node'))
+  })
+
+  describe('with delegated routing', () => {
+    let routingUrl: string
+    let asked: string[]
+    const server = createServer((request, response) => {
+      asked.push(request.url ?? '')
+      const [address = '', peerId] = provider.address.split('/p2p/')
+      const record = { Schema: 'peer', ID: peerId, Addrs: [address, '/dns4/example.com/tcp/1/ws'] }
+      const isProvided = /providers/.test(request.url ?? '')
+      response.setHeader('content-type', 'application/json')
+      response.end(
+        JSON.stringify(isProvided ? { Providers: [{ Schema: 'x' }, record] } : { Peers: [record] }),
+      )
+    })
+
+    before(async () => {
+      asked = []
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      routingUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    })
+    after(() => server.close())
+
+    test('content is found without any host node', async () => {
+      const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'found by routing' }))
+      const storage = await open({ dir: await newFolder(), routingUrl })
+      await pin(storage, cid, [])
+      assert.deepEqual(asked, [`/routing/v1/providers/${cid}`])
+    })
+
+    test('a host node that is named by its peer id only is looked up', async () => {
+      const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'found by peer id' }))
+      const storage = await open({ dir: await newFolder(), routingUrl })
+      const peerId = provider.address.slice(provider.address.indexOf('/p2p/') + 5)
+      await pin(storage, cid, [`/p2p/${peerId}`])
+      assert.ok(asked.includes(`/routing/v1/peers/${peerId}`))
+    })
+  })
+
+  test('a node that retrieves also serves, when it listens', async () => {
+    const cid = CID.parse(await provider.node.call('addFile', 'passed on', 3 * 1024 * 1024))
+    const middle = await open({ dir: await newFolder(), listen: ['/ip4/127.0.0.1/tcp/0'] })
+    await pin(middle, cid, [provider.address])
+    const last = await open({ dir: await newFolder() })
+    await pin(last, cid, (await middle.info({ signal })).addresses)
+    assert.equal((await last.stat(cid, { signal })).size, 3 * 1024 * 1024)
+  })
+
+  test('a DAG whose nodes all link twice to the next one is walked once', async () => {
+    let cid = CID.parse(await provider.node.call('addTexts', { leaf: 'deep down' }))
+    for (let level = 0; level < 60; level++) {
+      const bytes = dagCbor.encode({ level, left: cid, right: cid })
+      cid = CID.createV1(dagCbor.code, await sha256.digest(bytes))
+      await provider.node.call('putBlock', `${cid}`, bytes)
+    }
+    const storage = await open()
+    assert.equal((await pin(storage, cid, [provider.address])).blocks, 61)
+  })
+
+  test('a damaged block is as good as none: it is not given out, and retrieved again', async () => {
+    const storage = await open()
+    const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'to be damaged', 'b.txt': 'b' }))
+    await pin(storage, cid, [provider.address])
+    const path = new BlockFolder(dir, { touchAfterMs: 1000 }).path(cid)
+    await writeFile(path, 'something else')
+    await assert.rejects(collect(storage.cat(cid, { path: 'a.txt', signal })), failsWith('not_found'))
+    await storage.unpin(cid, { signal })
+    await pin(storage, cid, [provider.address])
+    assert.equal(`${await collect(storage.cat(cid, { path: 'a.txt', signal }))}`, 'to be damaged')
+  })
+
+  test('a disk that fails is unavailable, and leaves nothing half-written', async () => {
+    const own = await newFolder()
+    const storage = await open({ dir: own })
+    const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'does not fit' }))
+    await rename(join(own, 'blocks'), join(own, 'aside'))
+    await writeFile(join(own, 'blocks'), 'not a folder')
+    await assert.rejects(pin(storage, cid, [provider.address]), failsWith('unavailable'))
+    await assert.rejects(storage.add(file('disk', 3_000_000), { signal }), failsWith('unavailable'))
+    assert.deepEqual(await readdir(join(own, 'tmp')), [])
+    assert.deepEqual(await readdir(join(own, 'pins')), [])
+    await rm(join(own, 'blocks'))
+    await rename(join(own, 'aside'), join(own, 'blocks'))
+    await pin(storage, cid, [provider.address])
+  })
+
+  test('gc clears up after processes that died', async () => {
+    const own = await newFolder()
+    const storage = await open({ dir: own, gcGraceMs: 50 })
+    const { cid } = await storage.add(texts({ 'a.txt': 'was being moved' }), { signal })
+    const old = new Date(Date.now() - 2 * 24 * 3_600_000)
+
+    // Died while it wrote a block; while it retrieved one; while it moved one that is pinned aside.
+    await writeFile(join(own, 'tmp', 'half'), 'half a block')
+    await utimes(join(own, 'tmp', 'half'), old, old)
+    const mark = join(own, 'pins', `${cid}.pinning-0123456789abcdef`)
+    await writeFile(mark, '')
+    await utimes(mark, old, old)
+    const path = new BlockFolder(own, { touchAfterMs: 1000 }).path(cid)
+    const bytes = await readFile(path)
+    await rename(path, join(own, 'trash', `some-id.${path.slice(dirname(path).length + 1)}`))
+
+    await storage.gc({ signal })
+    assert.deepEqual(await readdir(join(own, 'tmp')), [])
+    assert.deepEqual(await readdir(join(own, 'pins')), [`${cid}`])
+    assert.deepEqual(await readdir(join(own, 'trash')), [])
+    assert.deepEqual(await readFile(path), bytes)
+  })
+
+  test('gc keeps what an import under way has written, however long it takes', async () => {
+    const own = await newFolder()
+    const storage = await open({ dir: own, gcGraceMs: 50 })
+    const collector = await open({ dir: own, gcGraceMs: 50 })
+    async function* slow() {
+      yield* file('slow', 2 * 1024 * 1024, 'first.bin')
+      await until(async () => Date.now() - (await youngestBlock(own)) > 200)
+      assert.equal((await collector.gc({ signal })).removedBlocks, 0)
+      yield* file('slow too', 2 * 1024 * 1024, 'second.bin')
+    }
+    const { cid } = await storage.add(slow(), { signal })
+    assert.equal((await collect(storage.cat(cid, { path: 'first.bin', signal }))).length, 2 * 1024 * 1024)
+  })
+
+  test('stop ends calls under way as aborted', async () => {
+    const storage = await open({ dir: await newFolder() })
+    const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('never there')))
+    const pinning = pin(storage, cid, [provider.address], 60_000)
+    const rejected = assert.rejects(pinning, failsWith('aborted'))
+    await storage.stop()
+    await rejected
+  })
+})
+
+/** When the youngest block of a folder was written, in ms; in the future while there is none. */
+async function youngestBlock(dir: string): Promise<number> {
+  const names = await readdir(join(dir, 'blocks'), { recursive: true })
+  const files = names.filter((name) => name.endsWith('.data'))
+  const stats = await Promise.all(files.map((name) => stat(join(dir, 'blocks', name))))
+  return stats.length === 0 ? Infinity : Math.max(...stats.map(({ mtimeMs }) => mtimeMs))
+}
+
+describe('frontier', () => {
+  test('visits every link in depth-first order, also when links have to make room', async () => {
+    const cidOf = async (name: string) => CID.createV1(0x71, await sha256.digest(Buffer.from(name)))
+    const tree = new Map<string, CID[]>()
+    const names = new Map<string, string>()
+    const grow = async (name: string, depth: number): Promise<CID> => {
+      const cid = await cidOf(name)
+      names.set(`${cid}`, name)
+      const children: CID[] = []
+      for (let i = 0; depth > 0 && i < 4; i++) children.push(await grow(`${name}.${i}`, depth - 1))
+      tree.set(`${cid}`, children)
+      return cid
+    }
+    const root = await grow('r', 4)
+    for (const limit of [1, 5, 1000]) {
+      let opened = 0
+      const frontier = new Frontier(async (cid) => {
+        opened++
+        return tree.get(`${cid}`) ?? []
+      }, limit)
+      frontier.push(root)
+      const visited: string[] = []
+      for (let cid = await frontier.next(); cid; cid = await frontier.next()) {
+        visited.push(names.get(`${cid}`) ?? '')
+        frontier.push(cid)
+      }
+      assert.deepEqual(visited, [...names.values()].slice(1))
+      assert.ok(frontier.isEmpty)
+      assert.ok(limit < 1000 || opened === names.size)
+    }
+  })
 })

@@ -1,7 +1,17 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { CID } from 'multiformats/cid'
+import { sha256 } from 'multiformats/hashes/sha2'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
-import { kuboBinary, startKubo } from '../../support/kubo.ts'
-import { storageContract } from './contract.ts'
+import type { Storage } from '../../../src/storage/port.ts'
+import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
+import { collect, file, texts } from './content.ts'
+import { failsWith, storageContract, until } from './contract.ts'
+import { startProvider } from './node-process.ts'
 
+const MIB = 1024 * 1024
 const skip = kuboBinary
   ? false
   : 'BERTH_TEST_KUBO is not set: it names the Kubo binary, see scripts/ci/kubo.sh'
@@ -22,3 +32,152 @@ storageContract(
   },
   skip,
 )
+
+describe('kubo', { skip }, () => {
+  const { signal } = new AbortController()
+  let kubo: KuboNode
+  let storage: Storage
+  let provider: Awaited<ReturnType<typeof startProvider>>
+
+  before(async () => {
+    provider = await startProvider()
+    kubo = await startKubo()
+    storage = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
+    await storage.start()
+  })
+  after(async () => {
+    await storage?.stop()
+    await kubo?.stop()
+    await provider?.stop()
+  })
+
+  /** Calls Kubo's API as another user of the node would. */
+  const api = async (command: string) => {
+    const answer = await fetch(`${kubo.apiUrl}/api/v0/${command}`, { method: 'POST' })
+    return { ok: answer.ok, text: await answer.text() }
+  }
+  const nameOf = async (cid: CID) => {
+    const { ok, text } = await api(`pin/ls?arg=${cid}&type=recursive&names=true`)
+    return ok ? JSON.parse(text).Keys[`${cid}`].Name : null
+  }
+  const listed = async () => {
+    const cids: string[] = []
+    for await (const cid of storage.list({ signal })) cids.push(`${cid}`)
+    return cids
+  }
+  const pin = (cid: CID) => storage.pin(cid, { origins: [provider.address], stallMs: 20_000, signal })
+
+  test('a daemon that is killed in mid-pin is unavailable; the pin succeeds when it is back', async () => {
+    const cid = CID.parse(await provider.node.call('addFile', 'kubo killed', 150 * MIB))
+    let killed: Promise<void> | null = null
+    const pinning = storage.pin(cid, {
+      origins: [provider.address],
+      stallMs: 20_000,
+      signal,
+      onProgress: ({ phase }) => {
+        if (phase === 'retrieving') killed ??= kubo.kill()
+      },
+    })
+    await assert.rejects(pinning, failsWith('unavailable'))
+    await killed
+    await assert.rejects(storage.isPinned(cid, { signal }), failsWith('unavailable'))
+    await assert.rejects(storage.info({ signal }), failsWith('unavailable'))
+    await assert.rejects(listed(), failsWith('unavailable'))
+    await assert.rejects(collect(storage.cat(cid, { signal })), failsWith('unavailable'))
+    await assert.rejects(storage.start(), failsWith('unavailable'))
+    await kubo.restart()
+    await storage.start()
+    assert.equal(await storage.isPinned(cid, { signal }), false)
+    await pin(cid)
+    assert.equal((await storage.stat(cid, { signal })).size, 150 * MIB)
+  })
+
+  test('pins of others are not listed, and come out as they were', async () => {
+    const shared = await storage.add(texts({ 'a.txt': 'pinned by both' }), { signal })
+    await storage.unpin(shared.cid, { signal })
+    for (const theirs of ['', 'their name', 'not berth']) {
+      await api(`pin/add?arg=${shared.cid}&name=${encodeURIComponent(theirs)}`)
+      assert.equal(await storage.isPinned(shared.cid, { signal }), false)
+      assert.ok(!(await listed()).includes(`${shared.cid}`))
+      assert.equal(await storage.unpin(shared.cid, { signal }), false)
+      assert.equal(await nameOf(shared.cid), theirs)
+
+      await pin(shared.cid)
+      assert.equal(await storage.isPinned(shared.cid, { signal }), true)
+      assert.ok((await listed()).includes(`${shared.cid}`))
+      assert.equal(await storage.unpin(shared.cid, { signal }), true)
+      assert.equal(await nameOf(shared.cid), theirs)
+    }
+  })
+
+  test('two Berths on one Kubo do not see each other', async () => {
+    const other = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'private', pinName: 'other' })
+    const { cid } = await other.add(texts({ 'a.txt': 'of the other one' }), { signal })
+    assert.equal(await storage.isPinned(cid, { signal }), false)
+    assert.ok(!(await listed()).includes(`${cid}`))
+    await other.stop()
+  })
+
+  test('an answer that Kubo cuts short is an error', async () => {
+    const { cid } = await storage.add(file('cut short', 4 * MIB), { signal })
+    // A leaf in the middle goes missing: Kubo notices only when it has begun to answer.
+    const [, leaf] = (await api(`refs?arg=${cid}`)).text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).Ref)
+    await api(`pin/rm?arg=${cid}`)
+    assert.ok((await api(`block/rm?arg=${leaf}`)).ok)
+    await assert.rejects(collect(storage.cat(cid, { signal })), failsWith('not_found'))
+  })
+
+  test('a Kubo that is too old or imports otherwise is refused, with what to do', async () => {
+    const answers: Record<string, object> = {
+      '/api/v0/version': { Version: '0.42.1' },
+      '/api/v0/add': { Name: 'probe', Hash: 'QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn' },
+    }
+    const server = createServer((request, response) => {
+      request
+        .resume()
+        .on('end', () => response.end(JSON.stringify(answers[request.url?.split('?')[0] ?? ''])))
+    }).listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const refused = createKuboStorage({ apiUrl, network: 'public' })
+    await assert.rejects(refused.start(), /0\.42\.1 is too old/)
+    answers['/api/v0/version'] = { Version: '0.43.0-rc1' }
+    await assert.rejects(refused.start(), /ipfs config profile apply unixfs-v1-2025/)
+    await refused.stop()
+    server.close()
+  })
+
+  test('a Kubo that does not answer is unavailable in time', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    await new Promise((resolve) => silent.once('listening', resolve))
+    const apiUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+    const waiting = createKuboStorage({ apiUrl, network: 'public' })
+    const started = Date.now()
+    await assert.rejects(waiting.info({ signal }), failsWith('unavailable'))
+    assert.ok(Date.now() - started < 15_000)
+    await waiting.stop()
+    silent.closeAllConnections()
+    silent.close()
+  })
+
+  test('stop ends calls under way as aborted', async () => {
+    const own = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
+    const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('never there')))
+    let searching = false
+    const pinning = own.pin(cid, {
+      origins: [provider.address],
+      stallMs: 60_000,
+      signal,
+      onProgress: () => {
+        searching = true
+      },
+    })
+    const rejected = assert.rejects(pinning, failsWith('aborted'))
+    await until(() => searching)
+    await own.stop()
+    await rejected
+  })
+})
