@@ -38,7 +38,9 @@ describe('configuration', () => {
   })
 
   it('takes a setting that is empty for one that is not set', () => {
-    assert.equal(loadConfig({ DATABASE_URL: '', REDIS_URL: '' }).DATABASE_URL, undefined)
+    const config = loadConfig({ DATABASE_URL: '', HOST: '', PORT: '', BERTH_PIN_CONCURRENCY: '' })
+    assert.deepEqual(config, loadConfig({}))
+    assert.equal(loadConfig({ BERTH_IPFS_ROUTING_URL: '' }).BERTH_IPFS_ROUTING_URL, '')
   })
 
   it('reads a secret from a file, but not from two places', () => {

@@ -25,33 +25,30 @@ const url = (...protocols: string[]) =>
   text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
     message: `must be a URL with ${protocols.join(':// or ')}://`,
   })
-/** A setting that is there but empty counts as not set. */
-const optional = <T extends z.ZodType>(schema: T) =>
-  z.preprocess((value) => (value === '' ? undefined : value), schema.optional())
-
 /** Each variable with its rule and default. The descriptions make `docs/settings.md` (`npm run docs:settings`). */
 export const settings = z.object({
   PORT: integer(0, 65535).default(3000).describe('Port of the web process; 0 takes a free one.'),
   HOST: text.default('127.0.0.1').describe('Address the web process listens on; `0.0.0.0` for all.'),
-  PUBLIC_URL: optional(url('http', 'https')).describe(
-    'How clients reach Berth, where it is not http://HOST:PORT.',
-  ),
+  PUBLIC_URL: url('http', 'https')
+    .optional()
+    .describe('How clients reach Berth, where it is not http://HOST:PORT.'),
   BERTH_DATA_DIR: text
     .default('.berth')
     .transform((dir) => resolve(dir))
     .describe('Folder of keys and of every embedded part.'),
-  DATABASE_URL: optional(url('postgres', 'postgresql')).describe(
-    'PostgreSQL 14 or newer. Not set: `npm start` runs its own.',
-  ),
-  REDIS_URL: optional(url('redis', 'rediss')).describe(
-    'Redis for the queue and the rate limits. Not set: the queue lives in PostgreSQL.',
-  ),
-  IPFS_API_URL: optional(url('http', 'https')).describe(
-    'RPC address of a Kubo node, 0.43 or newer. Not set: the embedded node.',
-  ),
-  JWT_KEY: optional(text.min(32)).describe(
-    'Signs API keys, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.',
-  ),
+  DATABASE_URL: url('postgres', 'postgresql')
+    .optional()
+    .describe('PostgreSQL 14 or newer. Not set: `npm start` runs its own.'),
+  REDIS_URL: url('redis', 'rediss')
+    .optional()
+    .describe('Redis for the queue and the rate limits. Not set: the queue lives in PostgreSQL.'),
+  IPFS_API_URL: url('http', 'https')
+    .optional()
+    .describe('RPC address of a Kubo node, 0.43 or newer. Not set: the embedded node.'),
+  JWT_KEY: text
+    .min(32)
+    .optional()
+    .describe('Signs API keys, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.'),
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -59,13 +56,13 @@ export const settings = z.object({
   BERTH_TRUST_PROXY: integer(0, 10)
     .default(0)
     .describe('Reverse proxies in front of the web process whose X-Forwarded-* is believed.'),
-  BERTH_HEALTH_PORT: optional(integer(0, 65535)).describe(
-    'Port on which `worker` and `host` answer /healthz and /metrics. Not set: none.',
-  ),
+  BERTH_HEALTH_PORT: integer(0, 65535)
+    .optional()
+    .describe('Port on which `worker` and `host` answer /healthz and /metrics. Not set: none.'),
   BERTH_DATABASE_POOL: integer(2, 200)
     .default(10)
     .describe('Most PostgreSQL connections of one process, beside those of its queues.'),
-  BERTH_QUEUES: optional(list).describe('Queues this worker serves, comma separated. Not set: all.'),
+  BERTH_QUEUES: list.optional().describe('Queues this worker serves, comma separated. Not set: all.'),
   BERTH_PIN_CONCURRENCY: integer(1, 1000)
     .default(16)
     .describe('Pins that one worker process retrieves side by side.'),
@@ -126,7 +123,11 @@ export class ConfigError extends Error {
  * @throws ConfigError with one line for each setting that is wrong.
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const parsed = settings.safeParse({ ...env, ...readSecretFiles(env) })
+  const set = Object.entries({ ...env, ...readSecretFiles(env) }).filter(
+    // A setting that is there but empty counts as not set, but for the one in which empty has a meaning.
+    ([name, value]) => value !== '' || name === 'BERTH_IPFS_ROUTING_URL',
+  )
+  const parsed = settings.safeParse(Object.fromEntries(set))
   if (parsed.success) return Object.freeze(parsed.data)
   const lines = parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`)
   throw new ConfigError(lines.join('\n'))

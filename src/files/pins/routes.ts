@@ -114,7 +114,7 @@ export function pinRoutes({
       success: { status: 200, description: 'Withdrawn.', body: nothing },
       errors: [404],
       operation: true,
-      async handle({ principal, params }) {
+      async handle({ principal, params, prefer, signal }) {
         const { workspaceId } = principal
         const operationId = await removeFile(pool, {
           workspaceId,
@@ -124,6 +124,7 @@ export function pinRoutes({
         })
         if (!operationId) throw notFound('There is no such pin request')
         wakeDispatcher()
+        if (prefer.waitMs) await waiter.finished(workspaceId, operationId, prefer.waitMs, signal)
         return { headers: operationHeaders(operationId), body: { data: null } }
       },
     }),
