@@ -7,7 +7,7 @@ import type pg from 'pg'
 import { uuidv7 } from 'uuidv7'
 import { type Pool, transaction } from '../../src/db/pool.ts'
 import { lockCid } from '../../src/files/cid-lock.ts'
-import { isKept, KEEPS } from '../../src/files/keepers.ts'
+import { KEEPS } from '../../src/files/keepers.ts'
 import { catalog } from '../../src/operations/catalog.ts'
 import { recordCorrections } from '../../src/operations/corrections.ts'
 import type { Storage } from '../../src/storage/port.ts'
@@ -18,6 +18,10 @@ const MAX_CORRECTIONS = 1000
 const CHECK_MS = 30_000
 /** Any constant: one process compares at a time. */
 const LOCK = 0x70696e73
+
+/** A file keeps the pin, or an operation on it is still to release what it kept. */
+const CLAIMED = `(${KEEPS} OR EXISTS (
+  SELECT FROM operation WHERE target_id = file.id AND state IN ('queued', 'running')))`
 
 export interface PinCorrections {
   /** Files whose pin was gone; each has a repair operation now. */
@@ -50,7 +54,7 @@ export async function reconcilePins(
     )
     const orphaned = await client.query(
       `SELECT cid FROM pinned p
-       WHERE NOT EXISTS (SELECT FROM file WHERE network = $1 AND cid_v1 = p.cid AND ${KEEPS}) LIMIT $2`,
+       WHERE NOT EXISTS (SELECT FROM file WHERE network = $1 AND cid_v1 = p.cid AND ${CLAIMED}) LIMIT $2`,
       [storage.network, MAX_CORRECTIONS],
     )
     const report = { missing: 0, orphaned: 0 }
@@ -109,7 +113,11 @@ async function release(pool: Pool, storage: Storage, text: string, signal: Abort
   const cid = CID.parse(text)
   return transaction(pool, async (client) => {
     await lockCid(client, cid)
-    if (await isKept(client, storage.network, text)) return false
+    const { rowCount } = await client.query(
+      `SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND ${CLAIMED} LIMIT 1`,
+      [storage.network, text],
+    )
+    if (rowCount) return false
     const gone = await storage.unpin(cid, {
       signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]),
     })
