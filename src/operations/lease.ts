@@ -135,3 +135,8 @@ export async function giveBack(pool: Pool, { id, epoch }: Claim): Promise<void> 
     [id, epoch],
   )
 }
+
+/** Says that the job of an operation is used up and nobody claimed it: it is handed over again at once. */
+export async function returnJob(pool: Pool, id: string): Promise<undefined> {
+  await pool.query(`UPDATE operation SET handed_over_at = NULL WHERE id = $1 AND state = 'queued'`, [id])
+}

@@ -8,7 +8,18 @@ import { isUniqueViolation } from '../db/errors.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { catalog, type OperationKind } from './catalog.ts'
-import { type Claim, claim, type Ending, end, giveBack, LeaseLost, RENEW_MS, renew, report } from './lease.ts'
+import {
+  type Claim,
+  claim,
+  type Ending,
+  end,
+  giveBack,
+  LeaseLost,
+  RENEW_MS,
+  renew,
+  report,
+  returnJob,
+} from './lease.ts'
 
 /** What a handler is given. */
 export interface Run {
@@ -78,8 +89,8 @@ export class Runner {
   }
 
   async #claim(id: string): Promise<Claim | undefined> {
-    if (this.#shutdown.signal.aborted) return
     try {
+      if (this.#shutdown.signal.aborted) return await returnJob(this.#pool, id)
       return await claim(this.#pool, id, this.#workerId)
     } catch (error) {
       // The partial unique index: another operation with the same exclusive key was claimed first.

@@ -89,6 +89,16 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.attempts], ['queued', 0])
   })
 
+  it('sends back the job that arrives while the worker shuts down', async () => {
+    const { pool } = database
+    const id = await insertOperation(pool, workspace, { handed_over_at: new Date(), handovers: 1 })
+    const runner = runnerOf(() => assert.fail('must not run'))
+    runner.shutdown()
+    await runner.run(id)
+    const row = await readOperation(pool, id)
+    assert.deepEqual([row.state, row.attempts, row.handed_over_at], ['queued', 0, null])
+  })
+
   it('stops a run whose lease went to another worker, and writes nothing for it', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
