@@ -57,16 +57,15 @@ export function pinAdd(services: PinAddServices, mode: Mode): Handler {
     const { pool, storage, stallMs, allowPrivateHostNodes } = services
     const target = await loadTarget(pool, run.operation.targetId, mode)
     if (!target) return run.end(pool, { state: 'canceled' })
-    const failNow = (failure: Failure, cause: string) =>
-      transaction(pool, (client) => fail(client, run, failure, cause))
     const show = (status: (typeof PENDING)[number]) =>
       mode === 'add' ? setStatus(pool, run, status) : undefined
-    await show('searching')
-    await run.report('searching')
-    if (target.bytesLeft !== null && target.bytesLeft <= 0) return failNow('over_free_limit', 'no bytes left')
-
     const progress = new ProgressReport(run, () => show('retrieving'))
     try {
+      await show('searching')
+      await run.report('searching')
+      if (target.bytesLeft !== null && target.bytesLeft <= 0) {
+        return await fail(services, run, target, 'over_free_limit', 'no bytes left')
+      }
       const origins = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
       const done = await storage.pin(target.cid, {
         origins,
@@ -85,12 +84,28 @@ export function pinAdd(services: PinAddServices, mode: Mode): Handler {
       await finish(services, run, stat, mode, target.bytesLeft !== null)
     } catch (error) {
       await progress.close()
-      if (!(error instanceof StorageError) || error.code === 'aborted') throw error
-      const failure = failureOf(error, target, run.operation.ageMs >= services.expiryMs)
-      if (failure) await failNow(failure, error.message)
-      else await retry(services, run, error)
+      await endTry(services, run, target, mode, error)
     }
   }
+}
+
+/** Ends a try that met an error of the storage: in a named failure, or for a later try. @throws any other error. */
+async function endTry(
+  services: PinAddServices,
+  run: Run,
+  target: Target,
+  mode: Mode,
+  error: unknown,
+): Promise<void> {
+  if (!(error instanceof StorageError) || error.code === 'aborted') throw error
+  const expired = run.operation.ageMs >= services.expiryMs
+  // A file that has been pinned once does not fail any more: it is searched for until it is back.
+  const failure = mode === 'add' ? failureOf(error, target, expired) : undefined
+  if (!failure) return retry(services, run, mode, error)
+  // The node may be away when the pin is to be released: then that is the error of this try.
+  await fail(services, run, target, failure, error.message).catch((unreleased) =>
+    endTry(services, run, target, mode, unreleased),
+  )
 }
 
 /**
@@ -115,12 +130,7 @@ async function finish(
     if (!target) return run.end(client, { state: 'canceled' })
     await lockCid(client, target.cid)
     const failure = sizeFailure(target, stat.size)
-    if (failure) {
-      await fail(client, run, failure, `${stat.size} bytes`)
-      if (!(await isKept(client, storage.network, target.canonical)))
-        await storage.unpin(target.cid, { signal })
-      return
-    }
+    if (failure) return failUnderLock(client, storage, run, target, failure, `${stat.size} bytes`)
     if (!(await storage.isPinned(target.cid, { signal }))) {
       return run.end(client, { state: 'queued', delayMs: 0, code: 'unpinned', cause: 'unpinned in between' })
     }
@@ -147,26 +157,51 @@ function failureOf({ code }: StorageError, target: Target, expired: boolean): Fa
 async function retry(
   { pool, retryMs, expiryMs }: PinAddServices,
   run: Run,
+  mode: Mode,
   error: StorageError,
 ): Promise<void> {
   const { attempts, ageMs } = run.operation
-  const backoff =
-    error.code === 'stalled'
-      ? Math.min(retryMs * 4 ** (attempts - 1), MAX_RETRY_MS, Math.max(0, expiryMs - ageMs))
-      : Math.min(1000 * 2 ** (attempts - 1), MAX_OUTAGE_RETRY_MS)
+  const untilExpiry = mode === 'add' ? Math.max(0, expiryMs - ageMs) : Number.POSITIVE_INFINITY
+  const nodeAtFault = error.code === 'unavailable' || error.code === 'not_found'
+  const backoff = nodeAtFault
+    ? Math.min(1000 * 2 ** (attempts - 1), MAX_OUTAGE_RETRY_MS)
+    : Math.min(retryMs * 4 ** (attempts - 1), MAX_RETRY_MS, untilExpiry)
   // Spread, so that pins that failed together do not come back together.
   const delayMs = backoff * (0.9 + Math.random() * 0.2)
   run.log.info({ code: error.code, attempts, delayMs }, error.message)
   await run.end(pool, { state: 'queued', delayMs, code: error.code, cause: error.message })
 }
 
-/** Ends the run in a named failure. Locks the file's row before the operation's, as every writer does. */
-async function fail(db: Queryable, run: Run, failure: Failure, cause: string): Promise<void> {
-  await db.query('UPDATE file SET status = $2 WHERE id = $1 AND removed_at IS NULL', [
+/** Ends the run in a named failure, and releases the content, which another file may have left to this one. */
+async function fail(
+  { pool, storage }: PinAddServices,
+  run: Run,
+  target: Target,
+  failure: Failure,
+  cause: string,
+): Promise<void> {
+  await transaction(pool, async (client) => {
+    await lockCid(client, target.cid)
+    await failUnderLock(client, storage, run, target, failure, cause)
+  })
+}
+
+/** Locks the file's row before the operation's, as every writer does. */
+async function failUnderLock(
+  client: Queryable,
+  storage: Storage,
+  run: Run,
+  { cid, canonical }: Target,
+  failure: Failure,
+  cause: string,
+): Promise<void> {
+  await client.query('UPDATE file SET status = $2 WHERE id = $1 AND removed_at IS NULL', [
     run.operation.targetId,
     failure,
   ])
-  await run.end(db, { state: 'failed', code: failure, error: FAILURES[failure], cause })
+  await run.end(client, { state: 'failed', code: failure, error: FAILURES[failure], cause })
+  if (await isKept(client, storage.network, canonical)) return
+  await storage.unpin(cid, { signal: AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)]) })
 }
 
 async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Target | undefined> {
@@ -186,8 +221,9 @@ async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Ta
       cid: CID.parse(row.cid_v1),
       canonical: row.cid_v1,
       hostNodes: row.host_nodes,
-      maxFileBytes: row.max_file_bytes,
-      bytesLeft: row.bytes_left,
+      // What is pinned already stays, also where a plan has become smaller.
+      maxFileBytes: mode === 'add' ? row.max_file_bytes : null,
+      bytesLeft: mode === 'add' ? row.bytes_left : null,
     }
   )
 }
