@@ -11,7 +11,7 @@ export const keyvalues = z
   .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, `must have at most ${MAX_PAIRS} pairs`)
 
 /** A filter as `keyvalues[<key>]=<value>`, how the npm SDK and the CLI send it. */
-export const keyvaluesFilter = z.record(z.string(), text(MAX_VALUE)).optional()
+export const keyvaluesFilter = z.record(text(MAX_KEY), text(MAX_VALUE)).optional()
 
 /** Joins `keyvalues[…]` and `metadata[…]`, the two spellings of the same filter; undefined when there is none. */
 export function mergeFilters(...filters: (Record<string, string> | undefined)[]): string | null {

@@ -7,6 +7,7 @@ import type { Registry } from 'prom-client'
 import type { Logger } from '../log.ts'
 import { errorHandler, unknownRoute } from './errors.ts'
 import { requestTimer } from './metrics.ts'
+import { parseQuery } from './query.ts'
 import { mountRoutes, type Route, type RouteServices } from './route.ts'
 
 /** The contract's value of Strict-Transport-Security (compatibility 1.1). */
@@ -23,7 +24,7 @@ export interface ServerOptions {
 export function createServer({ routes, services, registry, trustProxy, log }: ServerOptions): Express {
   const app = express()
   app.set('trust proxy', trustProxy)
-  app.set('query parser', 'extended')
+  app.set('query parser', parseQuery)
   app.set('etag', false)
   app.enable('case sensitive routing')
   app.disable('x-powered-by')

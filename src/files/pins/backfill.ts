@@ -9,15 +9,15 @@ const BATCH = 1000
 export async function markBackfilled(pool: Pool, limit: number): Promise<void> {
   await pool.query({
     name: 'pin-backfilled',
-    text: `UPDATE file SET status = 'backfilled' WHERE status = 'prechecking' AND id IN (
-      SELECT waiting.target_id FROM (
+    text: `UPDATE file SET status = 'backfilled' WHERE status = 'prechecking' AND id = ANY (ARRAY(
+      SELECT file.id FROM file
+      JOIN operation waiting ON waiting.target_id = file.id AND waiting.queue = 'pins'
+        AND waiting.state = 'queued' AND waiting.attempts = 0 AND waiting.handed_over_at IS NULL
+      WHERE file.status = 'prechecking' AND file.workspace_id IN (
         SELECT workspace_id FROM operation
         WHERE queue = 'pins' AND state IN ('queued', 'running') AND (attempts > 0 OR handed_over_at IS NOT NULL)
-        GROUP BY workspace_id HAVING count(*) >= $1) full_up
-      JOIN operation waiting ON waiting.workspace_id = full_up.workspace_id AND waiting.queue = 'pins'
-        AND waiting.state = 'queued' AND waiting.attempts = 0 AND waiting.handed_over_at IS NULL
-      JOIN file ON file.id = waiting.target_id AND file.status = 'prechecking'
-      LIMIT $2)`,
+        GROUP BY workspace_id HAVING count(*) >= $1)
+      LIMIT $2))`,
     values: [limit, BATCH],
   })
 }
