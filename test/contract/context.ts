@@ -19,7 +19,7 @@ import { cli, type Stack, startStack } from '../support/stack.ts'
 export const SHARED = 'BERTH_TEST_SHARED'
 
 /** Short enough for tests that wait for the end of a try, long enough for all the others. */
-const SETTINGS = { BERTH_PIN_STALL_SECONDS: '3', BERTH_PIN_RETRY_SECONDS: '0.2', BERTH_PIN_CONCURRENCY: '64' }
+const SETTINGS = { BERTH_PIN_STALL_SECONDS: '2', BERTH_PIN_RETRY_SECONDS: '1', BERTH_PIN_CONCURRENCY: '64' }
 
 export const startShared = (): Promise<Stack> => startStack({ env: SETTINGS })
 

@@ -1,0 +1,198 @@
+/** Files: listed by every filter, read and deleted (compatibility 1.2, 1.4). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { base58btc } from 'multiformats/bases/base58'
+import { assertError } from '../support/client.ts'
+import { inlineCid, openContext } from './context.ts'
+import { collectPages } from './pages.ts'
+
+const FILES = '/v3/files/public'
+const NOT_FOUND = 'There is no such file'
+
+const { provider, workspace } = await openContext()
+const { api } = await workspace()
+const many = await workspace()
+const other = await workspace()
+const node = await provider()
+const group = (await api.post('/v3/groups/public', { name: 'files' })).body.data.id
+
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const content = {
+  text: { name: 'Notes 100%.txt', keyvalues: { kind: 'text', lang: 'en' }, bytes: Buffer.from('hello\n') },
+  image: {
+    name: 'image.png',
+    keyvalues: { kind: 'image' },
+    group_id: group,
+    bytes: Buffer.from(PNG, 'base64'),
+  },
+  odd: { keyvalues: { 'a b&c=[d]': 'é %', '7': 'seven', '': undefined }, bytes: Buffer.from([0, 255, 254]) },
+}
+const files: Record<string, { id: string; cid: string }> = {}
+for (const [key, { bytes, ...rest }] of Object.entries(content)) {
+  const cid = await node.file(bytes)
+  const pin = await api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr], ...rest }, { wait: 30 })
+  assert.equal(pin.record.status, 'pinned')
+  files[key] = { id: pin.record.id, cid: `${cid}` }
+}
+const folder = await node.folder({ 'a.txt': Buffer.from('a'), 'b/c.txt': Buffer.from('bc') })
+files.folder = {
+  id: (await api.pin({ cid: `${folder}`, host_nodes: [node.multiaddr] }, { wait: 30 })).record.id,
+  cid: `${folder}`,
+}
+await other.api.pin({ cid: files.text?.cid, host_nodes: [node.multiaddr] }, { wait: 30 })
+
+const NAMES = new Map(Object.entries(files).map(([name, { id }]) => [id, name]))
+/** Which of the files a query finds, newest first. */
+const found = async (query: string | Record<string, string>) => {
+  const { status, body } = await api.get(FILES, query)
+  assert.equal(status, 200, JSON.stringify(body))
+  return body.data.files.map(({ id }: { id: string }) => NAMES.get(id))
+}
+
+describe('a file', () => {
+  it('says what it is', async () => {
+    const expected: [string, number, number, RegExp][] = [
+      ['text', 6, 1, /^text\/plain$/],
+      ['image', 70, 1, /^image\/png$/],
+      ['odd', 3, 1, /^application\/octet-stream$/],
+      ['folder', 3, 2, /^directory$/],
+    ]
+    for (const [name, size, count, type] of expected) {
+      const { data } = (await api.get(`${FILES}/${files[name]?.id}`)).body
+      assert.deepEqual(
+        [name, data.cid, data.size, data.number_of_files],
+        [name, files[name]?.cid, size, count],
+      )
+      assert.match(data.mime_type, type)
+      assert.match(data.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+    }
+  })
+  it('is the same alone and in the list', async () => {
+    const { body } = await api.get(FILES)
+    for (const file of body.data.files)
+      assert.deepEqual((await api.get(`${FILES}/${file.id.toUpperCase()}`)).body, { data: file })
+  })
+  it('of another workspace is not there', async () => {
+    const foreign = (await other.api.get(FILES)).body.data.files[0].id
+    assertError(await api.get(`${FILES}/${foreign}`), 404, NOT_FOUND)
+    assertError(await api.delete(`${FILES}/${foreign}`), 404, NOT_FOUND)
+    assert.equal((await other.api.get(`${FILES}/${foreign}`)).status, 200)
+  })
+  for (const id of [
+    'x',
+    '0191f0f0-0000-7000-8000-000000000000',
+    '%00',
+    '%F0%9F%9A%A2',
+    "';--",
+    '0'.repeat(999),
+  ]) {
+    it(`with the id ${id.slice(0, 12)} is not there`, async () => {
+      assertError(await api.get(`${FILES}/${id}`), 404, NOT_FOUND)
+      assertError(await api.delete(`${FILES}/${id}`), 404, NOT_FOUND)
+    })
+  }
+})
+
+describe('the list of files', () => {
+  it('is all of them, the newest first', async () => {
+    assert.deepEqual(await found({}), ['folder', 'odd', 'image', 'text'])
+    assert.deepEqual(await found('order=ASC'), ['text', 'image', 'odd', 'folder'])
+  })
+
+  const queries: [string, string[]][] = [
+    ['name=notes', ['text']],
+    ['name=NOTES 100%25.TXT', ['text']],
+    ['name=100%25', ['text']],
+    ['name=%25', ['text']],
+    ['name=_', []],
+    ['name=\\', []],
+    ['name=.', ['image', 'text']],
+    [`group=${group}`, ['image']],
+    [`group=${group.toUpperCase()}`, ['image']],
+    ['group=null', ['folder', 'odd', 'text']],
+    ['group=0191f0f0-0000-7000-8000-000000000000', []],
+    ['mimeType=image/png', ['image']],
+    ['mimeType=directory', ['folder']],
+    ['mimeType=image', []],
+    ['cidPending=true', []],
+    ['cidPending=false', ['folder', 'odd', 'image', 'text']],
+    [`cid=${files.text?.cid}`, ['text']],
+    [`cid=${folder.toV0()}`, ['folder']],
+    [`cid=${folder.toString(base58btc)}`, ['folder']],
+    [`cid=${inlineCid('elsewhere')}`, []],
+    ['keyvalues[kind]=text', ['text']],
+    ['metadata[kind]=image', ['image']],
+    ['keyvalues[kind]=text&keyvalues[lang]=en', ['text']],
+    ['keyvalues[kind]=text&metadata[lang]=de', []],
+    ['keyvalues[kind]=Text', []],
+    ['keyvalues[kind]=', []],
+    ['keyvalues[nothing]=x', []],
+    [`keyvalues[${encodeURIComponent('a b&c=[d]')}]=${encodeURIComponent('é %')}`, ['odd']],
+    ['keyvalues[7]=seven', ['odd']],
+    ['name=image&group=null', []],
+    [`name=image&group=${group}&mimeType=image/png&keyvalues[kind]=image&order=ASC&limit=1`, ['image']],
+    ['unknown=parameter', ['folder', 'odd', 'image', 'text']],
+  ]
+  for (const [query, expected] of queries)
+    it(`finds ${expected.join(' and ') || 'nothing'} by ?${query}`, async () => {
+      const response = await fetch(`${api.url}${FILES}?${query}`, {
+        headers: { authorization: `Bearer ${api.key}` },
+      })
+      const { data } = (await response.json()) as { data: { files: { id: string }[] } }
+      assert.equal(response.status, 200, JSON.stringify(data))
+      assert.deepEqual(
+        data.files.map(({ id }) => NAMES.get(id)),
+        expected,
+      )
+    })
+
+  const bad: [string, RegExp][] = [
+    ['limit=0', /^limit: /],
+    ['limit=1001', /^limit: /],
+    ['limit=ten', /^limit: /],
+    ['order=OLDEST', /^order: /],
+    ['group=mine', /^group: /],
+    ['cid=x', /^cid: not a CID/],
+    ['cidPending=1', /^cidPending: /],
+    ['keyvalues=x', /^keyvalues: /],
+    ['keyvalues[a]=b&keyvalues[a]=c', /^keyvalues.a: /],
+    ['keyvalues[a%00]=b', /^keyvalues: /],
+    ['keyvalues[a]=%00', /^keyvalues.a: /],
+    [`metadata[a]=${'x'.repeat(1025)}`, /^metadata.a: /],
+    ['name=%00', /^name: /],
+    ['name=a&name=b', /^name: /],
+    ['mimeType=%00', /^mimeType: /],
+    ['pageToken=x', /^pageToken: not a token of this API$/],
+  ]
+  for (const [query, message] of bad)
+    it(`is 400 for ?${query.slice(0, 40)}`, async () =>
+      assertError(await api.get(FILES, query), 400, message))
+})
+
+describe('pages of files', async () => {
+  const pins = []
+  for (let i = 0; i < 27; i++)
+    pins.push(await many.api.pin({ cid: `${inlineCid(`page ${i}`)}`, name: `${i % 3}` }))
+  for (const { operation } of pins) assert.equal((await many.api.finished(operation)).state, 'succeeded')
+  const made = pins.map(({ record }) => record.id)
+
+  for (const order of ['ASC', 'DESC']) {
+    for (const limit of ['1', '10', '26', '27', '1000'])
+      it(`of ${limit}, ${order}, lose and double nothing`, async () => {
+        const pages = await collectPages(many.api, FILES, 'files', { order, limit })
+        const ids = pages.map(({ id }) => id)
+        assert.deepEqual(ids, order === 'ASC' ? made : made.toReversed())
+      })
+  }
+  it('keep their filter', async () => {
+    const pages = await collectPages(many.api, FILES, 'files', { name: '1', limit: '2' })
+    assert.equal(pages.length, 9)
+  })
+  it('end with an empty token', async () => {
+    const { body } = await many.api.get(FILES, { limit: '27' })
+    assert.equal(body.data.next_page_token, '')
+    const past = Buffer.from('00000000-0000-7000-8000-000000000000').toString('base64')
+    const empty = await many.api.get(FILES, { pageToken: past })
+    assert.deepEqual(empty.body, { data: { files: [], next_page_token: '' } })
+  })
+})

@@ -1,0 +1,254 @@
+/** Operations: read, waited for, listed, streamed and cancelled. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { until } from '../support/processes.ts'
+import { inlineCid, missingCid, openContext } from './context.ts'
+import { collectPages } from './pages.ts'
+
+const OPERATIONS = '/v0/operations'
+const QUEUE = '/v3/files/public/pin_by_cid'
+const NOT_FOUND = 'There is no such operation'
+
+const { provider, workspace } = await openContext()
+const { api } = await workspace()
+const other = await workspace()
+
+const get = async (id: string) => (await api.get(`${OPERATIONS}/${id}`)).body.data
+const running = (id: string) =>
+  until('the operation runs', async () => {
+    const operation = await get(id)
+    return operation.state === 'running' && operation
+  })
+/** A pin that is being retrieved, and what lets it end. */
+async function held() {
+  const node = await provider()
+  const cid = await node.file(randomBytes(2_500_000))
+  const leaf = (await node.links(cid))[2]
+  assert.ok(leaf)
+  const release = node.hold(leaf)
+  return { ...(await api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr] })), release }
+}
+/** The events of a stream that has ended. */
+async function events(id: string, headers?: Record<string, string>) {
+  const { status, body } = await api.get(`${OPERATIONS}/${id}/events`, undefined, headers)
+  assert.equal(status, 200)
+  return body
+    .split('\n\n')
+    .filter((event: string) => event && !event.startsWith(':'))
+    .map((event: string) => {
+      const [, name, version, data] = /^event: (\w+)\nid: (\d+)\ndata: (.+)$/.exec(event) ?? []
+      assert.equal(name, 'operation', event)
+      return { version: Number(version), operation: JSON.parse(data ?? '') }
+    })
+}
+
+describe('an operation', () => {
+  it('has exactly these fields', async () => {
+    const { record, operation } = await api.pin({ cid: `${inlineCid('fields')}` }, { wait: 30 })
+    const { created_at, started_at, finished_at, step, progress, ...rest } = await get(operation)
+    assert.deepEqual(rest, {
+      id: operation,
+      kind: 'pin.add',
+      target: record.id,
+      state: 'succeeded',
+      attempts: 1,
+      error: null,
+      error_code: null,
+      next_attempt_at: null,
+    })
+    for (const time of [created_at, started_at, finished_at])
+      assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+    assert.ok(created_at <= started_at && started_at <= finished_at)
+    assert.ok(step && (progress === null || typeof progress === 'object'))
+  })
+  it('shows the progress of a retrieval', async () => {
+    const { operation, release } = await held()
+    await until('blocks have come', async () => (await get(operation)).progress?.blocks > 0)
+    const { step, progress } = await get(operation)
+    assert.equal(step, 'retrieving')
+    assert.ok(progress.bytes > 0 && progress.total_bytes > 2_500_000, JSON.stringify(progress))
+    release()
+    const end = await api.finished(operation)
+    assert.deepEqual([end.state, (end.progress as { blocks: number }).blocks], ['succeeded', 4])
+  })
+  it('says why its last try failed and when the next one is due', async () => {
+    const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+    const waiting = await until('a try has ended', async () => {
+      const latest = await get(operation)
+      return latest.state === 'queued' && latest.attempts > 0 && latest
+    })
+    assert.equal(waiting.error_code, 'stalled')
+    assert.ok(waiting.next_attempt_at > waiting.started_at)
+    await api.delete(`${QUEUE}/${record.id}`)
+  })
+  it('of another workspace is not there', async () => {
+    const { operation } = await other.api.pin({ cid: `${inlineCid('foreign')}` })
+    for (const path of [operation, `${operation}/events`])
+      assertError(await api.get(`${OPERATIONS}/${path}`), 404, NOT_FOUND)
+    assertError(await api.delete(`${OPERATIONS}/${operation}`), 404, NOT_FOUND)
+    assert.equal((await other.api.finished(operation)).state, 'succeeded')
+  })
+  for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00'])
+    it(`with the id ${id} is not there`, async () => {
+      assertError(await api.get(`${OPERATIONS}/${id}`), 404, NOT_FOUND)
+      assertError(await api.get(`${OPERATIONS}/${id}`, { wait: '5' }), 404, NOT_FOUND)
+      assertError(await api.get(`${OPERATIONS}/${id}/events`), 404, NOT_FOUND)
+      assertError(await api.delete(`${OPERATIONS}/${id}`), 404, NOT_FOUND)
+    })
+})
+
+describe('waiting', () => {
+  it('ends when the operation does', async () => {
+    const { operation, release } = await held()
+    await running(operation)
+    const waiting = api.get(`${OPERATIONS}/${operation}`, { wait: '30' })
+    release()
+    assert.equal((await waiting).body.data.state, 'succeeded')
+  })
+  it('ends when its time is over', async () => {
+    const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+    const start = performance.now()
+    const { data } = (await api.get(`${OPERATIONS}/${operation}`, { wait: '1' })).body
+    assert.equal(data.finished_at, null)
+    const took = performance.now() - start
+    assert.ok(took >= 950 && took < 10_000, `${took} ms`)
+    await api.delete(`${QUEUE}/${record.id}`)
+  })
+  it('of 0 seconds is none', async () => {
+    const { operation } = await api.pin({ cid: `${inlineCid('now')}` })
+    assert.equal((await api.get(`${OPERATIONS}/${operation}`, { wait: '0' })).status, 200)
+  })
+  for (const wait of ['-1', '1.5', 'x', '', '9999999'])
+    it(`of ${wait || 'nothing'} is 400`, async () => {
+      const { operation } = await api.pin({ cid: `${inlineCid('bad wait')}` })
+      assertError(await api.get(`${OPERATIONS}/${operation}`, { wait }), 400, /^wait: /)
+    })
+})
+
+describe('Prefer', () => {
+  const pin = async (prefer: string, cid = `${inlineCid(prefer)}`) => api.post(QUEUE, { cid }, { prefer })
+
+  for (const prefer of ['wait=30', 'wait="30"', 'Wait = 30', 'handling=lenient, wait=30', 'wait=99999'])
+    it(`${prefer} answers with the end`, async () => {
+      assert.equal((await pin(prefer)).body.data.status, 'pinned')
+    })
+  for (const prefer of ['respond-async', 'wait=0', 'respond-async, wait=30', 'something-else', ''])
+    it(`${prefer || 'of nothing'} answers at once`, async () => {
+      assert.equal((await pin(prefer)).body.data.status, 'prechecking')
+    })
+  it('wait=1 answers after a second with the request as it is then', async () => {
+    const { body } = await pin('wait=1', `${await missingCid()}`)
+    assert.equal(body.data.status, 'searching')
+    await api.delete(`${QUEUE}/${body.data.id}`)
+  })
+  for (const prefer of ['wait=', 'wait=soon', 'wait=-1', 'wait=1.5'])
+    it(`${prefer} is 400`, async () => {
+      assertError(await pin(prefer), 400, 'Prefer: wait must be a number of seconds')
+    })
+})
+
+describe('the list of operations', async () => {
+  const own = await workspace()
+  const pins: Awaited<ReturnType<typeof own.api.pin>>[] = []
+  for (let i = 0; i < 13; i++) pins.push(await own.api.pin({ cid: `${inlineCid(`operation ${i}`)}` }))
+  for (const { operation } of pins) await own.api.finished(operation)
+  for (const { record } of pins.slice(0, 12))
+    await own.api.delete(`/v3/files/public/${record.id}`, { prefer: 'wait=30' })
+  const open = await own.api.pin({ cid: `${await missingCid()}` })
+  const list = async (query: Record<string, string>) =>
+    (await own.api.get(OPERATIONS, query)).body.data.operations
+
+  for (const order of ['ASC', 'DESC', 'DSC'])
+    it(`loses and doubles nothing with ${order}`, async () => {
+      for (const limit of ['1', '10', '26', '250']) {
+        const all = await collectPages(own.api, OPERATIONS, 'operations', { order, limit })
+        const ids = all.map(({ id }) => id)
+        assert.equal(new Set(ids).size, 26)
+        assert.deepEqual(ids, order === 'ASC' ? ids.toSorted() : ids.toSorted().reverse())
+      }
+    })
+  it('filters by kind, state and target', async () => {
+    assert.equal((await list({ kind: 'pin.remove', limit: '250' })).length, 12)
+    assert.equal((await list({ kind: 'pin.add', state: 'succeeded', limit: '250' })).length, 13)
+    const [first] = pins
+    const kinds = (await list({ target: first?.record.id ?? '' })).map(({ kind }: { kind: string }) => kind)
+    assert.deepEqual(kinds, ['pin.remove', 'pin.add'])
+    assert.deepEqual(await list({ state: 'failed' }), [])
+    assert.deepEqual(await list({ target: 'x' }), [])
+    const unfinished = [...(await list({ state: 'queued' })), ...(await list({ state: 'running' }))]
+    assert.ok(unfinished.every(({ id }) => id === open.operation))
+    await own.api.delete(`${QUEUE}/${open.record.id}`)
+  })
+  for (const query of ['state=done', 'kind=pin', 'limit=0', 'limit=251', 'order=x', 'pageToken=x', 'state='])
+    it(`is 400 for ?${query}`, async () => {
+      assertError(await own.api.get(OPERATIONS, query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+})
+
+describe('the events of an operation', () => {
+  it('tell each change, and end with the operation', async () => {
+    const { operation, release } = await held()
+    await running(operation)
+    const stream = events(operation)
+    await until('blocks have come', async () => (await get(operation)).progress?.blocks > 0)
+    release()
+    const seen = await stream
+    const versions = seen.map(({ version }: { version: number }) => version)
+    assert.deepEqual(
+      versions,
+      versions.toSorted((a: number, b: number) => a - b),
+    )
+    assert.equal(new Set(versions).size, versions.length)
+    assert.equal(seen[0].operation.state, 'running')
+    assert.deepEqual(seen.at(-1).operation, await get(operation))
+
+    const later = await events(operation, { 'last-event-id': String(versions.at(-2)) })
+    assert.deepEqual(later, seen.slice(-1))
+    assert.deepEqual(await events(operation, { 'last-event-id': String(versions.at(-1)) }), [])
+  })
+  it('start from the state as it is where Last-Event-ID is none of ours', async () => {
+    const { operation } = await api.pin({ cid: `${inlineCid('events')}` }, { wait: 30 })
+    for (const id of ['x', '', '-5', '0'])
+      assert.equal((await events(operation, { 'last-event-id': id })).length, 1, id)
+  })
+})
+
+describe('cancelling', () => {
+  const cancel = (id: string) => api.delete(`${OPERATIONS}/${id}`)
+
+  it('ends an operation that waits, and what it was to make', async () => {
+    const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
+    await until('a try has ended', async () => {
+      const { state, attempts } = await get(operation)
+      return state === 'queued' && attempts > 0
+    })
+    const { status, body } = await cancel(operation)
+    assert.deepEqual([status, body.data.state], [200, 'canceled'])
+    assert.ok(body.data.finished_at)
+    assert.equal(await api.queued(record.id), undefined)
+  })
+  it('ends an operation that runs within about a second', async () => {
+    const { record, operation } = await held()
+    await running(operation)
+    assert.equal((await cancel(operation)).status, 200)
+    assert.equal((await api.finished(operation)).state, 'canceled')
+    assert.equal(await api.queued(record.id), undefined)
+    assert.equal((await api.get(`/v3/files/public/${record.id}`)).status, 404)
+    const again = await cancel(operation)
+    assert.deepEqual([again.status, again.body.data.state], [200, 'canceled'], 'once more changes nothing')
+  })
+  it('is 409 for an operation that has ended', async () => {
+    const done = await api.pin({ cid: `${inlineCid('done')}` }, { wait: 30 })
+    const reply = await cancel(done.operation)
+    assertError(reply, 409, 'The operation has succeeded already')
+    assert.equal(reply.headers.get('error-code'), 'finished')
+    assert.equal((await api.get(`/v3/files/public/${done.record.id}`)).status, 200)
+
+    const node = await provider()
+    const cid = `${await node.block(randomBytes(20))}`
+    const failed = await api.pin({ cid, host_nodes: [node.multiaddr] }, { wait: 30 })
+    assertError(await cancel(failed.operation), 409, 'The operation has failed already')
+  })
+})
