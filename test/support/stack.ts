@@ -114,12 +114,35 @@ export async function startStack(
   }
 }
 
-/** Runs `berth <args>` with the environment of a stack; resolves to what it printed. */
+/** `berth` with the environment of a stack: resolves to what it printed, rejects when it fails. */
 export function cli(env: NodeJS.ProcessEnv): (...args: string[]) => Promise<string> {
   return async (...args) => {
-    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], { env })
+    const { code, stdout, stderr } = await runCli(env, ...args)
+    if (code !== 0) throw new Error(`berth ${args.join(' ')}: ${stderr}`)
     return stdout.trim()
   }
+}
+
+/** Runs `berth <args>`; resolves to how it ended, whatever that was. */
+export async function runCli(
+  env: NodeJS.ProcessEnv,
+  ...args: string[]
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  try {
+    const done = await promisify(execFile)(process.execPath, [CLI, ...args], { env })
+    return { code: 0, ...done }
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string }
+  }
+}
+
+/** Runs `npm start` with settings under which it ends by itself. */
+export async function startOnce(env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
+  const started = run(process.execPath, [MAIN, 'start'], { env, group: true })
+  const deadline = setTimeout(() => started.end(), START_MS)
+  await new Promise((resolve) => started.process.once('close', resolve))
+  clearTimeout(deadline)
+  return { code: started.process.exitCode, output: started.output() }
 }
 
 function killIfThere(pid: number): void {

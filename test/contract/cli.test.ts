@@ -1,0 +1,186 @@
+/** `npx berth` beside a running Berth, and what `npm start` says before it starts. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { postgresUrl } from '../../src/embedded/postgres.ts'
+import { runCli, startOnce } from '../support/stack.ts'
+import { openContext } from './context.ts'
+
+const { anonymous, berth, env, url, workspace } = await openContext()
+const { id: workspaceId, name: ws } = await workspace()
+const dir = await mkdtemp(join(tmpdir(), 'berth-cli-'))
+after(() => rm(dir, { recursive: true, force: true }))
+
+const json = async (...args: string[]) => JSON.parse(await berth(...args, '--json'))
+/** Runs a command that must fail, and returns what it said. */
+async function fails(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await runCli(env, ...args)
+  assert.notEqual(code, 0)
+  assert.equal(stdout, '')
+  assert.doesNotMatch(stderr, /\n {4}at /, 'no stack trace')
+  return stderr
+}
+
+describe('berth keys', () => {
+  it('create prints the bare token', async () => {
+    const token = await berth('keys', 'create', '-w', ws)
+    assert.match(token, /^[\w-]+\.[\w-]+\.[\w-]+$/)
+    assert.equal((await anonymous.as(token).get('/v3/files/public')).status, 200)
+  })
+  it('create --json prints id, token, name, scopes and expires_at', async () => {
+    const args = ['--name', 'a name', '--scopes', 'org:files:read, org:groups:read', '--expires', '1h']
+    const made = await json('keys', 'create', '--workspace', workspaceId, ...args)
+    assert.deepEqual(Object.keys(made), ['id', 'token', 'name', 'scopes', 'expires_at'])
+    assert.deepEqual([made.name, made.scopes], ['a name', ['org:files:read', 'org:groups:read']])
+    assert.ok(Math.abs(Date.parse(made.expires_at) - Date.now() - 3_600_000) < 60_000)
+    assert.equal((await anonymous.as(made.token).get('/v3/groups/public')).status, 200)
+    const forever = await json('keys', 'create', '-w', ws)
+    assert.deepEqual([forever.scopes, forever.expires_at], [['admin'], null])
+    const dated = await json('keys', 'create', '-w', ws, '--expires', '2099-01-31')
+    assert.equal(dated.expires_at, '2099-01-31T00:00:00.000Z')
+  })
+  it('list has what create made, and what revoke revoked', async () => {
+    const { id } = await json('keys', 'create', '-w', ws, '--name', 'listed')
+    assert.equal(await berth('keys', 'revoke', id), 'revoked')
+    const row = (await json('keys', 'list', '-w', ws)).find((key: { id: string }) => key.id === id)
+    assert.deepEqual(Object.keys(row), ['id', 'name', 'scopes', 'created_at', 'expires_at', 'revoked_at'])
+    assert.ok(Date.parse(row.revoked_at) <= Date.now())
+    assert.match(
+      await berth('keys', 'list', '-w', ws),
+      new RegExp(`^id +name +scopes.*\n(.*\n)*${id} +listed`),
+    )
+  })
+  const bad: [string, string[], RegExp][] = [
+    ['an unknown workspace', ['create', '-w', 'nobody'], /no workspace is named nobody/],
+    ['an unknown scope', ['create', '-s', 'org:all'], /unknown: org:all/],
+    ['no scope', ['create', '-s', ','], /name at least one/],
+    ['an unknown time', ['create', '-e', 'soon'], /neither a date nor a time/],
+    ['an unknown user', ['create', '-w', ws, '--user', 'nobody'], /no user named nobody/],
+    ['an unknown key', ['revoke', randomUUID()], /no key has the id/],
+    ['no key', ['revoke'], /missing required argument 'id'/],
+    ['an unknown option', ['create', '--forever'], /unknown option '--forever'/],
+  ]
+  for (const [what, args, message] of bad)
+    it(`fails for ${what}`, async () => assert.match(await fails('keys', ...args), message))
+})
+
+describe('berth workspaces', () => {
+  it('creates, lists and sets plans', async () => {
+    const name = `cli-${randomUUID()}`
+    assert.match(await berth('workspaces', 'create', name), /^[0-9a-f-]{36}$/)
+    const row = (await json('workspaces', 'list')).find((it: { name: string }) => it.name === name)
+    assert.deepEqual(row, { id: row.id, name, plan: 'free', users: 1 })
+    assert.equal(await berth('workspaces', 'set-plan', row.id, 'pro'), `${row.id} is on plan pro`)
+    assert.match(await berth('workspaces', 'list'), new RegExp(`${row.id} +${name} +pro +1`))
+  })
+  it('creates on a plan and for an owner', async () => {
+    const name = `cli-${randomUUID()}`
+    const made = await json('workspaces', 'create', name, '--plan', 'unlimited', '--owner', 'ada')
+    assert.deepEqual(made, { id: made.id, name, plan: 'unlimited' })
+    const [owner] = await json('users', 'list', '-w', name)
+    assert.deepEqual([owner.name, owner.role], ['ada', 'owner'])
+  })
+  const bad: [string, string[], RegExp][] = [
+    ['a name that is taken', ['create', ws], /a workspace named .* is there already/],
+    ['an unknown plan', ['create', 'x', '--plan', 'gold'], /no plan is named gold: there are .*free.*pro/],
+    ['another unknown plan', ['set-plan', ws, 'gold'], /no plan is named gold/],
+    ['an unknown workspace', ['set-plan', 'nobody', 'pro'], /no workspace is named nobody/],
+  ]
+  for (const [what, args, message] of bad)
+    it(`fails for ${what}`, async () => assert.match(await fails('workspaces', ...args), message))
+})
+
+describe('berth users', () => {
+  it('adds, changes, lists and removes', async () => {
+    const added = await json('users', 'add', 'eve', '-w', ws)
+    assert.deepEqual([added.name, added.role], ['eve', 'member'])
+    assert.equal((await json('users', 'add', 'eve', '-w', ws, '--role', 'viewer')).id, added.id)
+    const members = await json('users', 'list', '-w', ws)
+    assert.deepEqual(members.find((it: { id: string }) => it.id === added.id).role, 'viewer')
+    assert.equal(await berth('users', 'remove', 'eve', '-w', ws), 'removed')
+    assert.match(await fails('users', 'remove', 'eve', '-w', ws), /no user named eve/)
+  })
+  it('fails for an unknown role', async () => {
+    assert.match(await fails('users', 'add', 'eve', '-w', ws, '--role', 'king'), /Allowed choices are owner/)
+  })
+})
+
+describe('berth', () => {
+  it('migrate finds the schema up to date', async () => {
+    assert.equal(await berth('migrate'), 'the schema is up to date')
+  })
+  it('doctor finds every part well', async () => {
+    const said = await berth('doctor')
+    for (const part of ['PostgreSQL', 'Schema', 'Workers', 'Queue', 'IPFS'])
+      assert.match(said, new RegExp(`✔.* ${part}|✔ ${part}`), said)
+    assert.doesNotMatch(said, /✘/)
+  })
+  it('doctor says what is not well, and what to do', async () => {
+    const away = { ...env, DATABASE_URL: 'postgres://berth@127.0.0.1:1/berth' }
+    const { code, stdout } = await runCli(away, 'doctor')
+    assert.equal(code, 1)
+    assert.match(stdout, /✘ PostgreSQL[^\n]*\n +Check DATABASE_URL/)
+  })
+  it('--help and --version say what it is', async () => {
+    assert.match(await berth('--help'), /Usage: berth/)
+    assert.match(await berth('--version'), /^\d+\.\d+\.\d+$/)
+  })
+  it('fails for an unknown command', async () => assert.match(await fails('keyz'), /unknown command 'keyz'/))
+})
+
+describe('settings', () => {
+  const own = { ...env, BERTH_DATA_DIR: dir, DATABASE_URL: '' }
+
+  it('that are wrong are named, each with its rule', async () => {
+    const wrong = {
+      PORT: '70000',
+      DATABASE_URL: 'mysql://x',
+      REDIS_URL: 'http://x',
+      IPFS_API_URL: 'localhost:5001',
+      JWT_KEY: 'short',
+      LOG_LEVEL: 'loud',
+      BERTH_PIN_STALL_SECONDS: 'soon',
+      BERTH_ALLOW_PRIVATE_HOST_NODES: 'perhaps',
+    }
+    const { code, output } = await startOnce({ ...own, ...wrong })
+    assert.equal(code, 78)
+    for (const name of Object.keys(wrong)) assert.match(output, new RegExp(`^${name}: .+`, 'm'))
+    assert.doesNotMatch(output, /\n {4}at /, 'no stack trace')
+  })
+  it('come from files as well', async () => {
+    const file = join(dir, 'url')
+    await writeFile(file, `${env.DATABASE_URL || (await postgresUrl(env.BERTH_DATA_DIR ?? ''))}\n`)
+    const { code, stdout } = await runCli({ ...own, DATABASE_URL_FILE: file }, 'workspaces', 'list')
+    assert.equal(code, 0)
+    assert.match(stdout, new RegExp(ws))
+  })
+  it('in a file that is not there, or set twice, are named', async () => {
+    const missing = await startOnce({ ...own, JWT_KEY_FILE: join(dir, 'nothing') })
+    assert.equal(missing.code, 78)
+    assert.match(missing.output, /^JWT_KEY_FILE: cannot be read: /m)
+    const twice = await startOnce({ ...own, REDIS_URL: 'redis://x', REDIS_URL_FILE: join(dir, 'nothing') })
+    assert.equal(twice.code, 78)
+    assert.match(twice.output, /^REDIS_URL_FILE: REDIS_URL is set as well/m)
+  })
+})
+
+describe('npm start', () => {
+  it('a second time on the same folder says so and exits', async () => {
+    const { code, output } = await startOnce(env)
+    assert.equal(code, 78)
+    assert.match(
+      output,
+      new RegExp(`^Berth already runs on ${env.BERTH_DATA_DIR}: process \\d+, http://`, 'm'),
+    )
+    assert.equal((await fetch(`${url}/readyz`)).status, 200, 'the first one goes on')
+  })
+  it('on a port that is taken names the variable', async () => {
+    const taken = { ...env, BERTH_DATA_DIR: join(dir, 'taken'), PORT: new URL(url).port }
+    const { code, output } = await startOnce(taken)
+    assert.equal(code, 78)
+    assert.match(output, new RegExp(`^PORT: ${new URL(url).port} is in use`, 'm'))
+  })
+})

@@ -1,0 +1,164 @@
+/** What operators and tools read: health, metrics, the OpenAPI document and its page. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { pathsOf } from '../support/openapi.ts'
+import { inlineCid, openContext } from './context.ts'
+
+const { anonymous, url, workspace } = await openContext()
+
+describe('health', () => {
+  it('of the process is ok', async () => {
+    const { status, body } = await anonymous.get('/healthz')
+    assert.deepEqual([status, body], [200, { status: 'ok' }])
+  })
+  it('of the parts is ok', async () => {
+    const { status, body } = await anonymous.get('/readyz')
+    assert.equal(status, 200)
+    assert.equal(body.status, 'ok')
+    assert.deepEqual(Object.keys(body.parts).sort(), ['database', 'ipfs', 'queue', 'workers'])
+    for (const part of Object.values(body.parts)) assert.equal((part as { status: string }).status, 'ok')
+  })
+})
+
+describe('/metrics', () => {
+  /** The text exposition format 0.0.4, line by line. */
+  const COMMENT = /^# (HELP|TYPE) [a-zA-Z_:][\w:]* .+$/
+  const SAMPLE =
+    /^([a-zA-Z_:][\w:]*)(\{([a-zA-Z_]\w*="(\\.|[^"\\])*",?)*\})? (-?[\d.]+(e[+-]?\d+)?|[+-]Inf|NaN)( \d+)?$/
+
+  it('is what Prometheus reads', async () => {
+    const { api } = await workspace()
+    await api.pin({ cid: `${inlineCid('metrics')}` }, { wait: 30 })
+    const { status, headers, body } = await anonymous.get('/metrics')
+    assert.equal(status, 200)
+    assert.match(headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4; charset=utf-8$/)
+    const samples = new Map<string, number>()
+    const types = new Set<string>()
+    for (const line of body.trimEnd().split('\n')) {
+      if (line === '') continue
+      if (line.startsWith('#')) {
+        assert.match(line, COMMENT)
+        if (line.startsWith('# TYPE ')) types.add(line.split(' ')[2])
+        continue
+      }
+      const [, name = ''] = SAMPLE.exec(line) ?? assert.fail(`no sample: ${line}`)
+      assert.ok(types.has(name.replace(/_(bucket|sum|count)$/, '')) || types.has(name), `no type: ${line}`)
+      const series = line.slice(0, line.lastIndexOf(' '))
+      assert.ok(!samples.has(series), `twice: ${series}`)
+      samples.set(series, Number(line.slice(line.lastIndexOf(' ') + 1)))
+    }
+    for (const name of ['berth_operations', 'berth_corrections_total', 'berth_database_connections'])
+      assert.ok(types.has(name), name)
+    assert.ok((samples.get('berth_http_request_seconds_count{method="POST",status="200"}') ?? 0) > 0)
+    const ids = [...samples.keys()].filter((series) => /[0-9a-f]{8}-[0-9a-f]{4}-/.test(series))
+    assert.deepEqual(ids, [], 'no id makes a series of its own')
+  })
+})
+
+describe('/openapi.json', () => {
+  const { document } = anonymous
+  const operations = pathsOf(document).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  )
+
+  it('is OpenAPI 3.1 with the address that it came from', async () => {
+    const { body } = await anonymous.get('/openapi.json')
+    assert.match(body.openapi, /^3\.1\.\d$/)
+    assert.deepEqual(body.servers, [{ url }])
+    assert.ok(body.info.title && body.info.version)
+  })
+  it('has every route of the service once, under one name', () => {
+    const routes = operations.map(({ method, path }) => `${method} ${path}`).sort()
+    assert.deepEqual(
+      routes.filter((route) => !ROUTES.includes(route)),
+      [],
+      'not known to this suite',
+    )
+    assert.deepEqual(
+      ROUTES.filter((route) => !routes.includes(route)),
+      [],
+      'not in the document',
+    )
+    const names = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map(({ operationId }) => operationId),
+    )
+    assert.equal(new Set(names).size, names.length)
+  })
+  it('declares each parameter of a path', () => {
+    for (const { path, operation } of operations) {
+      if (operation['x-aliases']?.includes(path)) continue
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const declared = (operation.parameters ?? []).filter((it) => 'in' in it && it.in === 'path')
+      assert.deepEqual(declared.map((it) => 'name' in it && it.name).sort(), named.sort(), path)
+    }
+  })
+})
+
+describe('/docs', () => {
+  it('is a page that loads nothing from elsewhere', async () => {
+    const { status, headers, body } = await anonymous.get('/docs')
+    assert.equal(status, 200)
+    assert.match(headers.get('content-type') ?? '', /^text\/html; charset=utf-8$/)
+    assert.doesNotMatch(body, /<(script|link|img|iframe)[^>]+(src|href)="(https?:)?\/\//)
+    assert.doesNotMatch(body, /@import|url\(["']?(https?:)?\/\//)
+    assert.match(headers.get('content-security-policy') ?? '', /default-src/)
+    for (const path of Object.keys(anonymous.document.paths)) assert.ok(body.includes(path), path)
+  })
+  it('is where the root leads', async () => {
+    const response = await fetch(url, { redirect: 'manual' })
+    assert.deepEqual([response.status, response.headers.get('location')], [302, '/docs'])
+  })
+})
+
+describe('an unknown route', () => {
+  const requests = [
+    ['GET', '/nowhere'],
+    ['POST', '/healthz'],
+    ['PUT', '/v3/files/public/0191f0f0-0000-7000-8000-000000000000'],
+    ['PATCH', '/v3/groups/public'],
+    ['DELETE', '/v3/files/public'],
+    ['GET', '/v3/files/private'],
+    ['GET', '/.env'],
+    ['GET', '/v0/agents'],
+  ]
+  for (const [method = '', path = ''] of requests)
+    it(`${method} ${path} is 404`, async () => {
+      assertError(await anonymous.request(method, path), 404, `No such route: ${method} ${path}`)
+    })
+  it('is 404 for paths that lead out of the service', async () => {
+    for (const path of ['/..%2f..%2fetc/passwd', '/%2e%2e/%2e%2e/etc/passwd'])
+      assert.equal((await fetch(`${url}${path}`)).status, 404, path)
+  })
+})
+
+/** What this service has; a new route is added here with its tests. */
+const ROUTES = [
+  'delete /v0/operations/{id}',
+  'delete /v3/api_keys/{key}',
+  'delete /v3/files/public/pin_by_cid/{id}',
+  'delete /v3/files/public/{id}',
+  'delete /v3/groups/public/{id}',
+  'get /',
+  'get /docs',
+  'get /healthz',
+  'get /metrics',
+  'get /openapi.json',
+  'get /readyz',
+  'get /v0/ipfs/node',
+  'get /v0/operations',
+  'get /v0/operations/{id}',
+  'get /v0/operations/{id}/events',
+  'get /v3/api_keys',
+  'get /v3/files/public',
+  'get /v3/files/public/pin_by_cid',
+  'get /v3/files/public/{id}',
+  'get /v3/groups/public',
+  'get /v3/groups/public/{id}',
+  'get /v3/pinata/keys',
+  'post /v3/api_keys',
+  'post /v3/files/public/pin_by_cid',
+  'post /v3/groups/public',
+  'post /v3/pinata/keys',
+  'put /v3/pinata/keys/{key}',
+]

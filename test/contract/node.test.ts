@@ -1,0 +1,30 @@
+/** `GET /v0/ipfs/node`: who and where the IPFS node is. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { stackKind } from '../support/stack.ts'
+import { openContext } from './context.ts'
+
+const { workspace } = await openContext()
+const { api, keyed } = await workspace()
+
+describe('the IPFS node', () => {
+  it('says who it is', async () => {
+    const { status, body } = await api.get('/v0/ipfs/node')
+    assert.equal(status, 200)
+    const { driver, agent, peer_id, addresses, repo_bytes, ...rest } = body.data
+    assert.deepEqual(rest, {})
+    assert.equal(driver, stackKind === 'real' ? 'kubo' : 'embedded')
+    assert.match(agent, stackKind === 'real' ? /^kubo\// : /^berth-embedded/)
+    assert.ok(repo_bytes === null || repo_bytes >= 0)
+    if (stackKind !== 'real') return
+    assert.match(peer_id, /^12D3KooW/)
+    assert.ok(addresses.length > 0)
+    for (const address of addresses) assert.ok(address.endsWith(`/p2p/${peer_id}`), address)
+  })
+  it('is told to whoever may read files', async () => {
+    assert.equal((await (await keyed('org:files:read')).get('/v0/ipfs/node')).status, 200)
+    const groups = await keyed('org:groups:read')
+    assertError(await groups.get('/v0/ipfs/node'), 403, 'Missing scope: org:files:read')
+  })
+})

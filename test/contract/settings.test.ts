@@ -1,0 +1,109 @@
+/** What needs other settings than the rest: a Berth of its own with short times and small limits. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { until } from '../support/processes.ts'
+import { startStack } from '../support/stack.ts'
+import { inlineCid, missingCid, openContext } from './context.ts'
+
+const QUEUE = '/v3/files/public/pin_by_cid'
+const PEER = '12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
+
+const berth = await startStack({
+  env: {
+    BERTH_PIN_STALL_SECONDS: '1',
+    BERTH_PIN_RETRY_SECONDS: '0.2',
+    BERTH_PIN_EXPIRY_SECONDS: '4',
+    BERTH_PIN_ACTIVE_LIMIT: '2',
+    BERTH_ALLOW_PRIVATE_HOST_NODES: 'false',
+  },
+})
+const { workspace } = await openContext(berth)
+const { api } = await workspace()
+const other = await workspace()
+
+describe('a pin request', () => {
+  it('is backfilled while as many searches run as a workspace may have, and expired when nobody came', async () => {
+    const pins = []
+    for (let i = 0; i < 3; i++) pins.push(await api.pin({ cid: `${await missingCid()}` }))
+    const [first, , third] = pins
+    assert.ok(first && third)
+    await until('it is backfilled', async () => (await api.queued(third.record.id))?.status === 'backfilled')
+    const { body } = await api.get(QUEUE, { status: 'backfilled' })
+    assert.deepEqual(
+      body.data.jobs.map(({ id }: { id: string }) => id),
+      [third.record.id],
+    )
+    const { record } = await other.api.pin({ cid: `${inlineCid('other')}` }, { wait: 30 })
+    assert.equal(record.status, 'pinned', 'another workspace has searches of its own')
+
+    const operation = await api.finished(first.operation)
+    assert.equal((await api.queued(first.record.id))?.status, 'expired')
+    assert.deepEqual(
+      [operation.state, operation.error_code, operation.error],
+      ['failed', 'expired', 'No node that provides the content was found in time'],
+    )
+    await until(
+      'the third is searched for',
+      async () => (await api.queued(third.record.id))?.status === 'searching',
+    )
+    assert.equal((await api.get(QUEUE, { status: 'expired' })).status, 200)
+  })
+
+  it('that is backfilled may be withdrawn', async () => {
+    const pins = []
+    for (let i = 0; i < 3; i++) pins.push(await other.api.pin({ cid: `${await missingCid()}` }))
+    const id = pins[2]?.record.id ?? ''
+    await until('it is backfilled', async () => (await other.api.queued(id))?.status === 'backfilled')
+    const { status, headers } = await other.api.delete(`${QUEUE}/${id}`)
+    assert.equal(status, 200)
+    assert.equal((await other.api.finished(headers.get('operation-id') ?? '')).state, 'succeeded')
+  })
+})
+
+describe('a host node', () => {
+  const privates = [
+    '/ip4/127.0.0.1/tcp/4001',
+    '/ip4/10.0.0.1/tcp/4001',
+    '/ip4/172.16.0.1/tcp/4001',
+    '/ip4/192.168.1.1/udp/4001/quic-v1',
+    '/ip4/169.254.169.254/tcp/80',
+    '/ip4/100.64.0.1/tcp/4001',
+    '/ip4/0.0.0.0/tcp/4001',
+    '/ip4/224.0.0.1/tcp/4001',
+    '/ip6/::1/tcp/4001',
+    '/ip6/::/tcp/4001',
+    '/ip6/fe80::1/tcp/4001',
+    '/ip6/fd00::1/tcp/4001',
+    '/ip6/::ffff:127.0.0.1/tcp/4001',
+    '/ip6/64:ff9b::7f00:1/tcp/4001',
+  ]
+  for (const address of privates)
+    it(`may not be ${address}`, async () => {
+      const reply = await api.post(QUEUE, {
+        cid: `${inlineCid('x')}`,
+        host_nodes: [`${address}/p2p/${PEER}`],
+      })
+      assertError(reply, 400, 'host_nodes[0]: private addresses are not allowed')
+    })
+  it('behind a relay may not be private either', async () => {
+    const relayed = `/ip4/10.0.0.1/tcp/4001/p2p/${PEER}/p2p-circuit/p2p/${PEER}`
+    const reply = await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes: [relayed] })
+    assertError(reply, 400, 'host_nodes[0]: private addresses are not allowed')
+  })
+  it('may be public', async () => {
+    const host_nodes = [
+      PEER,
+      `/ip4/8.8.8.8/tcp/4001/p2p/${PEER}`,
+      `/ip6/2001:4860:4860::8888/tcp/1/p2p/${PEER}`,
+    ]
+    assert.equal((await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes })).status, 200)
+  })
+  it('by a name that leads to a private address is not dialled', async () => {
+    const { record } = await other.api.pin(
+      { cid: `${inlineCid('named')}`, host_nodes: [`/dns4/localhost/tcp/4001/p2p/${PEER}`] },
+      { wait: 30 },
+    )
+    assert.equal(record.status, 'pinned')
+  })
+})
