@@ -18,6 +18,7 @@ export interface KuboOptions {
 
 const SHORT_MS = 10_000
 const UNPIN_MS = 30_000
+const LIST_IDLE_MS = 60_000
 /** Kubo walks a DAG again when its pin gets another name; the blocks are all there. */
 const RENAME_STALL_MS = 30_000
 /** The oldest Kubo whose GC cannot lock up and whose pin/add reports bytes. */
@@ -132,9 +133,8 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
     async *list({ signal }) {
       const params = { type: 'recursive', names: true, stream: true, name: pinName }
       try {
-        for await (const row of rpc.rows<{ Cid: string; Name?: string }>('pin/ls', params, {
-          signal: combine(signal),
-        })) {
+        const options = { signal: combine(signal), idleMs: LIST_IDLE_MS }
+        for await (const row of rpc.rows<{ Cid: string; Name?: string }>('pin/ls', params, options)) {
           if (names.isOurs(row.Name ?? '')) yield CID.parse(row.Cid)
         }
       } catch (error) {
@@ -154,6 +154,8 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
     cat: (cid, { signal, ...range }) => readFile(rpc, cid, { ...range, signal: combine(signal) }),
     stat: (cid, { signal }) => call(signal, (combined) => statDag(rpc, cid, combined)),
 
+    // Kubo's GC waits for pins under way and holds up new ones, for minutes on a big repository; it
+    // has no bound but the signal. Kubo runs it by itself with `ipfs daemon --enable-gc`.
     gc: ({ signal }) =>
       call(signal, async (combined) => {
         let removedBlocks = 0

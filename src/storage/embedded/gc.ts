@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import type { CID } from 'multiformats/cid'
 import { type GcReport, StorageError } from '../port.ts'
 import type { BlockFolder } from './blocks.ts'
-import { blockKey, isLeafCodec, readLinks } from './codecs.ts'
+import { blockKey, inlineBytes, isLeafCodec, readLinks } from './codecs.ts'
 import { ifThere, onDisk } from './disk.ts'
 import { Frontier } from './frontier.ts'
 import type { PinFolder } from './pins.ts'
@@ -41,8 +41,9 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const kept = await mark(roots.cids, blocks, signal)
 
   const report = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 } satisfies GcReport
-  for (const shard of await onDisk(() => readdir(blocks.dir))) {
-    for (const file of (await ifThere(() => readdir(join(blocks.dir, shard)))) ?? []) {
+  const shards = await onDisk(() => readdir(blocks.dir, { withFileTypes: true }))
+  for (const shard of shards.filter((entry) => entry.isDirectory())) {
+    for (const file of (await ifThere(() => readdir(join(blocks.dir, shard.name)))) ?? []) {
       signal.throwIfAborted()
       const cid = blocks.decode(file)
       if (!cid) continue
@@ -63,7 +64,7 @@ async function mark(roots: CID[], blocks: BlockFolder, signal: AbortSignal): Pro
   const visited = new Set<string>()
   const frontier = new Frontier(async (cid) => linksOf(cid, await blocks.read(cid)))
   const reach = (cid: CID): void => {
-    marked.add(blockKey(cid))
+    if (!inlineBytes(cid)) marked.add(blockKey(cid))
     if (isLeafCodec(cid)) return
     const key = `${cid.code}:${blockKey(cid)}`
     if (visited.has(key)) return

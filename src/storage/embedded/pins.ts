@@ -12,6 +12,15 @@ const MARK_RENEWAL_MS = 10 * 60_000
 
 const isMark = (name: string): boolean => name.includes(PINNING) || name.startsWith(IMPORTING)
 
+/** The CID that a file stands for; null for a file that is not ours. */
+function parse(name: string): CID | null {
+  try {
+    return CID.parse(name)
+  } catch {
+    return null
+  }
+}
+
 /** A sign for GC, in any process, that something under way needs its blocks. */
 export interface Mark {
   /** Takes the sign away. Idempotent. */
@@ -61,7 +70,8 @@ export class PinFolder {
   async *list(): AsyncGenerator<CID> {
     const folder = await onDisk(() => opendir(this.dir))
     for await (const { name } of folder) {
-      if (!isMark(name)) yield CID.parse(name)
+      const cid = isMark(name) ? null : parse(name)
+      if (cid) yield cid
     }
   }
 
@@ -82,19 +92,19 @@ export class PinFolder {
    */
   async roots(nowMs: number): Promise<Roots> {
     const read = () => onDisk(() => readdir(this.dir))
-    const cids = new Map<string, CID>()
+    const cids: CID[] = []
     let importingSinceMs: number | null = null
     for (const name of new Set([...(await read()), ...(await read())])) {
-      if (!isMark(name)) cids.set(name, CID.parse(name))
-      else if (await this.#expired(name, nowMs)) await onDisk(() => rm(join(this.dir, name), { force: true }))
-      else if (name.startsWith(IMPORTING)) {
+      if (isMark(name) && (await this.#expired(name, nowMs))) {
+        await onDisk(() => rm(join(this.dir, name), { force: true }))
+      } else if (name.startsWith(IMPORTING)) {
         importingSinceMs = Math.min(importingSinceMs ?? Infinity, Number(name.split('-')[1]))
       } else {
-        const root = name.slice(0, name.indexOf(PINNING))
-        cids.set(root, CID.parse(root))
+        const cid = parse(name.split(PINNING)[0] ?? '')
+        if (cid) cids.push(cid)
       }
     }
-    return { cids: [...cids.values()], importingSinceMs }
+    return { cids, importingSinceMs }
   }
 
   async #expired(name: string, nowMs: number): Promise<boolean> {

@@ -6,8 +6,8 @@ import { Frontier } from './frontier.ts'
 
 /** Blocks that are looked up or retrieved side by side. */
 const CONCURRENCY = 32
-/** Leaves that are remembered, so that one which is linked twice counts once. Above it they count again. */
-const LEAF_MEMORY = 1_000_000
+/** Leaves that are remembered, so that one which is linked twice counts once. Later ones count each time. */
+const LEAF_MEMORY = 250_000
 
 export interface WalkOptions {
   blocks: BlockFolder
@@ -30,9 +30,9 @@ export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks
   const { blocks, onBlock } = options
   const ended = new AbortController()
   const signal = AbortSignal.any([options.signal, ended.signal])
-  const seen = new Set<string>()
+  const nodes = new Set<string>()
+  const leaves = new Set<string>()
   const total = { blocks: 0, bytes: 0 }
-  let leaves = 0
   let underWay = 0
   let failure: { error: unknown } | null = null
   let wake = () => {}
@@ -66,13 +66,17 @@ export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks
     onBlock?.(cid === root ? { bytes, totalBytes } : { bytes })
   }
 
+  /** Whether the block was met before. The same bytes may be a leaf here and a node there. */
+  const isKnown = (cid: CID): boolean => {
+    const known = isLeafCodec(cid) ? leaves : nodes
+    const key = isLeafCodec(cid) ? blockKey(cid) : `${cid.code}:${blockKey(cid)}`
+    if (known.has(key)) return true
+    if (known === nodes || leaves.size < LEAF_MEMORY) known.add(key)
+    return false
+  }
+
   const start = (cid: CID): void => {
-    if (!isLeafCodec(cid) || leaves < LEAF_MEMORY) {
-      const key = `${cid.code}:${blockKey(cid)}`
-      if (seen.has(key)) return
-      seen.add(key)
-      if (isLeafCodec(cid)) leaves++
-    }
+    if (isKnown(cid)) return
     underWay++
     visit(cid)
       .catch((error) => {

@@ -6,6 +6,8 @@ import { asStorageError } from './errors.ts'
 import type { KuboRpc } from './rpc.ts'
 
 const PROBE_MS = 10_000
+/** Most time that Kubo takes to finish an import, once it has all the bytes. */
+const IDLE_MS = 60_000
 
 interface AddRow {
   Name: string
@@ -40,10 +42,8 @@ export async function importFiles(
   let directory: string | null = null
   try {
     const params = { pin: false, 'wrap-with-directory': true, progress: false }
-    for await (const { Name, Hash } of rpc.rows<AddRow>('add', params, {
-      signal,
-      body: multipart(counted()),
-    })) {
+    const call = { signal, idleMs: IDLE_MS, body: multipart(counted()) }
+    for await (const { Name, Hash } of rpc.rows<AddRow>('add', params, call)) {
       if (Name === '') directory = Hash
       else if (Name === paths[0]) file = Hash
     }

@@ -6,6 +6,7 @@ import { asStorageError } from './errors.ts'
 import type { KuboRpc } from './rpc.ts'
 
 const STAT_MS = 30_000
+const IDLE_MS = 30_000
 /** Deepest nesting of directories. */
 const DEPTH_LIMIT = 256
 
@@ -27,7 +28,11 @@ export async function* readFile(
   if (length === 0) return
   try {
     const arg = path ? `/ipfs/${cid}/${path}` : `/ipfs/${cid}`
-    yield* rpc.bytes('cat', { arg, offset, length, offline: true, progress: false }, { signal })
+    yield* rpc.bytes(
+      'cat',
+      { arg, offset, length, offline: true, progress: false },
+      { signal, idleMs: IDLE_MS },
+    )
   } catch (error) {
     throw asStorageError(error)
   }
@@ -89,7 +94,7 @@ async function statDirectory(
   if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `Directory ${cid} is nested too deep`)
   const total = { size: 0, files: 0 }
   const params = { arg: `${cid}`, 'resolve-type': true, size: true, stream: true, offline: true }
-  for await (const row of rpc.rows<LsRow>('ls', params, { signal })) {
+  for await (const row of rpc.rows<LsRow>('ls', params, { signal, idleMs: IDLE_MS })) {
     for (const { Hash, Size, Type } of row.Objects.flatMap(({ Links }) => Links)) {
       const child = CID.parse(Hash)
       const isFile = Type === FILE || child.code === raw.code

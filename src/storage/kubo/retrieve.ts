@@ -32,7 +32,7 @@ export async function retrieveAndPin(
   const { stallMs, maxBytes, origins = [] } = options
   const failed = new AbortController()
   const signal = AbortSignal.any([options.signal, failed.signal])
-  const fail = (code: 'stalled' | 'unavailable' | 'bad_host_node' | 'too_large', message: string) =>
+  const fail = (code: 'stalled' | 'bad_host_node' | 'too_large', message: string) =>
     failed.abort(new StorageError(code, message))
   const progress = throttleProgress(options.onProgress)
   const total = { blocks: 0, bytes: 0 }
@@ -43,7 +43,6 @@ export async function retrieveAndPin(
     () => fail('stalled', `No block arrived for ${stallMs} ms (${total.blocks} before)`),
     stallMs,
   )
-  const silence = setTimeout(() => fail('unavailable', `Kubo said nothing for ${SILENCE_MS} ms`), SILENCE_MS)
 
   const reachSomebody = async () => {
     if (origins.length === 0 || (await connect(rpc, origins, signal)) > 0 || signal.aborted) return
@@ -57,8 +56,7 @@ export async function retrieveAndPin(
   void reachSomebody()
   try {
     const params = { arg: `${cid}`, recursive: true, progress: true, name, offline: options.offline }
-    for await (const row of rpc.rows<ProgressRow>('pin/add', params, { signal })) {
-      silence.refresh()
+    for await (const row of rpc.rows<ProgressRow>('pin/add', params, { signal, idleMs: SILENCE_MS })) {
       const blocks = row.Progress ?? 0
       if (blocks > total.blocks) {
         if (total.blocks === 0) void announcedBytes(rpc, cid, signal).then((size) => (totalBytes = size))
@@ -77,7 +75,6 @@ export async function retrieveAndPin(
     throw asStorageError(error)
   } finally {
     clearTimeout(stall)
-    clearTimeout(silence)
     failed.abort()
   }
   if (!pinned) throw new StorageError('unavailable', 'Kubo ended pin/add without a result')

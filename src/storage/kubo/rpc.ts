@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import { Readable } from 'node:stream'
 import { Agent, type Dispatcher, request } from 'undici'
 import { StorageError } from '../port.ts'
@@ -7,8 +6,10 @@ export type Params = Record<string, string | number | boolean | undefined>
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Most time until the whole answer is there; none for calls that have their own bound. */
+  /** Most time until the whole answer is there. */
   deadlineMs?: number
+  /** Most time that Kubo may be silent, for long answers. With a body, it counts once that is sent. */
+  idleMs?: number
   body?: { type: string; content: AsyncIterable<Uint8Array> }
 }
 
@@ -62,27 +63,41 @@ export class KuboRpc {
    * @throws KuboError, or StorageError `unavailable` and `aborted`.
    */
   async *bytes(command: string, params: Params, options: CallOptions): AsyncGenerator<Uint8Array> {
-    const deadline = options.deadlineMs === undefined ? null : AbortSignal.timeout(options.deadlineMs)
-    const signal = deadline ? AbortSignal.any([options.signal, deadline]) : options.signal
-    setMaxListeners(0, signal)
+    const { body, deadlineMs, idleMs } = options
+    const late = new AbortController()
+    const signal = AbortSignal.any([options.signal, late.signal])
+    const limit = (ms: number | undefined): NodeJS.Timeout | undefined => {
+      const message = `Kubo did not answer ${command} within ${ms} ms`
+      return ms === undefined
+        ? ms
+        : setTimeout(() => late.abort(new StorageError('unavailable', message)), ms)
+    }
+    const deadline = limit(deadlineMs)
+    let idle: NodeJS.Timeout | undefined
+    const onSent = () => {
+      idle = limit(idleMs)
+    }
     try {
       signal.throwIfAborted()
+      if (!body) onSent()
       const response = await request(`${this.#base}/${command}?${query(params)}`, {
         method: 'POST',
         dispatcher: this.#agent,
         signal,
         headers: {
           ...(this.#authorization && { authorization: this.#authorization }),
-          ...(options.body && { 'content-type': options.body.type }),
+          ...(body && { 'content-type': body.type }),
         },
-        body: options.body ? Readable.from(options.body.content, { objectMode: false }) : null,
+        body: body ? Readable.from(andThen(body.content, onSent), { objectMode: false }) : null,
       })
       if (response.statusCode !== 200) throw await errorAnswer(command, response)
       const expected = Number(response.headers['x-content-length'] ?? Number.NaN)
       let received = 0
       for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
         received += chunk.length
+        clearTimeout(idle) // the consumer may take its time
         yield chunk
+        if (idle) idle = limit(idleMs)
       }
       const streamError = response.trailers['x-stream-error']
       if (streamError) throw new KuboError(String(streamError))
@@ -92,21 +107,23 @@ export class KuboRpc {
     } catch (error) {
       if (error instanceof KuboError || error instanceof StorageError) throw error
       if (options.signal.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
-      if (deadline?.aborted) {
-        throw new StorageError(
-          'unavailable',
-          `Kubo did not answer ${command} within ${options.deadlineMs} ms`,
-        )
-      }
-      throw new StorageError('unavailable', `Kubo is not there: ${(error as Error).message}`, {
-        cause: error,
-      })
+      if (late.signal.aborted) throw late.signal.reason
+      const message = `Kubo is not there: ${(error as Error).message}`
+      throw new StorageError('unavailable', message, { cause: error })
+    } finally {
+      clearTimeout(deadline)
+      clearTimeout(idle)
     }
   }
 
   async close(): Promise<void> {
     await this.#agent.destroy()
   }
+}
+
+async function* andThen(chunks: AsyncIterable<Uint8Array>, done: () => void): AsyncGenerator<Uint8Array> {
+  yield* chunks
+  done()
 }
 
 function query(params: Params): URLSearchParams {

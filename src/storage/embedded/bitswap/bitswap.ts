@@ -46,6 +46,8 @@ export class Bitswap {
   #registration = ''
   #tick: NodeJS.Timeout | undefined
 
+  readonly #onDisconnect = ({ detail }: CustomEvent<PeerId>) => this.#disconnected(detail)
+
   constructor(libp2p: Libp2p, blocks: BlockFolder) {
     this.#libp2p = libp2p
     this.#blocks = blocks
@@ -60,14 +62,16 @@ export class Bitswap {
     )
     this.#registration = await this.#libp2p.register(PROTOCOL, {
       onConnect: (peerId) => this.#connected(peerId),
-      onDisconnect: (peerId) => this.#disconnected(peerId),
     })
+    // Not the topology's event, which leaves out peers that never told their protocols.
+    this.#libp2p.addEventListener('peer:disconnect', this.#onDisconnect)
     this.#tick = setInterval(() => this.#askAgain(), TICK_MS).unref()
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#tick)
     this.#libp2p.unregister(this.#registration)
+    this.#libp2p.removeEventListener('peer:disconnect', this.#onDisconnect)
     await this.#libp2p.unhandle(PROTOCOL)
     for (const peer of this.#peers.values()) peer.close()
     this.#peers.clear()
@@ -148,7 +152,7 @@ export class Bitswap {
 
   #connected(peerId: PeerId): void {
     const id = peerId.toString()
-    if (this.#peers.has(id)) return
+    if (this.#peers.has(id) || this.#libp2p.getConnections(peerId).length === 0) return
     const peer = new Peer({
       blocks: this.#blocks,
       open: async (signal) => {
@@ -224,7 +228,9 @@ const keyOf = (multihash: Uint8Array): string => Buffer.from(multihash).toString
 
 function leastBusy(peers: Set<Peer>): Peer | null {
   let best: Peer | null = null
-  for (const peer of peers) if (!best || peer.outstanding < best.outstanding) best = peer
+  for (const peer of peers) {
+    if (!peer.isClosed && (!best || peer.outstanding < best.outstanding)) best = peer
+  }
   return best
 }
 

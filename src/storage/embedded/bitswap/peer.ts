@@ -42,6 +42,10 @@ export class Peer {
     this.#deps = deps
   }
 
+  get isClosed(): boolean {
+    return this.#closed.signal.aborted
+  }
+
   /** Asks the peer for a block. */
   want(key: string, cid: CID): void {
     this.#wants.set(key, { cid: cid.bytes, cancel: false, haveOnly: false, sendDontHave: true })
