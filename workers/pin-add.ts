@@ -13,7 +13,8 @@ import { resolveHostNodes } from '../src/files/host-nodes.ts'
 import { isKept } from '../src/files/keepers.ts'
 import type { Failure, PENDING } from '../src/files/pins/schema.ts'
 import type { Handler, Run } from '../src/operations/runner.ts'
-import { type DagStat, type PinProgress, type Storage, StorageError } from '../src/storage/port.ts'
+import { type DagStat, type Storage, StorageError } from '../src/storage/port.ts'
+import { ProgressReport } from './progress-report.ts'
 
 export interface PinAddServices {
   pool: Pool
@@ -38,7 +39,6 @@ interface Target {
   bytesLeft: number | null
 }
 
-const REPORT_MS = 500
 const CHECK_MS = 30_000
 const MAX_RETRY_MS = 3_600_000
 /** While the IPFS node is away, tries are cheap and come often. */
@@ -247,56 +247,4 @@ function sizeFailure({ maxFileBytes, bytesLeft }: Target, size: number): Failure
 function smaller(a: number | null, b: number | null): number | null {
   if (a === null || b === null) return a ?? b
   return Math.min(a, b)
-}
-
-/** Writes the latest progress to the row, at most twice a second, one write at a time. */
-class ProgressReport {
-  readonly #run: Run
-  readonly #onFirstBlock: () => Promise<void> | undefined
-  #latest: PinProgress | undefined
-  #writing: Promise<void> | undefined
-  #retrieving = false
-  #closed = false
-
-  constructor(run: Run, onFirstBlock: () => Promise<void> | undefined) {
-    this.#run = run
-    this.#onFirstBlock = onFirstBlock
-  }
-
-  update(progress: PinProgress): void {
-    this.#latest = progress
-    if (!this.#closed) this.#writing ??= this.#write().finally(() => (this.#writing = undefined))
-  }
-
-  /** Writes what is left and resolves when nothing is under way any more. */
-  async close(): Promise<void> {
-    this.#closed = true
-    await this.#writing
-    await this.#flush()
-  }
-
-  async #write(): Promise<void> {
-    while (this.#latest && !this.#closed) {
-      await this.#flush()
-      await new Promise((resolve) => setTimeout(resolve, REPORT_MS))
-    }
-  }
-
-  async #flush(): Promise<void> {
-    const latest = this.#latest
-    this.#latest = undefined
-    if (!latest) return
-    try {
-      if (latest.phase === 'retrieving' && !this.#retrieving) {
-        this.#retrieving = true
-        await this.#onFirstBlock()
-        crashPoint('mid-retrieval')
-      }
-      const { phase, blocks, bytes, totalBytes } = latest
-      await this.#run.report(phase, { blocks, bytes, total_bytes: totalBytes })
-    } catch (error) {
-      // Progress is for the eye: a lost lease ends the run elsewhere, and an outage passes.
-      this.#run.log.debug({ err: error }, 'progress not written')
-    }
-  }
 }
