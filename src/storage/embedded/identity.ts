@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { generateKeyPair, privateKeyFromProtobuf, privateKeyToProtobuf } from '@libp2p/crypto/keys'
-import { peerIdFromPrivateKey } from '@libp2p/peer-id'
+import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys'
 import { ifThere, onDisk } from './disk.ts'
 
 /**
@@ -22,9 +21,4 @@ export async function loadPrivateKey(dir: string): Promise<Uint8Array> {
     await rm(temp)
     return readFile(path)
   })
-}
-
-/** The id of the peer whose key this is. */
-export function peerIdOf(privateKey: Uint8Array): string {
-  return peerIdFromPrivateKey(privateKeyFromProtobuf(privateKey)).toString()
 }
