@@ -18,6 +18,9 @@ export function createPool(url: string, max: number, log: Logger): Pool {
     statement_timeout: 30_000,
     query_timeout: 35_000,
     application_name: 'berth',
+    // Short statements over many partial indexes look expensive to the planner, and compiling one takes
+    // hundreds of times as long as running it.
+    options: '-c jit=off',
   })
   // An idle connection that drops is replaced at the next query; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'))

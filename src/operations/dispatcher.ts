@@ -166,7 +166,9 @@ export class Dispatcher {
 /**
  * Fills the window of one queue ($1 queue, $2 window, $3 limit of started operations a workspace or
  * NULL). The workspaces that have something ready are found by skipping through the index, and each
- * gives at most as many rows as the window has room: a backlog of any length costs the same.
+ * gives at most as many rows as the window has room: a backlog of any length costs the same. That needs
+ * "IS FALSE", which an index on the expression serves (the planner turns "= false" into "attempts <= 0"),
+ * and the ids as an array, which no plan can join with the whole backlog.
  */
 const HAND_OVER = `
   WITH RECURSIVE room AS (
@@ -180,28 +182,30 @@ const HAND_OVER = `
             WHERE queue = $1 AND state = 'queued' AND handed_over_at IS NULL AND workspace_id > busy.workspace_id
             ORDER BY workspace_id LIMIT 1)
     FROM busy WHERE busy.workspace_id IS NOT NULL
+  ), share AS (
+    SELECT ceil(free / greatest(1, (SELECT count(workspace_id) FROM busy))::float8)::int AS free FROM room
   ), ready AS (
     SELECT candidate.id, candidate.retry,
            row_number() OVER (PARTITION BY busy.workspace_id ORDER BY candidate.retry, candidate.due, candidate.id) AS turn
-    FROM busy, room, LATERAL (
+    FROM busy, share, LATERAL (
       (SELECT id, false AS retry, next_attempt_at AS due FROM operation o
        WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND handed_over_at IS NULL
-         AND (attempts > 0) = false AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
+         AND (attempts > 0) IS FALSE AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
        ORDER BY next_attempt_at, id
-       LIMIT CASE WHEN $3::int IS NULL THEN room.free ELSE least(room.free, greatest(0, $3 - (
+       LIMIT CASE WHEN $3::int IS NULL THEN share.free ELSE least(share.free, greatest(0, $3 - (
          SELECT count(*) FROM operation started
          WHERE queue = $1 AND workspace_id = busy.workspace_id AND state IN ('queued', 'running')
            AND (attempts > 0 OR handed_over_at IS NOT NULL)))) END)
       UNION ALL
       (SELECT id, true, next_attempt_at FROM operation o
        WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND handed_over_at IS NULL
-         AND (attempts > 0) = true AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
-       ORDER BY next_attempt_at, id LIMIT room.free)
+         AND (attempts > 0) IS TRUE AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
+       ORDER BY next_attempt_at, id LIMIT share.free)
     ) candidate
     WHERE busy.workspace_id IS NOT NULL
   )
   UPDATE operation SET handed_over_at = now(), handovers = handovers + 1
-  WHERE id IN (SELECT id FROM ready ORDER BY retry, turn LIMIT (SELECT free FROM room))
+  WHERE id = ANY (ARRAY(SELECT id FROM ready ORDER BY retry, turn LIMIT (SELECT free FROM room)))
     AND state = 'queued' AND handed_over_at IS NULL
   RETURNING id, id || '-' || handovers AS "jobId"`
 

@@ -171,6 +171,8 @@ CREATE TABLE file (
 
 CREATE INDEX file_list ON file (workspace_id, network, id) WHERE status = 'pinned' AND removed_at IS NULL;
 CREATE INDEX file_queue ON file (workspace_id, network, id) WHERE status <> 'pinned' AND removed_at IS NULL;
+-- New requests, few at a time: those of a workspace at its limit are shown as `backfilled`.
+CREATE INDEX file_prechecking ON file (workspace_id, id) WHERE status = 'prechecking';
 CREATE INDEX file_keyvalues ON file USING gin (keyvalues jsonb_path_ops);
 CREATE INDEX file_group_member ON file (group_id) WHERE group_id IS NOT NULL;
 -- Who keeps a CID: asked before every unpin and by the reconciler, over all workspaces.

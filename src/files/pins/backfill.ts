@@ -10,13 +10,15 @@ export async function markBackfilled(pool: Pool, limit: number): Promise<void> {
   await pool.query({
     name: 'pin-backfilled',
     text: `UPDATE file SET status = 'backfilled' WHERE status = 'prechecking' AND id = ANY (ARRAY(
-      SELECT file.id FROM file
-      JOIN operation waiting ON waiting.target_id = file.id AND waiting.queue = 'pins'
-        AND waiting.state = 'queued' AND waiting.attempts = 0 AND waiting.handed_over_at IS NULL
-      WHERE file.status = 'prechecking' AND file.workspace_id IN (
+      SELECT waiting.id FROM (
         SELECT workspace_id FROM operation
         WHERE queue = 'pins' AND state IN ('queued', 'running') AND (attempts > 0 OR handed_over_at IS NOT NULL)
-        GROUP BY workspace_id HAVING count(*) >= $1)
+        GROUP BY workspace_id HAVING count(*) >= $1) full_up,
+      LATERAL (
+        SELECT id FROM file WHERE workspace_id = full_up.workspace_id AND status = 'prechecking' AND (
+          SELECT state = 'queued' AND attempts = 0 AND handed_over_at IS NULL FROM operation
+          WHERE target_id = file.id AND queue = 'pins' ORDER BY operation.id DESC LIMIT 1)
+        ORDER BY id LIMIT $2) waiting
       LIMIT $2))`,
     values: [limit, BATCH],
   })
