@@ -18,6 +18,7 @@ export interface Context<P, Q, B> {
   params: P
   query: Q
   body: B
+  /** The `Prefer` header; empty on routes that start no operation. */
   prefer: Prefer
   /** The `Idempotency-Key` header, checked. */
   idempotencyKey: string | undefined
@@ -122,7 +123,7 @@ function middleware(declared: Route, { authenticator, rateLimiter }: RouteServic
       params: declared.params && parse(declared.params, req.params),
       query: declared.query && parse(declared.query, req.query),
       body: declared.body && parse(declared.body, req.body),
-      prefer: parsePrefer(req.headers.prefer),
+      prefer: declared.operation ? parsePrefer(req.headers.prefer) : { waitMs: undefined },
       idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
       req,
       res,

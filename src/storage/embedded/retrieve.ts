@@ -41,7 +41,7 @@ export async function retrieveDag(
   const stall = setTimeout(stalled, stallMs)
 
   const onUnreachable = async () => {
-    await sleep(Math.min(GRACE_MS, stallMs), undefined, { signal, ref: false }).catch(() => {})
+    await sleep(Math.min(GRACE_MS, stallMs / 2), undefined, { signal, ref: false }).catch(() => {})
     if (blocks > 0) return
     failed.abort(
       new StorageError(

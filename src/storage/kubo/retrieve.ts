@@ -47,7 +47,7 @@ export async function retrieveAndPin(
   const reachSomebody = async () => {
     if (origins.length === 0 || (await connect(rpc, origins, signal)) > 0 || signal.aborted) return
     if (await hasProvider(rpc, cid, origins, signal)) return
-    await sleep(Math.min(GRACE_MS, stallMs), undefined, { signal, ref: false }).catch(() => {})
+    await sleep(Math.min(GRACE_MS, stallMs / 2), undefined, { signal, ref: false }).catch(() => {})
     if (total.blocks === 0)
       fail('bad_host_node', 'No host node could be reached, and nobody else provides the content')
   }
