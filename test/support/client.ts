@@ -46,6 +46,7 @@ export class Client {
     const response = await fetch(url, {
       method,
       body: body as RequestInit['body'] | undefined,
+      redirect: 'manual',
       signal: AbortSignal.timeout(TIMEOUT_MS),
       headers: {
         ...(this.key && { authorization: `Bearer ${this.key}` }),

@@ -69,10 +69,12 @@ export class DocumentCheck {
     }
     assert.notEqual(status, 500, what)
     const operation = this.#find(method, path)
-    if (!operation) return assert.equal(status, 404, `${what}: not in the document`)
+    if (!operation) return assert.equal(status, decodes(path) ? 404 : 400, `${what}: not in the document`)
 
     const declared = this.#response(operation.responses[status])
     assert.ok(declared, `${what}: the document has no such status`)
+    // A redirection's body is for those who do not follow it.
+    if (status >= 300 && status < 400) return assert.ok(headers.get('location'), what)
     const type = headers.get('content-type')?.split(';')[0] ?? ''
     const content = declared.content?.[type]
     assert.ok(content, `${what}: ${type} is not one of ${Object.keys(declared.content ?? {})}`)
@@ -81,7 +83,9 @@ export class DocumentCheck {
     assert.ok(validate(body), `${what}: ${this.#ajv.errorsText(validate.errors)}`)
   }
 
-  #find(method: string, path: string): Operation | undefined {
+  #find(method: string, given: string): Operation | undefined {
+    // Express takes a slash at the end for nothing.
+    const path = given.replace(/(?<=.)\/$/, '')
     const found = this.#paths.find(
       ({ pattern, operations }) => pattern.test(path) && method.toLowerCase() in operations,
     )
@@ -122,4 +126,12 @@ function closed<T>(schema: T): T {
   if (typeof schema !== 'object' || schema === null) return schema
   const inner = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]))
   return ('properties' in inner ? { additionalProperties: false, ...inner } : inner) as T
+}
+
+function decodes(path: string): boolean {
+  try {
+    return decodeURIComponent(path) !== undefined
+  } catch {
+    return false
+  }
 }

@@ -1,0 +1,230 @@
+/** Random requests from an OpenAPI document: near what it declares, and far from it. */
+import fc from 'fast-check'
+import { type Document, type Operation, pathsOf } from '../support/openapi.ts'
+
+export interface FuzzRequest {
+  method: string
+  /** With the query, if any. */
+  path: string
+  headers: Record<string, string>
+  body: string | undefined
+  caller: 'admin' | 'viewer' | 'nobody' | 'garbage'
+}
+
+/** Values that exist on the server, by the name of the parameter or field that takes them. */
+export type Pool = Record<string, string[]>
+
+interface Schema {
+  $ref?: string
+  type?: string | string[]
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: Schema[]
+  oneOf?: Schema[]
+  properties?: Record<string, Schema>
+  required?: string[]
+  additionalProperties?: Schema | boolean
+  items?: Schema
+  minimum?: number
+  maximum?: number
+  maxLength?: number
+}
+
+interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  schema: Schema
+}
+
+/** Text that breaks what does not expect it. */
+const oddText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({ unit: 'grapheme', maxLength: 40 }),
+  fc.string({ maxLength: 300 }),
+  fc.uuid(),
+  fc.webUrl(),
+  fc.constantFrom('', ' ', '\0', '\ud800', 'a\udfff', '__proto__', 'constructor', 'toString', 'null', 'true'),
+  fc.constantFrom(
+    "'; DROP TABLE file; --",
+    '%',
+    '%00',
+    '%zz',
+    '../../etc/passwd',
+    '${7*7}',
+    '\\',
+    '[object Object]',
+  ),
+  fc.constantFrom('0', '-1', '1e999', 'NaN', '9007199254740993', '99999999999999999999', 'x'.repeat(5000)),
+)
+
+/** Waits are kept short, so that a request which does not come back is one that hangs. */
+const shortWait = fc.constantFrom('0', '1', '-1', 'x', '', '1.5')
+const HEADERS: Record<string, fc.Arbitrary<string>> = {
+  prefer: fc.oneof(
+    shortWait.map((seconds) => `wait=${seconds}`),
+    fc.constantFrom('respond-async', 'wait', 'wait=1, respond-async', ',,;=', ''),
+  ),
+  'idempotency-key': fc.oneof(
+    fc.constantFrom('a', 'b', 'c', ' ', '\u00ff', 'x'.repeat(300)),
+    fc.string({ maxLength: 20 }),
+  ),
+  'content-type': fc.constantFrom(
+    'application/json',
+    'text/plain',
+    '',
+    'multipart/form-data; boundary=x',
+    ';;;',
+  ),
+  'content-encoding': fc.constantFrom('identity', 'gzip', 'br', 'nonsense'),
+  'last-event-id': fc.oneof(fc.integer().map(String), fc.constantFrom('', 'x', '1e999')),
+  accept: fc.constantFrom('*/*', 'text/html', 'image/png', ''),
+  'x-forwarded-for': fc.constantFrom('::1', 'x', '1.2.3.4, 5.6.7.8'),
+  'x-request-id': fc.string({ maxLength: 40 }),
+}
+
+/** Requests to every operation of the document, each as likely as the others. */
+export function requests(document: Document, pool: Pool): fc.Arbitrary<FuzzRequest> {
+  const all = pathsOf(document).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) =>
+      toOperation(method.toUpperCase(), path, operation, document, pool),
+    ),
+  )
+  return fc.oneof(...all)
+}
+
+function toOperation(
+  method: string,
+  template: string,
+  operation: Operation,
+  document: Document,
+  pool: Pool,
+): fc.Arbitrary<FuzzRequest> {
+  const parameters = (operation.parameters ?? []).map((it) => resolve<Parameter>(it, document))
+  const schema = operation.requestBody?.content['application/json'].schema
+  return fc.record({
+    method: fc.oneof(
+      { weight: 30, arbitrary: fc.constant(method) },
+      fc.constantFrom('PATCH', 'PUT', 'DELETE', 'GET'),
+    ),
+    path: fc
+      .tuple(
+        pathOf(template, pool),
+        queryOf(
+          parameters.filter((it) => it.in === 'query'),
+          pool,
+        ),
+      )
+      .map(([path, query]) => (query ? `${path}?${query}` : path)),
+    headers: fc.record(HEADERS, { requiredKeys: [] }).map(sendable),
+    body: schema ? bodyOf(schema, document, pool) : fc.constant(undefined),
+    caller: fc.oneof(
+      { weight: 12, arbitrary: fc.constant('admin' as const) },
+      fc.constantFrom('viewer' as const, 'nobody' as const, 'garbage' as const),
+    ),
+  })
+}
+
+function pathOf(template: string, pool: Pool): fc.Arbitrary<string> {
+  const segments = template.split('/').map((segment) => {
+    const name = /^\{(\w+)\}$/.exec(segment)?.[1]
+    if (name === undefined) return fc.constant(segment)
+    const odd = oddText.filter((text) => text !== '').map(escape)
+    return fc.oneof(known(name, pool).map(escape), odd, fc.constantFrom('%', '%ff', '%E0%A4%A'))
+  })
+  return fc.tuple(...segments).map((parts) => parts.join('/'))
+}
+
+function queryOf(parameters: Parameter[], pool: Pool): fc.Arbitrary<string> {
+  const pair = ({ name, schema }: Parameter): fc.Arbitrary<string> => {
+    const value = name === 'wait' ? shortWait : fc.oneof(near(name, schema, pool).map(String), oddText)
+    const key = schema.type === 'object' ? oddText.map((inner) => `${name}[${inner}]`) : fc.constant(name)
+    return fc.tuple(key, value).map(([k, v]) => `${escape(k)}=${escape(v)}`)
+  }
+  const unknown = fc.tuple(oddText, oddText).map(([k, v]) => `${escape(k)}=${escape(v)}`)
+  const raw = fc.constantFrom('%', '%zz=1', '[', ']=', 'a[b', '[]=1', '&&&', 'limit[]=1', 'a[b][c]=1', '=')
+  return fc
+    .array(fc.oneof(...parameters.map((it) => ({ weight: 4, arbitrary: pair(it) })), unknown, raw), {
+      maxLength: 4,
+    })
+    .map((pairs) => pairs.join('&'))
+}
+
+function bodyOf(schema: object, document: Document, pool: Pool): fc.Arbitrary<string | undefined> {
+  const valid = valueOf('', schema as Schema, document, pool).map((value) => JSON.stringify(value))
+  return fc.oneof(
+    { weight: 10, arbitrary: valid },
+    { weight: 2, arbitrary: fc.json() },
+    fc.tuple(valid, fc.nat(40)).map(([text, cut]) => text?.slice(0, -cut)),
+    oddText,
+    fc.constant(undefined),
+  )
+}
+
+/** A value of the schema in which any part may have been replaced by any other JSON. */
+function valueOf(name: string, given: Schema, document: Document, pool: Pool): fc.Arbitrary<unknown> {
+  const schema = resolve<Schema>(given, document)
+  const anything = fc.oneof(fc.jsonValue(), oddText)
+  const choices = schema.anyOf ?? schema.oneOf
+  const inner = (key: string, part: Schema) => valueOf(key, part, document, pool)
+  const right = (): fc.Arbitrary<unknown> => {
+    if (choices) return fc.oneof(...choices.map((choice) => inner(name, choice)))
+    if (schema.properties) {
+      const fields = Object.entries(schema.properties).map(([key, part]) => [key, inner(key, part)])
+      return fc.record<Record<string, unknown>>(Object.fromEntries(fields), {
+        requiredKeys: schema.required ?? [],
+      })
+    }
+    if (schema.type === 'object') {
+      const part = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
+      return fc.dictionary(oddText, inner('', part), { maxKeys: 12 })
+    }
+    if (schema.type === 'array') return fc.array(inner(name, schema.items ?? {}), { maxLength: 22 })
+    return near(name, schema, pool)
+  }
+  return fc.oneof({ weight: 15, arbitrary: right() }, anything)
+}
+
+/** A scalar that the schema allows, or that lies just beside. */
+function near(name: string, schema: Schema, pool: Pool): fc.Arbitrary<unknown> {
+  if (schema.enum) return fc.oneof(fc.constantFrom(...schema.enum), oddText)
+  if (schema.const !== undefined) return fc.constant(schema.const)
+  const { minimum = 0, maximum = 100, maxLength = 20 } = schema
+  switch (schema.type) {
+    case 'integer':
+    case 'number':
+      return fc.oneof(
+        fc.integer({ min: minimum, max: Math.max(minimum, Math.min(maximum, 1000)) }),
+        fc.constantFrom(minimum - 1, maximum + 1, 0.5, 1e21),
+      )
+    case 'boolean':
+      return fc.boolean()
+    case 'null':
+      return fc.constant(null)
+    default:
+      return fc.oneof(
+        known(name, pool),
+        oddText,
+        fc.string({ minLength: maxLength, maxLength: maxLength + 1 }),
+      )
+  }
+}
+
+const known = (name: string, pool: Pool): fc.Arbitrary<string> =>
+  pool[name]?.length ? fc.constantFrom(...pool[name]) : oddText.filter((text) => text !== '')
+
+function resolve<T extends object>(value: object, document: Document): T {
+  if (!('$ref' in value)) return value as T
+  const path = String(value.$ref).replace(/^#\//, '').split('/')
+  return path.reduce((at: unknown, key) => (at as Record<string, unknown>)[key], document) as T
+}
+
+/** Percent-encoded; a URL cannot carry half a surrogate pair. */
+const escape = (text: string): string => encodeURIComponent(text.toWellFormed())
+
+/** Only what `fetch` puts into a header: Latin-1 without controls. */
+const sendable = (headers: Record<string, string | undefined>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value !== undefined && /^[\x20-\x7e\x80-\xff]*$/.test(value) ? [[name, value]] : [],
+    ),
+  )
