@@ -2,6 +2,7 @@
  * BullMQ over Redis where there is one, over PostgreSQL otherwise. A job carries an operation's id
  * and nothing else; it is a hint that may be lost, doubled or late.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { createPostgresBackend, Queue, Worker } from 'bullmq'
 import type { Logger } from '../log.ts'
 import type { QueueName } from './catalog.ts'
@@ -23,7 +24,7 @@ export interface QueueBackend {
   queue(name: QueueName): JobQueue
   /** The consuming side; it waits for the backend as long as it takes. */
   consume(name: QueueName, concurrency: number, run: (operationId: string) => Promise<void>): void
-  /** Takes no more jobs, waits for those under way, and disconnects. */
+  /** Takes no more jobs, waits for those under way, and disconnects; gives up after 5 s. */
   close(): Promise<void>
 }
 
@@ -38,6 +39,8 @@ const WORKER_OPTIONS = {
   drainDelay: 1,
   runRetryDelay: 500,
 }
+
+const CLOSE_MS = 5000
 
 /** Connections of one PostgreSQL-backed queue or worker, beside the worker's LISTEN connection. */
 const CONNECTIONS = 2
@@ -95,7 +98,11 @@ export function createQueueBackend(
       closers.push(() => worker.close())
     },
     async close() {
-      await Promise.all(closers.map((close) => close()))
+      // BullMQ waits for a backend that is away; what it would have written there is only a hint.
+      await Promise.race([
+        Promise.all(closers.map((close) => close())),
+        delay(CLOSE_MS, undefined, { ref: false }),
+      ])
     },
   }
 }

@@ -52,6 +52,8 @@ export async function start(config: Config): Promise<void> {
       ...process.env,
       DATABASE_URL: databaseUrl,
       DATABASE_URL_FILE: '',
+      // Two roles cannot share it, and the supervisor watches them anyway.
+      BERTH_HEALTH_PORT: '',
       BERTH_DATA_DIR: dataDir,
     }
     const { key } = await prepareDatabase(env)
