@@ -61,7 +61,7 @@ export const settings = z.object({
     .describe('Port on which `worker` and `host` answer /healthz and /metrics. Not set: none.'),
   BERTH_DATABASE_POOL: integer(2, 200)
     .default(10)
-    .describe('Most PostgreSQL connections of one process, beside those of its queues.'),
+    .describe('Most PostgreSQL connections of one process, beside those of its queues and leases.'),
   BERTH_QUEUES: list.optional().describe('Queues this worker serves, comma separated. Not set: all.'),
   BERTH_PIN_CONCURRENCY: integer(1, 1000)
     .default(16)

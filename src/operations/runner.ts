@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { crashPoint } from '../crash-point.ts'
-import { isUniqueViolation } from '../db/errors.ts'
+import { isDatabaseDown, isUniqueViolation } from '../db/errors.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { catalog, type OperationKind } from './catalog.ts'
@@ -117,8 +117,14 @@ export class Runner {
       if (error instanceof LeaseLost) return log.info('lease lost; another worker goes on')
       if (error instanceof ShuttingDown) return await giveBack(this.#pool, operation)
       if (error instanceof Canceled) return await end(this.#pool, operation, { state: 'canceled' })
-      log.error({ err: error }, 'operation fault')
       const cause = String((error as Error)?.stack ?? error)
+      if (isDatabaseDown(error)) {
+        // Not the operation's fault, however often it happens.
+        log.info({ err: error }, 'the database was away')
+        const ending = { state: 'queued', delayMs: FAULT_DELAY_MS, code: 'database_away', cause } as const
+        return await end(this.#pool, operation, ending)
+      }
+      log.error({ err: error }, 'operation fault')
       const faults = operation.faults + 1
       const delayMs = Math.min(FAULT_DELAY_MS * 2 ** operation.faults, MAX_FAULT_DELAY_MS)
       await end(

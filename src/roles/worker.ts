@@ -4,6 +4,7 @@ import { createHandlers } from '../../workers/index.ts'
 import { startLoop } from '../../workers/reconcile/loop.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { type Config, ConfigError } from '../config.ts'
+import { createPool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from '../operations/catalog.ts'
 import { createQueueBackend } from '../operations/queue.ts'
@@ -20,16 +21,24 @@ const HEARTBEAT_MS = 5000
 const HEARTBEAT_LIMIT_MS = 30_000
 const RETENTION_MS = 3_600_000
 
+/**
+ * Leases and heartbeats have connections of their own: while the IPFS node hangs, transactions that wait
+ * for it may hold all the others, and no operation may lose its lease by that.
+ */
+const LEASE_CONNECTIONS = 2
+
 /** The worker role: runs operations, and the loops that compare PostgreSQL with the world. */
 export async function openWorker(config: Config, log: Logger): Promise<RunningRole> {
   const parts = new Parts(log)
   const queues = chosenQueues(config)
   const { databaseUrl, pool } = await openDatabase(config, log, parts)
   const storage = await openStorage(config, 'public', log, parts)
+  const leases = createPool(databaseUrl, LEASE_CONNECTIONS, log)
+  parts.add('leases', () => leases.end())
 
   const id = uuidv7()
   const runner = new Runner({
-    pool,
+    pool: leases,
     workerId: id,
     log,
     handlers: createHandlers({
@@ -41,7 +50,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
     }),
   })
-  const status = new WorkerStatus(pool)
+  const status = new WorkerStatus(leases)
   let written = performance.now()
   const loops = [
     startLoop('heartbeat', HEARTBEAT_MS, log, async (signal) => {

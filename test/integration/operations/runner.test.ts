@@ -64,6 +64,16 @@ describe('runner', () => {
     assert.match(String(failed.error_cause), /a bug/)
   })
 
+  it('does not count it as a fault when the database was away', async () => {
+    const { pool } = database
+    const id = await insertOperation(pool, workspace, { faults: 7 })
+    await runnerOf(async () => {
+      throw Object.assign(new Error('the database system is shutting down'), { code: '57P03' })
+    }).run(id)
+    const row = await readOperation(pool, id)
+    assert.deepEqual([row.state, row.faults], ['queued', 7])
+  })
+
   it('ends a run that the client cancels', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
