@@ -186,7 +186,7 @@ async function fail(
   })
 }
 
-/** Locks the file's row before the operation's, as every writer does. */
+/** Nothing is written before the node has answered: a row must not stay locked while it hangs. */
 async function failUnderLock(
   client: Queryable,
   storage: Storage,
@@ -195,13 +195,13 @@ async function failUnderLock(
   failure: Failure,
   cause: string,
 ): Promise<void> {
-  await client.query('UPDATE file SET status = $2 WHERE id = $1 AND removed_at IS NULL', [
-    run.operation.targetId,
-    failure,
-  ])
+  const fileId = run.operation.targetId
+  if (!(await isKept(client, storage.network, canonical, { except: fileId }))) {
+    await storage.unpin(cid, { signal: AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)]) })
+  }
+  // The file's row is locked before the operation's, as by every writer.
+  await client.query('UPDATE file SET status = $2 WHERE id = $1 AND removed_at IS NULL', [fileId, failure])
   await run.end(client, { state: 'failed', code: failure, error: FAILURES[failure], cause })
-  if (await isKept(client, storage.network, canonical)) return
-  await storage.unpin(cid, { signal: AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)]) })
 }
 
 async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Target | undefined> {
