@@ -22,6 +22,9 @@ export interface KuboNode {
   repo: string
   /** Ends the daemon at once (SIGKILL). */
   kill(): Promise<void>
+  /** Hangs the daemon (SIGSTOP): it takes connections and answers nothing, until `resume`. */
+  pause(): void
+  resume(): void
   /** Starts the daemon again after `kill`. */
   restart(): Promise<void>
   /** Ends the daemon and removes its folder. */
@@ -66,6 +69,8 @@ export async function startKubo(binary = kuboBinary): Promise<KuboNode> {
     repo,
     multiaddr: `/ip4/127.0.0.1/tcp/${swarm}/p2p/${peerId}`,
     kill: () => end(daemon, 'SIGKILL'),
+    pause: () => void daemon.kill('SIGSTOP'),
+    resume: () => void daemon.kill('SIGCONT'),
     restart: async () => {
       daemon = await startDaemon(binary, env, apiUrl)
     },
