@@ -1,0 +1,82 @@
+/**
+ * No fault at all: many pins, deletions and cancellations of the same contents in two workspaces, and a
+ * rolling restart in good order. Nothing may be corrected, while the reconciler compares all the time.
+ */
+import { after, before, describe } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Source, startSource } from './content.ts'
+import { assertSettled } from './invariants.ts'
+import { Ledger, type PinRequest } from './ledger.ts'
+import { Random, replay } from './seed.ts'
+import type { Tenant } from './subject.ts'
+import { tortureTest } from './suite.ts'
+import { backends, World } from './world.ts'
+
+const REQUESTS = 120
+const CONTENTS = 30
+
+for (const backend of backends) {
+  describe(`a run without faults, queue on ${backend} (${replay})`, () => {
+    const random = new Random(`control ${backend}`)
+    let world: World
+    let ledger: Ledger
+    let tenants: Tenant[]
+    let source: Source
+    before(async () => {
+      world = await World.start(backend, { workers: 2, env: { BERTH_RECONCILE_SECONDS: '0.1' } })
+      ledger = new Ledger(world)
+      tenants = [await world.createTenant('one'), await world.createTenant('two')]
+      source = await startSource(random, CONTENTS)
+    })
+    after(async () => {
+      await source?.provider.stop()
+      await world?.stop()
+    })
+
+    /** Pins, and now and then withdraws what was pinned, or is being pinned, a moment ago. */
+    const load = async () => {
+      const going: Promise<void>[] = []
+      for (let i = 0; i < REQUESTS; i++) {
+        const request = ledger.write(random.pick(tenants), random.pick(source.contents), [
+          source.provider.multiaddr,
+        ])
+        going.push(
+          ledger.insist(request).then(() => withdraw(request, random.next(), random.between(0, 400))),
+        )
+        await delay(random.between(0, 40))
+      }
+      await Promise.all(going)
+    }
+    const withdraw = async (request: PinRequest, chance: number, afterMs: number) => {
+      if (chance > 0.6) return
+      await delay(afterMs)
+      if (chance < 0.4) await ledger.remove(request)
+      else await ledger.cancel(request)
+    }
+
+    tortureTest(
+      'corrects nothing',
+      () => world.output(),
+      async () => {
+        await load()
+        await ledger.settle()
+        await assertSettled(world, ledger, { explained: [] })
+      },
+    )
+
+    tortureTest(
+      'corrects nothing while processes are restarted in good order',
+      () => world.output(),
+      async () => {
+        const loading = load()
+        for (const role of [...world.workers, world.web]) {
+          await delay(random.between(200, 600))
+          await role.restart()
+        }
+        await loading
+        await ledger.settle()
+        await assertSettled(world, ledger, { explained: [], restarted: true })
+      },
+    )
+  })
+}

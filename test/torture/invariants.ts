@@ -1,0 +1,107 @@
+/** What must hold once everything has settled, whatever was killed before. */
+import assert from 'node:assert/strict'
+import { FAILURES } from '../../src/files/pins/schema.ts'
+import { until } from '../support/processes.ts'
+import { assertSteps } from './audit.ts'
+import { assertStored } from './content.ts'
+import type { Ledger } from './ledger.ts'
+import type { Subject } from './subject.ts'
+
+/** The reasons of the corrections that a fault can cause. */
+export type Reason = 'lease expired' | 'job lost by the queue' | 'pin missing' | 'pin that no file keeps'
+
+interface Row {
+  key: string
+  operation_id: string
+  file_id: string
+  state: string
+  error_code: string | null
+  attempts: number
+  epoch: number
+  status: string | null
+}
+
+/** Reconcilers run each second in these tests. */
+const CONVERGE_MS = 15_000
+/** What Berth may answer: done, not there (any more), too late, or not now. */
+const ANSWERS = [200, 404, 409, 503, 'lost']
+
+/**
+ * Asserts that every accepted request ended once, as it should; that the storage holds exactly the pins
+ * that the files say, with all of their bytes; and that nothing was corrected for another reason than
+ * the faults explain. A worker that was stopped in good order (`restarted`) gave its tries back.
+ */
+export async function assertSettled(
+  subject: Subject,
+  ledger: Ledger,
+  { explained, restarted = false }: { explained: Reason[]; restarted?: boolean },
+): Promise<void> {
+  await assertRequests(subject, ledger, restarted)
+  await assertSteps(subject.pool)
+  await assertPins(subject, ledger)
+  await assertCorrections(subject, explained)
+  for (const status of ledger.answers.keys()) assert.ok(ANSWERS.includes(status), `answered ${status}`)
+}
+
+async function assertRequests(subject: Subject, ledger: Ledger, restarted: boolean): Promise<void> {
+  const { rows } = await subject.pool.query<Row>(
+    `SELECT o.idempotency_key AS key, o.id AS operation_id, o.target_id AS file_id, o.state, o.error_code,
+       o.attempts, o.epoch, f.status
+     FROM operation o LEFT JOIN file f ON f.id = o.target_id WHERE o.kind = 'pin.add'`,
+  )
+  const byKey = new Map(rows.map((row) => [row.key, row]))
+  assert.equal(rows.length, ledger.requests.length, 'one operation for each request, and no other')
+  for (const request of ledger.requests) {
+    const row = byKey.get(request.key)
+    assert.ok(row, `${request.key} was lost`)
+    assert.equal(row.operation_id, request.operationId, `${request.key}: the operation that was answered`)
+    assert.equal(row.file_id, request.fileId, `${request.key}: the file that was answered`)
+    const what = `${request.key}: ${JSON.stringify(row)}`
+    if (restarted) assert.ok(row.attempts <= row.epoch, what)
+    else assert.equal(row.attempts, row.epoch, what)
+    if (request.removed) assert.equal(row.status, null, `removed, and yet there: ${what}`)
+    else if (row.state === 'failed') {
+      assert.ok((FAILURES as readonly (string | null)[]).includes(row.error_code), what)
+      assert.equal(row.status, row.error_code, what)
+    } else assert.deepEqual([row.state, row.status], ['succeeded', 'pinned'], what)
+  }
+  const files = await subject.pool.query<{ count: number }>('SELECT count(*)::int AS count FROM file')
+  const kept = ledger.requests.filter(({ removed }) => !removed).length
+  assert.equal(files.rows[0]?.count, kept, 'one file for each request that was not removed')
+}
+
+async function assertPins(subject: Subject, ledger: Ledger): Promise<void> {
+  const { rows } = await subject.pool.query<{ cid: string }>(
+    `SELECT DISTINCT cid_v1 AS cid FROM file WHERE status = 'pinned' ORDER BY cid`,
+  )
+  const pinned = rows.map(({ cid }) => cid)
+  const stored = async () => {
+    const cids: string[] = []
+    for await (const cid of subject.storage.list({ signal: AbortSignal.timeout(10_000) })) cids.push(`${cid}`)
+    return cids.sort()
+  }
+  // A pin that nothing keeps goes with the next pass of the reconciler.
+  const converged = async () => JSON.stringify(await stored()) === JSON.stringify(pinned)
+  await until('no pin too much and none too few', converged, CONVERGE_MS).catch(() => {})
+  assert.deepEqual(await stored(), pinned, 'the storage has the pins that the files say, and no other')
+  const contents = new Map(ledger.requests.map(({ content }) => [`${content.cid}`, content]))
+  for (const cid of pinned) {
+    const content = contents.get(cid)
+    assert.ok(content, `${cid} was never asked for`)
+    await assertStored(subject.storage, content)
+  }
+}
+
+async function assertCorrections(subject: Subject, explained: Reason[]): Promise<void> {
+  const { rows } = await subject.pool.query<{ reason: Reason; count: number; examples: unknown[] }>(
+    `SELECT reason, count(*)::int AS count,
+       (array_agg(jsonb_build_object('at', c.created_at, 'target', target, 'operation', to_jsonb(o))))[:3] AS examples
+     FROM correction c LEFT JOIN operation o ON o.id::text = target GROUP BY reason`,
+  )
+  const metrics = await (await fetch(`${subject.url}/metrics`)).text()
+  for (const { reason, count, examples } of rows) {
+    const what = `${count} corrections that nothing explains: ${reason} ${JSON.stringify(examples, null, 1)}`
+    assert.ok(explained.includes(reason), what)
+    assert.match(metrics, new RegExp(`berth_corrections_total{[^}]*reason="${reason}"[^}]*} ${count}\\n`))
+  }
+}

@@ -1,0 +1,156 @@
+/** PostgreSQL and Kubo go and come back while requests are made throughout. */
+import assert from 'node:assert/strict'
+import { after, before, describe } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { until } from '../support/processes.ts'
+import { type Source, startSource } from './content.ts'
+import { assertSettled, type Reason } from './invariants.ts'
+import { Ledger } from './ledger.ts'
+import { Random, replay } from './seed.ts'
+import type { Tenant } from './subject.ts'
+import { tortureTest } from './suite.ts'
+import { note, printSummary } from './summary.ts'
+import { backends, World } from './world.ts'
+
+const CONTENTS = 60
+/** While PostgreSQL is away leases run out, and jobs that were taken find no row to claim. */
+const DATABASE_AWAY: Reason[] = ['lease expired', 'job lost by the queue']
+
+for (const backend of backends) {
+  describe(`servers that go and come back, queue on ${backend} (${replay})`, () => {
+    const random = new Random(`outages ${backend}`)
+    let world: World
+    let ledger: Ledger
+    let tenants: Tenant[]
+    let source: Source
+    before(async () => {
+      world = await World.start(backend)
+      ledger = new Ledger(world)
+      tenants = [await world.createTenant('one'), await world.createTenant('two')]
+      source = await startSource(random, CONTENTS)
+      source.provider.pace(3)
+    })
+    after(async () => {
+      await source?.provider.stop()
+      await world?.stop()
+      printSummary()
+    })
+
+    /** Requests all the time, `fault` in the middle of it; then everything that was accepted ends well. */
+    const underLoad = async (
+      what: string,
+      victim: string,
+      fault: () => Promise<void>,
+      explained: Reason[],
+    ) => {
+      const stop = new AbortController()
+      const load = (async () => {
+        while (!stop.signal.aborted) {
+          const content = random.pick(source.contents)
+          const request = ledger.write(random.pick(tenants), content, [source.provider.multiaddr])
+          await Promise.race([ledger.send(request), delay(50)])
+          await delay(random.between(5, 30))
+        }
+      })()
+      await until('pins run', async () => {
+        const [row] = await world.query<{ count: number }>(
+          `SELECT count(*)::int AS count FROM operation WHERE state = 'running'`,
+        )
+        return row && row.count > 2
+      })
+      await fault()
+      const back = performance.now()
+      const probe = ledger.write(random.pick(tenants), random.pick(source.contents), [
+        source.provider.multiaddr,
+      ])
+      await ledger.insist(probe)
+      note(`${what}: accepts again`, victim, backend, performance.now() - back)
+      stop.abort()
+      await load
+      await ledger.settle()
+      note(`${what}: all ended`, victim, backend, performance.now() - back)
+      await assertSettled(world, ledger, { explained })
+      for (const role of world.roles) {
+        assert.deepEqual(
+          role.ends.map(({ output }) => output.slice(-2000)),
+          [],
+          `${role.name} did not survive`,
+        )
+      }
+    }
+    const torture = (name: string, test: () => Promise<void>) => tortureTest(name, () => world.output(), test)
+
+    torture('a fast restart of PostgreSQL', () =>
+      underLoad(
+        'fast restart',
+        'PostgreSQL',
+        async () => {
+          await world.postgres.halt()
+          await delay(random.between(0, 1500))
+          await world.postgres.restart()
+        },
+        DATABASE_AWAY,
+      ),
+    )
+
+    torture('SIGKILL of PostgreSQL', () =>
+      underLoad(
+        'SIGKILL',
+        'PostgreSQL',
+        async () => {
+          await world.postgres.kill()
+          await delay(random.between(0, 1500))
+          await world.postgres.restart()
+        },
+        DATABASE_AWAY,
+      ),
+    )
+
+    if (backend === 'redis') {
+      torture('SIGKILL of Redis', () =>
+        underLoad(
+          'SIGKILL',
+          'Redis',
+          async () => {
+            await world.redis?.kill()
+            await delay(random.between(0, 1500))
+            await world.redis?.restart()
+          },
+          DATABASE_AWAY,
+        ),
+      )
+
+      torture('SIGKILL of Kubo', () =>
+        underLoad(
+          'SIGKILL',
+          'Kubo',
+          async () => {
+            await world.kubo?.kill()
+            await delay(random.between(500, 3000))
+            await world.kubo?.restart()
+          },
+          DATABASE_AWAY,
+        ),
+      )
+
+      // Deletions that wait for Kubo inside their transactions must not keep the others' leases from being renewed.
+      torture('a Kubo that hangs, with many deletions', () =>
+        underLoad(
+          'hangs for 6 s',
+          'Kubo',
+          async () => {
+            const pinned = await until('many files are pinned', () => {
+              const accepted = ledger.requests.filter(({ fileId, removed }) => fileId && !removed)
+              return accepted.length > 40 && accepted.slice(0, 40)
+            })
+            world.kubo?.pause()
+            await Promise.all(pinned.map((request) => ledger.remove(request)))
+            await delay(6000)
+            world.kubo?.resume()
+          },
+          [],
+        ),
+      )
+    }
+  })
+}

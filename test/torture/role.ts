@@ -1,0 +1,81 @@
+/** One process of Berth (`web` or `worker`) that is started again whenever it ends, as by a supervisor. */
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Running, run } from '../support/processes.ts'
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const PAUSE_MS = 200
+
+export class Role {
+  readonly name: 'web' | 'worker'
+  /** How it ended by itself so far, the crashes that a test asked for included. */
+  readonly ends: { at: number; code: number | null; signal: string | null; output: string }[] = []
+  #running: Running
+  #stopping = false
+  #life: Promise<void>
+  #env: NodeJS.ProcessEnv
+  #output = ''
+
+  constructor(name: 'web' | 'worker', env: NodeJS.ProcessEnv) {
+    this.name = name
+    this.#env = env
+    this.#running = this.#launch()
+    this.#life = this.#keep()
+  }
+
+  /** What all of its runs have printed. */
+  output(): string {
+    return this.#output + this.#running.output()
+  }
+
+  /** SIGKILL; it comes back after a short pause. */
+  kill(): void {
+    this.#running.process.kill('SIGKILL')
+  }
+
+  /** Hangs it, as a machine that is short of memory does; `resume` lets it go on. */
+  pause(): void {
+    this.#running.process.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#running.process.kill('SIGCONT')
+  }
+
+  /** Ends it in good order and starts it with other settings. */
+  async restart(env: NodeJS.ProcessEnv = this.#env): Promise<void> {
+    await this.stop()
+    this.#output += this.#running.output()
+    this.#env = env
+    this.#stopping = false
+    this.#running = this.#launch()
+    this.#life = this.#keep()
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true
+    await this.#running.end('SIGTERM')
+    await this.#life
+  }
+
+  #launch(): Running {
+    return run(process.execPath, [MAIN, this.name], { env: this.#env })
+  }
+
+  async #keep(): Promise<void> {
+    for (;;) {
+      const { process: child } = this.#running
+      const [code, signal] = await new Promise<[number | null, string | null]>((resolve) => {
+        child.once('close', (...how) => resolve(how))
+      })
+      if (this.#stopping) return
+      const output = this.#running.output()
+      this.ends.push({ at: performance.now(), code, signal, output })
+      this.#output += output
+      await delay(PAUSE_MS)
+      if (this.#stopping) return
+      this.#running = this.#launch()
+    }
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * A Berth whose processes and servers a test can kill one by one: PostgreSQL, web and workers, and on
+ * backend `redis` also Redis and Kubo; on backend `postgres` the queue lives in PostgreSQL, and the IPFS
+ * node is the embedded one.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import type { CrashPoint } from '../../src/crash-point.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { type KuboNode, kuboBinary, startKubo } from '../support/kubo.ts'
+import { freePort, until } from '../support/processes.ts'
+import { type Server, startPostgres, startRedis } from '../support/servers.ts'
+import { createAudit } from './audit.ts'
+import { Role } from './role.ts'
+import { Subject } from './subject.ts'
+
+export type Backend = 'postgres' | 'redis'
+export const backends: Backend[] = kuboBinary ? ['postgres', 'redis'] : ['postgres']
+
+export class World extends Subject {
+  readonly backend: Backend
+  readonly env: NodeJS.ProcessEnv
+  readonly postgres: Server
+  readonly redis: Server | undefined
+  readonly kubo: KuboNode | undefined
+  readonly roles: Role[] = []
+  readonly #dataDir: string
+
+  private constructor(parts: {
+    backend: Backend
+    dataDir: string
+    port: number
+    postgres: Server
+    redis: Server | undefined
+    kubo: KuboNode | undefined
+    env: NodeJS.ProcessEnv
+  }) {
+    const { backend, dataDir, port, postgres, redis, kubo } = parts
+    super({
+      url: `http://127.0.0.1:${port}`,
+      databaseUrl: postgres.url,
+      dataDir,
+      ipfsUrl: kubo?.apiUrl,
+    })
+    this.backend = backend
+    this.postgres = postgres
+    this.redis = redis
+    this.kubo = kubo
+    this.#dataDir = dataDir
+    this.env = {
+      ...process.env,
+      PORT: String(port),
+      BERTH_DATA_DIR: dataDir,
+      DATABASE_URL: postgres.url,
+      ...(redis && { REDIS_URL: redis.url }),
+      ...(kubo && { IPFS_API_URL: kubo.apiUrl }),
+      BERTH_IPFS_ROUTING_URL: '',
+      BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
+      BERTH_RECONCILE_SECONDS: '1',
+      BERTH_PIN_RETRY_SECONDS: '0.5',
+      ...parts.env,
+    }
+  }
+
+  /** Starts the servers, one web and as many workers. */
+  static async start(
+    backend: Backend,
+    options: { workers?: number; env?: NodeJS.ProcessEnv } = {},
+  ): Promise<World> {
+    const [dataDir, port, postgres, redis, kubo] = await Promise.all([
+      mkdtemp(join(tmpdir(), 'berth-torture-')),
+      freePort(),
+      startPostgres(),
+      backend === 'redis' ? startRedis() : undefined,
+      backend === 'redis' ? startKubo() : undefined,
+    ])
+    const world = new World({ backend, dataDir, port, postgres, redis, kubo, env: options.env ?? {} })
+    try {
+      await migrate(world.pool)
+      await createAudit(world.pool)
+      world.roles.push(new Role('web', world.env))
+      for (let i = 0; i < (options.workers ?? 1); i++) world.roles.push(new Role('worker', world.env))
+      await world.ready()
+      return world
+    } catch (error) {
+      const output = world.output()
+      await world.stop()
+      throw new Error(`${(error as Error).message}\n${output}`, { cause: error })
+    }
+  }
+
+  get web(): Role {
+    return this.roles.find(({ name }) => name === 'web') as Role
+  }
+
+  get workers(): Role[] {
+    return this.roles.filter(({ name }) => name === 'worker')
+  }
+
+  /** What all the processes have printed. */
+  output(): string {
+    return this.roles.map((role) => `--- ${role.name}\n${role.output()}`).join('\n')
+  }
+
+  /** Starts one worker more, and waits until it takes work. */
+  async addWorker(): Promise<Role> {
+    const role = new Role('worker', this.env)
+    this.roles.push(role)
+    await this.#workersSeen((await this.#countWorkers()) + 1)
+    return role
+  }
+
+  /** Waits until web answers and every worker has been seen. */
+  async ready(): Promise<void> {
+    await until('web answers', async () => (await fetch(`${this.url}/readyz`)).ok)
+    await this.#workersSeen(this.workers.length)
+  }
+
+  /** Restarts a role such that it kills itself at a point of a pin, once. Returns the file that marks it. */
+  async arm(role: Role, point: CrashPoint): Promise<string> {
+    const mark = join(this.#dataDir, `crash-${point}-${Date.now()}`)
+    await this.pool.query('DELETE FROM worker')
+    await role.restart({ ...this.env, BERTH_CRASH_AT: `${point}@${mark}` })
+    await this.ready()
+    return mark
+  }
+
+  /** Loses everything that the queue knows. */
+  async flushQueue(): Promise<void> {
+    if (this.redis) {
+      const redis = new Redis(this.redis.url)
+      await redis.flushall()
+      redis.disconnect()
+      return
+    }
+    const { rows } = await this.pool.query(
+      `SELECT quote_ident(table_name) AS name FROM information_schema.tables
+       WHERE table_schema = 'bullmq' AND table_name <> 'migration'`,
+    )
+    // TRUNCATE would wait for the workers' open transactions, and stop them meanwhile.
+    for (const { name } of rows) await this.pool.query(`DELETE FROM bullmq.${name}`)
+  }
+
+  /** A plan that holds so many bytes. */
+  async createPlan(name: string, bytes: number): Promise<void> {
+    await this.pool.query(
+      `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
+       VALUES ($1, false, false, true, $2)`,
+      [name, bytes],
+    )
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.roles.map((role) => role.stop()))
+    await this.close()
+    await Promise.all([this.postgres, this.redis, this.kubo].map((server) => server?.stop()))
+    await rm(this.#dataDir, { recursive: true, force: true })
+  }
+
+  async #countWorkers(): Promise<number> {
+    const { rows } = await this.pool.query(
+      `SELECT count(*)::int AS count FROM worker WHERE seen_at > now() - interval '6 s'`,
+    )
+    return rows[0].count
+  }
+
+  async #workersSeen(count: number): Promise<void> {
+    await until(`${count} workers run`, async () => (await this.#countWorkers()) >= count)
+  }
+}
