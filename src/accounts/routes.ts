@@ -10,18 +10,20 @@ const TAG = 'API keys'
 const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
 
 /** Switches of the legacy permissions, by the scope that each comes down to (compatibility 1.8). */
-const LEGACY: Record<string, Scope> = {
-  pinList: 'org:files:read',
-  userPinnedDataTotal: 'org:files:read',
-  pinJobs: 'org:files:read',
-  hashMetadata: 'org:files:write',
-  hashPinPolicy: 'org:files:write',
-  pinByHash: 'org:files:write',
-  pinFileToIPFS: 'org:files:write',
-  pinJSONToIPFS: 'org:files:write',
-  unpin: 'org:files:write',
-  userPinPolicy: 'org:files:write',
-}
+const LEGACY = new Map<string, Scope>(
+  Object.entries<Scope>({
+    pinList: 'org:files:read',
+    userPinnedDataTotal: 'org:files:read',
+    pinJobs: 'org:files:read',
+    hashMetadata: 'org:files:write',
+    hashPinPolicy: 'org:files:write',
+    pinByHash: 'org:files:write',
+    pinFileToIPFS: 'org:files:write',
+    pinJSONToIPFS: 'org:files:write',
+    unpin: 'org:files:write',
+    userPinPolicy: 'org:files:write',
+  }),
+)
 const switches = z.record(z.string(), z.boolean())
 
 const newKey = z.object({
@@ -154,6 +156,6 @@ function requestedScopes({ admin, resources, endpoints }: z.output<typeof newKey
   if (admin) return ['admin']
   const legacy = Object.entries({ ...endpoints?.data, ...endpoints?.pinning })
     .filter(([, on]) => on)
-    .flatMap(([name]) => LEGACY[name] ?? [])
+    .flatMap(([name]) => LEGACY.get(name) ?? [])
   return [...new Set([...((resources ?? []) as Scope[]), ...legacy])]
 }
