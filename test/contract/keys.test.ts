@@ -108,6 +108,7 @@ describe('a new key', () => {
     [{ permissions: { resources: 'org:read' } }, /^permissions.resources: /],
     [{ permissions: { resources: ['org:all'] } }, 'permissions.resources.0: is no scope'],
     [{ permissions: { endpoints: { data: { unknown: true } } } }, 'permissions: must grant something'],
+    [{ permissions: { endpoints: { data: { constructor: true } } } }, 'permissions: must grant something'],
     [{ maxUses: 0 }, /^maxUses: /],
     [{ maxUses: 1.5 }, /^maxUses: /],
     [{ maxUses: 2 ** 31 }, /^maxUses: /],

@@ -36,14 +36,18 @@ interface Parameter {
   schema: Schema
 }
 
+/** What PostgreSQL cannot store, and what JavaScript takes for something else. */
+const poison = fc.constantFrom('\0', 'a\0', '\ud800', 'a\udfff', '__proto__', 'constructor')
+
 /** Text that breaks what does not expect it. */
 const oddText = fc.oneof(
+  { weight: 3, arbitrary: poison },
   fc.string({ unit: 'binary', maxLength: 40 }),
   fc.string({ unit: 'grapheme', maxLength: 40 }),
   fc.string({ maxLength: 300 }),
   fc.uuid(),
   fc.webUrl(),
-  fc.constantFrom('', ' ', '\0', '\ud800', 'a\udfff', '__proto__', 'constructor', 'toString', 'null', 'true'),
+  fc.constantFrom('', ' ', 'toString', 'null', 'true'),
   fc.constantFrom(
     "'; DROP TABLE file; --",
     '%',
@@ -136,15 +140,16 @@ function pathOf(template: string, pool: Pool): fc.Arbitrary<string> {
 
 function queryOf(parameters: Parameter[], pool: Pool): fc.Arbitrary<string> {
   const pair = ({ name, schema }: Parameter): fc.Arbitrary<string> => {
-    const value = name === 'wait' ? shortWait : fc.oneof(near(name, schema, pool).map(String), oddText)
-    const key = schema.type === 'object' ? oddText.map((inner) => `${name}[${inner}]`) : fc.constant(name)
+    const isMap = schema.type === 'object'
+    const value = name === 'wait' ? shortWait : isMap ? oddText : near(name, schema, pool).map(String)
+    const key = isMap ? oddText.map((inner) => `${name}[${inner}]`) : fc.constant(name)
     return fc.tuple(key, value).map(([k, v]) => `${escape(k)}=${escape(v)}`)
   }
   const unknown = fc.tuple(oddText, oddText).map(([k, v]) => `${escape(k)}=${escape(v)}`)
   const raw = fc.constantFrom('%', '%zz=1', '[', ']=', 'a[b', '[]=1', '&&&', 'limit[]=1', 'a[b][c]=1', '=')
   return fc
-    .array(fc.oneof(...parameters.map((it) => ({ weight: 4, arbitrary: pair(it) })), unknown, raw), {
-      maxLength: 4,
+    .array(fc.oneof(...parameters.map((it) => ({ weight: 5, arbitrary: pair(it) })), unknown, raw), {
+      maxLength: 3,
     })
     .map((pairs) => pairs.join('&'))
 }
