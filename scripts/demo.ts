@@ -1,0 +1,117 @@
+/**
+ * `npm run demo`: the main job of Berth on real content, from the request to the last byte.
+ *
+ * Berth and a second IPFS node start on this machine. The second node gets a folder of some thousand
+ * files; Berth is asked over HTTP to pin the folder's CID, and fetches it from there. Then the second
+ * node is stopped, and what Berth has stored is compared with the folder, byte by byte.
+ *
+ * Nothing has to be installed. `npm run demo -- --real` does the same with Berth on Kubo, Redis and
+ * PostgreSQL of this machine. Everything that is started is ended, and all data removed, also on Ctrl-C.
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Berth, startBerth } from './demo/berth.ts'
+import { compareFolder, openStored } from './demo/compare.ts'
+import { type Folder, makeFolder } from './demo/folder.ts'
+import { startHostNode } from './demo/host-node.ts'
+import { PinProgress } from './demo/progress.ts'
+import { startRealParts } from './demo/real-parts.ts'
+import { bytes, count, Screen } from './demo/screen.ts'
+
+const LIMIT_MS = 10 * 60_000
+
+const { values: options } = parseArgs({ options: { real: { type: 'boolean', default: false } } })
+const interrupted = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => interrupted.abort(new Error('interrupted')))
+}
+const screen = new Screen()
+// What is put on this stack is ended in reverse order when the demo is over, however it went.
+const stack = new AsyncDisposableStack()
+try {
+  await demo(AbortSignal.any([interrupted.signal, AbortSignal.timeout(LIMIT_MS)]))
+} catch (error) {
+  screen.failed(interrupted.signal.aborted ? 'Interrupted' : error)
+  process.exitCode = interrupted.signal.aborted ? 130 : 1
+} finally {
+  await screen.step('Clean-up', async () => [await stack.disposeAsync(), 'everything is stopped and removed'])
+  screen.close()
+}
+
+async function demo(signal: AbortSignal): Promise<void> {
+  const temp = await makeTemporaryFolder()
+  const started = performance.now()
+  screen.title(`Berth pins a folder by its CID${options.real ? ', on Kubo, Redis and PostgreSQL' : ''}`)
+
+  const parts = options.real
+    ? await screen.step('Parts', async () => {
+        const parts = await startRealParts(stack, signal)
+        return [parts, parts.versions.join(', ')]
+      })
+    : undefined
+  const folder = await screen.step('Folder', async () => {
+    const folder = await makeFolder(join(temp, 'folder'))
+    return [folder, describe(folder)]
+  })
+  screen.detail(`copied from node_modules, ${folder.first} to ${folder.last}`)
+
+  const berth = await screen.step('Berth', async () => {
+    const berth = await startBerth({ dataDir: join(temp, 'berth'), parts, stack, signal })
+    return [berth, berth.url]
+  })
+  screen.detail(parts ? 'on those parts' : 'on its own PostgreSQL, queue and IPFS node')
+  const hostNode = await screen.step('Second node', async () => {
+    const node = await startHostNode({ dir: join(temp, 'second-node'), folder: folder.path, stack, signal })
+    return [node, 'has the folder']
+  })
+  screen.detail(hostNode.cid)
+
+  await pinOver(berth, hostNode.cid, hostNode.address, signal)
+
+  await screen.step('Second node', async () => {
+    await hostNode.stop()
+    return [undefined, 'stopped: what Berth has now is its own']
+  })
+  const compared = await screen.step('Comparison', async (live) => {
+    const stored = await openStored(join(temp, 'berth'), parts, stack)
+    const result = await compareFolder({ folder, cid: hostNode.cid, stored, live, signal })
+    return [result, `${count(result.files, 'file')}, ${bytes(result.bytes)}: every byte is the same`]
+  })
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  screen.summary(`${count(compared.files, 'file')} pinned by CID and compared in ${seconds} s.`)
+}
+
+/** Asks Berth for the pin and shows its operation's events until it has ended. */
+async function pinOver(berth: Berth, cid: string, hostNode: string, signal: AbortSignal): Promise<void> {
+  const pin = await screen.step('Request', async () => {
+    const pin = await berth.pinByCid({ cid, name: 'demo', host_nodes: [hostNode] }, signal)
+    return [pin, `POST /v3/files/public/pin_by_cid: ${pin.status}`]
+  })
+  screen.detail(`followed by GET /v0/operations/${pin.operationId}/events`)
+  await screen.step('Pin', async (live) => {
+    const progress = new PinProgress()
+    live(() => progress.line())
+    for await (const operation of berth.follow(pin.operationId, signal)) progress.update(operation)
+    return [undefined, progress.summary()]
+  })
+  await screen.step('File', async () => {
+    const file = await berth.file(pin.id, signal)
+    return [undefined, describe(file)]
+  })
+  screen.detail(`GET /v3/files/public/${pin.id}`)
+}
+
+function describe({ files, size }: Pick<Folder, 'files' | 'size'>): string {
+  return `${count(files, 'file')}, ${bytes(size)}`
+}
+
+/** A folder for everything, also for what the parts of `--real` store. PostgreSQL's user must get through it. */
+async function makeTemporaryFolder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'berth-demo-'))
+  stack.defer(() => rm(path, { recursive: true, force: true }))
+  await chmod(path, 0o711)
+  process.env.TMPDIR = path
+  return path
+}

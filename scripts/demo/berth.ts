@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { settings } from '../../src/config.ts'
+import { freePort, run } from '../../test/support/processes.ts'
+import type { RealParts } from './real-parts.ts'
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const CLI = fileURLToPath(new URL('../../bin/berth.mjs', import.meta.url))
+
+/** An operation as `/v0/operations/{id}/events` sends it, as far as the demo reads it. */
+export interface Operation {
+  state: 'queued' | 'running' | 'succeeded' | 'failed' | 'canceled'
+  step: string | null
+  progress: { blocks: number; bytes: number; total_bytes: number | null } | null
+  error: string | null
+}
+
+/** A running Berth, by its HTTP API. */
+export interface Berth {
+  url: string
+  pinByCid(
+    request: { cid: string; name: string; host_nodes: string[] },
+    signal: AbortSignal,
+  ): Promise<{ id: string; status: string; operationId: string }>
+  /** The operation now and after each change, until it has succeeded. Throws when it fails. */
+  follow(operationId: string, signal: AbortSignal): AsyncGenerator<Operation>
+  file(id: string, signal: AbortSignal): Promise<{ files: number; size: number }>
+}
+
+/** `npm start` in a folder of its own, on a free port; the embedded parts unless it is given others. */
+export async function startBerth(options: {
+  dataDir: string
+  parts: RealParts | undefined
+  stack: AsyncDisposableStack
+  signal: AbortSignal
+}): Promise<Berth> {
+  const { dataDir, parts, stack, signal } = options
+  const port = await freePort()
+  const env: NodeJS.ProcessEnv = {
+    ...withoutSettings(process.env),
+    BERTH_DATA_DIR: dataDir,
+    PORT: String(port),
+    BERTH_EGRESS_PORT: '0',
+    // The second node is on this machine, and nobody else is asked for the content.
+    BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
+    BERTH_IPFS_ROUTING_URL: '',
+    ...parts?.env,
+  }
+  const supervisor = run(process.execPath, [MAIN, 'start'], { env, group: true })
+  stack.defer(() => supervisor.end('SIGINT'))
+  const url = `http://127.0.0.1:${port}`
+  while (!(await isReady(url))) {
+    if (supervisor.process.exitCode !== null) throw new Error(`Berth ended:\n${supervisor.output()}`)
+    await delay(50, undefined, { signal })
+  }
+  // What `npx berth keys create` does: the first workspace has all rights.
+  const { stdout } = await promisify(execFile)(process.execPath, [CLI, 'keys', 'create'], { env, signal })
+  return client(url, stdout.trim())
+}
+
+function client(url: string, key: string): Berth {
+  const call = async (path: string, signal: AbortSignal, body?: unknown) => {
+    const response = await fetch(`${url}${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: `Bearer ${key}` },
+      body: body ? JSON.stringify(body) : undefined,
+      signal,
+    })
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+    return response
+  }
+  return {
+    url,
+    async pinByCid(request, signal) {
+      const response = await call('/v3/files/public/pin_by_cid', signal, request)
+      const { data } = (await response.json()) as { data: { id: string; status: string } }
+      return { ...data, operationId: response.headers.get('operation-id') ?? '' }
+    },
+    async *follow(operationId, signal) {
+      const response = await call(`/v0/operations/${operationId}/events`, signal)
+      let last: Operation | undefined
+      for await (const data of serverSentData(response)) {
+        last = JSON.parse(data) as Operation
+        yield last
+      }
+      if (last?.state !== 'succeeded') throw new Error(`The operation ${last?.state}: ${last?.error}`)
+    },
+    async file(id, signal) {
+      const response = await call(`/v3/files/public/${id}`, signal)
+      const { data } = (await response.json()) as { data: { number_of_files: number; size: number } }
+      return { files: data.number_of_files, size: data.size }
+    },
+  }
+}
+
+/** The `data:` of each event (WHATWG HTML, 9.2); Berth's are one line each. */
+async function* serverSentData(response: Response): AsyncGenerator<string> {
+  let text = ''
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = (text + chunk).split('\n')
+    text = lines.pop() ?? ''
+    for (const line of lines) if (line.startsWith('data: ')) yield line.slice('data: '.length)
+  }
+}
+
+/** Ready is when all its parts are, the worker and its IPFS node too. */
+async function isReady(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/readyz`).catch(() => undefined)
+  if (!response) return false
+  const { status } = (await response.json()) as { status: string }
+  return status === 'ok'
+}
+
+/** The demo shows Berth's defaults, whatever the shell that it runs in has set. */
+function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const names = Object.keys(settings.shape)
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !names.includes(name.replace(/_FILE$/, ''))),
+  )
+}

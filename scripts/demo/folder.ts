@@ -1,0 +1,53 @@
+import { copyFile, mkdir, readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const SOURCE = fileURLToPath(new URL('../../node_modules', import.meta.url))
+const MIN_FILES = 2000
+const MIN_BYTES = 60_000_000
+const MAX_FILE_BYTES = 8 * 1024 * 1024
+
+export interface Folder {
+  path: string
+  files: number
+  /** Bytes of all the files. */
+  size: number
+  /** The first and the last package that it has files of. */
+  first: string
+  last: string
+}
+
+/**
+ * Makes a folder of at least 2,000 files and 60 MB: the first files of `node_modules` in alphabetical
+ * order, without hidden ones and those above 8 MiB. One installation gives the same folder each time.
+ */
+export async function makeFolder(path: string): Promise<Folder> {
+  const chosen: string[] = []
+  let size = 0
+  for await (const file of walk(SOURCE)) {
+    if (file.size > MAX_FILE_BYTES) continue
+    chosen.push(file.path)
+    size += file.size
+    if (chosen.length >= MIN_FILES && size >= MIN_BYTES) break
+  }
+  if (size < MIN_BYTES) throw new Error('node_modules is too small: run `npm install`')
+  for (const file of chosen) {
+    const target = join(path, file)
+    await mkdir(dirname(target), { recursive: true })
+    await copyFile(join(SOURCE, file), target)
+  }
+  return { path, files: chosen.length, size, first: packageOf(chosen[0]), last: packageOf(chosen.at(-1)) }
+}
+
+/** Every file below a folder that is not hidden, in alphabetical order, by its path relative to `root`. */
+export async function* walk(root: string, below = ''): AsyncGenerator<{ path: string; size: number }> {
+  const entries = await readdir(join(root, below), { withFileTypes: true })
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    if (entry.name.startsWith('.')) continue
+    const path = join(below, entry.name)
+    if (entry.isDirectory()) yield* walk(root, path)
+    else if (entry.isFile()) yield { path, size: (await stat(join(root, path))).size }
+  }
+}
+
+const packageOf = (path = ''): string => /^(@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? path

@@ -1,0 +1,89 @@
+/** The demo's terminal: one line for each step, which lives while the step runs. Elsewhere, plain lines. */
+import { styleText } from 'node:util'
+
+const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
+const FRAME_MS = 80
+/** How often a step that takes long says how far it is, where lines cannot be drawn over. */
+const PLAIN_MS = 2000
+const LABEL_WIDTH = 12
+
+/** Says what is to be shown of a step from now on. */
+export type Live = (text: () => string) => void
+
+export class Screen {
+  readonly #tty = process.stdout.isTTY === true
+
+  title(text: string): void {
+    this.#write(`\n  ${styleText('bold', text)}\n\n`)
+  }
+
+  /** Runs one step of the demo. It resolves to its result, and what there is to say about it. */
+  async step<T>(label: string, run: (live: Live) => Promise<[result: T, text: string]>): Promise<T> {
+    const started = performance.now()
+    const name = label.padEnd(LABEL_WIDTH)
+    let text = () => ''
+    let frame = 0
+    const draw = () => {
+      if (this.#tty)
+        this.#drawOver(`  ${styleText('cyan', FRAMES[frame++ % FRAMES.length] ?? '')} ${name}${text()}`)
+      else if (text()) this.#write(`  … ${name}${text()}\n`)
+    }
+    const timer = setInterval(draw, this.#tty ? FRAME_MS : PLAIN_MS)
+    if (this.#tty) draw()
+    try {
+      const [result, done] = await run((shown) => {
+        text = shown
+      })
+      const seconds = styleText('dim', `${((performance.now() - started) / 1000).toFixed(1)} s`)
+      this.#end(`  ${styleText('green', '✓')} ${name}${done}  ${seconds}`)
+      return result
+    } catch (error) {
+      this.#end(`  ${styleText('red', '✗')} ${name}${text()}`)
+      throw error
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  /** Something more about the step above. */
+  detail(text: string): void {
+    this.#write(`    ${' '.repeat(LABEL_WIDTH)}${styleText('dim', text)}\n`)
+  }
+
+  summary(text: string): void {
+    this.#write(`\n  ${styleText(['green', 'bold'], text)}\n\n`)
+  }
+
+  failed(reason: unknown): void {
+    const text = reason instanceof Error ? reason.message : String(reason)
+    this.#write(`\n  ${styleText('red', text)}\n\n`)
+  }
+
+  /** Leaves the terminal as it was. */
+  close(): void {
+    if (this.#tty) this.#write('\x1b[?7h\x1b[?25h')
+  }
+
+  /** Draws a line over the one before: cursor hidden, and no wrapping, so that it stays one line. */
+  #drawOver(line: string): void {
+    this.#write(`\x1b[?25l\x1b[?7l\r\x1b[2K${line}`)
+  }
+
+  #end(line: string): void {
+    this.#write(this.#tty ? `\r\x1b[2K\x1b[?7h\x1b[?25h${line}\n` : `${line}\n`)
+  }
+
+  #write(text: string): void {
+    process.stdout.write(text)
+  }
+}
+
+/** `1 file`, `2,612 files`. */
+export function count(n: number, noun: string): string {
+  return `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`
+}
+
+/** Bytes as megabytes with one decimal. */
+export function bytes(n: number): string {
+  return `${(n / 1e6).toFixed(1)} MB`
+}
