@@ -6,8 +6,13 @@ import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { identity } from 'multiformats/hashes/identity'
 import { sha256 } from 'multiformats/hashes/sha2'
-import pg from 'pg'
+import { KeyService } from '../../src/accounts/keys.ts'
+import { loadSigningKey } from '../../src/accounts/tokens.ts'
+import { createWorkspace } from '../../src/accounts/workspaces.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { createPrisma } from '../../src/db/prisma.ts'
 import { postgresUrl } from '../../src/embedded/postgres.ts'
+import { createLogger } from '../../src/log.ts'
 import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
 import { createKuboStorage } from '../../src/storage/kubo.ts'
 import { Client } from '../support/client.ts'
@@ -63,6 +68,16 @@ export async function openContext(berth?: Stack): Promise<Context> {
 
 async function createContext({ url, env, berth }: Berth): Promise<Context> {
   const anonymous = new Client(url, await DocumentCheck.load(url))
+  // A process of `berth` for each workspace would take half of the suite's time.
+  const dataDir = env.BERTH_DATA_DIR ?? ''
+  const pool = createPool(
+    env.DATABASE_URL ?? (await postgresUrl(dataDir)) ?? '',
+    2,
+    createLogger('test', 'silent'),
+  )
+  after(() => pool.end())
+  const prisma = createPrisma(pool)
+  const keys = new KeyService(prisma, loadSigningKey(env.JWT_KEY, dataDir))
   return {
     url,
     env,
@@ -70,10 +85,16 @@ async function createContext({ url, env, berth }: Berth): Promise<Context> {
     anonymous,
     async workspace(plan = 'unlimited') {
       const name = `test-${randomUUID()}`
-      const { id } = JSON.parse(await berth('workspaces', 'create', name, '--plan', plan, '--json'))
+      const { id, ownerId } = await createWorkspace(prisma, { name, plan, owner: 'owner' })
+      const { token } = await keys.create({
+        workspaceId: id,
+        userId: ownerId,
+        name: 'test',
+        scopes: ['admin'],
+      })
+      const api = anonymous.as(token)
       const created = async (...args: string[]) =>
         anonymous.as(await berth('keys', 'create', '--workspace', name, ...args))
-      const api = await created()
       const keyed = async (...resources: string[]) => {
         const { body } = await api.post('/v3/pinata/keys', { keyName: 'test', permissions: { resources } })
         return anonymous.as(body.JWT)
@@ -89,7 +110,7 @@ async function createContext({ url, env, berth }: Berth): Promise<Context> {
       const storage = env.IPFS_API_URL
         ? createKuboStorage({ apiUrl: env.IPFS_API_URL, network: 'public' })
         : createEmbeddedStorage({
-            dir: join(env.BERTH_DATA_DIR ?? '', 'ipfs/public'),
+            dir: join(dataDir, 'ipfs/public'),
             network: 'public',
             readOnly: true,
           })
@@ -99,16 +120,7 @@ async function createContext({ url, env, berth }: Berth): Promise<Context> {
         await storage.stop()
       }
     },
-    async sql(text, values) {
-      const connectionString = env.DATABASE_URL ?? (await postgresUrl(env.BERTH_DATA_DIR ?? '')) ?? undefined
-      const client = new pg.Client({ connectionString })
-      await client.connect()
-      try {
-        return (await client.query(text, values)).rows
-      } finally {
-        await client.end()
-      }
-    },
+    sql: async (text, values) => (await pool.query(text, values)).rows,
   }
 }
 

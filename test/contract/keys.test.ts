@@ -139,7 +139,7 @@ describe('the list of keys', async () => {
 
   it('has the newest first, and the count of all', async () => {
     const { keys, count } = await list()
-    assert.deepEqual(names(keys), ['limited', 'gone', 'Alphabet', 'alpha', 'cli'])
+    assert.deepEqual(names(keys), ['limited', 'gone', 'Alphabet', 'alpha', 'test'])
     assert.equal(count, 5)
   })
   it('filters by part of the name', async () => {
@@ -163,7 +163,7 @@ describe('the list of keys', async () => {
   })
   it('starts at an offset', async () => {
     const { keys, count } = await list({ offset: '3' })
-    assert.deepEqual(names(keys), ['alpha', 'cli'])
+    assert.deepEqual(names(keys), ['alpha', 'test'])
     assert.equal(count, 5)
     assert.deepEqual((await list({ offset: '999999999' })).keys, [])
   })

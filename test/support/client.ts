@@ -1,6 +1,7 @@
 /** A client of the API that holds every answer against the OpenAPI document. */
 import assert from 'node:assert/strict'
 import type { Answer, Document, DocumentCheck } from './openapi.ts'
+import { until } from './processes.ts'
 
 type Json = Record<string, unknown>
 
@@ -99,4 +100,16 @@ export function assertError(reply: Reply, status: number, message: string | RegE
   assert.equal(reply.status, status, JSON.stringify(reply.body))
   if (typeof message === 'string') assert.equal(reply.body.error, message)
   else assert.match(reply.body.error, message)
+}
+
+/**
+ * The first reply for which `accept` holds. For a change that another process made: it reaches this one by
+ * notification, long before the five seconds after which cached keys are read again.
+ */
+export function soon(ask: () => Promise<Reply>, accept: (reply: Reply) => boolean): Promise<Reply> {
+  const check = async () => {
+    const reply = await ask()
+    return accept(reply) && reply
+  }
+  return until('the change is noticed', check, 3000)
 }
