@@ -200,8 +200,12 @@ async function failUnderLock(
     await storage.unpin(cid, { signal: AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)]) })
   }
   // The file's row is locked before the operation's, as by every writer.
-  await client.query('UPDATE file SET status = $2 WHERE id = $1 AND removed_at IS NULL', [fileId, failure])
-  await run.end(client, { state: 'failed', code: failure, error: FAILURES[failure], cause })
+  const { rowCount } = await client.query(
+    'UPDATE file SET status = $2 WHERE id = $1 AND removed_at IS NULL',
+    [fileId, failure],
+  )
+  const failed = { state: 'failed', code: failure, error: FAILURES[failure], cause } as const
+  await run.end(client, rowCount ? failed : { state: 'canceled' })
 }
 
 async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Target | undefined> {

@@ -1,12 +1,19 @@
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../db/pool.ts'
 import { catalog } from '../operations/catalog.ts'
+import { PENDING } from './pins/schema.ts'
+
+const CONDITIONS = {
+  pinned: `status = 'pinned'`,
+  unpinned: `status <> 'pinned'`,
+  pending: `status IN (${PENDING.map((status) => `'${status}'`)})`,
+}
 
 /**
  * Accepts the deletion of a file or the withdrawal of a pin request: it is gone for readers at once,
  * a retrieval under way is cancelled, and an operation releases the content unless something else
  * keeps it. One statement; it locks the file's row before its operations, as every writer does.
- * @param only `pinned` or `unpinned`: which of the two it must be.
+ * @param only which it must be: `pinned`, `unpinned`, or `pending`, which is neither pinned nor failed.
  * @returns the operation's id, or undefined when the workspace has no such file.
  */
 export async function removeFile(
@@ -16,12 +23,12 @@ export async function removeFile(
     network,
     id,
     only,
-  }: { workspaceId: string; network: string; id: string; only: 'pinned' | 'unpinned' },
+  }: { workspaceId: string; network: string; id: string; only: keyof typeof CONDITIONS },
 ): Promise<string | undefined> {
   const { rows } = await pool.query(
     `WITH gone AS (
        UPDATE file SET removed_at = now()
-       WHERE id = $1 AND workspace_id = $2 AND network = $3 AND removed_at IS NULL AND (status = 'pinned') = $4
+       WHERE id = $1 AND workspace_id = $2 AND network = $3 AND removed_at IS NULL AND ${CONDITIONS[only]}
        RETURNING id, workspace_id
      ), canceled AS (
        UPDATE operation SET cancel_requested = true, version = version + 1,
@@ -30,10 +37,10 @@ export async function removeFile(
        WHERE target_id = (SELECT id FROM gone) AND state IN ('queued', 'running') RETURNING id
      ), removal AS (
        INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key)
-       SELECT $5, workspace_id, 'pin.remove', $6, id, 'file:' || id FROM gone RETURNING id
+       SELECT $4, workspace_id, 'pin.remove', $5, id, 'file:' || id FROM gone RETURNING id
      )
      SELECT removal.id, (SELECT count(pg_notify('berth_operation', canceled.id::text)) FROM canceled) FROM removal`,
-    [id, workspaceId, network, only === 'pinned', uuidv7(), catalog['pin.remove'].queue],
+    [id, workspaceId, network, uuidv7(), catalog['pin.remove'].queue],
   )
   return rows[0]?.id
 }

@@ -73,7 +73,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
       pool,
       waiter,
       async cancel({ target }, workspaceId) {
-        await removeFile(pool, { workspaceId, network: 'public', id: target, only: 'unpinned' })
+        await removeFile(pool, { workspaceId, network: 'public', id: target, only: 'pending' })
         wakeDispatcher()
       },
     }),
