@@ -51,19 +51,8 @@ for (const backend of backends) {
       return Promise.all(requests.map((request) => ledger.send(request)))
     }
 
-    torture('without a fault, nothing is corrected', async () => {
-      const source = await startSource(random, 6)
-      try {
-        await sendAll(source)
-        await ledger.settle()
-        await assertSettled(world, ledger, { explained: [] })
-      } finally {
-        await source.provider.stop()
-      }
-    })
-
     for (const { point, owner } of POINTS) {
-      for (const victims of owner === 'web' ? ['web'] : ['worker', 'worker and web']) {
+      for (const victims of point === 'mid-retrieval' ? [owner, 'worker and web'] : [owner]) {
         torture(`${point}, ${victims} killed`, async () => {
           const role = owner === 'web' ? world.web : (world.workers[0] as (typeof world.roles)[number])
           const source = await startSource(random, 2)

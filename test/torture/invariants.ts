@@ -104,4 +104,6 @@ async function assertCorrections(subject: Subject, explained: Reason[]): Promise
     assert.ok(explained.includes(reason), what)
     assert.match(metrics, new RegExp(`berth_corrections_total{[^}]*reason="${reason}"[^}]*} ${count}\\n`))
   }
+  // The next test starts from nothing.
+  await subject.pool.query('DELETE FROM correction')
 }

@@ -1,4 +1,4 @@
-/** Everything that the queue knows is lost, three times, while many pins wait and run. */
+/** Everything that the queue knows is lost, twice, while many pins wait and run. */
 import { after, before, describe } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { until } from '../support/processes.ts'
@@ -10,8 +10,8 @@ import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
 import { backends, World } from './world.ts'
 
-const CONTENTS = 100
-const FLUSHES = 3
+const CONTENTS = 60
+const FLUSHES = 2
 
 for (const backend of backends) {
   describe(`a queue that loses everything, on ${backend} (${replay})`, () => {

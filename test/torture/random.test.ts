@@ -14,7 +14,7 @@ import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
 import { backends, World } from './world.ts'
 
-const LOAD_MS = 40_000
+const LOAD_MS = 25_000
 const CONTENTS = 40
 /** About a third of the contents. */
 const QUOTA = 400_000

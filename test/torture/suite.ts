@@ -2,7 +2,7 @@
 import { it } from 'node:test'
 import { replay } from './seed.ts'
 
-const LINES = 120
+const LINES = 200
 
 export function tortureTest(name: string, output: () => string, test: () => Promise<void>): void {
   it(name, { timeout: 180_000 }, async () => {

@@ -6,10 +6,11 @@ export function note(fault: string, victim: string, backend: string, ms: number)
   rows.push({ fault, victim, backend, ms: Math.round(ms) })
 }
 
+/** Prints what was noted since the last time. */
 export function printSummary(): void {
   const cells = [
     ['fault', 'victim', 'backend', 'ms'],
-    ...rows.map(({ ms, fault, victim, backend }) => [fault, victim, backend, String(ms)]),
+    ...rows.splice(0).map(({ ms, fault, victim, backend }) => [fault, victim, backend, String(ms)]),
   ]
   const widths = [0, 1, 2, 3].map((i) => Math.max(...cells.map((row) => row[i]?.length ?? 0)))
   for (const row of cells) {

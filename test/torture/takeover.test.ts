@@ -10,7 +10,7 @@ import { note, printSummary } from './summary.ts'
 import { measureTakeover, retrieving } from './takeover.ts'
 import { backends, World } from './world.ts'
 
-const ROUNDS = 3
+const ROUNDS = 2
 
 for (const backend of backends) {
   describe(`an operation whose worker is killed, queue on ${backend} (${replay})`, () => {

@@ -16,6 +16,8 @@ import { createAudit } from './audit.ts'
 import { Role } from './role.ts'
 import { Subject } from './subject.ts'
 
+const LINES = 50
+
 export type Backend = 'postgres' | 'redis'
 export const backends: Backend[] = kuboBinary ? ['postgres', 'redis'] : ['postgres']
 
@@ -99,9 +101,10 @@ export class World extends Subject {
     return this.roles.filter(({ name }) => name === 'worker')
   }
 
-  /** What all the processes have printed. */
+  /** The last that each process has printed. */
   output(): string {
-    return this.roles.map((role) => `--- ${role.name}\n${role.output()}`).join('\n')
+    const lastLines = (text: string) => text.trim().split('\n').slice(-LINES).join('\n')
+    return this.roles.map((role) => `--- ${role.name}\n${lastLines(role.output())}`).join('\n')
   }
 
   /** Starts one worker more, and waits until it takes work. */
