@@ -169,8 +169,10 @@ CREATE TABLE file (
   removed_at      timestamptz
 );
 
-CREATE INDEX file_list ON file (workspace_id, network, id) WHERE status = 'pinned' AND removed_at IS NULL;
-CREATE INDEX file_queue ON file (workspace_id, network, id) WHERE status <> 'pinned' AND removed_at IS NULL;
+-- Lists order by removed_at, which is NULL in all that they show, and id: an order that only these have.
+-- By id alone the planner takes the primary key, and walks through everybody's newer files to find the page.
+CREATE INDEX file_list ON file (workspace_id, network, removed_at, id) WHERE status = 'pinned';
+CREATE INDEX file_queue ON file (workspace_id, network, removed_at, id) WHERE status <> 'pinned';
 -- New requests, few at a time: those of a workspace at its limit are shown as `backfilled`.
 CREATE INDEX file_prechecking ON file (workspace_id, id) WHERE status = 'prechecking';
 CREATE INDEX file_keyvalues ON file USING gin (keyvalues jsonb_path_ops);

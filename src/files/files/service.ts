@@ -37,7 +37,10 @@ export async function findFile(
   return rows[0]
 }
 
-/** A page of files by age. Only the filters that are asked for are in the statement: each has its own plan. */
+/**
+ * A page of files by age. Only the filters that are asked for are in the statement: each has its own plan.
+ * `removed_at` is NULL in every row; ordering by it as well is ordering by the index of the list.
+ */
 export async function listFiles(
   db: Queryable,
   workspaceId: string,
@@ -57,7 +60,8 @@ export async function listFiles(
   if (filter.keyvalues !== null) add((p) => `keyvalues @> ${p}`, filter.keyvalues)
   if (filter.after !== undefined) add((p) => `id ${filter.order === 'ASC' ? '>' : '<'} ${p}`, filter.after)
   const { rows } = await db.query(
-    `SELECT ${COLUMNS} FROM file WHERE ${where.join(' AND ')} ORDER BY id ${filter.order} LIMIT ${filter.limit}`,
+    `SELECT ${COLUMNS} FROM file WHERE ${where.join(' AND ')}
+     ORDER BY removed_at ${filter.order}, id ${filter.order} LIMIT ${filter.limit}`,
     values,
   )
   return rows

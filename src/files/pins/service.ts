@@ -94,12 +94,12 @@ export class PinService {
     return rows[0]
   }
 
-  /** A page of the requests that are not pinned (yet), by age. */
+  /** A page of the requests that are not pinned (yet), by age; `removed_at` is there for the list's index. */
   async list(workspaceId: string, filter: PinFilter): Promise<PinRecord[]> {
     const { rows } = await this.#pool.query(
       `SELECT ${COLUMNS} FROM file
        WHERE ${QUEUED} AND ($4::uuid IS NULL OR id ${filter.order === 'ASC' ? '>' : '<'} $4)
-       ORDER BY id ${filter.order} LIMIT $5`,
+       ORDER BY removed_at ${filter.order}, id ${filter.order} LIMIT $5`,
       [workspaceId, filter.status ?? null, filter.canonical ?? null, filter.after ?? null, filter.limit],
     )
     return rows
