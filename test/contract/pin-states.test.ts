@@ -72,6 +72,12 @@ describe('a pin request', () => {
     assert.equal(record.status, 'pinned')
   })
 
+  it('is pinned from a host node that has a name', async () => {
+    const cid = `${await node.file(randomBytes(10))}`
+    const named = node.multiaddr.replace('/ip4/127.0.0.1/', '/dns4/localhost/')
+    assert.equal((await api.pin({ cid, host_nodes: [named] }, { wait: 30 })).record.status, 'pinned')
+  })
+
   const DECODE = 'A block of the content cannot be decoded'
   it('is invalid_object when its root does not decode', async () => {
     await fails({ cid: `${await node.block(randomBytes(50))}`, host_nodes }, 'invalid_object', DECODE)

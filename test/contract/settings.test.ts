@@ -1,5 +1,6 @@
 /** What needs other settings than the rest: a Berth of its own with short times and small limits. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'
 import { until } from '../support/processes.ts'
@@ -18,7 +19,7 @@ const berth = await startStack({
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'false',
   },
 })
-const { workspace } = await openContext(berth)
+const { provider, workspace } = await openContext(berth)
 const { api } = await workspace()
 const other = await workspace()
 
@@ -100,10 +101,11 @@ describe('a host node', () => {
     assert.equal((await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes })).status, 200)
   })
   it('by a name that leads to a private address is not dialled', async () => {
-    const { record } = await other.api.pin(
-      { cid: `${inlineCid('named')}`, host_nodes: [`/dns4/localhost/tcp/4001/p2p/${PEER}`] },
-      { wait: 30 },
-    )
-    assert.equal(record.status, 'pinned')
+    const node = await provider()
+    const cid = `${await node.file(randomBytes(100))}`
+    const named = node.multiaddr.replace('/ip4/127.0.0.1/', '/dns4/localhost/')
+    const { api } = await workspace()
+    const { operation } = await api.pin({ cid, host_nodes: [named] })
+    assert.equal((await api.finished(operation)).state, 'failed')
   })
 })
