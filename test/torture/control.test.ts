@@ -73,6 +73,7 @@ for (const backend of backends) {
           await delay(random.between(200, 600))
           await role.restart()
         }
+        await world.ready()
         await loading
         await ledger.settle()
         await assertSettled(world, ledger, { explained: [], restarted: true })

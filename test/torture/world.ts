@@ -109,9 +109,14 @@ export class World extends Subject {
 
   /** Starts one worker more, and waits until it takes work. */
   async addWorker(): Promise<Role> {
+    const { rows } = await this.pool.query('SELECT now() AS at')
     const role = new Role('worker', this.env)
     this.roles.push(role)
-    await this.#workersSeen((await this.#countWorkers()) + 1)
+    // Rows of workers that were killed stay for a while: only a new one says that this worker runs.
+    await until('the new worker runs', async () => {
+      const seen = await this.pool.query('SELECT FROM worker WHERE started_at > $1', [rows[0].at])
+      return (seen.rowCount ?? 0) > 0
+    })
     return role
   }
 
@@ -162,14 +167,10 @@ export class World extends Subject {
     await rm(this.#dataDir, { recursive: true, force: true })
   }
 
-  async #countWorkers(): Promise<number> {
-    const { rows } = await this.pool.query(
-      `SELECT count(*)::int AS count FROM worker WHERE seen_at > now() - interval '6 s'`,
-    )
-    return rows[0].count
-  }
-
   async #workersSeen(count: number): Promise<void> {
-    await until(`${count} workers run`, async () => (await this.#countWorkers()) >= count)
+    await until(`${count} workers run`, async () => {
+      const seen = await this.pool.query(`SELECT FROM worker WHERE seen_at > now() - interval '6 s'`)
+      return (seen.rowCount ?? 0) >= count
+    })
   }
 }
