@@ -78,9 +78,9 @@ export const settings = z.object({
   BERTH_PIN_ACTIVE_LIMIT: integer(1, 1_000_000)
     .default(250)
     .describe('Searches of one workspace at a time; the rest are `backfilled`.'),
-  BERTH_DISPATCH_WINDOW: integer(1, 100_000)
-    .default(256)
-    .describe('Operations of one queue that are handed over ahead of the workers.'),
+  BERTH_DISPATCH_AHEAD: integer(1, 100_000)
+    .default(4)
+    .describe('Operations of one queue that are handed over beside those for which a worker has a free slot.'),
   BERTH_OPERATION_RETENTION_DAYS: integer(1, 3650)
     .default(30)
     .describe('Finished operations are forgotten after this.'),

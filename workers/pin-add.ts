@@ -12,6 +12,7 @@ import { lockCid } from '../src/files/cid-lock.ts'
 import { resolveHostNodes } from '../src/files/host-nodes.ts'
 import { isKept } from '../src/files/keepers.ts'
 import type { Failure, PENDING } from '../src/files/pins/schema.ts'
+import type { Ending } from '../src/operations/lease.ts'
 import type { Handler, Run } from '../src/operations/runner.ts'
 import { type DagStat, type Storage, StorageError } from '../src/storage/port.ts'
 import { ProgressReport } from './progress-report.ts'
@@ -39,7 +40,6 @@ interface Target {
   bytesLeft: number | null
 }
 
-const CHECK_MS = 30_000
 const MAX_RETRY_MS = 3_600_000
 /** While the IPFS node is away, tries are cheap and come often. */
 const MAX_OUTAGE_RETRY_MS = 30_000
@@ -53,7 +53,9 @@ const FAILURES: Record<Failure, string> = {
 }
 
 export function pinAdd(services: PinAddServices, mode: Mode): Handler {
-  return async (run) => {
+  return { handle, giveUp: mode === 'add' ? giveUp : undefined }
+
+  async function handle(run: Run): Promise<void> {
     const { pool, storage, stallMs, allowPrivateHostNodes } = services
     const target = await loadTarget(pool, run.operation.targetId, mode)
     if (!target) return run.end(pool, { state: 'canceled' })
@@ -78,14 +80,22 @@ export function pinAdd(services: PinAddServices, mode: Mode): Handler {
       // Nothing was retrieved where the content was there already.
       if (done.blocks > 0) progress.update({ phase: 'retrieving', ...done, totalBytes: done.bytes })
       await progress.close()
-      const stat = await storage.stat(target.cid, {
-        signal: AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)]),
-      })
-      await finish(services, run, stat, mode, target.bytesLeft !== null)
+      const stat = await storage.stat(target.cid, { signal: run.signal })
+      await finish(services, run, target, stat, mode)
     } catch (error) {
       await progress.close()
       await endTry(services, run, target, mode, error)
     }
+  }
+
+  /** Too many errors that nobody foresaw: the file must not wait for ever. */
+  function giveUp(run: Run, ending: Ending): Promise<void> {
+    return transaction(services.pool, async (client) => {
+      await client.query(`UPDATE file SET status = 'expired' WHERE id = $1 AND status <> 'pinned'`, [
+        run.operation.targetId,
+      ])
+      await run.end(client, ending)
+    })
   }
 }
 
@@ -115,23 +125,23 @@ async function endTry(
 async function finish(
   { pool, storage }: PinAddServices,
   run: Run,
+  { cid, bytesLeft }: Target,
   stat: DagStat,
   mode: Mode,
-  limited: boolean,
 ): Promise<void> {
-  const fileId = run.operation.targetId
-  const signal = AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)])
+  const { targetId: fileId, workspaceId } = run.operation
   crashPoint('before-final-write')
   await transaction(pool, async (client) => {
+    await lockCid(client, cid)
+    const isPinned = await storage.isPinned(cid, { signal: run.signal })
     // Where storage is limited, it is counted again, one pin of the workspace at a time.
-    const { workspaceId } = run.operation
-    if (limited) await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [workspaceId])
+    if (bytesLeft !== null)
+      await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [workspaceId])
     const target = await loadTarget(client, fileId, mode)
     if (!target) return run.end(client, { state: 'canceled' })
-    await lockCid(client, target.cid)
     const failure = sizeFailure(target, stat.size)
     if (failure) return failUnderLock(client, storage, run, target, failure, `${stat.size} bytes`)
-    if (!(await storage.isPinned(target.cid, { signal }))) {
+    if (!isPinned) {
       return run.end(client, { state: 'queued', delayMs: 0, code: 'unpinned', cause: 'unpinned in between' })
     }
     const { rowCount } = await client.query(
@@ -197,7 +207,7 @@ async function failUnderLock(
 ): Promise<void> {
   const fileId = run.operation.targetId
   if (!(await isKept(client, storage.network, canonical, { except: fileId }))) {
-    await storage.unpin(cid, { signal: AbortSignal.any([run.signal, AbortSignal.timeout(CHECK_MS)]) })
+    await storage.unpin(cid, { signal: run.signal })
   }
   // The file's row is locked before the operation's, as by every writer.
   const { rowCount } = await client.query(

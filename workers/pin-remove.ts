@@ -3,14 +3,15 @@ import { CID } from 'multiformats/cid'
 import { type Pool, transaction } from '../src/db/pool.ts'
 import { lockCid } from '../src/files/cid-lock.ts'
 import { isKept } from '../src/files/keepers.ts'
-import type { Handler } from '../src/operations/runner.ts'
+import type { Handler, Run } from '../src/operations/runner.ts'
 import { type Storage, StorageError } from '../src/storage/port.ts'
 
-const UNPIN_MS = 20_000
 const MAX_RETRY_MS = 60_000
 
 export function pinRemove({ pool, storage }: { pool: Pool; storage: Storage }): Handler {
-  return async (run) => {
+  return { handle }
+
+  async function handle(run: Run): Promise<void> {
     const { targetId, attempts } = run.operation
     try {
       await transaction(pool, async (client) => {
@@ -19,8 +20,7 @@ export function pinRemove({ pool, storage }: { pool: Pool; storage: Storage }): 
           const cid = CID.parse(rows[0].cid_v1)
           await lockCid(client, cid)
           if (!(await isKept(client, rows[0].network, rows[0].cid_v1))) {
-            const signal = AbortSignal.any([run.signal, AbortSignal.timeout(UNPIN_MS)])
-            await storage.unpin(cid, { signal })
+            await storage.unpin(cid, { signal: run.signal })
           }
           await client.query('DELETE FROM file WHERE id = $1', [targetId])
         }

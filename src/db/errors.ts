@@ -22,3 +22,12 @@ export function isDatabaseDown(error: unknown): boolean {
     message ?? '',
   )
 }
+
+/**
+ * Whether the same statement may do better later: the database is down, or it gave up waiting for a lock
+ * (55P03), in a deadlock (40P01), over a conflict (40001), or after the statement's time (57014).
+ */
+export function isTransient(error: unknown): boolean {
+  const { code } = error as { code?: string }
+  return isDatabaseDown(error) || ['55P03', '40P01', '40001', '57014'].includes(code ?? '')
+}

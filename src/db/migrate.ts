@@ -5,7 +5,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { runMigrations } from 'bullmq'
-import type pg from 'pg'
+import pg from 'pg'
 import type { Pool } from './pool.ts'
 
 const FOLDER = new URL('../../prisma/migrations/', import.meta.url)
@@ -24,9 +24,13 @@ interface Migration {
  * @throws when an applied migration's file has changed since.
  */
 export async function migrate(pool: Pool): Promise<string[]> {
-  const client = await pool.connect()
+  // A connection of its own: a migration, or the wait for another's, may take longer than any other statement.
+  const client = new pg.Client({
+    connectionString: pool.options.connectionString,
+    application_name: 'berth-migrate',
+  })
+  await client.connect()
   try {
-    await client.query('SET statement_timeout = 0')
     await client.query('SELECT pg_advisory_lock($1)', [LOCK])
     await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
       id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,
@@ -38,7 +42,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
     return pending.map(({ name }) => name)
   } finally {
     // Closing the connection releases the lock, whatever happened before.
-    client.release(true)
+    await client.end()
   }
 }
 
@@ -78,7 +82,7 @@ async function readMigrations(): Promise<Migration[]> {
 }
 
 /** The migration and its record commit together: a crash leaves neither or both. */
-async function apply(client: pg.PoolClient, { name, sql, checksum }: Migration): Promise<void> {
+async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
   await client.query('BEGIN')
   try {
     await client.query(sql)

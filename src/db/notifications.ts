@@ -34,6 +34,7 @@ export class Notifications {
     if (this.#stopped) return
     const client = new pg.Client({
       connectionString: this.#url,
+      connectionTimeoutMillis: 10_000,
       keepAlive: true,
       application_name: 'berth-listen',
     })

@@ -4,8 +4,8 @@
  */
 
 /** A queue of jobs; each worker process serves the queues it was told to. */
-export type QueueName = 'pins' | 'storage'
-export const QUEUES: readonly QueueName[] = ['pins', 'storage']
+export type QueueName = 'pins' | 'repairs' | 'storage'
+export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage']
 
 interface Kind {
   queue: QueueName
@@ -19,7 +19,7 @@ const kinds = {
   /** Retrieve the content of a new file and pin it. */
   'pin.add': { queue: 'pins', cancelable: true, maxFaults: 8 },
   /** Pin again what the IPFS node has lost; the file stays visible meanwhile. */
-  'pin.repair': { queue: 'pins', cancelable: false, maxFaults: 8 },
+  'pin.repair': { queue: 'repairs', cancelable: false, maxFaults: 8 },
   /** Release the content of a deleted file, unless something else keeps it. */
   'pin.remove': { queue: 'storage', cancelable: false, maxFaults: 1000 },
 } as const satisfies Record<string, Kind>

@@ -2,8 +2,9 @@
  * Hands operations over from PostgreSQL to the queue. The rows are the outbox: whatever the queue
  * lost, and whatever a dead worker left behind, is handed over again.
  *
- * Only a window of operations is ahead of the workers at any time; the order is decided here, as late
- * as possible: in turn over the workspaces, new operations before those that failed a try.
+ * No more is handed over than the workers have free slots, and a few; so the order is decided here, as
+ * late as possible: in turn over the workspaces, operations whose worker died and new ones before those
+ * that failed a try. In the queue, those of a workspace that has little under way come first.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { crashPoint } from '../crash-point.ts'
@@ -19,17 +20,27 @@ const REST_MS = 20
 /** A job that was handed over and not claimed for this long is looked up in the queue. */
 const UNCLAIMED_MS = 3000
 const LOOKUPS = 100
+const HELD_BACK_MS = 1000
 
 export interface DispatcherOptions {
   pool: Pool
   queue: (name: QueueName) => JobQueue
   log: Logger
-  /** Operations of one queue handed over and not yet claimed. */
-  window: number
+  /** Operations of one queue that are handed over beside those for which a worker has a free slot. */
+  ahead: number
   /** Started and unfinished operations of one workspace in one queue; unlimited where not named. */
   activeLimits: Partial<Record<QueueName, number>>
-  /** Called with the queue after each pass in which a workspace met its limit. */
-  onHeldBack?: (queue: QueueName) => Promise<void>
+  /** Called about once a second: shows what the limits hold back. */
+  onHeldBack?: () => Promise<void>
+}
+
+interface Picked {
+  id: string
+  jobId: string
+  workspaceId: string
+  retry: boolean
+  /** Operations of the workspace that were handed over or running before. */
+  underWay: number
 }
 
 export class Dispatcher {
@@ -40,6 +51,7 @@ export class Dispatcher {
   #again = false
   #stopped = false
   #failing = false
+  #shownHeldBack = 0
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -90,12 +102,12 @@ export class Dispatcher {
     await delay(REST_MS)
   }
 
-  /** A lease that ran out means that its worker died or hangs: the operation waits for the next one. */
+  /** A lease that ran out means that its worker died or hangs: the operation goes on before all that wait. */
   async #releaseExpiredLeases(): Promise<void> {
     const { rows } = await this.#options.pool.query({
       name: 'operation-release-expired',
       text: `UPDATE operation SET state = 'queued', worker = NULL, lease_until = NULL, handed_over_at = NULL,
-          next_attempt_at = now(), version = version + 1
+          next_attempt_at = to_timestamp(0), version = version + 1
         WHERE state = 'running' AND lease_until < now() RETURNING id`,
     })
     await this.#correct('lease expired', rows)
@@ -130,27 +142,31 @@ export class Dispatcher {
   }
 
   async #handOver(name: QueueName, queue: JobQueue): Promise<void> {
-    const { pool, window, activeLimits, onHeldBack } = this.#options
+    const { pool, ahead, activeLimits, onHeldBack } = this.#options
     const limit = activeLimits[name] ?? null
     const picked = await transaction(pool, async (client) => {
-      // One dispatcher at a time counts the window and fills it.
+      // One dispatcher at a time counts what is handed over and adds to it.
       const lock = await client.query('SELECT pg_try_advisory_xact_lock(hashtextextended($1, 2)) AS mine', [
         name,
       ])
-      if (!lock.rows[0].mine) return []
-      const { rows } = await client.query<HandOver>({
+      if (!lock.rows[0].mine) return undefined
+      const { rows } = await client.query<Picked>({
         name: 'operation-hand-over',
         text: HAND_OVER,
-        values: [name, window, limit],
+        values: [name, ahead, limit],
       })
       return rows
     })
+    if (!picked) return
     if (picked.length > 0) {
       crashPoint('after-hand-over')
-      await queue.add(picked)
-      if (picked.length >= window / 2) this.#again = true
+      await queue.add(prioritize(picked))
+      this.#again = true
     }
-    if (limit !== null) await onHeldBack?.(name)
+    if (limit !== null && performance.now() - this.#shownHeldBack > HELD_BACK_MS) {
+      this.#shownHeldBack = performance.now()
+      await onHeldBack?.()
+    }
   }
 
   async #correct(reason: string, rows: { id: string }[]): Promise<void> {
@@ -163,17 +179,33 @@ export class Dispatcher {
   }
 }
 
+/** Any number above the operations that one workspace can have under way. */
+const RETRY_PRIORITY = 1_000_000
+
+/** The fewer operations a workspace has under way, the sooner its next one runs. */
+function prioritize(picked: Picked[]): HandOver[] {
+  const turns = new Map<string, number>()
+  return picked.map(({ id, jobId, workspaceId, retry, underWay }) => {
+    const turn = (turns.get(workspaceId) ?? underWay) + 1
+    turns.set(workspaceId, turn)
+    return { id, jobId, priority: (retry ? RETRY_PRIORITY : 0) + turn }
+  })
+}
+
 /**
- * Fills the window of one queue ($1 queue, $2 window, $3 limit of started operations a workspace or
- * NULL). The workspaces that have something ready are found by skipping through the index, and each
- * gives at most as many rows as the window has room: a backlog of any length costs the same. That needs
- * "IS FALSE", which an index on the expression serves (the planner turns "= false" into "attempts <= 0"),
- * and the ids as an array, which no plan can join with the whole backlog.
+ * Hands over operations of one queue ($1 queue, $2 how many ahead of the free slots, $3 limit of started
+ * operations a workspace or NULL). The workspaces that have something ready are found by skipping through
+ * the index, and each gives at most as many rows as there is room: a backlog of any length costs the same.
+ * That needs "IS FALSE", which an index on the expression serves (the planner turns "= false" into
+ * "attempts <= 0"), and the ids as an array, which no plan can join with the whole backlog.
  */
 const HAND_OVER = `
   WITH RECURSIVE room AS (
-    SELECT greatest(0, $2::int - count(*))::int AS free FROM operation
-    WHERE queue = $1 AND state = 'queued' AND handed_over_at IS NOT NULL
+    SELECT greatest(0, $2::int
+      + (SELECT coalesce(sum((slots->>$1)::int), 0) FROM worker WHERE seen_at > now() - interval '15 seconds')
+      - (SELECT count(*) FROM operation WHERE queue = $1 AND state = 'running')
+      - (SELECT count(*) FROM operation WHERE queue = $1 AND state = 'queued' AND handed_over_at IS NOT NULL)
+    )::int AS free
   ), busy AS (
     (SELECT workspace_id FROM operation
      WHERE queue = $1 AND state = 'queued' AND handed_over_at IS NULL ORDER BY workspace_id LIMIT 1)
@@ -197,7 +229,7 @@ const HAND_OVER = `
          WHERE queue = $1 AND workspace_id = busy.workspace_id AND state IN ('queued', 'running')
            AND (attempts > 0 OR handed_over_at IS NOT NULL)))) END)
       UNION ALL
-      (SELECT id, true, next_attempt_at FROM operation o
+      (SELECT id, next_attempt_at > to_timestamp(0), next_attempt_at FROM operation o
        WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND handed_over_at IS NULL
          AND (attempts > 0) IS TRUE AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
        ORDER BY next_attempt_at, id LIMIT share.free)
@@ -207,7 +239,13 @@ const HAND_OVER = `
   UPDATE operation SET handed_over_at = now(), handovers = handovers + 1
   WHERE id = ANY (ARRAY(SELECT id FROM ready ORDER BY retry, turn LIMIT (SELECT free FROM room)))
     AND state = 'queued' AND handed_over_at IS NULL
-  RETURNING id, id || '-' || handovers AS "jobId"`
+  RETURNING id, id || '-' || handovers AS "jobId", workspace_id AS "workspaceId",
+    attempts > 0 AND next_attempt_at > to_timestamp(0) AS retry,
+    (SELECT count(*)::int FROM operation under_way
+     WHERE under_way.queue = $1 AND under_way.workspace_id = operation.workspace_id
+       AND (under_way.state = 'running' OR under_way.state = 'queued' AND under_way.handed_over_at IS NOT NULL)
+       AND under_way.state IN ('queued', 'running')
+       AND (under_way.attempts > 0 OR under_way.handed_over_at IS NOT NULL)) AS "underWay"`
 
 function notBehindAnOlderOne(row: string): string {
   return `(${row}.exclusive_key IS NULL OR NOT EXISTS (

@@ -11,6 +11,8 @@ import type { QueueName } from './catalog.ts'
 export interface HandOver {
   id: string
   jobId: string
+  /** Lower numbers run first; 1 or more. */
+  priority: number
 }
 
 /** The producing side. A call fails soon where the backend is away; the dispatcher tries again. */
@@ -41,6 +43,8 @@ const WORKER_OPTIONS = {
 }
 
 const CLOSE_MS = 5000
+/** A backend that hangs is taken for away after this. */
+const CALL_MS = 5000
 
 /** Connections of one PostgreSQL-backed queue or worker, beside the worker's LISTEN connection. */
 const CONNECTIONS = 2
@@ -86,10 +90,15 @@ export function createQueueBackend(
       closers.push(() => queue.close())
       return {
         async add(jobs) {
-          await queue.addBulk(jobs.map(({ id, jobId }) => ({ name, data: { id }, opts: { jobId } })))
+          const bulk = jobs.map(({ id, jobId, priority }) => ({
+            name,
+            data: { id },
+            opts: { jobId, priority },
+          }))
+          await soon(queue.addBulk(bulk))
         },
         async has(jobId) {
-          return (await queue.getJob(jobId)) !== undefined
+          return (await soon(queue.getJob(jobId))) !== undefined
         },
       }
     },
@@ -105,4 +114,12 @@ export function createQueueBackend(
       ])
     },
   }
+}
+
+/** @throws Error when the call takes longer than {@link CALL_MS}: a half-open connection never answers. */
+function soon<T>(call: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('the queue does not answer')), CALL_MS)
+    call.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { crashPoint } from '../crash-point.ts'
-import { isDatabaseDown, isUniqueViolation } from '../db/errors.ts'
+import { isTransient, isUniqueViolation } from '../db/errors.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { catalog, type OperationKind } from './catalog.ts'
@@ -33,11 +33,18 @@ export interface Run {
   end(db: Queryable, ending: Ending): Promise<void>
 }
 
-/** A handler ends its run, or throws: then the try counts as a fault and is repeated later. */
-export type Handler = (run: Run) => Promise<void>
+export interface Handler {
+  /** Ends the run, or throws: then the try counts as a fault and is repeated later. */
+  handle(run: Run): Promise<void>
+  /**
+   * Ends the run with `ending` after the last fault, together with what the operation was about: nothing
+   * may be left waiting for an operation that has failed. Without it the operation alone ends.
+   */
+  giveUp?(run: Run, ending: Ending): Promise<void>
+}
 export type Handlers = Readonly<Record<OperationKind, Handler>>
 
-/** A worker that cannot reach the database gives up its lease without a word: the row will expire. */
+/** Wait after the first fault; it doubles with each further one. */
 const FAULT_DELAY_MS = 1000
 const MAX_FAULT_DELAY_MS = 300_000
 
@@ -46,13 +53,16 @@ class ShuttingDown extends Error {}
 
 export class Runner {
   readonly #pool: Pool
+  readonly #leases: Pool
   readonly #handlers: Handlers
   readonly #workerId: string
   readonly #log: Logger
   readonly #shutdown = new AbortController()
 
-  constructor(options: { pool: Pool; handlers: Handlers; workerId: string; log: Logger }) {
+  /** @param options.leases connections for leases alone, which nothing else may keep busy. */
+  constructor(options: { pool: Pool; leases: Pool; handlers: Handlers; workerId: string; log: Logger }) {
     this.#pool = options.pool
+    this.#leases = options.leases
     this.#handlers = options.handlers
     this.#workerId = options.workerId
     this.#log = options.log
@@ -72,16 +82,17 @@ export class Runner {
     const lease = new AbortController()
     const signal = AbortSignal.any([lease.signal, this.#shutdown.signal])
     const renewing = this.#keepRenewing(operation, lease)
+    const run: Run = {
+      operation,
+      signal,
+      log,
+      report: (step, progress) => report(this.#pool, operation, step, progress ?? null),
+      end: (db, ending) => end(db, operation, ending),
+    }
     try {
-      await this.#handlers[operation.kind]({
-        operation,
-        signal,
-        log,
-        report: (step, progress) => report(this.#pool, operation, step, progress ?? null),
-        end: (db, ending) => end(db, operation, ending),
-      })
+      await this.#handlers[operation.kind].handle(run)
     } catch (error) {
-      await this.#endBadly(operation, signal.aborted ? signal.reason : error, log)
+      await this.#endBadly(run, signal.aborted ? signal.reason : error)
     } finally {
       lease.abort(new LeaseLost('the run is over'))
       await renewing
@@ -90,8 +101,8 @@ export class Runner {
 
   async #claim(id: string): Promise<Claim | undefined> {
     try {
-      if (this.#shutdown.signal.aborted) return await returnJob(this.#pool, id)
-      return await claim(this.#pool, id, this.#workerId)
+      if (this.#shutdown.signal.aborted) return await returnJob(this.#leases, id)
+      return await claim(this.#leases, id, this.#workerId)
     } catch (error) {
       // The partial unique index: another operation with the same exclusive key was claimed first.
       if (!isUniqueViolation(error, 'operation_one_running')) this.#log.warn({ err: error }, 'claim failed')
@@ -99,41 +110,41 @@ export class Runner {
     }
   }
 
-  /** Renews until the run is over. A lease that cannot be renewed in time is treated as lost. */
+  /** Renews until the run is over, and ends the run when the lease is lost or the client cancels. */
   async #keepRenewing(operation: Claim, lease: AbortController): Promise<void> {
     while (!lease.signal.aborted) {
       try {
-        if (await renew(this.#pool, operation)) lease.abort(new Canceled())
+        if (await renew(this.#leases, operation)) lease.abort(new Canceled())
       } catch (error) {
-        // While the database is away nobody else can claim either: go on until it says otherwise.
+        // The database is away, for us or for all: go on until it says otherwise. Every write is fenced.
         if (error instanceof LeaseLost) lease.abort(error)
       }
       await delay(RENEW_MS, undefined, { signal: lease.signal }).catch(() => {})
     }
   }
 
-  async #endBadly(operation: Claim, error: unknown, log: Logger): Promise<void> {
+  async #endBadly(run: Run, error: unknown): Promise<void> {
+    const { operation, log } = run
     try {
       if (error instanceof LeaseLost) return log.info('lease lost; another worker goes on')
-      if (error instanceof ShuttingDown) return await giveBack(this.#pool, operation)
-      if (error instanceof Canceled) return await end(this.#pool, operation, { state: 'canceled' })
+      if (error instanceof ShuttingDown) return await giveBack(this.#leases, operation)
+      if (error instanceof Canceled) return await end(this.#leases, operation, { state: 'canceled' })
       const cause = String((error as Error)?.stack ?? error)
-      if (isDatabaseDown(error)) {
+      if (isTransient(error)) {
         // Not the operation's fault, however often it happens.
-        log.info({ err: error }, 'the database was away')
+        log.info({ err: error }, 'the database was away, or busy')
         const ending = { state: 'queued', delayMs: FAULT_DELAY_MS, code: 'database_away', cause } as const
-        return await end(this.#pool, operation, ending)
+        return await end(this.#leases, operation, ending)
       }
       log.error({ err: error }, 'operation fault')
-      const faults = operation.faults + 1
-      const delayMs = Math.min(FAULT_DELAY_MS * 2 ** operation.faults, MAX_FAULT_DELAY_MS)
-      await end(
-        this.#pool,
-        operation,
-        faults >= catalog[operation.kind].maxFaults
-          ? { state: 'failed', error: 'Internal error', code: 'internal', cause }
-          : { state: 'queued', delayMs, code: 'internal', cause, fault: true },
-      )
+      if (operation.faults + 1 < catalog[operation.kind].maxFaults) {
+        const delayMs = Math.min(FAULT_DELAY_MS * 2 ** operation.faults, MAX_FAULT_DELAY_MS)
+        const ending = { state: 'queued', delayMs, code: 'internal', cause, fault: true } as const
+        return await end(this.#leases, operation, ending)
+      }
+      const ending = { state: 'failed', error: 'Internal error', code: 'internal', cause } as const
+      const { giveUp } = this.#handlers[operation.kind]
+      await (giveUp ? giveUp(run, ending) : end(this.#leases, operation, ending))
     } catch (failed) {
       if (!(failed instanceof LeaseLost))
         log.warn({ err: failed }, 'could not end the try; its lease will run out')

@@ -1,6 +1,6 @@
 /** Reading operations, and cancelling them: the client's side of the row. */
 import type { Pool, Queryable } from '../db/pool.ts'
-import { isFinished, type OperationKind, type OperationState } from './catalog.ts'
+import type { OperationKind, OperationState } from './catalog.ts'
 
 /** An operation as clients see it. Times are ISO 8601 with microseconds, UTC. */
 export interface OperationView {
@@ -99,18 +99,32 @@ export async function requestCancel(db: Queryable, workspaceId: string, id: stri
   )
 }
 
-/** Forgets operations that ended `days` ago, and idempotency keys after a day. Returns how many rows went. */
-export async function forgetOldOperations(pool: Pool, days: number): Promise<number> {
-  await pool.query(
-    `UPDATE operation SET idempotency_key = NULL, fingerprint = NULL
-     WHERE idempotency_key IS NOT NULL AND created_at < now() - interval '1 day'`,
-  )
-  const { rowCount } = await pool.query(
-    `DELETE FROM operation WHERE id IN (
-       SELECT id FROM operation WHERE finished_at < now() - $1 * interval '1 day' LIMIT 10000)`,
-    [days],
-  )
-  return rowCount ?? 0
-}
+const BATCH = 10_000
 
-export { isFinished }
+/**
+ * Forgets operations that ended `days` ago, corrections as old, and idempotency keys after a day; in
+ * batches, until none is left.
+ */
+export async function forgetOldOperations(pool: Pool, days: number, signal: AbortSignal): Promise<void> {
+  const statements: [text: string, values: unknown[]][] = [
+    [
+      `UPDATE operation SET idempotency_key = NULL, fingerprint = NULL WHERE id IN (
+         SELECT id FROM operation WHERE idempotency_key IS NOT NULL AND created_at < now() - interval '1 day' LIMIT $1)`,
+      [BATCH],
+    ],
+    [
+      `DELETE FROM operation WHERE id IN (
+         SELECT id FROM operation WHERE finished_at < now() - $2 * interval '1 day' LIMIT $1)`,
+      [BATCH, days],
+    ],
+    [
+      `DELETE FROM correction WHERE id IN (
+         SELECT id FROM correction WHERE created_at < now() - $2 * interval '1 day' LIMIT $1)`,
+      [BATCH, days],
+    ],
+  ]
+  for (const [text, values] of statements) {
+    let changed: number | null = BATCH
+    while (changed === BATCH && !signal.aborted) changed = (await pool.query(text, values)).rowCount
+  }
+}

@@ -47,7 +47,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
     pool,
     queue: backend.queue,
     log,
-    window: config.BERTH_DISPATCH_WINDOW,
+    ahead: config.BERTH_DISPATCH_AHEAD,
     activeLimits: { pins: config.BERTH_PIN_ACTIVE_LIMIT },
     onHeldBack: () => markBackfilled(pool, config.BERTH_PIN_ACTIVE_LIMIT),
   })

@@ -10,7 +10,7 @@ import { QUEUES, type QueueName } from '../operations/catalog.ts'
 import { createQueueBackend } from '../operations/queue.ts'
 import { Runner } from '../operations/runner.ts'
 import { forgetOldOperations } from '../operations/store.ts'
-import { WorkerStatus } from '../operations/workers.ts'
+import { type Slots, WorkerStatus } from '../operations/workers.ts'
 import { observeNode, openStorage } from '../storage/open.ts'
 import { openDatabase } from './database.ts'
 import { openHealthPort } from './health-port.ts'
@@ -30,7 +30,7 @@ const LEASE_CONNECTIONS = 2
 /** The worker role: runs operations, and the loops that compare PostgreSQL with the world. */
 export async function openWorker(config: Config, log: Logger): Promise<RunningRole> {
   const parts = new Parts(log)
-  const queues = chosenQueues(config)
+  const slots = chosenSlots(config)
   const { databaseUrl, pool } = await openDatabase(config, log, parts)
   const storage = await openStorage(config, 'public', log, parts)
   const leases = createPool(databaseUrl, LEASE_CONNECTIONS, log)
@@ -38,7 +38,8 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
 
   const id = uuidv7()
   const runner = new Runner({
-    pool: leases,
+    pool,
+    leases,
     workerId: id,
     log,
     handlers: createHandlers({
@@ -54,12 +55,12 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   let written = performance.now()
   const loops = [
     startLoop('heartbeat', HEARTBEAT_MS, log, async (signal) => {
-      await status.write({ id, queues, ipfs: await observeNode(storage, signal) })
+      await status.write({ id, slots, ipfs: await observeNode(storage, signal) })
       written = performance.now()
     }),
     startLoop('pins', config.BERTH_RECONCILE_SECONDS, log, (signal) => reconcilePins(pool, storage, signal)),
-    startLoop('retention', RETENTION_MS, log, () =>
-      forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS),
+    startLoop('retention', RETENTION_MS, log, (signal) =>
+      forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal),
     ),
   ]
   // Kubo collects its own garbage, when and how its operator says.
@@ -72,8 +73,8 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   })
 
   const backend = createQueueBackend({ redisUrl: config.REDIS_URL, databaseUrl }, log)
-  for (const queue of queues) {
-    backend.consume(queue, config.BERTH_PIN_CONCURRENCY, (operationId) => runner.run(operationId))
+  for (const [queue, concurrency] of Object.entries(slots)) {
+    backend.consume(queue as QueueName, concurrency, (operationId) => runner.run(operationId))
   }
   parts.add('queues', () => {
     runner.shutdown()
@@ -89,9 +90,14 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   return { stop: () => parts.close() }
 }
 
-function chosenQueues(config: Config): QueueName[] {
+/** Repairs and removals are rare, and must not take the place of pins. */
+function chosenSlots(config: Config): Slots {
   const chosen = config.BERTH_QUEUES ?? []
   const unknown = chosen.filter((name) => !(QUEUES as readonly string[]).includes(name))
   if (unknown.length > 0) throw new ConfigError(`BERTH_QUEUES: no queue is named ${unknown.join(', ')}`)
-  return chosen.length > 0 ? (chosen as QueueName[]) : [...QUEUES]
+  const pins = config.BERTH_PIN_CONCURRENCY
+  const slots: Slots = { pins, repairs: Math.ceil(pins / 4), storage: Math.ceil(pins / 4) }
+  return Object.fromEntries(
+    Object.entries(slots).filter(([name]) => chosen.length === 0 || chosen.includes(name)),
+  )
 }

@@ -3,7 +3,7 @@
  * found is checked once more under the CID's lock: an operation may be right in the middle of it.
  */
 import { CID } from 'multiformats/cid'
-import type pg from 'pg'
+import pg from 'pg'
 import { uuidv7 } from 'uuidv7'
 import { type Pool, transaction } from '../../src/db/pool.ts'
 import { lockCid } from '../../src/files/cid-lock.ts'
@@ -16,6 +16,7 @@ const BATCH = 1000
 /** Corrections of one pass; the next pass finds the rest. */
 const MAX_CORRECTIONS = 1000
 const CHECK_MS = 30_000
+const COMPARE_MS = 600_000
 /** Any constant: one process compares at a time. */
 const LOCK = 0x70696e73
 
@@ -35,12 +36,18 @@ export async function reconcilePins(
   storage: Storage,
   signal: AbortSignal,
 ): Promise<PinCorrections> {
-  const client = await pool.connect()
+  // A session of its own, for its temporary table and its lock: a listing may take long, and a
+  // transaction as long would keep PostgreSQL from cleaning up behind every other statement.
+  const client = new pg.Client({
+    connectionString: pool.options.connectionString,
+    statement_timeout: COMPARE_MS,
+    application_name: 'berth-reconcile',
+  })
+  client.on('error', () => {})
+  await client.connect()
   try {
-    await client.query('BEGIN')
-    const { rows } = await client.query('SELECT pg_try_advisory_xact_lock($1) AS mine', [LOCK])
+    const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS mine', [LOCK])
     if (!rows[0].mine) return { missing: 0, orphaned: 0 }
-    await client.query('SET LOCAL statement_timeout = 0')
     // Taken before the listing: a pin that is made meanwhile is no reason for a correction.
     const { rows: started } = await client.query('SELECT now() AS at')
     await copyPins(client, storage, signal)
@@ -62,17 +69,12 @@ export async function reconcilePins(
     for (const { cid } of orphaned.rows) if (await release(pool, storage, cid, signal)) report.orphaned++
     return report
   } finally {
-    // Drops the temporary table and the lock with the transaction.
-    const broken = await client.query('ROLLBACK').then(
-      () => undefined,
-      (error: Error) => error,
-    )
-    client.release(broken)
+    await client.end()
   }
 }
 
-async function copyPins(client: pg.PoolClient, storage: Storage, signal: AbortSignal): Promise<void> {
-  await client.query('CREATE TEMP TABLE pinned (cid text PRIMARY KEY) ON COMMIT DROP')
+async function copyPins(client: pg.Client, storage: Storage, signal: AbortSignal): Promise<void> {
+  await client.query('CREATE TEMP TABLE pinned (cid text PRIMARY KEY)')
   let batch: string[] = []
   const flush = async () => {
     await client.query('INSERT INTO pinned SELECT unnest($1::text[]) ON CONFLICT DO NOTHING', [batch])

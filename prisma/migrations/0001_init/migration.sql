@@ -105,9 +105,10 @@ CREATE INDEX operation_target ON operation (target_id, id);
 -- The dispatcher's lanes: in each queue and workspace new operations first, then those that failed a try.
 CREATE INDEX operation_ready ON operation (queue, workspace_id, (attempts > 0), next_attempt_at, id)
   WHERE state = 'queued' AND handed_over_at IS NULL;
-CREATE INDEX operation_handed_over ON operation (queue, handed_over_at)
+-- Few rows each, found by their state alone: a renewed lease touches no index.
+CREATE INDEX operation_handed_over ON operation (queue)
   WHERE state = 'queued' AND handed_over_at IS NOT NULL;
-CREATE INDEX operation_lease ON operation (lease_until) WHERE state = 'running';
+CREATE INDEX operation_running ON operation (queue) WHERE state = 'running';
 -- Started and not finished: what counts against the number of searches that one workspace may run.
 CREATE INDEX operation_started ON operation (queue, workspace_id)
   WHERE state IN ('queued', 'running') AND (attempts > 0 OR handed_over_at IS NOT NULL);
@@ -126,7 +127,8 @@ CREATE INDEX correction_loop ON correction (loop, reason);
 -- A worker process and the IPFS node as it sees it. Rows go stale when the process dies.
 CREATE TABLE worker (
   id         uuid PRIMARY KEY,
-  queues     text[] NOT NULL,
+  -- Operations of each of its queues that it runs side by side.
+  slots      jsonb NOT NULL,
   ipfs       jsonb NOT NULL,
   started_at timestamptz NOT NULL DEFAULT now(),
   seen_at    timestamptz NOT NULL DEFAULT now()
@@ -175,6 +177,8 @@ CREATE INDEX file_list ON file (workspace_id, network, removed_at, id) WHERE sta
 CREATE INDEX file_queue ON file (workspace_id, network, removed_at, id) WHERE status <> 'pinned';
 -- New requests, few at a time: those of a workspace at its limit are shown as `backfilled`.
 CREATE INDEX file_prechecking ON file (workspace_id, id) WHERE status = 'prechecking';
+-- What a workspace has stored, for plans that limit it.
+CREATE INDEX file_size ON file (workspace_id) INCLUDE (size) WHERE status = 'pinned' AND removed_at IS NULL;
 CREATE INDEX file_keyvalues ON file USING gin (keyvalues jsonb_path_ops);
 CREATE INDEX file_group_member ON file (group_id) WHERE group_id IS NOT NULL;
 -- Who keeps a CID: asked before every unpin and by the reconciler, over all workspaces.

@@ -23,18 +23,19 @@ describe('dispatcher', () => {
   beforeEach(() => database.pool.query('TRUNCATE operation, correction'))
 
   async function dispatch(
-    options: { window?: number; limit?: number },
+    options: { ahead?: number; limit?: number },
     done: (ids: string[]) => Promise<boolean> | boolean,
   ): Promise<string[]> {
     const queues: Record<QueueName, RecordingQueue> = {
       pins: new RecordingQueue(),
+      repairs: new RecordingQueue(),
       storage: new RecordingQueue(),
     }
     const dispatcher = new Dispatcher({
       pool: database.pool,
       queue: (name) => queues[name],
       log: database.log,
-      window: options.window ?? 100,
+      ahead: options.ahead ?? 100,
       activeLimits: { pins: options.limit },
     })
     dispatcher.start()
@@ -48,7 +49,7 @@ describe('dispatcher', () => {
     const [many, few] = [await database.createWorkspace(), await database.createWorkspace()]
     for (let i = 0; i < 20; i++) await insertOperation(database.pool, many)
     const last = await insertOperation(database.pool, few)
-    const ids = await dispatch({ window: 4 }, (handed) => handed.length >= 4)
+    const ids = await dispatch({ ahead: 4 }, (handed) => handed.length >= 4)
     assert.equal(ids.length, 4)
     assert.ok(ids.includes(last))
   })
@@ -60,15 +61,15 @@ describe('dispatcher', () => {
       await insertOperation(database.pool, workspace),
       await insertOperation(database.pool, workspace),
     ]
-    const ids = await dispatch({ window: 2 }, (handed) => handed.length >= 2)
+    const ids = await dispatch({ ahead: 2 }, (handed) => handed.length >= 2)
     assert.deepEqual(new Set(ids), new Set(fresh))
     assert.ok(!ids.includes(retry))
   })
 
-  it('never has more than the window ahead of the workers', async () => {
+  it('never has more than told ahead of the workers', async () => {
     const workspace = await database.createWorkspace()
     for (let i = 0; i < 30; i++) await insertOperation(database.pool, workspace)
-    const ids = await dispatch({ window: 5 }, (handed) => handed.length >= 5)
+    const ids = await dispatch({ ahead: 5 }, (handed) => handed.length >= 5)
     assert.equal(ids.length, 5)
   })
 
@@ -89,6 +90,37 @@ describe('dispatcher', () => {
     const first = await insertOperation(database.pool, workspace, { exclusive_key: 'file:1' })
     await insertOperation(database.pool, workspace, { exclusive_key: 'file:1' })
     assert.deepEqual(await dispatch({}, (handed) => handed.length >= 1), [first])
+  })
+
+  it('lets the first operation of a workspace run before the many of another', async () => {
+    const { pool } = database
+    const [many, few] = [await database.createWorkspace(), await database.createWorkspace()]
+    for (let i = 0; i < 5; i++) {
+      await insertOperation(pool, many, {
+        state: 'running',
+        attempts: 1,
+        lease_until: new Date(Date.now() + 60_000),
+      })
+    }
+    const waiting = await insertOperation(pool, many)
+    const retry = await insertOperation(pool, few, { attempts: 1 })
+    const first = await insertOperation(pool, few)
+    const priorities = new Map<string, number>()
+    const queue = new RecordingQueue()
+    const dispatcher = new Dispatcher({
+      pool,
+      queue: () => queue,
+      log: database.log,
+      ahead: 100,
+      activeLimits: {},
+    })
+    dispatcher.start()
+    await until('three hand-overs', () => queue.jobs.length >= 3)
+    await dispatcher.stop()
+    for (const { id, priority } of queue.jobs) priorities.set(id, priority)
+    const of = (id: string) => priorities.get(id) ?? Number.NaN
+    assert.ok(of(first) < of(waiting), 'fewer under way')
+    assert.ok(of(waiting) < of(retry), 'no try failed yet')
   })
 
   it('takes over from a worker whose lease ran out, and records the correction', async () => {
@@ -134,7 +166,7 @@ describe('dispatcher', () => {
       pool,
       queue: () => queue,
       log: database.log,
-      window: 1,
+      ahead: 1,
       activeLimits: {},
     })
     dispatcher.start()

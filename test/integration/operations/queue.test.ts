@@ -31,7 +31,11 @@ function suite(
     const queue = backend.queue('storage')
     const seen: string[] = []
     for (let i = 0; i < 2; i++) backend.consume('storage', 4, async (id) => void seen.push(id))
-    const jobs = Array.from({ length: 50 }, () => uuidv7()).map((id) => ({ id, jobId: `${id}-1` }))
+    const jobs = Array.from({ length: 50 }, () => uuidv7()).map((id) => ({
+      id,
+      jobId: `${id}-1`,
+      priority: 1,
+    }))
     await queue.add(jobs)
     await until('all jobs seen', () => seen.length >= jobs.length)
     assert.deepEqual(seen.toSorted(), jobs.map(({ id }) => id).toSorted())
@@ -41,11 +45,21 @@ function suite(
     })
   })
 
+  it('runs the job with the lower number first', async () => {
+    const queue = opened.backend.queue('repairs')
+    const jobs = [30, 10, 20].map((priority) => ({ id: `job ${priority}`, jobId: uuidv7(), priority }))
+    await queue.add(jobs)
+    const seen: string[] = []
+    opened.backend.consume('repairs', 1, async (id) => void seen.push(id))
+    await until('all jobs seen', () => seen.length === jobs.length)
+    assert.deepEqual(seen, ['job 10', 'job 20', 'job 30'])
+  })
+
   it('knows a job that waits, and ignores a second one with its id', async () => {
     const queue = opened.backend.queue('pins')
     const id = uuidv7()
-    await queue.add([{ id, jobId: `${id}-1` }])
-    await queue.add([{ id, jobId: `${id}-1` }])
+    await queue.add([{ id, jobId: `${id}-1`, priority: 1 }])
+    await queue.add([{ id, jobId: `${id}-1`, priority: 1 }])
     assert.equal(await queue.has(`${id}-1`), true)
     assert.equal(await queue.has(`${id}-2`), false)
     const seen: string[] = []

@@ -15,14 +15,15 @@ describe('runner', () => {
   })
   after(() => database.stop())
 
-  const runnerOf = (handler: Handler) =>
+  const runnerOf = (handle: Handler['handle'], giveUp?: Handler['giveUp']) =>
     new Runner({
       pool: database.pool,
+      leases: database.pool,
       workerId: uuidv7(),
       log: database.log,
-      handlers: { 'pin.add': handler, 'pin.repair': handler, 'pin.remove': handler },
+      handlers: { 'pin.add': { handle, giveUp }, 'pin.repair': { handle }, 'pin.remove': { handle } },
     })
-  const succeed: Handler = (run) => run.end(database.pool, { state: 'succeeded' })
+  const succeed = (run: Run) => run.end(database.pool, { state: 'succeeded' })
   /** Runs until its signal fires, as a retrieval does. */
   const untilTold = async ({ signal }: Run) => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
@@ -70,6 +71,35 @@ describe('runner', () => {
     await runnerOf(async () => {
       throw Object.assign(new Error('the database system is shutting down'), { code: '57P03' })
     }).run(id)
+    const row = await readOperation(pool, id)
+    assert.deepEqual([row.state, row.faults], ['queued', 7])
+  })
+
+  it('lets the handler end what the operation was about when it gives up', async () => {
+    const { pool } = database
+    const given: string[] = []
+    const runner = runnerOf(
+      async () => {
+        throw new Error('a bug')
+      },
+      async (run, ending) => {
+        given.push(ending.state)
+        await run.end(pool, ending)
+      },
+    )
+    const id = await insertOperation(pool, workspace, { faults: 7 })
+    await runner.run(id)
+    assert.deepEqual(given, ['failed'])
+    assert.equal((await readOperation(pool, id)).state, 'failed')
+  })
+
+  it('takes a lock that is not to be had for no fault', async () => {
+    const { pool } = database
+    const runner = runnerOf(async () => {
+      throw Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' })
+    })
+    const id = await insertOperation(pool, workspace, { faults: 7 })
+    await runner.run(id)
     const row = await readOperation(pool, id)
     assert.deepEqual([row.state, row.faults], ['queued', 7])
   })
