@@ -35,6 +35,11 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
   const rpc = new KuboRpc(apiUrl)
   const names = pinNames(pinName)
   const stopped = new AbortController()
+  /** Why the node is not to be used: the last `start` found it away or unfit. */
+  let refusal: string | null = null
+  const assertFit = () => {
+    if (refusal !== null) throw new StorageError('unavailable', refusal)
+  }
 
   /** The name of a CID's recursive pin, or null when it has none. */
   const nameOf = async (cid: CID, signal: AbortSignal): Promise<string | null> => {
@@ -76,36 +81,43 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
     }
   }
 
+  const combine = (signal: AbortSignal) => AbortSignal.any([signal, stopped.signal])
+
   /** Runs a call of the port: its signal ends with `stop`, and every failure is a StorageError. */
   const call = async <T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
-    const combined = AbortSignal.any([signal, stopped.signal])
+    const combined = combine(signal)
     try {
       combined.throwIfAborted()
+      assertFit()
       return await run(combined)
     } catch (error) {
       if (combined.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
       throw asStorageError(error)
     }
   }
-  const combine = (signal: AbortSignal) => AbortSignal.any([signal, stopped.signal])
+  /** Checks the node: its version, and the DAGs that it builds. */
+  const check = async (signal: AbortSignal): Promise<void> => {
+    const { Version } = await rpc.call<{ Version: string }>('version', {}, { signal, deadlineMs: SHORT_MS })
+    const [major = 0, minor = 0] = Version.split('.').map(Number)
+    if (major === OLDEST[0] && minor < OLDEST[1]) {
+      throw new Error(`Kubo ${Version} is too old: Berth needs ${OLDEST.join('.')} or newer`)
+    }
+    await checkProfile(rpc, signal)
+  }
 
   return {
     network,
     driver: 'kubo',
 
-    start: () =>
-      call(stopped.signal, async (signal) => {
-        const { Version } = await rpc.call<{ Version: string }>(
-          'version',
-          {},
-          { signal, deadlineMs: SHORT_MS },
-        )
-        const [major = 0, minor = 0] = Version.split('.').map(Number)
-        if (major === OLDEST[0] && minor < OLDEST[1]) {
-          throw new Error(`Kubo ${Version} is too old: Berth needs ${OLDEST.join('.')} or newer`)
-        }
-        await checkProfile(rpc, signal)
-      }),
+    async start() {
+      try {
+        await check(stopped.signal)
+        refusal = null
+      } catch (error) {
+        refusal = (error as Error).message
+        throw asStorageError(error)
+      }
+    },
     async stop() {
       stopped.abort()
       await rpc.close()
@@ -132,6 +144,7 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
       }),
     async *list({ signal }) {
       const params = { type: 'recursive', names: true, stream: true, name: pinName }
+      assertFit()
       try {
         const options = { signal: combine(signal), idleMs: LIST_IDLE_MS }
         for await (const row of rpc.rows<{ Cid: string; Name?: string }>('pin/ls', params, options)) {
@@ -151,7 +164,10 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
         }
         return added
       }),
-    cat: (cid, { signal, ...range }) => readFile(rpc, cid, { ...range, signal: combine(signal) }),
+    async *cat(cid, { signal, ...range }) {
+      assertFit()
+      yield* readFile(rpc, cid, { ...range, signal: combine(signal) })
+    },
     stat: (cid, { signal }) => call(signal, (combined) => statDag(rpc, cid, combined)),
 
     // Kubo's GC waits for pins under way and holds up new ones, for minutes on a big repository; it

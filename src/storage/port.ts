@@ -91,7 +91,7 @@ export interface Storage {
   readonly network: Network
   readonly driver: 'kubo' | 'embedded'
 
-  /** Checks the node (and that it builds `unixfs-v1-2025` DAGs) and opens what is needed. Throws `unavailable`, or a plain Error naming what to fix. */
+  /** Checks the node (and that it builds `unixfs-v1-2025` DAGs) and opens what is needed. Throws `unavailable`, or a plain Error naming what to fix; after a failure every other call to Kubo is `unavailable`, until `start` succeeds. */
   start(): Promise<void>
   /** Closes everything `start` opened. Calls under way end as `aborted`. */
   stop(): Promise<void>

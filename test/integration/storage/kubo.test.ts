@@ -6,6 +6,7 @@ import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import type { Storage } from '../../../src/storage/port.ts'
+import { PROBE_CID } from '../../../src/storage/profile.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
 import { collect, file, texts } from './content.ts'
 import { failsWith, storageContract, until } from './contract.ts'
@@ -112,6 +113,7 @@ describe('kubo', { skip }, () => {
 
   test('two Berths on one Kubo do not see each other', async () => {
     const other = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'private', pinName: 'other' })
+    await other.start()
     const { cid } = await other.add(texts({ 'a.txt': 'of the other one' }), { signal })
     assert.equal(await storage.isPinned(cid, { signal }), false)
     assert.ok(!(await listed()).includes(`${cid}`))
@@ -146,6 +148,19 @@ describe('kubo', { skip }, () => {
     await assert.rejects(refused.start(), /0\.42\.1 is too old/)
     answers['/api/v0/version'] = { Version: '0.43.0-rc1' }
     await assert.rejects(refused.start(), /ipfs config profile apply unixfs-v1-2025/)
+    // It is not used either, until it has been fixed.
+    const unusable = { code: 'unavailable', message: /ipfs config profile apply/ }
+    const cid = CID.parse('bafkqaaa')
+    await assert.rejects(refused.info({ signal }), unusable)
+    await assert.rejects(refused.pin(cid, { stallMs: 1000, signal }), unusable)
+    await assert.rejects(refused.add(texts({ a: 'a' }), { signal }), unusable)
+    await assert.rejects(collect(refused.cat(cid, { signal })), unusable)
+    await assert.rejects(refused.list({ signal })[Symbol.asyncIterator]().next(), unusable)
+    answers['/api/v0/add'] = { Name: 'probe', Hash: `${PROBE_CID}` }
+    await refused.start()
+    answers['/api/v0/id'] = { ID: 'a peer', AgentVersion: 'kubo/0.43.0' }
+    answers['/api/v0/repo/stat'] = { RepoSize: 1 }
+    assert.equal((await refused.info({ signal })).peerId, 'a peer')
     await refused.stop()
     server.close()
   })
@@ -156,7 +171,7 @@ describe('kubo', { skip }, () => {
     const apiUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
     const waiting = createKuboStorage({ apiUrl, network: 'public' })
     const started = Date.now()
-    await assert.rejects(waiting.info({ signal }), failsWith('unavailable'))
+    await assert.rejects(waiting.start(), failsWith('unavailable'))
     assert.ok(Date.now() - started < 15_000)
     await waiting.stop()
     silent.closeAllConnections()
@@ -165,6 +180,7 @@ describe('kubo', { skip }, () => {
 
   test('stop ends calls under way as aborted', async () => {
     const own = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
+    await own.start()
     const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('never there')))
     let searching = false
     const pinning = own.pin(cid, {
