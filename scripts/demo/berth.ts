@@ -3,7 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { settings } from '../../src/config.ts'
-import { freePort, run } from '../../test/support/processes.ts'
+import { freePort } from '../../src/embedded/postgres-server.ts'
+import { run } from '../../test/support/processes.ts'
 import type { RealParts } from './real-parts.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))

@@ -1,0 +1,26 @@
+/**
+ * `npm run bench`: every benchmark, one after the other, and one table at the end. Each holds Berth against
+ * something bare in the same run, on the same servers, in turns; absolute figures are this machine's of this
+ * minute, the ratios are what counts. Needs Redis, PostgreSQL and BERTH_TEST_KUBO, see `scripts/ci/kubo.sh`.
+ */
+import { cpus, totalmem } from 'node:os'
+import { print, type Result } from './support/report.ts'
+
+const BENCHMARKS = ['accept', 'pin', 'list', 'memory']
+
+const tables: { title: string; results: Result[] }[] = []
+for (const name of BENCHMARKS) {
+  const { title, bench } = await import(`./${name}.bench.ts`)
+  console.log(`${title} …`)
+  try {
+    tables.push({ title, results: await bench() })
+  } catch (error) {
+    console.error(error)
+    process.exitCode = 1
+  }
+}
+const { length: cores } = cpus()
+console.log(
+  `\n${cores} cores (${cpus()[0]?.model}), ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node.js ${process.version}`,
+)
+for (const { title, results } of tables) print(title, results)
