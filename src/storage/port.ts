@@ -56,11 +56,18 @@ export interface PinOptions {
   signal: AbortSignal
 }
 
-/** What a pinned DAG is, read from the node's own blocks. `mimeType` is `directory` for a UnixFS directory. */
+/**
+ * What a pinned DAG is, read from the node's own blocks. `mimeType` is `directory` for a UnixFS directory.
+ *
+ * No size is believed that a node declares (`filesize`, `blocksizes`, `Tsize`): whoever made the DAG may
+ * have written anything there. Sizes are summed up from the leaves instead. A part that is linked from
+ * several places counts in each, as it does for whoever downloads it. What is not UnixFS is one file
+ * of the size of its blocks, each counted once.
+ */
 export interface DagStat {
-  /** Bytes of the file, or the sum of all the files of a directory, without the DAG's own overhead. */
+  /** Bytes of the file, or the sum of all the files of a directory, without the DAG's own overhead. At most `Number.MAX_SAFE_INTEGER`. */
   size: number
-  /** Files in the DAG: 1 for a file, any number for a directory. */
+  /** Files in the DAG: 1 for a file, any number for a directory. At most 2^31 - 1. */
   files: number
   mimeType: string
 }

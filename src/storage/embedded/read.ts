@@ -2,7 +2,8 @@ import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
 import { BadPathError, exporter, NoResolverError, NotFoundError, NotUnixFSError } from 'ipfs-unixfs-exporter'
 import type { CID } from 'multiformats/cid'
-import { MIME_SAMPLE, mimeTypeOf } from '../mime.ts'
+import { describeDag, type LocalBlocks } from '../measure.ts'
+import { MIME_SAMPLE } from '../mime.ts'
 import { type DagStat, StorageError } from '../port.ts'
 import type { BlockFolder } from './blocks.ts'
 import { isLeafCodec } from './codecs.ts'
@@ -127,52 +128,23 @@ async function describe(target: CID | string, blocks: BlockFolder, signal: Abort
   }
 }
 
-/** Describes a DAG, see `Storage.stat`. What is not UnixFS counts as one file of the size of its blocks. */
-export async function statDag(cid: CID, blocks: BlockFolder, signal: AbortSignal): Promise<DagStat> {
-  const { size, files, type } = await measure(cid, blocks, signal)
-  if (type === 'directory') return { size, files, mimeType: 'directory' }
-  if (type === 'object') return { size, files, mimeType: 'application/octet-stream' }
-  const sample: Uint8Array[] = []
-  for await (const chunk of readFile(cid, blocks, { length: MIME_SAMPLE, signal })) sample.push(chunk)
-  return { size, files, mimeType: await mimeTypeOf(Buffer.concat(sample)) }
-}
-
-interface Measure {
-  size: number
-  files: number
-  type: 'file' | 'directory' | 'object'
-}
-
-async function measure(cid: CID, blocks: BlockFolder, signal: AbortSignal, depth = 0): Promise<Measure> {
-  if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `Directory ${cid} is nested too deep`)
-  if (isLeafCodec(cid)) {
-    const size = await blocks.size(cid)
-    if (size === null) throw missing(cid)
-    return { size, files: 1, type: 'file' }
+/** Describes a DAG, see `Storage.stat`. */
+export function statDag(cid: CID, blocks: BlockFolder, signal: AbortSignal): Promise<DagStat> {
+  const local: LocalBlocks = {
+    read: (block) => readBlock(block, blocks),
+    size: async (block) => {
+      const size = await blocks.size(block)
+      if (size === null) throw missing(block)
+      return size
+    },
+    totalSize: async (root) => (await walkDag(root, { blocks, retrieve: null, signal })).bytes,
+    sample: async (file) => {
+      const sample: Uint8Array[] = []
+      for await (const chunk of readFile(file, blocks, { length: MIME_SAMPLE, signal })) sample.push(chunk)
+      return Buffer.concat(sample)
+    },
   }
-  const entry = await unixFsEntry(cid, blocks, signal)
-  if (!entry || entry.type === 'object') {
-    const { bytes } = await walkDag(cid, { blocks, retrieve: null, signal })
-    return { size: bytes, files: 1, type: 'object' }
-  }
-  if (entry.type !== 'directory') return { size: Number(entry.size), files: 1, type: 'file' }
-  const total: Measure = { size: 0, files: 0, type: 'directory' }
-  for await (const child of entry.entries({ signal })) {
-    signal.throwIfAborted()
-    const { size, files } = await measure(child.cid, blocks, signal, depth + 1)
-    total.size += size
-    total.files += files
-  }
-  return total
-}
-
-async function unixFsEntry(cid: CID, blocks: BlockFolder, signal: AbortSignal) {
-  try {
-    return await describe(cid, blocks, signal)
-  } catch (error) {
-    if (error instanceof StorageError && error.code === 'invalid_object') return null
-    throw error
-  }
+  return describeDag(cid, local, signal)
 }
 
 /** A failure of the exporter in the port's terms. */

@@ -11,6 +11,7 @@ import {
 } from '../../../src/storage/port.ts'
 import { collect, file, folder, randomBytes, texts } from './content.ts'
 import { startProvider } from './node-process.ts'
+import { untrustedDagCases } from './untrusted.ts'
 
 /** A driver under test. */
 export interface Subject {
@@ -192,6 +193,8 @@ export function storageContract(
         assert.equal(`${await cat(cid)}`, 'hello world\n')
       })
     })
+
+    untrustedDagCases(() => ({ storage, provider }))
 
     describe('pin', () => {
       test('a file of several MB, with progress that only grows', async () => {

@@ -178,6 +178,20 @@ describe('kubo', { skip }, () => {
     silent.close()
   })
 
+  test('a daemon that hangs while a DAG is described is unavailable, sooner than the caller gives up', async () => {
+    const { cid } = await storage.add(texts({ 'a/b.txt': 'described' }), { signal })
+    kubo.pause()
+    try {
+      const patient = AbortSignal.timeout(60_000)
+      await assert.rejects(storage.stat(cid, { signal: patient }), failsWith('unavailable'))
+      const impatient = AbortSignal.timeout(200)
+      await assert.rejects(storage.stat(cid, { signal: impatient }), failsWith('aborted'))
+    } finally {
+      kubo.resume()
+    }
+    assert.equal((await storage.stat(cid, { signal })).size, 9)
+  })
+
   test('stop ends calls under way as aborted', async () => {
     const own = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
     await own.start()

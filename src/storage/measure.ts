@@ -1,0 +1,109 @@
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
+import type { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { mimeTypeOf } from './mime.ts'
+import { type DagStat, StorageError } from './port.ts'
+
+/** Deepest nesting of nodes: directories, their shards and the levels of a file. */
+const DEPTH_LIMIT = 256
+/** Leaves of one node that are looked up side by side. */
+const CONCURRENCY = 16
+/** What the columns hold that sizes and numbers of files end up in; larger sums stay there. */
+const SIZE_LIMIT = Number.MAX_SAFE_INTEGER
+const FILES_LIMIT = 2 ** 31 - 1
+
+/** A node's own blocks. Each call has its own bound, and throws `not_found` where a block is missing. */
+export interface LocalBlocks {
+  /** The bytes of a block. */
+  read(cid: CID): Promise<Uint8Array>
+  /** The size of a block. */
+  size(cid: CID): Promise<number>
+  /** The size of all the blocks of a DAG, each counted once. */
+  totalSize(cid: CID): Promise<number>
+  /** The first bytes of a file. */
+  sample(cid: CID): Promise<Uint8Array>
+}
+
+interface Measure {
+  size: number
+  files: number
+  type: 'file' | 'directory' | 'other'
+}
+
+/**
+ * Describes a DAG, see `Storage.stat` and {@link DagStat}.
+ * @throws StorageError `invalid_object` when it is nested too deep, whatever `blocks` throws, or the signal's reason.
+ */
+export async function describeDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<DagStat> {
+  const { type, ...total } = await measureDag(root, blocks, signal)
+  if (type === 'directory') return { ...total, mimeType: 'directory' }
+  if (type === 'other') return { ...total, mimeType: 'application/octet-stream' }
+  return { ...total, mimeType: await mimeTypeOf(await sampleOf(root, blocks)) }
+}
+
+/** Empty for a file whose nodes contradict themselves, so that it cannot be read as one. */
+async function sampleOf(file: CID, blocks: LocalBlocks): Promise<Uint8Array> {
+  try {
+    return await blocks.sample(file)
+  } catch (error) {
+    if (error instanceof StorageError && error.code === 'invalid_object') return new Uint8Array()
+    throw error
+  }
+}
+
+function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<Measure> {
+  // Every node is remembered, as a few nodes can have more paths than anybody can walk.
+  const measured = new Map<string, Measure>()
+
+  const measure = async (cid: CID, depth: number): Promise<Measure> => {
+    signal.throwIfAborted()
+    if (cid.code === raw.code) return { size: await blocks.size(cid), files: 1, type: 'file' }
+    const known = measured.get(`${cid}`)
+    if (known) return known
+    if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `${cid} is nested too deep`)
+    const node = cid.code === dagPb.code ? decodeUnixFs(await blocks.read(cid)) : null
+    const result = node
+      ? await measureNode(node, depth)
+      : ({ size: await blocks.totalSize(cid), files: 1, type: 'other' } as const)
+    measured.set(`${cid}`, result)
+    return result
+  }
+
+  const measureNode = async ({ unixfs, links }: UnixFsNode, depth: number): Promise<Measure> => {
+    const isDirectory = unixfs.isDirectory()
+    let size = isDirectory ? 0 : (unixfs.data?.length ?? 0)
+    let files = 0
+    const add = (child: Measure) => {
+      size = Math.min(size + child.size, SIZE_LIMIT)
+      files = Math.min(files + child.files, FILES_LIMIT)
+    }
+    const leaves = links.filter(({ code }) => code === raw.code)
+    for (let i = 0; i < leaves.length; i += CONCURRENCY) {
+      const some = leaves.slice(i, i + CONCURRENCY)
+      for (const leaf of await Promise.all(some.map((cid) => measure(cid, depth + 1)))) add(leaf)
+    }
+    // One after the other: side by side, the whole DAG would be in memory.
+    for (const link of links) if (link.code !== raw.code) add(await measure(link, depth + 1))
+    if (isDirectory) return { size, files, type: 'directory' }
+    return { size, files: 1, type: unixfs.type === 'symlink' ? 'other' : 'file' }
+  }
+
+  return measure(root, 0)
+}
+
+interface UnixFsNode {
+  unixfs: UnixFS
+  links: CID[]
+}
+
+/** Null for a block that is not a file, directory or symbolic link of UnixFS. */
+function decodeUnixFs(bytes: Uint8Array): UnixFsNode | null {
+  try {
+    const { Data, Links } = dagPb.decode(bytes)
+    const unixfs = Data && UnixFS.unmarshal(Data)
+    return unixfs && unixfs.type !== 'metadata' ? { unixfs, links: Links.map(({ Hash }) => Hash) } : null
+  } catch {
+    return null
+  }
+}
