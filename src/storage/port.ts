@@ -13,7 +13,7 @@ export type Network = 'public' | 'private'
 /**
  * - `unavailable`: the node itself did not answer (dead, restarting, disk full). Try again later.
  * - `stalled`: no block arrived for `stallMs`. `blocks` says how many had arrived before. Try again later.
- * - `bad_host_node`: no host node could be reached, and nobody else provides the content. Final.
+ * - `bad_host_node`: no host node could be reached, and routing (or its absence) says that nobody else provides the content. Routing that does not answer says nothing. Final.
  * - `invalid_object`: a block's bytes do not decode as its codec says, or the codec is unknown. Final.
  * - `too_large`: the DAG is larger than `maxBytes`. Final.
  * - `not_found`: asked for local content that is not there.

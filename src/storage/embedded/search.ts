@@ -15,7 +15,7 @@ export interface SearchOptions {
   /** The search is repeated at this interval, as long as `isIdle` says that nothing arrives. */
   repeatMs: number
   isIdle: () => boolean
-  /** Called after the first round when host nodes were named and nobody at all could be reached. */
+  /** Called after a first round that reached none of the host nodes that were named, where routing knows nobody else. */
   onUnreachable: () => void
   signal: AbortSignal
 }
@@ -25,45 +25,53 @@ export interface SearchOptions {
  * providers that delegated routing names. Bitswap asks every connected peer by itself. Never rejects.
  */
 export async function search(cid: CID, options: SearchOptions): Promise<void> {
-  const { origins, routingUrl, signal } = options
+  const { origins, signal } = options
   for (let first = true; !signal.aborted; first = false) {
     if (first || options.isIdle()) {
-      let reached = await countReached(origins.map((origin) => () => dialOrigin(origin, options)))
-      if (routingUrl !== null) reached += await dialProviders(routingUrl, cid, options)
-      if (first && origins.length > 0 && reached === 0 && !signal.aborted) options.onUnreachable()
+      const answers = await Promise.all(origins.map((origin) => dialOrigin(origin, options)))
+      answers.push(await dialProviders(cid, options))
+      const isNobody = answers.every((answer) => answer === 'none')
+      if (first && origins.length > 0 && isNobody && !signal.aborted) options.onUnreachable()
     }
     await sleep(options.repeatMs, undefined, { signal, ref: false }).catch(() => {})
   }
 }
 
+/** `unknown` where routing did not answer: there may be somebody. */
+type Answer = 'found' | 'none' | 'unknown'
+
 /** Dials a host node; one that is named by its id only is looked up where it is not known already. */
-async function dialOrigin(origin: string, { network, routingUrl, signal }: SearchOptions): Promise<void> {
-  try {
-    await dial(network, [origin], signal)
-  } catch (error) {
-    const peerId = /^\/p2p\/([^/]+)$/.exec(origin)?.[1]
-    if (!peerId || routingUrl === null) throw error
-    const [addresses = []] = await findPeer(routingUrl, peerId, signal)
-    await dial(network, addresses, signal)
-  }
+async function dialOrigin(origin: string, { network, routingUrl, signal }: SearchOptions): Promise<Answer> {
+  if (await reaches(network, [origin], signal)) return 'found'
+  const peerId = /^\/p2p\/([^/]+)$/.exec(origin)?.[1]
+  if (!peerId || routingUrl === null) return 'none'
+  const peers = await findPeer(routingUrl, peerId, signal).catch(() => null)
+  if (!peers) return 'unknown'
+  return (await reaches(network, peers[0] ?? [], signal)) ? 'found' : 'none'
 }
 
+/** Dials the providers that routing names. One that is no host node counts as found, reached or not. */
 async function dialProviders(
-  routingUrl: string,
   cid: CID,
-  { network, signal }: SearchOptions,
-): Promise<number> {
-  const providers = await findProviders(routingUrl, cid, signal).catch(() => [])
-  return countReached(
-    providers.slice(0, PROVIDERS).map((addresses) => () => dial(network, addresses, signal)),
-  )
+  { network, origins, routingUrl, signal }: SearchOptions,
+): Promise<Answer> {
+  if (routingUrl === null) return 'none'
+  const providers = await findProviders(routingUrl, cid, signal).catch(() => null)
+  if (!providers) return 'unknown'
+  const dials = providers.slice(0, PROVIDERS).map((addresses) => reaches(network, addresses, signal))
+  const isReached = (await Promise.all(dials)).includes(true)
+  const hostNodes = new Set(origins.map(peerIdOf))
+  const hasOthers = providers.some(([address = '']) => !hostNodes.has(peerIdOf(address)))
+  return isReached || hasOthers ? 'found' : 'none'
 }
 
-function dial(network: BlockNetwork, addresses: string[], signal: AbortSignal): Promise<void> {
-  return network.dial(addresses, AbortSignal.any([signal, AbortSignal.timeout(DIAL_MS)]))
-}
+const peerIdOf = (address: string): string => address.slice(address.lastIndexOf('/') + 1)
 
-async function countReached(dials: (() => Promise<void>)[]): Promise<number> {
-  const results = await Promise.allSettled(dials.map((dialOne) => dialOne()))
-  return results.filter(({ status }) => status === 'fulfilled').length
+async function reaches(network: BlockNetwork, addresses: string[], signal: AbortSignal): Promise<boolean> {
+  try {
+    await network.dial(addresses, AbortSignal.any([signal, AbortSignal.timeout(DIAL_MS)]))
+    return true
+  } catch {
+    return false
+  }
 }

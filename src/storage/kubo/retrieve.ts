@@ -46,7 +46,7 @@ export async function retrieveAndPin(
 
   const reachSomebody = async () => {
     if (origins.length === 0 || (await connect(rpc, origins, signal)) > 0 || signal.aborted) return
-    if (await hasProvider(rpc, cid, origins, signal)) return
+    if ((await findProvider(rpc, cid, origins, signal)) !== 'none') return
     await sleep(Math.min(GRACE_MS, stallMs / 2), undefined, { signal, ref: false }).catch(() => {})
     if (total.blocks === 0)
       fail('bad_host_node', 'No host node could be reached, and nobody else provides the content')
@@ -94,21 +94,39 @@ interface RoutingRow {
   Type: number
   Responses: { ID: string }[] | null
 }
-/** `routing.Provider` of go-libp2p's query events. */
+/** Of go-libp2p's query events: a peer answered, and a provider was found. */
+const PEER_RESPONSE = 1
 const PROVIDER = 4
 
-/** Whether Kubo's routing knows a provider that is none of the host nodes, which are known to be away. */
-async function hasProvider(rpc: KuboRpc, cid: CID, origins: string[], signal: AbortSignal): Promise<boolean> {
+/**
+ * Whether Kubo's routing knows a provider that is none of the host nodes, which are known to be away.
+ * An empty answer is no proof of `none`: Kubo gives it too when its routers cannot be reached. Only
+ * a peer that answered the query, or a Kubo without routing, makes it one.
+ */
+async function findProvider(
+  rpc: KuboRpc,
+  cid: CID,
+  origins: string[],
+  signal: AbortSignal,
+): Promise<'found' | 'none' | 'unknown'> {
   const away = new Set(origins.map((origin) => origin.slice(origin.lastIndexOf('/') + 1)))
   try {
+    let answered = false
     const options = { signal, deadlineMs: FIND_PROVIDERS_MS }
     for await (const row of rpc.rows<RoutingRow>('routing/findprovs', { arg: `${cid}` }, options)) {
-      if (row.Type === PROVIDER && row.Responses?.some(({ ID }) => !away.has(ID))) return true
+      if (row.Type === PROVIDER && row.Responses?.some(({ ID }) => !away.has(ID))) return 'found'
+      answered ||= row.Type === PEER_RESPONSE
     }
+    return answered || !(await hasRouting(rpc, signal)) ? 'none' : 'unknown'
   } catch {
-    // No routing, or no answer in time: nobody was found.
+    return 'unknown'
   }
-  return false
+}
+
+async function hasRouting(rpc: KuboRpc, signal: AbortSignal): Promise<boolean> {
+  const options = { signal, deadlineMs: CONNECT_MS }
+  const { Value } = await rpc.call<{ Value: unknown }>('config', { arg: 'Routing.Type' }, options)
+  return Value !== 'none'
 }
 
 /** What the root says about the size of its whole DAG, or null where it says nothing. */

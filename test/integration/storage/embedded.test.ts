@@ -132,6 +132,26 @@ describe('embedded node', () => {
     })
   })
 
+  test('only routing that answers makes a host node that is away a bad one', async () => {
+    let status = 500
+    const router = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1')
+    await new Promise((resolve) => router.once('listening', resolve))
+    const routingUrl = `http://127.0.0.1:${(router.address() as AddressInfo).port}`
+    const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('behind a router')))
+    const away = ['/ip4/127.0.0.1/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN']
+    const bare = ['/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN']
+    const storage = await open({ dir: await newFolder(), routingUrl })
+    for (const origins of [away, bare]) {
+      await assert.rejects(pin(storage, cid, origins, 3000), failsWith('stalled'))
+    }
+    status = 404 // nobody is known
+    for (const origins of [away, bare]) {
+      await assert.rejects(pin(storage, cid, origins), failsWith('bad_host_node'))
+    }
+    router.closeAllConnections()
+    router.close()
+  })
+
   test('a node that retrieves also serves, when it listens', async () => {
     const cid = CID.parse(await provider.node.call('addFile', 'passed on', 3 * 1024 * 1024))
     const middle = await open({ dir: await newFolder(), listen: ['/ip4/127.0.0.1/tcp/0'] })

@@ -120,6 +120,22 @@ describe('kubo', { skip }, () => {
     await other.stop()
   })
 
+  test('routing that reaches nobody does not make a host node that is away a bad one', async () => {
+    const set = async (type: string) => {
+      await api(`config?arg=Routing.Type&arg=${type}`)
+      await kubo.kill()
+      await kubo.restart()
+    }
+    await set('dht') // without any peers to ask
+    try {
+      const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('nobody to ask')))
+      const origins = ['/ip4/127.0.0.1/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN']
+      await assert.rejects(storage.pin(cid, { origins, stallMs: 5000, signal }), failsWith('stalled'))
+    } finally {
+      await set('none')
+    }
+  })
+
   test('an answer that Kubo cuts short is an error', async () => {
     const { cid } = await storage.add(file('cut short', 4 * MIB), { signal })
     // A leaf in the middle goes missing: Kubo notices only when it has begun to answer.
