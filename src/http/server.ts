@@ -4,7 +4,7 @@ import express, { type Express } from 'express'
 import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
 import type { Registry } from 'prom-client'
-import type { Logger } from '../log.ts'
+import { describeError, type Logger } from '../log.ts'
 import { errorHandler, unknownRoute } from './errors.ts'
 import { requestTimer } from './metrics.ts'
 import { parseQuery } from './query.ts'
@@ -48,7 +48,10 @@ function requestLog(logger: Logger) {
     },
     customLogLevel: (_req, res, error) =>
       error || res.statusCode >= 500 ? 'warn' : res.statusCode >= 400 ? 'info' : 'debug',
+    // Serializers get what was logged itself, not what pino's own make of it.
+    wrapSerializers: false,
     serializers: {
+      err: describeError,
       req: ({ id, method, url }) => ({ id, method, url: url.replace(/([?&]token=)[^&]*/g, '$1…') }),
       res: ({ statusCode }) => ({ statusCode }),
     },

@@ -2,6 +2,9 @@ import { Redis } from 'ioredis'
 import { ConfigError } from '../config.ts'
 import type { Logger } from '../log.ts'
 
+/** A Redis that hangs, or that is still loading its data, is taken for away after this. */
+const LOOK_MS = 5000
+
 /** The connection for pings and rate limits: a command fails at once while Redis is away. */
 export function createRedis(url: string, log: Logger): Redis {
   const redis = new Redis(url, {
@@ -14,18 +17,30 @@ export function createRedis(url: string, log: Logger): Redis {
   return redis
 }
 
+/** How Redis says so; before version 6, by `ERR invalid password`. */
+const REFUSED = /^(NOAUTH|WRONGPASS|ERR invalid password)/
+
 /**
  * Looks at what a queue must be able to rely on.
  * @returns whether Redis writes an append-only file.
- * @throws ConfigError when Redis may evict keys, which would lose jobs at random; any other error when
- *   it does not answer.
+ * @throws ConfigError when Redis may evict keys, which would lose jobs at random, and when it refuses the
+ *   password; any other error when it does not answer within 5 s.
  */
 export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }> {
-  const redis = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null })
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+    disconnectTimeout: 100,
+  })
   let cause: Error | undefined
   redis.on('error', (error) => {
     cause = error
   })
+  const timer = setTimeout(() => {
+    cause = new Error('Redis does not answer')
+    redis.disconnect()
+  }, LOOK_MS)
   try {
     await redis.connect()
     const policy = await readSetting(redis, 'maxmemory-policy')
@@ -35,8 +50,11 @@ export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }
     return { appendOnly: (await readSetting(redis, 'appendonly')) !== 'no' }
   } catch (error) {
     // The client says only that the connection is closed; the event before it says why.
-    throw error instanceof ConfigError ? error : (cause ?? error)
+    const reason = error instanceof ConfigError ? error : (cause ?? (error as Error))
+    if (!REFUSED.test(reason.message)) throw reason
+    throw new ConfigError(`REDIS_URL: Redis refuses the user or the password: ${reason.message}`)
   } finally {
+    clearTimeout(timer)
     redis.disconnect()
   }
 }
@@ -46,7 +64,8 @@ async function readSetting(redis: Redis, name: string): Promise<string | undefin
   try {
     const [, value] = (await redis.config('GET', name)) as string[]
     return value
-  } catch {
+  } catch (error) {
+    if ((error as Error).name !== 'ReplyError') throw error
     return undefined
   }
 }

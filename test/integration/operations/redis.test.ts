@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createServer } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { Redis } from 'ioredis'
+import { ConfigError } from '../../../src/config.ts'
+import { createLogger } from '../../../src/log.ts'
+import { createRedis, inspectRedis } from '../../../src/operations/redis.ts'
+import { until } from '../../support/processes.ts'
+import { type Server, startRedis } from '../../support/servers.ts'
+
+describe('a Redis with a password', { skip: !redisInstalled() && 'redis-server is not installed' }, () => {
+  let server: Server
+  let urlWith: (password: string) => string
+  before(async () => {
+    server = await startRedis()
+    urlWith = (password) => server.url.replace('//', `//:${password}@`)
+    const redis = new Redis(server.url)
+    await redis.config('SET', 'requirepass', 'correct')
+    redis.disconnect()
+  })
+  after(() => server?.stop())
+
+  const refused = (error: unknown) =>
+    error instanceof ConfigError && /^REDIS_URL: Redis refuses .*(NOAUTH|WRONGPASS)/.test(error.message)
+
+  it('is a mistake in REDIS_URL where that has none, or another one', async () => {
+    await assert.rejects(inspectRedis(server.url), refused)
+    await assert.rejects(inspectRedis(urlWith('hunter2')), refused)
+    assert.deepEqual(await inspectRedis(urlWith('correct')), { appendOnly: true })
+  })
+
+  it('does not see it in the log', async () => {
+    const lines: string[] = []
+    const log = createLogger('test', 'debug', { write: (line) => void lines.push(line) })
+    const redis = createRedis(urlWith('hunter2'), log)
+    await until('it is refused', () => lines.some((line) => line.includes('WRONGPASS')))
+    redis.disconnect()
+    assert.doesNotMatch(lines.join(''), /hunter2/)
+  })
+})
+
+it('looks no longer than some seconds at a Redis that does not answer', async () => {
+  const hung = createServer(() => {})
+  await new Promise<void>((resolve) => hung.listen(0, '127.0.0.1', resolve))
+  const { port } = hung.address() as { port: number }
+  try {
+    const timeout = new Promise((_, reject) => setTimeout(reject, 8000, new Error('still waiting')).unref())
+    await assert.rejects(
+      Promise.race([inspectRedis(`redis://127.0.0.1:${port}`), timeout]),
+      /does not answer/,
+    )
+  } finally {
+    hung.close()
+  }
+})
+
+function redisInstalled(): boolean {
+  try {
+    execFileSync('redis-server', ['--version'])
+    return true
+  } catch {
+    return false
+  }
+}
