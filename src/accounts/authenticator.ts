@@ -18,16 +18,14 @@ export interface Plan {
 /** The caller of a request. */
 export interface Principal {
   keyId: string
+  /** The key's limits; `null` for none. */
+  maxUses: number | null
+  expiresAt: Date | null
   workspaceId: string
   userId: string
   role: Role
   scopes: string[]
   plan: Plan
-}
-
-interface KeyRow extends Principal {
-  maxUses: number | null
-  expiresAt: Date | null
 }
 
 /** A cached key is trusted this long; a change is notified at once. */
@@ -40,7 +38,7 @@ export class Authenticator {
   readonly #notifications: Notifications
   /** Tokens whose signature was checked, and keys read from the database. */
   readonly #claims = new Map<string, TokenClaims>()
-  #keys = new Map<string, { row: KeyRow | undefined; until: number }>()
+  #keys = new Map<string, { row: Principal | undefined; until: number }>()
 
   constructor(pool: Pool, signingKey: Uint8Array, notifications: Notifications) {
     this.#pool = pool
@@ -88,7 +86,7 @@ export class Authenticator {
     return claims
   }
 
-  async #find({ keyId, workspaceId }: TokenClaims): Promise<KeyRow | undefined> {
+  async #find({ keyId, workspaceId }: TokenClaims): Promise<Principal | undefined> {
     const keys = this.#keys
     const cached = keys.get(keyId)
     if (cached && cached.until > Date.now() && this.#notifications.connected) return cached.row

@@ -1,7 +1,7 @@
 /** API keys of a workspace: created, listed and revoked, over HTTP and by `berth keys`. */
 import { uuidv7 } from 'uuidv7'
 import { escapeLike } from '../db/like.ts'
-import type { PrismaClient } from '../db/prisma.ts'
+import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { createKeyPair, signToken } from './tokens.ts'
 
 export interface NewKey {
@@ -10,7 +10,7 @@ export interface NewKey {
   name: string
   scopes: string[]
   maxUses?: number
-  expiresAt?: Date
+  expiresAt?: Date | null
 }
 
 /** A key right after its creation: the only time that its token and its secret are shown. */
@@ -41,7 +41,8 @@ export class KeyService {
     this.#signingKey = signingKey
   }
 
-  async create(key: NewKey): Promise<CreatedKey> {
+  /** @param db a transaction that the key is to be part of. */
+  async create(key: NewKey, db: Prisma.TransactionClient = this.#prisma): Promise<CreatedKey> {
     const id = uuidv7()
     const { publicKey, secret, secretHash } = createKeyPair()
     const { workspaceId, userId, expiresAt } = key
@@ -50,9 +51,9 @@ export class KeyService {
       workspaceId,
       userId: userId ?? undefined,
       publicKey,
-      expiresAt,
+      expiresAt: expiresAt ?? undefined,
     })
-    await this.#prisma.apiKey.create({ data: { id, ...key, publicKey, secretHash } })
+    await db.apiKey.create({ data: { id, ...key, publicKey, secretHash } })
     return { id, token, publicKey, secret }
   }
 
@@ -81,22 +82,21 @@ export class KeyService {
     return { keys, count }
   }
 
-  /**
-   * Revokes a key by its id or its public half; every process refuses it from then on.
-   * Idempotent. False when the workspace has no such key; without a workspace, any key is found.
-   */
-  async revoke(key: string, workspaceId?: string): Promise<boolean> {
+  /** A key by its id or its public half: of one workspace, or of any where none is given. */
+  async find(key: string, workspaceId?: string): Promise<{ id: string; scopes: string[] } | undefined> {
     const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(key)
     const where = { workspaceId, ...(isId ? { id: key } : { publicKey: key }) }
-    const found = await this.#prisma.apiKey.findFirst({ where, select: { id: true } })
-    if (!found) return false
+    return (await this.#prisma.apiKey.findFirst({ where, select: { id: true, scopes: true } })) ?? undefined
+  }
+
+  /** Revokes a key; every process refuses it from then on. Idempotent. */
+  async revoke(id: string): Promise<void> {
     await this.#prisma.$transaction([
       this.#prisma.apiKey.updateMany({
-        where: { id: found.id, revokedAt: null },
+        where: { id, revokedAt: null },
         data: { revokedAt: new Date() },
       }),
-      this.#prisma.$executeRaw`SELECT pg_notify('berth_api_key', ${found.id})`,
+      this.#prisma.$executeRaw`SELECT pg_notify('berth_api_key', ${id})`,
     ])
-    return true
   }
 }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { text } from '../http/shapes.ts'
+import type { Principal } from './authenticator.ts'
 import type { KeyService } from './keys.ts'
 import { grants, isScope, type Scope } from './scopes.ts'
 
@@ -63,13 +64,16 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
       id,
       tag: TAG,
       summary: 'Revoke an API key',
+      description: 'Another key than the own one only where the own one has all of its scopes.',
       scope: 'org:write',
       params,
       success: { status: 200, description: 'Revoked, from this moment on.', body: z.literal('Revoked') },
       errors: [404],
       async handle({ principal, params }) {
-        if (!(await keys.revoke(params.key, principal.workspaceId)))
-          throw notFound('There is no such API key')
+        const found = await keys.find(params.key, principal.workspaceId)
+        if (!found) throw notFound('There is no such API key')
+        requireScopes(principal, found.scopes as Scope[])
+        await keys.revoke(found.id)
         onRevoked()
         return { body: 'Revoked' }
       },
@@ -82,7 +86,8 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
       id: 'createKey',
       tag: TAG,
       summary: 'Create an API key',
-      description: 'A key may grant no more than the key that creates it.',
+      description:
+        'A key may grant no more than the key that creates it, and expires with it. A key with a limited number of uses creates none.',
       scope: 'org:write',
       body: newKey,
       success: {
@@ -93,14 +98,15 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
       async handle({ principal, body }) {
         const scopes = requestedScopes(body.permissions)
         if (scopes.length === 0) throw badRequest('permissions: must grant something')
-        if (!scopes.every((scope) => grants(principal.scopes, scope)))
-          throw forbidden(messages.permissionDenied)
+        if (principal.maxUses !== null) throw forbidden(messages.permissionDenied)
+        requireScopes(principal, scopes)
         const { token, publicKey, secret } = await keys.create({
           workspaceId: principal.workspaceId,
           userId: principal.userId,
           name: body.keyName,
           scopes,
           maxUses: body.maxUses,
+          expiresAt: principal.expiresAt,
         })
         return { body: { JWT: token, pinata_api_key: publicKey, pinata_api_secret: secret } }
       },
@@ -150,6 +156,11 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
     revoke('put', '/v3/pinata/keys/:key', 'revokeKey'),
     revoke('delete', '/v3/api_keys/:key', 'deleteKey'),
   ]
+}
+
+/** @throws ApiError 403 where the caller's key lacks one of them. */
+function requireScopes({ scopes }: Principal, needed: Scope[]): void {
+  if (!needed.every((scope) => grants(scopes, scope))) throw forbidden(messages.permissionDenied)
 }
 
 function requestedScopes({ admin, resources, endpoints }: z.output<typeof newKey>['permissions']): Scope[] {

@@ -1,6 +1,6 @@
 /** Workspaces, their users and plans, as `berth workspaces` and `berth users` manage them. */
 import { isUniqueViolation } from '../db/errors.ts'
-import type { PrismaClient } from '../db/prisma.ts'
+import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import type { Role } from './authenticator.ts'
 
 /** A request that cannot be met; the message is for the person at the terminal. */
@@ -8,23 +8,37 @@ export class AccountError extends Error {
   override name = 'AccountError'
 }
 
+export interface NewWorkspace {
+  name: string
+  plan: string
+  /** The name of the user who owns it; made where there is none. */
+  owner: string
+}
+
 /** Creates a workspace with a user who owns it. @throws AccountError when the name is taken. */
 export async function createWorkspace(
   prisma: PrismaClient,
-  { name, plan, owner }: { name: string; plan: string; owner: string },
-): Promise<{ id: string; name: string; plan: string; ownerId: string }> {
-  await requirePlan(prisma, plan)
+  workspace: NewWorkspace,
+): Promise<{ id: string; ownerId: string }> {
+  await requirePlan(prisma, workspace.plan)
   try {
-    return await prisma.$transaction(async (tx) => {
-      const user = await tx.user.upsert({ where: { name: owner }, create: { name: owner }, update: {} })
-      const workspace = await tx.workspace.create({ data: { name, planName: plan } })
-      await tx.membership.create({ data: { workspaceId: workspace.id, userId: user.id, role: 'owner' } })
-      return { id: workspace.id, name, plan, ownerId: user.id }
-    })
+    return await prisma.$transaction((tx) => insertWorkspace(tx, workspace))
   } catch (error) {
-    if (isUniqueViolation(error)) throw new AccountError(`a workspace named ${name} is there already`)
+    if (isUniqueViolation(error))
+      throw new AccountError(`a workspace named ${workspace.name} is there already`)
     throw error
   }
+}
+
+/** The rows of a new workspace, for a transaction that has more to write. */
+export async function insertWorkspace(
+  tx: Prisma.TransactionClient,
+  { name, plan, owner }: NewWorkspace,
+): Promise<{ id: string; ownerId: string }> {
+  const user = await tx.user.upsert({ where: { name: owner }, create: { name: owner }, update: {} })
+  const { id } = await tx.workspace.create({ data: { name, planName: plan } })
+  await tx.membership.create({ data: { workspaceId: id, userId: user.id, role: 'owner' } })
+  return { id, ownerId: user.id }
 }
 
 export async function listWorkspaces(prisma: PrismaClient) {

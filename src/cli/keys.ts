@@ -49,7 +49,10 @@ export function listKeys(options: { workspace: string; json?: boolean }): Promis
 
 export function revokeKey(id: string): Promise<void> {
   return withDatabase(async (database) => {
-    if (!(await keyService(database).revoke(id))) throw new AccountError(`no key has the id ${id}`)
+    const keys = keyService(database)
+    const found = await keys.find(id)
+    if (!found) throw new AccountError(`no key has the id ${id}`)
+    await keys.revoke(found.id)
     console.log('revoked')
   })
 }

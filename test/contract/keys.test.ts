@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { assertError, type Client } from '../support/client.ts'
 import { openContext } from './context.ts'
 
-const { anonymous, workspace } = await openContext()
+const { anonymous, sql, workspace } = await openContext()
 const { api } = await workspace()
 const other = await workspace()
 
@@ -126,6 +126,44 @@ describe('a new key', () => {
     const granted = await create({ permissions: { resources: ['org:files:write', 'org:read'] } }, writer)
     assert.equal(granted.status, 200)
   })
+  it('expires with the key that makes it', async () => {
+    const own = await workspace()
+    const parent = await own.created('--expires', '1h')
+    assert.equal((await create({}, parent)).status, 200)
+    const found = await sql(
+      `SELECT expires_at::text FROM api_key WHERE workspace_id = $1 AND expires_at IS NOT NULL`,
+      [own.id],
+    )
+    assert.equal(found.length, 2)
+    assert.deepEqual(found[0], found[1])
+  })
+  it('is not made by a key with a limited number of uses', async () => {
+    const { JWT } = (await create({ maxUses: 3 })).body
+    assertError(await create({ maxUses: 1 }, anonymous.as(JWT)), 403, 'Workspace permission denied')
+  })
+})
+
+describe('a key that is to be revoked', () => {
+  for (const { path, revoke } of FAMILIES) {
+    it(`must not have scopes that the caller's lacks (${path})`, async () => {
+      const { api, keyed } = await workspace()
+      const writer = await keyed('org:write')
+      const [admin] = (await api.get(path)).body.keys.filter(
+        ({ scopes }: { scopes: string[] }) => scopes[0] === 'admin',
+      )
+      assertError(await revoke(writer, admin.key), 403, 'Workspace permission denied')
+      assertError(await revoke(writer, admin.id), 403, 'Workspace permission denied')
+      assert.equal((await api.get(path)).status, 200, 'it stays')
+      const { body } = await create({ permissions: { resources: ['org:files:write'] } }, api)
+      assert.equal((await revoke(writer, body.pinata_api_key)).status, 200)
+    })
+    it(`may be the caller's own (${path})`, async () => {
+      const { body } = await create({ permissions: { resources: ['org:write'] } })
+      const own = anonymous.as(body.JWT)
+      assert.equal((await revoke(own, body.pinata_api_key)).status, 200)
+      assert.equal((await own.get(path)).status, 401)
+    })
+  }
 })
 
 describe('the list of keys', async () => {

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { findOrCreateFirstKey } from '../../../src/accounts/first-key.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+let database: TestDatabase
+before(async () => {
+  database = await startDatabase()
+})
+after(() => database?.stop())
+
+it('makes the first workspace and its key together or not at all', async () => {
+  const { pool, url } = database
+  const config = loadConfig({ DATABASE_URL: url, JWT_KEY: 'k'.repeat(32) })
+  await pool.query('ALTER TABLE api_key ADD CONSTRAINT none CHECK (false)')
+  await assert.rejects(findOrCreateFirstKey(pool, config))
+  assert.equal((await pool.query('SELECT FROM workspace')).rowCount, 0)
+  await pool.query('ALTER TABLE api_key DROP CONSTRAINT none')
+  assert.ok(await findOrCreateFirstKey(pool, config))
+  assert.equal(await findOrCreateFirstKey(pool, config), undefined)
+})
