@@ -3,6 +3,7 @@
  * the database (`prepare`) and runs them all.
  */
 import { ConfigError, loadConfig } from './config.ts'
+import { DatabaseAwayError } from './db/errors.ts'
 import { createLogger } from './log.ts'
 import type { RunningRole } from './roles/parts.ts'
 
@@ -40,9 +41,9 @@ try {
       throw new ConfigError(`usage: main.ts start | web | worker | host (not ${role || 'nothing'})`)
   }
 } catch (error) {
-  if (!(error instanceof ConfigError)) throw error
+  if (!(error instanceof ConfigError || error instanceof DatabaseAwayError)) throw error
   console.error(error.message)
-  process.exit(EXIT_CONFIG)
+  process.exit(error instanceof ConfigError ? EXIT_CONFIG : 1)
 }
 
 /** Stops on a signal, and when the supervisor that started this process has died. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { type Config, ConfigError, loadConfig } from '../config.ts'
+import { explainOutage } from '../db/errors.ts'
 import { isMigrated, migrate } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
@@ -29,6 +30,7 @@ export async function withDatabase<T>(
   try {
     const pool = createPool(config.DATABASE_URL ?? server?.url ?? '', 2, log)
     try {
+      await pool.query('SELECT 1').catch(explainOutage)
       if (options.schema !== 'any') await requireSchema(pool, server?.own === true)
       return await work({ config, log, pool, prisma: createPrisma(pool) })
     } finally {

@@ -4,6 +4,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { isScope, SCOPES } from '../accounts/scopes.ts'
 import { AccountError } from '../accounts/workspaces.ts'
 import { ConfigError } from '../config.ts'
+import { DatabaseAwayError } from '../db/errors.ts'
 import { doctor } from './doctor.ts'
 import { createKey, listKeys, revokeKey } from './keys.ts'
 import { runMigrate } from './migrate.ts'
@@ -69,8 +70,9 @@ berth.command('doctor').description('check each part and say what to do').action
 try {
   await berth.parseAsync()
 } catch (error) {
-  if (!(error instanceof AccountError || error instanceof ConfigError)) throw error
-  console.error(error.message)
+  const expected = [AccountError, ConfigError, DatabaseAwayError].some((type) => error instanceof type)
+  if (!expected) throw error
+  console.error((error as Error).message)
   process.exitCode = 1
 }
 

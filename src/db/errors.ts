@@ -13,6 +13,12 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
   return found.code === '23505' && (!constraint || (found.constraint?.includes(constraint) ?? false))
 }
 
+/** Whether a row that the write refers to is not (any more) there; `constraint` is the reference's name. */
+export function isForeignKeyViolation(error: unknown, constraint: string): boolean {
+  const found = codeAndConstraint(error)
+  return found.code === '23503' && found.constraint === constraint
+}
+
 /** Whether the database itself is out of reach: not started, restarting, full, or cut off in mid-query. */
 export function isDatabaseDown(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string }
@@ -30,4 +36,18 @@ export function isDatabaseDown(error: unknown): boolean {
 export function isTransient(error: unknown): boolean {
   const { code } = error as { code?: string }
   return isDatabaseDown(error) || ['55P03', '40P01', '40001', '57014'].includes(code ?? '')
+}
+
+/** PostgreSQL cannot be reached, or lets us not in: starting again later may help. The message is one line. */
+export class DatabaseAwayError extends Error {
+  override name = 'DatabaseAwayError'
+}
+
+/** For the first statement of a process. @throws DatabaseAwayError for an outage; any other error as it is. */
+export function explainOutage(error: { code?: string; message?: string; errors?: Error[] }): never {
+  // 28: the password is refused; 3D: there is no such database (yet).
+  if (!isDatabaseDown(error) && !/^(28|3D)/.test(error.code ?? '')) throw error
+  // A name with several addresses fails once for each, and has no message of its own.
+  const reason = error.message || error.errors?.[0]?.message || error.code
+  throw new DatabaseAwayError(`DATABASE_URL: PostgreSQL cannot be reached: ${reason}`)
 }

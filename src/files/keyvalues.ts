@@ -5,13 +5,29 @@ const MAX_PAIRS = 10
 const MAX_KEY = 255
 const MAX_VALUE = 1024
 
+/**
+ * A map of text. `__proto__` is refused by name: Zod, as any code that builds a plain object, would drop it
+ * silently, and a filter that is dropped matches everything.
+ */
+const textMap = (key: z.ZodString) =>
+  z.preprocess(
+    (input, context) => {
+      if (typeof input === 'object' && input !== null && Object.hasOwn(input, '__proto__')) {
+        context.addIssue('a key must not be __proto__')
+      }
+      return input
+    },
+    z.record(key, text(MAX_VALUE)),
+  )
+
 /** Metadata of a file: at most ten pairs of strings (compatibility 1.3). */
-export const keyvalues = z
-  .record(text(MAX_KEY).min(1, 'a key must not be empty'), text(MAX_VALUE))
-  .refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, `must have at most ${MAX_PAIRS} pairs`)
+export const keyvalues = textMap(text(MAX_KEY).min(1, 'a key must not be empty')).refine(
+  (pairs) => Object.keys(pairs).length <= MAX_PAIRS,
+  `must have at most ${MAX_PAIRS} pairs`,
+)
 
 /** A filter as `keyvalues[<key>]=<value>`, how the npm SDK and the CLI send it. */
-export const keyvaluesFilter = z.record(text(MAX_KEY), text(MAX_VALUE)).optional()
+export const keyvaluesFilter = textMap(text(MAX_KEY)).optional()
 
 /** Joins `keyvalues[…]` and `metadata[…]`, the two spellings of the same filter; undefined when there is none. */
 export function mergeFilters(...filters: (Record<string, string> | undefined)[]): string | null {

@@ -1,4 +1,5 @@
 import { type Config, ConfigError } from '../config.ts'
+import { explainOutage } from '../db/errors.ts'
 import { isMigrated } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
@@ -7,7 +8,8 @@ import type { Parts } from './parts.ts'
 
 /**
  * Opens PostgreSQL and looks at Redis, for the roles that use them.
- * @throws ConfigError on an old schema, and for a Redis that would lose jobs.
+ * @throws ConfigError on an old schema, and for a Redis that would lose jobs or refuses the password;
+ *   DatabaseAwayError when PostgreSQL cannot be reached.
  */
 export async function openDatabase(
   config: Config,
@@ -20,7 +22,7 @@ export async function openDatabase(
   }
   const pool = createPool(databaseUrl, config.BERTH_DATABASE_POOL, log)
   parts.add('database', () => pool.end())
-  if (!(await isMigrated(pool))) {
+  if (!(await isMigrated(pool).catch(explainOutage))) {
     throw new ConfigError('DATABASE_URL: the schema is not up to date; run `npx berth migrate`')
   }
   if (config.REDIS_URL) await lookAtRedis(config.REDIS_URL, log)

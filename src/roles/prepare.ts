@@ -1,5 +1,6 @@
 import { findOrCreateFirstKey } from '../accounts/first-key.ts'
 import type { Config } from '../config.ts'
+import { explainOutage } from '../db/errors.ts'
 import { migrate } from '../db/migrate.ts'
 import { createPool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
@@ -14,7 +15,7 @@ export interface Prepared {
 export async function prepare(config: Config, log: Logger): Promise<Prepared> {
   const pool = createPool(config.DATABASE_URL ?? '', 2, log)
   try {
-    await migrate(pool)
+    await migrate(pool).catch(explainOutage)
     return { key: await findOrCreateFirstKey(pool, config) }
   } finally {
     await pool.end()

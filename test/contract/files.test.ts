@@ -158,6 +158,8 @@ describe('the list of files', () => {
     ['keyvalues[a]=b&keyvalues[a]=c', /^keyvalues.a: /],
     ['keyvalues[a%00]=b', /^keyvalues: /],
     ['keyvalues[a]=%00', /^keyvalues.a: /],
+    ['keyvalues[__proto__]=x', /^keyvalues: a key must not be __proto__$/],
+    ['metadata[__proto__]=x', /^metadata: a key must not be __proto__$/],
     [`metadata[a]=${'x'.repeat(1025)}`, /^metadata.a: /],
     ['name=%00', /^name: /],
     ['name=a&name=b', /^name: /],

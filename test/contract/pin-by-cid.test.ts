@@ -192,6 +192,7 @@ describe('keyvalues', () => {
       { a: 'v'.repeat(1025) },
       /^keyvalues.a: must have at most 1024 characters$/,
     ],
+    ['the key __proto__', JSON.parse('{"__proto__": "a"}'), /^keyvalues: a key must not be __proto__$/],
     ['a number', { a: 1 }, /^keyvalues.a: /],
     ['null', { a: null }, /^keyvalues.a: /],
     ['an object', { a: { b: 'c' } }, /^keyvalues.a: /],

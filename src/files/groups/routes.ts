@@ -4,6 +4,7 @@ import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { limit, nextPageToken, nothing, pathId, readPageToken, text } from '../../http/shapes.ts'
+import { deleteGroup } from './delete.ts'
 
 const group = z.object({ id: z.string(), name: z.string(), is_public: z.boolean(), created_at: z.string() })
 const params = z.object({ id: pathId })
@@ -108,7 +109,7 @@ export function groupRoutes(prisma: PrismaClient): Route[] {
       errors: [404],
       async handle({ principal, params }) {
         const { id } = await find(principal.workspaceId, params.id)
-        await prisma.group.deleteMany({ where: { id } })
+        await deleteGroup(prisma, id)
         return { body: { data: null } }
       },
     }),

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import type { Principal } from '../../accounts/authenticator.ts'
 import { crashPoint } from '../../crash-point.ts'
+import { isForeignKeyViolation } from '../../db/errors.ts'
 import type { Pool } from '../../db/pool.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import { catalog } from '../../operations/catalog.ts'
@@ -55,7 +56,7 @@ export class PinService {
     const operationId = uuidv7()
     const fingerprint = idempotencyKey ? hash(pin) : null
     crashPoint('before-commit')
-    const { rows } = await this.#pool.query({
+    const accepted = this.#pool.query({
       name: 'pin-accept',
       text: ACCEPT,
       values: [
@@ -75,6 +76,11 @@ export class PinService {
         caller.userId,
       ],
     })
+    const { rows } = await accepted.catch((error) => {
+      // Deleted between the statement's look at it and the insert.
+      if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
+      throw error
+    })
     crashPoint('after-commit')
     if (rows[0]) {
       this.#onAccepted()
@@ -82,7 +88,7 @@ export class PinService {
     }
     const repeated = idempotencyKey && (await this.#repeated(caller, idempotencyKey, fingerprint))
     if (repeated) return repeated
-    throw notFound('group_id: there is no such group')
+    throw groupNotFound()
   }
 
   /** The record of an accepted pin, whatever became of it; undefined when it was withdrawn. */
@@ -129,6 +135,8 @@ export class PinService {
     return { record, operationId: operation.id }
   }
 }
+
+const groupNotFound = () => notFound('group_id: there is no such group')
 
 /** What a request is, for telling a repeat from another request under the same key. */
 function hash(pin: NewPin): Buffer {

@@ -1,0 +1,74 @@
+/** Groups whose files are many, or come while the group goes. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import type { Principal } from '../../../src/accounts/authenticator.ts'
+import { transaction } from '../../../src/db/pool.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
+import { deleteGroup } from '../../../src/files/groups/delete.ts'
+import { PinService } from '../../../src/files/pins/service.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { until } from '../../support/processes.ts'
+
+describe('deleting a group', () => {
+  let database: TestDatabase
+  let workspaceId: string
+  before(async () => {
+    database = await startDatabase()
+    workspaceId = await database.createWorkspace()
+  })
+  after(() => database?.stop())
+
+  const createGroup = async () => {
+    const id = uuidv7()
+    await database.pool.query(
+      `INSERT INTO file_group (id, workspace_id, network, name) VALUES ($1, $2, 'public', 'group')`,
+      [id, workspaceId],
+    )
+    return id
+  }
+
+  it('takes its files out of it in statements of a bounded size', async () => {
+    const { pool } = database
+    const id = await createGroup()
+    await pool.query(
+      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, group_id)
+       SELECT gen_random_uuid(), $1, 'public', 'pinned', 'cid', 'cid', '{}', '{}', $2 FROM generate_series(1, 12000)`,
+      [workspaceId, id],
+    )
+    await pool.query(`
+      CREATE FUNCTION refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (SELECT count(*) FROM changed) > 5000 THEN RAISE 'too many rows in one statement'; END IF;
+        RETURN NULL;
+      END $$;
+      CREATE TRIGGER refuse_many AFTER UPDATE ON file REFERENCING NEW TABLE AS changed
+        FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`)
+    await assert.rejects(pool.query('DELETE FROM file_group WHERE id = $1', [id]), /too many rows/)
+    await deleteGroup(createPrisma(pool), id)
+    const { rows } = await pool.query(
+      'SELECT count(*)::int AS all, count(group_id)::int AS grouped FROM file',
+    )
+    assert.deepEqual(rows, [{ all: 12000, grouped: 0 }])
+    assert.equal((await pool.query('SELECT FROM file_group')).rowCount, 0)
+  })
+
+  it('while a pin is accepted into it is a 404 for the pin', async () => {
+    const { pool } = database
+    const groupId = await createGroup()
+    const pins = new PinService(pool, () => {})
+    const caller = { workspaceId, userId: null } as unknown as Principal
+    const cid = 'bafkqaaa'
+    const pin = { cid, canonical: cid, name: null, groupId, keyvalues: {}, hostNodes: [] }
+    const accepted = await transaction(pool, async (client) => {
+      await client.query('DELETE FROM file_group WHERE id = $1', [groupId])
+      const result = assert.rejects(pins.accept(caller, pin), { status: 404, message: /no such group/ })
+      await until('the insert waits for the deletion', async () => {
+        const { rowCount } = await pool.query('SELECT FROM pg_locks WHERE NOT granted')
+        return (rowCount ?? 0) > 0
+      })
+      return { result }
+    })
+    await accepted.result
+    assert.equal((await pool.query('SELECT FROM operation')).rowCount, 0)
+  })
+})
