@@ -43,6 +43,24 @@ describe('configuration', () => {
     assert.equal(loadConfig({ BERTH_IPFS_ROUTING_URL: '' }).BERTH_IPFS_ROUTING_URL, '')
   })
 
+  it('names a setting that there is not', () => {
+    assert.throws(
+      () => loadConfig({ BERTH_PIN_CONCURENCY: '4', PORT: 'x' }),
+      /^ConfigError: BERTH_PIN_CONCURENCY: [^]*PORT: /,
+    )
+  })
+
+  it('leaves alone what only looks like a setting', () => {
+    const others = [
+      'BERTH_KEY',
+      'BERTH_TEST_STACK',
+      'BERTH_SERVICE_HOST',
+      'BERTH_WEB_PORT_3000_TCP_ADDR',
+      'XBERTH_A',
+    ]
+    for (const name of others) assert.deepEqual(loadConfig({ [name]: 'x' }), loadConfig({}))
+  })
+
   it('reads a secret from a file, but not from two places', () => {
     const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
     try {

@@ -80,7 +80,9 @@ export const settings = z.object({
     .describe('Searches of one workspace at a time; the rest are `backfilled`.'),
   BERTH_DISPATCH_AHEAD: integer(1, 100_000)
     .default(4)
-    .describe('Operations of one queue that are handed over beside those for which a worker has a free slot.'),
+    .describe(
+      'Operations of one queue that are handed over beside those for which a worker has a free slot.',
+    ),
   BERTH_OPERATION_RETENTION_DAYS: integer(1, 3650)
     .default(30)
     .describe('Finished operations are forgotten after this.'),
@@ -112,7 +114,11 @@ export const settings = z.object({
 export type Config = Readonly<z.infer<typeof settings>>
 
 /** Secrets may also come from a file: `NAME_FILE` holds its path. */
-export const SECRETS = ['DATABASE_URL', 'REDIS_URL', 'JWT_KEY'] as const
+export const SECRETS = ['DATABASE_URL', 'REDIS_URL', 'IPFS_API_URL', 'JWT_KEY'] as const
+
+/** Names like ours that are no settings: those of tests, of examples, and of Kubernetes' service links. */
+const NO_SETTINGS =
+  /^BERTH_(KEY|CRASH_AT|(TEST|CI|TORTURE|FUZZ)(_.*)?|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_.*)?)$/
 
 export class ConfigError extends Error {
   override name = 'ConfigError'
@@ -128,9 +134,18 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     ([name, value]) => value !== '' || name === 'BERTH_IPFS_ROUTING_URL',
   )
   const parsed = settings.safeParse(Object.fromEntries(set))
-  if (parsed.success) return Object.freeze(parsed.data)
-  const lines = parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`)
+  const unknown = Object.keys(env).filter(isUnknown)
+  if (parsed.success && unknown.length === 0) return Object.freeze(parsed.data)
+  const lines = [
+    ...unknown.map((name) => `${name}: there is no such setting`),
+    ...(parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`),
+  ]
   throw new ConfigError(lines.join('\n'))
+}
+
+/** A setting that is misspelt would be ignored without a word. */
+function isUnknown(name: string): boolean {
+  return name.startsWith('BERTH_') && !(name in settings.shape) && !NO_SETTINGS.test(name)
 }
 
 function readSecretFiles(env: NodeJS.ProcessEnv): Record<string, string> {
