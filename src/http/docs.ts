@@ -17,10 +17,7 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
       summary: 'This API as an OpenAPI 3.1 document',
       scope: null,
       success: { status: 200, description: 'The document.', body: z.looseObject({}) },
-      async handle({ req }) {
-        const url = publicUrl ?? `${req.protocol}://${req.get('host')}`
-        return { body: { ...document, servers: [{ url }] } }
-      },
+      handle: async () => ({ body: document }),
     }),
     route({
       method: 'get',
@@ -50,7 +47,9 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
       },
     }),
   ]
-  const document = openApiDocument([...routes, ...own], version)
+  // What a client says in its Host header is not repeated to others: `/` is wherever the document came from.
+  const servers = [{ url: publicUrl ?? '/' }]
+  const document = { ...openApiDocument([...routes, ...own], version), servers }
   const page = renderPage(document as unknown as Document, publicUrl)
   return own
 }

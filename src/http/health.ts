@@ -2,8 +2,10 @@ import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import type { IpfsStatus, WorkerStatus } from '../operations/workers.ts'
 import { type Route, route } from './route.ts'
+import { shared } from './shared.ts'
 
 const CHECK_MS = 2000
+const CACHE_MS = 2000
 
 const part = z.object({ status: z.enum(['ok', 'degraded', 'down']), detail: z.string().optional() })
 type Part = z.output<typeof part>
@@ -17,6 +19,18 @@ export interface HealthServices {
 
 /** `/healthz`: the process runs. `/readyz`: it can do its work; 503 only without PostgreSQL or the queue. */
 export function healthRoutes({ pool, pingQueue, workers }: HealthServices): Route[] {
+  const readiness = shared(CACHE_MS, async () => {
+    const [database, queue, seen] = await Promise.all([
+      check(pool.query('SELECT 1')),
+      check(pingQueue()),
+      bounded(workers.read()).catch(() => undefined),
+    ])
+    const parts = { database, queue, ...observed(seen) }
+    const down = database.status === 'down' || queue.status === 'down'
+    const whole = Object.values(parts).every(({ status }) => status === 'ok')
+    const status = down ? 'down' : whole ? 'ok' : 'degraded'
+    return { status: down ? 503 : 200, body: { status, parts } }
+  })
   return [
     route({
       method: 'get',
@@ -46,18 +60,7 @@ export function healthRoutes({ pool, pingQueue, workers }: HealthServices): Rout
         }),
       },
       errors: [503],
-      async handle() {
-        const [database, queue, seen] = await Promise.all([
-          check(pool.query('SELECT 1')),
-          check(pingQueue()),
-          bounded(workers.read()).catch(() => undefined),
-        ])
-        const parts = { database, queue, ...observed(seen) }
-        const down = database.status === 'down' || queue.status === 'down'
-        const whole = Object.values(parts).every(({ status }) => status === 'ok')
-        const status = down ? 'down' : whole ? 'ok' : 'degraded'
-        return { status: down ? 503 : 200, body: { status, parts } }
-      },
+      handle: readiness,
     }),
   ]
 }

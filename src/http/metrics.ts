@@ -3,11 +3,22 @@ import type { RequestHandler } from 'express'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
 import { type Route, route } from './route.ts'
+import { shared } from './shared.ts'
+
+const CACHE_MS = 2000
 
 export function createMetrics(pool: Pool): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
+  const countOperations = shared(CACHE_MS, () =>
+    pool.query(
+      `SELECT kind, state, count(*)::int AS count FROM operation WHERE state IN ('queued', 'running') GROUP BY 1, 2`,
+    ),
+  )
+  const countCorrections = shared(CACHE_MS, () =>
+    pool.query('SELECT loop, reason, count(*)::int AS count FROM correction GROUP BY 1, 2'),
+  )
 
   new Gauge({
     name: 'berth_operations',
@@ -15,9 +26,7 @@ export function createMetrics(pool: Pool): Registry {
     labelNames: ['kind', 'state'],
     registers,
     async collect() {
-      const { rows } = await pool.query(
-        `SELECT kind, state, count(*)::int AS count FROM operation WHERE state IN ('queued', 'running') GROUP BY 1, 2`,
-      )
+      const { rows } = await countOperations()
       this.reset()
       for (const { kind, state, count } of rows) this.set({ kind, state }, count)
     },
@@ -28,9 +37,7 @@ export function createMetrics(pool: Pool): Registry {
     labelNames: ['loop', 'reason'],
     registers,
     async collect() {
-      const { rows } = await pool.query(
-        'SELECT loop, reason, count(*)::int AS count FROM correction GROUP BY 1, 2',
-      )
+      const { rows } = await countCorrections()
       this.reset()
       for (const { loop, reason, count } of rows) this.inc({ loop, reason }, count)
     },

@@ -98,11 +98,12 @@ async function assertCorrections(subject: Subject, explained: Reason[]): Promise
        (array_agg(jsonb_build_object('at', c.created_at, 'target', target, 'operation', to_jsonb(o))))[:3] AS examples
      FROM correction c LEFT JOIN operation o ON o.id::text = target GROUP BY reason`,
   )
-  const metrics = await (await fetch(`${subject.url}/metrics`)).text()
+  const metrics = async () => (await fetch(`${subject.url}/metrics`)).text()
   for (const { reason, count, examples } of rows) {
     const what = `${count} corrections that nothing explains: ${reason} ${JSON.stringify(examples, null, 1)}`
     assert.ok(explained.includes(reason), what)
-    assert.match(metrics, new RegExp(`berth_corrections_total{[^}]*reason="${reason}"[^}]*} ${count}\\n`))
+    const sample = new RegExp(`berth_corrections_total{[^}]*reason="${reason}"[^}]*} ${count}\\n`)
+    await until(`/metrics, which is cached, matches ${sample}`, async () => sample.test(await metrics()))
   }
   // The next test starts from nothing.
   await subject.pool.query('DELETE FROM correction')

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { describe, it, mock } from 'node:test'
+import { shared } from './shared.ts'
+
+describe('a shared answer', () => {
+  it('is asked for once while it is under way, and for a while after it', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] })
+    let asked = 0
+    const ask = shared(100, async () => ++asked)
+    assert.deepEqual(await Promise.all([ask(), ask()]), [1, 1])
+    mock.timers.tick(99)
+    assert.equal(await ask(), 1)
+    mock.timers.tick(1)
+    assert.equal(await ask(), 2)
+    mock.timers.reset()
+  })
+
+  it('may be a failure, which ends as well', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] })
+    let asked = 0
+    const ask = shared(100, async () => {
+      if (++asked === 1) throw new Error('away')
+      return asked
+    })
+    await assert.rejects(ask(), /away/)
+    await assert.rejects(ask(), /away/)
+    mock.timers.tick(100)
+    assert.equal(await ask(), 2)
+    mock.timers.reset()
+  })
+})
