@@ -1,5 +1,5 @@
 /** Host nodes: where a client says that the content of a CID can be had. */
-import { lookup } from 'node:dns/promises'
+import * as dns from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type Multiaddr, multiaddr } from '@multiformats/multiaddr'
 import { base58btc } from 'multiformats/bases/base58'
@@ -9,8 +9,12 @@ import { badRequest } from '../errors.ts'
 import { isPrivateAddress } from '../net/private-address.ts'
 
 const LIBP2P_KEY = 0x72
-const DIALABLE = ['ip4', 'ip6', 'dns', 'dns4', 'dns6', 'dnsaddr', 'p2p']
+const HOSTS = ['ip4', 'ip6', 'dns', 'dns4', 'dns6', 'dnsaddr']
+const DIALABLE = [...HOSTS, 'p2p']
 const LOOKUP_MS = 5000
+/** How many `dnsaddr` records may lead on to each other, and how many of them are taken. */
+const DNSADDR_DEPTH = 3
+const DNSADDR_RESULTS = 16
 
 /**
  * Reads one host node: a peer id (`12D3Koo…`, `Qm…`, `k51…`), as `ipfs id` reports it, or a multiaddr
@@ -26,37 +30,104 @@ export function parseHostNode(text: string, field: string, allowPrivate: boolean
   }
   const host = parts[0]
   if (!host || !DIALABLE.includes(host.name)) throw badRequest(`${field}: cannot be dialled over a network`)
+  if (!hasOneHost(address)) throw badRequest(`${field}: must name a single host`)
   if (!allowPrivate && host.value && isIP(host.value) && isPrivateAddress(host.value)) {
     throw badRequest(`${field}: private addresses are not allowed`)
   }
   return address.toString()
 }
 
+/** Where names are looked up: `node:dns/promises`, or another resolver of its shape. */
+export interface NameResolver {
+  lookup(name: string, options: { all: true; family: number }): Promise<{ address: string; family: number }[]>
+  resolveTxt(name: string): Promise<string[][]>
+}
+
 /**
  * Makes host nodes dialable: names are resolved here, and those that lead to private addresses are
- * dropped unless allowed, because the node that dials would not ask. A `dnsaddr` is left to it.
+ * dropped unless allowed, because the node that dials would not ask. That goes for `dnsaddr` too
+ * (https://github.com/multiformats/multiaddr/blob/master/protocols/DNSADDR.md).
+ * Names that do not resolve within 5 s are dropped.
  */
-export async function resolveHostNodes(nodes: string[], allowPrivate: boolean): Promise<string[]> {
-  const resolved = await Promise.all(nodes.map((node) => resolveHostNode(node, allowPrivate)))
+export async function resolveHostNodes(
+  nodes: string[],
+  allowPrivate: boolean,
+  resolver: NameResolver = dns,
+): Promise<string[]> {
+  const resolved = await Promise.all(
+    nodes.map((node) => {
+      const look = { allowPrivate, resolver, left: DNSADDR_RESULTS }
+      const results = resolveHostNode(multiaddr(node), look, 0).catch(() => [])
+      return Promise.race([results, giveUp()])
+    }),
+  )
   return resolved.flat()
 }
 
-async function resolveHostNode(node: string, allowPrivate: boolean): Promise<string[]> {
-  const address = multiaddr(node)
-  const [host, ...rest] = address.getComponents()
-  if (!host?.value || !['dns', 'dns4', 'dns6'].includes(host.name)) return [node]
+const giveUp = () => new Promise<[]>((resolve) => setTimeout(resolve, LOOKUP_MS, []).unref())
+
+/** `left` is how many more `dnsaddr` records are taken, over all levels: they could name ever more names. */
+interface Look {
+  allowPrivate: boolean
+  resolver: NameResolver
+  left: number
+}
+
+async function resolveHostNode(address: Multiaddr, look: Look, depth: number): Promise<string[]> {
+  const { allowPrivate, resolver } = look
+  const [host] = address.getComponents()
+  if (!host?.value || !DIALABLE.includes(host.name) || !hasOneHost(address)) return []
+  if (host.name === 'p2p') return [`${address}`]
+  if (host.name === 'dnsaddr') return resolveDnsaddr(address, host.value, look, depth)
+  if (isIP(host.value)) return allowPrivate || !isPrivateAddress(host.value) ? [`${address}`] : []
   const family = host.name === 'dns4' ? 4 : host.name === 'dns6' ? 6 : 0
-  const found = await Promise.race([
-    lookup(host.value, { all: true, family }).catch(() => []),
-    new Promise<[]>((resolve) => setTimeout(resolve, LOOKUP_MS, []).unref()),
-  ])
-  const tail = rest
-    .map(({ name, value }) => (value === undefined ? `/${name}` : `/${name}/${value}`))
-    .join('')
+  const found = await resolver.lookup(host.value, { all: true, family })
+  const tail = tailOf(address)
   return found
     .filter(({ address: ip }) => allowPrivate || !isPrivateAddress(ip))
     .map(({ address: ip, family: version }) => `/ip${version}/${ip}${tail}`)
 }
+
+/** The addresses in the TXT records of `_dnsaddr.<name>` that end as the `dnsaddr` itself does. */
+async function resolveDnsaddr(
+  address: Multiaddr,
+  name: string,
+  look: Look,
+  depth: number,
+): Promise<string[]> {
+  if (depth >= DNSADDR_DEPTH) return []
+  const tail = tailOf(address)
+  const records = await look.resolver.resolveTxt(`_dnsaddr.${name}`)
+  const entries = records
+    .map((parts) => parts.join(''))
+    .filter((text) => text.startsWith('dnsaddr=/') && text.endsWith(tail))
+    .slice(0, look.left)
+  look.left -= entries.length
+  const resolved = await Promise.all(
+    entries.map(async (text) => {
+      try {
+        const entry = multiaddr(text.slice('dnsaddr='.length))
+        return await resolveHostNode(entry, look, depth + 1)
+      } catch {
+        return [] // one record that is no address does not spoil the others
+      }
+    }),
+  )
+  return resolved.flat().slice(0, DNSADDR_RESULTS)
+}
+
+/** Whether nothing after the first component is a host as well: a node could dial the second one. */
+function hasOneHost(address: Multiaddr): boolean {
+  const [, ...rest] = address.getComponents()
+  return !rest.some(({ name }) => HOSTS.includes(name))
+}
+
+const tailOf = (address: Multiaddr): string =>
+  address
+    .getComponents()
+    .slice(1)
+    .map(({ name, value }) => (value === undefined ? `/${name}` : `/${name}/${value}`))
+    .join('')
 
 function readMultiaddr(text: string, field: string): Multiaddr {
   try {
