@@ -69,8 +69,6 @@ describe('/openapi.json', () => {
     const { body } = await anonymous.get('/openapi.json')
     assert.match(body.openapi, /^3\.1\.\d$/)
     assert.deepEqual(body.servers, [{ url: '/' }])
-    const forged = await anonymous.get('/openapi.json', undefined, { host: 'evil.example' })
-    assert.deepEqual(forged.body.servers, [{ url: '/' }])
     assert.ok(body.info.title && body.info.version)
   })
   it('has every route of the service once, under one name', () => {
