@@ -1,101 +1,23 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type RequestListener,
-  request,
-} from 'node:http'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { createServer as createHttpServer, type IncomingMessage, request } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { Registry } from 'prom-client'
+import {
+  get,
+  listen,
+  openTunnel,
+  serveHttp,
+  serveTcp,
+  startProxy,
+  statusOf,
+  talk,
+} from '../../test/support/egress.ts'
 import { until } from '../../test/support/processes.ts'
 import { createLogger } from '../log.ts'
-import { parseDestination } from './destination.ts'
-import { type EgressOptions, EgressProxy } from './egress.ts'
-
-interface Started {
-  port: number
-  proxy: EgressProxy
-  registry: Registry
-  /** What the log has, one JSON line each. */
-  lines: string[]
-}
-
-/** A proxy that lets the given host:port pairs through, closed when the test ends. */
-async function startProxy(
-  t: TestContext,
-  allowed: string[] = [],
-  options: Partial<EgressOptions> = {},
-): Promise<Started> {
-  const lines: string[] = []
-  const log = createLogger('test', 'debug', { write: (line: string) => void lines.push(line) })
-  const registry = new Registry()
-  const destinations = allowed.flatMap((item) => parseDestination(item) ?? [])
-  assert.equal(destinations.length, allowed.length)
-  const { limits, ...rest } = options
-  const proxy = new EgressProxy({
-    allowed: destinations,
-    log,
-    registry,
-    limits: { drainMs: 50, ...limits },
-    ...rest,
-  })
-  const settings = { host: 'BERTH_EGRESS_HOST', port: 'BERTH_EGRESS_PORT' }
-  const port = await proxy.listen({ host: '127.0.0.1', port: 0, settings })
-  t.after(() => proxy.close())
-  return { port, proxy, registry, lines }
-}
-
-async function listen(t: TestContext, server: Server, host = '127.0.0.1', port = 0): Promise<number> {
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {})
-  })
-  server.listen(port, host)
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  return (server.address() as AddressInfo).port
-}
-
-const serveHttp = (t: TestContext, handler: RequestListener) => listen(t, createHttpServer(handler))
-/** A server that does what `onConnection` says with raw connections; they may be half closed. */
-const serveTcp = (t: TestContext, onConnection: (socket: Socket) => void) =>
-  listen(t, createServer({ allowHalfOpen: true }, onConnection))
-
-/** Sends bytes to the proxy, and resolves with all that comes until the connection ends. */
-async function talk(port: number, bytes: string): Promise<string> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  socket.write(bytes)
-  const answer = await text(socket)
-  socket.destroy()
-  return answer
-}
-
-/** One request in absolute form through the proxy. */
-async function get(port: number, url: string, headers: Record<string, string> = {}) {
-  const req = request({ host: '127.0.0.1', port, path: url, headers, agent: false })
-  req.end()
-  const [res] = (await once(req, 'response')) as [IncomingMessage]
-  return { status: res.statusCode, headers: res.headers, rawHeaders: res.rawHeaders, body: await text(res) }
-}
-
-/** A CONNECT; `socket` is the tunnel where the status is 200. */
-async function openTunnel(port: number, authority: string) {
-  const req = request({ host: '127.0.0.1', port, method: 'CONNECT', path: authority, agent: false })
-  req.end()
-  const [res, socket, head] = (await once(req, 'connect')) as [IncomingMessage, Socket, Buffer]
-  socket.on('error', () => {})
-  if (res.statusCode !== 200) socket.resume()
-  return { status: res.statusCode, socket, head }
-}
-
-const statusOf = (answer: string) => Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1])
+import { EgressProxy } from './egress.ts'
 
 test('a request goes on with its path, body and headers, and its response comes back', async (t) => {
   const upstream = await serveHttp(t, async (req, res) => {
@@ -179,75 +101,6 @@ test('a tunnel whose one side breaks is closed on the other', async (t) => {
     broken.resetAndDestroy()
     await ended
   }
-})
-
-test('private addresses are refused in every spelling, by request, CONNECT and upgrade, and never connected to', async (t) => {
-  let connections = 0
-  const upstream = await serveTcp(t, (socket) => {
-    connections++
-    socket.destroy()
-  })
-  const { port } = await startProxy(t)
-  const hosts = ['127.0.0.1', 'localhost', 'LOCALHOST', '127.1', '0x7f000001', '2130706433', '0.0.0.0']
-  hosts.push('[::1]', '[::ffff:127.0.0.1]', '[::]', '[64:ff9b::7f00:1]')
-  for (const host of hosts) {
-    const { status, body } = await get(port, `http://${host}:${upstream}/`)
-    assert.equal(status, 403, host)
-    assert.match(body, /^\S+ is not on the public internet\n$/)
-    assert.equal((await openTunnel(port, `${host}:${upstream}`)).status, 403, host)
-    const upgrade = `GET http://${host}:${upstream}/ HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`
-    assert.equal(statusOf(await talk(port, upgrade)), 403, host)
-  }
-  for (const host of ['169.254.169.254', '10.0.0.1', '192.168.0.1', '[fd00::1]', '[fe80::1]']) {
-    assert.equal((await openTunnel(port, `${host}:80`)).status, 403, host)
-  }
-  assert.equal(connections, 0)
-})
-
-test('one private address among public ones refuses the name', async (t) => {
-  const resolve = async () => [
-    { address: '1.1.1.1', family: 4 },
-    { address: '10.0.0.1', family: 4 },
-  ]
-  const { port } = await startProxy(t, [], { resolve })
-  assert.equal((await get(port, 'http://mixed.example/')).status, 403)
-})
-
-test('a name is resolved once, and the connection goes to the address that was checked (DNS rebinding)', async (t) => {
-  const checked = await serveHttp(t, (_req, res) => res.end('checked'))
-  await listen(
-    t,
-    createHttpServer((_req, res) => res.end('rebound')),
-    '127.0.0.2',
-    checked,
-  )
-  let calls = 0
-  const resolve = async () => [{ address: `127.0.0.${++calls}`, family: 4 }]
-  const { port } = await startProxy(t, [`rebind.example:${checked}`], { resolve })
-  assert.equal((await get(port, `http://rebind.example:${checked}/`)).body, 'checked')
-  assert.equal(calls, 1)
-})
-
-test('a name with several addresses is reached by the one that answers', async (t) => {
-  const upstream = await serveHttp(t, (_req, res) => res.end('here'))
-  const resolve = async () => [
-    { address: '::1', family: 6 },
-    { address: '127.0.0.9', family: 4 },
-    { address: '127.0.0.1', family: 4 },
-  ]
-  const { port } = await startProxy(t, [`many.example:${upstream}`], { resolve })
-  assert.equal((await get(port, `http://many.example:${upstream}/`)).body, 'here')
-})
-
-test('the allow-list holds for its port and its name only', async (t) => {
-  const upstream = await serveHttp(t, (_req, res) => res.end('ok'))
-  const other = await serveHttp(t, (_req, res) => res.end('ok'))
-  const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
-  const { port } = await startProxy(t, [`Allowed.example:${upstream}`], { resolve })
-  assert.equal((await get(port, `http://allowed.EXAMPLE:${upstream}/`)).status, 200)
-  assert.equal((await get(port, `http://allowed.example:${other}/`)).status, 403)
-  assert.equal((await get(port, `http://other.example:${upstream}/`)).status, 403)
-  assert.equal((await get(port, `http://127.0.0.1:${upstream}/`)).status, 403)
 })
 
 test('an upgrade is passed on, with the bytes behind both heads', async (t) => {
