@@ -9,6 +9,7 @@ import {
   StorageError,
   type StorageErrorCode,
 } from '../../../src/storage/port.ts'
+import { until } from '../../support/processes.ts'
 import { collect, file, folder, randomBytes, texts } from './content.ts'
 import { startProvider } from './node-process.ts'
 import { untrustedDagCases } from './untrusted.ts'
@@ -23,15 +24,6 @@ const MIB = 1024 * 1024
 const STALL_MS = 20_000
 /** Nobody listens on port 1. */
 const CLOSED = '/ip4/127.0.0.1/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN'
-
-/** Waits until `check` is true. @throws when that takes longer than 10 s. */
-export async function until(check: () => Promise<boolean> | boolean, deadlineMs = 10_000): Promise<void> {
-  const deadline = Date.now() + deadlineMs
-  while (!(await check())) {
-    if (Date.now() > deadline) throw new Error(`Still not true after ${deadlineMs} ms: ${check}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}
 
 /** Checks that a call fails as the port says. */
 export function failsWith(code: StorageErrorCode) {
@@ -355,7 +347,7 @@ export function storageContract(
         assert.equal(await storage.unpin(first.cid, { signal }), false)
         assert.equal(await storage.isPinned(first.cid, { signal }), false)
         const onlyInFirst = await raw('only in the first')
-        await until(async () => {
+        await until('what only the first had is collected', async () => {
           await storage.gc({ signal })
           return (await storage.stat(onlyInFirst, { signal }).catch(() => null)) === null
         })
@@ -369,7 +361,7 @@ export function storageContract(
         const inner = await storage.add(file('inner', 2 * MIB), { signal })
         const { cid } = await storage.add(folder('outer', 3, 1000), { signal })
         await storage.unpin(cid, { signal })
-        await until(async () => {
+        await until('what nobody keeps is collected', async () => {
           await storage.gc({ signal })
           return (await storage.stat(cid, { signal }).catch(() => null)) === null
         })

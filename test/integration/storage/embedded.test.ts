@@ -11,8 +11,9 @@ import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
 import { Frontier } from '../../../src/storage/embedded/frontier.ts'
 import { createEmbeddedStorage, type EmbeddedOptions } from '../../../src/storage/embedded.ts'
 import type { Storage } from '../../../src/storage/port.ts'
+import { until } from '../../support/processes.ts'
 import { collect, file, texts } from './content.ts'
-import { failsWith, storageContract, until } from './contract.ts'
+import { failsWith, storageContract } from './contract.ts'
 import { startProvider, temporaryFolder } from './node-process.ts'
 
 storageContract('embedded', async () => {
@@ -228,7 +229,7 @@ describe('embedded node', () => {
     const collector = await open({ dir: own, gcGraceMs: 50 })
     async function* slow() {
       yield* file('slow', 2 * 1024 * 1024, 'first.bin')
-      await until(async () => Date.now() - (await youngestBlock(own)) > 200)
+      await until('the youngest block is old', async () => Date.now() - (await youngestBlock(own)) > 200)
       assert.equal((await collector.gc({ signal })).removedBlocks, 0)
       yield* file('slow too', 2 * 1024 * 1024, 'second.bin')
     }

@@ -8,8 +8,9 @@ import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { PROBE_CID } from '../../../src/storage/profile.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
+import { until } from '../../support/processes.ts'
 import { collect, file, texts } from './content.ts'
-import { failsWith, storageContract, until } from './contract.ts'
+import { failsWith, storageContract } from './contract.ts'
 import { startProvider } from './node-process.ts'
 
 const MIB = 1024 * 1024
@@ -222,7 +223,7 @@ describe('kubo', { skip }, () => {
       },
     })
     const rejected = assert.rejects(pinning, failsWith('aborted'))
-    await until(() => searching)
+    await until('the search has begun', () => searching)
     await own.stop()
     await rejected
   })

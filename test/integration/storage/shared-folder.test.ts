@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { until } from '../../support/processes.ts'
 import { Random, replay, seed } from '../../torture/seed.ts'
-import { failsWith, until } from './contract.ts'
+import { failsWith } from './contract.ts'
 import { type NodeProcess, startNodeProcess, startProvider, temporaryFolder } from './node-process.ts'
 
 const MIB = 1024 * 1024
@@ -51,7 +52,7 @@ describe(`embedded node: processes that share a folder (${replay})`, () => {
     const second = await start({ gcGraceMs: 100 })
     const garbage = await second.call('addTexts', { 'garbage.txt': 'nobody keeps this' })
     await second.call('unpin', garbage)
-    await until(async () => (await second.call('gc')).removedBlocks > 0)
+    await until('the garbage is collected', async () => (await second.call('gc')).removedBlocks > 0)
     const kept = new Set(await blockFiles(folder.dir))
     for (const name of partial) assert.ok(kept.has(name), `${name} was removed`)
 
@@ -116,7 +117,7 @@ describe(`embedded node: processes that share a folder (${replay})`, () => {
     assert.ok(node)
     for (const cid of pinned) await node.call('verify', cid)
     for (const cid of cids.filter((one) => !pinned.has(one))) {
-      await until(async () => {
+      await until('what nobody keeps is collected', async () => {
         await node.call('gc')
         return node.call('verify', cid).then(
           () => false,
