@@ -7,8 +7,8 @@ import { type DagStat, StorageError } from './port.ts'
 
 /** Deepest nesting of nodes: directories, their shards and the levels of a file. */
 const DEPTH_LIMIT = 256
-/** Leaves of one node that are looked up side by side. */
-const CONCURRENCY = 16
+/** Leaves of one node that are asked for in one call. */
+const BATCH = 256
 /** What the columns hold that sizes and numbers of files end up in; larger sums stay there. */
 const SIZE_LIMIT = Number.MAX_SAFE_INTEGER
 const FILES_LIMIT = 2 ** 31 - 1
@@ -17,8 +17,8 @@ const FILES_LIMIT = 2 ** 31 - 1
 export interface LocalBlocks {
   /** The bytes of a block. */
   read(cid: CID): Promise<Uint8Array>
-  /** The size of a block. */
-  size(cid: CID): Promise<number>
+  /** The sizes of up to 256 blocks of the raw codec, in their order. */
+  sizes(cids: CID[]): Promise<number[]>
   /** The size of all the blocks of a DAG, each counted once. */
   totalSize(cid: CID): Promise<number>
   /** The first bytes of a file. */
@@ -52,13 +52,12 @@ async function sampleOf(file: CID, blocks: LocalBlocks): Promise<Uint8Array> {
   }
 }
 
-function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<Measure> {
+async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<Measure> {
   // Every node is remembered, as a few nodes can have more paths than anybody can walk.
   const measured = new Map<string, Measure>()
 
   const measure = async (cid: CID, depth: number): Promise<Measure> => {
     signal.throwIfAborted()
-    if (cid.code === raw.code) return { size: await blocks.size(cid), files: 1, type: 'file' }
     const known = measured.get(`${cid}`)
     if (known) return known
     if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `${cid} is nested too deep`)
@@ -79,9 +78,9 @@ function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promis
       files = Math.min(files + child.files, FILES_LIMIT)
     }
     const leaves = links.filter(({ code }) => code === raw.code)
-    for (let i = 0; i < leaves.length; i += CONCURRENCY) {
-      const some = leaves.slice(i, i + CONCURRENCY)
-      for (const leaf of await Promise.all(some.map((cid) => measure(cid, depth + 1)))) add(leaf)
+    for (let i = 0; i < leaves.length; i += BATCH) {
+      signal.throwIfAborted()
+      for (const leaf of await blocks.sizes(leaves.slice(i, i + BATCH))) add(leafOf(leaf))
     }
     // One after the other: side by side, the whole DAG would be in memory.
     for (const link of links) if (link.code !== raw.code) add(await measure(link, depth + 1))
@@ -89,8 +88,11 @@ function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promis
     return { size, files: 1, type: unixfs.type === 'symlink' ? 'other' : 'file' }
   }
 
-  return measure(root, 0)
+  return root.code === raw.code ? leafOf((await blocks.sizes([root]))[0] ?? 0) : measure(root, 0)
 }
+
+/** A raw block is a whole small file, or a piece of a larger one. */
+const leafOf = (size: number): Measure => ({ size, files: 1, type: 'file' })
 
 interface UnixFsNode {
   unixfs: UnixFS

@@ -132,11 +132,14 @@ async function describe(target: CID | string, blocks: BlockFolder, signal: Abort
 export function statDag(cid: CID, blocks: BlockFolder, signal: AbortSignal): Promise<DagStat> {
   const local: LocalBlocks = {
     read: (block) => readBlock(block, blocks),
-    size: async (block) => {
-      const size = await blocks.size(block)
-      if (size === null) throw missing(block)
-      return size
-    },
+    sizes: (leaves) =>
+      Promise.all(
+        leaves.map(async (leaf) => {
+          const size = await blocks.size(leaf)
+          if (size === null) throw missing(leaf)
+          return size
+        }),
+      ),
     totalSize: async (root) => (await walkDag(root, { blocks, retrieve: null, signal })).bytes,
     sample: async (file) => {
       const sample: Uint8Array[] = []

@@ -2,7 +2,8 @@ import { Readable } from 'node:stream'
 import { Agent, type Dispatcher, request } from 'undici'
 import { StorageError } from '../port.ts'
 
-export type Params = Record<string, string | number | boolean | undefined>
+/** A list is a parameter that comes several times. */
+export type Params = Record<string, string | number | boolean | string[] | undefined>
 
 export interface CallOptions {
   signal: AbortSignal
@@ -127,7 +128,10 @@ async function* andThen(chunks: AsyncIterable<Uint8Array>, done: () => void): As
 }
 
 function query(params: Params): URLSearchParams {
-  const defined = Object.entries(params).filter(([, value]) => value !== undefined)
+  const all = Object.entries(params).flatMap(([name, value]) =>
+    [value].flat().map((one) => [name, one] as const),
+  )
+  const defined = all.filter(([, value]) => value !== undefined)
   return new URLSearchParams(defined.map(([name, value]): [string, string] => [name, String(value)]))
 }
 
