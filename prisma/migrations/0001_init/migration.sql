@@ -60,9 +60,11 @@ CREATE INDEX api_key_workspace ON api_key (workspace_id, id);
 -- Operations ----------------------------------------------------------------------------------
 
 -- One long operation. The row is the truth and its own outbox: the queue only carries its id.
+-- Neither this table nor "file" has a foreign key to the workspace or the user: each would lock that one
+-- row in every accepted request. Both come from the caller's key, which has them.
 CREATE TABLE operation (
   id               uuid PRIMARY KEY,
-  workspace_id     uuid NOT NULL REFERENCES workspace (id) ON DELETE CASCADE,
+  workspace_id     uuid NOT NULL,
   kind             text NOT NULL,
   queue            text NOT NULL,
   target_id        uuid NOT NULL,
@@ -149,7 +151,7 @@ CREATE INDEX file_group_list ON file_group (workspace_id, network, id);
 -- A pin request and, once its status is 'pinned', the file: one row for its whole life.
 CREATE TABLE file (
   id              uuid PRIMARY KEY,
-  workspace_id    uuid NOT NULL REFERENCES workspace (id) ON DELETE CASCADE,
+  workspace_id    uuid NOT NULL,
   network         text NOT NULL CHECK (network IN ('public', 'private')),
   status          text NOT NULL CHECK (status IN (
                     'prechecking', 'backfilled', 'searching', 'retrieving', 'pinned',
@@ -161,7 +163,7 @@ CREATE TABLE file (
   keyvalues       jsonb NOT NULL,
   group_id        uuid REFERENCES file_group (id) ON DELETE SET NULL,
   host_nodes      text[] NOT NULL,
-  user_id         uuid REFERENCES app_user (id) ON DELETE SET NULL,
+  user_id         uuid,
   size            bigint,
   number_of_files integer,
   mime_type       text,
@@ -179,7 +181,8 @@ CREATE INDEX file_queue ON file (workspace_id, network, removed_at, id) WHERE st
 CREATE INDEX file_prechecking ON file (workspace_id, id) WHERE status = 'prechecking';
 -- What a workspace has stored, for plans that limit it.
 CREATE INDEX file_size ON file (workspace_id) INCLUDE (size) WHERE status = 'pinned' AND removed_at IS NULL;
-CREATE INDEX file_keyvalues ON file USING gin (keyvalues jsonb_path_ops);
+-- Only files are found by metadata; a request does not pay for it.
+CREATE INDEX file_keyvalues ON file USING gin (keyvalues jsonb_path_ops) WHERE status = 'pinned';
 CREATE INDEX file_group_member ON file (group_id) WHERE group_id IS NOT NULL;
 -- Who keeps a CID: asked before every unpin and by the reconciler, over all workspaces.
 CREATE INDEX file_kept ON file (network, cid_v1) WHERE removed_at IS NULL;
