@@ -1,10 +1,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { freePort } from './processes.ts'
 
 const run = promisify(execFile)
 const START_MS = 30_000
@@ -104,12 +104,4 @@ async function end(daemon: ChildProcess, signal: NodeJS.Signals): Promise<void> 
   const force = setTimeout(() => daemon.kill('SIGKILL'), 10_000)
   await exited
   clearTimeout(force)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

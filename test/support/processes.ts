@@ -1,19 +1,9 @@
 /** Child processes of tests: started, watched and ended by pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** A port on loopback that is free now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-}
+/** A free port on loopback, outside of the range that outgoing connections take theirs from. */
+export { freePort } from '../../src/embedded/postgres-server.ts'
 
 /** Polls until `check` gives something else than undefined or false. @throws when `ms` pass first. */
 export async function until<T>(
