@@ -6,7 +6,7 @@ import { loadSigningKey } from './tokens.ts'
 import { insertWorkspace } from './workspaces.ts'
 
 /** The name of the workspace that the first start makes. */
-export const FIRST_WORKSPACE = 'default'
+const FIRST_WORKSPACE = 'default'
 
 /**
  * Makes the first workspace, on plan `unlimited`, and a key that may do everything in it.

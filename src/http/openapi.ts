@@ -8,7 +8,7 @@ import type { Route } from './route.ts'
 export type Json = Record<string, unknown>
 
 /** Express's `/v3/:id` is OpenAPI's `/v3/{id}`. */
-export const openApiPath = (path: string): string => path.replace(/:(\w+)/g, '{$1}')
+const openApiPath = (path: string): string => path.replace(/:(\w+)/g, '{$1}')
 
 /**
  * Describes `routes`. A route's aliases are no entries of their own, which would show everything twice:

@@ -6,7 +6,7 @@ import type { Pool, Queryable } from '../db/pool.ts'
 import type { OperationKind } from './catalog.ts'
 
 /** A lease lasts this long; its worker renews it every {@link RENEW_MS}. */
-export const LEASE_MS = 3000
+const LEASE_MS = 3000
 export const RENEW_MS = 1000
 
 export interface Claim {

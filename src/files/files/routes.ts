@@ -1,26 +1,18 @@
 import { z } from 'zod'
-import type { Pool } from '../../db/pool.ts'
 import { notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nextPageToken, nothing, pathId, readPageToken } from '../../http/shapes.ts'
-import { operationHeaders } from '../../operations/headers.ts'
-import type { Waiter } from '../../operations/wait.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import { mergeFilters } from '../keyvalues.ts'
-import { removeFile } from '../remove.ts'
+import { type RemovalServices, removal } from '../removal.ts'
 import { filePage, fileQuery, fileRecord } from './schema.ts'
 import { findFile, listFiles } from './service.ts'
-
-export interface FileRouteServices {
-  pool: Pool
-  waiter: Waiter
-  wakeDispatcher: () => void
-}
 
 const TAG = 'Files'
 const NETWORK = 'public'
 
-export function fileRoutes({ pool, waiter, wakeDispatcher }: FileRouteServices): Route[] {
+export function fileRoutes(services: RemovalServices): Route[] {
+  const { pool } = services
   return [
     route({
       method: 'get',
@@ -80,19 +72,7 @@ export function fileRoutes({ pool, waiter, wakeDispatcher }: FileRouteServices):
       success: { status: 200, description: 'Deleted.', body: nothing },
       errors: [404],
       operation: true,
-      async handle({ principal, params, prefer, signal }) {
-        const { workspaceId } = principal
-        const operationId = await removeFile(pool, {
-          workspaceId,
-          network: NETWORK,
-          id: params.id,
-          only: 'pinned',
-        })
-        if (!operationId) throw notFound('There is no such file')
-        wakeDispatcher()
-        if (prefer.waitMs) await waiter.finished(workspaceId, operationId, prefer.waitMs, signal)
-        return { headers: operationHeaders(operationId), body: { data: null } }
-      },
+      handle: removal(services, 'pinned', 'There is no such file'),
     }),
   ]
 }

@@ -1,33 +1,23 @@
 import { z } from 'zod'
-import type { Pool } from '../../db/pool.ts'
-import { badRequest, forbidden, messages, notFound } from '../../errors.ts'
+import { badRequest, forbidden, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nextPageToken, nothing, pathId, readPageToken } from '../../http/shapes.ts'
 import { operationHeaders } from '../../operations/headers.ts'
-import type { Waiter } from '../../operations/wait.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import { parseHostNode } from '../host-nodes.ts'
-import { removeFile } from '../remove.ts'
+import { type RemovalServices, removal } from '../removal.ts'
 import { pinPage, pinQuery, pinRecord, pinRequest } from './schema.ts'
 import type { PinService } from './service.ts'
 
-export interface PinRouteServices {
-  pool: Pool
+export interface PinRouteServices extends RemovalServices {
   pins: PinService
-  waiter: Waiter
-  wakeDispatcher: () => void
   allowPrivateHostNodes: boolean
 }
 
 const TAG = 'Pin by CID'
 
-export function pinRoutes({
-  pool,
-  pins,
-  waiter,
-  wakeDispatcher,
-  allowPrivateHostNodes,
-}: PinRouteServices): Route[] {
+export function pinRoutes(services: PinRouteServices): Route[] {
+  const { pins, waiter, allowPrivateHostNodes } = services
   return [
     route({
       method: 'post',
@@ -114,19 +104,7 @@ export function pinRoutes({
       success: { status: 200, description: 'Withdrawn.', body: nothing },
       errors: [404],
       operation: true,
-      async handle({ principal, params, prefer, signal }) {
-        const { workspaceId } = principal
-        const operationId = await removeFile(pool, {
-          workspaceId,
-          network: 'public',
-          id: params.id,
-          only: 'unpinned',
-        })
-        if (!operationId) throw notFound('There is no such pin request')
-        wakeDispatcher()
-        if (prefer.waitMs) await waiter.finished(workspaceId, operationId, prefer.waitMs, signal)
-        return { headers: operationHeaders(operationId), body: { data: null } }
-      },
+      handle: removal(services, 'unpinned', 'There is no such pin request'),
     }),
   ]
 }

@@ -13,7 +13,7 @@ export const FAILURES = [
   'bad_host_node',
 ] as const
 export type Failure = (typeof FAILURES)[number]
-export const PIN_STATUSES = [...PENDING, ...FAILURES] as const
+const PIN_STATUSES = [...PENDING, ...FAILURES] as const
 
 const MAX_HOST_NODES = 20
 
