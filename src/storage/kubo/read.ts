@@ -8,9 +8,9 @@ import type { KuboRpc } from './rpc.ts'
 const BLOCK_MS = 10_000
 const IDLE_MS = 30_000
 
-/** `dag/stat` of many DAGs, without its sums. */
+/** `dag/stat` of many DAGs, without its sums. Kubo leaves out a size of 0: that of an empty file. */
 interface LeafStats {
-  DagStats: { Cid: string; Size: number }[]
+  DagStats: { Cid: string; Size?: number }[]
 }
 
 /** The last row of `dag/stat` has the sum; the others are progress. */
@@ -47,7 +47,7 @@ export async function statDag(rpc: KuboRpc, cid: CID, signal: AbortSignal): Prom
     sizes: async (leaves) => {
       const params = { arg: leaves.map(String), progress: false, offline: true }
       const { DagStats } = await rpc.call<LeafStats>('dag/stat', params, ask)
-      const sizes = new Map(DagStats.map(({ Cid, Size }) => [Cid, Size]))
+      const sizes = new Map(DagStats.map(({ Cid, Size = 0 }) => [Cid, Size]))
       return leaves.map((leaf) => sizes.get(`${leaf}`) ?? missing(leaf))
     },
     totalSize: async (root) => {

@@ -164,6 +164,8 @@ export function storageContract(
         assert.deepEqual(await stat(text.cid), { size: text.size, files: 1, mimeType: 'text/plain' })
         assert.deepEqual(await stat(pdf.cid), { size: pdf.size, files: 1, mimeType: 'application/pdf' })
         assert.deepEqual(await stat(tree.cid), { size: 6, files: 3, mimeType: 'directory' })
+        const withEmpty = await storage.add(texts({ 'd/empty': '', 'd/full': '1' }), { signal })
+        assert.deepEqual(await stat(withEmpty.cid), { size: 1, files: 2, mimeType: 'directory' })
       })
 
       test('never ask the network', async () => {
