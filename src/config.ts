@@ -45,6 +45,11 @@ export const settings = z.object({
   IPFS_API_URL: url('http', 'https')
     .optional()
     .describe('RPC address of a Kubo node, 0.43 or newer. Not set: the embedded node.'),
+  IPFS_PRIVATE_API_URL: url('http', 'https')
+    .optional()
+    .describe(
+      'RPC address of the Kubo node of the private network: another one than the public. Not set: an embedded store that is on no network.',
+    ),
   JWT_KEY: text
     .min(32)
     .optional()
@@ -102,6 +107,20 @@ export const settings = z.object({
     .union([z.literal(''), url('http', 'https')])
     .default('https://delegated-ipfs.dev')
     .describe('Delegated HTTP routing that the embedded IPFS node asks for providers; empty for none.'),
+  BERTH_GATEWAY_DOMAIN: text
+    .toLowerCase()
+    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
+    .default('gateway.localhost')
+    .describe('Gateways are at <name>.<this domain>: point a wildcard DNS record at the web process.'),
+  BERTH_UPLOAD_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe(
+      'Folder for the parts of resumable uploads, the same for all web processes. Not set: under BERTH_DATA_DIR.',
+    ),
+  BERTH_UPLOAD_EXPIRY_SECONDS: seconds(1, 31_536_000)
+    .default(86_400_000)
+    .describe('A resumable upload that was not finished within this time is removed.'),
   BERTH_EGRESS_PORT: integer(0, 65535)
     .default(0)
     .describe("Port of the `host` role's egress proxy; 0 takes a free one."),
@@ -114,7 +133,13 @@ export const settings = z.object({
 export type Config = Readonly<z.infer<typeof settings>>
 
 /** Secrets may also come from a file: `NAME_FILE` holds its path. */
-export const SECRETS = ['DATABASE_URL', 'REDIS_URL', 'IPFS_API_URL', 'JWT_KEY'] as const
+export const SECRETS = [
+  'DATABASE_URL',
+  'REDIS_URL',
+  'IPFS_API_URL',
+  'IPFS_PRIVATE_API_URL',
+  'JWT_KEY',
+] as const
 
 /** Names like ours that are no settings: those of tests, of examples, and of Kubernetes' service links. */
 const NO_SETTINGS =

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 
-/** The places at which the torture tests kill a process, in the order in which a pin passes them. */
+/** The places at which the torture tests kill a process, in the order in which a pin, then an upload, passes them. */
 export type CrashPoint =
   | 'before-commit'
   | 'after-commit'
@@ -9,6 +9,9 @@ export type CrashPoint =
   | 'mid-retrieval'
   | 'after-pin'
   | 'before-final-write'
+  | 'mid-upload'
+  | 'after-add'
+  | 'after-keep'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

@@ -14,12 +14,13 @@ import { isKept } from '../src/files/keepers.ts'
 import type { Failure, PENDING } from '../src/files/pins/schema.ts'
 import type { Ending } from '../src/operations/lease.ts'
 import type { Handler, Run } from '../src/operations/runner.ts'
-import { type DagStat, type Storage, StorageError } from '../src/storage/port.ts'
+import type { Storages } from '../src/storage/open.ts'
+import { type DagStat, type Network, type Storage, StorageError } from '../src/storage/port.ts'
 import { ProgressReport } from './progress-report.ts'
 
 export interface PinAddServices {
   pool: Pool
-  storage: Storage
+  storages: Storages
   stallMs: number
   /** Wait before the second try; it grows fourfold up to an hour. */
   retryMs: number
@@ -32,6 +33,7 @@ export interface PinAddServices {
 type Mode = 'add' | 'repair'
 
 interface Target {
+  network: Network
   cid: CID
   canonical: string
   hostNodes: string[]
@@ -56,9 +58,10 @@ export function pinAdd(services: PinAddServices, mode: Mode): Handler {
   return { handle, giveUp: mode === 'add' ? giveUp : undefined }
 
   async function handle(run: Run): Promise<void> {
-    const { pool, storage, stallMs, allowPrivateHostNodes } = services
+    const { pool, storages, stallMs, allowPrivateHostNodes } = services
     const target = await loadTarget(pool, run.operation.targetId, mode)
     if (!target) return run.end(pool, { state: 'canceled' })
+    const storage = storages[target.network]
     const show = (status: (typeof PENDING)[number]) =>
       mode === 'add' ? setStatus(pool, run, status) : undefined
     const progress = new ProgressReport(run, () => show('retrieving'))
@@ -123,13 +126,14 @@ async function endTry(
  * row that says so; an unpin that came before the lock sends the pin back for another try.
  */
 async function finish(
-  { pool, storage }: PinAddServices,
+  { pool, storages }: PinAddServices,
   run: Run,
-  { cid, bytesLeft }: Target,
+  { network, cid, bytesLeft }: Target,
   stat: DagStat,
   mode: Mode,
 ): Promise<void> {
   const { targetId: fileId, workspaceId } = run.operation
+  const storage = storages[network]
   crashPoint('before-final-write')
   await transaction(pool, async (client) => {
     await lockCid(client, cid)
@@ -184,7 +188,7 @@ async function retry(
 
 /** Ends the run in a named failure, and releases the content, which another file may have left to this one. */
 async function fail(
-  { pool, storage }: PinAddServices,
+  { pool, storages }: PinAddServices,
   run: Run,
   target: Target,
   failure: Failure,
@@ -192,7 +196,7 @@ async function fail(
 ): Promise<void> {
   await transaction(pool, async (client) => {
     await lockCid(client, target.cid)
-    await failUnderLock(client, storage, run, target, failure, cause)
+    await failUnderLock(client, storages[target.network], run, target, failure, cause)
   })
 }
 
@@ -220,7 +224,7 @@ async function failUnderLock(
 
 async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Target | undefined> {
   const { rows } = await db.query(
-    `SELECT f.cid_v1, f.host_nodes, p.max_file_bytes::float8 AS max_file_bytes,
+    `SELECT f.network, f.cid_v1, f.host_nodes, p.max_file_bytes::float8 AS max_file_bytes,
        (p.storage_bytes - CASE WHEN p.storage_bytes IS NOT NULL THEN (
          SELECT coalesce(sum(size), 0) FROM file used
          WHERE used.workspace_id = f.workspace_id AND used.status = 'pinned' AND used.removed_at IS NULL
@@ -232,6 +236,7 @@ async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Ta
   const row = rows[0]
   return (
     row && {
+      network: row.network,
       cid: CID.parse(row.cid_v1),
       canonical: row.cid_v1,
       hostNodes: row.host_nodes,

@@ -4,11 +4,12 @@ import { type Pool, transaction } from '../src/db/pool.ts'
 import { lockCid } from '../src/files/cid-lock.ts'
 import { isKept } from '../src/files/keepers.ts'
 import type { Handler, Run } from '../src/operations/runner.ts'
-import { type Storage, StorageError } from '../src/storage/port.ts'
+import type { Storages } from '../src/storage/open.ts'
+import { type Network, StorageError } from '../src/storage/port.ts'
 
 const MAX_RETRY_MS = 60_000
 
-export function pinRemove({ pool, storage }: { pool: Pool; storage: Storage }): Handler {
+export function pinRemove({ pool, storages }: { pool: Pool; storages: Storages }): Handler {
   return { handle }
 
   async function handle(run: Run): Promise<void> {
@@ -20,7 +21,7 @@ export function pinRemove({ pool, storage }: { pool: Pool; storage: Storage }): 
           const cid = CID.parse(rows[0].cid_v1)
           await lockCid(client, cid)
           if (!(await isKept(client, rows[0].network, rows[0].cid_v1))) {
-            await storage.unpin(cid, { signal: run.signal })
+            await storages[rows[0].network as Network].unpin(cid, { signal: run.signal })
           }
           await client.query('DELETE FROM file WHERE id = $1', [targetId])
         }

@@ -3,6 +3,7 @@ import { notFound } from '../errors.ts'
 import type { Answer, Context } from '../http/route.ts'
 import { operationHeaders } from '../operations/headers.ts'
 import type { Waiter } from '../operations/wait.ts'
+import type { Network } from '../storage/port.ts'
 import { removeFile } from './remove.ts'
 
 export interface RemovalServices {
@@ -12,7 +13,7 @@ export interface RemovalServices {
 }
 
 /**
- * The handler of both DELETE routes: a file on the public network, or a request that is not pinned yet.
+ * The handler of both DELETE routes: a file, or a request that is not pinned yet. Only a file's path has a network.
  * @param missing what a 404 says.
  */
 export function removal(
@@ -25,9 +26,10 @@ export function removal(
     params,
     prefer,
     signal,
-  }: Context<{ id: string }, unknown, unknown>): Promise<Answer> => {
+  }: Context<{ id: string; network?: Network }, unknown, unknown>): Promise<Answer> => {
     const { workspaceId } = principal
-    const operationId = await removeFile(pool, { workspaceId, network: 'public', id: params.id, only })
+    const { id, network = 'public' } = params
+    const operationId = await removeFile(pool, { workspaceId, network, id, only })
     if (!operationId) throw notFound(missing)
     wakeDispatcher()
     if (prefer.waitMs) await waiter.finished(workspaceId, operationId, prefer.waitMs, signal)

@@ -1,7 +1,8 @@
 import type { ErrorRequestHandler, RequestHandler } from 'express'
 import { isDatabaseDown } from '../db/errors.ts'
-import { ApiError, badRequest, notFound, unavailable } from '../errors.ts'
+import { ApiError, badRequest, messages, notFound, unavailable } from '../errors.ts'
 import type { Logger } from '../log.ts'
+import { StorageError } from '../storage/port.ts'
 
 /** What no route answers. */
 export const unknownRoute: RequestHandler = (req) => {
@@ -23,6 +24,8 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (isDatabaseDown(error)) return unavailable('Database unreachable', error)
+  // What a client is to blame for, a route has answered before: here the node is away, or lost a block.
+  if (error instanceof StorageError) return unavailable(messages.ipfsUnreachable, error)
   // Express and its parsers: bad JSON, a body that is too large, a path that does not decode.
   const { status, type, message } = error as { status?: number; type?: string; message?: string }
   if (type === 'entity.parse.failed') return badRequest('body: not valid JSON')

@@ -36,7 +36,7 @@ export function openApiDocument(routes: Route[], version: string): Json {
 }
 
 function operation(route: Route): Json {
-  const { id, tag, summary, scope, body } = route
+  const { id, tag, summary, scope, body, stream } = route
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
@@ -62,6 +62,12 @@ function operation(route: Route): Json {
         content: {
           'application/json': { schema: jsonSchema(body, 'input'), example: examples[id]?.request },
         },
+      },
+    }),
+    ...(stream && {
+      requestBody: {
+        required: true,
+        content: { [stream.mediaType]: { schema: jsonSchema(stream.shape, 'input') } },
       },
     }),
     responses: { [route.success.status]: success(route), ...failures(route) },

@@ -35,7 +35,7 @@ export interface Answer {
 }
 
 export interface Route {
-  method: 'get' | 'post' | 'put' | 'delete'
+  method: 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete'
   /** In Express 5's spelling: `/v3/files/:network/:id`. */
   path: string
   /** The same route under other paths, for clients that spell it another way. */
@@ -49,6 +49,8 @@ export interface Route {
   params?: Shape
   query?: Shape
   body?: Shape
+  /** A body that the handler reads from `req` itself: its media type and, for the document, its parts. */
+  stream?: { mediaType: string; shape: Shape }
   /** The status and shape of success, and the media type where it is not JSON. */
   success: { status: number; description: string; body?: Shape; mediaType?: string }
   /** Statuses of failure beside those that every route of its sort has. */

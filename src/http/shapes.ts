@@ -51,4 +51,7 @@ export function readPageToken(token: string | undefined): string | undefined {
   throw badRequest('pageToken: not a token of this API')
 }
 
+/** `{network}` of a path. */
+export const network = z.enum(['public', 'private'], 'must be public or private')
+
 export const nothing = z.object({ data: z.null() })

@@ -27,6 +27,7 @@ import { createRedis } from '../operations/redis.ts'
 import { operationRoutes } from '../operations/routes.ts'
 import { Waiter } from '../operations/wait.ts'
 import { WorkerStatus } from '../operations/workers.ts'
+import { openStorages } from '../storage/open.ts'
 import { openDatabase } from './database.ts'
 import { Parts, type RunningRole } from './parts.ts'
 
@@ -35,6 +36,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const parts = new Parts(log)
   const { databaseUrl, pool } = await openDatabase(config, log, parts)
   const prisma = createPrisma(pool)
+  const storages = await openStorages(config, 'web', log, parts)
   const notifications = new Notifications(databaseUrl, log)
   await notifications.start()
   parts.add('notifications', () => notifications.stop())

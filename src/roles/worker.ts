@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
 import { createHandlers } from '../../workers/index.ts'
+import { removeExpiredFiles } from '../../workers/reconcile/expiry.ts'
 import { startLoop } from '../../workers/reconcile/loop.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { type Config, ConfigError } from '../config.ts'
@@ -11,7 +12,7 @@ import { createQueueBackend } from '../operations/queue.ts'
 import { Runner } from '../operations/runner.ts'
 import { forgetOldOperations } from '../operations/store.ts'
 import { type Slots, WorkerStatus } from '../operations/workers.ts'
-import { observeNode, openStorage } from '../storage/open.ts'
+import { observeNode, openStorages } from '../storage/open.ts'
 import { openDatabase } from './database.ts'
 import { openHealthPort } from './health-port.ts'
 import { Parts, type RunningRole } from './parts.ts'
@@ -32,7 +33,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   const parts = new Parts(log)
   const slots = chosenSlots(config)
   const { databaseUrl, pool } = await openDatabase(config, log, parts)
-  const storage = await openStorage(config, 'public', log, parts)
+  const storages = await openStorages(config, 'worker', log, parts)
   const leases = createPool(databaseUrl, LEASE_CONNECTIONS, log)
   parts.add('leases', () => leases.end())
 
@@ -44,7 +45,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     log,
     handlers: createHandlers({
       pool,
-      storage,
+      storages,
       stallMs: config.BERTH_PIN_STALL_SECONDS,
       retryMs: config.BERTH_PIN_RETRY_SECONDS,
       expiryMs: config.BERTH_PIN_EXPIRY_SECONDS,
@@ -55,17 +56,25 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   let written = performance.now()
   const loops = [
     startLoop('heartbeat', HEARTBEAT_MS, log, async (signal) => {
-      await status.write({ id, slots, ipfs: await observeNode(storage, signal) })
+      await status.write({ id, slots, ipfs: await observeNode(storages.public, signal) })
       written = performance.now()
     }),
-    startLoop('pins', config.BERTH_RECONCILE_SECONDS, log, (signal) => reconcilePins(pool, storage, signal)),
+    startLoop('expiry', config.BERTH_RECONCILE_SECONDS, log, (signal) => removeExpiredFiles(pool, signal)),
     startLoop('retention', RETENTION_MS, log, (signal) =>
       forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal),
     ),
   ]
-  // Kubo collects its own garbage, when and how its operator says.
-  if (storage.driver === 'embedded') {
-    loops.push(startLoop('gc', config.BERTH_GC_SECONDS, log, (signal) => storage.gc({ signal })))
+  for (const storage of Object.values(storages)) {
+    loops.push(
+      startLoop(`${storage.network} pins`, config.BERTH_RECONCILE_SECONDS, log, (signal) =>
+        reconcilePins(pool, storage, signal),
+      ),
+    )
+    // Kubo collects its own garbage, when and how its operator says.
+    if (storage.driver === 'kubo') continue
+    loops.push(
+      startLoop(`${storage.network} gc`, config.BERTH_GC_SECONDS, log, (signal) => storage.gc({ signal })),
+    )
   }
   parts.add('loops', async () => {
     await Promise.all(loops.map((loop) => loop.stop()))

@@ -9,20 +9,30 @@ import { type Network, type Storage, StorageError } from './port.ts'
 const RETRY_MS = 2000
 const INFO_MS = 4000
 
+/** The storage of each network. They are two nodes: bitswap gives every block of a node to whoever asks for it. */
+export type Storages = Record<Network, Storage>
+
 /**
- * Opens the storage of a network: Kubo where its address is set, else the embedded node. A node that
- * is away does not keep the worker from starting: operations wait until it is back.
- * @throws Error naming what to fix, when the node answers but cannot be used.
+ * Opens the storage of both networks: Kubo where its address is set, else the embedded node. A node that
+ * is away does not keep the process from starting: what needs it waits until it is back, or is refused.
+ * @param role only a worker takes the embedded public node onto the network.
+ * @throws Error naming what to fix, when a node answers but cannot be used.
  */
-export async function openStorage(
+export async function openStorages(
   config: Config,
-  network: Network,
+  role: 'web' | 'worker',
   log: Logger,
   parts: Parts,
-): Promise<Storage> {
-  const storage = await createStorage(config, network)
+): Promise<Storages> {
+  const open = async (network: Network) =>
+    startStorage(await createStorage(config, network, role), log, parts)
+  const [publicStorage, privateStorage] = await Promise.all([open('public'), open('private')])
+  return { public: publicStorage, private: privateStorage }
+}
+
+async function startStorage(storage: Storage, log: Logger, parts: Parts): Promise<Storage> {
   const closing = new AbortController()
-  parts.add('storage', () => {
+  parts.add(`${storage.network} storage`, () => {
     closing.abort()
     return storage.stop()
   })
@@ -30,21 +40,24 @@ export async function openStorage(
     await storage.start()
   } catch (error) {
     if (!isAway(error)) throw error
-    log.warn({ err: error }, 'the IPFS node is away; pins wait for it')
+    log.warn({ err: error, network: storage.network }, 'the IPFS node is away; what needs it waits')
     void startLater(storage, log, closing.signal)
   }
   return storage
 }
 
 /** Loads only the driver that is used. */
-async function createStorage(config: Config, network: Network): Promise<Storage> {
-  if (config.IPFS_API_URL) {
+async function createStorage(config: Config, network: Network, role: 'web' | 'worker'): Promise<Storage> {
+  const apiUrl = network === 'public' ? config.IPFS_API_URL : config.IPFS_PRIVATE_API_URL
+  if (apiUrl) {
     const { createKuboStorage } = await import('./kubo.ts')
-    return createKuboStorage({ apiUrl: config.IPFS_API_URL, network })
+    return createKuboStorage({ apiUrl, network })
   }
   const { createEmbeddedStorage } = await import('./embedded.ts')
+  const dir = join(config.BERTH_DATA_DIR, 'ipfs', network)
+  if (network === 'private' || role === 'web') return createEmbeddedStorage({ dir, network, offline: true })
   return createEmbeddedStorage({
-    dir: join(config.BERTH_DATA_DIR, 'ipfs', network),
+    dir,
     network,
     listen: config.BERTH_IPFS_LISTEN,
     routingUrl: config.BERTH_IPFS_ROUTING_URL || null,

@@ -52,6 +52,8 @@ export interface PinOptions {
   stallMs: number
   /** A DAG above this many bytes ends with `too_large`. */
   maxBytes?: number | null
+  /** Asks nobody: a DAG of which a block is missing here ends with `not_found`. */
+  offline?: boolean
   onProgress?: (progress: PinProgress) => void
   signal: AbortSignal
 }
@@ -87,6 +89,22 @@ export interface AddEntry {
   content: AsyncIterable<Uint8Array>
 }
 
+/** What a path below a CID leads to. */
+export interface DagEntry {
+  cid: CID
+  /** `other` is what is neither a file nor a directory of UnixFS: it can only be had as a block. */
+  type: 'file' | 'directory' | 'other'
+  /** Bytes of a file as its root node declares them; null for all else. */
+  size: number | null
+}
+
+/** An entry of a directory; `size` as its directory declares it, with the DAG's own overhead. */
+export interface DirectoryEntry {
+  name: string
+  cid: CID
+  size: number
+}
+
 /** Null where the node does not say. */
 export interface GcReport {
   removedBlocks: number
@@ -120,13 +138,32 @@ export interface Storage {
   /**
    * Imports files as UnixFS (`unixfs-v1-2025`) and pins the root: the file itself for one entry whose
    * path has no slash, else the directory that holds all the paths. `size` is the sum of the files.
+   * With `cidVersion: 0` it builds `unixfs-v0-2015` instead, and the CID is a CIDv0; the pin is that of
+   * its CIDv1. An import that fails keeps nothing that GC cannot collect.
    */
-  add(entries: AsyncIterable<AddEntry>, options: { signal: AbortSignal }): Promise<{ cid: CID; size: number }>
+  add(
+    entries: AsyncIterable<AddEntry>,
+    options: { cidVersion?: 0 | 1; signal: AbortSignal },
+  ): Promise<{ cid: CID; size: number }>
+  /**
+   * Imports the blocks of a CAR (version 1 or 2) and pins its root. Every block is checked against its CID.
+   * @throws StorageError `invalid_object` for a CAR that is damaged, has not exactly one root, or lacks a
+   *   block of the root's DAG.
+   */
+  importCar(bytes: AsyncIterable<Uint8Array>, options: { signal: AbortSignal }): Promise<{ cid: CID }>
+  /** A DAG of the node's own blocks as a CARv1, in depth-first order; never asks the network. */
+  exportCar(cid: CID, options: { signal: AbortSignal }): AsyncIterable<Uint8Array>
   /** Bytes of a UnixFS file in the node's own blocks, verified; never asks the network. `path` walks directories. */
   cat(
     cid: CID,
     options: { path?: string; offset?: number; length?: number; signal: AbortSignal },
   ): AsyncIterable<Uint8Array>
+  /** What a path (no leading slash) below a CID is. Never asks the network. @throws StorageError `not_found`. */
+  resolve(cid: CID, options: { path?: string; signal: AbortSignal }): Promise<DagEntry>
+  /** The entries of a directory, by name; also of a sharded one. Never asks the network. */
+  ls(cid: CID, options: { signal: AbortSignal }): AsyncIterable<DirectoryEntry>
+  /** The bytes of one block, verified. Never asks the network. @throws StorageError `not_found`. */
+  block(cid: CID, options: { signal: AbortSignal }): Promise<Uint8Array>
   /** Describes a DAG from the node's own blocks; never asks the network. Throws `not_found` where a needed block is missing. */
   stat(cid: CID, options: { signal: AbortSignal }): Promise<DagStat>
 

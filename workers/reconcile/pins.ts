@@ -17,8 +17,8 @@ const BATCH = 1000
 const MAX_CORRECTIONS = 1000
 const CHECK_MS = 30_000
 const COMPARE_MS = 600_000
-/** Any constant: one process compares at a time. */
-const LOCK = 0x70696e73
+/** Any constants: for each network, one process compares at a time. */
+const LOCKS = { public: 0x70696e73, private: 0x70696e74 }
 
 /** A file keeps the pin, or an operation on it is still to release what it kept. */
 const CLAIMED = `(${KEEPS} OR EXISTS (
@@ -46,7 +46,7 @@ export async function reconcilePins(
   client.on('error', () => {})
   await client.connect()
   try {
-    const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS mine', [LOCK])
+    const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS mine', [LOCKS[storage.network]])
     if (!rows[0].mine) return { missing: 0, orphaned: 0 }
     // Taken before the listing: a pin that is made meanwhile is no reason for a correction.
     const { rows: started } = await client.query('SELECT now() AS at')

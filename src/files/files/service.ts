@@ -4,7 +4,8 @@ import type { Queryable } from '../../db/pool.ts'
 import { isoTime } from '../../operations/store.ts'
 import type { FileRecord } from './schema.ts'
 
-const COLUMNS = `id, name, cid, size::float8 AS size, number_of_files, mime_type, keyvalues, group_id,
+/** The columns of a {@link FileRecord}. */
+export const FILE_COLUMNS = `id, name, cid, size::float8 AS size, number_of_files, mime_type, keyvalues, group_id,
   ${isoTime('created_at')} AS created_at`
 
 export interface FileFilter {
@@ -30,7 +31,7 @@ export async function findFile(
 ): Promise<FileRecord | undefined> {
   const { rows } = await db.query({
     name: 'file-find',
-    text: `SELECT ${COLUMNS} FROM file
+    text: `SELECT ${FILE_COLUMNS} FROM file
       WHERE id = $1 AND workspace_id = $2 AND network = $3 AND status = 'pinned' AND removed_at IS NULL`,
     values: [id, workspaceId, network],
   })
@@ -60,7 +61,7 @@ export async function listFiles(
   if (filter.keyvalues !== null) add((p) => `keyvalues @> ${p}`, filter.keyvalues)
   if (filter.after !== undefined) add((p) => `id ${filter.order === 'ASC' ? '>' : '<'} ${p}`, filter.after)
   const { rows } = await db.query(
-    `SELECT ${COLUMNS} FROM file WHERE ${where.join(' AND ')}
+    `SELECT ${FILE_COLUMNS} FROM file WHERE ${where.join(' AND ')}
      ORDER BY removed_at ${filter.order}, id ${filter.order} LIMIT ${filter.limit}`,
     values,
   )

@@ -1,0 +1,157 @@
+/** The end of every upload: content that is in the store, and pinned, becomes a file. */
+import type { CID } from 'multiformats/cid'
+import { uuidv7 } from 'uuidv7'
+import type { Plan } from '../../accounts/authenticator.ts'
+import { crashPoint } from '../../crash-point.ts'
+import { isForeignKeyViolation } from '../../db/errors.ts'
+import { type Pool, transaction } from '../../db/pool.ts'
+import { ApiError, notFound } from '../../errors.ts'
+import type { Storages } from '../../storage/open.ts'
+import type { Network } from '../../storage/port.ts'
+import { lockCid } from '../cid-lock.ts'
+import type { FileRecord } from '../files/schema.ts'
+import { FILE_COLUMNS } from '../files/service.ts'
+import { isKept } from '../keepers.ts'
+
+/** Who uploads: the owner of a key, or of the key that signed the URL. */
+export interface Uploader {
+  workspaceId: string
+  userId: string
+  plan: Pick<Plan, 'maxFileBytes' | 'storageBytes'>
+}
+
+/** What the client says of a file. */
+export interface FileDetails {
+  network: Network
+  name: string | null
+  keyvalues: Record<string, string>
+  groupId: string | null
+  /** When the file is to be removed; null for never. */
+  expiresAt: Date | null
+}
+
+/** What the store says of it. */
+export interface StoredContent {
+  cid: CID
+  size: number
+  files: number
+  mimeType: string
+}
+
+export interface KeptFile {
+  file: FileRecord
+  /** The workspace had this content on this network already: `file` is that older file, unchanged. */
+  isDuplicate: boolean
+}
+
+const NODE_MS = 10_000
+
+/**
+ * Writes the file of content that `Storage.add` or `importCar` has just pinned. Under the CID's lock nobody
+ * can release the pin between the check that it is there and the row that keeps it.
+ * @param id the new file's id, where the client knows it already.
+ * @throws ApiError 404 for a group that is not there, 413 `over_max_size` and 403 `over_free_limit` above the
+ *   plan's limits; then the content is released. StorageError when the node does not answer: what it pinned
+ *   without a file is released by the worker's comparison.
+ */
+export async function keepContent(
+  { pool, storages }: { pool: Pool; storages: Storages },
+  uploader: Uploader,
+  details: FileDetails,
+  content: StoredContent,
+  id: string = uuidv7(),
+): Promise<KeptFile> {
+  const storage = storages[details.network]
+  const cid = content.cid.toV1()
+  const bounded = () => ({ signal: AbortSignal.timeout(NODE_MS) })
+  crashPoint('after-add')
+  const outcome = await transaction(pool, async (client): Promise<KeptFile | ApiError> => {
+    await lockCid(client, cid)
+    const owned = [uploader.workspaceId, details.network, `${cid}`]
+    const known = await client.query(
+      `SELECT ${FILE_COLUMNS} FROM file WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3
+         AND status = 'pinned' AND removed_at IS NULL ORDER BY id LIMIT 1`,
+      owned,
+    )
+    const refusal =
+      known.rows.length === 0 ? await findRefusal(client, uploader, details, content) : undefined
+    if (refusal) {
+      if (!(await isKept(client, details.network, `${cid}`))) await storage.unpin(cid, bounded())
+      return refusal
+    }
+    if (!(await storage.isPinned(cid, bounded()))) {
+      // Released since it was added: by the deletion of another file, or as a pin that no file kept.
+      await storage.pin(cid, { offline: true, stallMs: NODE_MS, ...bounded() })
+    }
+    if (known.rows[0]) return { file: known.rows[0], isDuplicate: true }
+    const { rows } = await client.query(
+      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes,
+         user_id, size, number_of_files, mime_type, pinned_at, expires_at)
+       VALUES ($4, $1, $2, 'pinned', $5, $3, $6, $7, $8, '{}', $9, $10, $11, $12, clock_timestamp(), $13)
+       RETURNING ${FILE_COLUMNS}`,
+      [
+        ...owned,
+        id,
+        `${content.cid}`,
+        details.name,
+        JSON.stringify(details.keyvalues),
+        details.groupId,
+        uploader.userId,
+        content.size,
+        content.files,
+        content.mimeType,
+        details.expiresAt,
+      ],
+    )
+    return { file: rows[0], isDuplicate: false }
+  }).catch((error) => {
+    // Deleted between the look at it and the insert.
+    if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
+    throw error
+  })
+  crashPoint('after-keep')
+  if (outcome instanceof ApiError) throw outcome
+  return outcome
+}
+
+const groupNotFound = () => notFound('group_id: there is no such group')
+
+/** Why the plan or a group that is not there forbids a new file; undefined when nothing does. */
+async function findRefusal(
+  client: Pick<Pool, 'query'>,
+  { workspaceId, plan }: Uploader,
+  { network, groupId }: FileDetails,
+  { size }: StoredContent,
+): Promise<ApiError | undefined> {
+  if (groupId !== null) {
+    const group = await client.query(
+      'SELECT FROM file_group WHERE id = $1 AND workspace_id = $2 AND network = $3',
+      [groupId, workspaceId, network],
+    )
+    if (group.rowCount === 0) return groupNotFound()
+  }
+  if (plan.maxFileBytes !== null && size > plan.maxFileBytes) return overMaxSize(plan.maxFileBytes)
+  if (plan.storageBytes === null) return undefined
+  // One upload of the workspace at a time is counted, as in the pins of `workers/pin-add.ts`.
+  await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [workspaceId])
+  const used = await usedBytes(client, workspaceId)
+  return used + size > plan.storageBytes ? overFreeLimit(plan.storageBytes) : undefined
+}
+
+/** Bytes of all the files of a workspace, on both networks. */
+export async function usedBytes(db: Pick<Pool, 'query'>, workspaceId: string): Promise<number> {
+  const { rows } = await db.query(
+    `SELECT coalesce(sum(size), 0)::float8 AS used FROM file
+     WHERE workspace_id = $1 AND status = 'pinned' AND removed_at IS NULL`,
+    [workspaceId],
+  )
+  return rows[0].used
+}
+
+/** The answer to a file above the plan's limit for one file. */
+export const overMaxSize = (limit: number): ApiError =>
+  new ApiError(413, 'over_max_size', `file: larger than the ${limit} bytes that the plan allows for one file`)
+
+/** The answer to a file above what the plan stores in all. */
+export const overFreeLimit = (limit: number): ApiError =>
+  new ApiError(403, 'over_free_limit', `file: would exceed the ${limit} bytes that the plan stores`)
