@@ -17,7 +17,7 @@ import { isKept } from '../keepers.ts'
 export interface Uploader {
   workspaceId: string
   userId: string
-  plan: Pick<Plan, 'maxFileBytes' | 'storageBytes'>
+  plan: Pick<Plan, 'maxFileBytes' | 'storageBytes' | 'pinByCid'>
 }
 
 /** What the client says of a file. */

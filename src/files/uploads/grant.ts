@@ -1,0 +1,45 @@
+import type { Request } from 'express'
+import type { Pool } from '../../db/pool.ts'
+import type { Storages } from '../../storage/open.ts'
+import type { Network } from '../../storage/port.ts'
+import type { KeptFile, Uploader } from './keep.ts'
+
+/**
+ * What an upload may be. A key leaves every choice to the form; a signed URL fixes some of them. What is
+ * fixed here the form cannot change: another network is refused, anything else is passed over.
+ */
+export interface UploadGrant {
+  uploader: Uploader
+  network?: Network
+  groupId?: string
+  name?: string
+  keyvalues?: Record<string, string>
+  /** Less than the plan allows for one file. */
+  maxFileBytes?: number
+  /** Types as `image/png` or `image/*`, and `directory` for folders. Left out: every type. */
+  allowedMimeTypes?: string[]
+}
+
+export interface UploadServices {
+  pool: Pool
+  storages: Storages
+  /** A folder for the bytes of uploads whose form says only after the file what is to become of it. */
+  spoolDir: string
+}
+
+export interface ReceivedUpload extends KeptFile {
+  network: Network
+  userId: string
+}
+
+/**
+ * `receiveUpload` of `receive.ts`: reads a multipart form from the request, and keeps its file.
+ * @param signal fires when the client has gone.
+ * @throws ApiError with what is wrong; then the content is not kept.
+ */
+export type ReceiveUpload = (
+  req: Request,
+  grant: UploadGrant,
+  services: UploadServices,
+  signal: AbortSignal,
+) => Promise<ReceivedUpload>
