@@ -5,6 +5,7 @@ import { PENDING } from './pins/schema.ts'
 
 const CONDITIONS = {
   pinned: `status = 'pinned'`,
+  expired: `status = 'pinned' AND expires_at <= now()`,
   unpinned: `status <> 'pinned'`,
   pending: `status IN (${PENDING.map((status) => `'${status}'`)})`,
 }
@@ -13,7 +14,8 @@ const CONDITIONS = {
  * Accepts the deletion of a file or the withdrawal of a pin request: it is gone for readers at once,
  * a retrieval under way is cancelled, and an operation releases the content unless something else
  * keeps it. One statement; it locks the file's row before its operations, as every writer does.
- * @param only which it must be: `pinned`, `unpinned`, or `pending`, which is neither pinned nor failed.
+ * @param only which it must be: `pinned`, `expired` (pinned, and its time has come), `unpinned`, or `pending`,
+ *   which is neither pinned nor failed.
  * @returns the operation's id, or undefined when the workspace has no such file.
  */
 export async function removeFile(

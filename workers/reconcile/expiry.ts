@@ -13,7 +13,7 @@ export async function removeExpiredFiles(pool: Pool, signal: AbortSignal): Promi
        WHERE expires_at <= now() AND removed_at IS NULL AND status = 'pinned' LIMIT $1`,
       [BATCH],
     )
-    for (const file of rows) if (await removeFile(pool, { ...file, only: 'pinned' })) removed++
+    for (const file of rows) if (await removeFile(pool, { ...file, only: 'expired' })) removed++
     if (rows.length < BATCH) return removed
   }
 }
