@@ -1,15 +1,19 @@
 import { z } from 'zod'
 import { text } from '../http/shapes.ts'
 
-const MAX_PAIRS = 10
+export const MAX_PAIRS = 10
 const MAX_KEY = 255
 const MAX_VALUE = 1024
+export const TOO_MANY_PAIRS = `must have at most ${MAX_PAIRS} pairs`
 
 /**
  * A map of text. `__proto__` is refused by name: Zod, as any code that builds a plain object, would drop it
  * silently, and a filter that is dropped matches everything.
  */
-const textMap = (key: z.ZodString) =>
+const textMap = <V extends z.ZodType<string | null>>(
+  value: V,
+  key = text(MAX_KEY).min(1, 'a key must not be empty'),
+) =>
   z.preprocess(
     (input, context) => {
       if (typeof input === 'object' && input !== null && Object.hasOwn(input, '__proto__')) {
@@ -17,17 +21,20 @@ const textMap = (key: z.ZodString) =>
       }
       return input
     },
-    z.record(key, text(MAX_VALUE)),
+    z.record(key, value),
   )
 
 /** Metadata of a file: at most ten pairs of strings (compatibility 1.3). */
-export const keyvalues = textMap(text(MAX_KEY).min(1, 'a key must not be empty')).refine(
+export const keyvalues = textMap(text(MAX_VALUE)).refine(
   (pairs) => Object.keys(pairs).length <= MAX_PAIRS,
-  `must have at most ${MAX_PAIRS} pairs`,
+  TOO_MANY_PAIRS,
 )
 
+/** Changes of metadata: a text sets its key, `null` removes it. */
+export const keyvaluesPatch = textMap(text(MAX_VALUE).nullable())
+
 /** A filter as `keyvalues[<key>]=<value>`, how the npm SDK and the CLI send it. */
-export const keyvaluesFilter = textMap(text(MAX_KEY)).optional()
+export const keyvaluesFilter = textMap(text(MAX_VALUE), text(MAX_KEY)).optional()
 
 /** Joins `keyvalues[…]` and `metadata[…]`, the two spellings of the same filter; undefined when there is none. */
 export function mergeFilters(...filters: (Record<string, string> | undefined)[]): string | null {

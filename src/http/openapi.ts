@@ -40,7 +40,7 @@ function operation(route: Route): Json {
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
-    scope && `Scope: \`${scope}\`.`,
+    scope === 'any' ? 'Any key will do.' : scope && `Scope: \`${scope}\`.`,
     aliases.length > 0 && `Also at ${aliases.map((path) => `\`${path}\``).join(', ')}.`,
   ]
   return {
@@ -144,7 +144,8 @@ function success({ id, scope, operation, success }: Route): Json {
 function failures(route: Route): Json {
   const statuses = new Set([...(route.errors ?? []), 500])
   // Whoever asks for a key may find that its database is away.
-  if (route.scope !== null) for (const status of [401, 403, 429, 503]) statuses.add(status)
+  if (route.scope !== null) for (const status of [401, 429, 503]) statuses.add(status)
+  if (route.scope !== null && route.scope !== 'any') statuses.add(403)
   if (route.params || route.query || route.body || route.operation) statuses.add(400)
   if (route.body) for (const status of [413, 415]) statuses.add(status)
   if (route.operation && route.method === 'post') statuses.add(422)

@@ -44,8 +44,8 @@ export interface Route {
   tag: string
   summary: string
   description?: string
-  /** The scope that the key needs; `null` for a route that needs no key. */
-  scope: Scope | null
+  /** The scope that the key needs; `any` for every valid key, `null` for a route that needs no key. */
+  scope: Scope | 'any' | null
   params?: Shape
   query?: Shape
   body?: Shape
@@ -110,8 +110,10 @@ function middleware(declared: Route, { authenticator, rateLimiter }: RouteServic
     if (scope === null) return next()
     const principal = await authenticator.authenticate(req.headers.authorization)
     await rateLimiter.consume(principal, res)
-    if (!grants(principal.scopes, scope)) throw forbidden(`Missing scope: ${scope}`, 'missing_scope')
-    if (principal.role === 'viewer' && isWrite(scope)) throw forbidden(messages.permissionDenied)
+    if (scope !== 'any') {
+      if (!grants(principal.scopes, scope)) throw forbidden(`Missing scope: ${scope}`, 'missing_scope')
+      if (principal.role === 'viewer' && isWrite(scope)) throw forbidden(messages.permissionDenied)
+    }
     res.locals.principal = principal
     next()
   }

@@ -13,6 +13,7 @@ import { markBackfilled } from '../files/pins/backfill.ts'
 import { pinRoutes } from '../files/pins/routes.ts'
 import { PinService } from '../files/pins/service.ts'
 import { removeFile } from '../files/remove.ts'
+import { usageRoutes } from '../files/usage/routes.ts'
 import { documentRoutes } from '../http/docs.ts'
 import { healthRoutes } from '../http/health.ts'
 import { listen } from '../http/listen.ts'
@@ -69,7 +70,8 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
       allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
     }),
     ...fileRoutes({ pool, waiter, wakeDispatcher }),
-    ...groupRoutes(prisma),
+    ...groupRoutes(pool),
+    ...usageRoutes(pool),
     ...keyRoutes(new KeyService(prisma, signingKey), () => authenticator.forgetKeys()),
     ...operationRoutes({
       pool,

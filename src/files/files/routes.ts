@@ -1,29 +1,34 @@
 import { z } from 'zod'
 import { notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { nextPageToken, nothing, pathId, readPageToken } from '../../http/shapes.ts'
+import { network, nextPageToken, nothing, pathId, readPageToken } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import { mergeFilters } from '../keyvalues.ts'
 import { type RemovalServices, removal } from '../removal.ts'
-import { filePage, fileQuery, fileRecord } from './schema.ts'
-import { findFile, listFiles } from './service.ts'
+import { fileChanges, filePage, fileQuery, fileRecord } from './schema.ts'
+import { findFile, listFiles, updateFile } from './service.ts'
 
 const TAG = 'Files'
-const NETWORK = 'public'
+const PATH = '/v3/files/:network/:id'
+const MISSING = 'There is no such file'
+const params = z.object({ network, id: pathId })
+const one = z.object({ data: fileRecord })
 
+/** Files of both networks (compatibility 1.4). A pin request is none until it is pinned. */
 export function fileRoutes(services: RemovalServices): Route[] {
   const { pool } = services
   return [
     route({
       method: 'get',
-      path: '/v3/files/public',
+      path: '/v3/files/:network',
       id: 'listFiles',
       tag: TAG,
-      summary: 'List pinned files',
+      summary: 'List files',
       scope: 'org:files:read',
+      params: z.object({ network }),
       query: fileQuery,
       success: { status: 200, description: 'A page of files.', body: filePage },
-      async handle({ principal, query }) {
+      async handle({ principal, params, query }) {
         const { limit, cidPending, cid, group, keyvalues, metadata, pageToken, ...filter } = query
         const after = readPageToken(pageToken)
         const canonical = cid === undefined ? undefined : canonicalCid(parseCid(cid))
@@ -32,7 +37,7 @@ export function fileRoutes(services: RemovalServices): Route[] {
             ? []
             : await listFiles(pool, principal.workspaceId, {
                 ...filter,
-                network: NETWORK,
+                network: params.network,
                 group: group === 'null' ? null : group,
                 canonical,
                 keyvalues: mergeFilters(keyvalues, metadata),
@@ -46,33 +51,51 @@ export function fileRoutes(services: RemovalServices): Route[] {
     }),
     route({
       method: 'get',
-      path: '/v3/files/public/:id',
+      path: PATH,
       id: 'getFile',
       tag: TAG,
-      summary: 'Get a pinned file',
+      summary: 'Get a file',
       scope: 'org:files:read',
-      params: z.object({ id: pathId }),
-      success: { status: 200, description: 'The file.', body: z.object({ data: fileRecord }) },
+      params,
+      success: { status: 200, description: 'The file.', body: one },
       errors: [404],
       async handle({ principal, params }) {
-        const file = await findFile(pool, principal.workspaceId, NETWORK, params.id)
-        if (!file) throw notFound('There is no such file')
+        const file = await findFile(pool, principal.workspaceId, params.network, params.id)
+        if (!file) throw notFound(MISSING)
+        return { body: { data: file } }
+      },
+    }),
+    route({
+      method: 'put',
+      path: PATH,
+      id: 'updateFile',
+      tag: TAG,
+      summary: "Change a file's name, metadata or end",
+      description: 'What is left out stays as it is.',
+      scope: 'org:files:write',
+      params,
+      body: fileChanges,
+      success: { status: 200, description: 'The file as it is now.', body: one },
+      errors: [404],
+      async handle({ principal, params, body }) {
+        const file = await updateFile(pool, principal.workspaceId, params.network, params.id, body)
+        if (!file) throw notFound(MISSING)
         return { body: { data: file } }
       },
     }),
     route({
       method: 'delete',
-      path: '/v3/files/public/:id',
+      path: PATH,
       id: 'deleteFile',
       tag: TAG,
       summary: 'Delete a file',
       description: 'The file is gone at once; an operation unpins its content unless another file keeps it.',
       scope: 'org:files:write',
-      params: z.object({ id: pathId }),
+      params,
       success: { status: 200, description: 'Deleted.', body: nothing },
       errors: [404],
       operation: true,
-      handle: removal(services, 'pinned', 'There is no such file'),
+      handle: removal(services, 'pinned', MISSING),
     }),
   ]
 }

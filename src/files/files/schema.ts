@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { limit, order, text } from '../../http/shapes.ts'
-import { keyvaluesFilter } from '../keyvalues.ts'
+import { keyvaluesFilter, keyvaluesPatch } from '../keyvalues.ts'
 
-/** A file record (compatibility 1.2). */
+/** A file record (compatibility 1.2), and when it ends, which `PUT` would otherwise set unseen. */
 export const fileRecord = z.object({
   id: z.string(),
   name: z.string().nullable(),
@@ -13,6 +13,10 @@ export const fileRecord = z.object({
   keyvalues: z.record(z.string(), z.string()),
   group_id: z.string().nullable(),
   created_at: z.string(),
+  expires_at: z
+    .number()
+    .nullable()
+    .describe('When it removes itself, in seconds of Unix time; null for never.'),
 })
 export type FileRecord = z.output<typeof fileRecord>
 
@@ -41,3 +45,34 @@ export const filePage = z.object({
     next_page_token: z.string().describe('Empty on the last page.'),
   }),
 })
+
+/** The end of the year 9999: whatever is later was meant in milliseconds. */
+const MAX_UNIX_SECONDS = 253_402_300_799
+const NOT_SECONDS = 'must be Unix time in seconds'
+
+/** When a file removes itself. */
+export const expiresAt = z
+  .int(NOT_SECONDS)
+  .max(MAX_UNIX_SECONDS, NOT_SECONDS)
+  .refine((seconds) => seconds * 1000 > Date.now(), 'must be in the future')
+
+/** `PUT /v3/files/{network}/{id}` (compatibility 1.4): what is absent stays as it is. */
+export const fileChanges = z
+  .object({
+    name: text(255)
+      .nullable()
+      .transform((name) => name || null)
+      .optional()
+      .describe('`null` or empty: no name.'),
+    keyvalues: keyvaluesPatch
+      .optional()
+      .describe(
+        'Merged by key into the pairs that are there, of which there are 10 at most; `null` removes one.',
+      ),
+    expires_at: expiresAt.nullable().optional().describe('Seconds of Unix time; `null`: never.'),
+  })
+  .refine(
+    (changes) => Object.values(changes).some((value) => value !== undefined),
+    'must have a name, keyvalues or expires_at',
+  )
+export type FileChanges = z.output<typeof fileChanges>

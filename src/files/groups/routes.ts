@@ -1,105 +1,111 @@
 import { z } from 'zod'
-import { escapeLike } from '../../db/like.ts'
-import type { PrismaClient } from '../../db/prisma.ts'
+import type { Principal } from '../../accounts/authenticator.ts'
+import type { Pool } from '../../db/pool.ts'
 import { notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { limit, nextPageToken, nothing, pathId, readPageToken, text } from '../../http/shapes.ts'
+import { network, nextPageToken, nothing, pathId, readPageToken } from '../../http/shapes.ts'
+import type { Network } from '../../storage/port.ts'
 import { deleteGroup } from './delete.ts'
+import { addToGroup, type Missing, removeFromGroup } from './members.ts'
+import { groupChanges, groupPage, groupQuery, groupRecord, newGroup } from './schema.ts'
+import { createGroup, findGroup, type GroupOwner, listGroups, updateGroup } from './service.ts'
 
-const group = z.object({ id: z.string(), name: z.string(), is_public: z.boolean(), created_at: z.string() })
-const params = z.object({ id: pathId })
-const name = text(255).trim().min(1, 'must not be empty')
 const TAG = 'Groups'
-const NETWORK = 'public'
+const GROUPS = '/v3/groups/:network'
+const GROUP = `${GROUPS}/:id`
+const MEMBER = `${GROUP}/ids/:fileId`
+const params = z.object({ network, id: pathId })
+const memberParams = params.extend({ fileId: pathId })
+const one = z.object({ data: groupRecord })
 
-interface GroupRow {
-  id: string
-  name: string
-  isPublic: boolean
-  createdAt: Date
+const owner = ({ workspaceId }: Principal, { network }: { network: Network }): GroupOwner => ({
+  workspaceId,
+  network,
+})
+const groupNotFound = () => notFound('There is no such group')
+
+function requireBoth(missing: Missing): void {
+  if (missing === 'group') throw groupNotFound()
+  if (missing === 'file') throw notFound('There is no such file')
 }
 
-/** Groups of files on the public network (compatibility 1.5). */
-export function groupRoutes(prisma: PrismaClient): Route[] {
-  const view = ({ id, name, isPublic, createdAt }: GroupRow) => ({
-    id,
-    name,
-    is_public: isPublic,
-    created_at: createdAt.toISOString(),
-  })
-  const find = async (workspaceId: string, id: string) => {
-    const found = await prisma.group.findFirst({ where: { id, workspaceId, network: NETWORK } })
-    if (!found) throw notFound('There is no such group')
-    return found
-  }
+/** Groups of files (compatibility 1.5). */
+export function groupRoutes(pool: Pool): Route[] {
   return [
     route({
       method: 'post',
-      path: '/v3/groups/public',
+      path: GROUPS,
       id: 'createGroup',
       tag: TAG,
       summary: 'Create a group',
+      description: 'It takes files of its own network only.',
       scope: 'org:groups:write',
-      body: z.object({ name, is_public: z.boolean().optional() }),
-      success: { status: 200, description: 'The group.', body: z.object({ data: group }) },
-      async handle({ principal, body }) {
-        const { workspaceId } = principal
-        const data = { workspaceId, network: NETWORK, name: body.name, isPublic: body.is_public ?? false }
-        return { body: { data: view(await prisma.group.create({ data })) } }
+      params: z.object({ network }),
+      body: newGroup,
+      success: { status: 200, description: 'The group.', body: one },
+      async handle({ principal, params, body }) {
+        return { body: { data: await createGroup(pool, owner(principal, params), body) } }
       },
     }),
     route({
       method: 'get',
-      path: '/v3/groups/public',
+      path: GROUPS,
       id: 'listGroups',
       tag: TAG,
       summary: 'List groups',
       scope: 'org:groups:read',
-      query: z.object({
-        name: text(255).optional().describe('Part of the name, in any case.'),
-        isPublic: z.enum(['true', 'false']).optional(),
-        limit: limit(10, 1000),
-        pageToken: text(255).optional(),
-      }),
-      success: {
-        status: 200,
-        description: 'A page of groups, newest first.',
-        body: z.object({ data: z.object({ groups: z.array(group), next_page_token: z.string() }) }),
-      },
-      async handle({ principal, query }) {
-        const after = readPageToken(query.pageToken)
-        const groups = await prisma.group.findMany({
-          where: {
-            workspaceId: principal.workspaceId,
-            network: NETWORK,
-            ...(query.name && { name: { contains: escapeLike(query.name), mode: 'insensitive' } }),
-            ...(query.isPublic && { isPublic: query.isPublic === 'true' }),
-            ...(after && { id: { lt: after } }),
-          },
-          orderBy: { id: 'desc' },
-          take: query.limit + 1,
+      params: z.object({ network }),
+      query: groupQuery,
+      success: { status: 200, description: 'A page of groups, newest first.', body: groupPage },
+      async handle({ principal, params, query: { name, isPublic, limit, pageToken } }) {
+        const groups = await listGroups(pool, owner(principal, params), {
+          name,
+          isPublic: isPublic === undefined ? undefined : isPublic === 'true',
+          after: readPageToken(pageToken),
+          limit: limit + 1,
         })
-        const page = groups.slice(0, query.limit).map(view)
-        return { body: { data: { groups: page, next_page_token: nextPageToken(groups, query.limit) } } }
+        return {
+          body: { data: { groups: groups.slice(0, limit), next_page_token: nextPageToken(groups, limit) } },
+        }
       },
     }),
     route({
       method: 'get',
-      path: '/v3/groups/public/:id',
+      path: GROUP,
       id: 'getGroup',
       tag: TAG,
       summary: 'Get a group',
       scope: 'org:groups:read',
       params,
-      success: { status: 200, description: 'The group.', body: z.object({ data: group }) },
+      success: { status: 200, description: 'The group.', body: one },
       errors: [404],
       async handle({ principal, params }) {
-        return { body: { data: view(await find(principal.workspaceId, params.id)) } }
+        const group = await findGroup(pool, owner(principal, params), params.id)
+        if (!group) throw groupNotFound()
+        return { body: { data: group } }
+      },
+    }),
+    route({
+      method: 'put',
+      path: GROUP,
+      id: 'updateGroup',
+      tag: TAG,
+      summary: "Change a group's name, or whether it is public",
+      description: 'What is left out stays as it is.',
+      scope: 'org:groups:write',
+      params,
+      body: groupChanges,
+      success: { status: 200, description: 'The group as it is now.', body: one },
+      errors: [404],
+      async handle({ principal, params, body }) {
+        const group = await updateGroup(pool, owner(principal, params), params.id, body)
+        if (!group) throw groupNotFound()
+        return { body: { data: group } }
       },
     }),
     route({
       method: 'delete',
-      path: '/v3/groups/public/:id',
+      path: GROUP,
       id: 'deleteGroup',
       tag: TAG,
       summary: 'Delete a group; its files stay',
@@ -108,8 +114,40 @@ export function groupRoutes(prisma: PrismaClient): Route[] {
       success: { status: 200, description: 'Deleted.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
-        const { id } = await find(principal.workspaceId, params.id)
-        await deleteGroup(prisma, id)
+        if (!(await findGroup(pool, owner(principal, params), params.id))) throw groupNotFound()
+        await deleteGroup(pool, params.id)
+        return { body: { data: null } }
+      },
+    }),
+    route({
+      method: 'put',
+      path: MEMBER,
+      id: 'addFileToGroup',
+      tag: TAG,
+      summary: 'Put a file into a group',
+      description: 'A file is in one group or none: it leaves the one that it was in.',
+      scope: 'org:groups:write',
+      params: memberParams,
+      success: { status: 200, description: 'It is in the group.', body: nothing },
+      errors: [404],
+      async handle({ principal, params }) {
+        requireBoth(await addToGroup(pool, owner(principal, params), params.id, params.fileId))
+        return { body: { data: null } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: MEMBER,
+      id: 'removeFileFromGroup',
+      tag: TAG,
+      summary: 'Take a file out of a group',
+      description: 'The file stays. One that is not in the group is left where it is.',
+      scope: 'org:groups:write',
+      params: memberParams,
+      success: { status: 200, description: 'It is not in the group.', body: nothing },
+      errors: [404],
+      async handle({ principal, params }) {
+        requireBoth(await removeFromGroup(pool, owner(principal, params), params.id, params.fileId))
         return { body: { data: null } }
       },
     }),

@@ -39,9 +39,10 @@ const file = {
   keyvalues: { season: 'spring' },
   group_id: null,
   created_at: CREATED,
+  expires_at: null,
 }
 
-const group = { id: GROUP, name: 'Catalogues', is_public: false, created_at: '2026-11-21T10:40:12.101Z' }
+const group = { id: GROUP, name: 'Catalogues', is_public: false, created_at: '2026-11-21T10:40:12.101735Z' }
 
 const operation = {
   id: OPERATION,
@@ -90,6 +91,10 @@ export const examples: Record<string, Example> = {
 
   listFiles: { response: { data: { files: [file], next_page_token: '' } } },
   getFile: { response: { data: file } },
+  updateFile: {
+    request: { keyvalues: { season: 'summer', draft: null } },
+    response: { data: { ...file, keyvalues: { season: 'summer' } } },
+  },
   deleteFile: deleted,
   getIpfsNode: {
     response: {
@@ -106,7 +111,32 @@ export const examples: Record<string, Example> = {
   createGroup: { request: { name: 'Catalogues' }, response: { data: group } },
   listGroups: { response: { data: { groups: [group], next_page_token: '' } } },
   getGroup: { response: { data: group } },
+  updateGroup: { request: { is_public: true }, response: { data: { ...group, is_public: true } } },
   deleteGroup: deleted,
+  addFileToGroup: deleted,
+  removeFileFromGroup: deleted,
+
+  testAuthentication: {
+    response: { message: 'Congratulations! You are communicating with the Pinata API!' },
+  },
+  getPinnedTotal: {
+    response: {
+      pin_count: 128,
+      pin_size_total: 734_003_200,
+      pin_size_with_replications_total: 734_003_200,
+    },
+  },
+  getUsage: {
+    response: {
+      data: {
+        plan: 'pro',
+        files: 128,
+        bytes: 734_003_200,
+        limit_bytes: 1_099_511_627_776,
+        max_file_bytes: 26_843_545_600,
+      },
+    },
+  },
 
   listOperations: { response: { data: { operations: [operation], next_page_token: '' } } },
   getOperation: { response: { data: done } },

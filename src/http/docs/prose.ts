@@ -19,6 +19,7 @@ export const TAGS = [
   ['Pin by CID', 'Ask for content that is on IPFS already, and follow it until it is pinned.'],
   ['Files', 'Content that is pinned, with its name, group and metadata.'],
   ['Groups', 'Folders for files; a file is in one group or none.'],
+  ['Usage', 'Whether a key works, and how much its workspace stores.'],
   ['Operations', 'Work that outlives a request: its progress, its end, and how to cancel it.'],
   ['API keys', 'Who may call. A key belongs to one workspace, and its scopes say what it may do.'],
   ['Health', 'For load balancers and monitoring.'],
@@ -28,6 +29,8 @@ export const TAGS = [
 /** Parameters that mean the same wherever they appear; a description at the route goes first. */
 export const PARAMETERS: Record<string, { description: string; enum?: string[]; example?: unknown }> = {
   id: { description: 'The id, a UUID. One that is malformed is nobody’s, and answers 404.' },
+  network: { description: 'The IPFS network.', enum: ['public', 'private'] },
+  fileId: { description: 'The id of the file, a UUID.' },
   limit: { description: 'How many items a page has.' },
   order: { description: 'By age: `ASC` oldest first, `DESC` newest first.', enum: ['ASC', 'DESC'] },
   sort: { description: 'The same as `order`.', enum: ['ASC', 'DESC'] },

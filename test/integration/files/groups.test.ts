@@ -4,7 +4,6 @@ import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import type { Principal } from '../../../src/accounts/authenticator.ts'
 import { transaction } from '../../../src/db/pool.ts'
-import { createPrisma } from '../../../src/db/prisma.ts'
 import { deleteGroup } from '../../../src/files/groups/delete.ts'
 import { PinService } from '../../../src/files/pins/service.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -44,7 +43,7 @@ describe('deleting a group', () => {
       CREATE TRIGGER refuse_many AFTER UPDATE ON file REFERENCING NEW TABLE AS changed
         FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`)
     await assert.rejects(pool.query('DELETE FROM file_group WHERE id = $1', [id]), /too many rows/)
-    await deleteGroup(createPrisma(pool), id)
+    await deleteGroup(pool, id)
     const { rows } = await pool.query(
       'SELECT count(*)::int AS all, count(group_id)::int AS grouped FROM file',
     )
