@@ -48,17 +48,21 @@ export interface GroupFilter {
   limit: number
 }
 
-/** A page of groups, the newest first. */
+/**
+ * A page of groups, the newest first. BETWEEN is equality that the planner does not see through, so that
+ * ordering by the network as well is an order that only the list's index has: by id alone it takes the primary
+ * key, and walks through everybody's newer groups.
+ */
 export async function listGroups(
   db: Queryable,
   { workspaceId, network }: GroupOwner,
   { name, isPublic, after, limit }: GroupFilter,
 ): Promise<GroupRecord[]> {
   const { rows } = await db.query(
-    `SELECT ${COLUMNS} FROM file_group WHERE workspace_id = $1 AND network = $2
+    `SELECT ${COLUMNS} FROM file_group WHERE workspace_id = $1 AND network BETWEEN $2 AND $2
        AND ($3::text IS NULL OR name ILIKE $3) AND ($4::boolean IS NULL OR is_public = $4)
        AND ($5::uuid IS NULL OR id < $5)
-     ORDER BY id DESC LIMIT $6`,
+     ORDER BY network DESC, id DESC LIMIT $6`,
     [workspaceId, network, name === undefined ? null : `%${escapeLike(name)}%`, isPublic, after, limit],
   )
   return rows
