@@ -1,6 +1,7 @@
 /** Workspaces, their users and plans, as `berth workspaces` and `berth users` manage them. */
 import { isUniqueViolation } from '../db/errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
+import { createDefaultGateway } from '../files/gateways/default.ts'
 import type { Role } from './authenticator.ts'
 
 /** A request that cannot be met; the message is for the person at the terminal. */
@@ -15,7 +16,7 @@ export interface NewWorkspace {
   owner: string
 }
 
-/** Creates a workspace with a user who owns it. @throws AccountError when the name is taken. */
+/** Creates a workspace with a user who owns it, and its gateway. @throws AccountError when the name is taken. */
 export async function createWorkspace(
   prisma: PrismaClient,
   workspace: NewWorkspace,
@@ -38,6 +39,7 @@ export async function insertWorkspace(
   const user = await tx.user.upsert({ where: { name: owner }, create: { name: owner }, update: {} })
   const { id } = await tx.workspace.create({ data: { name, planName: plan } })
   await tx.membership.create({ data: { workspaceId: id, userId: user.id, role: 'owner' } })
+  await createDefaultGateway(tx, { id, name })
   return { id, ownerId: user.id }
 }
 

@@ -9,6 +9,8 @@ import type { Logger } from '../log.ts'
 export interface Prepared {
   /** The first API key, when there was no workspace yet. */
   key?: string
+  /** The name of the oldest gateway, if there is any. */
+  gateway?: string
 }
 
 /** Brings the schema up to date, and makes the first workspace where there is none. */
@@ -16,7 +18,9 @@ export async function prepare(config: Config, log: Logger): Promise<Prepared> {
   const pool = createPool(config.DATABASE_URL ?? '', 2, log)
   try {
     await migrate(pool).catch(explainOutage)
-    return { key: await findOrCreateFirstKey(pool, config) }
+    const key = await findOrCreateFirstKey(pool, config)
+    const { rows } = await pool.query('SELECT domain FROM gateway ORDER BY id LIMIT 1')
+    return { key, gateway: rows[0]?.domain }
   } finally {
     await pool.end()
   }

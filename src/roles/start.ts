@@ -56,7 +56,7 @@ export async function start(config: Config): Promise<void> {
       BERTH_HEALTH_PORT: '',
       BERTH_DATA_DIR: dataDir,
     }
-    const { key } = await prepareDatabase(env)
+    const { key, gateway } = await prepareDatabase(env)
 
     const supervisor = supervise({
       roles: ROLES.map((group) => group.map((name) => ({ name, argv: [MAIN, name], env }))),
@@ -68,7 +68,14 @@ export async function start(config: Config): Promise<void> {
     const urls = await Promise.race([supervisor.ready, interrupted.then(() => undefined)])
     if (urls?.web) {
       await lock.announce(urls.web)
-      terminal.welcome({ url: urls.web, key, dataDir, postgres, parts: config })
+      terminal.welcome({
+        url: urls.web,
+        gateway: gateway && `${gateway}.${config.BERTH_GATEWAY_DOMAIN}`,
+        key,
+        dataDir,
+        postgres,
+        parts: config,
+      })
     }
     const failure = await Promise.race([supervisor.ended, interrupted.then(() => null)])
     if (failure) throw failure

@@ -11,6 +11,8 @@ const LEVELS: Record<number, (text: string) => string> = {
 
 export interface Welcome {
   url: string
+  /** A gateway's host, without the port. */
+  gateway: string | undefined
   /** The first API key, when this start made it. */
   key: string | undefined
   dataDir: string
@@ -34,7 +36,7 @@ export class Terminal {
     process.stdout.write(`${this.#human ? short(role, line) : line}\n`)
   }
 
-  welcome({ url, key, dataDir, postgres, parts }: Welcome): void {
+  welcome({ url, gateway, key, dataDir, postgres, parts }: Welcome): void {
     const bold = (text: string) => styleText('bold', text)
     const dim = (text: string) => styleText('dim', text)
     process.stdout.write(
@@ -44,6 +46,7 @@ export class Terminal {
         '',
         `  API       ${bold(`${url}/v3`)}`,
         `  Docs      ${bold(`${url}/docs`)}`,
+        ...(gateway ? [`  Gateway   ${bold(`${onHost(url, gateway)}/ipfs/<cid>`)}`] : []),
         ...(key
           ? [
               `  API key   ${dim('it is shown this once; `npx berth keys create` makes another')}`,
@@ -72,6 +75,12 @@ export class Terminal {
   goodbye(): void {
     if (this.#human) process.stdout.write('\n  Stopping.\n')
   }
+}
+
+/** The same scheme and port on another host. */
+function onHost(url: string, host: string): string {
+  const { protocol, port } = new URL(url)
+  return `${protocol}//${host}${port && `:${port}`}`
 }
 
 /** `12:00:01 web  message key=value`, from a line of pino's; any other line as it is. */

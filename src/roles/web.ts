@@ -7,12 +7,15 @@ import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { fileRoutes } from '../files/files/routes.ts'
+import { gatewayRoutes } from '../files/gateways/routes.ts'
+import { GatewayService } from '../files/gateways/service.ts'
 import { groupRoutes } from '../files/groups/routes.ts'
 import { nodeRoutes } from '../files/node-routes.ts'
 import { markBackfilled } from '../files/pins/backfill.ts'
 import { pinRoutes } from '../files/pins/routes.ts'
 import { PinService } from '../files/pins/service.ts'
 import { removeFile } from '../files/remove.ts'
+import { swapRoutes } from '../files/swaps/routes.ts'
 import { usageRoutes } from '../files/usage/routes.ts'
 import { documentRoutes } from '../http/docs.ts'
 import { healthRoutes } from '../http/health.ts'
@@ -60,6 +63,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const authenticator = new Authenticator(pool, signingKey, notifications)
   const waiter = new Waiter(pool, notifications)
   const workers = new WorkerStatus(pool)
+  const gateways = new GatewayService(pool, config.BERTH_GATEWAY_DOMAIN)
   const registry = createMetrics(pool)
   const routes: Route[] = [
     ...pinRoutes({
@@ -71,6 +75,8 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
     }),
     ...fileRoutes({ pool, waiter, wakeDispatcher }),
     ...groupRoutes(pool),
+    ...swapRoutes({ pool, gateways }),
+    ...gatewayRoutes({ prisma, gateways }),
     ...usageRoutes(pool),
     ...keyRoutes(new KeyService(prisma, signingKey), () => authenticator.forgetKeys()),
     ...operationRoutes({

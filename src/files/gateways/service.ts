@@ -39,7 +39,12 @@ export class GatewayService {
 
   /** The gateway that a person names: by its host, as in {@link findByHost}, or by its left label alone. */
   async findByName(name: string): Promise<Gateway | undefined> {
-    return (await this.findByHost(name)) ?? (await this.findByHost(`${name}.${this.#gatewayDomain}`))
+    return (await this.findByHost(name)) ?? (await this.findByHost(this.hostOf(name)))
+  }
+
+  /** The host of a gateway, without a port. */
+  hostOf(domain: string): string {
+    return `${domain}.${this.#gatewayDomain}`
   }
 
   /** Whether somebody who shows this access token, or none, may read at a gateway. */

@@ -70,9 +70,10 @@ const responses: Record<number, Json> = {
     plan: messages.pinByCidPlan,
   }),
   404: failure('There is no such thing in this workspace.', { not_found: 'There is no such file' }),
-  409: failure('It is in a state that does not allow this.', {
+  409: failure('It is in a state that does not allow this, or the name is taken.', {
     finished: 'The operation has succeeded already',
     not_cancelable: 'A pin.remove operation cannot be cancelled',
+    taken: 'domain: is taken',
   }),
   413: failure('The body is too large.', { too_large: 'body: larger than 1 MiB' }),
   415: failure('The body is in an encoding or a charset that Berth does not read.', {

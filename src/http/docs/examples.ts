@@ -4,9 +4,11 @@
  */
 const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'
 const GROUP = '0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15'
+const GATEWAY = '0193a1c2-5e07-7d19-a4b3-81f06c2d97e5'
 const OPERATION = '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41'
 const CID = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
 const HOST_NODE = '/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp'
+const NEWER_CID = 'bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
 const CREATED = '2026-11-21T10:58:03.485934Z'
 
 export interface Example {
@@ -43,6 +45,28 @@ const file = {
 }
 
 const group = { id: GROUP, name: 'Catalogues', is_public: false, created_at: '2026-11-21T10:40:12.101735Z' }
+
+const swap = { mapped_cid: NEWER_CID, created_at: '2026-11-21T11:20:44.061733Z' }
+
+const gatewayRow = {
+  id: GATEWAY,
+  created_at: '2026-11-21T10:41:07.220Z',
+  domain: 'catalogues',
+  host: 'catalogues.gateway.localhost',
+  restrict: false,
+  custom_domains: [],
+}
+const gateway = {
+  ...gatewayRow,
+  settings: { restriction_policies: { accessTokens: [], allowedHosts: [], allowedIPAddresses: [] } },
+}
+const plugin = {
+  id: 2,
+  name: 'Hot Swaps',
+  description: 'Serves newer content under the address of a CID that was given away before.',
+  tags: ['files'],
+}
+const installed = { gateway_id: GATEWAY, plugin_id: 2 }
 
 const operation = {
   id: OPERATION,
@@ -115,6 +139,32 @@ export const examples: Record<string, Example> = {
   deleteGroup: deleted,
   addFileToGroup: deleted,
   removeFileFromGroup: deleted,
+
+  swapCid: { request: { swap_cid: NEWER_CID }, response: { data: swap } },
+  swapHistory: { response: { data: [swap, { mapped_cid: null, created_at: CREATED }] } },
+  deleteSwap: deleted,
+
+  createGateway: { request: { domain: 'catalogues' }, response: { data: gateway } },
+  listGateways: { response: { data: { count: 1, rows: [gatewayRow] } } },
+  gatewayExists: { response: { data: { exists: true } } },
+  getGateway: { response: { data: gateway } },
+  deleteGateway: deleted,
+  listPlugins: { response: { data: [installed] } },
+  listOfferedPlugins: { response: { data: [plugin] } },
+  getOfferedPlugin: { response: { data: plugin } },
+  listGatewayPlugins: { response: { data: [installed] } },
+  installPlugin: { request: { plugin_id: 2 }, response: { data: installed } },
+  removePlugin: deleted,
+  createGatewayToken: {
+    response: {
+      data: {
+        id: '0193a1c6-3b9f-7e44-9d08-2a7c51f4e6b0',
+        value: 'q3V0bGU4c2hpcHMgZG9jayBhdCB0aGUgYmVydGggYXQgZGF3biBldmVyeSBkYXk',
+        createdAt: '2026-11-21T11:02:31.907Z',
+      },
+    },
+  },
+  deleteGatewayToken: deleted,
 
   testAuthentication: {
     response: { message: 'Congratulations! You are communicating with the Pinata API!' },

@@ -1,0 +1,152 @@
+import { z } from 'zod'
+import type { PrismaClient } from '../../db/prisma.ts'
+import { notFound } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { nothing, pathId } from '../../http/shapes.ts'
+import { installed, plugin } from './schema.ts'
+import type { GatewayService } from './service.ts'
+
+const TAG = 'Gateways'
+/** The one plugin that Berth has, under the number by which clients know it (compatibility 1.9). */
+const HOT_SWAPS = {
+  id: 2,
+  name: 'Hot Swaps',
+  description: 'Serves newer content under the address of a CID that was given away before.',
+  tags: ['files'],
+}
+
+const gatewayParams = z.object({ gateway_id: pathId })
+const pluginId = z
+  .string()
+  .regex(/^\d{1,9}$/, 'must be a whole number')
+  .transform(Number)
+
+/** What gateways can do beside serving files, and switching it on and off. */
+export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
+  const find = async (workspaceId: string, id: string) => {
+    const found = await prisma.gateway.findFirst({ where: { id, workspaceId } })
+    if (!found) throw notFound('There is no such gateway')
+    return found
+  }
+  const pluginsOf = ({ id, hotSwaps }: { id: string; hotSwaps: boolean }) =>
+    hotSwaps ? [{ gateway_id: id, plugin_id: HOT_SWAPS.id }] : []
+  return [
+    route({
+      method: 'get',
+      path: '/v3/gateways/plugins',
+      aliases: ['/v3/ipfs/gateway_plugins'],
+      id: 'listPlugins',
+      tag: TAG,
+      summary: 'List the plugins of all gateways',
+      scope: 'org:gateways:read',
+      success: {
+        status: 200,
+        description: 'Each plugin with the gateway that has it.',
+        body: z.object({ data: z.array(installed) }),
+      },
+      async handle({ principal: { workspaceId } }) {
+        const found = await prisma.gateway.findMany({ where: { workspaceId }, orderBy: { id: 'asc' } })
+        return { body: { data: found.flatMap(pluginsOf) } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/gateways/plugins/marketplace',
+      aliases: ['/v3/ipfs/plugins_marketplace'],
+      id: 'listOfferedPlugins',
+      tag: TAG,
+      summary: 'List the plugins that a gateway may have',
+      scope: 'org:gateways:read',
+      success: { status: 200, description: 'The plugins.', body: z.object({ data: z.array(plugin) }) },
+      async handle() {
+        return { body: { data: [HOT_SWAPS] } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/gateways/plugins/marketplace/:plugin_id',
+      aliases: ['/v3/ipfs/plugins_marketplace/:plugin_id'],
+      id: 'getOfferedPlugin',
+      tag: TAG,
+      summary: 'Get a plugin that a gateway may have',
+      scope: 'org:gateways:read',
+      params: z.object({ plugin_id: pluginId }),
+      success: { status: 200, description: 'The plugin.', body: z.object({ data: plugin }) },
+      errors: [404],
+      async handle({ params }) {
+        requireOffered(params.plugin_id)
+        return { body: { data: HOT_SWAPS } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/gateways/plugins/:gateway_id',
+      aliases: ['/v3/ipfs/gateway_plugins/:gateway_id'],
+      id: 'listGatewayPlugins',
+      tag: TAG,
+      summary: 'List the plugins of a gateway',
+      scope: 'org:gateways:read',
+      params: gatewayParams,
+      success: { status: 200, description: 'Its plugins.', body: z.object({ data: z.array(installed) }) },
+      errors: [404],
+      async handle({ principal, params }) {
+        return { body: { data: pluginsOf(await find(principal.workspaceId, params.gateway_id)) } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v3/gateways/plugins/:gateway_id',
+      aliases: ['/v3/ipfs/gateway_plugins/:gateway_id'],
+      id: 'installPlugin',
+      tag: TAG,
+      summary: 'Install a plugin in a gateway',
+      scope: 'org:gateways:write',
+      params: gatewayParams,
+      body: z.object({ plugin_id: z.number().int() }),
+      success: {
+        status: 200,
+        description: 'The gateway has it, or had it already.',
+        body: z.object({ data: installed }),
+      },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { gateway_id: id }, body: { plugin_id } }) {
+        requireOffered(plugin_id)
+        const { count } = await prisma.gateway.updateMany({
+          where: { id, workspaceId },
+          data: { hotSwaps: true },
+        })
+        if (count === 0) throw notFound('There is no such gateway')
+        gateways.forget()
+        return { body: { data: { gateway_id: id, plugin_id } } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v3/gateways/plugins/:gateway_id/plugin/:plugin_id',
+      aliases: ['/v3/ipfs/gateway_plugins/:gateway_id/plugin/:plugin_id'],
+      id: 'removePlugin',
+      tag: TAG,
+      summary: 'Remove a plugin from a gateway',
+      scope: 'org:gateways:write',
+      params: gatewayParams.extend({ plugin_id: pluginId }),
+      success: { status: 200, description: 'Removed.', body: nothing },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { gateway_id, plugin_id } }) {
+        requireOffered(plugin_id)
+        const { id } = await find(workspaceId, gateway_id)
+        const { count } = await prisma.gateway.updateMany({
+          where: { id, hotSwaps: true },
+          data: { hotSwaps: false },
+        })
+        if (count === 0) throw notFound('The gateway does not have this plugin')
+        gateways.forget()
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}
+
+/** @throws ApiError 404 for any other plugin. */
+function requireOffered(id: number): void {
+  if (id !== HOT_SWAPS.id) throw notFound('plugin_id: there is no such plugin')
+}
