@@ -1,0 +1,37 @@
+import { supportedMimeTypes } from 'file-type'
+
+/** Types of text that are not `text/*`. */
+const TEXTUAL =
+  /^(text\/[\w.+-]+|application\/(json|javascript|ecmascript|xml|yaml|toml|sql|graphql|x-sh|x-ndjson|x-javascript)|[\w.-]+\/[\w.-]+\+(json|xml|yaml))$/
+/** What clients, and a part without a Content-Type, declare for want of anything better. */
+const SAYS_NOTHING = new Set(['application/octet-stream', 'text/plain'])
+const WELL_FORMED = /^[a-z0-9][\w.+-]{0,126}\/[a-z0-9][\w.+-]{0,126}$/
+
+/**
+ * The MIME type of a file. What its bytes show wins: it cannot be claimed. Where they show only that it is
+ * text, XML, or nothing known, the client may say which, as no bytes tell HTML, CSS, JSON or SVG; but not
+ * that it is one of the types that would have shown.
+ * @param sniffed what the store tells from the bytes, see `DagStat`.
+ * @param declared the Content-Type that the client gave; parameters are dropped.
+ */
+export function contentType(sniffed: string, declared: string): string {
+  const [essence = ''] = declared.toLowerCase().split(';')
+  const claim = essence.trim()
+  if (!WELL_FORMED.test(claim) || SAYS_NOTHING.has(claim)) return sniffed
+  if (sniffed === 'application/xml') return /[/+]xml$/.test(claim) || claim === 'text/html' ? claim : sniffed
+  if ((supportedMimeTypes as ReadonlySet<string>).has(claim)) return sniffed
+  if (sniffed === 'text/plain') return TEXTUAL.test(claim) ? claim : sniffed
+  return sniffed === 'application/octet-stream' ? claim : sniffed
+}
+
+/** Whether a type is one of a list: `image/png`, `image/*`, or `directory`. */
+export function isAllowedType(type: string, allowed: string[]): boolean {
+  return allowed.some((entry) => {
+    const pattern = entry.toLowerCase()
+    return (
+      pattern === type ||
+      pattern === '*/*' ||
+      (pattern.endsWith('/*') && type.startsWith(pattern.slice(0, -1)))
+    )
+  })
+}

@@ -1,0 +1,133 @@
+/** The fields of an upload's form (compatibility 1.3). */
+import { z } from 'zod'
+import { badRequest } from '../../errors.ts'
+import { network, text } from '../../http/shapes.ts'
+import type { Network } from '../../storage/port.ts'
+import { keyvalues } from '../keyvalues.ts'
+
+/** What fields say, so far. */
+export interface Choices {
+  network?: Network
+  name?: string
+  groupId?: string
+  keyvalues?: Record<string, string>
+  car?: boolean
+  cidVersion?: 0 | 1
+  expiresAt?: Date
+}
+
+/** Reads one field; one that it does not know says nothing. @throws ApiError 400 naming the field. */
+export type FieldReader = (name: string, value: string) => Choices
+
+const groupId = z.uuid('must be a UUID').toLowerCase()
+const flag = z.enum(['true', 'false'], 'must be true or false')
+const cidVersion = z.enum(['v0', 'v1', '0', '1'], 'must be v0 or v1')
+const expiresAt = z
+  .string()
+  .regex(/^\d{1,11}$/, 'must be a Unix time in seconds')
+  .transform((seconds) => new Date(Number(seconds) * 1000))
+  .refine((date) => date.getTime() > Date.now(), 'must be in the future')
+
+/** For the document: the parts of the form. */
+export const uploadForm = z.object({
+  file: z
+    .union([z.file(), z.array(z.file())])
+    .describe(
+      'The file; or several, with paths for file names, which make a folder. If all of them are in one folder, the upload is that folder.',
+    ),
+  network: network.default('private'),
+  name: text(255).optional().describe('If left out, the name of the file or the folder.'),
+  group_id: groupId.optional(),
+  group: groupId.optional().describe('The same as `group_id`.'),
+  keyvalues: z.string().optional().describe('Metadata: a JSON object of strings, at most ten pairs.'),
+  car: flag.optional().describe('`true`: the file is a CAR, and the upload is the DAG of its one root.'),
+  cid_version: cidVersion.optional().describe('`v1` if left out.'),
+  expires_at: z.string().optional().describe('Unix time in seconds, when the file is to be deleted.'),
+  streamable: flag.optional().describe('Accepted; every file can be streamed.'),
+})
+
+/** The fields of `POST /v3/files`. */
+export const readField: FieldReader = (name, value) => {
+  switch (name) {
+    case 'network':
+      return { network: check(network, name, value) }
+    case 'name':
+      return { name: check(text(255), name, value) }
+    case 'group_id':
+    case 'group':
+      return { groupId: check(groupId, name, value) }
+    case 'keyvalues':
+      return { keyvalues: check(keyvalues, name, unwrap(parseJson(name, value))) }
+    case 'car':
+      return { car: check(flag, name, value) === 'true' }
+    case 'cid_version':
+      return { cidVersion: check(cidVersion, name, value).endsWith('0') ? 0 : 1 }
+    case 'expires_at':
+      return { expiresAt: check(expiresAt, name, value) }
+    case 'streamable':
+      check(flag, name, value)
+  }
+  return {}
+}
+
+/** Some clients wrap the pairs as `{"keyvalues": {…}}`. A value is a string, so this is no pair. */
+function unwrap(pairs: unknown): unknown {
+  const inner = (pairs as { keyvalues?: unknown } | null)?.keyvalues
+  return typeof inner === 'object' ? inner : pairs
+}
+
+const metadata = z.object({
+  name: text(255).nullish(),
+  keyvalues: z.preprocess(numbersAsText, keyvalues.nullish()),
+})
+const options = z.object({
+  groupId: groupId.nullish(),
+  cidVersion: z
+    .union([z.literal([0, 1]), z.enum(['0', '1'])], 'must be 0 or 1')
+    .transform(Number)
+    .nullish(),
+})
+
+/** The older API has numbers as values, too. */
+function numbersAsText(pairs: unknown): unknown {
+  if (typeof pairs !== 'object' || pairs === null) return pairs
+  const asText = (value: unknown) => (typeof value === 'number' ? String(value) : value)
+  return Object.fromEntries(Object.entries(pairs).map(([key, value]) => [key, asText(value)]))
+}
+
+/** For the document: the parts of the older form. */
+export const legacyForm = z.object({
+  file: uploadForm.shape.file,
+  pinataMetadata: z.string().optional().describe('JSON: `{"name": …, "keyvalues": {…}}`.'),
+  pinataOptions: z.string().optional().describe('JSON: `{"groupId": …, "cidVersion": 0 or 1}`.'),
+})
+
+/** The fields of `POST /pinning/pinFileToIPFS`. */
+export const readLegacyField: FieldReader = (name, value) => {
+  if (name === 'pinataMetadata') {
+    const { name: title, keyvalues: pairs } = check(metadata, name, parseJson(name, value))
+    return { ...(title && { name: title }), ...(pairs && { keyvalues: pairs }) }
+  }
+  if (name === 'pinataOptions') {
+    const { groupId: group, cidVersion: version } = check(options, name, parseJson(name, value))
+    return { ...(group && { groupId: group }), ...(version != null && { cidVersion: version === 0 ? 0 : 1 }) }
+  }
+  return {}
+}
+
+function check<S extends z.ZodType>(shape: S, name: string, value: unknown): z.output<S> {
+  const parsed = shape.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
+  const path = [name, ...(issue?.path.slice(0, key ? -1 : undefined) ?? [])].join('.')
+  throw badRequest(`${path}: ${(key ?? issue)?.message}`)
+}
+
+function parseJson(name: string, value: string): unknown {
+  try {
+    return JSON.parse(value)
+  } catch {
+    throw badRequest(`${name}: not valid JSON`)
+  }
+}

@@ -1,0 +1,150 @@
+import { Readable } from 'node:stream'
+import { Busboy, type BusboyInstance } from '@fastify/busboy'
+import type { Request } from 'express'
+import { crashPoint } from '../../crash-point.ts'
+import { ApiError, badRequest, messages, unavailable } from '../../errors.ts'
+
+export interface FormField {
+  kind: 'field'
+  name: string
+  value: string
+}
+
+/** A part named `file`, with or without a file name. */
+export interface FormFile {
+  kind: 'file'
+  /** As the client has it, slashes and all; empty where it names none. Nothing of it is checked. */
+  path: string
+  /** The part's Content-Type; `text/plain` where it has none. */
+  type: string
+  content: Readable
+}
+
+/** Most files of one upload. */
+export const MAX_FILES = 10_000
+const LIMITS = {
+  files: MAX_FILES,
+  fields: 32,
+  // Ten pairs of metadata at their longest, every character escaped, are smaller.
+  fieldSize: 128 * 1024,
+  headerSize: 16 * 1024,
+  headerPairs: 32,
+}
+/** Longest time without a byte, from the client or into the store. */
+const IDLE_MS = 60_000
+const MIB = 1_048_576
+
+/**
+ * A multipart form that is read part by part, in its order, and no faster than the parts are taken: each
+ * file is to be read to its end before the next part is asked for. Whatever ends the form early is the
+ * reason of `signal`, which fires for all who wait for it.
+ */
+export class UploadForm {
+  readonly #req: Request
+  readonly #parser: BusboyInstance
+  readonly #parts = new Readable({ objectMode: true, read() {} })
+  readonly #files = new Set<Readable>()
+  readonly #failing = new AbortController()
+  readonly #idle: NodeJS.Timeout
+  readonly #onData: (chunk: Uint8Array) => void
+  readonly #onGone: () => void
+  readonly #gone: AbortSignal
+
+  /**
+   * @param gone fires when the client has gone.
+   * @throws ApiError 415 for another Content-Type, 400 for one without a boundary.
+   */
+  constructor(req: Request, gone: AbortSignal) {
+    this.#req = req
+    this.#gone = gone
+    this.#parser = createParser(req)
+    this.#parts.on('error', () => {})
+    this.#listen()
+
+    // A pause is the store's: the pipe makes it while the parser takes no more.
+    this.#idle = setTimeout(() => this.fail(req.isPaused() ? STORE_IDLE() : CLIENT_IDLE()), IDLE_MS)
+    let received = 0
+    this.#onData = (chunk) => {
+      this.#idle.refresh()
+      if (received < MIB && received + chunk.length >= MIB) crashPoint('mid-upload')
+      received += chunk.length
+    }
+    this.#onGone = () => this.fail(new ApiError(400, 'aborted', 'body: cut off', { cause: gone.reason }))
+    if (gone.aborted) this.#onGone()
+    gone.addEventListener('abort', this.#onGone)
+    req.on('data', this.#onData)
+    req.pipe(this.#parser)
+  }
+
+  /** Fires when the form ends early; its reason is the ApiError to answer. */
+  get signal(): AbortSignal {
+    return this.#failing.signal
+  }
+
+  /** The parts; to be iterated once. */
+  async *parts(): AsyncGenerator<FormField | FormFile> {
+    try {
+      yield* this.#parts
+    } catch (error) {
+      throw this.signal.aborted ? this.signal.reason : error
+    }
+  }
+
+  /** Ends the form for a reason; only the first one counts. */
+  fail(reason: Error): void {
+    if (this.signal.aborted) return
+    this.#failing.abort(reason)
+    this.close()
+  }
+
+  /** Lets go of everything. What the client still sends is thrown away, so that it comes to read its answer. */
+  close(): void {
+    clearTimeout(this.#idle)
+    this.#gone.removeEventListener('abort', this.#onGone)
+    this.#req.off('data', this.#onData)
+    this.#req.unpipe(this.#parser)
+    this.#req.resume()
+    for (const file of this.#files) file.destroy(this.signal.reason)
+    this.#parts.destroy(this.signal.reason)
+  }
+
+  #listen(): void {
+    this.#parser
+      .on('file', (_name, content, path, _encoding, type) => {
+        this.#files.add(content)
+        content.once('close', () => this.#files.delete(content)).on('error', () => {})
+        this.#parts.push({ kind: 'file', path: path ?? '', type, content } satisfies FormFile)
+      })
+      .on('field', (name, value, _nameCut, valueCut) => {
+        if (valueCut) this.fail(badRequest(`${name}: larger than ${LIMITS.fieldSize} bytes`))
+        else this.#parts.push({ kind: 'field', name: name ?? '', value } satisfies FormField)
+      })
+      .on('filesLimit', () => this.fail(badRequest(`file: at most ${MAX_FILES} files make a folder`)))
+      .on('fieldsLimit', () => this.fail(badRequest(`body: at most ${LIMITS.fields} fields are read`)))
+      .on('error', () => this.fail(badRequest('body: not a whole multipart form')))
+      .on('finish', () => {
+        clearTimeout(this.#idle)
+        this.#parts.push(null)
+      })
+  }
+}
+
+const CLIENT_IDLE = () => new ApiError(408, 'timeout', `body: nothing arrived for ${IDLE_MS / 1000} seconds`)
+const STORE_IDLE = () => unavailable(messages.ipfsUnreachable)
+
+function createParser(req: Request): BusboyInstance {
+  const type = req.headers['content-type'] ?? ''
+  if (!/^multipart\/form-data\s*(;|$)/i.test(type)) {
+    throw new ApiError(415, 'unsupported_media_type', 'Content-Type: must be multipart/form-data')
+  }
+  try {
+    return new Busboy({
+      headers: { 'content-type': type },
+      preservePath: true,
+      isPartAFile: (name) => name === 'file',
+      limits: LIMITS,
+    })
+  } catch {
+    throw badRequest('Content-Type: has no boundary')
+  }
+}

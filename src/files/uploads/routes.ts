@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { type Route, route } from '../../http/route.ts'
+import { fileRecord } from '../files/schema.ts'
+import { legacyForm, readLegacyField, uploadForm } from './fields.ts'
+import type { UploadServices } from './grant.ts'
+import { receiveForm, receiveUpload } from './receive.ts'
+import { toUploadRecord, uploadRecord } from './record.ts'
+
+const TAG = 'Uploads'
+const MULTIPART = 'multipart/form-data'
+const ERRORS = [403, 404, 408, 413, 415, 503, 507]
+
+export function uploadRoutes(services: UploadServices): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/v3/files',
+      id: 'uploadFile',
+      tag: TAG,
+      summary: 'Upload a file, a folder or a CAR',
+      description:
+        'Answers once the content is pinned. A form that has `network` before `file` has `car` and `cid_version` before it too, and is written straight to the IPFS node. The MIME type is told from the bytes; where they show no more than text or XML, or nothing known, the Content-Type of the part says which. A CAR (paid plans, public network) is imported by the request itself: its answer is the outcome.',
+      scope: 'org:files:write',
+      stream: { mediaType: MULTIPART, shape: uploadForm },
+      success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
+      errors: ERRORS,
+      async handle({ req, principal, signal }) {
+        const received = await receiveUpload(req, { uploader: principal }, services, signal)
+        return { body: { data: toUploadRecord(received) } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/pinning/pinFileToIPFS',
+      aliases: ['/v3/pinning/pinFileToIPFS'],
+      id: 'pinFileToIPFS',
+      tag: TAG,
+      summary: 'Upload a file or a folder, the older way',
+      description: 'Always to the public network.',
+      scope: 'org:files:write',
+      stream: { mediaType: MULTIPART, shape: legacyForm },
+      success: { status: 200, description: 'The file.', body: legacyRecord },
+      errors: ERRORS,
+      async handle({ req, principal, signal }) {
+        const grant = { uploader: principal, network: 'public' } as const
+        const { file, isDuplicate } = await receiveForm(readLegacyField, req, grant, services, signal)
+        const body: z.output<typeof legacyRecord> = {
+          ID: file.id,
+          Name: file.name,
+          IpfsHash: file.cid,
+          PinSize: file.size,
+          Timestamp: file.created_at,
+          NumberOfFiles: file.number_of_files,
+          MimeType: file.mime_type,
+          GroupId: file.group_id,
+          Keyvalues: file.keyvalues,
+          isDuplicate,
+        }
+        return { body }
+      },
+    }),
+  ]
+}
+
+const { id, name, cid, size, created_at, number_of_files, mime_type, group_id, keyvalues } = fileRecord.shape
+/** A file record in the spelling of the older API (compatibility 1.3). */
+const legacyRecord = z.object({
+  ID: id,
+  Name: name,
+  IpfsHash: cid,
+  PinSize: size,
+  Timestamp: created_at,
+  NumberOfFiles: number_of_files,
+  MimeType: mime_type,
+  GroupId: group_id,
+  Keyvalues: keyvalues,
+  isDuplicate: z.boolean(),
+})

@@ -1,0 +1,160 @@
+import type { Readable } from 'node:stream'
+import type { CID } from 'multiformats/cid'
+import { badRequest, forbidden, messages } from '../../errors.ts'
+import type { AddEntry, Network } from '../../storage/port.ts'
+import type { Choices, FieldReader } from './fields.ts'
+import type { UploadForm } from './form.ts'
+import type { UploadGrant, UploadServices } from './grant.ts'
+import { type ImportTarget, importCar, importFiles, release } from './import.ts'
+import type { FileDetails } from './keep.ts'
+import { UploadPaths } from './paths.ts'
+import { Spool } from './spool.ts'
+
+/** One upload: what its form has said so far, and the way of its files into a store. */
+export class Upload {
+  readonly #form: UploadForm
+  readonly #readField: FieldReader
+  readonly #grant: UploadGrant
+  readonly #paths = new UploadPaths()
+  readonly #choices: Choices = {}
+  readonly #fields = new Set<string>()
+  #firstType = ''
+  #bytes = 0
+  #isImporting = false
+  /** Checks a number of bytes, see `openAllowance`. */
+  readonly allow: (bytes: number) => void
+
+  constructor(form: UploadForm, readField: FieldReader, grant: UploadGrant, allow: (bytes: number) => void) {
+    this.#form = form
+    this.#readField = readField
+    this.#grant = grant
+    this.allow = allow
+  }
+
+  get network(): Network {
+    return this.#grant.network ?? this.#choices.network ?? 'private'
+  }
+
+  /** The Content-Type of a single file; null for what is not the file that was sent. */
+  get declaredType(): string | null {
+    return this.#choices.car || this.#paths.isFolder ? null : this.#firstType
+  }
+
+  /** What the client says of the file, complete once all of the form is read. */
+  details(): FileDetails {
+    const { name, keyvalues, groupId, expiresAt } = this.#choices
+    return {
+      network: this.network,
+      name: (this.#grant.name ?? name) || this.#paths.name,
+      keyvalues: this.#grant.keyvalues ?? keyvalues ?? {},
+      groupId: this.#grant.groupId ?? groupId ?? null,
+      expiresAt: expiresAt ?? null,
+    }
+  }
+
+  /**
+   * Reads the form to its end, and brings its files into the store of their network.
+   *
+   * How to import a file, and into which store, are fields, and most clients send them after the file. What
+   * reaches the public store can be had by everybody at that moment, so then the bytes wait on the disk
+   * until the form has ended. A form that names its network first has all such fields first, and its files
+   * go straight into the store, at the pace of the store.
+   * @returns the CID, pinned.
+   */
+  async store(services: UploadServices): Promise<CID> {
+    const files = this.#files()
+    const { value: first } = await files.next()
+    if (!first) throw badRequest('file: a file is required')
+    if (this.#choices.network) return this.#import(services, chain(first, files))
+    const spool = await Spool.open(services.spoolDir)
+    try {
+      const spooled = []
+      for await (const { path, content } of chain(first, files)) {
+        spooled.push({ path, bytes: await spool.write(content) })
+      }
+      const entries = spooled.map(({ path, bytes }) => ({ path, content: spool.read(bytes) }))
+      return await this.#import(services, iterate(entries))
+    } finally {
+      await spool.close()
+    }
+  }
+
+  async #import(services: UploadServices, entries: AsyncGenerator<AddEntry, void>): Promise<CID> {
+    const target: ImportTarget = { services, network: this.network, signal: this.#form.signal }
+    const { car = false, cidVersion = 1 } = this.#choices
+    if (car) this.#checkCar()
+    this.#isImporting = true
+    if (!car) return importFiles(target, entries, this.#paths, cidVersion)
+
+    const { value: file } = await entries.next()
+    const cid = await importCar(target, file?.content ?? iterate([]))
+    try {
+      if (!(await entries.next()).done) throw badRequest('car: goes with one file only')
+    } catch (error) {
+      await release(services, target.network, cid)
+      throw error
+    }
+    return cid
+  }
+
+  #checkCar(): void {
+    if (!this.#grant.uploader.plan.pinByCid) throw forbidden(messages.carPlan)
+    if (this.network !== 'public') throw badRequest('car: only on the public network')
+  }
+
+  /** The files as they come; fields on the way are taken in. */
+  async *#files(): AsyncGenerator<AddEntry, void> {
+    try {
+      for await (const part of this.#form.parts()) {
+        if (part.kind === 'field') {
+          this.#takeField(part.name, part.value)
+          continue
+        }
+        this.#paths.add(part.path)
+        this.#firstType ||= part.type
+        yield { path: part.path || 'file', content: this.#counted(part.content) }
+        // An index behind the blocks of a CAR: nobody reads it, and the form goes on behind it.
+        if (!part.content.readableEnded) for await (const _ of this.#counted(part.content));
+      }
+    } catch (error) {
+      this.#form.fail(error as Error)
+      throw error
+    }
+  }
+
+  async *#counted(content: Readable): AsyncGenerator<Uint8Array> {
+    for await (const chunk of content.iterator({ destroyOnReturn: false })) {
+      this.#bytes += chunk.length
+      try {
+        this.allow(this.#bytes)
+      } catch (error) {
+        this.#form.fail(error as Error)
+        throw error
+      }
+      yield chunk
+    }
+  }
+
+  #takeField(name: string, value: string): void {
+    if (this.#fields.has(name)) throw badRequest(`${name}: comes twice`)
+    this.#fields.add(name)
+    const said = this.#readField(name, value)
+    const { network } = this.#grant
+    if (network && said.network && said.network !== network) {
+      throw badRequest(`network: this URL is for the ${network} network`)
+    }
+    if (this.#isImporting && ('network' in said || 'car' in said || 'cidVersion' in said)) {
+      throw badRequest(`${name}: must come before the file, as network does`)
+    }
+    Object.assign(this.#choices, said)
+  }
+}
+
+async function* chain<T>(first: T, rest: AsyncIterable<T>): AsyncGenerator<T, void> {
+  yield first
+  yield* rest
+}
+
+async function* iterate<T>(items: T[]): AsyncGenerator<T, void> {
+  yield* items
+}
