@@ -1,0 +1,263 @@
+/** Hot swaps: contract 2.2 and 4.2, compatibility 1.7. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { base58btc } from 'multiformats/bases/base58'
+import { CID } from 'multiformats/cid'
+import { PinataSDK } from 'pinata'
+import { assertError, type Client } from '../support/client.ts'
+import { inlineCid, missingCid, openContext, type Workspace } from './context.ts'
+
+const NOT_PINNED = 'CID not pinned to account'
+const NO_HISTORY = 'CID does not have history'
+const MICROSECONDS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
+
+const { sql, url, workspace } = await openContext()
+const mine = await workspace()
+const { api } = mine
+const other = await workspace()
+
+const pathOf = (cid: unknown, network = 'public') => `/v3/files/${network}/swap/${cid}`
+const swap = (cid: unknown, swap_cid: unknown, client = api) =>
+  client.put(pathOf(cid), { swap_cid: `${swap_cid}` })
+/** The one gateway that a workspace has from its creation. */
+const gatewayOf = async ({ api }: Workspace) => (await api.get('/v3/gateways')).body.data.rows[0]
+const { domain, host, id: gatewayId } = await gatewayOf(mine)
+const history = (cid: unknown, client: Client = api, at = domain) => client.get(pathOf(cid), { domain: at })
+const mapped = async (cid: unknown) =>
+  (await history(cid)).body.data.map((entry: { mapped_cid: string | null }) => entry.mapped_cid)
+
+let made = 0
+/** The CID of a new file. */
+async function newFile(client = api): Promise<CID> {
+  const cid = inlineCid(`swap ${++made}`)
+  const { operation } = await client.pin({ cid: `${cid}` }, { wait: 30 })
+  assert.equal((await client.finished(operation)).state, 'succeeded')
+  return cid
+}
+
+describe('a swap', () => {
+  it('answers with the entry, which is the history', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    const { status, body } = await swap(a, b)
+    assert.equal(status, 200)
+    const { created_at } = body.data
+    assert.deepEqual(body, { data: { mapped_cid: `${b}`, created_at } })
+    assert.match(created_at, MICROSECONDS)
+    assert.ok(Math.abs(Date.parse(created_at) - Date.now()) < 60_000)
+    assert.deepEqual((await history(a)).body, { data: [body.data] })
+  })
+  it('takes swapCid as well', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    assert.equal((await api.put(pathOf(a), { swapCid: `${b}` })).body.data.mapped_cid, `${b}`)
+    assert.equal((await api.put(pathOf(b), { swapCid: `${a}`, swap_cid: `${a}` })).status, 200)
+  })
+  it('is the same however its CIDs are spelled, and shows the new one as it was spelled', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    const spelled = b.toString(base58btc)
+    assert.equal((await swap(a.toString(base58btc), spelled)).body.data.mapped_cid, spelled)
+    assert.deepEqual(await mapped(`${a}`.toUpperCase()), [spelled])
+  })
+  it('changes nothing when it is repeated', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    const first = await swap(a, b)
+    const repeats = await Promise.all([swap(a, b), swap(a, b.toString(base58btc)), swap(a, b)])
+    for (const repeat of repeats) assert.deepEqual(repeat.body, first.body)
+    assert.equal((await mapped(a)).length, 1)
+  })
+  it('may be changed, and be a step of others', async () => {
+    const [a, b, c] = [await newFile(), await newFile(), await newFile()]
+    for (const [from, to] of [
+      [a, b],
+      [b, c],
+      [a, c],
+      [a, b],
+    ])
+      assert.equal((await swap(from, to)).status, 200)
+    assert.deepEqual(await mapped(a), [`${b}`, `${c}`, `${b}`])
+    assert.deepEqual(await mapped(b), [`${c}`])
+  })
+  it('keeps its history when its files are deleted', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    await swap(a, b)
+    for (const cid of [a, b]) {
+      const { body } = await api.get('/v3/files/public', { cid: `${cid}` })
+      await api.delete(`/v3/files/public/${body.data.files[0].id}`)
+    }
+    assert.deepEqual(await mapped(a), [`${b}`])
+    assertError(await swap(a, b), 404, NOT_PINNED)
+    assert.equal((await api.delete(pathOf(a))).status, 200)
+  })
+
+  it('is 404 for an original that is no file of the workspace', async () => {
+    const [b, foreign] = [await newFile(), await newFile(other.api)]
+    assertError(await swap(await missingCid(), b), 404, NOT_PINNED)
+    assertError(await swap(foreign, b), 404, NOT_PINNED)
+    assertError(await api.put(pathOf(b, 'private'), { swap_cid: `${foreign}` }), 404, NOT_PINNED)
+    const { record } = await api.pin({ cid: `${await missingCid()}` })
+    assertError(await swap(record.cid, b), 404, NOT_PINNED)
+    await api.delete(`/v3/files/public/pin_by_cid/${record.id}`)
+  })
+  it('is 404 for a new CID that is no file of the workspace', async () => {
+    const [a, foreign] = [await newFile(), await newFile(other.api)]
+    assertError(await swap(a, await missingCid()), 404, `swap_cid: ${NOT_PINNED}`)
+    assertError(await swap(a, foreign), 404, `swap_cid: ${NOT_PINNED}`)
+    assertError(await history(a), 404, NO_HISTORY)
+  })
+  it('is 400 to itself, in any spelling', async () => {
+    const a = await newFile()
+    for (const same of [a, a.toString(base58btc)])
+      assertError(await swap(a, same), 400, 'swap_cid: is the CID itself')
+  })
+  it('is 403 on the free plan, and for a key that may not write', async () => {
+    const free = await workspace('free')
+    const [a, b] = [inlineCid('a'), inlineCid('b')]
+    assertError(await swap(a, b, free.api), 403, 'Swaps are not part of the free plan')
+    const reader = await mine.keyed('org:files:read')
+    assertError(await swap(a, b, reader), 403, 'Missing scope: org:files:write')
+    assertError(await reader.delete(pathOf(a)), 403, 'Missing scope: org:files:write')
+  })
+
+  const a = inlineCid('a')
+  const bad: [string, unknown, string | RegExp][] = [
+    [pathOf('x'), { swap_cid: `${a}` }, /^cid: not a CID/],
+    [pathOf('%00'), { swap_cid: `${a}` }, /^cid: not a CID/],
+    [pathOf(a, 'other'), { swap_cid: `${a}` }, 'network: must be public or private'],
+    [pathOf(a), { swap_cid: 'x' }, /^swap_cid: not a CID/],
+    [pathOf(a), { swapCid: '' }, /^swap_cid: not a CID/],
+    [pathOf(a), { swap_cid: null }, /^swap_cid: /],
+    [pathOf(a), { swap_cid: [`${a}`] }, /^swap_cid: /],
+    [
+      pathOf(a),
+      { swap_cid: `${inlineCid('b')}`, swapCid: `${inlineCid('c')}` },
+      /^swapCid: says another CID/,
+    ],
+    [pathOf(a), {}, 'swap_cid: is required'],
+    [pathOf(a), [], /^body: /],
+  ]
+  for (const [path, body, message] of bad)
+    it(`is 400 for ${path.slice(10, 30)} ${JSON.stringify(body).slice(0, 30)}`, async () =>
+      assertError(await api.put(path, body), 400, message))
+})
+
+describe('the removal of a swap', () => {
+  it('is an entry without a CID, and lets the CID be swapped again', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    await swap(a, b)
+    const { status, body } = await api.delete(pathOf(a.toString(base58btc)))
+    assert.deepEqual([status, body], [200, { data: null }])
+    assert.deepEqual(await mapped(a), [null, `${b}`])
+    assert.equal((await swap(a, b)).status, 200)
+    assert.deepEqual(await mapped(a), [`${b}`, null, `${b}`])
+  })
+  it('is 404 where there is none to remove, and happens once', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    assertError(await api.delete(pathOf(a)), 404, 'CID is not swapped')
+    await swap(a, b)
+    const replies = await Promise.all([1, 2, 3].map(() => api.delete(pathOf(a))))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 404, 404])
+    assert.deepEqual(await mapped(a), [null, `${b}`])
+  })
+  it('of another workspace does not happen', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    await swap(a, b)
+    assertError(await other.api.delete(pathOf(a)), 404, 'CID is not swapped')
+    assertError(await api.delete(pathOf(a, 'private')), 404, 'CID is not swapped')
+    assert.deepEqual(await mapped(a), [`${b}`])
+  })
+})
+
+describe('the swap history', async () => {
+  const [a, b] = [await newFile(), await newFile()]
+  await swap(a, b)
+
+  it('is found by any spelling of its gateway', async () => {
+    const port = new URL(url).port
+    for (const at of [domain, domain.toUpperCase(), host, `${host}:${port}`, host.toUpperCase()])
+      assert.equal((await history(a, api, at)).status, 200, at)
+  })
+  it('may be read with a key of any workspace that may read files', async () => {
+    const reader = await other.keyed('org:files:read')
+    assert.deepEqual((await history(a, reader)).body, (await history(a)).body)
+    const stranger = await other.keyed('org:groups:read')
+    assertError(await history(a, stranger), 403, 'Missing scope: org:files:read')
+  })
+  it('is that of the gateway’s workspace', async () => {
+    const theirs = await gatewayOf(other)
+    assertError(await history(a, api, theirs.host), 404, NO_HISTORY)
+  })
+  it('is 404 for a CID that was never swapped, and on the other network', async () => {
+    assertError(await history(await missingCid()), 404, NO_HISTORY)
+    assertError(await history(b), 404, NO_HISTORY)
+    assertError(await api.get(pathOf(a, 'private'), { domain }), 404, NO_HISTORY)
+  })
+  it('is 404 at a gateway that is not there', async () => {
+    for (const at of ['nobody', `nobody.${host}`, 'x', '\0', 'example.org'])
+      assertError(await history(a, api, at), 404, 'domain: there is no such gateway')
+  })
+  it('is 404 at a gateway without the plugin', async () => {
+    const plugin = `/v3/gateways/plugins/${gatewayId}`
+    assert.equal((await api.delete(`${plugin}/plugin/2`)).status, 200)
+    assertError(await history(a), 404, 'domain: the gateway does not have the hot swaps plugin')
+    assert.equal((await api.post(plugin, { plugin_id: 2 })).status, 200)
+    assert.equal((await history(a)).status, 200)
+  })
+  it('is 400 without one gateway, and for what is no CID', async () => {
+    assertError(
+      await api.get(pathOf(a)),
+      400,
+      'domain: is required: the host of a gateway, or its left label',
+    )
+    assertError(await api.get(pathOf(a), 'domain='), 400, 'domain: must not be empty')
+    assertError(await api.get(pathOf(a), `domain=${domain}&domain=${domain}`), 400, /^domain: /)
+    assertError(await history('x'), 400, /^cid: not a CID/)
+  })
+  it('has fifty swaps in a row in their order, newest first', async () => {
+    const cid = await newFile()
+    const targets = [await newFile(), await newFile(), await newFile()]
+    const expected: string[] = []
+    for (let i = 0; i < 50; i++) {
+      const target = targets[i % 3]
+      assert.equal((await swap(cid, target)).status, 200)
+      expected.unshift(`${target}`)
+    }
+    assert.deepEqual(await mapped(cid), expected)
+    const times = (await history(cid)).body.data.map(({ created_at }: { created_at: string }) => created_at)
+    for (const time of times) assert.match(time, MICROSECONDS)
+    assert.deepEqual(times, times.toSorted().toReversed())
+  })
+  it('of swaps side by side is in the order of their times', async () => {
+    const cid = await newFile()
+    const targets = await Promise.all([1, 2, 3, 4, 5, 6, 7, 8].map(() => newFile()))
+    const replies = await Promise.all(targets.map((target) => swap(cid, target)))
+    const entries = replies.map(({ body }) => body.data)
+    entries.sort((a, b) => (a.created_at < b.created_at ? 1 : -1))
+    assert.deepEqual((await history(cid)).body.data, entries)
+  })
+  it('keeps the order of what has one and the same microsecond', async () => {
+    const [cid, x, y] = [await newFile(), await newFile(), await newFile()]
+    for (const target of [x, y]) await swap(cid, target)
+    await sql(
+      `UPDATE swap SET created_at = '2026-01-02T03:04:05.000120Z' WHERE workspace_id = $1 AND cid_v1 = $2`,
+      [mine.id, `${cid}`],
+    )
+    const created_at = '2026-01-02T03:04:05.000120Z'
+    const { data } = (await history(cid)).body
+    assert.deepEqual(data, [
+      { mapped_cid: `${y}`, created_at },
+      { mapped_cid: `${x}`, created_at },
+    ])
+  })
+})
+
+describe('the npm SDK', () => {
+  const sdk = new PinataSDK({ pinataJwt: api.key, endpointUrl: `${url}/v3` })
+  it('swaps, reads the history, and takes the swap back', async () => {
+    const [a, b] = [`${await newFile()}`, `${await newFile()}`]
+    const swapped = await sdk.files.public.addSwap({ cid: a, swapCid: b })
+    assert.equal(swapped.mapped_cid, b)
+    assert.deepEqual(await sdk.files.public.getSwapHistory({ cid: a, domain: host }), [swapped])
+    assert.equal(await sdk.files.public.deleteSwap(a), 'OK')
+    await assert.rejects(sdk.files.public.deleteSwap(a), { message: NOT_PINNED })
+    await assert.rejects(sdk.files.public.getSwapHistory({ cid: b, domain: host }), { message: NO_HISTORY })
+  })
+})
