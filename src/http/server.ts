@@ -1,6 +1,6 @@
 /** The Express application: what every request passes, in order. */
 import { randomUUID } from 'node:crypto'
-import express, { type Express } from 'express'
+import express, { type Express, type RequestHandler } from 'express'
 import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
 import type { Registry } from 'prom-client'
@@ -17,11 +17,13 @@ export interface ServerOptions {
   routes: Route[]
   services: RouteServices
   registry: Registry
+  /** Takes the requests for hosts that are not the API's, before anything of the API. */
+  edge: RequestHandler
   trustProxy: number
   log: Logger
 }
 
-export function createServer({ routes, services, registry, trustProxy, log }: ServerOptions): Express {
+export function createServer({ routes, services, registry, edge, trustProxy, log }: ServerOptions): Express {
   const app = express()
   app.set('trust proxy', trustProxy)
   app.set('query parser', parseQuery)
@@ -30,6 +32,7 @@ export function createServer({ routes, services, registry, trustProxy, log }: Se
   app.disable('x-powered-by')
   app.use(requestLog(log))
   app.use(requestTimer(registry))
+  app.use(edge)
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
   mountRoutes(app, routes, services)
   app.use(unknownRoute)
@@ -52,7 +55,11 @@ function requestLog(logger: Logger) {
     wrapSerializers: false,
     serializers: {
       err: describeError,
-      req: ({ id, method, url }) => ({ id, method, url: url.replace(/([?&]token=)[^&]*/g, '$1…') }),
+      req: ({ id, method, url }) => ({
+        id,
+        method,
+        url: url.replace(/([?&](?:token|pinataGatewayToken|X-Signature)=)[^&]*/g, '$1…'),
+      }),
       res: ({ statusCode }) => ({ statusCode }),
     },
   })

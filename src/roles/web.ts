@@ -6,6 +6,8 @@ import { loadSigningKey } from '../accounts/tokens.ts'
 import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { createPrisma } from '../db/prisma.ts'
+import { gatewayHandler } from '../edge/gateway.ts'
+import { byHost } from '../edge/hosts.ts'
 import { fileRoutes } from '../files/files/routes.ts'
 import { gatewayRoutes } from '../files/gateways/routes.ts'
 import { GatewayService } from '../files/gateways/service.ts'
@@ -15,6 +17,7 @@ import { markBackfilled } from '../files/pins/backfill.ts'
 import { pinRoutes } from '../files/pins/routes.ts'
 import { PinService } from '../files/pins/service.ts'
 import { removeFile } from '../files/remove.ts'
+import { UrlSigner } from '../files/signed-url.ts'
 import { swapRoutes } from '../files/swaps/routes.ts'
 import { usageRoutes } from '../files/usage/routes.ts'
 import { documentRoutes } from '../http/docs.ts'
@@ -35,7 +38,7 @@ import { openStorages } from '../storage/open.ts'
 import { openDatabase } from './database.ts'
 import { Parts, type RunningRole } from './parts.ts'
 
-/** The web role: the API, and the dispatcher. */
+/** The web role: the API, the gateways, and the dispatcher. */
 export async function openWeb(config: Config, log: Logger): Promise<RunningRole> {
   const parts = new Parts(log)
   const { databaseUrl, pool } = await openDatabase(config, log, parts)
@@ -96,6 +99,10 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
     routes: [...routes, ...documented],
     services: { authenticator, rateLimiter: new RateLimiter(redis) },
     registry,
+    edge: byHost(
+      { gatewayDomain: config.BERTH_GATEWAY_DOMAIN, publicUrl: config.PUBLIC_URL },
+      gatewayHandler({ pool, gateways, signer: new UrlSigner(signingKey), storages }),
+    ),
     trustProxy: config.BERTH_TRUST_PROXY,
     log,
   })

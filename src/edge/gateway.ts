@@ -1,0 +1,129 @@
+/**
+ * The IPFS gateway (compatibility 1.9, 1.10): what a workspace keeps, at its gateways' hosts. Only content of
+ * the workspace is served, from blocks that are here: no request asks the network for anything. Image options
+ * (`img-width` and so on) are ignored: images leave as they are.
+ */
+import type { Request, RequestHandler, Response } from 'express'
+import type { Pool } from '../db/pool.ts'
+import { ApiError, notFound } from '../errors.ts'
+import type { Gateway, GatewayService } from '../files/gateways/service.ts'
+import type { UrlSigner } from '../files/signed-url.ts'
+import type { Storages } from '../storage/open.ts'
+import { cacheControl, checkSignature, checkToken, tokenQuery } from './access.ts'
+import { type ContentPath, parseContentPath } from './content-path.ts'
+import { disposition, fileRepresentation } from './file.ts'
+import { askedFormat, blockRepresentation, carRepresentation } from './formats.ts'
+import { findKept } from './kept.ts'
+import { type ListingDetails, listingRepresentation } from './listing.ts'
+import { type Representation, respond } from './respond.ts'
+import { findIndex, walk } from './walk.ts'
+
+export interface GatewayParts {
+  pool: Pool
+  gateways: GatewayService
+  signer: UrlSigner
+  storages: Storages
+}
+
+const METHODS = 'GET, HEAD, OPTIONS'
+/**
+ * Any site may read what a gateway serves: whether the client may is decided by what the URL or a header
+ * carries, never by a cookie that a browser would add.
+ */
+const EVERY_ANSWER = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Allow-Methods': METHODS,
+  'Access-Control-Allow-Headers':
+    'Content-Type, If-None-Match, Range, User-Agent, X-Pinata-Gateway-Token, X-Requested-With',
+  'Access-Control-Expose-Headers':
+    'Content-Disposition, Content-Length, Content-Range, ETag, X-Ipfs-Path, X-Ipfs-Roots, X-Request-Id',
+  'X-Content-Type-Options': 'nosniff',
+  // Of errors; content has its own.
+  'Cache-Control': 'no-store',
+}
+
+/** Answers every request for a host that is or could be a gateway's. */
+export function gatewayHandler(parts: GatewayParts): RequestHandler {
+  return async (req, res) => {
+    res.set(EVERY_ANSWER)
+    const gateway = await parts.gateways.findByHost(req.host)
+    if (!gateway) throw notFound('There is no gateway at this host')
+    if (req.method === 'OPTIONS') return void res.status(204).set('Access-Control-Max-Age', '86400').end()
+    if (req.method !== 'GET' && req.method !== 'HEAD') {
+      throw new ApiError(405, 'method_not_allowed', `A gateway answers ${METHODS} only`, {
+        headers: { allow: METHODS },
+      })
+    }
+    // Put together as text: against a base, a target like //host/path would change the host.
+    const url = new URL(`https://${req.host}${req.url}`)
+    const path = parseContentPath(url)
+    if (path.network === 'public') checkToken(parts.gateways, gateway, req, url)
+    else checkSignature(parts.signer, url)
+    await serve(parts, gateway, path, url, req, res)
+  }
+}
+
+/** Answers a request that may read. */
+async function serve(
+  { pool, storages }: GatewayParts,
+  gateway: Gateway,
+  path: ContentPath,
+  url: URL,
+  req: Request,
+  res: Response,
+): Promise<void> {
+  const { network, names, endsInSlash } = path
+  const gone = new AbortController()
+  res.once('close', () => gone.abort())
+  const { signal } = gone
+  const storage = storages[network]
+  const kept = await findKept(pool, gateway, network, path.cid)
+  if (!kept) throw notKept(req)
+  const { entry, name, roots } = await walk(storage, kept.cid, names, signal)
+  const headers = {
+    'Cache-Control': cacheControl(network, gateway),
+    'X-Ipfs-Path': path.ipfsPath,
+    'X-Ipfs-Roots': roots.join(','),
+    Vary: 'Accept',
+  }
+  const send = (form: Representation) => respond(req, res, headers, form, signal)
+
+  const format = askedFormat(req, url)
+  if (format === 'raw') return send(await blockRepresentation(storage, entry.cid, signal))
+  if (format === 'car') return send(await carRepresentation(storage, entry, names, url, signal))
+  if (entry.type === 'other') {
+    throw new ApiError(406, 'not_acceptable', 'Neither file nor directory: ask for format=raw or format=car')
+  }
+  if (entry.type === 'file' && endsInSlash) throw notFound('path: not a directory')
+  // Relative links of a page need the slash. A signature is good for one URL, and so needs no other.
+  if (entry.type === 'directory' && !endsInSlash && network === 'public') {
+    return res.set(headers).redirect(301, `${url.pathname}/${url.search}`)
+  }
+  const file = entry.type === 'file' ? { entry, name } : await findIndex(storage, entry.cid, signal)
+  if (!file) return send(listingRepresentation(storage, entry.cid, listingDetails(path, url)))
+  const form = await fileRepresentation(
+    res,
+    storage,
+    {
+      cid: file.entry.cid,
+      size: file.entry.size ?? 0,
+      name: file.name,
+      mimeType: file.name === null ? kept.mimeType : null,
+    },
+    signal,
+  )
+  Object.assign(headers, disposition(url, file.name ?? kept.name ?? `${file.entry.cid}`))
+  return send(form)
+}
+
+const listingDetails = ({ network, cid, names }: ContentPath, url: URL): ListingDetails => ({
+  title: ['', network === 'public' ? 'ipfs' : 'files', cid, ...names].join('/'),
+  links: network === 'public' ? tokenQuery(url) : null,
+  hasParent: names.length > 0,
+})
+
+/** A cache that is asked for what it has only says so with 412. */
+function notKept(req: Request): ApiError {
+  const onlyIfCached = /\bonly-if-cached\b/.test(req.get('cache-control') ?? '')
+  return onlyIfCached ? new ApiError(412, 'not_cached', 'cid: not kept here') : notFound('cid: not kept here')
+}
