@@ -4,17 +4,20 @@
  */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { CID } from 'multiformats/cid'
+import { assertSupported } from './codecs.ts'
 import { BlockFolder } from './embedded/blocks.ts'
-import { assertSupported } from './embedded/codecs.ts'
+import { exportCar, importCar } from './embedded/car.ts'
 import { onDisk } from './embedded/disk.ts'
 import { collectGarbage } from './embedded/gc.ts'
 import { loadPrivateKey } from './embedded/identity.ts'
 import { checkProfile, importFiles } from './embedded/import.ts'
 import type { BlockNetwork } from './embedded/network.ts'
 import { PinFolder } from './embedded/pins.ts'
-import { readFile, statDag } from './embedded/read.ts'
+import { readBlock, readFile, statDag } from './embedded/read.ts'
 import { retrieveDag } from './embedded/retrieve.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
+import { listDirectory, resolvePath } from './unixfs.ts'
 
 export interface EmbeddedOptions {
   /** Folder of blocks, pins and the peer's key. Made when it is not there. */
@@ -26,8 +29,12 @@ export interface EmbeddedOptions {
   routingUrl?: string | null
   /** Whether private, loopback and link-local addresses may be dialled. */
   allowPrivate?: boolean
-  /** For a process that only looks: it never writes and never uses the network. */
-  readOnly?: boolean
+  /**
+   * Keeps off the network, for a private store and for a process beside the one that retrieves: a `pin` that
+   * needs a block which is not here ends as `stalled` at once, as on a node whose peers do not have it. So a
+   * repair comes back at the growing intervals of a search, and succeeds once the content was added again.
+   */
+  offline?: boolean
   /** A block that was used within this time is never removed by GC. */
   gcGraceMs?: number
 }
@@ -42,7 +49,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     listen = [],
     routingUrl = null,
     allowPrivate = false,
-    readOnly = false,
+    offline = false,
   } = options
   const graceMs = options.gcGraceMs ?? HOUR_MS
   const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2 })
@@ -51,7 +58,8 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
   const stopped = new AbortController()
   let network: Promise<BlockNetwork> | null = null
 
-  const openNetwork = (): Promise<BlockNetwork> => {
+  const openNetwork = async (): Promise<BlockNetwork> => {
+    if (offline) throw new StorageError('stalled', 'A block is not here, and this node is on no network')
     network ??= (async () => {
       const { startNetwork } = await import('./embedded/network.ts')
       // The key is for those who listen. Processes that share the folder must not dial with one
@@ -64,8 +72,17 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     })
     return network
   }
-  const writable = () => {
-    if (readOnly) throw new Error('This process opened the embedded IPFS node read-only')
+
+  const read = (cid: CID) => readBlock(cid, blocks)
+
+  /** Runs an import whose blocks GC leaves alone, also before it has a root. */
+  const keepingImport = async <T>(run: () => Promise<T>): Promise<T> => {
+    const mark = await pins.markImporting()
+    try {
+      return await run()
+    } finally {
+      await mark.release()
+    }
   }
 
   /** Runs a call of the port: its signal ends with `stop`, and every failure is a StorageError. */
@@ -85,7 +102,6 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
     async start() {
       await checkProfile()
-      if (readOnly) return
       for (const path of [blocks.dir, blocks.tempDir, pins.dir, trashDir]) {
         await onDisk(() => mkdir(path, { recursive: true, mode: 0o700 }))
       }
@@ -98,7 +114,6 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
     pin: (cid, pinOptions) =>
       call(pinOptions.signal, async (signal) => {
-        writable()
         assertSupported(cid)
         if (await pins.has(cid)) return { blocks: 0, bytes: 0 }
         const mark = await pins.markPinning(cid)
@@ -116,31 +131,40 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
       }),
     unpin: (cid, { signal }) =>
       call(signal, async () => {
-        writable()
         return pins.remove(cid)
       }),
     isPinned: (cid, { signal }) => call(signal, () => pins.has(cid)),
     list: ({ signal }) => iterate(signal, stopped.signal, () => pins.list()),
 
-    add: (entries, { signal }) =>
-      call(signal, async (combined) => {
-        writable()
-        const mark = await pins.markImporting()
-        try {
-          const added = await importFiles(entries, blocks, combined)
-          await pins.add(added.cid)
+    add: (entries, { cidVersion, signal }) =>
+      call(signal, (combined) =>
+        keepingImport(async () => {
+          const added = await importFiles(entries, blocks, { cidVersion, signal: combined })
+          await pins.add(added.cid.toV1())
           return added
-        } finally {
-          await mark.release()
-        }
-      }),
+        }),
+      ),
+    importCar: (bytes, { signal }) =>
+      call(signal, (combined) =>
+        keepingImport(async () => {
+          const cid = await importCar(bytes, blocks, combined)
+          await pins.add(cid.toV1())
+          return { cid }
+        }),
+      ),
+    exportCar: (cid, { signal }) =>
+      iterate(signal, stopped.signal, (combined) => exportCar(cid, read, combined)),
     cat: (cid, { signal, ...range }) =>
       iterate(signal, stopped.signal, (combined) => readFile(cid, blocks, { ...range, signal: combined })),
+    resolve: (cid, { path = '', signal }) =>
+      call(signal, (combined) => resolvePath(cid, path, read, combined)),
+    ls: (cid, { signal }) =>
+      iterate(signal, stopped.signal, (combined) => listDirectory(cid, read, combined)),
+    block: (cid, { signal }) => call(signal, () => read(cid)),
     stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, blocks, combined)),
 
     gc: ({ signal }) =>
       call(signal, async (combined) => {
-        writable()
         return collectGarbage({ blocks, pins, trashDir, graceMs, signal: combined })
       }),
     info: ({ signal }) =>

@@ -1,12 +1,14 @@
 /** The storage driver for Kubo 0.43 or newer, over its RPC API. */
 import { CID } from 'multiformats/cid'
 import { checkProfile, importFiles } from './kubo/add.ts'
+import { exportCar, importCar } from './kubo/car.ts'
 import { asStorageError, isNotPinned } from './kubo/errors.ts'
 import { pinNames } from './kubo/pin-names.ts'
-import { readFile, statDag } from './kubo/read.ts'
+import { blockReader, readBlock, readFile, statDag } from './kubo/read.ts'
 import { retrieveAndPin } from './kubo/retrieve.ts'
 import { KuboRpc } from './kubo/rpc.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
+import { listDirectory, resolvePath } from './unixfs.ts'
 
 export interface KuboOptions {
   /** Address of the RPC API, for example `http://127.0.0.1:5001`, with user and password where Kubo wants them. */
@@ -66,6 +68,12 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
     }
   }
 
+  /** Pins what was just added. */
+  const keep = async (cid: CID, signal: AbortSignal): Promise<void> => {
+    const existing = await nameOf(cid, signal)
+    if (existing === null || !names.isOurs(existing)) await pinLocal(cid, names.claim(existing), signal)
+  }
+
   /** Gives up Berth's part of a pin. False when Berth has none. */
   const release = async (cid: CID, signal: AbortSignal): Promise<boolean> => {
     const name = await nameOf(cid, signal)
@@ -95,6 +103,23 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
       throw asStorageError(error)
     }
   }
+
+  /** Like `call`, for what is passed on piece by piece. */
+  async function* iterate<T>(
+    signal: AbortSignal,
+    run: (signal: AbortSignal) => AsyncIterable<T>,
+  ): AsyncGenerator<T> {
+    const combined = combine(signal)
+    try {
+      combined.throwIfAborted()
+      assertFit()
+      yield* run(combined)
+    } catch (error) {
+      if (combined.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
+      throw asStorageError(error)
+    }
+  }
+
   /** Checks the node: its version, and the DAGs that it builds. */
   const check = async (signal: AbortSignal): Promise<void> => {
     const { Version } = await rpc.call<{ Version: string }>('version', {}, { signal, deadlineMs: SHORT_MS })
@@ -142,32 +167,35 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
         const name = await nameOf(cid, combined)
         return name !== null && names.isOurs(name)
       }),
-    async *list({ signal }) {
-      const params = { type: 'recursive', names: true, stream: true, name: pinName }
-      assertFit()
-      try {
-        const options = { signal: combine(signal), idleMs: LIST_IDLE_MS }
+    list: ({ signal }) =>
+      iterate(signal, async function* (combined) {
+        const params = { type: 'recursive', names: true, stream: true, name: pinName }
+        const options = { signal: combined, idleMs: LIST_IDLE_MS }
         for await (const row of rpc.rows<{ Cid: string; Name?: string }>('pin/ls', params, options)) {
           if (names.isOurs(row.Name ?? '')) yield CID.parse(row.Cid)
         }
-      } catch (error) {
-        throw asStorageError(error)
-      }
-    },
+      }),
 
-    add: (entries, { signal }) =>
+    add: (entries, { cidVersion, signal }) =>
       call(signal, async (combined) => {
-        const added = await importFiles(rpc, entries, combined)
-        const existing = await nameOf(added.cid, combined)
-        if (existing === null || !names.isOurs(existing)) {
-          await pinLocal(added.cid, names.claim(existing), combined)
-        }
+        const added = await importFiles(rpc, entries, { cidVersion, signal: combined })
+        await keep(added.cid.toV1(), combined)
         return added
       }),
-    async *cat(cid, { signal, ...range }) {
-      assertFit()
-      yield* readFile(rpc, cid, { ...range, signal: combine(signal) })
-    },
+    importCar: (bytes, { signal }) =>
+      call(signal, async (combined) => {
+        const cid = await importCar(rpc, bytes, combined)
+        await keep(cid.toV1(), combined)
+        return { cid }
+      }),
+    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(rpc, cid, combined)),
+    cat: (cid, { signal, ...range }) =>
+      iterate(signal, (combined) => readFile(rpc, cid, { ...range, signal: combined })),
+    resolve: (cid, { path = '', signal }) =>
+      call(signal, (combined) => resolvePath(cid, path, blockReader(rpc, combined), combined)),
+    ls: (cid, { signal }) =>
+      iterate(signal, (combined) => listDirectory(cid, blockReader(rpc, combined), combined)),
+    block: (cid, { signal }) => call(signal, (combined) => readBlock(rpc, cid, combined)),
     stat: (cid, { signal }) => call(signal, (combined) => statDag(rpc, cid, combined)),
 
     // Kubo's GC waits for pins under way and holds up new ones, for minutes on a big repository; it

@@ -1,12 +1,10 @@
 import * as dagPb from '@ipld/dag-pb'
-import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { mimeTypeOf } from './mime.ts'
 import { type DagStat, StorageError } from './port.ts'
+import { DEPTH_LIMIT, decodeUnixFs, type ReadBlock, type UnixFsNode } from './unixfs.ts'
 
-/** Deepest nesting of nodes: directories, their shards and the levels of a file. */
-const DEPTH_LIMIT = 256
 /** Leaves of one node that are asked for in one call. */
 const BATCH = 256
 /** What the columns hold that sizes and numbers of files end up in; larger sums stay there. */
@@ -16,7 +14,7 @@ const FILES_LIMIT = 2 ** 31 - 1
 /** A node's own blocks. Each call has its own bound, and throws `not_found` where a block is missing. */
 export interface LocalBlocks {
   /** The bytes of a block. */
-  read(cid: CID): Promise<Uint8Array>
+  read: ReadBlock
   /** The sizes of up to 256 blocks of the raw codec, in their order. */
   sizes(cids: CID[]): Promise<number[]>
   /** The size of all the blocks of a DAG, each counted once. */
@@ -77,13 +75,14 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
       size = Math.min(size + child.size, SIZE_LIMIT)
       files = Math.min(files + child.files, FILES_LIMIT)
     }
-    const leaves = links.filter(({ code }) => code === raw.code)
+    const cids = links.map(({ Hash }) => Hash)
+    const leaves = cids.filter(({ code }) => code === raw.code)
     for (let i = 0; i < leaves.length; i += BATCH) {
       signal.throwIfAborted()
       for (const leaf of await blocks.sizes(leaves.slice(i, i + BATCH))) add(leafOf(leaf))
     }
     // One after the other: side by side, the whole DAG would be in memory.
-    for (const link of links) if (link.code !== raw.code) add(await measure(link, depth + 1))
+    for (const cid of cids) if (cid.code !== raw.code) add(await measure(cid, depth + 1))
     if (isDirectory) return { size, files, type: 'directory' }
     return { size, files: 1, type: unixfs.type === 'symlink' ? 'other' : 'file' }
   }
@@ -93,19 +92,3 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
 
 /** A raw block is a whole small file, or a piece of a larger one. */
 const leafOf = (size: number): Measure => ({ size, files: 1, type: 'file' })
-
-interface UnixFsNode {
-  unixfs: UnixFS
-  links: CID[]
-}
-
-/** Null for a block that is not a file, directory or symbolic link of UnixFS. */
-function decodeUnixFs(bytes: Uint8Array): UnixFsNode | null {
-  try {
-    const { Data, Links } = dagPb.decode(bytes)
-    const unixfs = Data && UnixFS.unmarshal(Data)
-    return unixfs && unixfs.type !== 'metadata' ? { unixfs, links: Links.map(({ Hash }) => Hash) } : null
-  } catch {
-    return null
-  }
-}

@@ -112,7 +112,7 @@ async function createContext({ url, env, berth }: Berth): Promise<Context> {
         : createEmbeddedStorage({
             dir: join(dataDir, 'ipfs/public'),
             network: 'public',
-            readOnly: true,
+            offline: true,
           })
       try {
         return await storage.isPinned(cid, { signal: AbortSignal.timeout(10_000) })

@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import * as dagPb from '@ipld/dag-pb'
 import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
+import { readLinks } from '../../src/storage/codecs.ts'
 import { BlockFolder } from '../../src/storage/embedded/blocks.ts'
-import { readLinks } from '../../src/storage/embedded/codecs.ts'
 import { importFiles } from '../../src/storage/embedded/import.ts'
 import { startNetwork } from '../../src/storage/embedded/network.ts'
 
@@ -46,7 +46,7 @@ export async function startProvider(): Promise<Provider> {
   const [multiaddr] = network.addresses()
   if (!multiaddr) throw new Error('the provider has no address')
   const add = async (files: Record<string, Uint8Array>) => {
-    const { cid } = await importFiles(entries(files), blocks, new AbortController().signal)
+    const { cid } = await importFiles(entries(files), blocks, { signal: new AbortController().signal })
     return cid
   }
   return {

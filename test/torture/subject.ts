@@ -33,7 +33,7 @@ export class Subject {
     this.pool = createPool(databaseUrl, 4, createLogger('torture', 'silent'))
     this.storage = ipfsUrl
       ? createKuboStorage({ apiUrl: ipfsUrl, network: 'public' })
-      : createEmbeddedStorage({ dir: join(dataDir, 'ipfs/public'), network: 'public', readOnly: true })
+      : createEmbeddedStorage({ dir: join(dataDir, 'ipfs/public'), network: 'public', offline: true })
   }
 
   /** A workspace on a plan, with a key that may do everything in it. */

@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promise
 import { join } from 'node:path'
 import { NextToLast } from 'blockstore-fs/sharding'
 import type { CID } from 'multiformats/cid'
-import { inlineBytes, matches } from './codecs.ts'
+import { inlineBytes, matches } from '../codecs.ts'
 import { ifThere, onDisk } from './disk.ts'
 
 /**

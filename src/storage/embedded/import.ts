@@ -1,11 +1,9 @@
 import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
 import { type AddEntry, StorageError } from '../port.ts'
-import { PROBE_BYTES, PROBE_CID, PROFILE } from '../profile.ts'
+import { PROBE_BYTES, PROBE_CID, PROFILE, PROFILE_V0 } from '../profile.ts'
 import type { BlockFolder } from './blocks.ts'
-
-/** Blocks that are written side by side. */
-const WRITES = 16
+import { WriteBehind } from './write-behind.ts'
 
 /**
  * Imports files as UnixFS, see `Storage.add`.
@@ -14,7 +12,7 @@ const WRITES = 16
 export async function importFiles(
   entries: AsyncIterable<AddEntry>,
   blocks: BlockFolder,
-  signal: AbortSignal,
+  { cidVersion, signal }: { cidVersion?: 0 | 1; signal: AbortSignal },
 ): Promise<{ cid: CID; size: number }> {
   let size = 0
   const paths: string[] = []
@@ -46,7 +44,8 @@ export async function importFiles(
   }
 
   // Entries of an upload come one after the other on one stream, so they are read one at a time.
-  const options = { profile: PROFILE, wrapWithDirectory: true, fileImportConcurrency: 1 } as const
+  const profile = cidVersion === 0 ? PROFILE_V0 : PROFILE
+  const options = { profile, wrapWithDirectory: true, fileImportConcurrency: 1 } as const
   let file: CID | null = null
   let directory: CID | null = null
   for await (const { cid, path } of importer(candidates(), store, options)) {
@@ -59,36 +58,6 @@ export async function importFiles(
   const cid = paths.length === 1 && !path.includes('/') ? file : directory
   if (!cid) throw new Error('The importer ended without a root')
   return { cid, size }
-}
-
-/** Writes blocks side by side: one after the other, many small files would wait for the disk once each. */
-class WriteBehind {
-  readonly #blocks: BlockFolder
-  readonly #underWay = new Set<Promise<void>>()
-
-  constructor(blocks: BlockFolder) {
-    this.#blocks = blocks
-  }
-
-  /** Takes a block, and waits only while too many are under way. @throws what an earlier write threw. */
-  async put(cid: CID, bytes: Uint8Array): Promise<void> {
-    const write = this.#write(cid, bytes)
-    this.#underWay.add(write)
-    write.then(
-      () => this.#underWay.delete(write),
-      () => {}, // stays, so that the next call throws it
-    )
-    if (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
-  }
-
-  /** Waits until every block is on the disk. */
-  async settle(): Promise<void> {
-    await Promise.all(this.#underWay)
-  }
-
-  async #write(cid: CID, bytes: Uint8Array): Promise<void> {
-    if ((await this.#blocks.use(cid)) === null) await this.#blocks.write(cid, bytes)
-  }
 }
 
 /** Checks that this installation builds the DAGs of the profile. @throws Error */

@@ -1,18 +1,16 @@
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
-import { BadPathError, exporter, NoResolverError, NotFoundError, NotUnixFSError } from 'ipfs-unixfs-exporter'
 import type { CID } from 'multiformats/cid'
+import { isLeafCodec } from '../codecs.ts'
 import { describeDag, type LocalBlocks } from '../measure.ts'
 import { MIME_SAMPLE } from '../mime.ts'
 import { type DagStat, StorageError } from '../port.ts'
+import { DEPTH_LIMIT, resolvePath } from '../unixfs.ts'
 import type { BlockFolder } from './blocks.ts'
-import { isLeafCodec } from './codecs.ts'
 import { walkDag } from './walk.ts'
 
 /** Blocks that are read ahead of the consumer. */
 const READ_AHEAD = 4
-/** Deepest nesting of a file's nodes or of directories. The profile needs 4 levels for an exabyte. */
-const DEPTH_LIMIT = 256
 
 /** A piece of a file: `from` and `to` are offsets within the block's own data. */
 interface Piece {
@@ -24,7 +22,7 @@ interface Piece {
 /**
  * Bytes `offset` to `offset + length` of a UnixFS file, less when it ends before.
  *
- * `ipfs-unixfs-exporter` resolves the path, but the content is read here: the exporter reads on
+ * The content is read here and not by `ipfs-unixfs-exporter`, which reads on
  * whether or not its consumer keeps up, so that a slow download held the whole file in memory.
  *
  * @throws StorageError `not_found` when a block or the path is not there, `invalid_object` when it is no file.
@@ -35,7 +33,7 @@ export async function* readFile(
   range: { path?: string; offset?: number; length?: number; signal: AbortSignal },
 ): AsyncGenerator<Uint8Array> {
   const { signal } = range
-  const file = await resolve(cid, blocks, range.path, signal)
+  const file = await resolveFile(cid, blocks, range.path ?? '', signal)
   const from = range.offset ?? 0
   const to = range.length === undefined ? Number.MAX_SAFE_INTEGER : from + range.length
   const ahead: Promise<Uint8Array>[] = []
@@ -99,7 +97,8 @@ function decodeFile(cid: CID, bytes: Uint8Array): { node: dagPb.PBNode; unixfs: 
   }
 }
 
-async function readBlock(cid: CID, blocks: BlockFolder): Promise<Uint8Array> {
+/** A block's bytes, checked. @throws StorageError `not_found` when it is missing or damaged. */
+export async function readBlock(cid: CID, blocks: BlockFolder): Promise<Uint8Array> {
   const bytes = await blocks.read(cid)
   if (!bytes) throw missing(cid)
   return bytes
@@ -108,24 +107,11 @@ async function readBlock(cid: CID, blocks: BlockFolder): Promise<Uint8Array> {
 const missing = (cid: CID) => new StorageError('not_found', `Block ${cid} is not stored here, or is damaged`)
 
 /** The CID of the file at a path below `cid`. */
-async function resolve(cid: CID, blocks: BlockFolder, path = '', signal: AbortSignal): Promise<CID> {
-  const entry = await describe(path ? `${cid}/${path}` : cid, blocks, signal)
-  if (entry.type === 'directory') throw new StorageError('invalid_object', `${path || cid} is a directory`)
-  if (entry.type === 'object') throw new StorageError('invalid_object', `${path || cid} is not a UnixFS file`)
-  return entry.cid
-}
-
-async function describe(target: CID | string, blocks: BlockFolder, signal: AbortSignal) {
-  const store = {
-    get: async function* (cid: CID) {
-      yield await readBlock(cid, blocks)
-    },
-  }
-  try {
-    return await exporter(target, store, { signal })
-  } catch (error) {
-    throw asStorageError(error, target)
-  }
+async function resolveFile(cid: CID, blocks: BlockFolder, path: string, signal: AbortSignal): Promise<CID> {
+  const entry = await resolvePath(cid, path, (block) => readBlock(block, blocks), signal)
+  if (entry.type === 'file') return entry.cid
+  const what = entry.type === 'directory' ? 'is a directory' : 'is not a UnixFS file'
+  throw new StorageError('invalid_object', `${path || cid} ${what}`)
 }
 
 /** Describes a DAG, see `Storage.stat`. */
@@ -148,15 +134,4 @@ export function statDag(cid: CID, blocks: BlockFolder, signal: AbortSignal): Pro
     },
   }
   return describeDag(cid, local, signal)
-}
-
-/** A failure of the exporter in the port's terms. */
-function asStorageError(error: unknown, target: CID | string): unknown {
-  if (error instanceof NotFoundError || error instanceof BadPathError) {
-    return new StorageError('not_found', `${target} does not exist`, { cause: error })
-  }
-  if (error instanceof NotUnixFSError || error instanceof NoResolverError) {
-    return new StorageError('invalid_object', `${target} is not UnixFS: ${error.message}`, { cause: error })
-  }
-  return error
 }

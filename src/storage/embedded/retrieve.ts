@@ -13,14 +13,14 @@ const REPEAT_SEARCH_MS = 30_000
 
 export interface RetrieveDeps {
   blocks: BlockFolder
-  /** Starts the network side when it is not running yet. */
+  /** Starts the network side when it is not running yet. @throws StorageError where there is none. */
   network: () => Promise<BlockNetwork>
   routingUrl: string | null
 }
 
 /**
  * Brings a whole DAG into the folder. The network is only touched when a block is missing.
- * @throws StorageError `stalled`, `bad_host_node`, `too_large`, `invalid_object`, `unavailable`, or the signal's reason.
+ * @throws StorageError `stalled`, `bad_host_node`, `too_large`, `invalid_object`, `unavailable`, with `offline` also `not_found`, or the signal's reason.
  */
 export async function retrieveDag(
   cid: CID,
@@ -67,15 +67,17 @@ export async function retrieveDag(
     return network.retrieval()
   }
 
+  const retrieve = async (missing: CID, wantSignal: AbortSignal) => {
+    retrieval ??= startSearch()
+    return (await retrieval)(missing, wantSignal)
+  }
+
   progress.report({ phase: 'searching', blocks, bytes, totalBytes })
   try {
     const total = await walkDag(cid, {
       blocks: deps.blocks,
       signal,
-      retrieve: async (missing, wantSignal) => {
-        retrieval ??= startSearch()
-        return (await retrieval)(missing, wantSignal)
-      },
+      retrieve: options.offline ? null : retrieve,
       onBlock: (block) => {
         blocks++
         bytes += block.bytes

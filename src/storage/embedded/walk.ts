@@ -1,13 +1,12 @@
 import type { CID } from 'multiformats/cid'
+import { assertSupported, isLeafCodec, readLinks } from '../codecs.ts'
 import { StorageError } from '../port.ts'
 import type { BlockFolder } from './blocks.ts'
-import { assertSupported, blockKey, isLeafCodec, readLinks } from './codecs.ts'
 import { Frontier } from './frontier.ts'
+import { Visited } from './visited.ts'
 
 /** Blocks that are looked up or retrieved side by side. */
 const CONCURRENCY = 32
-/** Leaves that are remembered, so that one which is linked twice counts once. Later ones count each time. */
-const LEAF_MEMORY = 250_000
 
 export interface WalkOptions {
   blocks: BlockFolder
@@ -23,15 +22,14 @@ export interface WalkOptions {
  * children are asked for, so everything that has arrived can be reached from the root: a later walk
  * goes on from there, and GC can tell what belongs to it.
  *
- * @returns how many blocks and bytes the DAG has, each block counted once.
+ * @returns how many blocks and bytes the DAG has, each block counted once (see {@link Visited}).
  * @throws StorageError `invalid_object`, `not_found`, `unavailable`, whatever `retrieve` throws, or the signal's reason.
  */
 export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks: number; bytes: number }> {
   const { blocks, onBlock } = options
   const ended = new AbortController()
   const signal = AbortSignal.any([options.signal, ended.signal])
-  const nodes = new Set<string>()
-  const leaves = new Set<string>()
+  const visited = new Visited()
   const total = { blocks: 0, bytes: 0 }
   let underWay = 0
   let failure: { error: unknown } | null = null
@@ -66,17 +64,8 @@ export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks
     onBlock?.(cid === root ? { bytes, totalBytes } : { bytes })
   }
 
-  /** Whether the block was met before. The same bytes may be a leaf here and a node there. */
-  const isKnown = (cid: CID): boolean => {
-    const known = isLeafCodec(cid) ? leaves : nodes
-    const key = isLeafCodec(cid) ? blockKey(cid) : `${cid.code}:${blockKey(cid)}`
-    if (known.has(key)) return true
-    if (known === nodes || leaves.size < LEAF_MEMORY) known.add(key)
-    return false
-  }
-
   const start = (cid: CID): void => {
-    if (isKnown(cid)) return
+    if (!visited.add(cid)) return
     underWay++
     visit(cid)
       .catch((error) => {

@@ -1,13 +1,23 @@
-import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { CID } from 'multiformats/cid'
 import { type AddEntry, StorageError } from '../port.ts'
 import { PROBE_BYTES, PROBE_CID, PROFILE } from '../profile.ts'
 import { asStorageError } from './errors.ts'
+import { multipart, single } from './multipart.ts'
 import type { KuboRpc } from './rpc.ts'
 
 const PROBE_MS = 10_000
 /** Most time that Kubo takes to finish an import, once it has all the bytes. */
 const IDLE_MS = 60_000
+
+/** Of `unixfs-v0-2015`, all that Kubo takes as parameters. When a directory is sharded stays a setting of the node. */
+const V0_PARAMS = {
+  'cid-version': 0,
+  'raw-leaves': false,
+  chunker: 'size-262144',
+  'max-file-links': 174,
+  'max-hamt-fanout': 256,
+}
 
 interface AddRow {
   Name: string
@@ -21,7 +31,7 @@ interface AddRow {
 export async function importFiles(
   rpc: KuboRpc,
   entries: AsyncIterable<AddEntry>,
-  signal: AbortSignal,
+  { cidVersion, signal }: { cidVersion?: 0 | 1; signal: AbortSignal },
 ): Promise<{ cid: CID; size: number }> {
   const paths: string[] = []
   let size = 0
@@ -41,7 +51,8 @@ export async function importFiles(
   let file: string | null = null
   let directory: string | null = null
   try {
-    const params = { pin: false, 'wrap-with-directory': true, progress: false }
+    const profile = cidVersion === 0 ? V0_PARAMS : {}
+    const params = { pin: false, 'wrap-with-directory': true, progress: false, ...profile }
     const call = { signal, idleMs: IDLE_MS, body: multipart(counted()) }
     for await (const { Name, Hash } of rpc.rows<AddRow>('add', params, call)) {
       if (Name === '') directory = Hash
@@ -59,40 +70,14 @@ export async function importFiles(
 
 /** Checks that Kubo builds the DAGs of the profile by default. @throws Error naming the command that makes it do so. */
 export async function checkProfile(rpc: KuboRpc, signal: AbortSignal): Promise<void> {
-  async function* probe(): AsyncGenerator<AddEntry> {
-    yield {
-      path: 'probe',
-      content: (async function* () {
-        yield PROBE_BYTES
-      })(),
-    }
-  }
   const params = { 'only-hash': true, pin: false, progress: false }
   const { Hash } = await rpc.call<AddRow>('add', params, {
     signal,
     deadlineMs: PROBE_MS,
-    body: multipart(probe()),
+    body: multipart(single('probe', Readable.from([PROBE_BYTES]))),
   })
   if (Hash === `${PROBE_CID}`) return
   throw new Error(
     `Kubo does not import as ${PROFILE}: run \`ipfs config profile apply ${PROFILE}\` on the node and restart it`,
   )
-}
-
-/** The body of `add`: each file as a part whose name is its path. */
-function multipart(entries: AsyncIterable<AddEntry>): { type: string; content: AsyncIterable<Uint8Array> } {
-  const boundary = `berth-${randomUUID()}`
-  async function* content(): AsyncGenerator<Uint8Array> {
-    for await (const entry of entries) {
-      const name = encodeURIComponent(entry.path)
-      yield Buffer.from(
-        `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n` +
-          'Content-Type: application/octet-stream\r\n\r\n',
-      )
-      yield* entry.content
-      yield Buffer.from('\r\n')
-    }
-    yield Buffer.from(`--${boundary}--\r\n`)
-  }
-  return { type: `multipart/form-data; boundary=${boundary}`, content: content() }
 }

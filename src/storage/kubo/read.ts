@@ -1,7 +1,10 @@
 import type { CID } from 'multiformats/cid'
+import { BLOCK_LIMIT } from '../car.ts'
+import { inlineBytes, matches } from '../codecs.ts'
 import { describeDag, type LocalBlocks } from '../measure.ts'
 import { MIME_SAMPLE } from '../mime.ts'
 import { type DagStat, StorageError } from '../port.ts'
+import { type ReadBlock, resolvePath } from '../unixfs.ts'
 import { asStorageError } from './errors.ts'
 import type { KuboRpc } from './rpc.ts'
 
@@ -18,6 +21,27 @@ interface DagStatRow {
   TotalSize?: number
 }
 
+/** Reads blocks that Kubo has, as Kubo answers: it checked them when they came. */
+export function blockReader(rpc: KuboRpc, signal: AbortSignal): ReadBlock {
+  return async (cid) => {
+    const inline = inlineBytes(cid)
+    if (inline) return inline
+    try {
+      const params = { arg: `${cid}`, offline: true }
+      return await collect(rpc.bytes('block/get', params, { signal, deadlineMs: BLOCK_MS }), BLOCK_LIMIT)
+    } catch (error) {
+      throw asStorageError(error)
+    }
+  }
+}
+
+/** A block that Kubo has, checked. @throws StorageError `invalid_object` for a hash function that Berth cannot compute. */
+export async function readBlock(rpc: KuboRpc, cid: CID, signal: AbortSignal): Promise<Uint8Array> {
+  const bytes = await blockReader(rpc, signal)(cid)
+  if (inlineBytes(cid) || (await matches(cid, bytes))) return bytes
+  throw new StorageError('not_found', `Block ${cid} is damaged`)
+}
+
 /** Bytes of a UnixFS file that Kubo has. Kubo checks blocks as it reads them; a short answer is an error. */
 export async function* readFile(
   rpc: KuboRpc,
@@ -25,14 +49,11 @@ export async function* readFile(
   range: { path?: string; offset?: number; length?: number; signal: AbortSignal },
 ): AsyncGenerator<Uint8Array> {
   const { path, offset, length, signal } = range
+  const file = path ? (await resolvePath(cid, path, blockReader(rpc, signal), signal)).cid : cid
   if (length === 0) return
   try {
-    const arg = path ? `/ipfs/${cid}/${path}` : `/ipfs/${cid}`
-    yield* rpc.bytes(
-      'cat',
-      { arg, offset, length, offline: true, progress: false },
-      { signal, idleMs: IDLE_MS },
-    )
+    const params = { arg: `/ipfs/${file}`, offset, length, offline: true, progress: false }
+    yield* rpc.bytes('cat', params, { signal, idleMs: IDLE_MS })
   } catch (error) {
     throw asStorageError(error)
   }
@@ -42,7 +63,7 @@ export async function* readFile(
 export async function statDag(rpc: KuboRpc, cid: CID, signal: AbortSignal): Promise<DagStat> {
   const ask = { signal, deadlineMs: BLOCK_MS }
   const blocks: LocalBlocks = {
-    read: (block) => collect(rpc.bytes('block/get', { arg: `${block}`, offline: true }, ask)),
+    read: blockReader(rpc, signal),
     // A raw block is a DAG of its own: unlike `block/stat`, this takes many in one call.
     sizes: async (leaves) => {
       const params = { arg: leaves.map(String), progress: false, offline: true }
@@ -58,7 +79,7 @@ export async function statDag(rpc: KuboRpc, cid: CID, signal: AbortSignal): Prom
       }
       return size
     },
-    sample: (file) => collect(readFile(rpc, file, { length: MIME_SAMPLE, signal })),
+    sample: (file) => collect(readFile(rpc, file, { length: MIME_SAMPLE, signal }), MIME_SAMPLE),
   }
   try {
     return await describeDag(cid, blocks, signal)
@@ -71,8 +92,13 @@ function missing(cid: CID): never {
   throw new StorageError('unavailable', `Kubo did not say the size of ${cid}`)
 }
 
-async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+async function collect(chunks: AsyncIterable<Uint8Array>, limit: number): Promise<Uint8Array> {
   const all: Uint8Array[] = []
-  for await (const chunk of chunks) all.push(chunk)
+  let size = 0
+  for await (const chunk of chunks) {
+    size += chunk.length
+    if (size > limit) throw new StorageError('invalid_object', `More than ${limit} bytes`)
+    all.push(chunk)
+  }
   return Buffer.concat(all)
 }

@@ -27,9 +27,9 @@ export async function retrieveAndPin(
   rpc: KuboRpc,
   cid: CID,
   name: string,
-  options: PinOptions & { offline?: boolean },
+  options: PinOptions,
 ): Promise<{ blocks: number; bytes: number }> {
-  const { stallMs, maxBytes, origins = [] } = options
+  const { stallMs, maxBytes, offline, origins = [] } = options
   const failed = new AbortController()
   const signal = AbortSignal.any([options.signal, failed.signal])
   const fail = (code: 'stalled' | 'bad_host_node' | 'too_large', message: string) =>
@@ -45,7 +45,7 @@ export async function retrieveAndPin(
   )
 
   const reachSomebody = async () => {
-    if (origins.length === 0 || (await connect(rpc, origins, signal)) > 0 || signal.aborted) return
+    if (offline || origins.length === 0 || (await connect(rpc, origins, signal)) > 0 || signal.aborted) return
     if ((await findProvider(rpc, cid, origins, signal)) !== 'none') return
     await sleep(Math.min(GRACE_MS, stallMs / 2), undefined, { signal, ref: false }).catch(() => {})
     if (total.blocks === 0)
@@ -55,7 +55,7 @@ export async function retrieveAndPin(
   progress.report({ phase: 'searching', ...total, totalBytes: null })
   void reachSomebody()
   try {
-    const params = { arg: `${cid}`, recursive: true, progress: true, name, offline: options.offline }
+    const params = { arg: `${cid}`, recursive: true, progress: true, name, offline }
     for await (const row of rpc.rows<ProgressRow>('pin/add', params, { signal, idleMs: SILENCE_MS })) {
       const blocks = row.Progress ?? 0
       if (blocks > total.blocks) {

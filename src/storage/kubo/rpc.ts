@@ -9,7 +9,7 @@ export interface CallOptions {
   signal: AbortSignal
   /** Most time until the whole answer is there. */
   deadlineMs?: number
-  /** Most time that Kubo may be silent, for long answers. With a body, it counts once that is sent. */
+  /** Most time that Kubo may be silent, for long answers, or take for a part of the body. */
   idleMs?: number
   body?: { type: string; content: AsyncIterable<Uint8Array> }
 }
@@ -61,7 +61,7 @@ export class KuboRpc {
 
   /**
    * Calls a command and passes its answer on as it comes. Ends without an error only when the answer is complete.
-   * @throws KuboError, or StorageError `unavailable` and `aborted`.
+   * @throws KuboError, or StorageError `unavailable` and `aborted`; what the body throws passes as it is.
    */
   async *bytes(command: string, params: Params, options: CallOptions): AsyncGenerator<Uint8Array> {
     const { body, deadlineMs, idleMs } = options
@@ -75,12 +75,24 @@ export class KuboRpc {
     }
     const deadline = limit(deadlineMs)
     let idle: NodeJS.Timeout | undefined
-    const onSent = () => {
+    let bodyFailure: { error: unknown } | null = null
+    /** The body as it is sent. Kubo has to take each part of it within the idle time; what the source takes is its own. */
+    async function* sent(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      try {
+        for await (const chunk of content) {
+          idle = limit(idleMs)
+          yield chunk
+          clearTimeout(idle)
+        }
+      } catch (error) {
+        bodyFailure = { error }
+        throw error
+      }
       idle = limit(idleMs)
     }
     try {
       signal.throwIfAborted()
-      if (!body) onSent()
+      if (!body) idle = limit(idleMs)
       const response = await request(`${this.#base}/${command}?${query(params)}`, {
         method: 'POST',
         dispatcher: this.#agent,
@@ -89,7 +101,7 @@ export class KuboRpc {
           ...(this.#authorization && { authorization: this.#authorization }),
           ...(body && { 'content-type': body.type }),
         },
-        body: body ? Readable.from(andThen(body.content, onSent), { objectMode: false }) : null,
+        body: body ? Readable.from(sent(body.content), { objectMode: false }) : null,
       })
       if (response.statusCode !== 200) throw await errorAnswer(command, response)
       const expected = Number(response.headers['x-content-length'] ?? Number.NaN)
@@ -106,6 +118,7 @@ export class KuboRpc {
         throw new StorageError('unavailable', `Kubo ended ${command} after ${received} of ${expected} bytes`)
       }
     } catch (error) {
+      if (bodyFailure) throw (bodyFailure as { error: unknown }).error
       if (error instanceof KuboError || error instanceof StorageError) throw error
       if (options.signal.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
       if (late.signal.aborted) throw late.signal.reason
@@ -120,11 +133,6 @@ export class KuboRpc {
   async close(): Promise<void> {
     await this.#agent.destroy()
   }
-}
-
-async function* andThen(chunks: AsyncIterable<Uint8Array>, done: () => void): AsyncGenerator<Uint8Array> {
-  yield* chunks
-  done()
 }
 
 function query(params: Params): URLSearchParams {

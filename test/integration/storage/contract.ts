@@ -10,6 +10,8 @@ import {
   type StorageErrorCode,
 } from '../../../src/storage/port.ts'
 import { until } from '../../support/processes.ts'
+import { carCases } from './cases/car.ts'
+import { pathCases } from './cases/paths.ts'
 import { collect, file, folder, randomBytes, texts } from './content.ts'
 import { startProvider } from './node-process.ts'
 import { untrustedDagCases } from './untrusted.ts'
@@ -188,6 +190,8 @@ export function storageContract(
       })
     })
 
+    carCases({ storage: () => storage, provider: () => provider })
+    pathCases({ storage: () => storage, provider: () => provider })
     untrustedDagCases(() => ({ storage, provider }))
 
     describe('pin', () => {

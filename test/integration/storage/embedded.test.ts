@@ -59,16 +59,22 @@ describe('embedded node', () => {
     await provider.stop()
   })
 
-  test('a read-only node sees what another process has pinned, and changes nothing', async () => {
-    const writer = await open()
-    const reader = await open({ readOnly: true })
-    const { cid } = await writer.add(texts({ 'a.txt': 'seen by the reader' }), { signal })
-    assert.equal(`${await collect(reader.cat(cid, { signal }))}`, 'seen by the reader')
-    assert.equal(await reader.isPinned(cid, { signal }), true)
-    assert.equal((await reader.stat(cid, { signal })).size, 18)
-    await assert.rejects(pin(reader, cid, []), /read-only/)
-    await assert.rejects(reader.unpin(cid, { signal }), /read-only/)
-    await assert.rejects(reader.gc({ signal }), /read-only/)
+  test('a node that is offline does everything but retrieve, beside one that does', async () => {
+    const online = await open()
+    const offline = await open({ offline: true })
+    const { cid } = await online.add(texts({ 'a.txt': 'seen by both' }), { signal })
+    assert.equal(`${await collect(offline.cat(cid, { signal }))}`, 'seen by both')
+    assert.equal(await offline.isPinned(cid, { signal }), true)
+    assert.equal(await offline.unpin(cid, { signal }), true)
+    assert.equal(await online.isPinned(cid, { signal }), false)
+    await pin(offline, cid, [])
+    assert.equal(await online.isPinned(cid, { signal }), true)
+    const far = CID.parse(await provider.node.call('addTexts', { 'far.txt': 'not here' }))
+    const started = Date.now()
+    await assert.rejects(pin(offline, far, [provider.address]), failsWith('stalled'))
+    assert.ok(Date.now() - started < 5000)
+    const { peerId, addresses } = await offline.info({ signal })
+    assert.deepEqual([peerId, addresses], [null, []])
   })
 
   test('a node that listens keeps its identity, in a file that only its user can read', async () => {

@@ -7,7 +7,7 @@ import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import type { MultihashHasher } from 'multiformats/hashes/interface'
 import { sha256, sha512 } from 'multiformats/hashes/sha2'
-import { StorageError } from '../port.ts'
+import { StorageError } from './port.ts'
 
 /** Multihash code of a CID that carries its own bytes. Such blocks are neither stored nor retrieved. */
 const IDENTITY = 0x00

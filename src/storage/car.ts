@@ -1,0 +1,145 @@
+/** CAR files, as they come from outside and as they leave. */
+import { type BytesReader, chunkReader, createDecoder } from '@ipld/car/decoder'
+import { encode as encodeCbor } from '@ipld/dag-cbor'
+import type { CID } from 'multiformats/cid'
+import { encode as encodeVarint } from 'uint8-varint'
+import { assertSupported, blockKey, inlineBytes, matches, readLinks } from './codecs.ts'
+import { StorageError } from './port.ts'
+
+/** Bitswap carries no larger block, so nobody could retrieve a DAG that has one. */
+export const BLOCK_LIMIT = 2 * 1024 * 1024
+/** Blocks that are remembered of a CAR, at about 100 bytes each. */
+const BLOCKS_LIMIT = 1_000_000
+
+export interface Block {
+  cid: CID
+  bytes: Uint8Array
+}
+
+export interface Car {
+  root: CID
+  /** The blocks, each checked. To be read to the end: only then the CAR is known to be whole. Identity CIDs carry their own bytes and are left out. */
+  blocks: AsyncGenerator<Block>
+}
+
+/**
+ * Reads a CAR (version 1 or 2) from a stream, holding one block at a time.
+ *
+ * All that its blocks link to has to be in the CAR itself. Were it enough that this node has the rest,
+ * anybody could get hold of another one's private content by a CAR that links to it.
+ *
+ * @throws StorageError `invalid_object`, here or while the blocks are read; what the stream throws passes as it is.
+ */
+export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
+  const iterator = stream[Symbol.asyncIterator]()
+  let failure: { error: unknown } | null = null
+  const readChunk = async () => {
+    try {
+      const { done, value } = await iterator.next()
+      return done ? null : value
+    } catch (error) {
+      failure = { error }
+      throw error
+    }
+  }
+  const asInvalid = (error: unknown) => {
+    if (failure) return failure.error
+    return error instanceof StorageError ? error : invalid((error as Error).message, error)
+  }
+  const decoder = createDecoder(bounded(chunkReader(readChunk)))
+
+  async function* blocks(root: CID): AsyncGenerator<Block> {
+    const contents = new Contents(root)
+    try {
+      for await (const { cid, bytes } of decoder.blocks()) {
+        assertSupported(cid)
+        if (inlineBytes(cid)) continue
+        if (!(await matches(cid, bytes))) throw invalid(`block ${cid} is damaged`)
+        contents.add(cid, readLinks(cid, bytes).links)
+        yield { cid, bytes }
+      }
+      contents.assertComplete()
+      while ((await readChunk()) !== null); // the index of a version 2
+    } catch (error) {
+      throw asInvalid(error)
+    } finally {
+      await iterator.return?.()
+    }
+  }
+
+  try {
+    const { roots } = await decoder.header()
+    const [root] = roots
+    if (!root || roots.length > 1) throw invalid(`it has ${roots.length} roots, not one`)
+    assertSupported(root)
+    return { root, blocks: blocks(root) }
+  } catch (error) {
+    await iterator.return?.()
+    throw asInvalid(error)
+  }
+}
+
+const invalid = (message: string, cause?: unknown) =>
+  new StorageError('invalid_object', `Not a valid CAR: ${message}`, { cause })
+
+/** A reader that believes no length: the decoder would collect as many bytes as a CAR says, and step back as far. */
+function bounded(reader: BytesReader): BytesReader {
+  const check = (length: number) => {
+    if (length < 0 || length > BLOCK_LIMIT) throw invalid(`a part of ${length} bytes`)
+  }
+  return {
+    upTo: (length) => reader.upTo(length),
+    exactly: async (length, seek) => {
+      check(length)
+      return reader.exactly(length, seek)
+    },
+    seek: (length) => {
+      check(length)
+      reader.seek(length)
+    },
+    get pos() {
+      return reader.pos
+    },
+  }
+}
+
+/** Which blocks a CAR has, and which ones it owes. A codec is part of the name, for what is a leaf under one has links under another. */
+class Contents {
+  readonly #here = new Set<string>()
+  readonly #owed = new Set<string>()
+
+  constructor(root: CID) {
+    this.#owe(root)
+  }
+
+  add(cid: CID, links: CID[]): void {
+    const key = keyOf(cid)
+    this.#here.add(key)
+    this.#owed.delete(key)
+    for (const link of links) this.#owe(link)
+    if (this.#here.size + this.#owed.size > BLOCKS_LIMIT) throw invalid(`more than ${BLOCKS_LIMIT} blocks`)
+  }
+
+  assertComplete(): void {
+    if (this.#owed.size > 0) throw invalid(`${this.#owed.size} blocks that it links to are missing`)
+  }
+
+  #owe(cid: CID): void {
+    const inline = inlineBytes(cid)
+    if (inline) for (const link of readLinks(cid, inline).links) this.#owe(link)
+    else if (!this.#here.has(keyOf(cid))) this.#owed.add(keyOf(cid))
+  }
+}
+
+const keyOf = (cid: CID): string => `${cid.code}:${blockKey(cid)}`
+
+/** The beginning of a CARv1. */
+export function carHeader(root: CID): Uint8Array {
+  const header = encodeCbor({ version: 1, roots: [root] })
+  return Buffer.concat([encodeVarint(header.length), header])
+}
+
+/** A block as a CAR has it, in two parts: its bytes are not copied. */
+export function carSection({ cid, bytes }: Block): [head: Uint8Array, bytes: Uint8Array] {
+  return [Buffer.concat([encodeVarint(cid.bytes.length + bytes.length), cid.bytes]), bytes]
+}

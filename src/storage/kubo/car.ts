@@ -1,0 +1,60 @@
+import type { CID } from 'multiformats/cid'
+import { type Car, carHeader, carSection, openCar } from '../car.ts'
+import { StorageError } from '../port.ts'
+import { asStorageError } from './errors.ts'
+import { multipart, single } from './multipart.ts'
+import type { KuboRpc } from './rpc.ts'
+
+/** Most time that Kubo takes to store the blocks, once it has them all. */
+const IMPORT_IDLE_MS = 60_000
+const EXPORT_IDLE_MS = 30_000
+
+interface ImportRow {
+  Stats?: { BlockCount: number }
+}
+
+/**
+ * Stores the blocks of a CAR, see `Storage.importCar`; the pin is the caller's. Kubo gets them as a CAR that
+ * is written anew, so that it sees nothing that was not checked. @returns its root.
+ */
+export async function importCar(
+  rpc: KuboRpc,
+  stream: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<CID> {
+  const car = await openCar(stream)
+  let sent = 0
+  let stored: number | undefined
+  async function* rewritten({ root, blocks }: Car): AsyncGenerator<Uint8Array> {
+    yield carHeader(root)
+    for await (const block of blocks) {
+      sent++
+      yield* carSection(block)
+    }
+  }
+  const params = { 'pin-roots': false, stats: true, offline: true }
+  const body = multipart(single('car', rewritten(car)))
+  try {
+    for await (const row of rpc.rows<ImportRow>('dag/import', params, {
+      signal,
+      idleMs: IMPORT_IDLE_MS,
+      body,
+    })) {
+      stored = row.Stats?.BlockCount ?? stored
+    }
+  } catch (error) {
+    throw asStorageError(error)
+  }
+  if (stored !== sent) throw new StorageError('unavailable', `Kubo stored ${stored} of ${sent} blocks`)
+  return car.root
+}
+
+/** A DAG as a CAR, see `Storage.exportCar`. */
+export async function* exportCar(rpc: KuboRpc, root: CID, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const params = { arg: `${root}`, progress: false, offline: true }
+  try {
+    yield* rpc.bytes('dag/export', params, { signal, idleMs: EXPORT_IDLE_MS })
+  } catch (error) {
+    throw asStorageError(error)
+  }
+}
