@@ -35,7 +35,9 @@ export function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Rou
       },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id: gatewayId } }) {
-        if ((await prisma.gatewayToken.count({ where: { gatewayId } })) >= MAX_TOKENS) {
+        if (
+          (await prisma.gatewayToken.count({ where: { gatewayId, gateway: { workspaceId } } })) >= MAX_TOKENS
+        ) {
           throw forbidden(`Access token limit reached: ${MAX_TOKENS}`, 'limit')
         }
         const [id, value] = [uuidv7(), randomBytes(TOKEN_BYTES).toString('base64url')]

@@ -1,0 +1,269 @@
+/** Gateways, their plugins and their access tokens (compatibility 1.9); what they serve is tested elsewhere. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { assertError, type Client } from '../support/client.ts'
+import { openContext } from './context.ts'
+
+const GATEWAYS = '/v3/gateways'
+const PLUGINS = '/v3/gateways/plugins'
+const NOT_FOUND = 'There is no such gateway'
+const NO_ID = '0191f0f0-0000-7000-8000-000000000000'
+
+const { berth, sql, workspace } = await openContext()
+const mine = await workspace()
+const { api } = mine
+const other = await workspace()
+
+const unusedName = () => `t-${randomUUID().slice(0, 13)}`
+const create = async (domain = unusedName(), client: Client = api) =>
+  (await client.post(GATEWAYS, { domain })).body.data
+const list = async (client: Client = api) => (await client.get(GATEWAYS)).body.data
+
+describe('the gateway of a new workspace', () => {
+  it('has its name, and the hot swaps plugin', async () => {
+    const { count, rows } = await list(other.api)
+    assert.equal(count, 1)
+    const [{ id, created_at, domain, host }] = rows
+    assert.equal(domain, other.name)
+    assert.deepEqual(rows, [{ id, created_at, domain, host, restrict: false, custom_domains: [] }])
+    assert.equal(host, `${domain}.gateway.localhost`)
+    assert.deepEqual((await other.api.get(PLUGINS)).body, { data: [{ gateway_id: id, plugin_id: 2 }] })
+  })
+  it('of a workspace that the command line makes is there as well', async () => {
+    const name = `Team ${randomUUID()}`
+    const { id } = JSON.parse(await berth('workspaces', 'create', name, '--owner', 'owner', '--json'))
+    const rows = await sql('SELECT domain FROM gateway WHERE workspace_id = $1', [id])
+    assert.deepEqual(rows, [{ domain: name.toLowerCase().replace(' ', '-') }])
+  })
+})
+
+describe('a gateway', () => {
+  it('is created with exactly these fields', async () => {
+    const domain = unusedName()
+    const { status, body } = await api.post(GATEWAYS, { domain })
+    assert.equal(status, 200)
+    const { id, created_at } = body.data
+    const row = {
+      id,
+      created_at,
+      domain,
+      host: `${domain}.gateway.localhost`,
+      restrict: false,
+      custom_domains: [],
+    }
+    const policies = { accessTokens: [], allowedHosts: [], allowedIPAddresses: [] }
+    assert.deepEqual(body, { data: { ...row, settings: { restriction_policies: policies } } })
+    assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/)
+    assert.ok(Math.abs(Date.parse(created_at) - Date.now()) < 60_000)
+    assert.deepEqual((await api.get(`${GATEWAYS}/${id.toUpperCase()}`)).body, body)
+    const { count, rows } = await list()
+    assert.equal(count, rows.length)
+    assert.deepEqual(rows.at(-1), row)
+    assert.deepEqual((await api.get(`${PLUGINS}/${id}`)).body, { data: [] })
+  })
+  it('has a name in lower case that nobody else has', async () => {
+    const domain = unusedName()
+    assert.equal((await create(domain.toUpperCase())).domain, domain)
+    for (const client of [api, other.api])
+      for (const name of [domain, domain.toUpperCase()]) {
+        const reply = await client.post(GATEWAYS, { domain: name })
+        assertError(reply, 409, 'domain: is taken')
+        assert.equal(reply.headers.get('error-code'), 'taken')
+      }
+  })
+  it('goes to one of those who ask for its name at once', async () => {
+    const domain = unusedName()
+    const replies = await Promise.all(
+      [api, other.api, api].map((client) => client.post(GATEWAYS, { domain })),
+    )
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409])
+  })
+  it('is gone after its deletion, and its name is free', async () => {
+    const { id, domain } = await create()
+    assert.deepEqual((await api.get(`${GATEWAYS}/exists/${domain}`)).body, { data: { exists: true } })
+    const deleted = await api.delete(`${GATEWAYS}/${id}`)
+    assert.deepEqual([deleted.status, deleted.body], [200, { data: null }])
+    for (const reply of [await api.get(`${GATEWAYS}/${id}`), await api.delete(`${GATEWAYS}/${id}`)])
+      assertError(reply, 404, NOT_FOUND)
+    assert.deepEqual((await other.api.get(`${GATEWAYS}/exists/${domain.toUpperCase()}`)).body, {
+      data: { exists: false },
+    })
+    assert.equal((await other.api.post(GATEWAYS, { domain })).status, 200)
+  })
+  it('of another workspace is not there', async () => {
+    const { id } = await create(undefined, other.api)
+    const token = (await other.api.post(`${GATEWAYS}/${id}/access_tokens`, undefined)).body.data
+    assertError(await api.get(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
+    assertError(await api.delete(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
+    assertError(await api.get(`${PLUGINS}/${id}`), 404, NOT_FOUND)
+    assertError(await api.post(`${PLUGINS}/${id}`, { plugin_id: 2 }), 404, NOT_FOUND)
+    assertError(await api.delete(`${PLUGINS}/${id}/plugin/2`), 404, NOT_FOUND)
+    assertError(await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined), 404, NOT_FOUND)
+    const path = `${GATEWAYS}/${id}/access_tokens/${token.id}`
+    assertError(await api.delete(path), 404, 'There is no such access token')
+    assert.equal((await other.api.delete(path)).status, 200)
+    assert.equal((await other.api.get(`${GATEWAYS}/${id}`)).status, 200)
+  })
+  it('may be one of a hundred', async () => {
+    const full = await workspace()
+    await sql(
+      `INSERT INTO gateway (id, workspace_id, domain)
+       SELECT gen_random_uuid(), $1, 'full-' || gen_random_uuid() FROM generate_series(1, 99)`,
+      [full.id],
+    )
+    assert.equal((await list(full.api)).count, 100)
+    assertError(await full.api.post(GATEWAYS, { domain: unusedName() }), 403, 'Gateway limit reached: 100')
+  })
+  for (const id of ['x', NO_ID, '%00', '0'.repeat(300)])
+    it(`with the id ${id.slice(0, 12)} is not there`, async () => {
+      assertError(await api.get(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
+      assertError(await api.delete(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
+      assertError(await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined), 404, NOT_FOUND)
+    })
+
+  const malformed: [unknown, string | RegExp][] = [
+    [{}, /^domain: /],
+    [{ domain: null }, /^domain: /],
+    [{ domain: '' }, /^domain: must be 3 to 63/],
+    [{ domain: 'ab' }, /^domain: must be 3 to 63/],
+    [{ domain: 'a'.repeat(64) }, /^domain: must be 3 to 63/],
+    [{ domain: 'a b c' }, /^domain: must be 3 to 63/],
+    [{ domain: 'abc\0' }, /^domain: must be 3 to 63/],
+    [{ domain: 'abc.gateway.localhost' }, /^domain: must be 3 to 63/],
+    [{ domain: 'api' }, 'domain: is reserved'],
+    [{ domain: 'my-Berth' }, 'domain: must not contain "berth"'],
+    ['abc', /^body: /],
+    [null, /^body: /],
+  ]
+  for (const [body, message] of malformed)
+    it(`is 400 for ${JSON.stringify(body).slice(0, 40)}`, async () =>
+      assertError(await api.post(GATEWAYS, body), 400, message))
+  it('is 400 for a question about a name that it cannot have', async () => {
+    assertError(await api.get(`${GATEWAYS}/exists/a`), 400, /^domain: must be 3 to 63/)
+  })
+  it('needs the scopes of gateways', async () => {
+    const reader = await mine.keyed('org:gateways:read')
+    const stranger = await mine.keyed('org:files:write')
+    assert.equal((await reader.get(GATEWAYS)).status, 200)
+    assertError(
+      await reader.post(GATEWAYS, { domain: unusedName() }),
+      403,
+      'Missing scope: org:gateways:write',
+    )
+    assertError(await stranger.get(GATEWAYS), 403, 'Missing scope: org:gateways:read')
+  })
+})
+
+describe('a plugin', () => {
+  const hotSwaps = {
+    id: 2,
+    name: 'Hot Swaps',
+    description: 'Serves newer content under the address of a CID that was given away before.',
+    tags: ['files'],
+  }
+  it('is offered', async () => {
+    assert.deepEqual((await api.get(`${PLUGINS}/marketplace`)).body, { data: [hotSwaps] })
+    assert.deepEqual((await api.get(`${PLUGINS}/marketplace/2`)).body, { data: hotSwaps })
+    assertError(await api.get(`${PLUGINS}/marketplace/1`), 404, 'plugin_id: there is no such plugin')
+    assertError(await api.get(`${PLUGINS}/marketplace/x`), 400, 'plugin_id: must be a whole number')
+  })
+  it('is installed, once or again, and removed, once', async () => {
+    const { id } = await create()
+    const path = `${PLUGINS}/${id}`
+    const installed = { gateway_id: id, plugin_id: 2 }
+    assertError(await api.delete(`${path}/plugin/2`), 404, 'The gateway does not have this plugin')
+    for (let i = 0; i < 2; i++) {
+      const { status, body } = await api.post(path, { plugin_id: 2 })
+      assert.deepEqual([status, body], [200, { data: installed }])
+    }
+    assert.deepEqual((await api.get(path)).body, { data: [installed] })
+    assert.deepEqual((await api.get(PLUGINS)).body.data.at(-1), installed)
+    const removed = await api.delete(`${path}/plugin/2`)
+    assert.deepEqual([removed.status, removed.body], [200, { data: null }])
+    assertError(await api.delete(`${path}/plugin/2`), 404, 'The gateway does not have this plugin')
+    assert.deepEqual((await api.get(path)).body, { data: [] })
+  })
+  it('that Berth does not have is 404', async () => {
+    const { id } = await create()
+    assertError(
+      await api.post(`${PLUGINS}/${id}`, { plugin_id: 1 }),
+      404,
+      'plugin_id: there is no such plugin',
+    )
+    assertError(await api.delete(`${PLUGINS}/${id}/plugin/1`), 404, 'plugin_id: there is no such plugin')
+    for (const plugin_id of [undefined, '2', 2.5])
+      assertError(await api.post(`${PLUGINS}/${id}`, { plugin_id }), 400, /^plugin_id: /)
+  })
+})
+
+describe('an access token', () => {
+  it('is shown once, and restricts its gateway until it is revoked', async () => {
+    const { id } = await create()
+    const path = `${GATEWAYS}/${id}/access_tokens`
+    const { status, body } = await api.post(path, undefined)
+    assert.equal(status, 200)
+    const { data: token } = body
+    assert.deepEqual(Object.keys(token), ['id', 'value', 'createdAt'])
+    assert.match(token.value, /^[\w-]{64}$/)
+    const restricted = (await api.get(`${GATEWAYS}/${id}`)).body.data
+    assert.equal(restricted.restrict, true)
+    assert.deepEqual(restricted.settings.restriction_policies.accessTokens, [{ ...token, value: '' }])
+    assert.equal((await list()).rows.find((row: { id: string }) => row.id === id).restrict, true)
+    const second = (await api.post(path, undefined)).body.data
+    assert.notEqual(second.value, token.value)
+    for (const each of [token, second]) {
+      const revoked = await api.delete(`${path}/${each.id}`)
+      assert.deepEqual([revoked.status, revoked.body], [200, { data: null }])
+      assertError(await api.delete(`${path}/${each.id}`), 404, 'There is no such access token')
+    }
+    assert.equal((await api.get(`${GATEWAYS}/${id}`)).body.data.restrict, false)
+  })
+  it('is not in the database', async () => {
+    const { id } = await create()
+    const { value } = (await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined)).body.data
+    const [row] = await sql('SELECT to_jsonb(t) AS stored FROM gateway_token t WHERE gateway_id = $1', [id])
+    assert.ok(!JSON.stringify(row).includes(value))
+  })
+  it('belongs to one gateway', async () => {
+    const [a, b] = [await create(), await create()]
+    const { id } = (await api.post(`${GATEWAYS}/${a.id}/access_tokens`, undefined)).body.data
+    assertError(
+      await api.delete(`${GATEWAYS}/${b.id}/access_tokens/${id}`),
+      404,
+      'There is no such access token',
+    )
+    assertError(await api.delete(`${GATEWAYS}/${a.id}/access_tokens/x`), 404, 'There is no such access token')
+  })
+  it('may be one of a hundred', async () => {
+    const { id } = await create()
+    await sql(
+      `INSERT INTO gateway_token (id, gateway_id, token_hash)
+       SELECT gen_random_uuid(), $1, '' FROM generate_series(1, 100)`,
+      [id],
+    )
+    assertError(
+      await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined),
+      403,
+      'Access token limit reached: 100',
+    )
+  })
+})
+
+describe('the older paths', () => {
+  it('lead to the same', async () => {
+    const { id } = await create()
+    const same = [
+      [GATEWAYS, '/v3/ipfs/gateways'],
+      [`${GATEWAYS}/${id}`, `/v3/ipfs/gateways/${id}`],
+      [PLUGINS, '/v3/ipfs/gateway_plugins'],
+      [`${PLUGINS}/${id}`, `/v3/ipfs/gateway_plugins/${id}`],
+      [`${PLUGINS}/marketplace`, '/v3/ipfs/plugins_marketplace'],
+    ] as const
+    for (const [path, older] of same) {
+      const reply = await api.get(older)
+      assert.equal(reply.status, 200, older)
+      assert.deepEqual(reply.body, (await api.get(path)).body)
+    }
+  })
+})

@@ -1,0 +1,109 @@
+/** Gateways by host: found, kept in mind for a moment, and made for every workspace. */
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, before, describe, it } from 'node:test'
+import { createWorkspace } from '../../../src/accounts/workspaces.ts'
+import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { GatewayService, hashToken } from '../../../src/files/gateways/service.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { until } from '../../support/processes.ts'
+
+const MIGRATION = new URL('../../../prisma/migrations/0004_gateways/migration.sql', import.meta.url)
+
+let database: TestDatabase
+let prisma: PrismaClient
+before(async () => {
+  database = await startDatabase()
+  prisma = createPrisma(database.pool)
+})
+after(() => database?.stop())
+
+const newWorkspace = (name: string) => createWorkspace(prisma, { name, plan: 'free', owner: 'owner' })
+const newService = () => new GatewayService(database.pool, 'gateway.test')
+
+describe('the gateway of a host', () => {
+  before(() => newWorkspace('first'))
+
+  it('is found with or without a port, in any case', async () => {
+    const gateways = newService()
+    const found = await gateways.findByHost('first.gateway.test')
+    assert.equal(found?.domain, 'first')
+    assert.deepEqual([found.restricted, found.hasSwaps], [false, true])
+    for (const host of ['FIRST.Gateway.Test', 'first.gateway.test:8080', 'first.gateway.test.'])
+      assert.deepEqual(await gateways.findByHost(host), found, host)
+    for (const host of ['first', 'gateway.test', 'a.first.gateway.test', 'second.gateway.test', 'first.test'])
+      assert.equal(await gateways.findByHost(host), undefined, host)
+    assert.deepEqual(await gateways.findByName('First'), found)
+  })
+
+  it('is asked for once by all who come at once, and again when it changed here', async () => {
+    const gateways = newService()
+    const [found, same] = await Promise.all([1, 2].map(() => gateways.findByHost('first.gateway.test')))
+    assert.equal(found, same)
+    gateways.forget()
+    assert.notEqual(await gateways.findByHost('first.gateway.test'), found)
+  })
+
+  it('is known as it is within two seconds of a change elsewhere', async () => {
+    const gateways = newService()
+    const read = () => gateways.findByHost('first.gateway.test')
+    const { id } = (await read()) ?? assert.fail()
+    await database.pool.query(
+      'INSERT INTO gateway_token (id, gateway_id, token_hash) VALUES (gen_random_uuid(), $1, $2)',
+      [id, hashToken('secret')],
+    )
+    const restricted = await until('the token counts', async () => (await read())?.restricted && read(), 3000)
+    assert.ok(restricted)
+    assert.ok(gateways.mayRead(restricted, 'secret'))
+    for (const token of [undefined, '', 'Secret', hashToken('secret').toString('hex')])
+      assert.ok(!gateways.mayRead(restricted, token))
+    assert.ok(gateways.mayRead({ ...restricted, restricted: false, tokenHashes: [] }, undefined))
+  })
+})
+
+describe('every workspace', () => {
+  const names = [
+    'Spring Catalogue',
+    'spring-catalogue',
+    'x',
+    'Berth',
+    'docs',
+    'Ünïcode',
+    `${'long '.repeat(20)}`,
+  ]
+  const domains = async () => {
+    const { rows } = await database.pool.query(
+      `SELECT name, domain, hot_swaps FROM gateway g JOIN workspace w ON w.id = g.workspace_id
+       WHERE name = ANY($1) ORDER BY w.id`,
+      [names],
+    )
+    return rows
+  }
+
+  it('has a gateway of its name where that is a free one, and of its id where not', async () => {
+    for (const name of names) await newWorkspace(name)
+    const found = await domains()
+    assert.deepEqual(
+      found.map(({ domain }) => domain.replace(/[0-9a-f]{12}$/, '<id>')),
+      [
+        'spring-catalogue',
+        'gateway-<id>',
+        'gateway-<id>',
+        'gateway-<id>',
+        'gateway-<id>',
+        'n-code',
+        'long-long-long-long-long-long-long-long-long-long',
+      ],
+    )
+    assert.ok(found.every(({ hot_swaps }) => hot_swaps))
+  })
+
+  it('that was there before gateways were gets the same', async () => {
+    const made = await domains()
+    const migration = await readFile(MIGRATION, 'utf8')
+    const backfill = /^WITH named[\s\S]*?;$/m.exec(migration)?.[0] ?? assert.fail()
+    await database.pool.query('DELETE FROM gateway')
+    await database.pool.query(backfill)
+    assert.deepEqual(await domains(), made)
+  })
+})
