@@ -15,7 +15,13 @@ import type { Failure, PENDING } from '../src/files/pins/schema.ts'
 import type { Ending } from '../src/operations/lease.ts'
 import type { Handler, Run } from '../src/operations/runner.ts'
 import type { Storages } from '../src/storage/open.ts'
-import { type DagStat, type Network, type Storage, StorageError } from '../src/storage/port.ts'
+import {
+  type DagStat,
+  type Network,
+  type PinOptions,
+  type Storage,
+  StorageError,
+} from '../src/storage/port.ts'
 import { ProgressReport } from './progress-report.ts'
 
 export interface PinAddServices {
@@ -37,6 +43,7 @@ interface Target {
   cid: CID
   canonical: string
   hostNodes: string[]
+  hostNodesOptional: boolean
   /** Bytes that the plan allows for one file, and that the workspace has left; null is no limit. */
   maxFileBytes: number | null
   bytesLeft: number | null
@@ -72,12 +79,16 @@ export function pinAdd(services: PinAddServices, mode: Mode): Handler {
         return await fail(services, run, target, 'over_free_limit', 'no bytes left')
       }
       const origins = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
-      const done = await storage.pin(target.cid, {
-        origins,
+      const options: PinOptions = {
         stallMs,
         maxBytes: smaller(target.maxFileBytes, target.bytesLeft),
         onProgress: (latest) => progress.update(latest),
         signal: run.signal,
+      }
+      const done = await storage.pin(target.cid, { ...options, origins }).catch((error) => {
+        if (!target.hostNodesOptional || error.code !== 'bad_host_node') throw error
+        // Somebody who has it may still turn up, or connect to this node.
+        return storage.pin(target.cid, options)
       })
       crashPoint('after-pin')
       // Nothing was retrieved where the content was there already.
@@ -224,7 +235,7 @@ async function failUnderLock(
 
 async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Target | undefined> {
   const { rows } = await db.query(
-    `SELECT f.network, f.cid_v1, f.host_nodes, p.max_file_bytes::float8 AS max_file_bytes,
+    `SELECT f.network, f.cid_v1, f.host_nodes, f.host_nodes_optional, p.max_file_bytes::float8 AS max_file_bytes,
        (p.storage_bytes - CASE WHEN p.storage_bytes IS NOT NULL THEN (
          SELECT coalesce(sum(size), 0) FROM file used
          WHERE used.workspace_id = f.workspace_id AND used.status = 'pinned' AND used.removed_at IS NULL
@@ -240,6 +251,7 @@ async function loadTarget(db: Queryable, fileId: string, mode: Mode): Promise<Ta
       cid: CID.parse(row.cid_v1),
       canonical: row.cid_v1,
       hostNodes: row.host_nodes,
+      hostNodesOptional: row.host_nodes_optional,
       // What is pinned already stays, also where a plan has become smaller.
       maxFileBytes: mode === 'add' ? row.max_file_bytes : null,
       bytesLeft: mode === 'add' ? row.bytes_left : null,

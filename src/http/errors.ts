@@ -9,6 +9,12 @@ export const unknownRoute: RequestHandler = (req) => {
   throw notFound(`No such route: ${req.method} ${req.path}`)
 }
 
+/**
+ * Whether a path is the Pinning Service API's. That is a specification of its own, whose clients read an
+ * error's reason and details where the contract has only a message.
+ */
+export const isPinningService = (path: string): boolean => /^\/psa(?=[/?]|$)/.test(path)
+
 /** The one place where an error becomes an answer: `{"error": "<message>"}` (contract 2.3, 7). */
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (error, req, res, _next) => {
@@ -17,7 +23,11 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     if (res.headersSent || res.destroyed) return void res.destroy()
     if (answer.status >= 500) (req.log ?? log).error({ err: error }, answer.message)
     res.status(answer.status).set({ 'Error-Code': answer.code, ...answer.headers })
-    res.json({ error: answer.message })
+    const { code, message } = answer
+    const forClients = isPinningService(req.originalUrl)
+      ? { reason: code.toUpperCase(), details: message }
+      : message
+    res.json({ error: forClients })
   }
 }
 

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { components, headerRefs, requestHeaders } from './docs/components.ts'
 import { examples } from './docs/examples.ts'
+import { isPinningService } from './errors.ts'
 import { INTRODUCTION, PARAMETERS, TAGS } from './docs/prose.ts'
 import type { Route } from './route.ts'
 
@@ -152,7 +153,8 @@ function failures(route: Route): Json {
   const alike = examples[route.id]?.failures ?? {}
   return Object.fromEntries(
     [...statuses].sort().map((status) => {
-      if (!(status in alike)) return [status, { $ref: `#/components/responses/${status}` }]
+      const name = isPinningService(route.path) ? 'PinningService' : status
+      if (!(status in alike)) return [status, { $ref: `#/components/responses/${name}` }]
       const { description } = components.responses[status] as Json
       const schema = jsonSchema(route.success.body ?? z.unknown(), 'output')
       const content = { 'application/json': { schema, example: alike[status] } }

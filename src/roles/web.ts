@@ -16,6 +16,7 @@ import { nodeRoutes } from '../files/node-routes.ts'
 import { markBackfilled } from '../files/pins/backfill.ts'
 import { pinRoutes } from '../files/pins/routes.ts'
 import { PinService } from '../files/pins/service.ts'
+import { psaRoutes } from '../files/psa/routes.ts'
 import { removeFile } from '../files/remove.ts'
 import { UrlSigner } from '../files/signed-url.ts'
 import { swapRoutes } from '../files/swaps/routes.ts'
@@ -68,14 +69,11 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const workers = new WorkerStatus(pool)
   const gateways = new GatewayService(pool, config.BERTH_GATEWAY_DOMAIN)
   const registry = createMetrics(pool)
+  const pins = new PinService(pool, wakeDispatcher)
+  const allowPrivateHostNodes = config.BERTH_ALLOW_PRIVATE_HOST_NODES
   const routes: Route[] = [
-    ...pinRoutes({
-      pool,
-      pins: new PinService(pool, wakeDispatcher),
-      waiter,
-      wakeDispatcher,
-      allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
-    }),
+    ...pinRoutes({ pool, pins, waiter, wakeDispatcher, allowPrivateHostNodes }),
+    ...psaRoutes({ pool, pins, workers, wakeDispatcher, allowPrivateHostNodes }),
     ...fileRoutes({ pool, waiter, wakeDispatcher }),
     ...groupRoutes(pool),
     ...swapRoutes({ pool, gateways }),

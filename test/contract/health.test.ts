@@ -19,7 +19,7 @@ describe('health', () => {
       (reply) => reply.body.status === 'ok',
     )
     assert.equal(status, 200)
-    assert.deepEqual(Object.keys(body.parts).sort(), ['database', 'ipfs', 'queue', 'workers'])
+    assert.deepEqual(Object.keys(body.parts).sort(), ['database', 'ipfs', 'ipfs_private', 'queue', 'workers'])
     for (const part of Object.values(body.parts)) assert.equal((part as { status: string }).status, 'ok')
   })
 })
@@ -137,6 +137,7 @@ describe('an unknown route', () => {
 
 /** What this service has; a new route is added here with its tests. */
 const ROUTES = [
+  'delete /psa/pins/{requestid}',
   'delete /v0/operations/{id}',
   'delete /v3/api_keys/{key}',
   'delete /v3/files/public/pin_by_cid/{id}',
@@ -157,6 +158,8 @@ const ROUTES = [
   'get /healthz',
   'get /metrics',
   'get /openapi.json',
+  'get /psa/pins',
+  'get /psa/pins/{requestid}',
   'get /readyz',
   'get /v0/ipfs/node',
   'get /v0/operations',
@@ -187,6 +190,8 @@ const ROUTES = [
   'get /v3/ipfs/plugins_marketplace/{plugin_id}',
   'get /v3/pinata/keys',
   'get /v3/usage',
+  'post /psa/pins',
+  'post /psa/pins/{requestid}',
   'post /v3/api_keys',
   'post /v3/files/public/pin_by_cid',
   'post /v3/gateways',

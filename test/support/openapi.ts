@@ -57,13 +57,15 @@ export class DocumentCheck {
 
   /**
    * Checks that the document declares this answer: its status, its media type and its shape. An error is
-   * `{"error": "<message>"}` and nothing more, on paths that the document does not know as well.
+   * `{"error": "<message>"}` and nothing more, on paths that the document does not know as well; below `/psa`
+   * it has a reason and details.
    */
   check(method: string, path: string, { status, headers, body }: Answer): void {
     const what = `${method} ${path} → ${status} ${JSON.stringify(body)?.slice(0, 500)}`
     if (status >= 400 && !(status === 503 && path === '/readyz')) {
       const { error } = body as { error?: unknown }
-      assert.ok(typeof error === 'string' && error.length > 0, `${what}: no error message`)
+      if (/^\/psa(\/|$)/.test(path)) assertReason(error, what)
+      else assert.ok(typeof error === 'string' && error.length > 0, `${what}: no error message`)
       assert.deepEqual(Object.keys(body as object), ['error'], `${what}: more than an error`)
       assert.match(headers.get('content-type') ?? '', /^application\/json; charset=utf-8$/, what)
     }
@@ -75,6 +77,7 @@ export class DocumentCheck {
     assert.ok(declared, `${what}: the document has no such status`)
     // A redirection's body is for those who do not follow it.
     if (status >= 300 && status < 400) return assert.ok(headers.get('location'), what)
+    if (!declared.content) return assert.equal(body, '', `${what}: a body that the document does not have`)
     const type = headers.get('content-type')?.split(';')[0] ?? ''
     const content = declared.content?.[type]
     assert.ok(content, `${what}: ${type} is not one of ${Object.keys(declared.content ?? {})}`)
@@ -108,6 +111,13 @@ export class DocumentCheck {
     this.#compiled.set(schema, compiled)
     return compiled
   }
+}
+
+function assertReason(error: unknown, what: string): void {
+  const { reason, details, ...rest } = error as { reason?: string; details?: string }
+  assert.match(reason ?? '', /^[A-Z]+(_[A-Z]+)*$/, what)
+  assert.ok(details, what)
+  assert.deepEqual(rest, {}, what)
 }
 
 /** The document's paths with what they do, aliases included. */

@@ -4,7 +4,7 @@ import { uuidv7 } from 'uuidv7'
 import type { Principal } from '../../accounts/authenticator.ts'
 import { crashPoint } from '../../crash-point.ts'
 import { isForeignKeyViolation } from '../../db/errors.ts'
-import type { Pool } from '../../db/pool.ts'
+import type { Pool, Queryable } from '../../db/pool.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import { catalog } from '../../operations/catalog.ts'
 import { isoTime } from '../../operations/store.ts'
@@ -21,6 +21,8 @@ export interface NewPin {
   groupId: string | null
   keyvalues: Record<string, string>
   hostNodes: string[]
+  /** They are hints: where none can be reached, the search goes on. */
+  hostNodesOptional?: boolean
 }
 
 export interface Accepted {
@@ -52,39 +54,13 @@ export class PinService {
    * @throws ApiError 404 for a group that is not there, 422 for a known key with another request.
    */
   async accept(caller: Principal, pin: NewPin, idempotencyKey?: string): Promise<Accepted> {
-    const fileId = uuidv7()
-    const operationId = uuidv7()
     const fingerprint = idempotencyKey ? hash(pin) : null
     crashPoint('before-commit')
-    const accepted = this.#pool.query({
-      name: 'pin-accept',
-      text: ACCEPT,
-      values: [
-        operationId,
-        fileId,
-        caller.workspaceId,
-        catalog['pin.add'].queue,
-        `file:${fileId}`,
-        idempotencyKey ?? null,
-        fingerprint,
-        pin.cid,
-        pin.canonical,
-        pin.name,
-        JSON.stringify(pin.keyvalues),
-        pin.groupId,
-        pin.hostNodes,
-        caller.userId,
-      ],
-    })
-    const { rows } = await accepted.catch((error) => {
-      // Deleted between the statement's look at it and the insert.
-      if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
-      throw error
-    })
+    const accepted = await insertPin(this.#pool, caller, pin, { idempotencyKey, fingerprint })
     crashPoint('after-commit')
-    if (rows[0]) {
+    if (accepted) {
       this.#onAccepted()
-      return { record: rows[0], operationId }
+      return accepted
     }
     const repeated = idempotencyKey && (await this.#repeated(caller, idempotencyKey, fingerprint))
     if (repeated) return repeated
@@ -136,6 +112,48 @@ export class PinService {
   }
 }
 
+/**
+ * Writes a pin and its operation, by one statement.
+ * @returns undefined when the group is not the workspace's, or when the idempotency key is known.
+ * @throws ApiError 404 for a group that was deleted meanwhile.
+ */
+export async function insertPin(
+  db: Queryable,
+  caller: Pick<Principal, 'workspaceId' | 'userId'>,
+  pin: NewPin,
+  { idempotencyKey, fingerprint }: { idempotencyKey?: string; fingerprint?: Buffer | null } = {},
+): Promise<Accepted | undefined> {
+  const fileId = uuidv7()
+  const operationId = uuidv7()
+  const inserted = db.query({
+    name: 'pin-accept',
+    text: ACCEPT,
+    values: [
+      operationId,
+      fileId,
+      caller.workspaceId,
+      catalog['pin.add'].queue,
+      `file:${fileId}`,
+      idempotencyKey ?? null,
+      fingerprint ?? null,
+      pin.cid,
+      pin.canonical,
+      pin.name,
+      JSON.stringify(pin.keyvalues),
+      pin.groupId,
+      pin.hostNodes,
+      caller.userId,
+      pin.hostNodesOptional ?? false,
+    ],
+  })
+  const { rows } = await inserted.catch((error) => {
+    // Deleted between the statement's look at it and the insert.
+    if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
+    throw error
+  })
+  return rows[0] && { record: rows[0], operationId }
+}
+
 const groupNotFound = () => notFound('group_id: there is no such group')
 
 /** What a request is, for telling a repeat from another request under the same key. */
@@ -159,6 +177,7 @@ const ACCEPT = `
     ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
     RETURNING target_id
   )
-  INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes, user_id)
-  SELECT target_id, $3, 'public', 'prechecking', $8, $9, $10, $11, $12, $13, $14 FROM accepted
+  INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes, user_id,
+    host_nodes_optional)
+  SELECT target_id, $3, 'public', 'prechecking', $8, $9, $10, $11, $12, $13, $14, $15 FROM accepted
   RETURNING ${COLUMNS}`

@@ -51,7 +51,7 @@ const failure = (
   },
 })
 
-const responses: Record<number, Json> = {
+const responses: Record<string, Json> = {
   400: failure('Something is missing or malformed; the message names the field.', {
     bad_request: 'cid: not a CID: To parse non base32, base36 or base58btc encoded CID multibase decoder',
   }),
@@ -96,6 +96,16 @@ const responses: Record<number, Json> = {
     { unavailable: messages.ipfsUnreachable },
     'Retry-After',
   ),
+  PinningService: {
+    description: 'Any failure under `/psa`: `reason` is the `Error-Code` in capitals.',
+    headers: headerRefs('X-Request-Id', 'Error-Code'),
+    content: {
+      'application/json': {
+        schema: { $ref: '#/components/schemas/PinningServiceError' },
+        example: { error: { reason: 'NOT_FOUND', details: 'There is no such pin request' } },
+      },
+    },
+  },
 }
 
 const requestHeader = (name: string, description: string, example: string): Json => ({
@@ -134,6 +144,20 @@ export const components = {
       type: 'object',
       required: ['error'],
       properties: { error: { type: 'string', description: 'For people.' } },
+    },
+    PinningServiceError: {
+      type: 'object',
+      required: ['error'],
+      properties: {
+        error: {
+          type: 'object',
+          required: ['reason', 'details'],
+          properties: {
+            reason: { type: 'string', description: 'For machines.' },
+            details: { type: 'string', description: 'For people.' },
+          },
+        },
+      },
     },
   },
   headers,

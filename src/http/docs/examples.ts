@@ -31,6 +31,15 @@ const pin = {
   host_nodes: [],
 }
 
+const psaPin = {
+  requestid: FILE,
+  status: 'pinning',
+  created: '2026-11-21T10:58:03.435Z',
+  pin: { cid: CID, name: 'Spring catalogue', origins: [HOST_NODE], meta: { season: 'spring' } },
+  delegates: ['/ip4/198.51.100.4/tcp/4001/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'],
+  info: { status_details: 'retrieving: 112 blocks, 29360128 bytes' },
+}
+
 const file = {
   id: FILE,
   name: 'Spring catalogue',
@@ -112,6 +121,11 @@ export const examples: Record<string, Example> = {
   },
   listPinByCid: { response: { data: { jobs: [{ ...pin, status: 'retrieving' }], next_page_token: '' } } },
   cancelPinByCid: deleted,
+
+  psaListPins: { response: { count: 1, results: [psaPin] } },
+  psaAddPin: { request: psaPin.pin, response: psaPin },
+  psaGetPin: { response: psaPin },
+  psaReplacePin: { request: psaPin.pin, response: psaPin },
 
   listFiles: { response: { data: { files: [file], next_page_token: '' } } },
   getFile: { response: { data: file } },

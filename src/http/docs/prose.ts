@@ -10,13 +10,19 @@ Every request but those under *Health* and *Documentation* carries an API key:
 request itself wait. A POST with an \`Idempotency-Key\` may be repeated: the repeat finds the first operation.
 
 **Errors** are \`{"error": "<message>"}\`. The \`Error-Code\` header has a word for machines, and \`X-Request-Id\`
-finds the request in the log.
+finds the request in the log. Under *Pinning Service API* they are that specification's.
 
 **Lists** come in pages: \`next_page_token\` goes into \`pageToken\`, and is empty on the last page.`
 
 /** In the order of the document. A route's tag must be one of these. */
 export const TAGS = [
   ['Pin by CID', 'Ask for content that is on IPFS already, and follow it until it is pinned.'],
+  [
+    'Pinning Service API',
+    'The IPFS Pinning Service API 1.0.0, for clients that speak it: `ipfs pin remote service add berth ' +
+      '<this host>/psa <key>` teaches it to a Kubo. Pins are the same as those above, and `requestid` is the ' +
+      'id of the file. Its clients read errors as `{"error": {"reason", "details"}}`, so under `/psa` they are so.',
+  ],
   ['Files', 'Content that is pinned, with its name, group and metadata.'],
   ['Groups', 'Folders for files; a file is in one group or none.'],
   ['Swaps', 'Newer content under the address of a CID that was given away before.'],
