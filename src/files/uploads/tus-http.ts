@@ -1,0 +1,78 @@
+/** Between Express and `@tus/server`, which speaks in web requests and answers errors as plain text. */
+import { Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import type { ReadableStream } from 'node:stream/web'
+import type { Request as ExpressRequest, Response as ExpressResponse } from 'express'
+import { ApiError, unavailable } from '../../errors.ts'
+
+/** The one version of the protocol there is. */
+const TUS_VERSION = '1.0.0'
+/** What the protocol reads. Others, as X-Forwarded-*, it would check and refuse. */
+const FORWARDED = [
+  'content-length',
+  'content-type',
+  'tus-resumable',
+  'upload-concat',
+  'upload-defer-length',
+  'upload-length',
+  'upload-metadata',
+  'upload-offset',
+]
+/** What a page of another origin may read of an answer. */
+export const EXPOSED = ['Error-Code', 'Upload-Cid', 'Upload-Expires', 'X-Request-Id']
+/** Longest time in which not a byte arrives. */
+const IDLE_MS = 60_000
+
+/** Whether the client says that it speaks the protocol. The npm SDK does not. */
+export const speaksTus = (req: ExpressRequest): boolean => req.headers['tus-resumable'] !== undefined
+
+/**
+ * The request as the protocol is to see it: in its version, whether the client says so or not.
+ * @param url the upload's address, of which only the last segment counts.
+ */
+export function toWebRequest(req: ExpressRequest, url: string): Request {
+  const headers = new Headers({ 'tus-resumable': TUS_VERSION })
+  for (const name of FORWARDED) {
+    const value = req.headers[name]
+    if (typeof value === 'string') headers.set(name, value)
+  }
+  const hasBody = req.method === 'POST' || req.method === 'PATCH'
+  const body = hasBody ? (Readable.toWeb(req) as ReadableStream<Uint8Array>) : undefined
+  return new Request(url, { method: req.method, headers, body, duplex: 'half' } as RequestInit)
+}
+
+/** Copies an answer's headers. @throws ApiError for an answer of failure. */
+export async function takeAnswer(response: Response, res: ExpressResponse): Promise<void> {
+  if (!response.ok) {
+    const message = (await response.text()).trim()
+    if (response.status >= 500) throw unavailable('The upload cannot be stored now', new Error(message))
+    // Headers that are missing are answered as 403 there.
+    const status = response.status === 403 ? 400 : response.status
+    throw new ApiError(status, response.status === 409 ? 'offset' : 'bad_request', message)
+  }
+  for (const [name, value] of response.headers) if (name !== 'content-length') res.set(name, value)
+}
+
+/** Sets what every answer has, also one of failure: a page of any origin may read it, as it needs no cookie. */
+export function setHeaders(res: ExpressResponse): void {
+  res.set({
+    'Tus-Resumable': TUS_VERSION,
+    'Access-Control-Allow-Origin': '*',
+    'Access-Control-Expose-Headers': ['Location', 'Upload-Length', 'Upload-Offset', ...EXPOSED].join(', '),
+  })
+}
+
+/** Runs `work`, which reads the body, and ends the connection when nothing arrives for a minute. */
+export async function boundIdle<T>(req: ExpressRequest, work: () => Promise<T>): Promise<T> {
+  req.setTimeout(IDLE_MS, () => req.destroy())
+  try {
+    return await work()
+  } finally {
+    req.setTimeout(0)
+  }
+}
+
+/** Reads the body to its end and drops it: a client that is still sending might not read its answer. */
+export async function drain(req: ExpressRequest): Promise<void> {
+  await boundIdle(req, () => finished(req.resume()))
+}

@@ -1,0 +1,87 @@
+/** The end of a resumable upload: its bytes go into the store, and become a file. */
+import { createReadStream } from 'node:fs'
+import type { CID } from 'multiformats/cid'
+import { isUniqueViolation } from '../../db/errors.ts'
+import type { Pool } from '../../db/pool.ts'
+import { ApiError, badRequest } from '../../errors.ts'
+import type { Storages } from '../../storage/open.ts'
+import type { AddEntry } from '../../storage/port.ts'
+import { contentType, isAllowedType } from './content-type.ts'
+import { importCar, invalidAsBadRequest, release } from './import.ts'
+import { type KeptFile, keepContent, type Uploader } from './keep.ts'
+import { mayNotUpload, type Outcome, type Upload } from './tus-rows.ts'
+
+interface Services {
+  pool: Pool
+  storages: Storages
+}
+
+const READ_BYTES = 262_144
+
+/**
+ * Imports the bytes of an upload and keeps their file, under the upload's id. May run again after a crash at
+ * any point: the same bytes are the same content, and a file that is there already is found.
+ * @param path where the bytes are, all of them.
+ * @throws what may be gone at the next try; what will not is an outcome.
+ */
+export async function importUpload(
+  services: Services,
+  upload: Upload,
+  path: string,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  try {
+    const { uploader } = upload
+    if (!uploader) throw mayNotUpload()
+    const cid = await store(services, upload, path, signal)
+    try {
+      const { file } = await keep(services, { ...upload, uploader }, cid, signal)
+      return { cid: file.cid, fileId: file.id }
+    } catch (error) {
+      if (isFinal(error)) await release(services, upload.details.network, cid)
+      throw error
+    }
+  } catch (error) {
+    if (isFinal(error)) return { refusal: error }
+    throw error
+  }
+}
+
+function store(services: Services, { details, length }: Upload, path: string, signal: AbortSignal) {
+  const { network, car, cidVersion } = details
+  // No more than was announced: a request whose lease ran out may still be writing.
+  const bytes =
+    length === 0 ? noBytes() : createReadStream(path, { end: length - 1, highWaterMark: READ_BYTES })
+  if (car) return importCar({ services, network, signal }, bytes)
+  return services.storages[network].add(oneFile(bytes), { cidVersion, signal }).then(({ cid }) => cid)
+}
+
+async function keep(
+  services: Services,
+  { id, uploader, details }: Upload & { uploader: Uploader },
+  cid: CID,
+  signal: AbortSignal,
+): Promise<KeptFile> {
+  const stat = await invalidAsBadRequest(services.storages[details.network].stat(cid, { signal }))
+  const mimeType = details.car ? stat.mimeType : contentType(stat.mimeType, details.type)
+  if (details.allowedMimeTypes && !isAllowedType(mimeType, details.allowedMimeTypes)) {
+    throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${mimeType}`)
+  }
+  try {
+    return await keepContent(services, uploader, details, { cid, ...stat, mimeType }, id)
+  } catch (error) {
+    if (!isUniqueViolation(error, 'file_pkey')) throw error
+    throw new ApiError(410, 'deleted', 'The file of this upload was deleted', { cause: error })
+  }
+}
+
+async function* oneFile(content: AsyncIterable<Uint8Array>): AsyncGenerator<AddEntry> {
+  yield { path: 'file', content }
+}
+
+async function* noBytes(): AsyncGenerator<Uint8Array> {}
+
+/** Whether an error is an answer that no repeat will better. */
+function isFinal(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.status < 500
+}

@@ -1,0 +1,120 @@
+/**
+ * One request at a time has an upload, over all web processes: it holds a lease on the row and renews it. A
+ * lock in memory would not know of other processes, and one of PostgreSQL's own would take a connection for as
+ * long as the slowest client sends. A process that dies lets its leases run out.
+ */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Lock, Locker, RequestRelease } from '@tus/server'
+import type { Pool } from '../../db/pool.ts'
+import { ApiError } from '../../errors.ts'
+
+const LEASE_MS = 3000
+const RENEW_MS = 500
+const ASK_MS = 100
+/** How long a request waits for another to make way: less than the minute after which proxies give up. */
+export const WAIT_MS = 50_000
+
+/** The answer to a request that found an upload busy all the time; clients of tus ask again after it. */
+export const uploadBusy = (): ApiError =>
+  new ApiError(423, 'busy', 'The upload is being received or imported: ask again', {
+    headers: { 'retry-after': '5' },
+  })
+
+export class UploadLocker implements Locker {
+  readonly #pool: Pool
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+  }
+
+  newLock(id: string): Lock {
+    return new UploadLock(this.#pool, id)
+  }
+
+  /**
+   * Runs `work` while no other request has the upload.
+   * @param onWanted called when another request asks for it; without it, the other one waits.
+   * @throws ApiError 423 when it is not to be had.
+   */
+  async hold<T>(
+    id: string,
+    signal: AbortSignal,
+    work: () => Promise<T>,
+    onWanted: RequestRelease = () => {},
+  ): Promise<T> {
+    const lock = this.newLock(id)
+    await lock.lock(signal, onWanted)
+    try {
+      return await work()
+    } finally {
+      await lock.unlock()
+    }
+  }
+}
+
+class UploadLock implements Lock {
+  readonly #pool: Pool
+  readonly #upload: string
+  readonly #id = randomUUID()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(pool: Pool, upload: string) {
+    this.#pool = pool
+    this.#upload = upload
+  }
+
+  async lock(signal: AbortSignal, onWanted: RequestRelease): Promise<void> {
+    const deadline = performance.now() + WAIT_MS
+    while (!(await this.#take())) {
+      if (signal.aborted || performance.now() > deadline) throw uploadBusy()
+      await this.#pool.query('UPDATE upload SET lease_wanted = true WHERE id = $1', [this.#upload])
+      await delay(ASK_MS, undefined, { signal }).catch(() => {})
+    }
+    this.#renewLater(onWanted)
+  }
+
+  async unlock(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    await this.#pool
+      .query('UPDATE upload SET lease_id = NULL, lease_until = NULL WHERE id = $1 AND lease_id = $2', [
+        this.#upload,
+        this.#id,
+      ])
+      // Then it runs out by itself.
+      .catch(() => {})
+  }
+
+  /** Also true for an upload that is gone: whoever looks at it next will see. */
+  async #take(): Promise<boolean> {
+    const { rows } = await this.#pool.query({
+      name: 'upload-lease',
+      text: `WITH taken AS (
+          UPDATE upload SET lease_id = $2, lease_until = now() + $3 * interval '1 ms', lease_wanted = false
+          WHERE id = $1 AND (lease_until IS NULL OR lease_until < now()) RETURNING id)
+        SELECT EXISTS (SELECT FROM taken) OR NOT EXISTS (SELECT FROM upload WHERE id = $1) AS taken`,
+      values: [this.#upload, this.#id, LEASE_MS],
+    })
+    return rows[0].taken
+  }
+
+  #renewLater(onWanted: RequestRelease): void {
+    const timer = setTimeout(async () => {
+      const { rows } = await this.#pool
+        .query({
+          name: 'upload-lease-renew',
+          text: `UPDATE upload SET lease_until = now() + $3 * interval '1 ms'
+            WHERE id = $1 AND lease_id = $2 RETURNING lease_wanted`,
+          values: [this.#upload, this.#id, LEASE_MS],
+        })
+        // The database is away: nobody else can take the lease either, and when it is back it is renewed.
+        .catch(() => ({ rows: [{ lease_wanted: false }] }))
+      if (this.#timer !== timer) return
+      // A lease that was lost ran out while this process was stopped; who has it now wants this request gone.
+      if (!rows[0] || rows[0].lease_wanted) await onWanted()
+      if (rows[0]) this.#renewLater(onWanted)
+    }, RENEW_MS)
+    this.#timer = timer
+  }
+}

@@ -1,0 +1,61 @@
+/** What a client says of a resumable upload: the Upload-Metadata header, and the signed URL it came by. */
+import { badRequest, forbidden, messages } from '../../errors.ts'
+import { type Choices, readField } from './fields.ts'
+import type { UploadGrant } from './grant.ts'
+import type { UploadDetails } from './tus-rows.ts'
+
+/**
+ * Reads what is to become of an upload. Its fields are those of the form of `POST /v3/files`, with `filename`
+ * and `filetype` in place of what a part of the form has. What the URL fixes goes first.
+ * @param header Upload-Metadata, as it came.
+ * @param cidVersion the query's `X-Upload-Option-Cid-Version`, which the npm SDK sends as well.
+ * @throws ApiError 400 naming the field, 403 for a CAR that the plan does not have.
+ */
+export function readDetails(header: string, cidVersion: unknown, grant: UploadGrant): UploadDetails {
+  const { filename, filetype, ...fields } = readMetadata(header)
+  const said: Choices = {}
+  for (const [name, value] of Object.entries(fields)) Object.assign(said, readField(name, value))
+  if (cidVersion !== undefined) Object.assign(said, readField('cid_version', String(cidVersion)))
+  if (grant.network && said.network && said.network !== grant.network) {
+    throw badRequest(`network: this URL is for the ${grant.network} network`)
+  }
+  const network = grant.network ?? said.network ?? 'private'
+  const { car = false } = said
+  if (car && !grant.uploader.plan.pinByCid) throw forbidden(messages.carPlan)
+  if (car && network !== 'public') throw badRequest('car: only on the public network')
+  return {
+    network,
+    name: grant.name ?? (said.name || readField('name', filename ?? '').name || null),
+    type: filetype ?? '',
+    keyvalues: grant.keyvalues ?? said.keyvalues ?? {},
+    groupId: grant.groupId ?? said.groupId ?? null,
+    expiresAt: said.expiresAt ?? null,
+    car,
+    cidVersion: said.cidVersion ?? 1,
+    allowedMimeTypes: grant.allowedMimeTypes ?? null,
+  }
+}
+
+const PAIR = /^([\x21-\x2b\x2d-\x7e]+)(?: ((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?))?$/
+
+/** The pairs of the header: `key <base64>,key <base64>`. @throws ApiError 400. */
+function readMetadata(header: string): Record<string, string> {
+  const pairs: Record<string, string> = Object.create(null)
+  for (const pair of header === '' ? [] : header.split(',')) {
+    const [, key, value = ''] = PAIR.exec(pair.trim()) ?? []
+    if (key === undefined || key in pairs) {
+      throw badRequest('Upload-Metadata: must be pairs of a key and its value in base64, each key once')
+    }
+    pairs[key] = decodeText(Buffer.from(value, 'base64'))
+  }
+  return pairs
+}
+
+/** UTF-8, as tus clients write; what is not is taken for Latin-1, which the npm SDK writes (`btoa`). */
+function decodeText(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return bytes.toString('latin1')
+  }
+}

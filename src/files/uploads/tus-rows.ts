@@ -1,0 +1,170 @@
+/** Resumable uploads as PostgreSQL has them: the row is the upload, the spooled bytes belong to it. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Pool } from '../../db/pool.ts'
+import { ApiError, forbidden, notFound } from '../../errors.ts'
+import type { UploadGrant } from './grant.ts'
+import type { FileDetails, Uploader } from './keep.ts'
+import { UPLOADER } from './signed-uploader.ts'
+
+/** What becomes of the bytes. */
+export interface UploadDetails extends FileDetails {
+  /** The media type that the client says it is; empty where it says none. */
+  type: string
+  car: boolean
+  cidVersion: 0 | 1
+  /** As in `UploadGrant`; null for every type. */
+  allowedMimeTypes: string[] | null
+}
+
+/** Who begins an upload, by which key, and what it may be. */
+export interface UploadCaller {
+  keyId: string
+  grant: UploadGrant
+}
+
+/** How an upload ended: as content of a file, or with an answer that a repeat gets again. */
+export type Outcome = { cid: string; fileId: string } | { refusal: ApiError }
+
+export interface Upload {
+  id: string
+  workspaceId: string
+  /** Who uploads, with the plan of now; null when whose key it was may upload no more. */
+  uploader: Uploader | null
+  length: number
+  /** The Upload-Metadata header. */
+  metadata: string
+  details: UploadDetails
+  outcome: Outcome | null
+  createdAt: Date
+  expiresAt: Date
+}
+
+export interface NewUpload {
+  id: string
+  workspaceId: string
+  keyId: string
+  token: string
+  length: number
+  metadata: string
+  details: UploadDetails
+  expiryMs: number
+}
+
+const COLUMNS = `id, workspace_id, token_hash, length::float8 AS length, metadata, details, file_id, cid, refusal,
+  created_at, expires_at, ${UPLOADER('upload')} AS uploader`
+
+export async function insertUpload(pool: Pool, upload: NewUpload): Promise<void> {
+  await pool.query(
+    `INSERT INTO upload (id, workspace_id, key_id, token_hash, length, metadata, details, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 ms')`,
+    [
+      upload.id,
+      upload.workspaceId,
+      upload.keyId,
+      hash(upload.token),
+      upload.length,
+      upload.metadata,
+      JSON.stringify(upload.details),
+      upload.expiryMs,
+    ],
+  )
+}
+
+/** An upload by its id; undefined when there is none. */
+export async function findUpload(pool: Pool, id: string): Promise<Upload | undefined> {
+  return (await readUpload(pool, id))?.upload
+}
+
+/**
+ * The upload at an address.
+ * @throws ApiError 404 for an id that is unknown or has another token, 410 for one that has expired, 403 when
+ *   its key or its user may upload no more.
+ */
+export async function openUpload(pool: Pool, id: string, token: string): Promise<Upload> {
+  const found = await readUpload(pool, id)
+  if (!found || !timingSafeEqual(found.tokenHash, hash(token))) throw notFound('There is no such upload')
+  const { upload } = found
+  if (upload.expiresAt.getTime() <= Date.now()) {
+    throw new ApiError(410, 'expired', 'The upload was not finished in time')
+  }
+  if (!upload.outcome && !upload.uploader) throw mayNotUpload()
+  return upload
+}
+
+/** The answer to whoever holds an address that a key gave out which may upload no more. */
+export const mayNotUpload = (): ApiError => forbidden('The key of this upload is revoked, or may not upload')
+
+/** Ends an upload. It may have been ended before, with the same outcome. */
+export async function endUpload(pool: Pool, id: string, outcome: Outcome): Promise<void> {
+  if ('cid' in outcome) {
+    await pool.query('UPDATE upload SET file_id = $2, cid = $3 WHERE id = $1', [
+      id,
+      outcome.fileId,
+      outcome.cid,
+    ])
+  } else {
+    const { status, code, message } = outcome.refusal
+    await pool.query('UPDATE upload SET refusal = $2 WHERE id = $1', [id, { status, code, message }])
+  }
+}
+
+export async function deleteUpload(pool: Pool, id: string): Promise<void> {
+  await pool.query('DELETE FROM upload WHERE id = $1', [id])
+}
+
+/**
+ * The file that has an upload's content, where that is an older one: a client that took the upload's id for
+ * the file's finds it too, until the upload expires.
+ */
+export async function findUploadedFileId(
+  pool: Pick<Pool, 'query'>,
+  workspaceId: string,
+  uploadId: string,
+): Promise<string | undefined> {
+  const { rows } = await pool.query(
+    'SELECT file_id FROM upload WHERE id = $1 AND workspace_id = $2 AND file_id <> id',
+    [uploadId, workspaceId],
+  )
+  return rows[0]?.file_id
+}
+
+async function readUpload(
+  pool: Pool,
+  id: string,
+): Promise<{ upload: Upload; tokenHash: Uint8Array } | undefined> {
+  const { rows } = await pool.query({
+    name: 'upload-find',
+    text: `SELECT ${COLUMNS} FROM upload WHERE id = $1`,
+    values: [id],
+  })
+  const row = rows[0]
+  if (!row) return undefined
+  const { details } = row
+  return {
+    tokenHash: row.token_hash,
+    upload: {
+      id: row.id,
+      workspaceId: row.workspace_id,
+      uploader: row.uploader,
+      length: row.length,
+      metadata: row.metadata,
+      details: { ...details, expiresAt: details.expiresAt && new Date(details.expiresAt) },
+      outcome: readOutcome(row),
+      createdAt: row.created_at,
+      expiresAt: row.expires_at,
+    },
+  }
+}
+
+function readOutcome(row: {
+  cid: string | null
+  file_id: string
+  refusal: { status: number; code: string; message: string } | null
+}): Outcome | null {
+  if (row.cid !== null) return { cid: row.cid, fileId: row.file_id }
+  if (row.refusal === null) return null
+  return { refusal: new ApiError(row.refusal.status, row.refusal.code, row.refusal.message) }
+}
+
+/** Tokens are random and long, so a plain hash is enough to store them. */
+const hash = (token: string): Uint8Array => createHash('sha256').update(token).digest()
