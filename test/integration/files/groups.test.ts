@@ -5,6 +5,7 @@ import { uuidv7 } from 'uuidv7'
 import type { Principal } from '../../../src/accounts/authenticator.ts'
 import { transaction } from '../../../src/db/pool.ts'
 import { deleteGroup } from '../../../src/files/groups/delete.ts'
+import { addToGroup } from '../../../src/files/groups/members.ts'
 import { PinService } from '../../../src/files/pins/service.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
@@ -69,5 +70,28 @@ describe('deleting a group', () => {
     })
     await accepted.result
     assert.equal((await pool.query('SELECT FROM operation')).rowCount, 0)
+  })
+
+  it('while a file is put into it leaves the file where it was', async () => {
+    const { pool } = database
+    const [from, to] = [await createGroup(), await createGroup()]
+    const fileId = uuidv7()
+    await pool.query(
+      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, group_id)
+       VALUES ($1, $2, 'public', 'pinned', 'cid', 'cid', '{}', '{}', $3)`,
+      [fileId, workspaceId, from],
+    )
+    const { put } = await transaction(pool, async (client) => {
+      await client.query('DELETE FROM file_group WHERE id = $1', [to])
+      const put = addToGroup(pool, { workspaceId, network: 'public' }, to, fileId)
+      await until('the change waits for the deletion', async () => {
+        const { rowCount } = await pool.query('SELECT FROM pg_locks WHERE NOT granted')
+        return (rowCount ?? 0) > 0
+      })
+      return { put }
+    })
+    assert.equal(await put, 'group')
+    const { rows } = await pool.query('SELECT group_id FROM file WHERE id = $1', [fileId])
+    assert.deepEqual(rows, [{ group_id: from }])
   })
 })
