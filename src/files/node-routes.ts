@@ -3,7 +3,7 @@ import { messages, unavailable } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import type { WorkerStatus } from '../operations/workers.ts'
 
-/** The IPFS node behind the API, so that others can peer with it. */
+/** The node of the public network, so that others can peer with it. That of the private one is nobody's peer. */
 export function nodeRoutes(workers: WorkerStatus): Route[] {
   return [
     route({
@@ -11,7 +11,7 @@ export function nodeRoutes(workers: WorkerStatus): Route[] {
       path: '/v0/ipfs/node',
       id: 'getIpfsNode',
       tag: 'Files',
-      summary: 'Who and where the IPFS node is',
+      summary: 'Who and where the IPFS node of the public network is',
       description:
         'Connect your own node to one of `addresses`, and Berth finds what you ask it to pin at once.',
       scope: 'org:files:read',

@@ -56,7 +56,7 @@ export function healthRoutes({ pool, pingQueue, workers }: HealthServices): Rout
         description: 'Ready, or `degraded` where a part other than PostgreSQL and the queue is away.',
         body: z.object({
           status: z.enum(['ok', 'degraded', 'down']),
-          parts: z.object({ database: part, queue: part, workers: part, ipfs: part }),
+          parts: z.object({ database: part, queue: part, workers: part, ipfs: part, ipfs_private: part }),
         }),
       },
       errors: [503],
@@ -65,20 +65,23 @@ export function healthRoutes({ pool, pingQueue, workers }: HealthServices): Rout
   ]
 }
 
-function observed(seen: { count: number; ipfs: IpfsStatus | undefined } | undefined): {
+function observed(seen: Awaited<ReturnType<WorkerStatus['read']>> | undefined): {
   workers: Part
   ipfs: Part
+  ipfs_private: Part
 } {
-  if (!seen)
-    return { workers: { status: 'down', detail: 'unknown' }, ipfs: { status: 'down', detail: 'unknown' } }
+  if (!seen) {
+    const unknown: Part = { status: 'down', detail: 'unknown' }
+    return { workers: unknown, ipfs: unknown, ipfs_private: unknown }
+  }
   const workers: Part =
     seen.count > 0 ? { status: 'ok' } : { status: 'down', detail: 'no worker process is running' }
-  const { ipfs } = seen
-  if (!ipfs) return { workers, ipfs: { status: 'down', detail: 'no worker process has reported' } }
-  return {
-    workers,
-    ipfs: ipfs.error ? { status: 'down', detail: ipfs.error } : { status: 'ok', detail: ipfs.driver },
-  }
+  return { workers, ipfs: nodePart(seen.ipfs), ipfs_private: nodePart(seen.ipfsPrivate) }
+}
+
+function nodePart(node: IpfsStatus | undefined): Part {
+  if (!node) return { status: 'down', detail: 'no worker process has reported' }
+  return node.error ? { status: 'down', detail: node.error } : { status: 'ok', detail: node.driver }
 }
 
 async function check(work: Promise<unknown>): Promise<Part> {

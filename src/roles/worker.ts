@@ -56,7 +56,11 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   let written = performance.now()
   const loops = [
     startLoop('heartbeat', HEARTBEAT_MS, log, async (signal) => {
-      await status.write({ id, slots, ipfs: await observeNode(storages.public, signal) })
+      const [ipfs, ipfsPrivate] = await Promise.all([
+        observeNode(storages.public, signal),
+        observeNode(storages.private, signal),
+      ])
+      await status.write({ id, slots, ipfs, ipfsPrivate })
       written = performance.now()
     }),
     startLoop('expiry', config.BERTH_RECONCILE_SECONDS, log, (signal) => removeExpiredFiles(pool, signal)),

@@ -15,6 +15,7 @@ import { postgresUrl } from '../../src/embedded/postgres.ts'
 import { createLogger } from '../../src/log.ts'
 import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
 import { createKuboStorage } from '../../src/storage/kubo.ts'
+import type { Network } from '../../src/storage/port.ts'
 import { Client } from '../support/client.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { type Provider, startProvider } from '../support/provider.ts'
@@ -48,8 +49,8 @@ export interface Context extends Berth {
   workspace(plan?: string): Promise<Workspace>
   /** A provider that is stopped after the tests of the file. */
   provider(): Promise<Provider>
-  /** Whether Berth's IPFS node keeps a CID now. */
-  isPinned(cid: CID): Promise<boolean>
+  /** Whether Berth's IPFS node of a network keeps a CID now. */
+  isPinned(cid: CID, network?: Network): Promise<boolean>
   /** Runs SQL on Berth's database, for what only an operator with SQL can do. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
 }
@@ -106,16 +107,13 @@ async function createContext({ url, env, berth }: Berth): Promise<Context> {
       after(() => provider.stop())
       return provider
     },
-    async isPinned(cid) {
-      const storage = env.IPFS_API_URL
-        ? createKuboStorage({ apiUrl: env.IPFS_API_URL, network: 'public' })
-        : createEmbeddedStorage({
-            dir: join(dataDir, 'ipfs/public'),
-            network: 'public',
-            offline: true,
-          })
+    async isPinned(cid, network = 'public') {
+      const apiUrl = network === 'public' ? env.IPFS_API_URL : env.IPFS_PRIVATE_API_URL
+      const storage = apiUrl
+        ? createKuboStorage({ apiUrl, network })
+        : createEmbeddedStorage({ dir: join(dataDir, 'ipfs', network), network, offline: true })
       try {
-        return await storage.isPinned(cid, { signal: AbortSignal.timeout(10_000) })
+        return await storage.isPinned(cid.toV1(), { signal: AbortSignal.timeout(10_000) })
       } finally {
         await storage.stop()
       }

@@ -24,6 +24,8 @@ export interface RealParts {
   postgres: Server
   redis: Server
   kubo: KuboNode
+  /** The node of the private network, which nobody connects to. */
+  privateKubo: KuboNode
 }
 
 export interface Stack {
@@ -69,6 +71,7 @@ export async function startStack(
       DATABASE_URL: parts.postgres.url,
       REDIS_URL: parts.redis.url,
       IPFS_API_URL: parts.kubo.apiUrl,
+      IPFS_PRIVATE_API_URL: parts.privateKubo.apiUrl,
     }),
     ...options.env,
   }
@@ -154,6 +157,11 @@ function killIfThere(pid: number): void {
 }
 
 async function startParts(): Promise<RealParts> {
-  const [postgres, redis, kubo] = await Promise.all([startPostgres(), startRedis(), startKubo()])
-  return { postgres, redis, kubo }
+  const [postgres, redis, kubo, privateKubo] = await Promise.all([
+    startPostgres(),
+    startRedis(),
+    startKubo(),
+    startKubo(),
+  ])
+  return { postgres, redis, kubo, privateKubo }
 }

@@ -3,6 +3,7 @@
  * routes, and finds routes that have none.
  */
 const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'
+const USER = '0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60'
 const GROUP = '0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15'
 const GATEWAY = '0193a1c2-5e07-7d19-a4b3-81f06c2d97e5'
 const OPERATION = '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41'
@@ -51,6 +52,15 @@ const file = {
   group_id: null,
   created_at: CREATED,
   expires_at: null,
+}
+
+const uploaded = {
+  ...file,
+  name: 'logo.png',
+  cid: 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e',
+  size: 17_408,
+  number_of_files: 1,
+  mime_type: 'image/png',
 }
 
 const group = { id: GROUP, name: 'Catalogues', is_public: false, created_at: '2026-11-21T10:40:12.101735Z' }
@@ -105,6 +115,7 @@ const parts = {
   queue: { status: 'ok' },
   workers: { status: 'ok' },
   ipfs: { status: 'ok', detail: 'embedded' },
+  ipfs_private: { status: 'ok', detail: 'embedded' },
 }
 
 const deleted = { response: { data: null } }
@@ -126,6 +137,32 @@ export const examples: Record<string, Example> = {
   psaAddPin: { request: psaPin.pin, response: psaPin },
   psaGetPin: { response: psaPin },
   psaReplacePin: { request: psaPin.pin, response: psaPin },
+
+  uploadFile: {
+    request: { file: '<the bytes of logo.png>', network: 'public', keyvalues: '{"season":"spring"}' },
+    response: {
+      data: { ...uploaded, vectorized: false, network: 'public', is_duplicate: false, user_id: USER },
+    },
+  },
+  pinFileToIPFS: {
+    request: {
+      file: ['<the bytes of catalogue/1.png>', '<the bytes of catalogue/2.png>'],
+      pinataMetadata: '{"name":"Spring catalogue","keyvalues":{"season":"spring"}}',
+      pinataOptions: '{"cidVersion":1}',
+    },
+    response: {
+      ID: FILE,
+      Name: 'Spring catalogue',
+      IpfsHash: CID,
+      PinSize: 91_402,
+      Timestamp: CREATED,
+      NumberOfFiles: 2,
+      MimeType: 'directory',
+      GroupId: null,
+      Keyvalues: { season: 'spring' },
+      isDuplicate: false,
+    },
+  },
 
   listFiles: { response: { data: { files: [file], next_page_token: '' } } },
   getFile: { response: { data: file } },
