@@ -8,51 +8,24 @@
  * Nothing has to be installed. `npm run demo -- --real` does the same with Berth on Kubo, Redis and
  * PostgreSQL of this machine. Everything that is started is ended, and all data removed, also on Ctrl-C.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { type Berth, startBerth } from './demo/berth.ts'
 import { compareFolder, openStored } from './demo/compare.ts'
-import { type Folder, makeFolder } from './demo/folder.ts'
+import { type Folder, makeFolder, NODE_MODULES } from './demo/folder.ts'
 import { startHostNode } from './demo/host-node.ts'
 import { PinProgress } from './demo/progress.ts'
-import { startRealParts } from './demo/real-parts.ts'
-import { bytes, count, Screen } from './demo/screen.ts'
+import { type Demo, runDemo } from './demo/run.ts'
+import { bytes, count } from './demo/screen.ts'
 
 const LIMIT_MS = 10 * 60_000
+const FOLDER = { source: NODE_MODULES, files: 2000, bytes: 60_000_000 }
 
-const { values: options } = parseArgs({ options: { real: { type: 'boolean', default: false } } })
-const interrupted = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(signal, () => interrupted.abort(new Error('interrupted')))
-}
-const screen = new Screen()
-// What is put on this stack is ended in reverse order when the demo is over, however it went.
-const stack = new AsyncDisposableStack()
-try {
-  await demo(AbortSignal.any([interrupted.signal, AbortSignal.timeout(LIMIT_MS)]))
-} catch (error) {
-  screen.failed(interrupted.signal.aborted ? 'Interrupted' : error)
-  process.exitCode = interrupted.signal.aborted ? 130 : 1
-} finally {
-  await screen.step('Clean-up', async () => [await stack.disposeAsync(), 'everything is stopped and removed'])
-  screen.close()
-}
+await runDemo({ title: 'Berth pins a folder by its CID', limitMs: LIMIT_MS }, demo)
 
-async function demo(signal: AbortSignal): Promise<void> {
-  const temp = await makeTemporaryFolder()
+async function demo({ screen, stack, signal, temp, parts }: Demo): Promise<void> {
   const started = performance.now()
-  screen.title(`Berth pins a folder by its CID${options.real ? ', on Kubo, Redis and PostgreSQL' : ''}`)
-
-  const parts = options.real
-    ? await screen.step('Parts', async () => {
-        const parts = await startRealParts(stack, signal)
-        return [parts, parts.versions.join(', ')]
-      })
-    : undefined
   const folder = await screen.step('Folder', async () => {
-    const folder = await makeFolder(join(temp, 'folder'))
+    const folder = await makeFolder(join(temp, 'folder'), FOLDER)
     return [folder, describe(folder)]
   })
   screen.detail(`copied from node_modules, ${folder.first} to ${folder.last}`)
@@ -68,7 +41,7 @@ async function demo(signal: AbortSignal): Promise<void> {
   })
   screen.detail(hostNode.cid)
 
-  await pinOver(berth, hostNode.cid, hostNode.address, signal)
+  await pinOver({ screen, signal }, berth, hostNode.cid, hostNode.address)
 
   await screen.step('Second node', async () => {
     await hostNode.stop()
@@ -84,7 +57,12 @@ async function demo(signal: AbortSignal): Promise<void> {
 }
 
 /** Asks Berth for the pin and shows its operation's events until it has ended. */
-async function pinOver(berth: Berth, cid: string, hostNode: string, signal: AbortSignal): Promise<void> {
+async function pinOver(
+  { screen, signal }: Pick<Demo, 'screen' | 'signal'>,
+  berth: Berth,
+  cid: string,
+  hostNode: string,
+): Promise<void> {
   const pin = await screen.step('Request', async () => {
     const pin = await berth.pinByCid({ cid, name: 'demo', host_nodes: [hostNode] }, signal)
     return [pin, `POST /v3/files/public/pin_by_cid: ${pin.status}`]
@@ -105,13 +83,4 @@ async function pinOver(berth: Berth, cid: string, hostNode: string, signal: Abor
 
 function describe({ files, size }: Pick<Folder, 'files' | 'size'>): string {
   return `${count(files, 'file')}, ${bytes(size)}`
-}
-
-/** A folder for everything, also for what the parts of `--real` store. PostgreSQL's user must get through it. */
-async function makeTemporaryFolder(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'berth-demo-'))
-  stack.defer(() => rm(path, { recursive: true, force: true }))
-  await chmod(path, 0o711)
-  process.env.TMPDIR = path
-  return path
 }

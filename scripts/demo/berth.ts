@@ -21,6 +21,8 @@ export interface Operation {
 /** A running Berth, by its HTTP API. */
 export interface Berth {
   url: string
+  /** An API key that may do everything. */
+  key: string
   pinByCid(
     request: { cid: string; name: string; host_nodes: string[] },
     signal: AbortSignal,
@@ -28,6 +30,8 @@ export interface Berth {
   /** The operation now and after each change, until it has succeeded. Throws when it fails. */
   follow(operationId: string, signal: AbortSignal): AsyncGenerator<Operation>
   file(id: string, signal: AbortSignal): Promise<{ files: number; size: number }>
+  /** Host name of the gateway that every workspace has from its creation. */
+  gateway(signal: AbortSignal): Promise<string>
 }
 
 /** `npm start` in a folder of its own, on a free port; the embedded parts unless it is given others. */
@@ -74,6 +78,7 @@ function client(url: string, key: string): Berth {
   }
   return {
     url,
+    key,
     async pinByCid(request, signal) {
       const response = await call('/v3/files/public/pin_by_cid', signal, request)
       const { data } = (await response.json()) as { data: { id: string; status: string } }
@@ -92,6 +97,12 @@ function client(url: string, key: string): Berth {
       const response = await call(`/v3/files/public/${id}`, signal)
       const { data } = (await response.json()) as { data: { number_of_files: number; size: number } }
       return { files: data.number_of_files, size: data.size }
+    },
+    async gateway(signal) {
+      const response = await call('/v3/gateways', signal)
+      const { data } = (await response.json()) as { data: { rows: { host: string }[] } }
+      if (!data.rows[0]) throw new Error('The workspace has no gateway')
+      return data.rows[0].host
     },
   }
 }

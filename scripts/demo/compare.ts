@@ -8,7 +8,7 @@ import { type Folder, walk } from './folder.ts'
 import type { RealParts } from './real-parts.ts'
 import { bytes, count } from './screen.ts'
 
-/** Berth's own IPFS node, beside Berth: its folder, opened to read only, or Kubo's RPC API. */
+/** Berth's own IPFS node, beside Berth: its folder, offline, or Kubo's RPC API. */
 export async function openStored(
   dataDir: string,
   parts: RealParts | undefined,
@@ -16,7 +16,7 @@ export async function openStored(
 ): Promise<Storage> {
   const stored = parts
     ? createKuboStorage({ apiUrl: parts.kuboUrl, network: 'public' })
-    : createEmbeddedStorage({ dir: join(dataDir, 'ipfs', 'public'), network: 'public', readOnly: true })
+    : createEmbeddedStorage({ dir: join(dataDir, 'ipfs', 'public'), network: 'public', offline: true })
   stack.defer(() => stored.stop())
   await stored.start()
   return stored

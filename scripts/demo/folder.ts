@@ -2,9 +2,9 @@ import { copyFile, mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const SOURCE = fileURLToPath(new URL('../../node_modules', import.meta.url))
-const MIN_FILES = 2000
-const MIN_BYTES = 60_000_000
+/** Where the files of the folders come from: what every installation of Berth has. */
+export const NODE_MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
+export const SOURCE_CODE = fileURLToPath(new URL('../../src', import.meta.url))
 const MAX_FILE_BYTES = 8 * 1024 * 1024
 
 export interface Folder {
@@ -12,29 +12,32 @@ export interface Folder {
   files: number
   /** Bytes of all the files. */
   size: number
-  /** The first and the last package that it has files of. */
+  /** The first and the last package that it has files of, where it was made from `node_modules`. */
   first: string
   last: string
 }
 
 /**
- * Makes a folder of at least 2,000 files and 60 MB: the first files of `node_modules` in alphabetical
+ * Makes a folder of at least so many files and bytes: the first files of another one in alphabetical
  * order, without hidden ones and those above 8 MiB. One installation gives the same folder each time.
  */
-export async function makeFolder(path: string): Promise<Folder> {
+export async function makeFolder(
+  path: string,
+  least: { source: string; files: number; bytes: number },
+): Promise<Folder> {
   const chosen: string[] = []
   let size = 0
-  for await (const file of walk(SOURCE)) {
+  for await (const file of walk(least.source)) {
     if (file.size > MAX_FILE_BYTES) continue
     chosen.push(file.path)
     size += file.size
-    if (chosen.length >= MIN_FILES && size >= MIN_BYTES) break
+    if (chosen.length >= least.files && size >= least.bytes) break
   }
-  if (size < MIN_BYTES) throw new Error('node_modules is too small: run `npm install`')
+  if (size < least.bytes) throw new Error(`${least.source} is too small: run \`npm install\``)
   for (const file of chosen) {
     const target = join(path, file)
     await mkdir(dirname(target), { recursive: true })
-    await copyFile(join(SOURCE, file), target)
+    await copyFile(join(least.source, file), target)
   }
   return { path, files: chosen.length, size, first: packageOf(chosen[0]), last: packageOf(chosen.at(-1)) }
 }

@@ -46,7 +46,8 @@ export class PinProgress {
   }
 }
 
-function bar(share: number): string {
+/** `████████░░░░░░░░  50 %` */
+export function bar(share: number): string {
   const full = Math.round(Math.min(1, share) * BAR_WIDTH)
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)} ${String(Math.floor(Math.min(1, share) * 100)).padStart(3)} %`
 }

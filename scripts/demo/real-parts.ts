@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { kuboBinary, startKubo } from '../../test/support/kubo.ts'
 import { startPostgres, startRedis } from '../../test/support/servers.ts'
 
-/** PostgreSQL, Redis and Kubo, each a server of its own. */
+/** PostgreSQL, Redis and a Kubo for each network, each a server of its own. */
 export interface RealParts {
   /** The settings that make Berth use them. */
   env: NodeJS.ProcessEnv
@@ -24,15 +24,21 @@ export async function startRealParts(stack: AsyncDisposableStack, signal: AbortS
     'BERTH_TEST_KUBO is not set to a Kubo binary: scripts/ci/kubo.sh makes one',
   )
   const redisVersion = await version('redis-server', 'Redis is not installed: apt-get install redis-server')
-  const [postgres, redis, kubo] = await Promise.all([
+  const [postgres, redis, kubo, privateKubo] = await Promise.all([
     started(startPostgres(), stack, signal),
     started(startRedis(), stack, signal),
     started(startKubo(), stack, signal),
+    started(startKubo(), stack, signal),
   ])
   return {
-    env: { DATABASE_URL: postgres.url, REDIS_URL: redis.url, IPFS_API_URL: kubo.apiUrl },
+    env: {
+      DATABASE_URL: postgres.url,
+      REDIS_URL: redis.url,
+      IPFS_API_URL: kubo.apiUrl,
+      IPFS_PRIVATE_API_URL: privateKubo.apiUrl,
+    },
     kuboUrl: kubo.apiUrl,
-    versions: ['PostgreSQL', `Redis ${redisVersion}`, `Kubo ${kuboVersion}`],
+    versions: ['PostgreSQL', `Redis ${redisVersion}`, `two Kubo ${kuboVersion}`],
   }
 }
 

@@ -12,9 +12,23 @@ export type Live = (text: () => string) => void
 
 export class Screen {
   readonly #tty = process.stdout.isTTY === true
+  readonly #aborted: Promise<never>
+
+  /** @param signal ends a step that runs, also one that does not know of it. */
+  constructor(signal?: AbortSignal) {
+    const { promise, reject } = Promise.withResolvers<never>()
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+    promise.catch(() => {})
+    this.#aborted = promise
+  }
 
   title(text: string): void {
     this.#write(`\n  ${styleText('bold', text)}\n\n`)
+  }
+
+  /** Sets the steps that follow apart from those before. */
+  section(text: string): void {
+    this.#write(`\n  ${styleText('bold', text)}\n`)
   }
 
   /** Runs one step of the demo. It resolves to its result, and what there is to say about it. */
@@ -31,9 +45,10 @@ export class Screen {
     const timer = setInterval(draw, this.#tty ? FRAME_MS : PLAIN_MS)
     if (this.#tty) draw()
     try {
-      const [result, done] = await run((shown) => {
+      const show: Live = (shown) => {
         text = shown
-      })
+      }
+      const [result, done] = await Promise.race([run(show), this.#aborted])
       const seconds = styleText('dim', `${((performance.now() - started) / 1000).toFixed(1)} s`)
       this.#end(`  ${styleText('green', '✓')} ${name}${done}  ${seconds}`)
       return result
@@ -83,7 +98,8 @@ export function count(n: number, noun: string): string {
   return `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`
 }
 
-/** Bytes as megabytes with one decimal. */
+/** `73 bytes`, `3.6 kB`, `200.0 MB`. */
 export function bytes(n: number): string {
-  return `${(n / 1e6).toFixed(1)} MB`
+  if (n < 1000) return `${Math.round(n)} bytes`
+  return n < 1e5 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`
 }

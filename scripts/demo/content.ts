@@ -1,0 +1,29 @@
+/** What `npm run demo:files` uploads: made on this machine, and kept there to compare with. */
+import { randomBytes } from 'node:crypto'
+import { openAsBlob } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { type Folder, walk } from './folder.ts'
+
+const STEP = 4 * 1024 * 1024
+
+/** Writes so many random bytes into a file, which no compression and no duplicate makes smaller. */
+export async function makeLargeFile(path: string, size: number, live: (done: number) => void): Promise<void> {
+  await using file: FileHandle = await open(path, 'w')
+  for (let done = 0; done < size; done += STEP) {
+    await file.write(randomBytes(Math.min(STEP, size - done)))
+    live(done)
+  }
+}
+
+/** A file on disk as the SDK takes it: it is read while it is sent, never whole. */
+export async function fileAt(path: string, name = basename(path), type?: string): Promise<File> {
+  return new File([await openAsBlob(path)], name, { type })
+}
+
+/** The files of a folder, each named by its path in it. */
+export async function filesIn(folder: Pick<Folder, 'path'>): Promise<File[]> {
+  const files: File[] = []
+  for await (const { path } of walk(folder.path)) files.push(await fileAt(join(folder.path, path), path))
+  return files
+}

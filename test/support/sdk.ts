@@ -1,0 +1,45 @@
+/**
+ * The official `pinata` SDK, unchanged, against a Berth on this machine.
+ *
+ * The SDK speaks `https://` to gateways whatever it is told, and Node resolves no `*.localhost`. In a real
+ * installation DNS leads to a reverse proxy that ends TLS in front of Berth. Here a connector of undici's
+ * stands in for both: a connection to a gateway's name goes to Berth, in plain.
+ */
+import type { Socket } from 'node:net'
+import { PinataSDK } from 'pinata'
+import { Agent, buildConnector, setGlobalDispatcher } from 'undici'
+
+/**
+ * From now on, `fetch` of this process reaches a gateway of a Berth by its name.
+ *
+ * @param berth.url of its API.
+ * @param berth.gateway the host name.
+ * @returns how many bytes `fetch` has put on the wire so far, whoever it sent them to.
+ */
+export function reachGateway(berth: { url: string; gateway: string }): { sent(): number } {
+  const { hostname, port } = new URL(berth.url)
+  const connect = buildConnector({})
+  const sockets: Socket[] = []
+  const connector: buildConnector.connector = (target, callback) => {
+    const isGateway = target.hostname === berth.gateway
+    connect(isGateway ? { ...target, protocol: 'http:', hostname, port } : target, (...result) => {
+      if (result[1]) sockets.push(result[1])
+      callback(...result)
+    })
+  }
+  // The `fetch` of Node 24 takes the dispatcher of the npm package: both are undici 7.
+  setGlobalDispatcher(new Agent({ connect: connector }))
+  return { sent: () => sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0) }
+}
+
+/** The SDK with all its addresses on Berth. @param options.gateway the host name of a gateway. */
+export function createSdk(options: { url: string; key?: string; gateway: string }): PinataSDK {
+  const { url, key, gateway } = options
+  return new PinataSDK({
+    pinataJwt: key,
+    pinataGateway: gateway,
+    endpointUrl: `${url}/v3`,
+    uploadUrl: `${url}/v3`,
+    legacyUploadUrl: `${url}/pinning/pinFileToIPFS`,
+  })
+}
