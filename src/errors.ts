@@ -39,5 +39,6 @@ export const messages = {
   badToken: 'Invalid, expired or revoked API key',
   permissionDenied: 'Workspace permission denied',
   pinByCidPlan: 'Pin by CID is not part of the free plan',
+  carPlan: 'CAR upload is not part of the free plan',
   ipfsUnreachable: 'IPFS node unreachable',
 } as const

@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import { components, headerRefs, requestHeaders } from './docs/components.ts'
 import { examples } from './docs/examples.ts'
-import { isPinningService } from './errors.ts'
 import { INTRODUCTION, PARAMETERS, TAGS } from './docs/prose.ts'
+import { isPinningService } from './errors.ts'
 import type { Route } from './route.ts'
 
 export type Json = Record<string, unknown>
@@ -68,7 +68,9 @@ function operation(route: Route): Json {
     ...(stream && {
       requestBody: {
         required: true,
-        content: { [stream.mediaType]: { schema: jsonSchema(stream.shape, 'input') } },
+        content: {
+          [stream.mediaType]: { schema: jsonSchema(stream.shape, 'input'), example: examples[id]?.request },
+        },
       },
     }),
     responses: { [route.success.status]: success(route), ...failures(route) },
@@ -147,8 +149,9 @@ function failures(route: Route): Json {
   // Whoever asks for a key may find that its database is away.
   if (route.scope !== null) for (const status of [401, 429, 503]) statuses.add(status)
   if (route.scope !== null && route.scope !== 'any') statuses.add(403)
-  if (route.params || route.query || route.body || route.operation) statuses.add(400)
-  if (route.body) for (const status of [413, 415]) statuses.add(status)
+  const hasBody = route.body || route.stream
+  if (route.params || route.query || hasBody || route.operation) statuses.add(400)
+  if (hasBody) for (const status of [408, 413, 415]) statuses.add(status)
   if (route.operation && route.method === 'post') statuses.add(422)
   const alike = examples[route.id]?.failures ?? {}
   return Object.fromEntries(

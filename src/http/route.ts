@@ -6,7 +6,7 @@ import express, { type Request, type RequestHandler, type Response, Router } fro
 import type { z } from 'zod'
 import type { Authenticator, Principal } from '../accounts/authenticator.ts'
 import { grants, isWrite, type Scope } from '../accounts/scopes.ts'
-import { badRequest, forbidden, messages } from '../errors.ts'
+import { ApiError, badRequest, forbidden, messages } from '../errors.ts'
 import { type Prefer, parsePrefer } from './prefer.ts'
 import type { RateLimiter } from './rate-limit.ts'
 
@@ -35,7 +35,7 @@ export interface Answer {
 }
 
 export interface Route {
-  method: 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete'
+  method: 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete' | 'options'
   /** In Express 5's spelling: `/v3/files/:network/:id`. */
   path: string
   /** The same route under other paths, for clients that spell it another way. */
@@ -85,6 +85,17 @@ export interface RouteServices {
 const BODY_LIMIT = '1mb'
 /** A body is JSON whatever its Content-Type says: `curl -d` alone would call it a form. */
 const parseJson = express.json({ limit: BODY_LIMIT, strict: false, type: () => true })
+const BODY_MS = 60_000
+
+/** Ends the wait for a JSON body: the server has no limit on requests, since uploads take long. */
+const limitBodyTime: RequestHandler = (req, _res, next) => {
+  const late = setTimeout(
+    () => next(new ApiError(408, 'timeout', `body: did not arrive within ${BODY_MS / 1000} seconds`)),
+    BODY_MS,
+  )
+  for (const event of ['end', 'close']) req.once(event, () => clearTimeout(late))
+  next()
+}
 
 /** Mounts routes, one router for each first two segments of a path: none is searched among all the others. */
 export function mountRoutes(app: express.Express, routes: Route[], services: RouteServices): void {
@@ -139,7 +150,7 @@ function middleware(declared: Route, { authenticator, rateLimiter }: RouteServic
     res.json(result.body)
   }
   // The key is checked before the body is read.
-  return declared.body ? [admit, parseJson, answer] : [admit, answer]
+  return declared.body ? [admit, limitBodyTime, parseJson, answer] : [admit, answer]
 }
 
 /** @throws ApiError 400 naming the first field at fault. */

@@ -9,6 +9,7 @@ import { errorHandler, unknownRoute } from './errors.ts'
 import { requestTimer } from './metrics.ts'
 import { parseQuery } from './query.ts'
 import { mountRoutes, type Route, type RouteServices } from './route.ts'
+import { discardUnread } from './unread.ts'
 
 /** The contract's value of Strict-Transport-Security (compatibility 1.1). */
 const HSTS_SECONDS = 15_724_800
@@ -32,6 +33,7 @@ export function createServer({ routes, services, registry, edge, trustProxy, log
   app.disable('x-powered-by')
   app.use(requestLog(log))
   app.use(requestTimer(registry))
+  app.use(discardUnread)
   app.use(edge)
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
   mountRoutes(app, routes, services)

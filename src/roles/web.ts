@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import packageJson from '../../package.json' with { type: 'json' }
 import { Authenticator } from '../accounts/authenticator.ts'
 import { KeyService } from '../accounts/keys.ts'
@@ -20,6 +21,12 @@ import { psaRoutes } from '../files/psa/routes.ts'
 import { removeFile } from '../files/remove.ts'
 import { UrlSigner } from '../files/signed-url.ts'
 import { swapRoutes } from '../files/swaps/routes.ts'
+import { uploadRoutes } from '../files/uploads/routes.ts'
+import { signRoutes } from '../files/uploads/sign-routes.ts'
+import { SignedUploads } from '../files/uploads/signed-uploads.ts'
+import { removeAbandonedUploads } from '../files/uploads/tus-cleanup.ts'
+import { resumableRoutes } from '../files/uploads/tus-routes.ts'
+import { ResumableUploads } from '../files/uploads/tus-uploads.ts'
 import { usageRoutes } from '../files/usage/routes.ts'
 import { documentRoutes } from '../http/docs.ts'
 import { healthRoutes } from '../http/health.ts'
@@ -74,6 +81,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const routes: Route[] = [
     ...pinRoutes({ pool, pins, waiter, wakeDispatcher, allowPrivateHostNodes }),
     ...psaRoutes({ pool, pins, workers, wakeDispatcher, allowPrivateHostNodes }),
+    ...uploadRoutes({ pool, storages, spoolDir: join(config.BERTH_DATA_DIR, 'spool') }),
     ...fileRoutes({ pool, waiter, wakeDispatcher }),
     ...groupRoutes(pool),
     ...swapRoutes({ pool, gateways }),

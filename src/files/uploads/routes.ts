@@ -5,12 +5,12 @@ import { legacyForm, readLegacyField, uploadForm } from './fields.ts'
 import type { UploadServices } from './grant.ts'
 import { receiveForm, receiveUpload } from './receive.ts'
 import { toUploadRecord, uploadRecord } from './record.ts'
+import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 
 const TAG = 'Uploads'
 const MULTIPART = 'multipart/form-data'
-const ERRORS = [403, 404, 408, 413, 415, 503, 507]
 
-export function uploadRoutes(services: UploadServices): Route[] {
+export function uploadRoutes(services: UploadServices & { resumable: ResumableUploads }): Route[] {
   return [
     route({
       method: 'post',
@@ -23,8 +23,12 @@ export function uploadRoutes(services: UploadServices): Route[] {
       scope: 'org:files:write',
       stream: { mediaType: MULTIPART, shape: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
-      errors: ERRORS,
-      async handle({ req, principal, signal }) {
+      errors: [404],
+      async handle({ req, res, principal, signal }) {
+        if (isResumable(req)) {
+          await services.resumable.create(req, res, { keyId: principal.keyId, grant: { uploader: principal } })
+          return undefined
+        }
         const received = await receiveUpload(req, { uploader: principal }, services, signal)
         return { body: { data: toUploadRecord(received) } }
       },
@@ -40,7 +44,7 @@ export function uploadRoutes(services: UploadServices): Route[] {
       scope: 'org:files:write',
       stream: { mediaType: MULTIPART, shape: legacyForm },
       success: { status: 200, description: 'The file.', body: legacyRecord },
-      errors: ERRORS,
+      errors: [404],
       async handle({ req, principal, signal }) {
         const grant = { uploader: principal, network: 'public' } as const
         const { file, isDuplicate } = await receiveForm(readLegacyField, req, grant, services, signal)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ApiError } from '../../errors.ts'
+import { unavailable } from '../../errors.ts'
 
 /** Where in the spool the bytes of one file are. */
 export interface SpooledBytes {
@@ -28,7 +28,7 @@ export class Spool {
     return new Spool(file)
   }
 
-  /** Appends a file. @throws ApiError 507 when the disk is full, and what `content` throws. */
+  /** Appends a file. @throws ApiError 503 when the disk is full, and what `content` throws. */
   async write(content: AsyncIterable<Uint8Array>): Promise<SpooledBytes> {
     const start = this.#size
     for await (const chunk of content) {
@@ -44,7 +44,7 @@ export class Spool {
       return bytesWritten
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
-      throw new ApiError(507, 'insufficient_storage', 'No space left for uploads', { cause: error })
+      throw unavailable('No space left for uploads', error)
     }
   }
 

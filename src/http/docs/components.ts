@@ -70,13 +70,17 @@ const responses: Record<string, Json> = {
     plan: messages.pinByCidPlan,
   }),
   404: failure('There is no such thing in this workspace.', { not_found: 'There is no such file' }),
+  408: failure('The body did not come in time.', { timeout: 'body: nothing arrived for 60 seconds' }),
   409: failure('It is in a state that does not allow this, or the name is taken.', {
     finished: 'The operation has succeeded already',
     not_cancelable: 'A pin.remove operation cannot be cancelled',
     taken: 'domain: is taken',
   }),
-  413: failure('The body is too large.', { too_large: 'body: larger than 1 MiB' }),
-  415: failure('The body is in an encoding or a charset that Berth does not read.', {
+  413: failure('The body is too large.', {
+    too_large: 'body: larger than 1 MiB',
+    over_max_size: 'file: larger than the 1073741824 bytes that the plan allows for one file',
+  }),
+  415: failure('The body is of a type, or in an encoding or a charset, that Berth does not read here.', {
     bad_request: 'unsupported content encoding "zip"',
   }),
   422: failure('The Idempotency-Key belongs to another request.', {

@@ -40,21 +40,23 @@ export type Resolve = (reference: { $ref: string }) => Answer
 export function operationSection(method: string, path: string, operation: Operation, resolve: Resolve): Html {
   const { operationId: id, summary, description } = operation
   const answers = Object.entries(operation.responses)
-  const body = operation.requestBody?.content['application/json']
+  const [mediaType, body] = Object.entries(operation.requestBody?.content ?? {})[0] ?? []
+  const isJson = mediaType === 'application/json'
   return html`
 <details class="operation" id="${id}">
   <summary><b class="method ${method}">${method}</b><code>${path}</code><span>${summary}</span></summary>
   <div class="columns">
     <div>
       ${markdown(description)}
-      ${body && html`<h4>Body</h4>${fieldTable(body.schema)}`}
+      ${body && html`<h4>Body${!isJson && html` <span>${mediaType}</span>`}</h4>${fieldTable(body.schema)}`}
       ${answers.map(([status, answer]) => !('$ref' in answer) && answerSection(status, answer))}
       <p class="failures">Errors: ${answers.map(([status, answer]) => '$ref' in answer && failureLink(status, resolve(answer)))}</p>
     </div>
     <form data-method="${method}" data-path="${path}" ${operation.security ? 'data-open' : ''}>
       <pre class="curl"></pre>
       ${operation.parameters.map((parameter) => input(id, parameter))}
-      ${body && html`<label>Body <textarea name="body" spellcheck="false">${json(body.example)}</textarea></label>`}
+      ${body && isJson && html`<label>Body <textarea name="body" spellcheck="false">${json(body.example)}</textarea></label>`}
+      ${body && !isJson && Object.entries(body.schema.properties ?? {}).map(([name, schema]) => part(id, name, schema))}
       <button>Send</button>
       <output hidden></output>
     </form>
@@ -79,6 +81,17 @@ function input(
   <label for="${field}"><code>${name}</code> <i>${place}${required && ', required'} · ${typeName(schema)}</i></label>
   ${control}
   ${description && html`<small>${markdown(description)}</small>`}
+</div>`
+}
+
+/** A part of a multipart form: a file, or a field. */
+function part(id: string, name: string, schema: Schema): Html {
+  const field = `${id}-${name}`
+  const isFile = [schema, ...(schema.anyOf ?? [])].some(({ format }) => format === 'binary')
+  return html`
+<div class="parameter">
+  <label for="${field}"><code>${name}</code> <i>part · ${typeName(schema)}</i></label>
+  <input id="${field}" name="${name}" data-in="part" autocomplete="off" ${isFile && html`type="file" multiple`}>
 </div>`
 }
 

@@ -9,18 +9,22 @@ function readRequest(form) {
   const { method, path, open } = form.dataset
   const query = new URLSearchParams()
   const headers = {}
+  const parts = []
   let filled = path
   for (const field of form.querySelectorAll('[data-in]')) {
     const { name, value } = field
     if (field.dataset.in === 'path')
       filled = filled.replace(`{${name}}`, value ? encodeURIComponent(value) : `{${name}}`)
     else if (value === '') continue
+    else if (field.dataset.in === 'part') for (const part of field.files ?? [value]) parts.push([name, part])
     else if (field.dataset.in === 'header') headers[name] = value
     else if ('deep' in field.dataset) for (const [k, v] of pairs(value)) query.append(`${name}[${k}]`, v)
     else query.append(name, value)
   }
-  const body = form.elements.body?.value
-  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  const json = form.elements.body?.value
+  if (json !== undefined) headers['Content-Type'] = 'application/json'
+  const body = json ?? (parts.length > 0 ? new FormData() : undefined)
+  for (const [name, part] of parts) body.append(name, part)
   const search = query.size > 0 ? `?${query}` : ''
   return { method: method.toUpperCase(), path: filled + search, headers, body, needsKey: open === undefined }
 }
@@ -41,8 +45,14 @@ function asCurl({ method, path, headers, body, needsKey }) {
     `curl ${method === implied ? '' : `-X ${method} `}${/[?&{[]/.test(url) ? quote(url) : url}`,
     ...(needsKey ? ['-H "Authorization: Bearer $BERTH_KEY"'] : []),
     ...Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`),
-    ...(body === undefined ? [] : [`-d ${quote(body)}`]),
+    ...bodyArguments(body),
   ].join(' \\\n  ')
+}
+
+function bodyArguments(body) {
+  if (body === undefined) return []
+  if (typeof body === 'string') return [`-d ${quote(body)}`]
+  return [...body].map(([name, part]) => `-F ${quote(`${name}=${part.name ? `@${part.name}` : part}`)}`)
 }
 
 /** Sends the request and shows the answer as it arrives: a stream of events has no end to wait for. */

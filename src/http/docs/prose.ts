@@ -23,6 +23,11 @@ export const TAGS = [
       '<this host>/psa <key>` teaches it to a Kubo. Pins are the same as those above, and `requestid` is the ' +
       'id of the file. Its clients read errors as `{"error": {"reason", "details"}}`, so under `/psa` they are so.',
   ],
+  [
+    'Uploads',
+    'Files, folders and CARs as multipart forms. An upload that is cut off leaves nothing behind. What a workspace ' +
+      'has already is not stored again: the answer is the file that it has.',
+  ],
   ['Files', 'Content that is pinned, with its name, group and metadata.'],
   ['Groups', 'Folders for files; a file is in one group or none.'],
   ['Swaps', 'Newer content under the address of a CID that was given away before.'],

@@ -1,0 +1,68 @@
+/** Multipart forms made by hand: tests decide on the order of the parts, and on what is odd in them. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import type { CID } from 'multiformats/cid'
+import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
+import { createKuboStorage } from '../../src/storage/kubo.ts'
+import type { Network } from '../../src/storage/port.ts'
+import type { Client, Reply } from '../support/client.ts'
+
+/** A file; its path is the file name. Without a path or a type, the part has none. */
+export interface FilePart {
+  content: string | Uint8Array
+  path?: string
+  type?: string
+}
+/** A field as its name and value. */
+export type Part = FilePart | [name: string, value: string]
+
+const BOUNDARY = 'form-made-by-hand'
+export const CONTENT_TYPE = `multipart/form-data; boundary=${BOUNDARY}`
+
+export const file = (content: string | Uint8Array, path?: string, type?: string): FilePart => ({
+  content,
+  ...(path !== undefined && { path }),
+  ...(type !== undefined && { type }),
+})
+
+/** The form's bytes; those of `open` have no end. */
+export function encodeForm(parts: Part[], { open = false } = {}): Uint8Array<ArrayBuffer> {
+  const lines = parts.flatMap((part) => {
+    const [head, content] = Array.isArray(part)
+      ? [`name="${part[0]}"`, part[1]]
+      : [fileHead(part), part.content]
+    return [`--${BOUNDARY}\r\nContent-Disposition: form-data; ${head}\r\n\r\n`, content, '\r\n']
+  })
+  if (open) lines.pop()
+  else lines.push(`--${BOUNDARY}--\r\n`)
+  return Buffer.concat(lines.map((line) => Buffer.from(line as string)))
+}
+
+function fileHead({ path, type }: FilePart): string {
+  const name = path === undefined ? '' : `; filename="${path}"`
+  return `name="file"${name}${type === undefined ? '' : `\r\nContent-Type: ${type}`}`
+}
+
+export const send = (api: Client, parts: Part[], path = '/v3/files'): Promise<Reply> =>
+  api.request('POST', path, { body: encodeForm(parts), headers: { 'content-type': CONTENT_TYPE } })
+
+/** Sends a form that is accepted; resolves to the file's record. */
+export async function upload(api: Client, ...parts: Part[]): Promise<any> {
+  const { status, body } = await send(api, parts)
+  assert.equal(status, 200, JSON.stringify(body))
+  return body.data
+}
+
+/** Whether Berth's IPFS node of a network keeps a CID now. */
+export async function isPinnedOn(env: NodeJS.ProcessEnv, network: Network, cid: CID): Promise<boolean> {
+  const apiUrl = network === 'public' ? env.IPFS_API_URL : env.IPFS_PRIVATE_API_URL
+  const storage = apiUrl
+    ? createKuboStorage({ apiUrl, network })
+    : createEmbeddedStorage({ dir: join(env.BERTH_DATA_DIR ?? '', 'ipfs', network), network, offline: true })
+  await storage.start()
+  try {
+    return await storage.isPinned(cid, { signal: AbortSignal.timeout(10_000) })
+  } finally {
+    await storage.stop()
+  }
+}

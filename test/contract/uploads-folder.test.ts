@@ -1,0 +1,204 @@
+/** Uploads of several files, which are a folder, and of CARs. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { CarWriter } from '@ipld/car'
+import * as dagCbor from '@ipld/dag-cbor'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { sha256 } from 'multiformats/hashes/sha2'
+import { assertError } from '../support/client.ts'
+import { openContext } from './context.ts'
+import { file, isPinnedOn, type Part, send, upload } from './upload-form.ts'
+
+const { env, provider, workspace } = await openContext()
+const { api } = await workspace()
+const node = await provider()
+
+const PUBLIC: Part = ['network', 'public']
+type Files = Record<string, Uint8Array>
+const fileParts = (files: Files, prefix = '') =>
+  Object.entries(files).map(([path, content]) => file(content, `${prefix}${path}`))
+
+describe('a folder', () => {
+  const tree = (): Files => ({
+    'a.txt': randomBytes(10),
+    'b/c.txt': randomBytes(20),
+    'b/d/e.txt': randomBytes(30),
+    'ünï ✓': Buffer.alloc(0),
+  })
+
+  for (const order of ['before', 'after']) {
+    it(`is what is in the one folder of all paths, with network ${order} the files`, async () => {
+      const files = tree()
+      const parts = fileParts(files, 'root/')
+      const data = await upload(api, ...(order === 'before' ? [PUBLIC, ...parts] : [...parts, PUBLIC]))
+      assert.equal(data.cid, `${await node.folder(files)}`)
+      assert.deepEqual(
+        [data.name, data.size, data.number_of_files, data.mime_type],
+        ['root', 60, 4, 'directory'],
+      )
+      assert.ok(await isPinnedOn(env, 'public', CID.parse(data.cid)))
+      const around = await node.folder(
+        Object.fromEntries(Object.entries(files).map(([path, it]) => [`root/${path}`, it])),
+      )
+      assert.ok(!(await isPinnedOn(env, 'public', around)), 'nothing around it is kept')
+    })
+  }
+  it('of one file is a folder', async () => {
+    const files = { 'only.txt': randomBytes(9) }
+    const data = await upload(api, ...fileParts(files, 'one/'), PUBLIC)
+    assert.deepEqual(
+      [data.cid, data.name, data.mime_type],
+      [`${await node.folder(files)}`, 'one', 'directory'],
+    )
+  })
+  it('is around files that are in none, or in several', async () => {
+    for (const files of [
+      { a: randomBytes(3), b: randomBytes(3) },
+      { 'x/a': randomBytes(3), 'y/a': randomBytes(3) },
+      { 'x/a': randomBytes(3), b: randomBytes(3) },
+    ] as Files[]) {
+      const data = await upload(api, ...fileParts(files), PUBLIC)
+      assert.deepEqual([data.cid, data.name], [`${await node.folder(files)}`, null])
+    }
+  })
+  it('of CID version 0 is one all through', async () => {
+    const { cid } = await upload(api, ...fileParts(tree(), 'root/'), PUBLIC, ['cid_version', 'v0'])
+    assert.match(cid, /^Qm/)
+    assert.ok(await isPinnedOn(env, 'public', CID.parse(cid).toV1()))
+  })
+  it('may have a thousand files', async () => {
+    const files: Files = Object.fromEntries(
+      Array.from({ length: 1000 }, (_, i) => [`${i % 10}/file-${i}`, Buffer.from(`${i}`)]),
+    )
+    const data = await upload(api, ...fileParts(files, 'many/'), PUBLIC)
+    assert.deepEqual([data.cid, data.number_of_files], [`${await node.folder(files)}`, 1000])
+  })
+  it('is the same folder a second time', async () => {
+    const parts = fileParts(tree(), 'root/')
+    const first = await upload(api, ...parts, PUBLIC)
+    assert.deepEqual(await upload(api, ...parts, PUBLIC), { ...first, is_duplicate: true })
+    assert.ok(await isPinnedOn(env, 'public', CID.parse(first.cid)))
+  })
+
+  const refused: [what: string, paths: string[], message: string][] = [
+    ['leads out', ['a/../../b'], 'file: "a/../../b" is not a relative path without empty, . and .. parts'],
+    ['is ..', ['..'], 'file: ".." is not a relative path without empty, . and .. parts'],
+    ['has a dot', ['./a'], 'file: "./a" is not a relative path without empty, . and .. parts'],
+    [
+      'is absolute',
+      ['/etc/passwd'],
+      'file: "/etc/passwd" is not a relative path without empty, . and .. parts',
+    ],
+    ['has an empty part', ['a//b'], 'file: "a//b" is not a relative path without empty, . and .. parts'],
+    ['ends in a slash', ['a/'], 'file: "a/" is not a relative path without empty, . and .. parts'],
+    ['has a backslash', ['a\\..\\b'], 'file: "a\\\\..\\\\b" has a backslash or NUL'],
+    ['has a NUL', ['a\0b'], 'file: "a\\u0000b" has a backslash or NUL'],
+    ['comes twice', ['r/a', 'r/a'], 'file: "r/a" comes twice'],
+    ['is a file and a folder', ['r/a', 'r/a/b'], 'file: "r/a" is a folder as well'],
+    ['is a folder and a file', ['r/a/b', 'r/a'], 'file: "r/a" is a folder as well'],
+    ['is missing', ['r/a', ''], 'file: each of several files needs a file name'],
+    ['is missing first', ['', 'r/a'], 'file: each of several files needs a file name'],
+    ['is too deep', ['d/'.repeat(64) + 'x'], `file: "${'d/'.repeat(64)}x" is deeper than 64 folders`],
+    [
+      'has too long a name',
+      [`r/${'é'.repeat(128)}`],
+      `file: "r/${'é'.repeat(128)}" has a name of more than 255 bytes`,
+    ],
+    ['is too long', [`${'n'.repeat(200)}/`.repeat(21) + 'x'], 'file: a path has at most 4096 bytes'],
+  ]
+  for (const [what, paths, message] of refused) {
+    it(`is 400 for a path that ${what}`, async () => {
+      const own = await workspace()
+      for (const network of [[], [PUBLIC]]) {
+        const parts = paths.map((path) => file('x', path))
+        assertError(await send(own.api, [...network, ...parts]), 400, message)
+      }
+      for (const network of ['public', 'private'])
+        assert.deepEqual((await own.api.get(`/v3/files/${network}`)).body.data.files, [])
+    })
+  }
+})
+
+describe('a CAR', () => {
+  const CAR: Part = ['car', 'true']
+  const block = async (bytes: Uint8Array, code: number = raw.code) => ({
+    cid: CID.createV1(code, await sha256.digest(bytes)),
+    bytes,
+  })
+  const encodeCar = async (roots: CID[], blocks: { cid: CID; bytes: Uint8Array }[]) => {
+    const { writer, out } = CarWriter.create(roots)
+    const chunks: Uint8Array[] = []
+    const reading = (async () => {
+      for await (const chunk of out) chunks.push(chunk)
+    })()
+    for (const each of blocks) await writer.put(each)
+    await writer.close()
+    await reading
+    return Buffer.concat(chunks)
+  }
+  const sample = async () => {
+    const leaf = await block(randomBytes(1000))
+    const root = await block(dagCbor.encode({ leaf: leaf.cid }), dagCbor.code)
+    return { root, leaf }
+  }
+
+  for (const order of ['before', 'after']) {
+    it(`is imported as the DAG that it has, with its fields ${order} the file`, async () => {
+      const { root, leaf } = await sample()
+      const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car', 'application/vnd.ipld.car')
+      const data = await upload(api, ...(order === 'before' ? [PUBLIC, CAR, part] : [part, PUBLIC, CAR]))
+      assert.deepEqual([data.cid, data.name], [`${root.cid}`, 'dag.car'])
+      assert.ok(await isPinnedOn(env, 'public', root.cid))
+    })
+  }
+  it('is 400 on the private network', async () => {
+    const { root, leaf } = await sample()
+    const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car')
+    assertError(await send(api, [part, CAR]), 400, 'car: only on the public network')
+  })
+  it('is 403 on the free plan', async () => {
+    const free = await workspace('free')
+    const { root, leaf } = await sample()
+    const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car')
+    assertError(await send(free.api, [part, PUBLIC, CAR]), 403, 'CAR upload is not part of the free plan')
+  })
+  it('is 400 when it is damaged, lacks a block, or has not one root', async () => {
+    const { root, leaf } = await sample()
+    const whole = await encodeCar([root.cid], [root, leaf])
+    const flipped = Buffer.from(whole)
+    flipped.writeUInt8(flipped.readUInt8(flipped.length - 1) ^ 1, flipped.length - 1)
+    const broken = {
+      flipped,
+      cut: whole.subarray(0, -10),
+      empty: Buffer.alloc(0),
+      text: Buffer.from('this is no CAR'),
+      lacking: await encodeCar([root.cid], [root]),
+      'two roots': await encodeCar([root.cid, leaf.cid], [root, leaf]),
+      'no root': await encodeCar([], [leaf]),
+    }
+    for (const [what, bytes] of Object.entries(broken)) {
+      for (const parts of [
+        [file(bytes, 'x.car'), PUBLIC, CAR],
+        [PUBLIC, CAR, file(bytes, 'x.car')],
+      ] as Part[][]) {
+        const reply = await send(api, parts)
+        assert.equal(reply.status, 400, `${what}: ${JSON.stringify(reply.body)}`)
+        assertError(reply, 400, /^file: ./)
+      }
+    }
+    assert.ok(!(await isPinnedOn(env, 'public', root.cid)))
+  })
+  it('comes alone', async () => {
+    const { root, leaf } = await sample()
+    const car = await encodeCar([root.cid], [root, leaf])
+    for (const network of ['before', 'after']) {
+      const parts: Part[] = [file(car, 'a.car'), file('x', 'b')]
+      const fields: Part[] = [PUBLIC, CAR]
+      const reply = await send(api, network === 'before' ? [...fields, ...parts] : [...parts, ...fields])
+      assertError(reply, 400, 'car: goes with one file only')
+    }
+    assert.ok(!(await isPinnedOn(env, 'public', root.cid)))
+  })
+})

@@ -1,0 +1,229 @@
+/** Uploads by multipart form (compatibility 1.2, 1.3): what becomes of them. */
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { CID } from 'multiformats/cid'
+import { assertError, type Client } from '../support/client.ts'
+import { openContext } from './context.ts'
+import { file, isPinnedOn, type Part, send, upload } from './upload-form.ts'
+
+const { env, provider, workspace } = await openContext()
+const home = await workspace()
+const { api } = home
+const node = await provider()
+const MIB = 2 ** 20
+
+const listed = async (client: Client, network: string): Promise<Record<string, unknown>[]> =>
+  (await client.get(`/v3/files/${network}`, { limit: '1000' })).body.data.files
+const pinned = async (cid: string) => ({
+  public: await isPinnedOn(env, 'public', CID.parse(cid).toV1()),
+  private: await isPinnedOn(env, 'private', CID.parse(cid).toV1()),
+})
+/** A text that no other test has. */
+const unique = () => `${randomUUID()}\n`
+
+describe('an upload', () => {
+  it('answers the file, which is then in the list', async () => {
+    const text = unique()
+    const before = Date.now()
+    const { id, created_at, user_id, ...rest } = await upload(api, file(text, 'note.txt'), [
+      'network',
+      'public',
+    ])
+    assert.deepEqual(rest, {
+      name: 'note.txt',
+      cid: `${await node.file(Buffer.from(text))}`,
+      size: text.length,
+      number_of_files: 1,
+      mime_type: 'text/plain',
+      keyvalues: {},
+      group_id: null,
+      expires_at: null,
+      vectorized: false,
+      network: 'public',
+      is_duplicate: false,
+    })
+    assert.match(user_id, /^[0-9a-f-]{36}$/)
+    assert.ok(Math.abs(Date.parse(created_at) - before) < 60_000)
+    const { vectorized: _, network: __, is_duplicate: ___, ...record } = rest
+    assert.deepEqual(await listed(api, 'public'), [{ ...record, id, created_at }])
+  })
+
+  it('is private unless it says otherwise, and is on no other network', async () => {
+    const data = await upload(api, file(unique(), 'secret.txt'))
+    assert.equal(data.network, 'private')
+    assert.deepEqual(await pinned(data.cid), { public: false, private: true })
+    assert.ok((await listed(api, 'private')).some(({ id }) => id === data.id))
+    assert.ok(!(await listed(api, 'public')).some(({ id }) => id === data.id))
+  })
+
+  for (const network of ['public', 'private']) {
+    it(`goes to the ${network} network only, whether the form says so before or after the file`, async () => {
+      for (const order of ['before', 'after']) {
+        const parts: Part[] = [['network', network], file(unique(), 'a.txt')]
+        const { cid } = await upload(api, ...(order === 'before' ? parts : parts.reverse()))
+        const expected = { public: network === 'public', private: network === 'private' }
+        assert.deepEqual(await pinned(cid), expected, order)
+      }
+    })
+  }
+
+  for (const order of ['before', 'after']) {
+    it(`takes all fields ${order} the file`, async () => {
+      const group = (await api.post('/v3/groups/public', { name: `uploads ${order}` })).body.data.id
+      const expiry = Math.floor(Date.now() / 1000) + 3600
+      const fields: Part[] = [
+        ['network', 'public'],
+        ['name', 'A name ✓'],
+        ['group_id', group],
+        ['keyvalues', '{"a":"1","ключ":"ü"}'],
+        ['cid_version', 'v0'],
+        ['expires_at', `${expiry}`],
+        ['streamable', 'true'],
+        ['something_else', 'is passed over'],
+      ]
+      const content = file(unique(), 'a.txt')
+      const data = await upload(api, ...(order === 'before' ? [...fields, content] : [content, ...fields]))
+      assert.equal(data.name, 'A name ✓')
+      assert.equal(data.group_id, group)
+      assert.deepEqual(data.keyvalues, { a: '1', ключ: 'ü' })
+      assert.match(data.cid, /^Qm/)
+      assert.equal(data.expires_at, expiry)
+      assert.deepEqual(await pinned(data.cid), { public: true, private: false })
+    })
+  }
+
+  it('takes metadata that is wrapped, and a group as `group`', async () => {
+    const group = (await api.post('/v3/groups/private', { name: 'uploads' })).body.data.id
+    const wrapped: Part = ['keyvalues', '{"keyvalues":{"a":"1"}}']
+    const data = await upload(api, file(unique()), wrapped, ['group', group])
+    assert.deepEqual([data.keyvalues, data.group_id], [{ a: '1' }, group])
+    assert.deepEqual((await upload(api, file(unique()), ['keyvalues', '{"keyvalues":"x"}'])).keyvalues, {
+      keyvalues: 'x',
+    })
+  })
+
+  for (const name of [
+    'naïve – 日本語 🎉.txt',
+    'a "quoted" name'.replaceAll('"', "'"),
+    '%2e%2e',
+    ' spaces ',
+    '…',
+  ]) {
+    it(`keeps the name ${name}`, async () => {
+      assert.equal((await upload(api, file(unique(), name))).name, name)
+    })
+  }
+  it('has no name where the part has none', async () => {
+    assert.equal((await upload(api, file(unique()))).name, null)
+    assert.equal((await upload(api, file(unique(), ''))).name, null)
+  })
+
+  for (const size of [0, 1, MIB - 1, MIB, MIB + 1, 5 * MIB + 3]) {
+    it(`of ${size} bytes has the CID that it has everywhere, by either way`, async () => {
+      const bytes = randomBytes(size)
+      const cid = `${await node.file(bytes)}`
+      const own = await workspace()
+      for (const parts of [
+        [file(bytes, 'f'), ['network', 'public']],
+        [['network', 'private'], file(bytes, 'f')],
+      ] as Part[][]) {
+        const data = await upload(own.api, ...parts)
+        assert.deepEqual([data.cid, data.size, data.number_of_files], [cid, size, 1])
+      }
+    })
+  }
+
+  it('may be a form as browsers make it', async () => {
+    const form = new FormData()
+    form.append('file', new Blob(['<svg xmlns="http://www.w3.org/2000/svg"/>']), 'é "x".svg')
+    form.append('network', 'public')
+    const response = await fetch(`${api.url}/v3/files`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${api.key}` },
+      body: form,
+    })
+    assert.equal(response.status, 200)
+    const { data } = (await response.json()) as { data: Record<string, unknown> }
+    // So does the standard for forms write a quotation mark.
+    assert.equal(data.name, 'é %22x%22.svg')
+  })
+})
+
+describe('the MIME type', () => {
+  const PNG = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+    'base64',
+  )
+  const binary = Buffer.from([0, 159, 146, 150])
+  const table: [what: string, content: string | Buffer, declared: string | undefined, expected: string][] = [
+    ['what the bytes show', PNG, 'text/html', 'image/png'],
+    ['HTML', '<!doctype html>', 'text/html', 'text/html'],
+    ['CSS', 'a{}', 'text/css; charset=utf-8', 'text/css'],
+    ['JSON', '{}', 'Application/JSON', 'application/json'],
+    ['SVG', '<svg/>', 'image/svg+xml', 'image/svg+xml'],
+    ['SVG with a prolog', '<?xml version="1.0"?><svg/>', 'image/svg+xml', 'image/svg+xml'],
+    ['XML that nobody names', '<?xml version="1.0"?><a/>', undefined, 'application/xml'],
+    ['text that claims to be an image', 'not a picture', 'image/png', 'text/plain'],
+    ['text that claims to be a program', 'text', 'application/wasm', 'text/plain'],
+    ['unknown bytes', binary, undefined, 'application/octet-stream'],
+    ['unknown bytes that claim to be an image', binary, 'image/png', 'application/octet-stream'],
+    ['unknown bytes of a type of their own', binary, 'application/x-own', 'application/x-own'],
+    ['nonsense', binary, 'no type at all', 'application/octet-stream'],
+  ]
+  for (const [what, content, declared, expected] of table) {
+    it(`of ${what} is ${expected}`, async () => {
+      const own = await workspace()
+      assert.equal((await upload(own.api, file(content, 'f', declared))).mime_type, expected)
+    })
+  }
+})
+
+describe('the same content', () => {
+  it('is one file in a workspace, unchanged by the second upload', async () => {
+    const text = unique()
+    const first = await upload(api, file(text, 'first'), ['network', 'public'], ['keyvalues', '{"a":"1"}'])
+    const again = await upload(api, file(text, 'again'), ['network', 'public'], ['keyvalues', '{"b":"2"}'])
+    assert.deepEqual(again, { ...first, is_duplicate: true })
+  })
+  it('is a file of its own on the other network, and in another workspace', async () => {
+    const text = unique()
+    const other = await workspace()
+    const files = [
+      await upload(api, file(text), ['network', 'public']),
+      await upload(api, file(text), ['network', 'private']),
+      await upload(other.api, file(text), ['network', 'public']),
+    ]
+    assert.equal(new Set(files.map(({ id }) => id)).size, 3)
+    assert.equal(new Set(files.map(({ cid }) => cid)).size, 1)
+    assert.ok(files.every(({ is_duplicate }) => !is_duplicate))
+  })
+  it('is one file when it comes many times at once', async () => {
+    const own = await workspace()
+    const bytes = randomBytes(3 * MIB)
+    const files = await Promise.all(
+      Array.from({ length: 8 }, (_, i) =>
+        upload(
+          own.api,
+          ...(i % 2
+            ? [file(bytes), ['network', 'public'] as Part]
+            : [['network', 'public'] as Part, file(bytes)]),
+        ),
+      ),
+    )
+    assert.equal(new Set(files.map(({ id }) => id)).size, 1)
+    assert.equal(files.filter(({ is_duplicate }) => !is_duplicate).length, 1)
+    assert.equal((await listed(own.api, 'public')).length, 1)
+    assert.deepEqual(await pinned(files[0].cid), { public: true, private: false })
+  })
+})
+
+describe('a key', () => {
+  it('needs the scope, and is needed', async () => {
+    const reader = await home.keyed('org:files:read')
+    assertError(await send(reader, [file('x')]), 403, 'Missing scope: org:files:write')
+    assertError(await send(api.as(undefined), [file('x')]), 401, /^Missing Authorization/)
+    const writer = await home.keyed('org:files:write')
+    assert.equal((await send(writer, [file(unique())])).status, 200)
+  })
+})
