@@ -1,0 +1,327 @@
+/** Files at a gateway: what of them is sent, and as what (compatibility 1.9, reference of the path gateway). */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { base16upper } from 'multiformats/bases/base16'
+import { base36 } from 'multiformats/bases/base36'
+import { base58btc } from 'multiformats/bases/base58'
+import { CID } from 'multiformats/cid'
+import { assertRefused } from '../support/gateway.ts'
+import { inlineCid, missingCid, openContext } from './context.ts'
+import { openGateway } from './gateway.ts'
+
+const context = await openContext()
+const workspace = await context.workspace()
+const gateway = await openGateway(context, workspace)
+const node = await context.provider()
+
+/** Several blocks, the last one not full. */
+const large = randomBytes(2_500_000)
+const text = Buffer.from('Ein kleiner Text, größer als nichts.\n')
+const page = '<!doctype html><script>document.title = "ran"</script>'
+const files = {
+  'index.txt': text,
+  'site.css': Buffer.from('a{}'),
+  'a b/größe & mehr?#.txt': Buffer.from('odd'),
+  'a b/100%.bin': Buffer.from([0, 255, 254]),
+  'c^d.txt': Buffer.from('caret'),
+  'e\\f.txt': Buffer.from('backslash'),
+  ' g ': Buffer.from('spaces'),
+  'no-extension': Buffer.from('{"a":1}'),
+  'page.html': Buffer.from(page),
+  'drawing.svg': Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'),
+  'deep/er/file.bin': large,
+}
+const pin = async (cid: CID, name?: string) => {
+  const { record } = await workspace.api.pin(
+    { cid: `${cid}`, host_nodes: [node.multiaddr], ...(name && { name }) },
+    { wait: 30 },
+  )
+  assert.equal(record.status, 'pinned')
+  return cid
+}
+const [largeCid, textCid, folder, empty] = await Promise.all([
+  node.file(large).then((cid) => pin(cid)),
+  node.file(text).then((cid) => pin(cid, 'notes.txt')),
+  node.folder(files).then((cid) => pin(cid)),
+  node.file(Buffer.alloc(0)).then((cid) => pin(cid)),
+])
+const LARGE = `/ipfs/${largeCid}`
+const TEXT = `/ipfs/${textCid}`
+
+describe('a file', () => {
+  it('comes whole, with what it is', async () => {
+    const { status, headers, bytes } = await gateway.get(LARGE)
+    assert.equal(status, 200)
+    assert.ok(bytes.equals(large))
+    assert.equal(headers['content-length'], `${large.length}`)
+    assert.equal(headers['content-type'], 'application/octet-stream')
+    assert.equal(headers.etag, `"${largeCid}"`)
+    assert.equal(headers['accept-ranges'], 'bytes')
+    assert.equal(headers['x-ipfs-path'], LARGE)
+    assert.equal(headers['x-ipfs-roots'], `${largeCid}`)
+    assert.match(`${headers['x-request-id']}`, /^[0-9a-f]{32}$/)
+  })
+
+  it('may be kept for ever: a CID names one content', async () => {
+    assert.equal((await gateway.get(TEXT)).headers['cache-control'], 'public, max-age=29030400, immutable')
+  })
+
+  it('may be read by any site, and is what its type says', async () => {
+    const { headers } = await gateway.get(TEXT)
+    assert.equal(headers['content-type'], 'text/plain; charset=utf-8')
+    assert.equal(headers['access-control-allow-origin'], '*')
+    assert.match(`${headers['access-control-expose-headers']}`, /X-Ipfs-Roots/)
+    assert.equal(headers['x-content-type-options'], 'nosniff')
+    assert.equal(headers['x-powered-by'], undefined)
+    assert.equal(headers['strict-transport-security'], undefined)
+  })
+
+  it('is found by every spelling of its CID', async () => {
+    const v0 = await node.folder({ 'a.txt': text }).then((cid) => pin(cid))
+    const spellings = [
+      v0.toV0().toString(),
+      v0.toString(base36),
+      v0.toString(base58btc),
+      v0.toString(base16upper),
+      v0.toString().toUpperCase().replace(/^B/, 'B'),
+    ]
+    for (const spelling of spellings) {
+      const { status, text: body } = await gateway.get(`/ipfs/${encodeURIComponent(spelling)}/a.txt`)
+      assert.equal(status, 200, spelling)
+      assert.equal(body, text.toString())
+    }
+  })
+
+  it('may be empty, or all in its CID', async () => {
+    const nothing = await gateway.get(`/ipfs/${empty}`)
+    assert.equal(nothing.status, 200)
+    assert.equal(nothing.headers['content-length'], '0')
+    const inline = await pin(inlineCid('all in the CID'))
+    assert.equal((await gateway.get(`/ipfs/${inline}`)).text, 'all in the CID')
+  })
+
+  it('is described by HEAD as by GET', async () => {
+    for (const path of [
+      LARGE,
+      TEXT,
+      `/ipfs/${folder}/`,
+      `/ipfs/${folder}/no-extension`,
+      `${TEXT}?format=raw`,
+    ]) {
+      const [get, head] = await Promise.all([gateway.get(path), gateway.head(path)])
+      assert.equal(head.status, 200)
+      assert.equal(head.bytes.length, 0)
+      for (const name of ['date', 'x-request-id', 'transfer-encoding']) {
+        delete get.headers[name]
+        delete head.headers[name]
+      }
+      assert.deepEqual(head.headers, get.headers, path)
+    }
+  })
+})
+
+describe('a path', () => {
+  it('leads to files by name, whatever is in the name', async () => {
+    for (const [name, content] of Object.entries(files)) {
+      const path = name.split('/').map(encodeURIComponent).join('/')
+      const { status, bytes } = await gateway.get(`/ipfs/${folder}/${path}`)
+      assert.equal(status, 200, name)
+      assert.ok(bytes.equals(content), name)
+    }
+  })
+
+  it('is told by the type of its name, or of its first bytes', async () => {
+    const types = {
+      'site.css': 'text/css; charset=utf-8',
+      'page.html': 'text/html; charset=utf-8',
+      'drawing.svg': 'image/svg+xml',
+      'no-extension': 'text/plain; charset=utf-8',
+      'a%20b/100%25.bin': 'application/octet-stream',
+    }
+    for (const [path, type] of Object.entries(types)) {
+      assert.equal((await gateway.get(`/ipfs/${folder}/${path}`)).headers['content-type'], type, path)
+    }
+  })
+
+  it('is named with the CIDs on its way', async () => {
+    const path = `/ipfs/${folder}/deep/er/file.bin`
+    const { headers } = await gateway.get(path)
+    const roots = `${headers['x-ipfs-roots']}`.split(',')
+    assert.equal(roots.length, 4)
+    assert.equal(roots[0], `${folder}`)
+    assert.equal(roots[3], `${largeCid}`)
+    assert.equal(headers.etag, `"${largeCid}"`)
+    assert.equal(headers['x-ipfs-path'], path)
+  })
+
+  it('may have empty segments, and a trailing slash where it is a directory', async () => {
+    assert.equal((await gateway.get(`/ipfs/${folder}//deep///er/file.bin`)).status, 200)
+    assertRefused(await gateway.get(`${TEXT}/`), 404, 'path: not a directory')
+  })
+
+  it('never leads out of its CID', async () => {
+    for (const path of [
+      `/ipfs/${folder}/../../v3/files/public`,
+      `/ipfs/${folder}/%2e%2e/%2e%2e/readyz`,
+      '/ipfs/../v3/files/public',
+      '/ipfs/..%2f..%2fetc%2fpasswd',
+      `/ipfs/${folder}/..%2f..%2f..%2fetc%2fpasswd`,
+      `/ipfs/${folder}/..%5c..%5cwindows`,
+      `/ipfs/${folder}/%00`,
+      `/ipfs/${folder}/a%20b%2f100%25.bin`,
+      `//${gateway.host}/ipfs/${folder}/index.txt`,
+    ]) {
+      const { status, text: body } = await gateway.get(path)
+      assert.ok(status === 404 || status === 400, `${path}: ${status}`)
+      assert.equal(typeof JSON.parse(body).error, 'string')
+    }
+    assert.equal((await gateway.get(`/ipfs/${folder}/deep/../index.txt`)).text, text.toString())
+  })
+
+  it('that leads nowhere is 404', async () => {
+    for (const path of ['/nothing', '/index.txt/below', '/deep/nothing/below', '/index.html']) {
+      assertRefused(await gateway.get(`/ipfs/${folder}${path}`), 404, 'path: does not exist')
+    }
+    assertRefused(await gateway.get(`${TEXT}/below`), 404, 'path: does not exist')
+    for (const path of ['/', '/ipfs', '/ipfs/', '/favicon.ico', '/ipns/example.com', '/IPFS/x']) {
+      assertRefused(await gateway.get(path), 404, /^A gateway has content only/)
+    }
+  })
+
+  it('with no CID, or a broken encoding, is 400', async () => {
+    assertRefused(await gateway.get('/ipfs/nonsense'), 400, /^cid: not a CID/)
+    assertRefused(await gateway.get('/ipfs/nonsense/index.html'), 400, /^cid: not a CID/)
+    assertRefused(await gateway.get(`/ipfs/${folder}/%E0%A4%A`), 400, 'path: URI malformed')
+    assertRefused(await gateway.get(`/ipfs/${CID.createV1(0x72, folder.multihash)}`), 400, /IPNS/)
+  })
+})
+
+describe('a range', () => {
+  const parts: [string, number, number][] = [
+    ['bytes=0-0', 0, 0],
+    ['bytes=1048570-1048580', 1_048_570, 1_048_580],
+    ['bytes=2499990-', 2_499_990, 2_499_999],
+    ['bytes=-10', 2_499_990, 2_499_999],
+    ['bytes=-9999999', 0, 2_499_999],
+    ['bytes=2499999-9999999999999999999', 2_499_999, 2_499_999],
+  ]
+  for (const [range, start, end] of parts) {
+    it(`${range} is sent alone`, async () => {
+      const { status, headers, bytes } = await gateway.get(LARGE, { range })
+      assert.equal(status, 206)
+      assert.equal(headers['content-range'], `bytes ${start}-${end}/2500000`)
+      assert.equal(headers['content-length'], `${end - start + 1}`)
+      assert.ok(bytes.equals(large.subarray(start, end + 1)))
+    })
+  }
+
+  for (const range of ['bytes=0-1,5-6', 'bytes=5-2', 'bytes=a-b', 'bytes=-', 'lines=1-2', 'bytes 0-1']) {
+    it(`${range} is the whole file`, async () => {
+      const { status, bytes } = await gateway.get(TEXT, { range })
+      assert.equal(status, 200)
+      assert.ok(bytes.equals(text))
+    })
+  }
+
+  for (const range of ['bytes=2500000-', 'bytes=2500000-2500001', 'bytes=-0']) {
+    it(`${range} is refused`, async () => {
+      const served = await gateway.get(LARGE, { range })
+      assertRefused(served, 416, 'Range: the content has 2500000 bytes')
+      assert.equal(served.headers['content-range'], 'bytes */2500000')
+    })
+  }
+
+  it('is sent by If-Range only of the same content', async () => {
+    const range = 'bytes=0-9'
+    const of = async (condition: string) =>
+      (await gateway.get(LARGE, { range, 'if-range': condition })).status
+    assert.equal(await of(`"${largeCid}"`), 206)
+    assert.equal(await of(`W/"${largeCid}"`), 200)
+    assert.equal(await of(`"${textCid}"`), 200)
+    assert.equal(await of(new Date().toUTCString()), 200)
+  })
+})
+
+describe('content that the client has', () => {
+  it('is not sent again', async () => {
+    for (const known of [`"${textCid}"`, `W/"${textCid}"`, '*', `"a", W/"b", "${textCid}"`]) {
+      const { status, headers, bytes } = await gateway.get(TEXT, { 'if-none-match': known })
+      assert.equal(status, 304, known)
+      assert.equal(bytes.length, 0)
+      assert.equal(headers.etag, `"${textCid}"`)
+      assert.equal(headers['cache-control'], 'public, max-age=29030400, immutable')
+    }
+    assert.equal((await gateway.get(TEXT, { 'if-none-match': `"${largeCid}"` })).status, 200)
+    const both = { 'if-none-match': `"${textCid}"`, range: 'bytes=0-1' }
+    assert.equal((await gateway.get(TEXT, both)).status, 304)
+  })
+
+  it('is another one in another form', async () => {
+    const known = { 'if-none-match': `"${textCid}"` }
+    assert.equal((await gateway.get(`${TEXT}?format=raw`, known)).status, 200)
+  })
+})
+
+describe('content that is not kept', () => {
+  it('is 404, and never looked for', async () => {
+    const cid = await missingCid()
+    assertRefused(await gateway.get(`/ipfs/${cid}`), 404, 'cid: not kept here')
+    const elsewhere = await node.file(randomBytes(10))
+    assertRefused(await gateway.get(`/ipfs/${elsewhere}`), 404, 'cid: not kept here')
+  })
+
+  it('is 412 to who asks with only-if-cached', async () => {
+    const only = { 'cache-control': 'only-if-cached' }
+    assertRefused(await gateway.get(`/ipfs/${await missingCid()}`, only), 412, 'cid: not kept here')
+    assert.equal((await gateway.get(TEXT, only)).status, 200)
+  })
+
+  it('is also that of another workspace', async () => {
+    const other = await context.workspace()
+    const theirs = await openGateway(context, other)
+    assertRefused(await theirs.get(TEXT), 404, 'cid: not kept here')
+  })
+
+  it('is gone as soon as its file is deleted', async () => {
+    const cid = await node.file(randomBytes(100))
+    const { record } = await workspace.api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr] }, { wait: 30 })
+    assert.equal((await gateway.get(`/ipfs/${cid}`)).status, 200)
+    await workspace.api.delete(`/v3/files/public/${record.id}`)
+    assertRefused(await gateway.get(`/ipfs/${cid}`), 404, 'cid: not kept here')
+  })
+})
+
+describe('a download', () => {
+  it('gets the name that the client says', async () => {
+    const names: [string, string][] = [
+      ['?filename=a.txt', 'inline; filename=a.txt'],
+      ['?filename=a.txt&download=true', 'attachment; filename=a.txt'],
+      ['?download=true', 'attachment; filename=notes.txt'],
+      ['?download=true&filename=', 'attachment; filename=notes.txt'],
+      ['?download=false', 'undefined'],
+      ['?filename=%22q%22%20b', 'inline; filename="\\"q\\" b"'],
+      ['?filename=gr%C3%B6%C3%9Fe', "inline; filename=gr??e; filename*=UTF-8''gr%C3%B6%C3%9Fe"],
+      ['?filename=a%0D%0ASet-Cookie:%20b', 'inline; filename="a__Set-Cookie: b"'],
+      ['?filename=..%2F..%5Cetc', 'inline; filename=.._.._etc'],
+    ]
+    for (const [query, expected] of names) {
+      const { status, headers } = await gateway.get(TEXT + query)
+      assert.equal(status, 200, query)
+      assert.equal(`${headers['content-disposition']}`.replaceAll('"gr??e"', 'gr??e'), expected, query)
+      assert.equal(headers['set-cookie'], undefined)
+    }
+    const path = `/ipfs/${folder}/deep/er/file.bin?download=true`
+    assert.equal((await gateway.head(path)).headers['content-disposition'], 'attachment; filename=file.bin')
+  })
+})
+
+describe('a page', () => {
+  it('has an origin of its own, for all CIDs share one host', async () => {
+    for (const path of ['page.html', 'drawing.svg', 'index.txt']) {
+      const policy = (await gateway.get(`/ipfs/${folder}/${path}`)).headers['content-security-policy']
+      assert.match(`${policy}`, /^sandbox /)
+      assert.doesNotMatch(`${policy}`, /allow-same-origin/)
+    }
+  })
+})
