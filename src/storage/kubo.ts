@@ -1,7 +1,8 @@
 /** The storage driver for Kubo 0.43 or newer, over its RPC API. */
 import { CID } from 'multiformats/cid'
-import { checkProfile, importFiles } from './kubo/add.ts'
+import { importFiles } from './kubo/add.ts'
 import { exportCar, importCar } from './kubo/car.ts'
+import { checkNode, SAME_NODE } from './kubo/check.ts'
 import { asStorageError, isNotPinned } from './kubo/errors.ts'
 import { pinNames } from './kubo/pin-names.ts'
 import { blockReader, readBlock, readFile, statDag } from './kubo/read.ts'
@@ -14,6 +15,8 @@ export interface KuboOptions {
   /** Address of the RPC API, for example `http://127.0.0.1:5001`, with user and password where Kubo wants them. */
   apiUrl: string
   network: Network
+  /** The RPC API of the other network's node, which has to be another node than this one. */
+  otherApiUrl?: string | undefined
   /** Name of Berth's pins in Kubo, without `+`: what tells them from the pins of others. */
   pinName?: string
 }
@@ -23,8 +26,6 @@ const UNPIN_MS = 30_000
 const LIST_IDLE_MS = 60_000
 /** Kubo walks a DAG again when its pin gets another name; the blocks are all there. */
 const RENAME_STALL_MS = 30_000
-/** The oldest Kubo whose GC cannot lock up and whose pin/add reports bytes. */
-const OLDEST = [0, 43] as const
 
 interface Id {
   ID: string
@@ -32,8 +33,10 @@ interface Id {
   AgentVersion: string
 }
 
-/** Makes the Kubo driver; nothing is opened before `start`. */
-export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOptions): Storage {
+/** Makes the Kubo driver; nothing is opened before `start`. @throws Error when both networks have one address. */
+export function createKuboStorage(options: KuboOptions): Storage {
+  const { apiUrl, network, otherApiUrl, pinName = 'berth' } = options
+  if (otherApiUrl === apiUrl) throw new Error(SAME_NODE)
   const rpc = new KuboRpc(apiUrl)
   const names = pinNames(pinName)
   const stopped = new AbortController()
@@ -120,23 +123,13 @@ export function createKuboStorage({ apiUrl, network, pinName = 'berth' }: KuboOp
     }
   }
 
-  /** Checks the node: its version, and the DAGs that it builds. */
-  const check = async (signal: AbortSignal): Promise<void> => {
-    const { Version } = await rpc.call<{ Version: string }>('version', {}, { signal, deadlineMs: SHORT_MS })
-    const [major = 0, minor = 0] = Version.split('.').map(Number)
-    if (major === OLDEST[0] && minor < OLDEST[1]) {
-      throw new Error(`Kubo ${Version} is too old: Berth needs ${OLDEST.join('.')} or newer`)
-    }
-    await checkProfile(rpc, signal)
-  }
-
   return {
     network,
     driver: 'kubo',
 
     async start() {
       try {
-        await check(stopped.signal)
+        await checkNode(rpc, otherApiUrl, stopped.signal)
         refusal = null
       } catch (error) {
         refusal = (error as Error).message

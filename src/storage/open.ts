@@ -48,10 +48,12 @@ async function startStorage(storage: Storage, log: Logger, parts: Parts): Promis
 
 /** Loads only the driver that is used. */
 async function createStorage(config: Config, network: Network, role: 'web' | 'worker'): Promise<Storage> {
-  const apiUrl = network === 'public' ? config.IPFS_API_URL : config.IPFS_PRIVATE_API_URL
+  const apiUrls = { public: config.IPFS_API_URL, private: config.IPFS_PRIVATE_API_URL }
+  const apiUrl = apiUrls[network]
   if (apiUrl) {
     const { createKuboStorage } = await import('./kubo.ts')
-    return createKuboStorage({ apiUrl, network })
+    const otherApiUrl = apiUrls[network === 'public' ? 'private' : 'public']
+    return createKuboStorage({ apiUrl, network, otherApiUrl })
   }
   const { createEmbeddedStorage } = await import('./embedded.ts')
   const dir = join(config.BERTH_DATA_DIR, 'ipfs', network)
@@ -71,9 +73,10 @@ async function startLater(storage: Storage, log: Logger, signal: AbortSignal): P
     if (signal.aborted) return
     try {
       await storage.start()
-      return log.info('the IPFS node is there')
+      return log.info({ network: storage.network }, 'the IPFS node is there')
     } catch (error) {
-      if (!isAway(error)) log.error({ err: error }, 'the IPFS node cannot be used')
+      if (isAway(error)) continue
+      log.error({ err: error, network: storage.network }, 'the IPFS node cannot be used')
     }
   }
 }

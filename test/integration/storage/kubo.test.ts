@@ -121,6 +121,19 @@ describe('kubo', { skip }, () => {
     await other.stop()
   })
 
+  test('one node for both networks is refused, as soon as it can be known', async () => {
+    const { apiUrl } = kubo
+    const refused = /IPFS_PRIVATE_API_URL leads to the node of IPFS_API_URL/
+    const open = (otherApiUrl: string) => createKuboStorage({ apiUrl, network: 'private', otherApiUrl })
+    assert.throws(() => open(apiUrl), refused)
+    const same = open(apiUrl.replace('127.0.0.1', 'localhost'))
+    await assert.rejects(same.start(), refused)
+    await assert.rejects(same.info({ signal }), { code: 'unavailable', message: refused })
+    const withOneAway = open('http://127.0.0.1:1')
+    await withOneAway.start()
+    await Promise.all([same.stop(), withOneAway.stop()])
+  })
+
   test('routing that reaches nobody does not make a host node that is away a bad one', async () => {
     const set = async (type: string) => {
       await api(`config?arg=Routing.Type&arg=${type}`)
