@@ -151,6 +151,7 @@ const ROUTES = [
   'delete /v3/ipfs/gateway_plugins/{gateway_id}/plugin/{plugin_id}',
   'delete /v3/ipfs/gateways/{id}',
   'delete /v3/ipfs/gateways/{id}/access_tokens/{item_id}',
+  'delete /v3/ipfs/swap/{cid}',
   'get /',
   'get /data/testAuthentication',
   'get /data/userPinnedDataTotal',
@@ -188,6 +189,7 @@ const ROUTES = [
   'get /v3/ipfs/gateways/{id}',
   'get /v3/ipfs/plugins_marketplace',
   'get /v3/ipfs/plugins_marketplace/{plugin_id}',
+  'get /v3/ipfs/swap/{cid}',
   'get /v3/pinata/keys',
   'get /v3/usage',
   'post /psa/pins',
@@ -209,5 +211,6 @@ const ROUTES = [
   'put /v3/files/{network}/{id}',
   'put /v3/groups/{network}/{id}',
   'put /v3/groups/{network}/{id}/ids/{fileId}',
+  'put /v3/ipfs/swap/{cid}',
   'put /v3/pinata/keys/{key}',
 ]

@@ -249,6 +249,21 @@ describe('the swap history', async () => {
   })
 })
 
+describe('the older path', () => {
+  it('does the same on the public network, with other names', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    const path = `/v3/ipfs/swap/${a}`
+    const { status, body } = await api.put(path, { swapCid: `${b}` })
+    assert.equal(status, 200)
+    const entry = { mappedCid: `${b}`, createdAt: body.data.createdAt }
+    assert.deepEqual(body, { data: entry })
+    assert.deepEqual((await api.get(path, { domain })).body, { data: [entry] })
+    assert.deepEqual(await mapped(a), [`${b}`])
+    assert.equal((await api.delete(path)).status, 200)
+    assert.equal((await api.get(path, { domain })).body.data[0].mappedCid, null)
+  })
+})
+
 describe('the npm SDK', () => {
   const sdk = new PinataSDK({ pinataJwt: api.key, endpointUrl: `${url}/v3` })
   it('swaps, reads the history, and takes the swap back', async () => {

@@ -2,23 +2,69 @@ import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
 import { notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { network, nothing } from '../../http/shapes.ts'
+import { nothing } from '../../http/shapes.ts'
+import type { Network } from '../../storage/port.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import type { GatewayService } from '../gateways/service.ts'
-import { historyQuery, requestedCid, swapEntry, swapRequest } from './schema.ts'
+import {
+  historyQuery,
+  olderEntry,
+  olderParams,
+  requestedCid,
+  type SwapEntry,
+  swapEntry,
+  swapParams,
+  swapRequest,
+} from './schema.ts'
 import { removeSwap, swap, swapHistory } from './service.ts'
 
 const TAG = 'Swaps'
-const PATH = '/v3/files/:network/swap/:cid'
-const params = z.object({ network, cid: z.string().describe('The original CID, however it is spelled.') })
+
+/** How a generation of clients spells the routes and their answers. */
+interface Spelling {
+  path: string
+  /** Goes to the ends of the routes' ids. */
+  suffix: string
+  params: z.ZodType<{ network: Network; cid: string }>
+  entry: z.ZodType
+  show(entry: SwapEntry): unknown
+}
+
+const SPELLINGS: Spelling[] = [
+  {
+    path: '/v3/files/:network/swap/:cid',
+    suffix: '',
+    params: swapParams,
+    entry: swapEntry,
+    show: (entry) => entry,
+  },
+  {
+    path: '/v3/ipfs/swap/:cid',
+    suffix: 'Older',
+    params: olderParams,
+    entry: olderEntry,
+    show: ({ mapped_cid, created_at }) => ({ mappedCid: mapped_cid, createdAt: created_at }),
+  },
+]
 
 /** Hot swaps (contract 4.2, compatibility 1.7). */
-export function swapRoutes({ pool, gateways }: { pool: Pool; gateways: GatewayService }): Route[] {
+export const swapRoutes = (services: SwapRouteServices): Route[] =>
+  SPELLINGS.flatMap((spelling) => routesAs(spelling, services))
+
+export interface SwapRouteServices {
+  pool: Pool
+  gateways: GatewayService
+}
+
+function routesAs(
+  { path, suffix, params, entry, show }: Spelling,
+  { pool, gateways }: SwapRouteServices,
+): Route[] {
   return [
     route({
       method: 'put',
-      path: PATH,
-      id: 'swapCid',
+      path,
+      id: `swapCid${suffix}`,
       tag: TAG,
       summary: 'Swap a CID',
       description:
@@ -28,20 +74,20 @@ export function swapRoutes({ pool, gateways }: { pool: Pool; gateways: GatewaySe
       scope: 'org:files:write',
       params,
       body: swapRequest,
-      success: { status: 200, description: 'The entry in force.', body: z.object({ data: swapEntry }) },
+      success: { status: 200, description: 'The entry in force.', body: z.object({ data: entry }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params, body }) {
         const canonical = canonicalCid(parseCid(params.cid))
         const spelled = requestedCid(body)
         const target = parseCid(spelled, 'swap_cid')
         const original = { workspaceId, network: params.network, canonical }
-        return { body: { data: await swap(pool, original, target, spelled) } }
+        return { body: { data: show(await swap(pool, original, target, spelled)) } }
       },
     }),
     route({
       method: 'get',
-      path: PATH,
-      id: 'swapHistory',
+      path,
+      id: `swapHistory${suffix}`,
       tag: TAG,
       summary: 'Get the swap history of a CID',
       description:
@@ -52,7 +98,7 @@ export function swapRoutes({ pool, gateways }: { pool: Pool; gateways: GatewaySe
       success: {
         status: 200,
         description: 'Up to 1000 entries, newest first.',
-        body: z.object({ data: z.array(swapEntry) }),
+        body: z.object({ data: z.array(entry) }),
       },
       errors: [404],
       async handle({ params: { network, cid }, query: { domain } }) {
@@ -63,13 +109,13 @@ export function swapRoutes({ pool, gateways }: { pool: Pool; gateways: GatewaySe
         const { workspaceId } = gateway
         const entries = await swapHistory(pool, { workspaceId, network, canonical })
         if (entries.length === 0) throw notFound('CID does not have history')
-        return { body: { data: entries } }
+        return { body: { data: entries.map(show) } }
       },
     }),
     route({
       method: 'delete',
-      path: PATH,
-      id: 'deleteSwap',
+      path,
+      id: `deleteSwap${suffix}`,
       tag: TAG,
       summary: 'Take a swap back',
       description: 'The original is served again. The removal is an entry of the history, without a CID.',

@@ -1,5 +1,11 @@
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
+import { network } from '../../http/shapes.ts'
+
+const cid = z.string().describe('The original CID, however it is spelled.')
+export const swapParams = z.object({ network, cid })
+/** Of the older path, which is from before there were two networks. */
+export const olderParams = z.object({ cid }).transform(({ cid }) => ({ cid, network: 'public' as const }))
 
 /** The body of a swap, in both spellings that clients use (compatibility 1.7). */
 export const swapRequest = z.object({
@@ -13,6 +19,9 @@ export const swapEntry = z.object({
   created_at: z.string().describe('UTC, with microseconds.'),
 })
 export type SwapEntry = z.output<typeof swapEntry>
+
+/** The same under the older path. */
+export const olderEntry = z.object({ mappedCid: z.string().nullable(), createdAt: z.string() })
 
 export const historyQuery = z.object({
   domain: z

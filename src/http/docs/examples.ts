@@ -66,6 +66,7 @@ const uploaded = {
 const group = { id: GROUP, name: 'Catalogues', is_public: false, created_at: '2026-11-21T10:40:12.101735Z' }
 
 const swap = { mapped_cid: NEWER_CID, created_at: '2026-11-21T11:20:44.061733Z' }
+const olderSwap = { mappedCid: swap.mapped_cid, createdAt: swap.created_at }
 
 const gatewayRow = {
   id: GATEWAY,
@@ -194,6 +195,9 @@ export const examples: Record<string, Example> = {
   swapCid: { request: { swap_cid: NEWER_CID }, response: { data: swap } },
   swapHistory: { response: { data: [swap, { mapped_cid: null, created_at: CREATED }] } },
   deleteSwap: deleted,
+  swapCidOlder: { request: { swapCid: NEWER_CID }, response: { data: olderSwap } },
+  swapHistoryOlder: { response: { data: [olderSwap] } },
+  deleteSwapOlder: deleted,
 
   createGateway: { request: { domain: 'catalogues' }, response: { data: gateway } },
   listGateways: { response: { data: { count: 1, rows: [gatewayRow] } } },
