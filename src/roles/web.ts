@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import packageJson from '../../package.json' with { type: 'json' }
 import { Authenticator } from '../accounts/authenticator.ts'
 import { KeyService } from '../accounts/keys.ts'
@@ -21,12 +20,6 @@ import { psaRoutes } from '../files/psa/routes.ts'
 import { removeFile } from '../files/remove.ts'
 import { UrlSigner } from '../files/signed-url.ts'
 import { swapRoutes } from '../files/swaps/routes.ts'
-import { uploadRoutes } from '../files/uploads/routes.ts'
-import { signRoutes } from '../files/uploads/sign-routes.ts'
-import { SignedUploads } from '../files/uploads/signed-uploads.ts'
-import { removeAbandonedUploads } from '../files/uploads/tus-cleanup.ts'
-import { resumableRoutes } from '../files/uploads/tus-routes.ts'
-import { ResumableUploads } from '../files/uploads/tus-uploads.ts'
 import { usageRoutes } from '../files/usage/routes.ts'
 import { documentRoutes } from '../http/docs.ts'
 import { healthRoutes } from '../http/health.ts'
@@ -45,6 +38,7 @@ import { WorkerStatus } from '../operations/workers.ts'
 import { openStorages } from '../storage/open.ts'
 import { openDatabase } from './database.ts'
 import { Parts, type RunningRole } from './parts.ts'
+import { openUploads } from './uploads.ts'
 
 /** The web role: the API, the gateways, and the dispatcher. */
 export async function openWeb(config: Config, log: Logger): Promise<RunningRole> {
@@ -72,6 +66,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
 
   const signingKey = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
   const authenticator = new Authenticator(pool, signingKey, notifications)
+  const signer = new UrlSigner(signingKey)
   const waiter = new Waiter(pool, notifications)
   const workers = new WorkerStatus(pool)
   const gateways = new GatewayService(pool, config.BERTH_GATEWAY_DOMAIN)
@@ -81,7 +76,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const routes: Route[] = [
     ...pinRoutes({ pool, pins, waiter, wakeDispatcher, allowPrivateHostNodes }),
     ...psaRoutes({ pool, pins, workers, wakeDispatcher, allowPrivateHostNodes }),
-    ...uploadRoutes({ pool, storages, spoolDir: join(config.BERTH_DATA_DIR, 'spool') }),
+    ...openUploads(config, { pool, storages, gateways, signer, log, parts }),
     ...fileRoutes({ pool, waiter, wakeDispatcher }),
     ...groupRoutes(pool),
     ...swapRoutes({ pool, gateways }),
@@ -107,7 +102,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
     registry,
     edge: byHost(
       { gatewayDomain: config.BERTH_GATEWAY_DOMAIN, publicUrl: config.PUBLIC_URL },
-      gatewayHandler({ pool, gateways, signer: new UrlSigner(signingKey), storages }),
+      gatewayHandler({ pool, gateways, signer, storages }),
     ),
     trustProxy: config.BERTH_TRUST_PROXY,
     log,

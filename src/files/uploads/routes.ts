@@ -26,7 +26,10 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       errors: [404],
       async handle({ req, res, principal, signal }) {
         if (isResumable(req)) {
-          await services.resumable.create(req, res, { keyId: principal.keyId, grant: { uploader: principal } })
+          await services.resumable.create(req, res, {
+            keyId: principal.keyId,
+            grant: { uploader: principal },
+          })
           return undefined
         }
         const received = await receiveUpload(req, { uploader: principal }, services, signal)

@@ -76,6 +76,7 @@ const responses: Record<string, Json> = {
     not_cancelable: 'A pin.remove operation cannot be cancelled',
     taken: 'domain: is taken',
   }),
+  410: failure('It was there, and is not any more.', { expired: 'The upload was not finished in time' }),
   413: failure('The body is too large.', {
     too_large: 'body: larger than 1 MiB',
     over_max_size: 'file: larger than the 1073741824 bytes that the plan allows for one file',
@@ -86,6 +87,11 @@ const responses: Record<string, Json> = {
   422: failure('The Idempotency-Key belongs to another request.', {
     idempotency_mismatch: 'Idempotency-Key: already used with another request',
   }),
+  423: failure(
+    'Something else is at work on it.',
+    { busy: 'The upload is being received or imported: ask again' },
+    'Retry-After',
+  ),
   429: failure(
     'Too many requests for the plan.',
     { rate_limited: 'Too many requests: 60 a minute on plan free' },

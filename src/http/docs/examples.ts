@@ -145,6 +145,25 @@ export const examples: Record<string, Example> = {
       data: { ...uploaded, vectorized: false, network: 'public', is_duplicate: false, user_id: USER },
     },
   },
+  uploadBySignedUrl: {
+    request: { file: '<the bytes of logo.png>' },
+    response: {
+      data: { ...uploaded, vectorized: false, network: 'public', is_duplicate: false, user_id: USER },
+    },
+  },
+  signUpload: {
+    request: { expires: 60, network: 'public', max_file_size: 5_000_000, allow_mime_types: ['image/*'] },
+    response: {
+      data: `https://berth.example/v3/files/${FILE}?X-Algorithm=PINATA2&X-Date=1795258683&X-Expires=60&X-Method=%5B%22HEAD%22%2C%22PATCH%22%2C%22POST%22%5D&X-User-ID=${USER}&X-Signature=…`,
+    },
+  },
+  signDownload: {
+    request: { url: `https://catalogues.gateway.localhost/files/${CID}`, expires: 60, method: 'GET' },
+    response: {
+      data: `https://catalogues.gateway.localhost/files/${CID}?X-Algorithm=PINATA1&X-Date=1795258683&X-Expires=60&X-Method=GET&X-Signature=…`,
+    },
+  },
+  appendToUpload: { request: '<bytes>' },
   pinFileToIPFS: {
     request: {
       file: ['<the bytes of catalogue/1.png>', '<the bytes of catalogue/2.png>'],
