@@ -1,0 +1,43 @@
+/**
+ * The official `pinata` SDK, unchanged: every method of its file half is called once for real, and what
+ * Berth does not offer is named. A new version of the SDK with a new method makes this file fail.
+ */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { openContext } from './context.ts'
+import { describeAccount } from './sdk/account.ts'
+import { describeFiles } from './sdk/files.ts'
+import { describeGateways } from './sdk/gateways.ts'
+import { openSdk } from './sdk/open.ts'
+import { describeUploads } from './sdk/uploads.ts'
+
+const NOT_OFFERED: [RegExp, string][] = [
+  [/^analytics\./, 'Berth keeps no account of who reads what through a gateway'],
+  [/^signatures\./, 'content is not attested with a wallet'],
+  [/^x402\./, 'nothing is sold'],
+  [/vector/i, 'there is no index of what files mean'],
+]
+/** They send nothing; `fetchPage` and `rateLimit` are private in the SDK's source. */
+const LOCAL = /\.(updateConfig|fetchPage|rateLimit)$/
+
+const berth = await openSdk(await openContext())
+describeAccount(berth)
+describeUploads(berth)
+describeFiles(berth)
+describeGateways(berth)
+
+describe('the SDK', () => {
+  it('has no method that is neither called here nor known to be missing', () => {
+    const methods = berth.methods().filter((name) => !LOCAL.test(name))
+    const isNotOffered = (name: string) => NOT_OFFERED.some(([pattern]) => pattern.test(name))
+    assert.deepEqual(
+      methods.filter((name) => !berth.called.has(name) && !isNotOffered(name)),
+      [],
+    )
+    for (const [pattern, reason] of NOT_OFFERED)
+      assert.ok(
+        methods.some((name) => pattern.test(name)),
+        `nothing of the SDK matches ${pattern}: ${reason}`,
+      )
+  })
+})

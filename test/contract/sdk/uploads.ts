@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { describe, it } from 'node:test'
+import { CarWriter } from '@ipld/car'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { sha256 } from 'multiformats/hashes/sha2'
+import { until } from '../../support/processes.ts'
+import { fileOf, NETWORKS, type Network, type Sdk, textFile } from './open.ts'
+
+const TUS_BYTES = 91 * 1024 * 1024
+
+export function describeUploads(berth: Sdk): void {
+  for (const network of NETWORKS) describe(`sdk.upload.${network}`, () => onEither(network, berth))
+  describe('sdk.upload.public', () => onPublic(berth))
+}
+
+function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void {
+  const upload = sdk.upload[network]
+
+  it('file, with everything that may be said of it', async () => {
+    const bytes = randomBytes(100_000)
+    const { id: group_id } = await sdk.groups[network].create({ name: 'of an upload' })
+    const keyvalues = { kind: 'random' }
+    const builder = upload.file(fileOf(bytes)).name('said name').keyvalues(keyvalues)
+    const file = await builder.group(group_id).cidVersion('v1').streamable()
+    const said = { name: 'said name', size: bytes.length, keyvalues, group_id, network }
+    assert.partialDeepStrictEqual(file, { ...said, number_of_files: 1 })
+    assert.equal(CID.parse(file.cid).version, 1)
+    assert.deepEqual(await read(network, file.cid), bytes)
+  })
+
+  it('file again is a duplicate: the same file', async () => {
+    const bytes = randomBytes(100)
+    const { id } = await upload.file(fileOf(bytes))
+    assert.partialDeepStrictEqual(await upload.file(fileOf(bytes)), { id, is_duplicate: true })
+  })
+
+  it('json', async () => {
+    const content = { nested: { list: [1, 'two', null] }, unicode: 'é 🚢' }
+    const file = await upload.json(content).name('settings.json')
+    assert.equal(file.mime_type, 'application/json')
+    const { data, contentType } = await sdk.gateways[network].get(file.cid)
+    assert.deepEqual([data, contentType], [content, 'application/json'])
+  })
+
+  it('base64', async () => {
+    const bytes = randomBytes(1000)
+    const file = await upload.base64(bytes.toString('base64'))
+    assert.equal(file.size, 1000)
+    assert.deepEqual(await read(network, file.cid), bytes)
+  })
+
+  it('url', async () => {
+    const bytes = randomBytes(1000)
+    const server = createServer((_, res) => res.end(bytes)).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    try {
+      const { port } = server.address() as AddressInfo
+      const file = await upload.url(`http://127.0.0.1:${port}/`)
+      assert.deepEqual(await read(network, file.cid), bytes)
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+
+  it('with another key', async () => {
+    const resources = ['org:files:write' as const]
+    const { JWT } = await sdk.keys.create({ keyName: 'uploads', permissions: { resources } })
+    const file = await keyless.upload[network].file(fileOf(randomBytes(10))).key(JWT)
+    assert.equal((await sdk.files[network].get(file.id)).cid, file.cid)
+  })
+
+  it('by a signed URL, without a key, within what it allows', async () => {
+    const said = { name: 'signed name', keyvalues: { from: 'a browser' } }
+    const limits = { expires: 60, mimeTypes: ['text/*'], maxFileSize: 100 }
+    const signed = await upload.createSignedURL({ ...limits, ...said })
+    const other = keyless.upload[network]
+    const file = await other.file(textFile('by a signed URL')).url(signed)
+    assert.partialDeepStrictEqual(file, { ...said, network })
+    assert.equal(`${await read(network, file.cid)}`, 'by a signed URL')
+    const tooLong = other.file(textFile('x'.repeat(101))).url(signed)
+    await assert.rejects(async () => await tooLong, { statusCode: 413 })
+  })
+
+  // Once will do: it is the same way for both, and each byte goes by several times.
+  it('file of 91 MiB, resumable', { skip: network === 'private' }, async () => {
+    const bytes = randomBytes(TUS_BYTES)
+    const file = await upload.file(fileOf(bytes, 'large.bin')).keyvalues({ way: 'tus' })
+    assert.partialDeepStrictEqual(file, { size: TUS_BYTES, keyvalues: { way: 'tus' }, name: 'large.bin' })
+    assert.ok((await read(network, file.cid)).equals(bytes))
+  })
+}
+
+function onPublic({ watched: sdk, node, read }: Sdk): void {
+  it('fileArray: a folder', async () => {
+    const contents = { 'a.txt': 'a', 'sub/b.txt': 'bb', 'sub/deep/c.txt': 'ccc' }
+    const files = Object.entries(contents).map(([path, text]) => textFile(text, path))
+    const said = { name: 'a folder', keyvalues: { kind: 'folder' } }
+    const folder = await sdk.upload.public.fileArray(files).name(said.name).keyvalues(said.keyvalues)
+    const facts = { number_of_files: 3, size: 6, mime_type: 'directory' }
+    assert.partialDeepStrictEqual(folder, { ...said, ...facts })
+    for (const [path, text] of Object.entries(contents))
+      assert.equal((await sdk.gateways.public.get(`${folder.cid}/${path}`)).data, text)
+  })
+
+  it('a CAR file', async () => {
+    const bytes = randomBytes(1000)
+    const cid = CID.createV1(raw.code, await sha256.digest(bytes))
+    const { writer, out } = CarWriter.create([cid])
+    const written = writer.put({ cid, bytes }).then(() => writer.close())
+    const car = await buffer(out)
+    await written
+    const file = await sdk.upload.public.file(fileOf(car as Buffer<ArrayBuffer>, 'content.car')).car()
+    assert.equal(file.cid, `${cid}`)
+    assert.deepEqual(await read('public', file.cid), bytes)
+  })
+
+  it('cid: a pin from a node that has the content', async () => {
+    const bytes = randomBytes(1000)
+    const cid = `${await node.file(bytes)}`
+    const pin = await sdk.upload.public.cid(cid).name('pinned').peerAddress([node.multiaddr])
+    const found = async () => (await sdk.files.public.list().cid(cid)).files[0]
+    const file = await until('the pin is a file', found)
+    assert.partialDeepStrictEqual(file, { id: pin.id, name: 'pinned', size: 1000 })
+    assert.deepEqual(await read('public', cid), bytes)
+  })
+}
