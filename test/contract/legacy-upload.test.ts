@@ -1,0 +1,97 @@
+/** `POST /pinning/pinFileToIPFS`, by which the SDK uploads folders (compatibility 1.3). */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { openContext } from './context.ts'
+import { file, isPinnedOn, type Part, send } from './upload-form.ts'
+
+const { env, provider, workspace } = await openContext()
+const { api } = await workspace()
+const node = await provider()
+const PATH = '/pinning/pinFileToIPFS'
+
+const metadata = (value: unknown): Part => ['pinataMetadata', JSON.stringify(value)]
+const options = (value: unknown): Part => ['pinataOptions', JSON.stringify(value)]
+const unique = () => `${randomUUID()}\n`
+const accepted = async (parts: Part[], path = PATH): Promise<any> => {
+  const { status, body } = await send(api, parts, path)
+  assert.equal(status, 200, JSON.stringify(body))
+  return body
+}
+
+describe('the older upload', () => {
+  it('answers a folder as the SDK sends it', async () => {
+    const files = { 'a.txt': Buffer.from(unique()), 'b.txt': Buffer.from(unique()) }
+    const group = (await api.post('/v3/groups/public', { name: 'legacy' })).body.data.id
+    const { ID, Timestamp, ...rest } = await accepted([
+      ...Object.entries(files).map(([path, content]) => file(content, `folder_from_sdk/${path}`)),
+      metadata({ name: 'folder_from_sdk', keyvalues: { a: '1' } }),
+      options({ groupId: group, cidVersion: 1 }),
+    ])
+    const cid = await node.folder(files)
+    assert.deepEqual(rest, {
+      Name: 'folder_from_sdk',
+      IpfsHash: `${cid}`,
+      PinSize: 74,
+      NumberOfFiles: 2,
+      MimeType: 'directory',
+      GroupId: group,
+      Keyvalues: { a: '1' },
+      isDuplicate: false,
+    })
+    const { data } = (await api.get(`/v3/files/public/${ID}`)).body
+    assert.deepEqual([data.cid, data.created_at, data.group_id], [`${cid}`, Timestamp, group])
+    assert.ok(await isPinnedOn(env, 'public', cid))
+    assert.ok(!(await isPinnedOn(env, 'private', cid)))
+  })
+  it('needs no more than a file, and is at its other path too', async () => {
+    const text = unique()
+    const first = await accepted([file(text, 'a.txt')])
+    assert.deepEqual([first.Name, first.MimeType, first.GroupId], ['a.txt', 'text/plain', null])
+    const again = await accepted([file(text, 'b.txt')], `/v3${PATH}`)
+    assert.deepEqual(again, { ...first, isDuplicate: true })
+  })
+  it('takes version 0, numbers as metadata, and null for what is not set', async () => {
+    const body = await accepted([
+      file(unique(), 'a.txt'),
+      metadata({ name: null, keyvalues: { count: 3, other: 'x' } }),
+      options({ groupId: null, cidVersion: 0 }),
+    ])
+    assert.match(body.IpfsHash, /^Qm/)
+    assert.deepEqual([body.Name, body.Keyvalues], ['a.txt', { count: '3', other: 'x' }])
+  })
+  it('passes over the fields of the other form', async () => {
+    const { ID } = await accepted([['network', 'private'], file(unique(), 'a.txt'), ['name', 'x']])
+    assert.equal((await api.get(`/v3/files/public/${ID}`)).body.data.name, 'a.txt')
+  })
+
+  const table: [Part, string | RegExp][] = [
+    [['pinataMetadata', '{'], 'pinataMetadata: not valid JSON'],
+    [metadata('x'), /^pinataMetadata: /],
+    [metadata({ name: 'x'.repeat(256) }), 'pinataMetadata.name: must have at most 255 characters'],
+    [metadata({ keyvalues: { a: true } }), /^pinataMetadata\.keyvalues\.a: /],
+    [
+      ['pinataMetadata', '{"keyvalues":{"__proto__":"x"}}'],
+      'pinataMetadata.keyvalues: a key must not be __proto__',
+    ],
+    [['pinataOptions', 'x'], 'pinataOptions: not valid JSON'],
+    [options({ cidVersion: 2 }), /^pinataOptions\.cidVersion: /],
+    [options({ groupId: 'x' }), 'pinataOptions.groupId: must be a UUID'],
+  ]
+  for (const [field, message] of table) {
+    it(`is 400 for ${field}`.slice(0, 80), async () => {
+      assertError(await send(api, [file(unique(), 'a'), field], PATH), 400, message)
+    })
+  }
+  it('is 400 without a file, 404 for a group that is not there, and needs a key', async () => {
+    assertError(await send(api, [metadata({ name: 'x' })], PATH), 400, 'file: a file is required')
+    const nowhere = options({ groupId: randomUUID() })
+    assertError(
+      await send(api, [file(unique(), 'a'), nowhere], PATH),
+      404,
+      'group_id: there is no such group',
+    )
+    assertError(await send(api.as(undefined), [file('x')], PATH), 401, /^Missing Authorization/)
+  })
+})
