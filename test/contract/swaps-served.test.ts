@@ -1,0 +1,102 @@
+/** What readers get of swaps: at gateways with the plugin and without it, on both networks. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { base58btc } from 'multiformats/bases/base58'
+import type { CID } from 'multiformats/cid'
+import { assertRefused, gatewayReader } from '../support/gateway.ts'
+import { inlineCid, openContext } from './context.ts'
+import { openGateway } from './gateway.ts'
+import { file, upload } from './upload-form.ts'
+
+const context = await openContext()
+const mine = await context.workspace()
+const { api } = mine
+const plain = await openGateway(context, mine)
+const [own] = (await api.get('/v3/gateways')).body.data.rows
+const swapping = gatewayReader(context.url, `${own.host}:${new URL(context.url).port}`)
+
+let made = 0
+/** A new public file, and its text. */
+async function newFile(): Promise<{ cid: CID; text: string; id: string }> {
+  const text = `served ${++made}`
+  const cid = inlineCid(text)
+  const { record } = await api.pin({ cid: `${cid}` }, { wait: 30 })
+  assert.equal(record.status, 'pinned')
+  return { cid, text, id: record.id }
+}
+async function swap(from: CID, to: CID): Promise<void> {
+  assert.equal((await api.put(`/v3/files/public/swap/${from}`, { swap_cid: `${to}` })).status, 200)
+}
+const read = async (cid: { toString(): string }, gateway = swapping) => {
+  const { status, text } = await gateway.get(`/ipfs/${cid}`)
+  assert.equal(status, 200, text)
+  return text
+}
+const remove = async (id: string) => assert.equal((await api.delete(`/v3/files/public/${id}`)).status, 200)
+
+describe('a swapped CID', () => {
+  it('is served from the newest CID at once, however it is spelled, until the swap is taken back', async () => {
+    const [a, b, c] = [await newFile(), await newFile(), await newFile()]
+    assert.equal(await read(a.cid), a.text)
+    await swap(a.cid, b.cid)
+    assert.equal(await read(a.cid), b.text)
+    await swap(a.cid, c.cid)
+    assert.equal(await read(a.cid.toString(base58btc)), c.text)
+    assert.equal((await api.delete(`/v3/files/public/swap/${a.cid}`)).status, 200)
+    assert.equal(await read(a.cid), a.text)
+  })
+  it('says by its ETag what it is now, and is not kept for long', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    const before = await swapping.get(`/ipfs/${a.cid}`)
+    await swap(a.cid, b.cid)
+    const { headers } = await swapping.get(`/ipfs/${a.cid}`)
+    assert.equal(headers.etag, `"${b.cid}"`)
+    assert.doesNotMatch(headers['cache-control'] ?? '', /immutable/)
+    const again = await swapping.get(`/ipfs/${a.cid}`, { 'if-none-match': before.headers.etag ?? '' })
+    assert.deepEqual([again.status, again.text], [200, b.text])
+  })
+  it('is one step away from what is served', async () => {
+    const [a, b, c] = [await newFile(), await newFile(), await newFile()]
+    await swap(a.cid, b.cid)
+    await swap(b.cid, c.cid)
+    await swap(c.cid, a.cid)
+    assert.deepEqual([await read(a.cid), await read(b.cid), await read(c.cid)], [b.text, c.text, a.text])
+  })
+  it('is itself at a gateway without the plugin', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    await swap(a.cid, b.cid)
+    assert.equal(await read(a.cid, plain), a.text)
+    const plugin = `/v3/gateways/plugins/${plain.id}`
+    assert.equal((await api.post(plugin, { plugin_id: 2 })).status, 200)
+    assert.equal(await read(a.cid, plain), b.text)
+    assert.equal((await api.delete(`${plugin}/plugin/2`)).status, 200)
+    assert.equal(await read(a.cid, plain), a.text)
+  })
+  it('is served without its own file, and not without the new one', async () => {
+    const [a, b] = [await newFile(), await newFile()]
+    await swap(a.cid, b.cid)
+    await remove(a.id)
+    assert.equal(await read(a.cid), b.text)
+    await remove(b.id)
+    assertRefused(await swapping.get(`/ipfs/${a.cid}`), 404, 'cid: not kept here')
+  })
+})
+
+describe('a swap of private files', () => {
+  it('is served by the signed URL of the original', async () => {
+    const [a, b] = [
+      await upload(api, ['network', 'private'], file('private before')),
+      await upload(api, ['network', 'private'], file('private after')),
+    ]
+    const path = `/v3/files/private/swap/${a.cid}`
+    const swapped = await api.put(path, { swap_cid: b.cid })
+    assert.equal(swapped.status, 200)
+    assert.deepEqual((await api.get(path, { domain: own.domain })).body, { data: [swapped.body.data] })
+    const url = `http://${swapping.host}/files/${a.cid}`
+    const date = Math.floor(Date.now() / 1000)
+    const link = await api.post('/v3/files/private/download_link', { url, date, expires: 60, method: 'GET' })
+    const signed = new URL(link.body.data)
+    const served = await swapping.get(`${signed.pathname}${signed.search}`)
+    assert.deepEqual([served.status, served.text], [200, 'private after'])
+  })
+})
