@@ -16,7 +16,7 @@ export const fileRecord = z.object({
   expires_at: z
     .number()
     .nullable()
-    .describe('When it removes itself, in seconds of Unix time; null for never.'),
+    .describe('When it is to be deleted, a Unix time in seconds; null for never.'),
 })
 export type FileRecord = z.output<typeof fileRecord>
 
@@ -46,11 +46,11 @@ export const filePage = z.object({
   }),
 })
 
-/** The end of the year 9999: whatever is later was meant in milliseconds. */
-const MAX_UNIX_SECONDS = 253_402_300_799
-const NOT_SECONDS = 'must be Unix time in seconds'
+/** In the year 5138: what has more digits was meant in milliseconds. */
+const MAX_UNIX_SECONDS = 99_999_999_999
+const NOT_SECONDS = 'must be a Unix time in seconds'
 
-/** When a file removes itself. */
+/** When a file is to be deleted. */
 export const expiresAt = z
   .int(NOT_SECONDS)
   .max(MAX_UNIX_SECONDS, NOT_SECONDS)
@@ -69,7 +69,10 @@ export const fileChanges = z
       .describe(
         'Merged by key into the pairs that are there, of which there are 10 at most; `null` removes one.',
       ),
-    expires_at: expiresAt.nullable().optional().describe('Seconds of Unix time; `null`: never.'),
+    expires_at: expiresAt
+      .nullable()
+      .optional()
+      .describe('When it is to be deleted, within minutes: a Unix time in seconds. `null`: never.'),
   })
   .refine(
     (changes) => Object.values(changes).some((value) => value !== undefined),
