@@ -1,0 +1,177 @@
+/** Changing a file's name, metadata and end (compatibility 1.4), on both networks. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { missingCid, openContext } from './context.ts'
+import { NETWORKS, store } from './stored.ts'
+
+const NOT_FOUND = 'There is no such file'
+const TOO_MANY = 'keyvalues: must have at most 10 pairs'
+const inAnHour = () => Math.floor(Date.now() / 1000) + 3600
+
+const { workspace } = await openContext()
+const { api, keyed } = await workspace()
+const other = await workspace()
+
+for (const network of NETWORKS) {
+  const FILES = `/v3/files/${network}`
+  let stored = 0
+  const create = async (details: Parameters<typeof store>[3] = {}) => {
+    const { id } = await store(api, network, `${network} to be changed ${stored++}`, details)
+    return { id, path: `${FILES}/${id}`, read: async () => (await api.get(`${FILES}/${id}`)).body.data }
+  }
+
+  describe(`a ${network} file is changed`, () => {
+    it('in what is given, and in nothing else', async () => {
+      const { path, read } = await create({ name: 'before', keyvalues: { a: '1', b: '2' } })
+      const before = await read()
+      const changes: [object, object][] = [
+        [{ name: 'after' }, { name: 'after' }],
+        [{ keyvalues: { a: 'one' } }, { keyvalues: { a: 'one', b: '2' } }],
+        [{ keyvalues: { c: '3', b: null } }, { keyvalues: { a: 'one', c: '3' } }],
+        [{ keyvalues: { nothing: null } }, {}],
+        [{ keyvalues: {} }, {}],
+        [
+          { name: 'both', keyvalues: { a: null } },
+          { name: 'both', keyvalues: { c: '3' } },
+        ],
+        [{ name: 'with', unknown: 'field' }, { name: 'with' }],
+      ]
+      let expected = before
+      for (const [change, effect] of changes) {
+        expected = { ...expected, ...effect }
+        const { status, body } = await api.put(path, change)
+        assert.deepEqual([status, body], [200, { data: expected }], JSON.stringify(change))
+        assert.deepEqual(await read(), expected)
+      }
+    })
+
+    it('and loses its name by null, or an empty one', async () => {
+      for (const name of [null, '']) {
+        const { path } = await create({ name: 'named' })
+        assert.equal((await api.put(path, { name })).body.data.name, null)
+      }
+    })
+
+    it('and is found by what it has now', async () => {
+      const { id, path } = await create({ name: 'old', keyvalues: { found: 'before' } })
+      await api.put(path, { name: `new-${id}`, keyvalues: { found: id } })
+      for (const query of [`name=new-${id}`, `keyvalues[found]=${id}`, `metadata[found]=${id}`]) {
+        const { files } = (await api.get(FILES, query)).body.data
+        assert.deepEqual(
+          files.map((file: { id: string }) => file.id),
+          [id],
+        )
+      }
+      const { files } = (await api.get(FILES, { 'keyvalues[found]': 'before' })).body.data
+      assert.deepEqual(files, [])
+    })
+
+    it('with any text for a key', async () => {
+      const { path } = await create()
+      const keyvalues = { '7': 'seven', 'a b&c=[d]': 'é %', 'it\'s "quoted" \\': '{}', constructor: 'x' }
+      assert.deepEqual((await api.put(path, { keyvalues })).body.data.keyvalues, keyvalues)
+      const gone = Object.fromEntries(Object.keys(keyvalues).map((key) => [key, null]))
+      assert.deepEqual((await api.put(path, { keyvalues: gone })).body.data.keyvalues, {})
+    })
+
+    it('to ten pairs and no more, counted after the merge', async () => {
+      const ten = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`k${i}`, 'v']))
+      const { path, read } = await create({ keyvalues: { k0: 'first' } })
+      assert.deepEqual((await api.put(path, { keyvalues: ten })).body.data.keyvalues, ten)
+      const before = await read()
+      assertError(await api.put(path, { name: 'lost', keyvalues: { more: 'v' } }), 400, TOO_MANY)
+      assert.deepEqual(await read(), before, 'nothing was changed')
+      const swapped = await api.put(path, { keyvalues: { more: 'v', k0: null } })
+      assert.equal(Object.keys(swapped.body.data.keyvalues).length, 10)
+      assert.equal((await api.put(path, { keyvalues: { more: 'other' } })).status, 200)
+      assert.equal((await api.put(path, { name: 'still to be named' })).status, 200)
+    })
+
+    it('by many at once, each in its own key, and none is lost', async () => {
+      const { path, read } = await create()
+      const replies = await Promise.all(
+        Array.from({ length: 16 }, (_, i) => api.put(path, { keyvalues: { [`k${i}`]: `${i}` } })),
+      )
+      const accepted = replies.flatMap(({ status }, i) => (status === 200 ? [`k${i}`] : []))
+      assert.equal(accepted.length, 10)
+      for (const reply of replies) if (reply.status !== 200) assertError(reply, 400, TOO_MANY)
+      assert.deepEqual(Object.keys((await read()).keyvalues).sort(), accepted.sort())
+    })
+
+    it('to end, and not to', async () => {
+      const { path, read } = await create()
+      assert.equal((await read()).expires_at, null)
+      const expires_at = inAnHour()
+      assert.equal((await api.put(path, { expires_at })).body.data.expires_at, expires_at)
+      assert.equal((await api.put(path, { name: 'still ends' })).body.data.expires_at, expires_at)
+      assert.equal((await api.put(path, { expires_at: null })).body.data.expires_at, null)
+    })
+  })
+
+  describe(`a change of a ${network} file`, async () => {
+    const { path, read } = await create({ name: 'unchanged', keyvalues: { a: '1' } })
+    const malformed: [unknown, string | RegExp][] = [
+      [{}, 'body: must have a name, keyvalues or expires_at'],
+      [{ keyValues: { a: 'b' } }, 'body: must have a name, keyvalues or expires_at'],
+      [[], /^body: /],
+      ['name', /^body: /],
+      [null, /^body: /],
+      [{ name: 5 }, /^name: /],
+      [{ name: 'x'.repeat(256) }, 'name: must have at most 255 characters'],
+      [{ name: 'a\0b' }, 'name: must not contain NUL or broken Unicode'],
+      [{ keyvalues: null }, /^keyvalues: /],
+      [{ keyvalues: ['a'] }, /^keyvalues: /],
+      [{ keyvalues: { a: 1 } }, /^keyvalues.a: /],
+      [{ keyvalues: { a: { b: 'c' } } }, /^keyvalues.a: /],
+      [{ keyvalues: { '': 'x' } }, 'keyvalues: a key must not be empty'],
+      [{ keyvalues: { a: 'x'.repeat(1025) } }, 'keyvalues.a: must have at most 1024 characters'],
+      [{ keyvalues: { a: '\ud800' } }, 'keyvalues.a: must not contain NUL or broken Unicode'],
+      [JSON.parse('{"keyvalues": {"__proto__": "x"}}'), 'keyvalues: a key must not be __proto__'],
+      [{ expires_at: 'tomorrow' }, /^expires_at: /],
+      [{ expires_at: 1.5 }, /^expires_at: must be a Unix time in seconds/],
+      [{ expires_at: 0 }, 'expires_at: must be in the future'],
+      [{ expires_at: Math.floor(Date.now() / 1000) - 1 }, 'expires_at: must be in the future'],
+      [{ expires_at: Date.now() + 3_600_000 }, 'expires_at: must be a Unix time in seconds'],
+      [{ name: 'changed', expires_at: 0 }, 'expires_at: must be in the future'],
+    ]
+    for (const [body, message] of malformed) {
+      it(`is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
+        const before = await read()
+        assertError(await api.put(path, body), 400, message)
+        assert.deepEqual(await read(), before)
+      })
+    }
+    it('is 400 without a body', async () => assertError(await api.put(path), 400, /^body: /))
+
+    it('is 404 for another workspace, on the other network, and for what is no file', async () => {
+      const change = { name: 'changed' }
+      assertError(await other.api.put(path, change), 404, NOT_FOUND)
+      const elsewhere = NETWORKS.find((name) => name !== network)
+      assertError(await api.put(path.replace(network, elsewhere ?? ''), change), 404, NOT_FOUND)
+      for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00'])
+        assertError(await api.put(`${FILES}/${id}`, change), 404, NOT_FOUND)
+      assert.equal((await read()).name, 'unchanged')
+    })
+    it('is 404 after its deletion', async () => {
+      const doomed = await create()
+      assert.equal((await api.delete(doomed.path)).status, 200)
+      assertError(await api.put(doomed.path, { name: 'late' }), 404, NOT_FOUND)
+      assertError(await api.put(doomed.path, { keyvalues: { late: 'x' } }), 404, NOT_FOUND)
+    })
+    it('needs the scope to write files', async () => {
+      for (const scope of ['org:files:read', 'org:groups:write']) {
+        const client = await keyed(scope)
+        assertError(await client.put(path, { name: 'x' }), 403, 'Missing scope: org:files:write')
+      }
+    })
+  })
+}
+
+describe('a pin request that is not pinned', () => {
+  it('is no file yet, and cannot be changed as one', async () => {
+    const { record } = await api.pin({ cid: `${await missingCid()}` })
+    for (const network of NETWORKS)
+      assertError(await api.put(`/v3/files/${network}/${record.id}`, { name: 'x' }), 404, NOT_FOUND)
+  })
+})

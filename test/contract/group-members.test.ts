@@ -1,0 +1,123 @@
+/** Which files are in which group (compatibility 1.5), on both networks. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { missingCid, openContext } from './context.ts'
+import { NETWORKS, type Network, store } from './stored.ts'
+
+const NO_GROUP = 'There is no such group'
+const NO_FILE = 'There is no such file'
+const NOBODY = '0191f0f0-0000-7000-8000-000000000000'
+
+const { workspace } = await openContext()
+const { api, keyed } = await workspace()
+const other = await workspace()
+const createGroup = async (network: Network, client = api): Promise<string> =>
+  (await client.post(`/v3/groups/${network}`, { name: 'group' })).body.data.id
+const member = (network: Network, group: string, file: string) => `/v3/groups/${network}/${group}/ids/${file}`
+
+for (const network of NETWORKS) {
+  const elsewhere = network === 'public' ? 'private' : 'public'
+  let stored = 0
+  const createFile = async (client = api): Promise<string> =>
+    (await store(client, network, `${network} member ${stored++}`)).id
+  const groupOf = async (file: string) => (await api.get(`/v3/files/${network}/${file}`)).body.data.group_id
+  const add = (group: string, file: string, client = api) => client.put(member(network, group, file))
+  const remove = (group: string, file: string, client = api) => client.delete(member(network, group, file))
+
+  describe(`a ${network} file`, () => {
+    it('is put into a group and taken out, as often as one likes', async () => {
+      const [group, file] = [await createGroup(network), await createFile()]
+      for (let i = 0; i < 2; i++) {
+        const { status, body } = await add(group, file)
+        assert.deepEqual([status, body], [200, { data: null }])
+        assert.equal(await groupOf(file), group)
+      }
+      const { files } = (await api.get(`/v3/files/${network}`, { group })).body.data
+      assert.deepEqual(
+        files.map(({ id }: { id: string }) => id),
+        [file],
+      )
+      for (let i = 0; i < 2; i++) {
+        const { status, body } = await remove(group, file)
+        assert.deepEqual([status, body], [200, { data: null }])
+        assert.equal(await groupOf(file), null)
+      }
+    })
+    it('is in one group: another one takes it over', async () => {
+      const [first, second] = [await createGroup(network), await createGroup(network)]
+      const file = await createFile()
+      await add(first, file)
+      await add(second, file)
+      assert.equal(await groupOf(file), second)
+      assert.equal((await remove(first, file)).status, 200)
+      assert.equal(await groupOf(file), second, 'it was not in the first one any more')
+    })
+    it('is in one of the groups that want it at once', async () => {
+      const groups = await Promise.all(Array.from({ length: 6 }, () => createGroup(network)))
+      const file = await createFile()
+      const replies = await Promise.all(groups.map((group) => add(group, file)))
+      assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
+      assert.ok(groups.includes(await groupOf(file)))
+    })
+    it('keeps all else that it has', async () => {
+      const group = await createGroup(network)
+      const details = { name: 'kept', keyvalues: { a: '1' } }
+      const { id } = await store(api, network, `${network} keeps all else`, details)
+      const before = (await api.get(`/v3/files/${network}/${id}`)).body.data
+      await add(group, id)
+      assert.deepEqual((await api.get(`/v3/files/${network}/${id}`)).body.data, {
+        ...before,
+        group_id: group,
+      })
+    })
+  })
+
+  describe(`a ${network} membership`, async () => {
+    const [group, file] = [await createGroup(network), await createFile()]
+    const refused: [string, () => Promise<[string, string, string]>][] = [
+      ['a group that is not there', async () => [NOBODY, file, NO_GROUP]],
+      ['a group by no id', async () => ['x', file, NO_GROUP]],
+      ['a group of another workspace', async () => [await createGroup(network, other.api), file, NO_GROUP]],
+      ['a group of the other network', async () => [await createGroup(elsewhere), file, NO_GROUP]],
+      ['a file that is not there', async () => [group, NOBODY, NO_FILE]],
+      ['a file by no id', async () => [group, 'x', NO_FILE]],
+      ['a file of another workspace', async () => [group, await createFile(other.api), NO_FILE]],
+      [
+        'a file of the other network',
+        async () => [group, (await store(api, elsewhere, `not for ${network}`)).id, NO_FILE],
+      ],
+      [
+        'a deleted file',
+        async () => {
+          const id = await createFile()
+          await api.delete(`/v3/files/${network}/${id}`)
+          return [group, id, NO_FILE]
+        },
+      ],
+      [
+        'a pin request',
+        async () => [group, (await api.pin({ cid: `${await missingCid()}` })).record.id, NO_FILE],
+      ],
+    ]
+    for (const [what, names] of refused) {
+      it(`is 404 with ${what}`, async () => {
+        const [groupId, fileId, message] = await names()
+        assertError(await add(groupId, fileId), 404, message)
+        assertError(await remove(groupId, fileId), 404, message)
+      })
+    }
+    it('needs the scope for groups', async () => {
+      const client = await keyed('org:groups:read', 'org:files:write')
+      assertError(await add(group, file, client), 403, 'Missing scope: org:groups:write')
+      assertError(await remove(group, file, client), 403, 'Missing scope: org:groups:write')
+    })
+    it('ends with its group', async () => {
+      const [doomed, member] = [await createGroup(network), await createFile()]
+      await add(doomed, member)
+      assert.equal((await api.delete(`/v3/groups/${network}/${doomed}`)).status, 200)
+      assert.equal(await groupOf(member), null)
+      assertError(await remove(doomed, member), 404, NO_GROUP)
+    })
+  })
+}

@@ -1,0 +1,91 @@
+/** Whether a key works, and what is stored (compatibility 1.10). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { missingCid, openContext } from './context.ts'
+import { NETWORKS, store } from './stored.ts'
+
+const { anonymous, berth, workspace } = await openContext()
+const { api, created, keyed, name } = await workspace()
+
+const DATA = ['/data', '/v3/data']
+
+describe('the test of a key', () => {
+  for (const path of DATA.map((prefix) => `${prefix}/testAuthentication`)) {
+    it(`congratulates every valid one at ${path}`, async () => {
+      for (const client of [api, await keyed('org:groups:read'), await keyed('org:analytics:read')]) {
+        const { status, body } = await client.get(path)
+        const message = 'Congratulations! You are communicating with the Pinata API!'
+        assert.deepEqual([status, body], [200, { message }])
+      }
+    })
+    it(`is 401 for every other one at ${path}`, async () => {
+      assertError(await anonymous.get(path), 401, /^Missing Authorization header/)
+      assertError(await anonymous.as('no-key').get(path), 401, 'Invalid, expired or revoked API key')
+    })
+  }
+  it('takes the key of a user who may only look', async () => {
+    await berth('users', 'add', 'looker', '--workspace', name, '--role', 'viewer')
+    const client = await created('--user', 'looker')
+    assert.equal((await client.get('/data/testAuthentication')).status, 200)
+  })
+})
+
+describe('usage', () => {
+  const used = async (client = api) => {
+    const { body } = await client.get('/v3/usage')
+    return [body.data.files, body.data.bytes]
+  }
+
+  it('is nothing at first', async () => {
+    const { api } = await workspace()
+    assert.deepEqual(await used(api), [0, 0])
+    for (const prefix of DATA) {
+      assert.deepEqual((await api.get(`${prefix}/userPinnedDataTotal`)).body, {
+        pin_count: 0,
+        pin_size_total: 0,
+        pin_size_with_replications_total: 0,
+      })
+    }
+  })
+
+  it('counts the files of both networks, and nothing that is not pinned', async () => {
+    const { api } = await workspace()
+    const other = await workspace()
+    const files = []
+    for (const network of NETWORKS) files.push(await store(api, network, `${network} of some bytes`))
+    await store(other.api, 'public', 'of another workspace')
+    await api.pin({ cid: `${await missingCid()}` })
+    const bytes = 'public of some bytes'.length + 'private of some bytes'.length
+    assert.deepEqual(await used(api), [2, bytes])
+    for (const prefix of DATA) {
+      assert.deepEqual((await api.get(`${prefix}/userPinnedDataTotal`)).body, {
+        pin_count: 2,
+        pin_size_total: bytes,
+        pin_size_with_replications_total: bytes,
+      })
+    }
+    await api.delete(`/v3/files/public/${files[0].id}`)
+    assert.deepEqual(await used(api), [1, 'private of some bytes'.length])
+  })
+
+  it('says what the plan allows', async () => {
+    assert.deepEqual((await api.get('/v3/usage')).body.data, {
+      plan: 'unlimited',
+      files: 0,
+      bytes: 0,
+      limit_bytes: null,
+      max_file_bytes: null,
+    })
+    const free = await workspace('free')
+    const { data } = (await free.api.get('/v3/usage')).body
+    assert.deepEqual([data.plan, data.limit_bytes, data.max_file_bytes], ['free', 2 ** 30, 2 ** 30])
+  })
+
+  it('needs the scope to read files', async () => {
+    const client = await keyed('org:groups:write')
+    for (const path of ['/v3/usage', ...DATA.map((prefix) => `${prefix}/userPinnedDataTotal`)])
+      assertError(await client.get(path), 403, 'Missing scope: org:files:read')
+    assert.equal((await (await keyed('org:files:read')).get('/v3/usage')).status, 200)
+  })
+})
