@@ -1,0 +1,112 @@
+/** A real Kubo that uses Berth as its remote pinning service (`ipfs pin remote`). */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
+import { freePort, until } from '../../support/processes.ts'
+import { type Stack, type StackKind, startStack } from '../../support/stack.ts'
+
+const run = promisify(execFile)
+const ALL = '--status=queued,pinning,pinned,failed'
+/** Where nobody listens, as far as a pin can know. */
+const NOBODY = '/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
+
+const skip = kuboBinary ? false : 'BERTH_TEST_KUBO is not set'
+
+for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
+  describe(`Kubo and Berth, ${kind}`, { skip }, () => {
+    let berth: Stack
+    let kubo: KuboNode
+    let key: string
+
+    /** Runs `ipfs <args>` on the client's node. */
+    const ipfs = async (...args: string[]) => {
+      const env = { ...process.env, IPFS_PATH: kubo.repo }
+      return (await run(kuboBinary ?? '', args, { env, timeout: 60_000 })).stdout.trim()
+    }
+    const remote = (command: string, ...args: string[]) =>
+      ipfs('pin', 'remote', command, '--service=berth', ...args)
+    const list = async (...args: string[]) => (await remote('ls', ...args)).split('\n').filter(Boolean)
+
+    /** Adds a file of new content to the client's node. */
+    async function add(): Promise<string> {
+      const file = join(kubo.repo, 'content')
+      await writeFile(file, randomBytes(300_000))
+      return ipfs('add', '-Q', file)
+    }
+    /** What `/psa/pins<path>` answers to a client without a node. */
+    async function psa(path: string, body?: object) {
+      const answer = await fetch(`${berth.url}/psa/pins${path}`, {
+        method: body ? 'POST' : 'GET',
+        headers: { authorization: `Bearer ${key}` },
+        body: body && JSON.stringify(body),
+      })
+      return answer.json()
+    }
+
+    before(async () => {
+      const listen = `/ip4/127.0.0.1/tcp/${await freePort()}`
+      const env = { BERTH_IPFS_LISTEN: listen, BERTH_PIN_STALL_SECONDS: '20' }
+      berth = await startStack({ kind, env })
+      kubo = await startKubo()
+      key = await berth.createKey()
+      await ipfs('pin', 'remote', 'service', 'add', 'berth', `${berth.url}/psa`, key)
+    })
+    after(async () => {
+      await Promise.all([kubo?.stop(), berth?.stop()])
+    })
+
+    it('pins what the node has, and waits for it', async () => {
+      const cid = await add()
+      const printed = await remote('add', '--name=x', cid)
+      assert.match(printed, new RegExp(`CID: +${cid}\nName: +x\nStatus: +pinned`))
+      assert.deepEqual(await list('--name=x'), [`${cid}\tpinned\tx`])
+      assert.deepEqual(await list('--name=x', ALL), [`${cid}\tpinned\tx`])
+      assert.deepEqual(await list('--name=x', '--status=queued,pinning,failed'), [])
+    })
+    it('gives the node an address to connect to', async () => {
+      const { results } = await psa('?limit=1')
+      const [delegate] = results[0].delegates
+      assert.match(delegate, /^\/ip4\/127\.0\.0\.1\/tcp\/\d+\/p2p\/12D3KooW\w+$/)
+      assert.match(await ipfs('swarm', 'peers'), new RegExp(delegate.split('/').at(-1)))
+    })
+    it('pins in the background', async () => {
+      const cid = await add()
+      await remote('add', '--name=later', '--background', cid)
+      await until('it is pinned', async () => (await list('--name=later')).length === 1)
+      assert.deepEqual(await list(`--cid=${cid}`, ALL), [`${cid}\tpinned\tlater`])
+    })
+    it('pins what it can only have from a node that connects to it', async () => {
+      const cid = await add()
+      await ipfs('swarm', 'disconnect', (await psa('?limit=1')).results[0].delegates[0]).catch(() => {})
+      const origins = [`/ip4/127.0.0.1/tcp/${await freePort()}${NOBODY}`]
+      const { requestid, delegates } = await psa('', { cid, origins })
+      await until('it is searched for', async () => (await psa(`/${requestid}`)).status === 'pinning')
+      await ipfs('swarm', 'connect', delegates[0])
+      await until('it is pinned', async () => (await psa(`/${requestid}`)).status === 'pinned')
+    })
+    it('lists page by page', async () => {
+      const cid = await add()
+      for (let i = 0; i < 23; i++) await psa('', { cid, name: 'many' })
+      await until('all are pinned', async () => (await psa('?name=many')).count === 23)
+      assert.equal((await list('--name=many')).length, 23)
+      assert.match(await ipfs('pin', 'remote', 'service', 'ls', '--stat'), /0\/0\/\d+\/0$/)
+    })
+    it('removes', async () => {
+      await remote('rm', '--name=x')
+      assert.deepEqual(await list('--name=x', ALL), [])
+      await assert.rejects(remote('rm', '--name=many'), /multiple remote pins/)
+      await remote('rm', '--name=many', '--force')
+      assert.deepEqual(await list('--name=many', ALL), [])
+    })
+    it('shows the reason of a failure', async () => {
+      await ipfs('pin', 'remote', 'service', 'add', 'stranger', `${berth.url}/psa`, 'no-key')
+      const refused = ipfs('pin', 'remote', 'ls', '--service=stranger')
+      await assert.rejects(refused, /reason: "BAD_TOKEN", details: "Invalid, expired or revoked API key"/)
+    })
+  })
+}
