@@ -5,6 +5,7 @@ import { network, nextPageToken, nothing, pathId, readPageToken } from '../../ht
 import { canonicalCid, parseCid } from '../cid.ts'
 import { mergeFilters } from '../keyvalues.ts'
 import { type RemovalServices, removal } from '../removal.ts'
+import { findUploadedFile } from '../uploads/tus-rows.ts'
 import { fileChanges, filePage, fileQuery, fileRecord } from './schema.ts'
 import { findFile, listFiles, updateFile } from './service.ts'
 
@@ -60,7 +61,10 @@ export function fileRoutes(services: RemovalServices): Route[] {
       success: { status: 200, description: 'The file.', body: one },
       errors: [404],
       async handle({ principal, params }) {
-        const file = await findFile(pool, principal.workspaceId, params.network, params.id)
+        const { workspaceId } = principal
+        const file =
+          (await findFile(pool, workspaceId, params.network, params.id)) ??
+          (await findUploadedFile(pool, workspaceId, params.network, params.id))
         if (!file) throw notFound(MISSING)
         return { body: { data: file } }
       },

@@ -2,6 +2,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Pool } from '../../db/pool.ts'
 import { ApiError, forbidden, notFound } from '../../errors.ts'
+import type { Network } from '../../storage/port.ts'
+import type { FileRecord } from '../files/schema.ts'
+import { findFile } from '../files/service.ts'
 import type { UploadGrant } from './grant.ts'
 import type { FileDetails, Uploader } from './keep.ts'
 import { UPLOADER } from './signed-uploader.ts'
@@ -113,19 +116,20 @@ export async function deleteUpload(pool: Pool, id: string): Promise<void> {
 }
 
 /**
- * The file that has an upload's content, where that is an older one: a client that took the upload's id for
- * the file's finds it too, until the upload expires.
+ * The older file that has an upload's content, where there is one: a client that takes the upload's id for the
+ * file's finds it by that, until the upload expires.
  */
-export async function findUploadedFileId(
-  pool: Pick<Pool, 'query'>,
+export async function findUploadedFile(
+  pool: Pool,
   workspaceId: string,
+  network: Network,
   uploadId: string,
-): Promise<string | undefined> {
+): Promise<FileRecord | undefined> {
   const { rows } = await pool.query(
     'SELECT file_id FROM upload WHERE id = $1 AND workspace_id = $2 AND file_id <> id',
     [uploadId, workspaceId],
   )
-  return rows[0]?.file_id
+  return rows[0] && findFile(pool, workspaceId, network, rows[0].file_id)
 }
 
 async function readUpload(

@@ -1,0 +1,126 @@
+/** Resumable uploads by hand: each request as a client would send it, each answer as it came. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { request } from 'node:http'
+import type { Client } from '../support/client.ts'
+
+/** What a client that speaks the protocol says in every request; the npm SDK does not. */
+export const TUS = { 'tus-resumable': '1.0.0' }
+
+type Headers = Record<string, string>
+
+export function encodeMetadata(pairs: Record<string, string>): string {
+  return Object.entries(pairs)
+    .map(([key, value]) => `${key} ${Buffer.from(value).toString('base64')}`)
+    .join(',')
+}
+
+/** Asks for an upload; `metadata` may be the header itself. */
+export function create(
+  { url, key }: Client,
+  length: number | string,
+  metadata: Record<string, string> | string = {},
+  options: { headers?: Headers; target?: string } = {},
+): Promise<Response> {
+  const header = typeof metadata === 'string' ? metadata : encodeMetadata(metadata)
+  return fetch(options.target ?? `${url}/v3/files`, {
+    method: 'POST',
+    headers: {
+      ...(key && { authorization: `Bearer ${key}` }),
+      'upload-length': `${length}`,
+      ...(header && { 'upload-metadata': header }),
+      ...options.headers,
+    },
+  })
+}
+
+/** The address of a new upload, and the id of the file that it becomes. */
+export async function begin(...args: Parameters<typeof create>): Promise<{ location: string; id: string }> {
+  const response = await create(...args)
+  assert.equal(response.status, 201, await response.text())
+  const location = response.headers.get('location') ?? ''
+  // Where the Go CLI looks for the id.
+  return { location, id: location.split('/').at(-2) ?? '' }
+}
+
+export function patch(
+  location: string,
+  offset: number | string,
+  bytes: Uint8Array<ArrayBuffer>,
+  headers: Headers = {},
+): Promise<Response> {
+  return fetch(location, {
+    method: 'PATCH',
+    headers: {
+      'content-type': 'application/offset+octet-stream',
+      'upload-offset': `${offset}`,
+      ...headers,
+    },
+    body: bytes,
+  })
+}
+
+export const head = (location: string): Promise<Response> => fetch(location, { method: 'HEAD', headers: TUS })
+
+/** Sends all bytes in pieces of `size`. Resolves to the last answer. */
+export async function sendAll(
+  location: string,
+  bytes: Uint8Array<ArrayBuffer>,
+  size: number,
+  headers: Headers = {},
+): Promise<Response> {
+  for (let offset = 0; ; offset += size) {
+    const answer = await patch(location, offset, bytes.subarray(offset, offset + size), headers)
+    assert.equal(answer.status, 204, await answer.text())
+    if (offset + size >= bytes.length) return answer
+  }
+}
+
+/** Uploads all of it. Resolves to the CID that the last answer has. */
+export async function upload(
+  client: Client,
+  bytes: Uint8Array<ArrayBuffer>,
+  metadata: Record<string, string> = {},
+): Promise<{ id: string; location: string; cid: string }> {
+  const begun = await begin(client, bytes.length, metadata)
+  const last = await sendAll(begun.location, bytes, bytes.length || 1)
+  return { ...begun, cid: last.headers.get('upload-cid') ?? '' }
+}
+
+/**
+ * Announces a piece, sends a part of it, and stays connected. The returned function hangs up; `answered`
+ * resolves when Berth has ended the connection or answered.
+ */
+export function sendPart(
+  location: string,
+  offset: number,
+  part: Uint8Array,
+  announced: number,
+  headers: Headers = TUS,
+): { hangUp(): void; answered: Promise<void> } {
+  const sending = request(location, {
+    method: 'PATCH',
+    headers: {
+      'content-type': 'application/offset+octet-stream',
+      'content-length': announced,
+      'upload-offset': offset,
+      ...headers,
+    },
+  })
+  const answered = new Promise<void>((resolve) => {
+    sending.once('response', (response) => response.resume().once('close', resolve))
+    sending.once('error', () => resolve())
+  })
+  sending.write(part)
+  return { hangUp: () => sending.destroy(), answered }
+}
+
+/** Bytes that are the same for the same name, and nothing that any type is told from. */
+export function bytesOf(name: string, length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length)
+  for (let i = 0, block = 0; i < length; i += 32, block++) {
+    const hash = createHash('sha256').update(`${name} ${block}`).digest()
+    bytes.set(hash.subarray(0, Math.min(32, length - i)), i)
+  }
+  return bytes
+}

@@ -1,0 +1,282 @@
+/** Resumable uploads: the npm SDK's way, the Go CLI's, and that of any client of tus 1.0.0 (compatibility 1.3). */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { Upload } from 'tus-js-client'
+import { until } from '../support/processes.ts'
+import { openContext } from './context.ts'
+import { begin, bytesOf, create, head, patch, sendAll, sendPart, TUS, upload } from './tus-client.ts'
+
+const MIB = 1_048_576
+const { workspace, url, sql } = await openContext()
+const { api } = await workspace()
+
+const fileOf = async (network: string, id: string, client = api) =>
+  (await client.get(`/v3/files/${network}/${id}`)).body.data
+const offsetOf = (answer: Response): number => Number(answer.headers.get('upload-offset'))
+const errorOf = async (answer: Response) => ((await answer.json()) as { error: string }).error
+
+describe('an upload as the npm SDK sends it', () => {
+  it('is a file when its last piece is acknowledged', async () => {
+    const bytes = bytesOf('sdk', 6 * MIB)
+    const group = (await api.post('/v3/groups/public', { name: 'tus' })).body.data.id
+    const { location, id } = await begin(api, bytes.length, {
+      filename: 'large.bin',
+      filetype: '',
+      network: 'public',
+      group_id: group,
+      keyvalues: JSON.stringify({ kind: 'large' }),
+      streamable: 'true',
+    })
+    assert.ok(location.startsWith(`${url}/v3/files/`), location)
+    const last = await sendAll(location, bytes, 2 * MIB, { authorization: `Bearer ${api.key}` })
+    const cid = last.headers.get('upload-cid')
+    const { body } = await api.get('/v3/files/public', { cid: `${cid}` })
+    assert.equal(body.data.files.length, 1)
+    const [file] = body.data.files
+    assert.deepEqual(
+      [file.id, file.cid, file.name, file.size, file.keyvalues, file.group_id, file.mime_type],
+      [id, cid, 'large.bin', bytes.length, { kind: 'large' }, group, 'application/octet-stream'],
+    )
+  })
+
+  it('may have the version of its CID in the query', async () => {
+    const bytes = bytesOf('cid version', 10)
+    const answer = await create(
+      api,
+      bytes.length,
+      { network: 'public', cid_version: 'v0' },
+      { target: `${url}/v3/files?X-Upload-Option-Cid-Version=v0` },
+    )
+    const last = await patch(answer.headers.get('location') ?? '', 0, bytes)
+    assert.match(last.headers.get('upload-cid') ?? '', /^Qm/)
+  })
+
+  it('repeats a piece of which a part had arrived', async () => {
+    const bytes = bytesOf('cut', 3 * MIB)
+    const { location } = await begin(api, bytes.length)
+    assert.equal((await patch(location, 0, bytes.subarray(0, MIB))).status, 204)
+    const cut = sendPart(location, MIB, bytes.subarray(MIB, MIB + 300_000), 2 * MIB, {})
+    await until('a part has arrived', async () => offsetOf(await head(location)) > MIB)
+    cut.hangUp()
+    const last = await patch(location, MIB, bytes.subarray(MIB))
+    assert.equal(last.status, 204, await last.text())
+    const file = await fileOf('private', location.split('/').at(-2) ?? '')
+    assert.equal(file.cid, last.headers.get('upload-cid'))
+    assert.equal((await upload(api, bytes)).cid, file.cid, 'the bytes are those that were sent')
+  })
+
+  it('repeats its last piece, and finds the file', async () => {
+    const bytes = bytesOf('repeat', 2 * MIB)
+    const { location } = await begin(api, bytes.length)
+    const last = await sendAll(location, bytes, MIB)
+    const again = await patch(location, MIB, bytes.subarray(MIB))
+    assert.equal(again.status, 204)
+    assert.equal(again.headers.get('upload-cid'), last.headers.get('upload-cid'))
+    assert.equal(again.headers.get('upload-offset'), `${bytes.length}`)
+  })
+
+  it('may have a name in Latin-1', async () => {
+    const { id } = await upload(api, bytesOf('latin', 20))
+    const latin = `filename ${Buffer.from('Müller.txt', 'latin1').toString('base64')}`
+    const { location } = await begin(api, 21, latin)
+    await sendAll(location, bytesOf('latin1', 21), 21)
+    assert.equal((await fileOf('private', location.split('/').at(-2) ?? '')).name, 'Müller.txt')
+    assert.equal((await fileOf('private', id)).name, null)
+  })
+})
+
+describe('a client of tus 1.0.0', () => {
+  it('is interrupted, and goes on where it was', async () => {
+    const bytes = Buffer.from(bytesOf('tus-js-client', 3 * MIB))
+    const options = {
+      endpoint: `${url}/v3/files`,
+      headers: { authorization: `Bearer ${api.key}` },
+      metadata: { filename: 'naïve ✓.txt', filetype: 'text/plain', network: 'private' },
+      chunkSize: MIB,
+      retryDelays: [0, 100],
+    }
+    const interrupted = await new Promise<Upload>((resolve, reject) => {
+      const first: Upload = new Upload(bytes, {
+        ...options,
+        onError: reject,
+        onChunkComplete: () => void first.abort().then(() => resolve(first)),
+      })
+      first.start()
+    })
+    assert.ok(interrupted.url)
+    const sent: number[] = []
+    const last = await new Promise<string | undefined>((resolve, reject) => {
+      new Upload(bytes, {
+        ...options,
+        uploadUrl: interrupted.url,
+        onError: reject,
+        onChunkComplete: (size) => sent.push(size),
+        onSuccess: ({ lastResponse }) => resolve(lastResponse.getHeader('upload-cid')),
+      }).start()
+    })
+    assert.ok(sent.reduce((sum, size) => sum + size) < bytes.length, 'what had arrived was not sent again')
+    const file = await fileOf('private', interrupted.url.split('/').at(-2) ?? '')
+    assert.deepEqual([file.cid, file.size, file.name], [last, bytes.length, 'naïve ✓.txt'])
+  })
+
+  it('may send the bytes as it creates the upload', async () => {
+    const bytes = bytesOf('with creation', 1000)
+    const answer = await fetch(`${url}/v3/files`, {
+      method: 'POST',
+      headers: {
+        ...TUS,
+        authorization: `Bearer ${api.key}`,
+        'upload-length': '1000',
+        'content-type': 'application/offset+octet-stream',
+      },
+      body: bytes,
+    })
+    assert.equal(answer.status, 201)
+    assert.equal(answer.headers.get('upload-offset'), '1000')
+    const { cid } = await fileOf('private', answer.headers.get('location')?.split('/').at(-2) ?? '')
+    assert.equal(answer.headers.get('upload-cid'), cid)
+  })
+
+  it('may upload nothing at all', async () => {
+    const answer = await create(api, 0, { network: 'public' }, { headers: TUS })
+    assert.equal(answer.status, 201)
+    const { size, cid } = await fileOf('public', answer.headers.get('location')?.split('/').at(-2) ?? '')
+    assert.deepEqual([size, cid], [0, answer.headers.get('upload-cid')])
+  })
+
+  it('is told how far its upload is', async () => {
+    const { location } = await begin(api, 100, { filename: 'half' }, { headers: TUS })
+    await patch(location, 0, bytesOf('half', 50), TUS)
+    const { status, headers } = await head(location)
+    assert.equal(status, 200)
+    assert.equal(headers.get('upload-offset'), '50')
+    assert.equal(headers.get('upload-length'), '100')
+    assert.equal(headers.get('upload-metadata'), 'filename aGFsZg==')
+    assert.equal(headers.get('cache-control'), 'no-store')
+    assert.equal(headers.get('tus-resumable'), '1.0.0')
+    assert.ok(Date.parse(headers.get('upload-expires') ?? '') > Date.now())
+    assert.equal(headers.get('upload-cid'), null)
+  })
+
+  it('is told that its upload has ended, and as what', async () => {
+    const { location, cid } = await upload(api, bytesOf('ended', 70))
+    const { status, headers } = await head(location)
+    assert.deepEqual(
+      [status, headers.get('upload-offset'), headers.get('upload-length'), headers.get('upload-cid')],
+      [200, '70', '70', cid],
+    )
+  })
+
+  it('gets 409 for an offset that is not the upload’s, and nothing is changed', async () => {
+    const { location } = await begin(api, 100)
+    await patch(location, 0, bytesOf('offset', 50), TUS)
+    for (const offset of [0, 20, 51, 100]) {
+      const answer = await patch(location, offset, bytesOf('offset', 10), TUS)
+      assert.equal(answer.status, 409, `${offset}`)
+      assert.ok(await errorOf(answer))
+    }
+    assert.equal(offsetOf(await head(location)), 50)
+  })
+
+  it('takes an upload over from a request that hangs', async () => {
+    const bytes = bytesOf('hanging', 2 * MIB)
+    const { location } = await begin(api, bytes.length)
+    const hanging = sendPart(location, 0, bytes.subarray(0, MIB), bytes.length)
+    const offset = await until(
+      'some of it has arrived',
+      async () => offsetOf(await head(location)) || undefined,
+    )
+    assert.ok(offset <= MIB)
+    const last = await patch(location, offset, bytes.subarray(offset), TUS)
+    assert.equal(last.status, 204, await last.text())
+    assert.ok(last.headers.get('upload-cid'))
+    hanging.hangUp()
+    await hanging.answered
+  })
+
+  it('gives an upload up', async () => {
+    const { location } = await begin(api, 100)
+    await patch(location, 0, bytesOf('given up', 50), TUS)
+    assert.equal((await fetch(location, { method: 'DELETE', headers: TUS })).status, 204)
+    assert.equal((await head(location)).status, 404)
+    assert.equal((await patch(location, 50, bytesOf('given up', 50), TUS)).status, 404)
+  })
+
+  it('cannot give up what is a file', async () => {
+    const { location, id } = await upload(api, bytesOf('done', 40))
+    const answer = await fetch(location, { method: 'DELETE', headers: TUS })
+    assert.deepEqual([answer.status, await errorOf(answer)], [409, 'The upload is a file already'])
+    assert.ok(await fileOf('private', id))
+  })
+
+  it('asks what there is, from a page of any origin', async () => {
+    for (const path of ['/v3/files', `/v3/files/${randomUUID()}`, `/v3/files/tus/${randomUUID()}/token`]) {
+      const { status, headers } = await fetch(`${url}${path}`, { method: 'OPTIONS' })
+      assert.equal(status, 204)
+      assert.equal(headers.get('tus-version'), '1.0.0')
+      assert.equal(headers.get('tus-extension'), 'creation,creation-with-upload,termination,expiration')
+      assert.equal(headers.get('access-control-allow-origin'), '*')
+      assert.match(headers.get('access-control-allow-methods') ?? '', /PATCH/)
+      assert.match(headers.get('access-control-allow-headers') ?? '', /\bSource\b/)
+    }
+    const { location } = await begin(api, 10)
+    const answer = await head(location)
+    assert.equal(answer.headers.get('access-control-allow-origin'), '*')
+    assert.match(answer.headers.get('access-control-expose-headers') ?? '', /\bUpload-Cid\b/)
+  })
+})
+
+describe('the id of an upload', () => {
+  it('finds the file that the workspace had already', async () => {
+    const bytes = bytesOf('twice', 5000)
+    const first = await upload(api, bytes, { name: 'first' })
+    const second = await upload(api, bytes, { name: 'second' })
+    assert.equal(second.cid, first.cid)
+    assert.notEqual(second.id, first.id)
+    const file = await fileOf('private', second.id)
+    assert.deepEqual([file.id, file.name], [first.id, 'first'])
+    const other = await workspace()
+    assert.equal((await other.api.get(`/v3/files/private/${second.id}`)).status, 404)
+  })
+})
+
+describe('the address of an upload', () => {
+  it('is nobody’s with another token or id', async () => {
+    const { location, id } = await begin(api, 10)
+    for (const wrong of [
+      location.replace(/[^/]+$/, 'x'),
+      `${location.slice(0, -1)}${location.endsWith('A') ? 'B' : 'A'}`,
+      location.replace(id, randomUUID()),
+      location.replace(id, 'x'),
+    ]) {
+      assert.equal((await head(wrong)).status, 404, wrong)
+      const answer = await patch(wrong, 0, bytesOf('wrong', 10))
+      assert.deepEqual([answer.status, await errorOf(answer)], [404, 'There is no such upload'])
+      assert.equal((await fetch(wrong, { method: 'DELETE' })).status, 404)
+    }
+    assert.equal(offsetOf(await head(location)), 0)
+  })
+
+  it('ends with the key that created it', async () => {
+    const own = await workspace()
+    const keyed = await own.keyed('org:files:write')
+    const { location } = await begin(keyed, 20)
+    await sql(`UPDATE api_key SET revoked_at = now() WHERE workspace_id = $1 AND scopes <> '{admin}'`, [
+      own.id,
+    ])
+    const answer = await patch(location, 0, bytesOf('revoked', 20))
+    assert.deepEqual(
+      [answer.status, await errorOf(answer)],
+      [403, 'The key of this upload is revoked, or may not upload'],
+    )
+  })
+
+  it('expires', async () => {
+    const { location, id } = await begin(api, 20)
+    await sql(`UPDATE upload SET expires_at = now() - interval '1 s' WHERE id = $1`, [id])
+    // The loop may have been faster.
+    assert.ok([404, 410].includes((await head(location)).status))
+    assert.ok([404, 410].includes((await patch(location, 0, bytesOf('late', 20))).status))
+  })
+})
