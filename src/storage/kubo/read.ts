@@ -10,6 +10,8 @@ import type { KuboRpc } from './rpc.ts'
 
 const BLOCK_MS = 10_000
 const IDLE_MS = 30_000
+/** Nothing, as a raw block. Where all leaves are empty, `dag/stat` divides by their size, and fails. */
+const EMPTY_BLOCK = 'bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
 
 /** `dag/stat` of many DAGs, without its sums. Kubo leaves out a size of 0: that of an empty file. */
 interface LeafStats {
@@ -66,9 +68,13 @@ export async function statDag(rpc: KuboRpc, cid: CID, signal: AbortSignal): Prom
     read: blockReader(rpc, signal),
     // A raw block is a DAG of its own: unlike `block/stat`, this takes many in one call.
     sizes: async (leaves) => {
-      const params = { arg: leaves.map(String), progress: false, offline: true }
-      const { DagStats } = await rpc.call<LeafStats>('dag/stat', params, ask)
-      const sizes = new Map(DagStats.map(({ Cid, Size = 0 }) => [Cid, Size]))
+      const sizes = new Map([[EMPTY_BLOCK, 0]])
+      const asked = leaves.map(String).filter((leaf) => !sizes.has(leaf))
+      if (asked.length > 0) {
+        const params = { arg: asked, progress: false, offline: true }
+        const { DagStats } = await rpc.call<LeafStats>('dag/stat', params, ask)
+        for (const { Cid, Size = 0 } of DagStats) sizes.set(Cid, Size)
+      }
       return leaves.map((leaf) => sizes.get(`${leaf}`) ?? missing(leaf))
     },
     totalSize: async (root) => {
