@@ -97,6 +97,11 @@ export const settings = z.object({
   BERTH_GC_SECONDS: seconds(1, 31_536_000)
     .default(3_600_000)
     .describe('Interval of garbage collection in the embedded IPFS node.'),
+  BERTH_GC_GRACE_SECONDS: seconds(1, 31_536_000)
+    .default(3_600_000)
+    .describe(
+      'The embedded IPFS node keeps a block that nothing pins for this long after its last use; the same for all processes.',
+    ),
   BERTH_ALLOW_PRIVATE_HOST_NODES: flag
     .default(false)
     .describe('Whether host nodes may be loopback or private addresses.'),

@@ -40,6 +40,9 @@ export interface EmbeddedOptions {
 }
 
 const HOUR_MS = 3_600_000
+/** What a process that died had under way is kept for this many times the grace. */
+const MARK_GRACES = 24
+const MIN_MARK_EXPIRY_MS = 20_000
 
 /** Makes the embedded driver; nothing is opened before `start`. */
 export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
@@ -53,7 +56,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
   } = options
   const graceMs = options.gcGraceMs ?? HOUR_MS
   const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2 })
-  const pins = new PinFolder(dir)
+  const pins = new PinFolder(dir, { markExpiryMs: Math.max(graceMs * MARK_GRACES, MIN_MARK_EXPIRY_MS) })
   const trashDir = join(dir, 'trash')
   const stopped = new AbortController()
   let network: Promise<BlockNetwork> | null = null

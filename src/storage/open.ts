@@ -57,10 +57,10 @@ async function createStorage(config: Config, network: Network, role: 'web' | 'wo
   }
   const { createEmbeddedStorage } = await import('./embedded.ts')
   const dir = join(config.BERTH_DATA_DIR, 'ipfs', network)
-  if (network === 'private' || role === 'web') return createEmbeddedStorage({ dir, network, offline: true })
+  const place = { dir, network, gcGraceMs: config.BERTH_GC_GRACE_SECONDS }
+  if (network === 'private' || role === 'web') return createEmbeddedStorage({ ...place, offline: true })
   return createEmbeddedStorage({
-    dir,
-    network,
+    ...place,
     listen: config.BERTH_IPFS_LISTEN,
     routingUrl: config.BERTH_IPFS_ROUTING_URL || null,
     allowPrivate: config.BERTH_ALLOW_PRIVATE_HOST_NODES,

@@ -6,9 +6,8 @@ import { ifThere, onDisk } from './disk.ts'
 
 const PINNING = '.pinning-'
 const IMPORTING = 'importing-'
-/** A mark of a process that died is forgotten after a day; a living one is renewed far more often. */
-const MARK_EXPIRY_MS = 24 * 3_600_000
-const MARK_RENEWAL_MS = 10 * 60_000
+/** Renewals of a mark in the time after which it is taken for that of a process that died. */
+const RENEWALS = 6
 
 const isMark = (name: string): boolean => name.includes(PINNING) || name.startsWith(IMPORTING)
 
@@ -42,9 +41,12 @@ export interface Roots {
  */
 export class PinFolder {
   readonly dir: string
+  readonly #markExpiryMs: number
 
-  constructor(dir: string) {
+  /** @param markExpiryMs A mark that was not renewed for this long keeps nothing any more. */
+  constructor(dir: string, { markExpiryMs }: { markExpiryMs: number }) {
     this.dir = join(dir, 'pins')
+    this.#markExpiryMs = markExpiryMs
   }
 
   async has(cid: CID): Promise<boolean> {
@@ -109,7 +111,7 @@ export class PinFolder {
 
   async #expired(name: string, nowMs: number): Promise<boolean> {
     const file = await ifThere(() => stat(join(this.dir, name)))
-    return file !== null && nowMs - file.mtimeMs > MARK_EXPIRY_MS
+    return file !== null && nowMs - file.mtimeMs > this.#markExpiryMs
   }
 
   async #mark(name: string): Promise<Mark> {
@@ -118,7 +120,7 @@ export class PinFolder {
     const renewal = setInterval(() => {
       const now = new Date()
       utimes(path, now, now).catch(() => {})
-    }, MARK_RENEWAL_MS).unref()
+    }, this.#markExpiryMs / RENEWALS).unref()
     return {
       release: async () => {
         clearInterval(renewal)
