@@ -28,7 +28,7 @@ const LARGE_BYTES = 200_000_000
 const FOLDER = { source: NODE_MODULES, files: 200, bytes: 8_000_000 }
 const PINNED = { source: SOURCE_CODE, files: 100, bytes: 300_000 }
 
-await runDemo({ title: 'Berth keeps files, by the official pinata SDK', limitMs: LIMIT_MS }, demo)
+await runDemo({ title: 'A day with files: Berth and the official pinata SDK', limitMs: LIMIT_MS }, demo)
 
 async function demo({ screen, stack, signal, temp, parts }: Demo): Promise<void> {
   const began = performance.now()
@@ -67,5 +67,7 @@ async function demo({ screen, stack, signal, temp, parts }: Demo): Promise<void>
   await remove(scene)
 
   const seconds = ((performance.now() - began) / 1000).toFixed(1)
-  screen.summary(`Kept, served and compared: ${bytes(comparison.bytes)}, every byte the same. ${seconds} s.`)
+  screen.summary(
+    `${bytes(comparison.bytes)} read back and compared, every byte the same. ${seconds} s in all.`,
+  )
 }
