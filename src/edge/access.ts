@@ -38,8 +38,8 @@ export function checkToken(gateways: GatewayService, gateway: Gateway, req: Requ
  */
 export function checkSignature(signer: UrlSigner, url: URL): void {
   const verdict = signer.verify(url, 'PINATA1', Date.now() / 1000)
-  if (verdict === 'unsigned') throw unauthorized(REFUSALS.unsigned)
-  if (verdict !== 'good') throw forbidden(REFUSALS[verdict])
+  if (verdict === 'unsigned') throw unauthorized(REFUSALS.unsigned, verdict)
+  if (verdict !== 'good') throw forbidden(REFUSALS[verdict], verdict)
   if (url.searchParams.get('X-Method') !== 'GET') throw forbidden('X-Method: the URL was not signed for GET')
 }
 

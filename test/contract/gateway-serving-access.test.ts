@@ -1,0 +1,242 @@
+/** Who may read at a gateway, and what a swap changes (compatibility 1.7, 1.9, 1.10). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { loadSigningKey } from '../../src/accounts/tokens.ts'
+import { UrlSigner } from '../../src/files/signed-url.ts'
+import type { Client } from '../support/client.ts'
+import { assertRefused } from '../support/gateway.ts'
+import { openContext } from './context.ts'
+import { openGateway } from './gateway.ts'
+import { store } from './stored.ts'
+
+const HOT_SWAPS = 2
+const NOT_KEPT = 'cid: not kept here'
+const IMMUTABLE = 'max-age=29030400, immutable'
+
+const context = await openContext()
+const workspace = await context.workspace()
+const { api } = workspace
+const open = await openGateway(context, workspace)
+const stranger = await context.workspace()
+const strange = await openGateway(context, stranger)
+
+let count = 0
+/** A new file, unlike any other. */
+const upload = (network: 'public' | 'private', client: Client = api): Promise<{ id: string; cid: string }> =>
+  store(client, network, `file ${count++} of ${process.pid}`)
+
+const now = () => Math.floor(Date.now() / 1000)
+/** The path and query of a link that the API signed. */
+const link = async (target: string, { host = open.host } = {}) => {
+  const body = { url: `https://${host}${target}`, date: now(), expires: 60, method: 'GET' }
+  const reply = await api.post('/v3/files/private/download_link', body)
+  assert.equal(reply.status, 200, JSON.stringify(reply.body))
+  const url = new URL(reply.body.data)
+  return `${url.pathname}${url.search}`
+}
+
+describe('a gateway with access tokens', async () => {
+  const gateway = await openGateway(context, workspace)
+  const route = `/v3/gateways/${gateway.id}/access_tokens`
+  const [first, second] = [(await api.post(route, {})).body.data, (await api.post(route, {})).body.data]
+  const { cid } = await upload('public')
+  const path = `/ipfs/${cid}`
+
+  it('answers those who send one, in the URL or in a header', async () => {
+    for (const { value } of [first, second]) {
+      assert.equal((await gateway.get(`${path}?pinataGatewayToken=${value}`)).status, 200)
+      assert.equal((await gateway.get(path, { 'x-pinata-gateway-token': value })).status, 200)
+    }
+  })
+
+  it('answers nobody else', async () => {
+    const without = await gateway.get(path)
+    assertRefused(without, 401, /^This gateway is restricted/)
+    assert.ok(without.headers['www-authenticate'])
+    for (const wrong of ['', 'x', first.value.slice(1), `${first.value}x`]) {
+      const served = await gateway.get(`${path}?pinataGatewayToken=${wrong}`)
+      assertRefused(served, 403, 'pinataGatewayToken: not a token of this gateway')
+    }
+    const theirs = await stranger.api.post(`/v3/gateways/${strange.id}/access_tokens`, {})
+    assertRefused(
+      await gateway.get(path, { 'x-pinata-gateway-token': theirs.body.data.value }),
+      403,
+      /not a token/,
+    )
+  })
+
+  it('does not say whether it has content', async () => {
+    assertRefused(await gateway.get(`/ipfs/bafkqaaa`), 401, /^This gateway is restricted/)
+  })
+
+  it('lets no shared cache hand its content on', async () => {
+    const { headers } = await gateway.get(path, { 'x-pinata-gateway-token': first.value })
+    assert.equal(headers['cache-control'], `private, ${IMMUTABLE}`)
+  })
+
+  it('keeps the token in the links of its pages', async () => {
+    const cid = await uploadFolder(api)
+    const redirect = await gateway.get(`/ipfs/${cid}?pinataGatewayToken=${first.value}`)
+    assert.equal(redirect.headers.location, `/ipfs/${cid}/?pinataGatewayToken=${first.value}`)
+    const { text } = await gateway.get(redirect.headers.location ?? '')
+    const [, link] = /href="\.(\/a\.txt[^"]*)"/.exec(text) ?? []
+    assert.equal((await gateway.get(`/ipfs/${cid}${link}`)).text, 'a')
+  })
+})
+
+describe('a private file', async () => {
+  const { id, cid } = await upload('private')
+  const path = `/files/${cid}`
+  // Tests may sign what the API would refuse to.
+  const signer = new UrlSigner(loadSigningKey(context.env.JWT_KEY, context.env.BERTH_DATA_DIR ?? ''))
+  const forge = (target: string, method = 'GET', date = now()) => {
+    const url = new URL(`https://${open.host}${target}`)
+    const signed = signer.sign(url, { algorithm: 'PINATA1', date, expires: 60, method })
+    return `${signed.pathname}${signed.search}`
+  }
+
+  it('is read by a signed link, also in parts', async () => {
+    const signed = await link(path)
+    const { status, headers, text } = await open.get(signed)
+    assert.equal(status, 200)
+    assert.match(text, /^file \d+ of/)
+    assert.equal(headers['cache-control'], 'private, no-store')
+    assert.equal((await open.head(signed)).status, 200)
+    assert.equal((await open.get(signed, { range: 'bytes=0-3' })).text, 'file')
+  })
+
+  it('is read by no other URL', async () => {
+    const signed = await link(path)
+    assertRefused(await open.get(path), 401, 'X-Signature: private content is read with a signed URL only')
+    const changed = [
+      signed.replace(/X-Signature=.{4}/, 'X-Signature=0000'),
+      signed.replace('X-Expires=60', 'X-Expires=6000'),
+      signed.replace(cid, (await upload('private')).cid),
+      signed.replace(path, `${path}/`),
+      `${signed}&download=true`,
+      signed.replace('PINATA1', 'PINATA2'),
+    ]
+    for (const url of changed) {
+      assertRefused(await open.get(url), 403, 'X-Signature: not the signature of this URL')
+    }
+    const elsewhere = await openGateway(context, workspace)
+    assertRefused(await elsewhere.get(signed), 403, 'X-Signature: not the signature of this URL')
+  })
+
+  it('is read in its time only', async () => {
+    assertRefused(await open.get(forge(path, 'GET', now() - 100)), 403, 'X-Expires: the URL has expired')
+    assertRefused(await open.get(forge(path, 'GET', now() + 5000)), 403, 'X-Date: lies in the future')
+  })
+
+  it('is not read by a link that was signed for something else', async () => {
+    assertRefused(await open.get(forge(path, 'PUT')), 403, 'X-Method: the URL was not signed for GET')
+  })
+
+  it('is never served as public content, nor public content as private', async () => {
+    assertRefused(await open.get(`/ipfs/${cid}`), 404, NOT_KEPT)
+    const { cid: published } = await upload('public')
+    assertRefused(await open.get(forge(`/files/${published}`)), 404, NOT_KEPT)
+  })
+
+  it('is served at a gateway of its own workspace only', async () => {
+    const theirs = await upload('private', stranger.api)
+    assertRefused(await open.get(forge(`/files/${theirs.cid}`)), 404, NOT_KEPT)
+  })
+
+  it('may be downloaded by a link that says so', async () => {
+    const { headers } = await open.get(await link(`${path}?filename=a%20b.txt&download=true`))
+    assert.equal(headers['content-disposition'], 'attachment; filename="a b.txt"')
+  })
+
+  it('may be a folder, whose list has no links: each would need its own signature', async () => {
+    const folder = await uploadFolder(api, 'private')
+    const { status, text } = await open.get(await link(`/files/${folder}`))
+    assert.equal(status, 200)
+    assert.match(text, /a\.txt/)
+    assert.doesNotMatch(text, /href/)
+    assert.equal((await open.get(await link(`/files/${folder}/a.txt`))).text, 'a')
+  })
+
+  it('is read at a restricted gateway without its token', async () => {
+    const restricted = await openGateway(context, workspace)
+    await api.post(`/v3/gateways/${restricted.id}/access_tokens`, {})
+    assert.equal((await restricted.get(await link(path, { host: restricted.host }))).status, 200)
+  })
+
+  it('is gone as soon as it is deleted', async () => {
+    const signed = await link(path)
+    await api.delete(`/v3/files/private/${id}`)
+    assertRefused(await open.get(signed), 404, NOT_KEPT)
+  })
+})
+
+describe('a swapped CID', async () => {
+  const gateway = await openGateway(context, workspace)
+  const installed = await api.post(`/v3/gateways/plugins/${gateway.id}`, { plugin_id: HOT_SWAPS })
+  assert.equal(installed.status, 200)
+  const [original, replacement] = [await upload('public'), await upload('public')]
+  const path = `/ipfs/${original.cid}`
+  const swap = `/v3/files/public/swap/${original.cid}`
+
+  it('is served from what it is swapped to, by gateways with the plugin', async () => {
+    const before = await gateway.get(path)
+    assert.equal(before.headers.etag, `"${original.cid}"`)
+    assert.equal((await api.put(swap, { swap_cid: replacement.cid })).status, 200)
+    const { status, headers, text } = await gateway.get(path)
+    assert.equal(status, 200)
+    assert.notEqual(text, before.text)
+    assert.equal(headers.etag, `"${replacement.cid}"`)
+    assert.equal(headers['x-ipfs-roots'], replacement.cid)
+    assert.equal(headers['x-ipfs-path'], path)
+    assert.equal((await gateway.get(path, { 'if-none-match': `"${original.cid}"` })).status, 200)
+    assert.equal((await open.get(path)).headers.etag, `"${original.cid}"`)
+  })
+
+  it('is asked for again soon, and so is every CID that may yet be swapped', async () => {
+    const { cid } = await upload('public')
+    for (const asked of [path, `/ipfs/${cid}`]) {
+      assert.equal((await gateway.get(asked)).headers['cache-control'], 'public, max-age=60')
+    }
+    assert.equal((await open.get(path)).headers['cache-control'], `public, ${IMMUTABLE}`)
+  })
+
+  it('is not served once what it is swapped to is gone', async () => {
+    await api.delete(`/v3/files/public/${replacement.id}`)
+    assertRefused(await gateway.get(path), 404, NOT_KEPT)
+  })
+
+  it('is itself again when the swap is taken back', async () => {
+    assert.equal((await api.delete(swap)).status, 200)
+    assert.equal((await gateway.get(path)).headers.etag, `"${original.cid}"`)
+  })
+
+  it('on the private network is another one than on the public', async () => {
+    const [secret, other] = [await upload('private'), await upload('private')]
+    assert.equal((await api.put(`/v3/files/private/swap/${secret.cid}`, { swap_cid: other.cid })).status, 200)
+    const signed = await link(`/files/${secret.cid}`, { host: gateway.host })
+    assert.equal((await gateway.get(signed)).headers.etag, `"${other.cid}"`)
+  })
+})
+
+describe('a file that ends by itself', () => {
+  it('is not served after its end, whether a worker has come by or not', async () => {
+    const { id, cid } = await upload('public')
+    assert.equal((await open.get(`/ipfs/${cid}`)).status, 200)
+    await context.sql(`UPDATE file SET expires_at = now() WHERE id = $1`, [id])
+    assertRefused(await open.get(`/ipfs/${cid}`), 404, NOT_KEPT)
+  })
+})
+
+/** A folder with one file, `a.txt`. Resolves to its CID. */
+async function uploadFolder(client: Client, network = 'public'): Promise<string> {
+  const form = new FormData()
+  form.set('network', network)
+  form.append('file', new Blob(['a']), 'folder/a.txt')
+  const encoded = new Response(form)
+  const reply = await client.request('POST', '/v3/files', {
+    body: new Uint8Array(await encoded.arrayBuffer()),
+    headers: { 'content-type': encoded.headers.get('content-type') ?? '' },
+  })
+  assert.equal(reply.status, 200, JSON.stringify(reply.body))
+  return reply.body.data.cid
+}

@@ -1,0 +1,216 @@
+/** Other forms of content at a gateway: directories, single blocks, CARs (compatibility 1.9). */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { CarReader } from '@ipld/car'
+import * as dagCbor from '@ipld/dag-cbor'
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
+import type { CID } from 'multiformats/cid'
+import { assertRefused } from '../support/gateway.ts'
+import { openContext } from './context.ts'
+import { openGateway } from './gateway.ts'
+
+const context = await openContext()
+const workspace = await context.workspace()
+const gateway = await openGateway(context, workspace)
+const node = await context.provider()
+const pin = async (cid: CID) => {
+  const wanted = { cid: `${cid}`, host_nodes: [node.multiaddr] }
+  const { record } = await workspace.api.pin(wanted, { wait: 30 })
+  assert.equal(record.status, 'pinned')
+  return cid
+}
+
+const SCRIPT = '<script>alert(1)</script>'
+const large = randomBytes(2_100_000)
+const site = await node
+  .folder({
+    'index.html': Buffer.from('<h1>Site</h1>'),
+    'about/index.html': Buffer.from('<h1>About</h1>'),
+    'plain/a.txt': Buffer.from('a'),
+    'plain/odd name & more.txt': Buffer.from('odd'),
+    [`plain/${SCRIPT.replace('/', '\u2215')}`]: Buffer.from('x'),
+    'plain/"onmouseover="alert(1)': Buffer.from('x'),
+    'plain/javascript:alert(1)': Buffer.from('x'),
+    'plain/größe.bin': large,
+    'strange/index.html/inner.txt': Buffer.from('index.html is a directory'),
+  })
+  .then(pin)
+
+describe('a directory', () => {
+  it('is at its address with a slash', async () => {
+    for (const path of [`/ipfs/${site}`, `/ipfs/${site}/plain`]) {
+      const { status, headers } = await gateway.get(`${path}?a=b%20c`)
+      assert.equal(status, 301)
+      assert.equal(headers.location, `${path}/?a=b%20c`)
+    }
+  })
+
+  it('is its index.html, where it has one', async () => {
+    const { status, headers, text } = await gateway.get(`/ipfs/${site}/`)
+    assert.equal(status, 200)
+    assert.equal(text, '<h1>Site</h1>')
+    assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+    assert.equal(headers['x-ipfs-roots'], `${site}`)
+    assert.match(`${headers['content-security-policy']}`, /^sandbox /)
+    assert.equal((await gateway.get(`/ipfs/${site}/about/`)).text, '<h1>About</h1>')
+    assert.match((await gateway.get(`/ipfs/${site}/strange/`)).text, /href="\.\/index\.html"/)
+  })
+
+  it('is a list of its names else, which lead to its entries', async () => {
+    const { status, headers, text } = await gateway.get(`/ipfs/${site}/plain/`)
+    assert.equal(status, 200)
+    assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+    const links = [...text.matchAll(/href="([^"]*)"/g)].map(([, link]) => link ?? '')
+    assert.equal(links.length, 7)
+    assert.equal(links[0], '../')
+    for (const link of links.slice(1)) {
+      assert.match(link, /^\.\//)
+      const { pathname } = new URL(link, `http://host/ipfs/${site}/plain/`)
+      assert.equal((await gateway.get(pathname)).status, 200, link)
+    }
+    assert.match(text, />größe\.bin</)
+    assert.match(text, /<td>2\.0 MiB/)
+    assert.match(text, new RegExp(`<title>Index of /ipfs/${site}/plain</title>`))
+  })
+
+  it('shows names as text, and its page runs nothing', async () => {
+    const { headers, text } = await gateway.get(`/ipfs/${site}/plain/`)
+    assert.doesNotMatch(text, /<script/i)
+    assert.doesNotMatch(text, /"onmouseover=/)
+    assert.match(text, /&lt;script&gt;alert\(1\)/)
+    assert.match(`${headers['content-security-policy']}`, /default-src 'none'/)
+  })
+
+  it('may be sharded', async () => {
+    const files: Record<string, Uint8Array> = {}
+    // Their links alone are beyond 256 KiB.
+    const long = 'n'.repeat(240)
+    for (let i = 0; i < 1000; i++) files[`${long}${i}`] = Buffer.from(`${i % 10}`)
+    const sharded = await node.folder(files).then(pin)
+    const { text } = await gateway.get(`/ipfs/${sharded}/`)
+    assert.equal(text.match(/<tr><td><a href="\.\//g)?.length, 1000)
+    assert.match(text, /<\/html>\n$/)
+    assert.equal((await gateway.get(`/ipfs/${sharded}/${long}471`)).text, '1')
+    assertRefused(
+      await gateway.get(`/ipfs/${sharded}?format=car&dag-scope=entity`),
+      501,
+      'dag-scope: entity is not supported for a sharded directory',
+    )
+  })
+})
+
+describe('one block', () => {
+  it('is sent by ?format=raw, and by Accept', async () => {
+    const asked = [
+      await gateway.get(`/ipfs/${site}?format=raw`),
+      await gateway.get(`/ipfs/${site}`, { accept: 'application/vnd.ipld.raw' }),
+    ]
+    for (const { status, headers, bytes } of asked) {
+      assert.equal(status, 200)
+      assert.equal(headers['content-type'], 'application/vnd.ipld.raw')
+      assert.equal(headers['content-disposition'], `attachment; filename="${site}.bin"`)
+      assert.equal(headers.etag, `"${site}.raw"`)
+      assert.equal(headers['content-length'], `${bytes.length}`)
+      assert.match(`${headers.vary}`, /Accept/)
+      assert.deepEqual(
+        dagPb.decode(bytes).Links.map(({ Name }) => Name),
+        ['about', 'index.html', 'plain', 'strange'],
+      )
+    }
+  })
+
+  it('may be that of a path, or a part', async () => {
+    const { bytes } = await gateway.get(`/ipfs/${site}/plain/a.txt?format=raw`)
+    assert.equal(`${bytes}`, 'a')
+    const part = await gateway.get(`/ipfs/${site}/about/index.html?format=raw`, { range: 'bytes=4-8' })
+    assert.equal(part.status, 206)
+    assert.equal(part.text, 'About')
+  })
+
+  it('is all there is of what is no UnixFS', async () => {
+    const cbor = await node.block(dagCbor.encode({ a: 1 }), dagCbor.code).then(pin)
+    assertRefused(await gateway.get(`/ipfs/${cbor}`), 406, /^Neither file nor directory/)
+    const { bytes } = await gateway.get(`/ipfs/${cbor}?format=raw`)
+    assert.deepEqual(dagCbor.decode(bytes), { a: 1 })
+  })
+})
+
+describe('a CAR', () => {
+  const read = async (path: string, headers?: Record<string, string>) => {
+    const served = await gateway.get(path, headers)
+    assert.equal(served.status, 200, served.text)
+    assert.match(`${served.headers['content-type']}`, /^application\/vnd\.ipld\.car; version=1/)
+    const reader = await CarReader.fromBytes(served.bytes)
+    const blocks: string[] = []
+    for await (const { cid } of reader.blocks()) blocks.push(`${cid}`)
+    return { served, roots: (await reader.getRoots()).map(String), blocks }
+  }
+
+  it('holds the whole DAG, root first', async () => {
+    for (const { served, roots, blocks } of [
+      await read(`/ipfs/${site}?format=car`),
+      await read(`/ipfs/${site}?format=car&dag-scope=all`),
+      await read(`/ipfs/${site}`, { accept: 'application/vnd.ipld.car; version=1' }),
+    ]) {
+      assert.deepEqual(roots, [`${site}`])
+      assert.equal(blocks[0], `${site}`)
+      assert.equal(new Set(blocks).size, blocks.length)
+      // Five directories, six small files that differ, and one of three leaves below its root.
+      assert.equal(blocks.length, 5 + 6 + 4)
+      assert.equal(served.headers['accept-ranges'], 'none')
+      assert.equal(served.headers['content-disposition'], `attachment; filename="${site}.car"`)
+    }
+  })
+
+  it('holds a directory alone by dag-scope', async () => {
+    for (const scope of ['block', 'entity']) {
+      const { roots, blocks } = await read(`/ipfs/${site}?format=car&dag-scope=${scope}`)
+      assert.deepEqual([roots, blocks], [[`${site}`], [`${site}`]])
+    }
+    const file = await node.file(large).then(pin)
+    assert.equal((await read(`/ipfs/${file}?format=car&dag-scope=entity`)).blocks.length, 4)
+    assert.equal((await read(`/ipfs/${file}?format=car&dag-scope=block`)).blocks.length, 1)
+  })
+
+  it('that cannot be made is refused', async () => {
+    const refused: [string, number, RegExp][] = [
+      [`/ipfs/${site}/plain?format=car`, 501, /^format: a CAR is made of a whole CID/],
+      [`/ipfs/${site}?format=car&entity-bytes=0:9`, 501, /^entity-bytes:/],
+      [`/ipfs/${site}?format=car&dag-scope=some`, 400, /^dag-scope:/],
+      [`/ipfs/${site}?format=car&car-version=2`, 400, /^car-version:/],
+      [`/ipfs/${site}?format=tar`, 400, /^format: must be raw or car/],
+    ]
+    for (const [path, status, message] of refused) {
+      assertRefused(await gateway.get(path), status, message)
+    }
+  })
+})
+
+describe('a root that declares another size than its file has', () => {
+  /** A file of 10 bytes whose root says otherwise. */
+  const lying = async (size: bigint) => {
+    const leaf = await node.file(Buffer.from('ten bytes!'))
+    const data = new UnixFS({ type: 'file', blockSizes: [size] }).marshal()
+    return node.block(dagPb.encode({ Data: data, Links: [{ Name: '', Hash: leaf, Tsize: 10 }] })).then(pin)
+  }
+
+  it('never makes a short answer look whole', async () => {
+    const cid = await lying(1000n)
+    const { headers } = await gateway.head(`/ipfs/${cid}`)
+    assert.equal(headers['content-length'], '1000')
+    await assert.rejects(gateway.get(`/ipfs/${cid}`), /ECONNRESET|aborted|socket hang up/)
+  })
+
+  it('never makes a long one', async () => {
+    const cid = await lying(3n)
+    const answer = await gateway.get(`/ipfs/${cid}`).then(
+      ({ status, bytes }) => ({ status, length: bytes.length }),
+      () => 'cut',
+    )
+    assert.ok(
+      answer === 'cut' || (typeof answer === 'object' && (answer.status >= 500 || answer.length === 3)),
+    )
+  })
+})
