@@ -107,7 +107,9 @@ export const settings = z.object({
     .describe('Whether host nodes may be loopback or private addresses.'),
   BERTH_IPFS_LISTEN: list
     .default([])
-    .describe('Multiaddrs on which the embedded IPFS node serves its blocks to others, comma separated.'),
+    .describe(
+      'Multiaddrs on which the embedded IPFS node serves its blocks to others, comma separated. Not set: none can connect to it, and the Pinning Service API names no delegates.',
+    ),
   BERTH_IPFS_ROUTING_URL: z
     .union([z.literal(''), url('http', 'https')])
     .default('https://delegated-ipfs.dev')

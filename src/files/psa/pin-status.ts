@@ -32,6 +32,7 @@ function stored({ size, expires_at }: PinRow): Record<string, string> {
 /** Berth's own status, which is finer, and what is known about it. */
 function details(name: Status, { status, error, progress }: PinRow): string {
   if (name === 'failed' && error !== null) return `${status}: ${error}`
-  if (name === 'pinning' && progress) return `${status}: ${progress.blocks} blocks, ${progress.bytes} bytes`
+  if (status === 'retrieving' && progress)
+    return `${status}: ${progress.blocks} blocks, ${progress.bytes} bytes`
   return status
 }

@@ -23,21 +23,11 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
     let kubo: KuboNode
     let key: string
 
-    /** Runs `ipfs <args>` on the client's node. */
-    const ipfs = async (...args: string[]) => {
-      const env = { ...process.env, IPFS_PATH: kubo.repo }
-      return (await run(kuboBinary ?? '', args, { env, timeout: 60_000 })).stdout.trim()
-    }
+    const ipfs = (...args: string[]) => client(kubo)(...args)
     const remote = (command: string, ...args: string[]) =>
       ipfs('pin', 'remote', command, '--service=berth', ...args)
     const list = async (...args: string[]) => (await remote('ls', ...args)).split('\n').filter(Boolean)
 
-    /** Adds a file of new content to the client's node. */
-    async function add(): Promise<string> {
-      const file = join(kubo.repo, 'content')
-      await writeFile(file, randomBytes(300_000))
-      return ipfs('add', '-Q', file)
-    }
     /** What `/psa/pins<path>` answers to a client without a node. */
     async function psa(path: string, body?: object) {
       const answer = await fetch(`${berth.url}/psa/pins${path}`, {
@@ -61,7 +51,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
     })
 
     it('pins what the node has, and waits for it', async () => {
-      const cid = await add()
+      const cid = await addFile(kubo)
       const printed = await remote('add', '--name=x', cid)
       assert.match(printed, new RegExp(`CID: +${cid}\nName: +x\nStatus: +pinned`))
       assert.deepEqual(await list('--name=x'), [`${cid}\tpinned\tx`])
@@ -75,13 +65,13 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       assert.match(await ipfs('swarm', 'peers'), new RegExp(delegate.split('/').at(-1)))
     })
     it('pins in the background', async () => {
-      const cid = await add()
+      const cid = await addFile(kubo)
       await remote('add', '--name=later', '--background', cid)
       await until('it is pinned', async () => (await list('--name=later')).length === 1)
       assert.deepEqual(await list(`--cid=${cid}`, ALL), [`${cid}\tpinned\tlater`])
     })
     it('pins what it can only have from a node that connects to it', async () => {
-      const cid = await add()
+      const cid = await addFile(kubo)
       await ipfs('swarm', 'disconnect', (await psa('?limit=1')).results[0].delegates[0]).catch(() => {})
       const origins = [`/ip4/127.0.0.1/tcp/${await freePort()}${NOBODY}`]
       const { requestid, delegates } = await psa('', { cid, origins })
@@ -90,7 +80,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       await until('it is pinned', async () => (await psa(`/${requestid}`)).status === 'pinned')
     })
     it('lists page by page', async () => {
-      const cid = await add()
+      const cid = await addFile(kubo)
       for (let i = 0; i < 23; i++) await psa('', { cid, name: 'many' })
       await until('all are pinned', async () => (await psa('?name=many')).count === 23)
       assert.equal((await list('--name=many')).length, 23)
@@ -109,4 +99,36 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       await assert.rejects(refused, /reason: "BAD_TOKEN", details: "Invalid, expired or revoked API key"/)
     })
   })
+}
+
+describe('Kubo and a Berth that nobody can dial', { skip }, () => {
+  it('pins what the node has: Berth dials the node', async () => {
+    const kubo = await startKubo()
+    const berth = await startStack({ kind: 'embedded' }).catch(async (error) => {
+      await kubo.stop()
+      throw error
+    })
+    try {
+      const ipfs = client(kubo)
+      await ipfs('pin', 'remote', 'service', 'add', 'berth', `${berth.url}/psa`, await berth.createKey())
+      const cid = await addFile(kubo)
+      assert.match(await ipfs('pin', 'remote', 'add', '--service=berth', cid), /Status: +pinned/)
+    } finally {
+      await Promise.all([kubo.stop(), berth.stop()])
+    }
+  })
+})
+
+/** Runs `ipfs <args>` on a node; resolves to what it printed. */
+function client(kubo: KuboNode) {
+  const env = { ...process.env, IPFS_PATH: kubo.repo }
+  return async (...args: string[]) =>
+    (await run(kuboBinary ?? '', args, { env, timeout: 60_000 })).stdout.trim()
+}
+
+/** Adds a file of new content to a node. */
+async function addFile(kubo: KuboNode): Promise<string> {
+  const file = join(kubo.repo, 'content')
+  await writeFile(file, randomBytes(300_000))
+  return client(kubo)('add', '-Q', file)
 }
