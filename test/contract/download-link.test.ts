@@ -1,0 +1,109 @@
+/** Links to private files (compatibility 1.10), under both addresses that the npm SDK asks. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { loadSigningKey } from '../../src/accounts/tokens.ts'
+import { UrlSigner } from '../../src/files/signed-url.ts'
+import { assertError } from '../support/client.ts'
+import { missingCid, openContext } from './context.ts'
+import { bytesOf, upload } from './tus-client.ts'
+
+const LINK = '/v3/files/private/download_link'
+const { workspace, anonymous, env } = await openContext()
+const { api, keyed } = await workspace()
+const hostOf = async (client = api): Promise<string> =>
+  (await client.get('/v3/gateways')).body.data.rows[0].host
+const host = await hostOf()
+const { cid } = await upload(api, bytesOf('a private file', 500))
+const now = Math.floor(Date.now() / 1000)
+const signer = new UrlSigner(loadSigningKey(env.JWT_KEY, env.BERTH_DATA_DIR ?? ''))
+
+const request = (fields: object = {}) => ({
+  url: `https://${host}/files/${cid}`,
+  date: now,
+  expires: 30,
+  method: 'GET',
+  ...fields,
+})
+
+for (const path of [LINK, '/v3/files/sign']) {
+  describe(`a link by ${path}`, () => {
+    it('is the address and a signature that the gateway accepts', async () => {
+      const asked = `https://${host}/files/${cid}?img-width=100&pinataGatewayToken=secret`
+      const { status, body } = await api.post(path, request({ url: asked }))
+      assert.equal(status, 200, JSON.stringify(body))
+      const link = new URL(body.data)
+      assert.ok(body.data.startsWith(`${asked}&`))
+      const { 'X-Signature': signature, ...params } = Object.fromEntries(link.searchParams)
+      assert.deepEqual(params, {
+        'img-width': '100',
+        pinataGatewayToken: 'secret',
+        'X-Algorithm': 'PINATA1',
+        'X-Date': `${now}`,
+        'X-Expires': '30',
+        'X-Method': 'GET',
+      })
+      assert.match(signature ?? '', /^[0-9a-f]{64}$/)
+      assert.equal(signer.verify(link, 'PINATA1', now), 'good')
+      assert.equal(signer.verify(link, 'PINATA2', now), 'forged', 'it lets nobody upload')
+      assert.equal(signer.verify(link, 'PINATA1', now + 31), 'expired')
+    })
+
+    it('may lead into a folder, and keeps the port', async () => {
+      const inside = `http://${host}:8080/files/${cid}/a/b%20c.txt`
+      const { body } = await api.post(path, request({ url: inside }))
+      assert.ok(body.data.startsWith(`${inside}?`), JSON.stringify(body))
+    })
+
+    const notALink = 'url: must be https://<gateway>/files/<cid>'
+    const refused: Record<string, [object, number, string | RegExp]> = {
+      'what is no URL': [{ url: 'x' }, 400, notALink],
+      'another scheme': [{ url: `ftp://${host}/files/${cid}` }, 400, notALink],
+      'a user in the URL': [{ url: `https://me@${host}/files/${cid}` }, 400, notALink],
+      'a public address': [{ url: `https://${host}/ipfs/${cid}` }, 400, notALink],
+      'no CID': [{ url: `https://${host}/files/` }, 400, notALink],
+      'what is no CID': [{ url: `https://${host}/files/x` }, 400, /^url: not a CID/],
+      'a host that is no gateway': [
+        { url: `https://example.com/files/${cid}` },
+        404,
+        'url: not a gateway of this workspace',
+      ],
+      'another method': [{ method: 'PUT' }, 400, 'method: must be GET'],
+      'no method': [{ method: undefined }, 400, 'method: must be GET'],
+      'no time': [{ expires: undefined }, 400, /^expires: /],
+      'half a second': [{ expires: 0.5 }, 400, 'expires: must be a whole number of seconds'],
+      'more than a year': [{ expires: 31_536_001 }, 400, 'expires: must be at most 31536000'],
+      'a time that is over': [{ date: now - 31 }, 400, /^expires: is over already/],
+    }
+    for (const [what, [fields, status, message]] of Object.entries(refused)) {
+      it(`for ${what} is ${status}`, async () => {
+        assertError(await api.post(path, request(fields)), status, message)
+      })
+    }
+
+    it('for a gateway or a file of another workspace is 404', async () => {
+      const other = await workspace()
+      const theirs = await hostOf(other.api)
+      assertError(
+        await api.post(path, request({ url: `https://${theirs}/files/${cid}` })),
+        404,
+        'url: not a gateway of this workspace',
+      )
+      const noFile = 'url: there is no such private file'
+      assertError(await other.api.post(path, request({ url: `https://${theirs}/files/${cid}` })), 404, noFile)
+      const url = `https://${host}/files/${await missingCid()}`
+      assertError(await api.post(path, request({ url })), 404, noFile)
+    })
+
+    it('for a public file is 404: it needs no link', async () => {
+      const { cid: open } = await upload(api, bytesOf('a public file', 500), { network: 'public' })
+      const reply = await api.post(path, request({ url: `https://${host}/files/${open}` }))
+      assertError(reply, 404, 'url: there is no such private file')
+    })
+
+    it('needs a key that may write', async () => {
+      assert.equal((await anonymous.post(path, request())).status, 401)
+      const reader = await keyed('org:files:read')
+      assertError(await reader.post(path, request()), 403, 'Missing scope: org:files:write')
+    })
+  })
+}

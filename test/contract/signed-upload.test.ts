@@ -1,0 +1,259 @@
+/** URLs for uploads without a key (compatibility 1.3). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError, type Client, type Reply } from '../support/client.ts'
+import { until } from '../support/processes.ts'
+import { openContext, type Workspace } from './context.ts'
+import { begin, bytesOf, create, patch } from './tus-client.ts'
+
+const SIGN = '/v3/files/sign'
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+  'base64',
+)
+const { workspace, anonymous, url, sql } = await openContext()
+const { api, keyed } = await workspace()
+
+const sign = async (fields: object = {}, client: Client = api): Promise<string> => {
+  const { status, body } = await client.post(SIGN, { expires: 60, network: 'public', ...fields })
+  assert.equal(status, 200, JSON.stringify(body))
+  return body.data
+}
+
+/** Sends a form to a signed URL, as a page without a key does. */
+async function send(
+  signed: string,
+  fields: Record<string, string | Blob | [Blob, string][]>,
+): Promise<Reply> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields)) {
+    if (Array.isArray(value)) for (const [blob, path] of value) form.append(name, blob, path)
+    else if (typeof value === 'string') form.append(name, value)
+    else form.append(name, value, 'file')
+  }
+  const response = await fetch(signed, { method: 'POST', body: form })
+  return { status: response.status, headers: response.headers, body: await response.json() }
+}
+
+const text = (content: string) => new Blob([content], { type: 'text/plain' })
+const changed = (signed: string, change: (url: URL) => void) => {
+  const copy = new URL(signed)
+  change(copy)
+  return copy.href
+}
+
+describe('a signed URL', () => {
+  it('is as clients know it', async () => {
+    const before = Math.floor(Date.now() / 1000)
+    const signed = new URL(await sign({ date: undefined }))
+    assert.equal(signed.origin, url)
+    assert.match(signed.pathname, /^\/v3\/files\/[0-9a-f]{8}-[0-9a-f-]{27}$/)
+    const params = Object.fromEntries(signed.searchParams)
+    assert.ok(Math.abs(Number(params['X-Date']) - before) <= 2)
+    assert.equal(params['X-Algorithm'], 'PINATA2')
+    assert.equal(params['X-Expires'], '60')
+    assert.equal(params['X-Method'], '["HEAD","PATCH","POST"]')
+    assert.match(params['X-User-ID'] ?? '', /^[0-9a-f-]{36}$/)
+    assert.match(params['X-Signature'] ?? '', /^[0-9a-f]{64}$/)
+  })
+
+  it('takes a file, and fixes what it says', async () => {
+    const group_id = (await api.post('/v3/groups/public', { name: 'signed' })).body.data.id
+    const signed = await sign({ filename: 'fixed', keyvalues: { from: 'url' }, group_id })
+    const { status, body } = await send(signed, {
+      file: text('signed upload'),
+      network: 'public',
+      name: 'chosen',
+      keyvalues: '{"from":"form"}',
+    })
+    assert.equal(status, 200, JSON.stringify(body))
+    const { data } = await api.get(`/v3/files/public/${body.data.id}`).then((reply) => reply.body)
+    assert.deepEqual([data.name, data.keyvalues, data.group_id], ['fixed', { from: 'url' }, group_id])
+    assert.equal(body.data.network, 'public')
+  })
+
+  it('leaves the rest to the upload', async () => {
+    const { body } = await send(await sign(), {
+      file: text('signed, and free'),
+      name: 'chosen',
+      keyvalues: '{"from":"form"}',
+    })
+    assert.deepEqual([body.data.name, body.data.keyvalues], ['chosen', { from: 'form' }])
+  })
+
+  it('may be used more than once, and needs no key, nor minds a wrong one', async () => {
+    const signed = await sign()
+    for (const content of ['one', 'two']) {
+      const form = new FormData()
+      form.set('file', text(`used ${content}`), 'file')
+      const response = await fetch(signed, {
+        method: 'POST',
+        headers: { authorization: 'Bearer undefined', origin: 'https://page.example' },
+        body: form,
+      })
+      assert.equal(response.status, 200)
+      assert.equal(response.headers.get('access-control-allow-origin'), '*')
+    }
+  })
+
+  it('takes a resumable upload', async () => {
+    const bytes = bytesOf('signed tus', 3000)
+    const { location, id } = await begin(
+      anonymous,
+      bytes.length,
+      { filename: 'chosen' },
+      {
+        target: await sign({ keyvalues: { by: 'url' }, max_file_size: 3000 }),
+      },
+    )
+    const last = await patch(location, 0, bytes)
+    assert.equal(last.status, 204, await last.text())
+    const { data } = (await api.get(`/v3/files/public/${id}`)).body
+    assert.deepEqual(
+      [data.cid, data.name, data.keyvalues],
+      [last.headers.get('upload-cid'), 'chosen', { by: 'url' }],
+    )
+  })
+
+  it('takes a folder where it says so', async () => {
+    const folder: [Blob, string][] = [
+      [text('a'), 'folder/a.txt'],
+      [text('b'), 'folder/b.txt'],
+    ]
+    const { status, body } = await send(await sign({ allow_mime_types: ['directory'] }), { file: folder })
+    assert.deepEqual([status, body.data.mime_type], [200, 'directory'])
+    assertError(
+      await send(await sign({ allow_mime_types: ['text/*'] }), { file: folder }),
+      400,
+      'Presigned URL does not grant permissions to upload detected MIME type: directory',
+    )
+  })
+})
+
+describe('an upload beyond what its URL allows', () => {
+  const REFUSED = 'Presigned URL does not grant permissions to upload detected MIME type: text/plain'
+
+  it('is of another type', async () => {
+    const signed = await sign({ allow_mime_types: ['image/*', 'application/pdf'] })
+    assertError(await send(signed, { file: new Blob(['no image'], { type: 'image/png' }) }), 400, REFUSED)
+    const { status } = await send(signed, { file: new Blob([PNG]) })
+    assert.equal(status, 200)
+  })
+  it('is of another type, and resumable', async () => {
+    const target = await sign({ allow_mime_types: ['image/*'] })
+    const { location, id } = await begin(anonymous, 8, { filetype: 'image/png' }, { target })
+    const answer = await patch(location, 0, new Uint8Array(Buffer.from('no image')))
+    assert.deepEqual([answer.status, await answer.json()], [400, { error: REFUSED }])
+    assert.equal((await api.get(`/v3/files/public/${id}`)).status, 404)
+  })
+  it('is too large', async () => {
+    const signed = await sign({ max_file_size: 10 })
+    const message = 'file: larger than the 10 bytes that this URL allows'
+    assertError(await send(signed, { file: text('eleven bytes') }), 413, message)
+    const answer = await create(anonymous, 11, {}, { target: signed })
+    assert.deepEqual([answer.status, await answer.json()], [413, { error: message }])
+  })
+  it('is for the other network', async () => {
+    const signed = await sign()
+    const message = 'network: this URL is for the public network'
+    assertError(await send(signed, { file: text('private'), network: 'private' }), 400, message)
+    const answer = await create(anonymous, 11, { network: 'private' }, { target: signed })
+    assert.deepEqual([answer.status, await answer.json()], [400, { error: message }])
+  })
+})
+
+describe('a URL that is good for nothing', () => {
+  const upload = (signed: string) => send(signed, { file: text('refused') })
+  const unsigned = 'X-Signature: missing; POST /v3/files/sign makes signed URLs'
+  const forged = 'X-Signature: the URL is not as it was signed'
+
+  it('has no signature', async () => {
+    const signed = await sign()
+    const params = changed(signed, (copy) => copy.searchParams.delete('X-Signature'))
+    assertError(await upload(params), 401, unsigned)
+    assertError(await upload(signed.replace(/\?.*/, '')), 401, unsigned)
+  })
+  it('was changed', async () => {
+    const signed = await sign()
+    const other = new URL(await sign()).pathname
+    for (const change of [
+      (copy: URL) => copy.searchParams.set('X-Expires', '3600'),
+      (copy: URL) => copy.searchParams.set('X-Signature', 'f'.repeat(64)),
+      (copy: URL) => copy.searchParams.append('X-Other', '1'),
+      (copy: URL) => {
+        copy.pathname = other
+      },
+    ]) {
+      assertError(await upload(changed(signed, change)), 403, forged)
+    }
+    assert.equal((await upload(signed)).status, 200)
+  })
+  it('has expired, or is not good yet', async () => {
+    const now = Math.floor(Date.now() / 1000)
+    const short = await sign({ date: now - 3600, expires: 3602 })
+    const reply = await until('it expires', async () => {
+      const last = await upload(short)
+      return last.status !== 200 && last
+    })
+    assertError(reply, 403, 'X-Expires: the signed URL has expired')
+    const early = await sign({ date: now + 3600 })
+    assertError(await upload(early), 403, 'X-Date: the signed URL is not good yet')
+  })
+
+  const gone = 'The key of this upload is revoked, or may not upload'
+  const ends: Record<string, (own: Workspace) => Promise<unknown>> = {
+    'its key is revoked': (own) =>
+      sql('UPDATE api_key SET revoked_at = now() WHERE workspace_id = $1', [own.id]),
+    'its key expires': (own) =>
+      sql(`UPDATE api_key SET expires_at = now() - interval '1 s' WHERE workspace_id = $1`, [own.id]),
+    'its user leaves': (own) => sql('DELETE FROM membership WHERE workspace_id = $1', [own.id]),
+    'its user may only read': (own) =>
+      sql(`UPDATE membership SET role = 'viewer' WHERE workspace_id = $1`, [own.id]),
+  }
+  for (const [what, end] of Object.entries(ends)) {
+    it(`ends when ${what}`, async () => {
+      const own = await workspace()
+      const signed = await sign({}, own.api)
+      await end(own)
+      assertError(await upload(signed), 403, gone)
+    })
+  }
+  it('follows the plan', async () => {
+    const own = await workspace()
+    const signed = await sign({}, own.api)
+    await sql(`UPDATE workspace SET plan = 'free' WHERE id = $1`, [own.id])
+    const answer = await create(anonymous, 2_000_000_000, {}, { target: signed })
+    assert.equal(answer.status, 413)
+  })
+})
+
+describe('signing', () => {
+  const refused: Record<string, [object, string | RegExp]> = {
+    'no time': [{ expires: undefined }, /^expires: /],
+    'no seconds at all': [{ expires: 0 }, 'expires: must be at least 1'],
+    'more than a year': [{ expires: 31_536_001 }, 'expires: must be at most 31536000'],
+    'a time that is over': [{ date: 1000 }, 'expires: is over already: date and expires are in the past'],
+    milliseconds: [{ date: Date.now() * 1000 }, 'date: must be Unix time in seconds'],
+    'another network': [{ network: 'x' }, 'network: must be public or private'],
+    'no type at all': [{ allow_mime_types: [] }, 'allow_mime_types: must not be empty'],
+    'what is no type': [{ allow_mime_types: ['png'] }, /^allow_mime_types\.0: must be as image\/png/],
+    'a size of nothing': [{ max_file_size: 0 }, 'max_file_size: must be at least 1'],
+    'a value that is no text': [{ keyvalues: { a: 1 } }, /^keyvalues\.a: /],
+    'a group that is no id': [{ group_id: 'x' }, 'group_id: must be a UUID'],
+  }
+  for (const [what, [fields, message]] of Object.entries(refused)) {
+    it(`for ${what} is 400`, async () => {
+      assertError(await api.post(SIGN, { expires: 60, ...fields }), 400, message)
+    })
+  }
+  it('for a group that is not the workspace’s is 404', async () => {
+    const theirs = (await (await workspace()).api.post('/v3/groups/public', { name: 'x' })).body.data.id
+    const body = { expires: 60, network: 'public', group_id: theirs }
+    assertError(await api.post(SIGN, body), 404, 'group_id: there is no such group')
+  })
+  it('needs a key that may write', async () => {
+    assert.equal((await anonymous.post(SIGN, { expires: 60 })).status, 401)
+    const reader = await keyed('org:files:read')
+    assertError(await reader.post(SIGN, { expires: 60 }), 403, 'Missing scope: org:files:write')
+  })
+})

@@ -1,0 +1,156 @@
+/** Resumable uploads that Berth refuses, at the start or at the end. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { openContext } from './context.ts'
+import { begin, bytesOf, create, encodeMetadata, head, patch, sendAll, TUS } from './tus-client.ts'
+
+const GIB = 1_073_741_824
+const { workspace, anonymous, sql } = await openContext()
+const { api, keyed, id: workspaceId } = await workspace()
+
+async function assertRefused(answer: Response, status: number, message: string | RegExp): Promise<void> {
+  const body = await answer.text()
+  assert.equal(answer.status, status, body)
+  assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
+  const { error } = JSON.parse(body)
+  if (typeof message === 'string') assert.equal(error, message)
+  else assert.match(error, message)
+}
+
+const uploads = async () =>
+  (await sql('SELECT count(*)::int AS count FROM upload WHERE workspace_id = $1', [workspaceId]))[0]?.count
+
+describe('an upload that is refused at the start', () => {
+  const tooMany = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`key${i}`, 'value']))
+  const refused: Record<string, [Record<string, string> | string, number, string | RegExp]> = {
+    'a value that is not base64': ['filename ab!', 400, /^Upload-Metadata: must be pairs/],
+    'a key that comes twice': ['name YQ==,name Yg==', 400, /^Upload-Metadata: must be pairs/],
+    'another network': [{ network: 'secret' }, 400, 'network: must be public or private'],
+    'a name that is too long': [{ name: 'x'.repeat(256) }, 400, 'name: must have at most 255 characters'],
+    'a file name with NUL': [{ filename: 'a\0b' }, 400, /^name: must not contain NUL/],
+    'keyvalues that are no JSON': [{ keyvalues: '{' }, 400, 'keyvalues: not valid JSON'],
+    'too many keyvalues': [
+      { keyvalues: JSON.stringify(tooMany) },
+      400,
+      'keyvalues: must have at most 10 pairs',
+    ],
+    'a value that is no text': [{ keyvalues: '{"a":1}' }, 400, /^keyvalues\.a: /],
+    'a group that is no id': [{ group_id: 'x' }, 400, 'group_id: must be a UUID'],
+    'a group that is not there': [{ group_id: randomUUID() }, 404, 'group_id: there is no such group'],
+    'an end in the past': [{ expires_at: '1000' }, 400, 'expires_at: must be in the future'],
+    'another CID version': [{ cid_version: 'v2' }, 400, 'cid_version: must be v0 or v1'],
+    'a CAR for the private network': [{ car: 'true' }, 400, 'car: only on the public network'],
+  }
+  for (const [what, [metadata, status, message]] of Object.entries(refused)) {
+    it(`for ${what}`, async () => {
+      const before = await uploads()
+      await assertRefused(await create(api, 10, metadata), status, message)
+      assert.equal(await uploads(), before)
+    })
+  }
+  for (const length of ['-1', '1.5', 'x', '9'.repeat(16)]) {
+    it(`for a length of ${length}`, async () => {
+      await assertRefused(await create(api, length), 400, 'Upload-Length: must be a number of bytes')
+    })
+  }
+  it('for a length that is to follow', async () => {
+    const headers = { 'upload-defer-length': '1' }
+    await assertRefused(await create(api, 10, {}, { headers }), 400, /^Upload-Defer-Length: /)
+  })
+  it('for a group of the other network, or of another workspace', async () => {
+    const other = await workspace()
+    const theirs = (await other.api.post('/v3/groups/private', { name: 'theirs' })).body.data.id
+    const ours = (await api.post('/v3/groups/public', { name: 'ours' })).body.data.id
+    for (const group_id of [theirs, ours]) {
+      await assertRefused(
+        await create(api, 10, { network: 'private', group_id }),
+        404,
+        'group_id: there is no such group',
+      )
+    }
+  })
+  it('without a key, or with one that may not write', async () => {
+    assert.equal((await create(anonymous, 10)).status, 401)
+    await assertRefused(
+      await create(await keyed('org:files:read'), 10),
+      403,
+      'Missing scope: org:files:write',
+    )
+  })
+  it('above what the plan allows', async () => {
+    const free = (await workspace('free')).api
+    await assertRefused(
+      await create(free, GIB + 1),
+      413,
+      `file: larger than the ${GIB} bytes that the plan allows for one file`,
+    )
+    await assertRefused(
+      await create(free, 10, { network: 'public', car: 'true' }),
+      403,
+      'CAR upload is not part of the free plan',
+    )
+    const { location } = await begin(free, 10)
+    await sendAll(location, bytesOf('free', 10), 10)
+    await assertRefused(
+      await create(free, GIB),
+      403,
+      `file: would exceed the ${GIB} bytes that the plan stores`,
+    )
+  })
+})
+
+describe('a piece that is refused', () => {
+  it('reaches beyond the length', async () => {
+    const { location } = await begin(api, 100)
+    await assertRefused(await patch(location, 0, bytesOf('long', 101), TUS), 413, /size exceeded/)
+    const { headers } = await head(location)
+    assert.equal(headers.get('upload-offset'), '0')
+  })
+  it('has no offset, or is no part of an upload', async () => {
+    const { location } = await begin(api, 100)
+    await assertRefused(
+      await patch(location, 'x', bytesOf('offset', 10)),
+      400,
+      'Upload-Offset: must be a number of bytes',
+    )
+    const wrongType = { 'content-type': 'text/plain' }
+    await assertRefused(await patch(location, 0, bytesOf('type', 10), wrongType), 400, /content-type/i)
+  })
+})
+
+describe('an upload that is refused at the end', () => {
+  it('is refused again when it is repeated', async () => {
+    const bytes = bytesOf('no car', 1000)
+    const { location, id } = await begin(api, bytes.length, { network: 'public', car: 'true' })
+    const first = await patch(location, 0, bytes)
+    await assertRefused(first, 400, /^file: /)
+    await assertRefused(await patch(location, 0, bytes), 400, /^file: /)
+    assert.equal((await head(location)).status, 400)
+    assert.equal((await api.get(`/v3/files/public/${id}`)).status, 404)
+    assert.equal((await fetch(location, { method: 'DELETE', headers: TUS })).status, 204)
+    assert.equal((await head(location)).status, 404)
+  })
+  it('when its group has gone meanwhile', async () => {
+    const group_id = (await api.post('/v3/groups/private', { name: 'short-lived' })).body.data.id
+    const { location } = await begin(api, 100, encodeMetadata({ group_id }))
+    await api.delete(`/v3/groups/private/${group_id}`)
+    await assertRefused(
+      await patch(location, 0, bytesOf('groupless', 100)),
+      404,
+      'group_id: there is no such group',
+    )
+  })
+  it('when the plan has no more room meanwhile', async () => {
+    await sql(
+      `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
+       VALUES ('tus-room', false, false, false, 1000)`,
+    )
+    const small = (await workspace('tus-room')).api
+    const begun = await Promise.all([begin(small, 600), begin(small, 600)])
+    const answers = await Promise.all(
+      begun.map(({ location }, i) => patch(location, 0, bytesOf(`room ${i}`, 600))),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [204, 403])
+  })
+})
