@@ -12,8 +12,10 @@ import { Frontier } from '../../../src/storage/embedded/frontier.ts'
 import { createEmbeddedStorage, type EmbeddedOptions } from '../../../src/storage/embedded.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { until } from '../../support/processes.ts'
+import { inPieces } from './cases/blocks.ts'
+import { failsWith, MIB } from './cases/context.ts'
 import { collect, file, texts } from './content.ts'
-import { failsWith, storageContract } from './contract.ts'
+import { storageContract } from './contract.ts'
 import { startProvider, temporaryFolder } from './node-process.ts'
 
 storageContract('embedded', async () => {
@@ -160,12 +162,12 @@ describe('embedded node', () => {
   })
 
   test('a node that retrieves also serves, when it listens', async () => {
-    const cid = CID.parse(await provider.node.call('addFile', 'passed on', 3 * 1024 * 1024))
+    const cid = CID.parse(await provider.node.call('addFile', 'passed on', 3 * MIB))
     const middle = await open({ dir: await newFolder(), listen: ['/ip4/127.0.0.1/tcp/0'] })
     await pin(middle, cid, [provider.address])
     const last = await open({ dir: await newFolder() })
     await pin(last, cid, (await middle.info({ signal })).addresses)
-    assert.equal((await last.stat(cid, { signal })).size, 3 * 1024 * 1024)
+    assert.equal((await last.stat(cid, { signal })).size, 3 * MIB)
   })
 
   test('a DAG whose nodes all link twice to the next one is walked once', async () => {
@@ -230,17 +232,28 @@ describe('embedded node', () => {
   })
 
   test('gc keeps what an import under way has written, however long it takes', async () => {
+    const collector = await open({ dir: await newFolder() })
+    const source = await collector.add(file('slow', 4 * MIB), { signal })
+    const car = await collect(collector.exportCar(source.cid, { signal }))
+
     const own = await newFolder()
     const storage = await open({ dir: own, gcGraceMs: 50 })
-    const collector = await open({ dir: own, gcGraceMs: 50 })
-    async function* slow() {
-      yield* file('slow', 2 * 1024 * 1024, 'first.bin')
+    const other = await open({ dir: own, gcGraceMs: 50 })
+    const whileGcRuns = async function* <T>(first: AsyncIterable<T>, second: AsyncIterable<T>) {
+      yield* first
       await until('the youngest block is old', async () => Date.now() - (await youngestBlock(own)) > 200)
-      assert.equal((await collector.gc({ signal })).removedBlocks, 0)
-      yield* file('slow too', 2 * 1024 * 1024, 'second.bin')
+      assert.equal((await other.gc({ signal })).removedBlocks, 0)
+      yield* second
     }
-    const { cid } = await storage.add(slow(), { signal })
-    assert.equal((await collect(storage.cat(cid, { path: 'first.bin', signal }))).length, 2 * 1024 * 1024)
+    const files = whileGcRuns(file('slow 1', 2 * MIB, '1.bin'), file('slow 2', 2 * MIB, '2.bin'))
+    const { cid } = await storage.add(files, { signal })
+    assert.equal((await collect(storage.cat(cid, { path: '1.bin', signal }))).length, 2 * MIB)
+
+    const [start, end] = [car.subarray(0, 3 * MIB), car.subarray(3 * MIB)]
+    const imported = await storage.importCar(whileGcRuns(inPieces(start, MIB), inPieces(end, MIB)), {
+      signal,
+    })
+    assert.equal((await collect(storage.cat(imported.cid, { signal }))).length, 4 * MIB)
   })
 
   test('stop ends calls under way as aborted', async () => {

@@ -9,8 +9,9 @@ import type { Storage } from '../../../src/storage/port.ts'
 import { PROBE_CID } from '../../../src/storage/profile.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
 import { until } from '../../support/processes.ts'
+import { failsWith } from './cases/context.ts'
 import { collect, file, texts } from './content.ts'
-import { failsWith, storageContract } from './contract.ts'
+import { storageContract } from './contract.ts'
 import { startProvider } from './node-process.ts'
 
 const MIB = 1024 * 1024

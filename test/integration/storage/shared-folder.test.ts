@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { until } from '../../support/processes.ts'
 import { Random, replay, seed } from '../../torture/seed.ts'
-import { failsWith } from './contract.ts'
+import { failsWith } from './cases/context.ts'
 import { type NodeProcess, startNodeProcess, startProvider, temporaryFolder } from './node-process.ts'
 
 const MIB = 1024 * 1024

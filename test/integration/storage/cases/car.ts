@@ -5,15 +5,15 @@ import { runInNewContext } from 'node:vm'
 import { CarBlockIterator } from '@ipld/car'
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagPb from '@ipld/dag-pb'
-import { UnixFS } from 'ipfs-unixfs'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { encode as varint } from 'uint8-varint'
-import { type Block, carHeader, carSection } from '../../../../src/storage/car.ts'
+import { carHeader, carSection } from '../../../../src/storage/car.ts'
 import type { Storage } from '../../../../src/storage/port.ts'
 import { until } from '../../../support/processes.ts'
 import { collect, file, randomBytes, texts } from '../content.ts'
+import { block, carOf, inPieces, node } from './blocks.ts'
 import { type Cases, cidOf, failsWith, MIB, pinned } from './context.ts'
 
 /** CARs, in and out. */
@@ -207,22 +207,6 @@ function heldBytes(): number {
   return process.memoryUsage().arrayBuffers
 }
 
-/** A block of these bytes. */
-export async function block(bytes: Uint8Array, code: number = raw.code): Promise<Block> {
-  return { cid: CID.createV1(code, await sha256.digest(bytes)), bytes }
-}
-
-/** A directory whose entries are these. */
-function node(links: CID[]): Promise<Block> {
-  const Links = links.map((Hash, i) => ({ Name: `${i}`, Hash, Tsize: 1 }))
-  const Data = new UnixFS({ type: 'directory' }).marshal()
-  return block(dagPb.encode(dagPb.prepare({ Data, Links })), dagPb.code)
-}
-
-export function carOf(root: CID, blocks: Block[]): Buffer {
-  return Buffer.concat([carHeader(root), ...blocks.flatMap(carSection)])
-}
-
 /** The same CAR as version 2: a fixed header, padding, the version 1, and an index that nobody reads. */
 function asVersion2(car: Uint8Array): Buffer {
   const pragma = Buffer.from('0aa16776657273696f6e02', 'hex')
@@ -232,10 +216,6 @@ function asVersion2(car: Uint8Array): Buffer {
   header.writeBigUInt64LE(BigInt(car.length), 24)
   header.writeBigUInt64LE(BigInt(pragma.length + header.length + padding + car.length), 32)
   return Buffer.concat([pragma, header, Buffer.alloc(padding), car, Buffer.alloc(5000, 7)])
-}
-
-async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
 async function forget(storage: Storage, cid: CID): Promise<void> {

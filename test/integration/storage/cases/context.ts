@@ -6,6 +6,7 @@ import { type Storage, StorageError, type StorageErrorCode } from '../../../../s
 import type { startProvider } from '../node-process.ts'
 
 export const MIB = 1024 * 1024
+export const STALL_MS = 20_000
 
 /** What the cases of the contract run on. The getters are to be called within a test. */
 export interface Cases {

@@ -6,7 +6,7 @@ import { UnixFS } from 'ipfs-unixfs'
 import { CID } from 'multiformats/cid'
 import type { Storage } from '../../../../src/storage/port.ts'
 import { file, texts } from '../content.ts'
-import { block, carOf } from './car.ts'
+import { block, carOf, inPieces } from './blocks.ts'
 import { type Cases, cidOf, failsWith, MIB } from './context.ts'
 
 /** Paths, directories and single blocks. */
@@ -57,7 +57,7 @@ export function pathCases(cases: Cases): void {
       )
       assert.equal((await resolve(link)).type, 'other')
       const object = await block(dagCbor.encode({ name: 'object' }), dagCbor.code)
-      await cases.storage().importCar(once(carOf(object.cid, [object])), { signal })
+      await cases.storage().importCar(inPieces(carOf(object.cid, [object]), MIB), { signal })
       assert.deepEqual(await resolve(object.cid), { cid: object.cid, type: 'other', size: null })
     })
   })
@@ -116,7 +116,7 @@ export function pathCases(cases: Cases): void {
         blocks.push(root)
         links = ['00', '01'].map((name) => [name, root.cid])
       }
-      await cases.storage().importCar(once(carOf(root.cid, blocks)), { signal })
+      await cases.storage().importCar(inPieces(carOf(root.cid, blocks), MIB), { signal })
       assert.deepEqual(await names(root.cid), ['x'])
       await assert.rejects(resolve(root.cid, 'y'), failsWith('not_found'))
     })
@@ -131,10 +131,6 @@ export function pathCases(cases: Cases): void {
   })
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
-}
-
 function unixFsNode(unixfs: UnixFS, links: [name: string, cid: CID][]) {
   const Links = links.map(([Name, Hash]) => ({ Name, Hash, Tsize: 1 }))
   return block(dagPb.encode(dagPb.prepare({ Data: unixfs.marshal(), Links })), dagPb.code)
@@ -142,7 +138,7 @@ function unixFsNode(unixfs: UnixFS, links: [name: string, cid: CID][]) {
 
 async function importNode(storage: Storage, unixfs: UnixFS, links: [string, CID][]): Promise<CID> {
   const root = await unixFsNode(unixfs, links)
-  const { cid } = await storage.importCar(once(carOf(root.cid, [root])), {
+  const { cid } = await storage.importCar(inPieces(carOf(root.cid, [root]), MIB), {
     signal: AbortSignal.timeout(10_000),
   })
   return cid

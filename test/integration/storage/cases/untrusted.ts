@@ -5,21 +5,15 @@ import { UnixFS } from 'ipfs-unixfs'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
-import type { Storage } from '../../../src/storage/port.ts'
-import type { startProvider } from './node-process.ts'
+import { type Cases, STALL_MS } from './context.ts'
 
-export interface Untrusted {
-  storage: Storage
-  provider: Awaited<ReturnType<typeof startProvider>>
-}
-
-/** The cases of DAGs that were made to mislead; `context` is called when a case runs. */
-export function untrustedDagCases(context: () => Untrusted): void {
+/** DAGs that were made to mislead. */
+export function untrustedDagCases({ storage, provider }: Cases): void {
   const signal = AbortSignal.timeout(120_000)
 
   const put = async (bytes: Uint8Array, code: number = dagPb.code): Promise<CID> => {
     const cid = CID.createV1(code, await sha256.digest(bytes))
-    await context().provider.node.call('putBlock', `${cid}`, bytes)
+    await provider().node.call('putBlock', `${cid}`, bytes)
     return cid
   }
   const putNode = (unixfs: UnixFS, links: [name: string, cid: CID][] = []) => {
@@ -28,9 +22,8 @@ export function untrustedDagCases(context: () => Untrusted): void {
   }
   const putLeaf = (size: number) => put(new Uint8Array(size).fill(7), raw.code)
   const pinAndStat = async (cid: CID) => {
-    const { storage, provider } = context()
-    await storage.pin(cid, { origins: [provider.address], stallMs: 20_000, signal })
-    return storage.stat(cid, { signal: AbortSignal.timeout(10_000) })
+    await storage().pin(cid, { origins: [provider().address], stallMs: STALL_MS, signal })
+    return storage().stat(cid, { signal: AbortSignal.timeout(10_000) })
   }
 
   describe('DAGs that mislead', () => {

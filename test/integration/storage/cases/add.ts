@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { CID } from 'multiformats/cid'
+import type { AddEntry } from '../../../../src/storage/port.ts'
+import { collect, file, randomBytes, texts } from '../content.ts'
+import { type Cases, failsWith, MIB, pinned } from './context.ts'
+
+/** Imports of files. */
+export function addCases({ storage }: Cases): void {
+  const { signal } = new AbortController()
+  const cat = (cid: CID, range: { path?: string; offset?: number; length?: number } = {}) =>
+    collect(storage().cat(cid, { ...range, signal }))
+
+  describe('add', () => {
+    test('makes the CIDs that Kubo states for the profile, at the borders of a chunk', async () => {
+      const vectors = [
+        [MIB, 'bafkreiacndfy443ter6qr2tmbbdhadvxxheowwf75s6zehscklu6ezxmta'],
+        [MIB + 1, 'bafybeigmix7t42i6jacydtquhet7srwvgpizfg7gjbq7627d35mjomtu64'],
+      ] as const
+      for (const [size, expected] of vectors) {
+        const added = await storage().add(file('chunk-v1-seed', size), { signal })
+        assert.deepEqual([`${added.cid}`, added.size], [expected, size])
+        assert.deepEqual(await cat(added.cid), await collect(randomBytes('chunk-v1-seed', size)))
+      }
+      const hello = await storage().add(texts({ 'hello.txt': 'hello world' }), { signal })
+      assert.equal(`${hello.cid}`, 'bafkreifzjut3te2nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e')
+    })
+
+    test('shards a directory exactly where Kubo does', async () => {
+      const directories = [
+        [21, 'bafybeic3h7rwruealwxkacabdy45jivq2crwz6bufb5ljwupn36gicplx4'],
+        [22, 'bafybeiegvuterwurhdtkikfhbxcldohmxp566vpjdofhzmnhv6o4freidu'],
+      ] as const
+      for (const [lastNameLength, expected] of directories) {
+        const names = await vectorNames('hamt-unixfs-v1-2025', 4766, 11, lastNameLength)
+        const { cid } = await storage().add(texts(Object.fromEntries(names.map((path) => [path, 'x']))), {
+          signal,
+        })
+        assert.equal(`${cid}`, expected)
+        const stat = await storage().stat(cid, { signal })
+        assert.deepEqual(stat, { size: 4766, files: 4766, mimeType: 'directory' })
+        assert.equal(`${await cat(cid, { path: names[4000] })}`, 'x')
+      }
+    })
+
+    test('makes the CIDv0s that `ipfs add` makes under unixfs-v0-2015', async () => {
+      const add = (entries: AsyncIterable<AddEntry>) => storage().add(entries, { cidVersion: 0, signal })
+      const files = [
+        [0, 'QmbFMke1KXqnYyBBWxB74N4c5SBnJMVAiMNRcGu6x1AwQH'],
+        [11, 'QmQmAPVciewwLLdUMMmKrZ3AsTYwwXV3jgV547FnrCng8e'],
+        [MIB / 4, 'Qmf1vVv3YDA96rVeYJTvArQ4GLhqCo6C6PUK2U8LiDegT1'],
+        [MIB / 4 + 1, 'QmUzWie6rGSdt3tVa1jnHtWq7YxTMUaYBhoakGNRxPmZV5'],
+        [175 * (MIB / 4), 'QmZNstdpcmabB3zesMmj67FyzDLNR42C7CmMKtKrrQtJC9'],
+      ] as const
+      for (const [size, expected] of files) {
+        const { cid } = await add(file('v0', size))
+        assert.equal(`${cid}`, expected)
+        assert.equal(await storage().isPinned(cid.toV1(), { signal }), true)
+        assert.deepEqual(await cat(cid), await collect(randomBytes('v0', size)))
+      }
+      const { cid } = await add(texts({ 'a/b.txt': 'b', 'ü c.txt': 'c' }))
+      assert.equal(`${cid}`, 'QmZDzWDUDZADWh7czETAXwUGUZe6eeUDtGPVTtAyQDRp6s')
+      const many = Array.from({ length: 6000 }, (_, i) => [
+        `a file with a name of some length ${i}.txt`,
+        `${i}`,
+      ])
+      const wide = await add(texts(Object.fromEntries(many)))
+      assert.equal(`${wide.cid}`, 'QmeWu72bEDvTkL4rMkuTArvp7h7uz7wb9S6P5ktt8oVD5s')
+    })
+
+    test('an empty file, and nothing at all', async () => {
+      const { cid, size } = await storage().add(texts({ empty: '' }), { signal })
+      assert.equal(size, 0)
+      assert.equal(`${cid}`, 'bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku')
+      assert.equal((await cat(cid)).length, 0)
+      await assert.rejects(storage().add(texts({}), { signal }), failsWith('invalid_object'))
+    })
+
+    test('one entry with a slash is a directory, and all entries are pinned', async () => {
+      const single = await storage().add(texts({ 'docs/readme.txt': 'read me' }), { signal })
+      assert.equal(`${await cat(single.cid, { path: 'docs/readme.txt' })}`, 'read me')
+      assert.equal(await storage().isPinned(single.cid, { signal }), true)
+      assert.ok((await pinned(storage())).includes(`${single.cid}`))
+    })
+
+    test('a source that fails leaves no pin', async () => {
+      const before = await pinned(storage())
+      async function* broken() {
+        yield* file('broken', 3 * MIB)
+        throw new Error('the upload broke off')
+      }
+      await assert.rejects(storage().add(broken(), { signal }))
+      assert.deepEqual((await pinned(storage())).sort(), before.sort())
+    })
+  })
+}
+
+/** The file names of Kubo's directory vectors. */
+async function vectorNames(
+  seed: string,
+  count: number,
+  length: number,
+  lastLength: number,
+): Promise<string[]> {
+  const alphabet = 'abcdefghijklmnopqrstuvwxyz01234567890-_'
+  const bytes = await collect(randomBytes(seed, MIB))
+  return Array.from({ length: count }, (_, i) => {
+    const name = bytes.subarray(i * length, i * length + (i === count - 1 ? lastLength : length))
+    return Array.from(name, (byte) => alphabet[byte % alphabet.length]).join('')
+  })
+}
