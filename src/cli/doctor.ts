@@ -3,8 +3,13 @@ import { styleText } from 'node:util'
 import { loadConfig } from '../config.ts'
 import { isMigrated } from '../db/migrate.ts'
 import { inspectRedis } from '../operations/redis.ts'
-import { WorkerStatus } from '../operations/workers.ts'
+import { type IpfsStatus, WorkerStatus } from '../operations/workers.ts'
+import type { KuboOptions } from '../storage/kubo.ts'
+import type { Storage } from '../storage/port.ts'
 import { withDatabase } from './database.ts'
+
+/** Of the column of names. */
+const WIDTH = 14
 
 interface Finding {
   part: string
@@ -17,8 +22,8 @@ interface Finding {
 export async function doctor(): Promise<void> {
   const findings = [...(await checkDatabase()), await checkQueue(), ...(await checkIpfs())]
   for (const { part, ok, said, advice } of findings) {
-    console.log(`${ok ? styleText('green', '✔') : styleText('red', '✘')} ${part.padEnd(12)}${said}`)
-    if (!ok && advice) console.log(`  ${' '.repeat(12)}${advice}`)
+    console.log(`${ok ? styleText('green', '✔') : styleText('red', '✘')} ${part.padEnd(WIDTH)}${said}`)
+    if (!ok && advice) console.log(`  ${' '.repeat(WIDTH)}${advice}`)
   }
   if (findings.some(({ ok }) => !ok)) process.exitCode = 1
 }
@@ -40,7 +45,7 @@ async function checkDatabase(): Promise<Finding[]> {
           },
         ]
         if (!current) return found
-        const { count, ipfs } = await new WorkerStatus(pool).read()
+        const { count, ipfs, ipfsPrivate } = await new WorkerStatus(pool).read()
         const said = count > 0 ? `${count} running` : 'none running'
         found.push({
           part: 'Workers',
@@ -48,11 +53,7 @@ async function checkDatabase(): Promise<Finding[]> {
           said,
           advice: 'Run `npm start`, or `node src/main.ts worker`.',
         })
-        if (ipfs?.driver === 'embedded') {
-          const node = ipfs.error ?? `embedded, peer ${ipfs.peerId ?? '-'}`
-          found.push({ part: 'IPFS', ok: !ipfs.error, said: node, advice: 'See the log of the worker.' })
-        }
-        return found
+        return [...found, ...embeddedNode('IPFS', ipfs), ...embeddedNode('IPFS private', ipfsPrivate)]
       },
       { schema: 'any' },
     )
@@ -74,19 +75,43 @@ async function checkQueue(): Promise<Finding> {
   }
 }
 
+/** An embedded node is asked through the workers, who have it open. */
+function embeddedNode(part: string, node: IpfsStatus | undefined): Finding[] {
+  if (node?.driver !== 'embedded') return []
+  const said = node.error ?? (node.peerId ? `embedded, peer ${node.peerId}` : 'embedded')
+  return [{ part, ok: !node.error, said, advice: 'See the log of the worker.' }]
+}
+
 async function checkIpfs(): Promise<Finding[]> {
-  const { IPFS_API_URL } = loadConfig()
-  if (!IPFS_API_URL) return []
+  const { IPFS_API_URL, IPFS_PRIVATE_API_URL } = loadConfig()
+  const checks = [
+    checkKubo('IPFS', 'IPFS_API_URL', { network: 'public', apiUrl: IPFS_API_URL }),
+    checkKubo('IPFS private', 'IPFS_PRIVATE_API_URL', {
+      network: 'private',
+      apiUrl: IPFS_PRIVATE_API_URL,
+      otherApiUrl: IPFS_API_URL,
+    }),
+  ]
+  return (await Promise.all(checks)).flat()
+}
+
+async function checkKubo(
+  part: string,
+  setting: string,
+  { apiUrl, ...options }: Omit<KuboOptions, 'apiUrl'> & { apiUrl: string | undefined },
+): Promise<Finding[]> {
+  if (!apiUrl) return []
   const { createKuboStorage } = await import('../storage/kubo.ts')
-  const storage = createKuboStorage({ apiUrl: IPFS_API_URL, network: 'public' })
+  let storage: Storage | undefined
   try {
+    storage = createKuboStorage({ ...options, apiUrl })
     await storage.start()
     const { agent, peerId } = await storage.info({ signal: AbortSignal.timeout(5000) })
-    return [{ part: 'IPFS', ok: true, said: `${agent}, peer ${peerId}` }]
+    return [{ part, ok: true, said: `${agent}, peer ${peerId}` }]
   } catch (error) {
-    const advice = 'Check IPFS_API_URL, and that Kubo runs: `ipfs id`.'
-    return [{ part: 'IPFS', ok: false, said: (error as Error).message, advice }]
+    const advice = `Check ${setting}, and that Kubo runs: \`ipfs id\`.`
+    return [{ part, ok: false, said: (error as Error).message, advice }]
   } finally {
-    await storage.stop()
+    await storage?.stop()
   }
 }

@@ -114,7 +114,7 @@ describe('berth', () => {
   })
   it('doctor finds every part well', async () => {
     const said = await berth('doctor')
-    for (const part of ['PostgreSQL', 'Schema', 'Workers', 'Queue', 'IPFS'])
+    for (const part of ['PostgreSQL', 'Schema', 'Workers', 'Queue', 'IPFS', 'IPFS private'])
       assert.match(said, new RegExp(`✔.* ${part}|✔ ${part}`), said)
     assert.doesNotMatch(said, /✘/)
   })
