@@ -8,6 +8,7 @@ import type { Client } from '../support/client.ts'
 export const TUS = { 'tus-resumable': '1.0.0' }
 
 type Headers = Record<string, string>
+type Caller = Pick<Client, 'url' | 'key'>
 
 export function encodeMetadata(pairs: Record<string, string>): string {
   return Object.entries(pairs)
@@ -17,7 +18,7 @@ export function encodeMetadata(pairs: Record<string, string>): string {
 
 /** Asks for an upload; `metadata` may be the header itself. */
 export function create(
-  { url, key }: Client,
+  { url, key }: Caller,
   length: number | string,
   metadata: Record<string, string> | string = {},
   options: { headers?: Headers; target?: string } = {},
@@ -78,7 +79,7 @@ export async function sendAll(
 
 /** Uploads all of it. Resolves to the CID that the last answer has. */
 export async function upload(
-  client: Client,
+  client: Caller,
   bytes: Uint8Array<ArrayBuffer>,
   metadata: Record<string, string> = {},
 ): Promise<{ id: string; location: string; cid: string }> {

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { removeAbandonedUploads } from '../../../src/files/uploads/tus-cleanup.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+describe('removing abandoned uploads', () => {
+  const { signal } = new AbortController()
+  let database: TestDatabase
+  let dir: string
+  let workspaceId: string
+  let keyId: string
+  before(async () => {
+    database = await startDatabase()
+    dir = await mkdtemp(join(tmpdir(), 'berth-uploads-'))
+    workspaceId = await database.createWorkspace()
+    keyId = uuidv7()
+    await database.pool.query(
+      `INSERT INTO api_key (id, workspace_id, name, public_key, secret_hash, scopes) VALUES ($1, $2, 'k', 'k', '', '{}')`,
+      [keyId, workspaceId],
+    )
+  })
+  after(async () => {
+    await database?.stop()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  const addUpload = async (columns: Record<string, unknown> = {}) => {
+    const row: Record<string, unknown> = {
+      id: uuidv7(),
+      workspace_id: workspaceId,
+      key_id: keyId,
+      token_hash: Buffer.alloc(32),
+      length: 10,
+      metadata: '',
+      details: {},
+      expires_at: inSeconds(60),
+      ...columns,
+    }
+    const names = Object.keys(row)
+    await database.pool.query(
+      `INSERT INTO upload (${names}) VALUES (${names.map((_, i) => `$${i + 1}`)})`,
+      Object.values(row),
+    )
+    await writeFile(join(dir, `${row.id}`), 'bytes')
+    return `${row.id}`
+  }
+  const left = async () => {
+    const { rows } = await database.pool.query('SELECT id FROM upload ORDER BY id')
+    return { rows: rows.map(({ id }) => id), files: (await readdir(dir)).sort() }
+  }
+
+  it('takes the rows and bytes of those that have expired, unless somebody is at work on one', async () => {
+    const open = await addUpload()
+    await addUpload({ expires_at: inSeconds(-1) })
+    await addUpload({ expires_at: inSeconds(-1), lease_until: inSeconds(-1) })
+    const busy = await addUpload({ expires_at: inSeconds(-1), lease_until: inSeconds(60) })
+    await removeAbandonedUploads(database.pool, dir, signal)
+    assert.deepEqual(await left(), { rows: [open, busy], files: [open, busy] })
+    await database.pool.query('DELETE FROM upload')
+  })
+
+  it('takes bytes that no unfinished upload has, and nothing else', async () => {
+    const open = await addUpload()
+    const ended = await addUpload({ cid: 'cid', file_id: uuidv7() })
+    const refused = await addUpload({ refusal: { status: 400, code: 'bad_request', message: 'no' } })
+    await writeFile(join(dir, uuidv7()), 'of a process that died')
+    await writeFile(join(dir, 'README'), 'not ours')
+    await removeAbandonedUploads(database.pool, dir, signal)
+    assert.deepEqual(await left(), { rows: [open, ended, refused], files: [open, 'README'] })
+  })
+
+  it('takes signed URLs that have expired', async () => {
+    const add = (expires: Date) =>
+      database.pool.query(
+        `INSERT INTO signed_upload (id, key_id, fixed, expires_at) VALUES ($1, $2, '{}', $3)`,
+        [uuidv7(), keyId, expires],
+      )
+    await add(inSeconds(60))
+    await add(inSeconds(-1))
+    await removeAbandonedUploads(database.pool, dir, signal)
+    const { rows } = await database.pool.query('SELECT expires_at > now() AS good FROM signed_upload')
+    assert.deepEqual(rows, [{ good: true }])
+  })
+})
+
+const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000)
