@@ -2,6 +2,7 @@ import type { CID } from 'multiformats/cid'
 import { carHeader, carSection, openCar } from '../car.ts'
 import { inlineBytes, readLinks } from '../codecs.ts'
 import type { ReadBlock } from '../unixfs.ts'
+import { untilAborted } from '../until-aborted.ts'
 import type { BlockFolder } from './blocks.ts'
 import { Frontier } from './frontier.ts'
 import { Visited } from './visited.ts'
@@ -13,10 +14,9 @@ export async function importCar(
   blocks: BlockFolder,
   signal: AbortSignal,
 ): Promise<CID> {
-  const car = await openCar(stream)
+  const car = await openCar(untilAborted(stream, signal))
   const writes = new WriteBehind(blocks)
   for await (const { cid, bytes } of car.blocks) {
-    signal.throwIfAborted()
     await writes.put(cid, bytes)
   }
   await writes.settle()

@@ -2,6 +2,7 @@ import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
 import { type AddEntry, StorageError } from '../port.ts'
 import { PROBE_BYTES, PROBE_CID, PROFILE, PROFILE_V0 } from '../profile.ts'
+import { untilAborted } from '../until-aborted.ts'
 import type { BlockFolder } from './blocks.ts'
 import { WriteBehind } from './write-behind.ts'
 
@@ -18,14 +19,13 @@ export async function importFiles(
   const paths: string[] = []
 
   async function* content(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    for await (const chunk of chunks) {
-      signal.throwIfAborted()
+    for await (const chunk of untilAborted(chunks, signal)) {
       size += chunk.length
       yield chunk
     }
   }
   async function* candidates() {
-    for await (const entry of entries) {
+    for await (const entry of untilAborted(entries, signal)) {
       paths.push(entry.path)
       yield { path: entry.path, content: content(entry.content) }
     }

@@ -1,6 +1,7 @@
 import type { CID } from 'multiformats/cid'
 import { type Car, carHeader, carSection, openCar } from '../car.ts'
 import { StorageError } from '../port.ts'
+import { untilAborted } from '../until-aborted.ts'
 import { asStorageError } from './errors.ts'
 import { multipart, single } from './multipart.ts'
 import type { KuboRpc } from './rpc.ts'
@@ -22,7 +23,7 @@ export async function importCar(
   stream: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<CID> {
-  const car = await openCar(stream)
+  const car = await openCar(untilAborted(stream, signal))
   let sent = 0
   let stored: number | undefined
   async function* rewritten({ root, blocks }: Car): AsyncGenerator<Uint8Array> {

@@ -83,6 +83,26 @@ export function addCases({ storage }: Cases): void {
       assert.ok((await pinned(storage())).includes(`${single.cid}`))
     })
 
+    test('ends promptly when aborted, also while the source hangs', async () => {
+      const controller = new AbortController()
+      async function* hanging() {
+        yield Buffer.from('the beginning')
+        setImmediate(() => controller.abort())
+        await new Promise(() => {})
+      }
+      const entries = (async function* () {
+        yield { path: 'f', content: hanging() }
+      })()
+      const options = { signal: controller.signal }
+      await assert.rejects(storage().add(entries, options), failsWith('aborted'))
+      const second = new AbortController()
+      setTimeout(() => second.abort(), 50)
+      const never: AsyncIterable<Uint8Array> = {
+        [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }),
+      }
+      await assert.rejects(storage().importCar(never, { signal: second.signal }), failsWith('aborted'))
+    })
+
     test('a source that fails leaves no pin', async () => {
       const before = await pinned(storage())
       async function* broken() {

@@ -9,7 +9,7 @@ import { type Cases, STALL_MS } from './context.ts'
 
 /** DAGs that were made to mislead. */
 export function untrustedDagCases({ storage, provider }: Cases): void {
-  const signal = AbortSignal.timeout(120_000)
+  const { signal } = new AbortController()
 
   const put = async (bytes: Uint8Array, code: number = dagPb.code): Promise<CID> => {
     const cid = CID.createV1(code, await sha256.digest(bytes))

@@ -1,0 +1,27 @@
+/**
+ * What a source gives, until the signal fires: a source that hangs does not hold up the caller.
+ * @throws the signal's reason, or what the source throws.
+ */
+export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  const iterator = source[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const next = await orAborted(iterator.next(), signal)
+      if (next.done) return
+      yield next.value
+    }
+  } finally {
+    // Not awaited: a source that hangs ends when it will.
+    iterator.return?.()?.catch(() => {})
+  }
+}
+
+/** Not `Promise.race`: a promise that lives as long as the signal would hold every result until then. */
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
