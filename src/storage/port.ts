@@ -139,30 +139,42 @@ export interface Storage {
    * Imports files as UnixFS (`unixfs-v1-2025`) and pins the root: the file itself for one entry whose
    * path has no slash, else the directory that holds all the paths. `size` is the sum of the files.
    * With `cidVersion: 0` it builds `unixfs-v0-2015` instead, and the CID is a CIDv0; the pin is that of
-   * its CIDv1. An import that fails keeps nothing that GC cannot collect.
+   * its CIDv1. An import that fails keeps nothing that GC cannot collect. On Kubo, a GC of its operator's in
+   * the middle of an import makes that end as `unavailable`; the embedded node's GC leaves imports alone.
    */
   add(
     entries: AsyncIterable<AddEntry>,
     options: { cidVersion?: 0 | 1; signal: AbortSignal },
   ): Promise<{ cid: CID; size: number }>
   /**
-   * Imports the blocks of a CAR (version 1 or 2) and pins its root. Every block is checked against its CID.
-   * @throws StorageError `invalid_object` for a CAR that is damaged, has not exactly one root, or lacks a
-   *   block of the root's DAG.
+   * Imports the blocks of a CAR (version 1 or 2) and pins its root, by its CIDv1; `cid` is the root as the CAR
+   * has it. Every block is checked against its CID. What the source throws passes as it is, here and in `add`.
+   * @throws StorageError `invalid_object` for a CAR that is damaged, has not exactly one root, a block above
+   *   2 MiB or more than 1,000,000 blocks, or links to a block that is not in it: also to one that the node
+   *   has, as whoever imports must not get hold of the content of others by naming it.
    */
   importCar(bytes: AsyncIterable<Uint8Array>, options: { signal: AbortSignal }): Promise<{ cid: CID }>
-  /** A DAG of the node's own blocks as a CARv1, in depth-first order; never asks the network. */
+  /** A DAG of the node's own blocks as a CARv1, each block once, depth first; never asks the network. A missing block ends it as `not_found`. */
   exportCar(cid: CID, options: { signal: AbortSignal }): AsyncIterable<Uint8Array>
   /** Bytes of a UnixFS file in the node's own blocks, verified; never asks the network. `path` walks directories. */
   cat(
     cid: CID,
     options: { path?: string; offset?: number; length?: number; signal: AbortSignal },
   ): AsyncIterable<Uint8Array>
-  /** What a path (no leading slash) below a CID is. Never asks the network. @throws StorageError `not_found`. */
+  /**
+   * What a path (no leading slash) below a CID is. Never asks the network.
+   * @throws StorageError `not_found`, also for a path that goes on after a file; `invalid_object`.
+   */
   resolve(cid: CID, options: { path?: string; signal: AbortSignal }): Promise<DagEntry>
-  /** The entries of a directory, by name; also of a sharded one. Never asks the network. */
+  /**
+   * The entries of a directory in the order of its blocks: by name, unless it is sharded. Never asks the network.
+   * @throws StorageError `not_found`, or `invalid_object` for what is no directory.
+   */
   ls(cid: CID, options: { signal: AbortSignal }): AsyncIterable<DirectoryEntry>
-  /** The bytes of one block, verified. Never asks the network. @throws StorageError `not_found`. */
+  /**
+   * The bytes of one block, verified. Never asks the network.
+   * @throws StorageError `not_found`, or `invalid_object` for a hash function that Berth cannot compute.
+   */
   block(cid: CID, options: { signal: AbortSignal }): Promise<Uint8Array>
   /** Describes a DAG from the node's own blocks; never asks the network. Throws `not_found` where a needed block is missing. */
   stat(cid: CID, options: { signal: AbortSignal }): Promise<DagStat>
