@@ -98,8 +98,11 @@ export class Client {
 /** Asserts an error: its status and its whole message, or a pattern that the message matches. */
 export function assertError(reply: Reply, status: number, message: string | RegExp): void {
   assert.equal(reply.status, status, JSON.stringify(reply.body))
-  if (typeof message === 'string') assert.equal(reply.body.error, message)
-  else assert.match(reply.body.error, message)
+  // Below `/psa` the message is `details`, as the Pinning Service API has it.
+  const { error } = reply.body
+  const text = error.details ?? error
+  if (typeof message === 'string') assert.equal(text, message)
+  else assert.match(text, message)
 }
 
 /**

@@ -29,7 +29,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
     const list = async (...args: string[]) => (await remote('ls', ...args)).split('\n').filter(Boolean)
 
     /** What `/psa/pins<path>` answers to a client without a node. */
-    async function psa(path: string, body?: object) {
+    async function psa(path: string, body?: object): Promise<any> {
       const answer = await fetch(`${berth.url}/psa/pins${path}`, {
         method: body ? 'POST' : 'GET',
         headers: { authorization: `Bearer ${key}` },
