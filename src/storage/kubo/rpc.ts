@@ -9,7 +9,7 @@ export interface CallOptions {
   signal: AbortSignal
   /** Most time until the whole answer is there. */
   deadlineMs?: number
-  /** Most time that Kubo may be silent, for long answers, or take for a part of the body. */
+  /** Most time that Kubo may be silent, for long answers. With a body it counts once that is sent; until then, for each part that Kubo is to take. */
   idleMs?: number
   body?: { type: string; content: AsyncIterable<Uint8Array> }
 }
@@ -75,14 +75,15 @@ export class KuboRpc {
     }
     const deadline = limit(deadlineMs)
     let idle: NodeJS.Timeout | undefined
+    let taking: NodeJS.Timeout | undefined
     let bodyFailure: { error: unknown } | null = null
     /** The body as it is sent. Kubo has to take each part of it within the idle time; what the source takes is its own. */
     async function* sent(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       try {
         for await (const chunk of content) {
-          idle = limit(idleMs)
+          taking = limit(idleMs)
           yield chunk
-          clearTimeout(idle)
+          clearTimeout(taking)
         }
       } catch (error) {
         bodyFailure = { error }
@@ -125,8 +126,7 @@ export class KuboRpc {
       const message = `Kubo is not there: ${(error as Error).message}`
       throw new StorageError('unavailable', message, { cause: error })
     } finally {
-      clearTimeout(deadline)
-      clearTimeout(idle)
+      for (const timer of [deadline, idle, taking]) clearTimeout(timer)
     }
   }
 
