@@ -45,10 +45,10 @@ export class UploadForm {
   readonly #parts = new Readable({ objectMode: true, read() {} })
   readonly #files = new Set<Readable>()
   readonly #failing = new AbortController()
-  readonly #idle: NodeJS.Timeout
   readonly #onData: (chunk: Uint8Array) => void
   readonly #onGone: () => void
   readonly #gone: AbortSignal
+  #idle: NodeJS.Timeout | undefined
 
   /**
    * @param gone fires when the client has gone.
@@ -61,19 +61,18 @@ export class UploadForm {
     this.#parts.on('error', () => {})
     this.#listen()
 
-    // A pause is the store's: the pipe makes it while the parser takes no more.
-    this.#idle = setTimeout(() => this.fail(req.isPaused() ? STORE_IDLE() : CLIENT_IDLE()), IDLE_MS)
     let received = 0
     this.#onData = (chunk) => {
-      this.#idle.refresh()
+      this.#expectData()
       if (received < MIB && received + chunk.length >= MIB) crashPoint('mid-upload')
       received += chunk.length
     }
     this.#onGone = () => this.fail(new ApiError(400, 'aborted', 'body: cut off', { cause: gone.reason }))
-    if (gone.aborted) this.#onGone()
     gone.addEventListener('abort', this.#onGone)
     req.on('data', this.#onData)
     req.pipe(this.#parser)
+    this.#expectData()
+    if (gone.aborted) this.#onGone()
   }
 
   /** Fires when the form ends early; its reason is the ApiError to answer. */
@@ -106,6 +105,12 @@ export class UploadForm {
     this.#req.resume()
     for (const file of this.#files) file.destroy(this.signal.reason)
     this.#parts.destroy(this.signal.reason)
+  }
+
+  /** Starts to wait anew. A pause is the store's: the pipe makes it while the parser takes no more. */
+  #expectData(): void {
+    clearTimeout(this.#idle)
+    this.#idle = setTimeout(() => this.fail(this.#req.isPaused() ? STORE_IDLE() : CLIENT_IDLE()), IDLE_MS)
   }
 
   #listen(): void {

@@ -1,0 +1,94 @@
+/** The bounds of an upload's form: whoever stands still ends it, and what is let go of stays so. */
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { describe, it, mock } from 'node:test'
+import type { Request } from 'express'
+import { ApiError } from '../../../src/errors.ts'
+import { type FormFile, UploadForm } from '../../../src/files/uploads/form.ts'
+import { CONTENT_TYPE, encodeForm, file } from '../../contract/upload-form.ts'
+import { until } from '../../support/processes.ts'
+
+const MINUTE = 60_000
+const ABSENT = new AbortController().signal
+
+/** A request of which the test writes the body. */
+function openForm(gone = ABSENT) {
+  const body = Object.assign(new PassThrough(), { headers: { 'content-type': CONTENT_TYPE } })
+  return { body, form: new UploadForm(body as unknown as Request, gone) }
+}
+const firstFile = async (form: UploadForm) => (await form.parts().next()).value as FormFile
+const begin = (bytes: number) => encodeForm([file(Buffer.alloc(bytes), 'a')], { open: true })
+const reasonOf = ({ signal }: UploadForm) => {
+  assert.ok(signal.reason instanceof ApiError, `${signal.reason}`)
+  return [signal.reason.status, signal.reason.message]
+}
+
+describe('a form', () => {
+  it('ends when the client sends nothing for a minute, and not before', async (t) => {
+    t.after(() => mock.timers.reset())
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const { body, form } = openForm()
+    body.write(begin(10))
+    const { content } = await firstFile(form)
+    const reading = content.toArray()
+    mock.timers.tick(MINUTE - 1)
+    body.write('more')
+    await new Promise(setImmediate)
+    mock.timers.tick(MINUTE - 1)
+    assert.ok(!form.signal.aborted)
+    mock.timers.tick(1)
+    assert.deepEqual(reasonOf(form), [408, 'body: nothing arrived for 60 seconds'])
+    await assert.rejects(reading, form.signal.reason)
+    form.close()
+  })
+  it('is the fault of the store when it is the store that takes nothing', async (t) => {
+    t.after(() => mock.timers.reset())
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const { body, form } = openForm()
+    body.write(begin(4 * 2 ** 20))
+    const { content } = await firstFile(form)
+    await new Promise(setImmediate)
+    assert.ok(body.isPaused())
+    mock.timers.tick(MINUTE)
+    assert.deepEqual(reasonOf(form), [503, 'IPFS node unreachable'])
+    await assert.rejects(content.toArray(), form.signal.reason)
+  })
+  it('ends when the client has gone, for whoever waits for a part or for bytes', async () => {
+    const gone = new AbortController()
+    const { body, form } = openForm(gone.signal)
+    body.write(begin(10))
+    const parts = form.parts()
+    const { content } = (await parts.next()).value as FormFile
+    const waiting = [content.toArray(), parts.next()]
+    gone.abort()
+    for (const each of waiting) await assert.rejects(each, form.signal.reason)
+    assert.deepEqual(reasonOf(form), [400, 'body: cut off'])
+  })
+  it('keeps its first reason', () => {
+    const { form } = openForm()
+    form.fail(new ApiError(413, 'a', 'first'))
+    form.fail(new ApiError(400, 'b', 'second'))
+    assert.deepEqual(reasonOf(form), [413, 'first'])
+  })
+  it('throws away what comes after its end, so that the client can go on', async () => {
+    const { body, form } = openForm()
+    body.write(begin(10))
+    await firstFile(form)
+    form.fail(new ApiError(413, 'a', 'enough'))
+    for (let i = 0; i < 50; i++) body.write(Buffer.alloc(2 ** 20))
+    await until('all of it is read', async () => body.readableLength + body.writableLength === 0)
+  })
+  it('reads no faster than its files are read', async () => {
+    const { body, form } = openForm()
+    const { content } = (body.write(begin(10)), await firstFile(form))
+    let written = 0
+    while (body.write(Buffer.alloc(64 * 1024)) && written < 64 * 2 ** 20) {
+      written += 64 * 1024
+      await new Promise(setImmediate)
+    }
+    assert.ok(written < 2 ** 20, `${written} bytes went in`)
+    content.resume()
+    await until('it goes on', async () => body.writableLength === 0)
+    form.close()
+  })
+})
