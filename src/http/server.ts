@@ -60,7 +60,10 @@ function requestLog(logger: Logger) {
       req: ({ id, method, url }) => ({
         id,
         method,
-        url: url.replace(/([?&](?:token|pinataGatewayToken|X-Signature)=)[^&]*/g, '$1…'),
+        url: url
+          .replace(/([?&](?:token|pinataGatewayToken|X-Signature)=)[^&]*/g, '$1…')
+          // The token of a resumable upload is a part of its path.
+          .replace(/^(\/v3\/files\/tus\/[^/]+\/)[^?]*/i, '$1…'),
       }),
       res: ({ statusCode }) => ({ statusCode }),
     },
