@@ -3,10 +3,15 @@ import { pipeline } from 'node:stream/promises'
 import type { Response } from 'express'
 import { StorageError } from '../storage/port.ts'
 
-/** Longest that the store may be silent in the middle of an answer. */
-const STORE_SILENCE_MS = 30_000
-/** Longest that a client may take nothing of what is there for it. */
-const CLIENT_SILENCE_MS = 60_000
+/** How long an answer may stand still, in milliseconds. */
+export interface Patience {
+  /** With a store that sends nothing. */
+  store: number
+  /** With a client that takes nothing. */
+  client: number
+}
+
+const PATIENCE: Patience = { store: 30_000, client: 60_000 }
 
 export interface Streamed {
   status: number
@@ -21,20 +26,19 @@ export interface Streamed {
  * first bytes, so a store that cannot answer at all becomes an error answer. After that there is only one way
  * to say that something is wrong: the connection is cut, so that the client does not take a part for the whole.
  * @param gone fires when the client has gone: then nothing is read on.
- * @param storeSilenceMs longest pause of the store.
  * @throws what `read` throws before the first bytes, or StorageError `unavailable` when it is silent.
  */
 export async function stream(
   res: Response,
   { status, headers, read, length }: Streamed,
   gone: AbortSignal,
-  storeSilenceMs: number = STORE_SILENCE_MS,
+  patience: Patience = PATIENCE,
 ): Promise<void> {
-  const heard = withoutSilence(read, gone, storeSilenceMs)
+  const heard = withoutSilence(read, gone, patience.store)
   const bytes = length === undefined ? heard : exactly(length, heard)
   const first = await bytes.next()
   res.status(status).set(headers)
-  res.setTimeout(CLIENT_SILENCE_MS)
+  res.setTimeout(patience.client) // after which Node closes the connection
   try {
     await pipeline(startingWith(first, bytes), res)
   } catch (error) {

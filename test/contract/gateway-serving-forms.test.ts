@@ -189,28 +189,24 @@ describe('a CAR', () => {
 })
 
 describe('a root that declares another size than its file has', () => {
-  /** A file of 10 bytes whose root says otherwise. */
-  const lying = async (size: bigint) => {
-    const leaf = await node.file(Buffer.from('ten bytes!'))
+  const content = randomBytes(5000)
+  /** A root that says that this content has `size` bytes. */
+  const declare = async (size: bigint) => {
+    const leaf = await node.file(content)
     const data = new UnixFS({ type: 'file', blockSizes: [size] }).marshal()
-    return node.block(dagPb.encode({ Data: data, Links: [{ Name: '', Hash: leaf, Tsize: 10 }] })).then(pin)
+    return node.block(dagPb.encode({ Data: data, Links: [{ Name: '', Hash: leaf, Tsize: 5000 }] })).then(pin)
   }
 
-  it('never makes a short answer look whole', async () => {
-    const cid = await lying(1000n)
+  it('never makes a part look like the whole', async () => {
+    const cid = await declare(6000n)
     const { headers } = await gateway.head(`/ipfs/${cid}`)
-    assert.equal(headers['content-length'], '1000')
-    await assert.rejects(gateway.get(`/ipfs/${cid}`), /ECONNRESET|aborted|socket hang up/)
+    assert.equal(headers['content-length'], '6000')
+    await assert.rejects(gateway.get(`/ipfs/${cid}`), { code: 'ECONNRESET' })
   })
 
-  it('never makes a long one', async () => {
-    const cid = await lying(3n)
-    const answer = await gateway.get(`/ipfs/${cid}`).then(
-      ({ status, bytes }) => ({ status, length: bytes.length }),
-      () => 'cut',
-    )
-    assert.ok(
-      answer === 'cut' || (typeof answer === 'object' && (answer.status >= 500 || answer.length === 3)),
-    )
+  it('never makes an answer longer than it says', async () => {
+    const { status, bytes } = await gateway.get(`/ipfs/${await declare(3000n)}`)
+    assert.equal(status, 200)
+    assert.ok(bytes.equals(content.subarray(0, 3000)))
   })
 })
