@@ -21,14 +21,14 @@ const create = async (domain = unusedName(), client: Client = api) =>
 const list = async (client: Client = api) => (await client.get(GATEWAYS)).body.data
 
 describe('the gateway of a new workspace', () => {
-  it('has its name, and the hot swaps plugin', async () => {
+  it('has its name, and no plugins', async () => {
     const { count, rows } = await list(other.api)
     assert.equal(count, 1)
     const [{ id, created_at, domain, host }] = rows
     assert.equal(domain, other.name)
     assert.deepEqual(rows, [{ id, created_at, domain, host, restrict: false, custom_domains: [] }])
     assert.equal(host, `${domain}.gateway.localhost`)
-    assert.deepEqual((await other.api.get(PLUGINS)).body, { data: [{ gateway_id: id, plugin_id: 2 }] })
+    assert.deepEqual((await other.api.get(PLUGINS)).body, { data: [] })
   })
   it('of a workspace that the command line makes is there as well', async () => {
     const name = `Team ${randomUUID()}`

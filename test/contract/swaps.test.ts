@@ -35,6 +35,21 @@ async function newFile(client = api): Promise<CID> {
   return cid
 }
 
+describe('the first swap of a workspace', () => {
+  it('installs the plugin in its gateway, and no later one does', async () => {
+    const { api, ...fresh } = await workspace()
+    const { id } = await gatewayOf({ api, ...fresh })
+    const plugins = async () => (await api.get('/v3/gateways/plugins')).body.data
+    const [a, b, c] = [await newFile(api), await newFile(api), await newFile(api)]
+    assert.deepEqual(await plugins(), [])
+    assert.equal((await swap(a, b, api)).status, 200)
+    assert.deepEqual(await plugins(), [{ gateway_id: id, plugin_id: 2 }])
+    assert.equal((await api.delete(`/v3/gateways/plugins/${id}/plugin/2`)).status, 200)
+    assert.equal((await swap(a, c, api)).status, 200)
+    assert.deepEqual(await plugins(), [])
+  })
+})
+
 describe('a swap', () => {
   it('answers with the entry, which is the history', async () => {
     const [a, b] = [await newFile(), await newFile()]
@@ -183,6 +198,7 @@ describe('the swap history', async () => {
   })
   it('is that of the gateway’s workspace', async () => {
     const theirs = await gatewayOf(other)
+    await other.api.post(`/v3/gateways/plugins/${theirs.id}`, { plugin_id: 2 })
     assertError(await history(a, api, theirs.host), 404, NO_HISTORY)
   })
   it('is 404 for a CID that was never swapped, and on the other network', async () => {

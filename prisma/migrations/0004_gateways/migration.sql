@@ -27,12 +27,11 @@ WITH named AS (
 ), numbered AS (
   SELECT id, label, row_number() OVER (PARTITION BY label ORDER BY id) AS twin FROM named
 )
-INSERT INTO gateway (id, workspace_id, domain, hot_swaps)
+INSERT INTO gateway (id, workspace_id, domain)
 SELECT id, id,
   CASE WHEN twin = 1 AND length(label) >= 3 AND label NOT LIKE '%berth%' AND label NOT IN (
       'admin', 'agents', 'api', 'app', 'dashboard', 'docs', 'gateway', 'ipfs', 'ipns', 'status', 'uploads', 'www')
-    THEN label ELSE 'gateway-' || right(id::text, 12) END,
-  true
+    THEN label ELSE 'gateway-' || right(id::text, 12) END
 FROM numbered;
 
 -- Hot swaps are a paid feature.

@@ -6,7 +6,7 @@ const MAX_NAME = 50
 
 /**
  * The gateway that every workspace has from its creation, named after it where that makes a name that is free.
- * It has the hot swaps plugin. The migration 0004 does the same for workspaces that were there before.
+ * The migration 0004 does the same for workspaces that were there before.
  * @param tx the transaction that creates the workspace.
  */
 export async function createDefaultGateway(
@@ -20,7 +20,7 @@ export async function createDefaultGateway(
     if (domainFault(domain)) continue
     // A name that is taken is skipped: an error would end the transaction.
     const { count } = await tx.gateway.createMany({
-      data: { workspaceId: workspace.id, domain, hotSwaps: true },
+      data: { workspaceId: workspace.id, domain },
       skipDuplicates: true,
     })
     if (count === 1) return

@@ -70,7 +70,8 @@ function routesAs(
       description:
         'From now on the gateways of the workspace that have the hot swaps plugin serve the new content under the ' +
         'address of the original. Both must be files of the workspace on this network. A swap is one step: what ' +
-        'the new CID is swapped to does not count. Doing it again changes nothing.',
+        'the new CID is swapped to does not count. Doing it again changes nothing. The first swap of a workspace ' +
+        'installs the plugin in its oldest gateway, unless another one has it.',
       scope: 'org:files:write',
       params,
       body: swapRequest,
@@ -81,7 +82,9 @@ function routesAs(
         const spelled = requestedCid(body)
         const target = parseCid(spelled, 'swap_cid')
         const original = { workspaceId, network: params.network, canonical }
-        return { body: { data: show(await swap(pool, original, target, spelled)) } }
+        const { entry, installed } = await swap(pool, original, target, spelled)
+        if (installed) gateways.forget()
+        return { body: { data: show(entry) } }
       },
     }),
     route({

@@ -48,10 +48,16 @@ export async function swapHistory(db: Queryable, original: Original): Promise<Sw
 /**
  * Swaps a CID. Doing it again changes nothing, and answers with the entry that is in force.
  * @param spelled the new CID as the client spelled it: so it is shown.
+ * @returns the entry in force, and whether this first swap of the workspace has brought its gateway the plugin.
  * @throws ApiError 400 for a swap to itself, 403 where the plan has no swaps, 404 for a CID that is no file of
  *   the workspace on this network.
  */
-export function swap(pool: Pool, original: Original, target: CID, spelled: string): Promise<SwapEntry> {
+export function swap(
+  pool: Pool,
+  original: Original,
+  target: CID,
+  spelled: string,
+): Promise<{ entry: SwapEntry; installed: boolean }> {
   const targetCanonical = canonicalCid(target)
   if (targetCanonical === original.canonical) throw badRequest('swap_cid: is the CID itself')
   return inOrder(pool, original, async (client) => {
@@ -67,9 +73,26 @@ export function swap(pool: Pool, original: Original, target: CID, spelled: strin
     if (!hasOriginal) throw notFound('CID not pinned to account')
     if (!hasTarget) throw notFound('swap_cid: CID not pinned to account')
     const newest = await newestEntry(client, original)
-    if (newest?.target === targetCanonical) return newest.entry
-    return insert(client, original, spelled, targetCanonical)
+    if (newest?.target === targetCanonical) return { entry: newest.entry, installed: false }
+    const installed = await installForFirstSwap(client, original.workspaceId)
+    return { entry: await insert(client, original, spelled, targetCanonical), installed }
   })
+}
+
+/**
+ * Gives the oldest gateway of a workspace that has never swapped the plugin, unless another one has it: the
+ * npm SDK can swap, but not install plugins. Gateways do not have it from the start, since it costs them
+ * the caching of content that never changes.
+ */
+async function installForFirstSwap(db: Queryable, workspaceId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `UPDATE gateway SET hot_swaps = true
+     WHERE id = (SELECT id FROM gateway WHERE workspace_id = $1 ORDER BY id LIMIT 1)
+       AND NOT EXISTS (SELECT FROM gateway WHERE workspace_id = $1 AND hot_swaps)
+       AND NOT EXISTS (SELECT FROM swap WHERE workspace_id = $1)`,
+    [workspaceId],
+  )
+  return rowCount === 1
 }
 
 /** Takes a swap back; its history stays. @throws ApiError 404 where the CID is not swapped. */
