@@ -62,6 +62,7 @@ async function createPool(api: Client) {
   const files = pins.map(({ record }) => record.id)
   const operations = pins.map(({ operation }) => operation)
   const group = groups.map(({ body }) => body.data.id)
+  const host_nodes = ['12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV', '/ip4/127.0.0.1/tcp/1/p2p/x']
   return {
     id: [...files, ...operations, ...group],
     target: files,
@@ -70,7 +71,13 @@ async function createPool(api: Client) {
     key: keys.map(({ body }) => body.pinata_api_key),
     cid: cids,
     pageToken: files.map((id) => Buffer.from(id).toString('base64')),
-    host_nodes: ['12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV', '/ip4/127.0.0.1/tcp/1/p2p/x'],
+    host_nodes,
+    origins: host_nodes,
+    requestid: files,
+    status: ['queued,pinning', 'pinned'],
+    before: ['2026-01-01T00:00:00.0001Z', '9999-12-31T23:59:59+14:00'],
+    after: ['0000-01-01T00:00:00Z', '2026-01-01T00:00:00-01:00'],
+    meta: ['{}', '{"a":"b"}', '{"\\u0000":""}'],
     resources: ['org:files:read', 'org:write'],
   }
 }

@@ -1,0 +1,39 @@
+/** Provider hints: which origins are taken, and which delegates are given. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { pickDelegates } from './delegates.ts'
+import { readOrigins } from './origins.ts'
+
+const PEER = '/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
+const PUBLIC = `/ip4/8.8.8.8/tcp/4001${PEER}`
+const NAMED = `/dns4/node.example.com/tcp/4001${PEER}`
+const LOCAL = [`/ip4/127.0.0.1/tcp/4001${PEER}`, `/ip6/fd00::1/udp/4001/quic-v1${PEER}`]
+
+describe('delegates', () => {
+  it('are no addresses of local networks, where there are others', () => {
+    assert.deepEqual(pickDelegates([...LOCAL, PUBLIC, NAMED]), [PUBLIC, NAMED])
+    assert.deepEqual(pickDelegates(LOCAL), LOCAL)
+  })
+  it('name their peer, and are named once', () => {
+    assert.deepEqual(pickDelegates(['/ip4/8.8.8.8/tcp/4001', PUBLIC, PUBLIC]), [PUBLIC])
+  })
+  it('are at most 20, and none where there is no address', () => {
+    const many = Array.from({ length: 30 }, (_, i) => `/ip4/8.8.8.${i}/tcp/4001${PEER}`)
+    assert.deepEqual(pickDelegates(many), many.slice(0, 20))
+    assert.deepEqual(pickDelegates([]), [])
+  })
+})
+
+describe('origins', () => {
+  it('are those that may be dialled', () => {
+    const odd = [
+      '',
+      'x',
+      '/ip4/8.8.8.8/tcp/4001',
+      `/dns4/a\0b/tcp/1${PEER}`,
+      `${'/tcp/1'.repeat(500)}${PEER}`,
+    ]
+    assert.deepEqual(readOrigins([...LOCAL, ...odd, PUBLIC, NAMED], false), [PUBLIC, NAMED])
+    assert.deepEqual(readOrigins(LOCAL, true), LOCAL)
+  })
+})
