@@ -35,14 +35,14 @@ export const uploadForm = z.object({
     .describe(
       'The file; or several, with paths for file names, which make a folder. If all of them are in one folder, the upload is that folder.',
     ),
-  network: network.default('private'),
+  network: network.default('private').describe('`private` if left out.'),
   name: text(255).optional().describe('If left out, the name of the file or the folder.'),
   group_id: groupId.optional(),
   group: groupId.optional().describe('The same as `group_id`.'),
   keyvalues: z.string().optional().describe('Metadata: a JSON object of strings, at most ten pairs.'),
   car: flag.optional().describe('`true`: the file is a CAR, and the upload is the DAG of its one root.'),
   cid_version: cidVersion.optional().describe('`v1` if left out.'),
-  expires_at: z.string().optional().describe('Unix time in seconds, when the file is to be deleted.'),
+  expires_at: z.string().optional().describe('Unix time in seconds, when the file is to be deleted; never, if left out.'),
   streamable: flag.optional().describe('Accepted; every file can be streamed.'),
 })
 
