@@ -9,6 +9,8 @@ import type { Socket } from 'node:net'
 import { PinataSDK } from 'pinata'
 import { Agent, buildConnector, setGlobalDispatcher } from 'undici'
 
+const IDLE_MS = 1000
+
 /**
  * From now on, `fetch` of this process reaches a gateway of a Berth by its name.
  *
@@ -27,8 +29,11 @@ export function reachGateway(berth: { url: string; gateway: string }): { sent():
       callback(...result)
     })
   }
-  // The `fetch` of Node 24 takes the dispatcher of the npm package: both are undici 7.
-  setGlobalDispatcher(new Agent({ connect: connector }))
+  // The `fetch` of Node 24 takes the dispatcher of the npm package: both are undici 7. It drops connections long
+  // before Berth does: a POST that meets one which Berth has just closed fails, and the SDK repeats none.
+  setGlobalDispatcher(
+    new Agent({ connect: connector, keepAliveTimeout: IDLE_MS, keepAliveMaxTimeout: IDLE_MS }),
+  )
   return { sent: () => sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0) }
 }
 
