@@ -153,6 +153,14 @@ describe('a CAR', () => {
       assert.ok(await isPinnedOn(env, 'public', root.cid))
     })
   }
+  it('may be of version 2, with an index behind its blocks', async () => {
+    for (const order of ['before', 'after']) {
+      const { root, leaf } = await sample()
+      const part = file(asVersion2(await encodeCar([root.cid], [root, leaf])), 'dag.car')
+      const data = await upload(api, ...(order === 'before' ? [PUBLIC, CAR, part] : [part, PUBLIC, CAR]))
+      assert.equal(data.cid, `${root.cid}`)
+    }
+  })
   it('is 400 on the private network', async () => {
     const { root, leaf } = await sample()
     const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car')
@@ -202,3 +210,12 @@ describe('a CAR', () => {
     assert.ok(!(await isPinnedOn(env, 'public', root.cid)))
   })
 })
+
+/** Pragma, characteristics, where the version 1 inside is, and an index that is long enough to be in the way. */
+function asVersion2(inner: Buffer): Buffer {
+  const header = Buffer.alloc(40)
+  header.writeBigUInt64LE(51n, 16)
+  header.writeBigUInt64LE(BigInt(inner.length), 24)
+  header.writeBigUInt64LE(BigInt(51 + inner.length), 32)
+  return Buffer.concat([Buffer.from('0aa16776657273696f6e02', 'hex'), header, inner, Buffer.alloc(300_000)])
+}

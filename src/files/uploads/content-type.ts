@@ -24,14 +24,9 @@ export function contentType(sniffed: string, declared: string): string {
   return sniffed === 'application/octet-stream' ? claim : sniffed
 }
 
-/** Whether a type is one of a list: `image/png`, `image/*`, or `directory`. */
+/** Whether a type is one of a list of types and wildcards. A folder is one only by its name, `directory`. */
 export function isAllowedType(type: string, allowed: string[]): boolean {
-  return allowed.some((entry) => {
-    const pattern = entry.toLowerCase()
-    return (
-      pattern === type ||
-      pattern === '*/*' ||
-      (pattern.endsWith('/*') && type.startsWith(pattern.slice(0, -1)))
-    )
-  })
+  const [group, subtype] = type.split('/')
+  const names = subtype === undefined ? [type] : [type, `${group}/*`, '*/*']
+  return allowed.some((entry) => names.includes(entry.toLowerCase()))
 }

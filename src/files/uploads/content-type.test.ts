@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { contentType, isAllowedType } from './content-type.ts'
+
+describe('contentType', () => {
+  it('never makes of a folder, or of what shows its type, anything else', () => {
+    for (const sniffed of ['directory', 'image/png', 'application/pdf', 'video/mp4']) {
+      for (const claim of ['text/html', 'application/x-own', 'image/svg+xml', 'directory', '', 'a/b; c=d'])
+        assert.equal(contentType(sniffed, claim), sniffed)
+    }
+  })
+  it('takes no type that could be anything but a type', () => {
+    for (const claim of ['text/', '/html', 'text/html\r\nX: y', 'text/<b>', `text/${'x'.repeat(200)}`, '*/*'])
+      assert.equal(contentType('text/plain', claim), 'text/plain', claim)
+  })
+})
+
+describe('isAllowedType', () => {
+  const table: [type: string, allowed: string[], expected: boolean][] = [
+    ['image/png', ['image/png'], true],
+    ['image/png', ['text/plain', 'IMAGE/PNG'], true],
+    ['image/png', ['image/*'], true],
+    ['image/png', ['*/*'], true],
+    ['image/png', [], false],
+    ['image/png', ['image/'], false],
+    ['image/png', ['image/p'], false],
+    ['image/png', ['*'], false],
+    ['imagery/png', ['image/*'], false],
+    ['directory', ['directory'], true],
+    ['directory', ['image/*'], false],
+    ['directory', ['*/*'], false],
+  ]
+  for (const [type, allowed, expected] of table) {
+    it(`${expected ? 'lets' : 'does not let'} ${type} pass as ${JSON.stringify(allowed)}`, () => {
+      assert.equal(isAllowedType(type, allowed), expected)
+    })
+  }
+})
