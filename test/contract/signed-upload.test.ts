@@ -115,6 +115,14 @@ describe('a signed URL', () => {
     )
   })
 
+  it('takes the option that the npm SDK adds to it', async () => {
+    const bytes = bytesOf('signed v0', 3000)
+    const target = new URL(await sign())
+    target.searchParams.set('X-Upload-Option-Cid-Version', 'v0')
+    const { location } = await begin(anonymous, bytes.length, {}, { target: target.href })
+    assert.match((await patch(location, 0, bytes)).headers.get('upload-cid') ?? '', /^Qm/)
+  })
+
   it('takes a folder where it says so', async () => {
     const folder: [Blob, string][] = [
       [text('a'), 'folder/a.txt'],

@@ -176,7 +176,13 @@ describe('a client of tus 1.0.0', () => {
       assert.equal(answer.status, 409, `${offset}`)
       assert.ok(await errorOf(answer))
     }
-    assert.equal(offsetOf(await head(location)), 50)
+  })
+
+  it('gets 409 also for a large piece that Berth does not read', async () => {
+    const { location } = await begin(api, 20 * MIB)
+    const answer = await patch(location, 1, new Uint8Array(16 * MIB), TUS)
+    assert.equal(answer.status, 409)
+    assert.equal((await patch(location, 0, new Uint8Array(MIB), TUS)).status, 204)
   })
 
   it('takes an upload over from a request that hangs', async () => {

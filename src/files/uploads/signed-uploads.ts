@@ -14,6 +14,7 @@ import type { UrlSigner } from '../signed-url.ts'
 import type { UploadGrant } from './grant.ts'
 import type { SignRequest } from './sign-schema.ts'
 import { UPLOADER } from './signed-uploader.ts'
+import { CID_VERSION_OPTION } from './tus-metadata.ts'
 import { mayNotUpload, type UploadCaller } from './tus-rows.ts'
 
 /** What a URL fixes of the uploads that come by it. */
@@ -64,12 +65,15 @@ export class SignedUploads {
 
   /**
    * Who uploads by a URL, and what.
-   * @param url as the client requested it.
+   * @param requested the URL as the client sent it.
    * @param id the last segment of its path.
    * @throws ApiError 401 for a URL without a signature, 403 for one that is forged, not yet good or over, or
    *   whose signer may upload no more.
    */
-  async resolve(url: URL, id: string): Promise<UploadCaller> {
+  async resolve(requested: URL, id: string): Promise<UploadCaller> {
+    const url = new URL(requested)
+    // The npm SDK adds this to a URL that was signed without it.
+    url.searchParams.delete(CID_VERSION_OPTION)
     const verdict = this.#signer.verify(url, 'PINATA2', Date.now() / 1000)
     if (verdict !== 'good') throw REFUSALS[verdict]()
     const { rows } = await this.#pool.query(

@@ -44,6 +44,8 @@ export function toWebRequest(req: ExpressRequest, url: string): Request {
 /** Copies an answer's headers. @throws ApiError for an answer of failure. */
 export async function takeAnswer(response: Response, res: ExpressResponse): Promise<void> {
   if (!response.ok) {
+    // Nobody reads the rest of the body, which would keep the connection from its next request.
+    res.set('Connection', 'close')
     const message = (await response.text()).trim()
     if (response.status >= 500) throw unavailable('The upload cannot be stored now', new Error(message))
     // Headers that are missing are answered as 403 there.

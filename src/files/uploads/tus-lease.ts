@@ -9,7 +9,9 @@ import type { Lock, Locker, RequestRelease } from '@tus/server'
 import type { Pool } from '../../db/pool.ts'
 import { ApiError } from '../../errors.ts'
 
-const LEASE_MS = 3000
+/** Long beside what a busy process may be late with a renewal, as two must not write at once. */
+const LEASE_MS = 10_000
+/** A request is told as late as this that another one waits for it. */
 const RENEW_MS = 500
 const ASK_MS = 100
 /** How long a request waits for another to make way: less than the minute after which proxies give up. */

@@ -4,11 +4,13 @@ import { type Choices, readField } from './fields.ts'
 import type { UploadGrant } from './grant.ts'
 import type { UploadDetails } from './tus-rows.ts'
 
+export const CID_VERSION_OPTION = 'X-Upload-Option-Cid-Version'
+
 /**
  * Reads what is to become of an upload. Its fields are those of the form of `POST /v3/files`, with `filename`
  * and `filetype` in place of what a part of the form has. What the URL fixes goes first.
  * @param header Upload-Metadata, as it came.
- * @param cidVersion the query's `X-Upload-Option-Cid-Version`, which the npm SDK sends as well.
+ * @param cidVersion the query's {@link CID_VERSION_OPTION}, which the npm SDK sends as well.
  * @throws ApiError 400 naming the field, 403 for a CAR that the plan does not have.
  */
 export function readDetails(header: string, cidVersion: unknown, grant: UploadGrant): UploadDetails {

@@ -23,7 +23,7 @@ import { apiBase } from './signed-base.ts'
 import { boundIdle, drain, EXPOSED, setHeaders, speaksTus, takeAnswer, toWebRequest } from './tus-http.ts'
 import { importUpload } from './tus-import.ts'
 import { UploadLocker, uploadBusy, WAIT_MS } from './tus-lease.ts'
-import { readDetails } from './tus-metadata.ts'
+import { CID_VERSION_OPTION, readDetails } from './tus-metadata.ts'
 import {
   deleteUpload,
   endUpload,
@@ -91,7 +91,7 @@ export class ResumableUploads {
     const { pool, expiryMs, publicUrl } = this.#options
     const length = readLength(req)
     const metadata = String(req.headers['upload-metadata'] ?? '')
-    const details = readDetails(metadata, req.query['X-Upload-Option-Cid-Version'], grant)
+    const details = readDetails(metadata, req.query[CID_VERSION_OPTION], grant)
     const allow = await openAllowance(pool, grant)
     allow(length)
     const { workspaceId } = grant.uploader

@@ -25,8 +25,9 @@ export const TAGS = [
   ],
   [
     'Uploads',
-    'Files, folders and CARs as multipart forms. An upload that is cut off leaves nothing behind. What a workspace ' +
-      'has already is not stored again: the answer is the file that it has.',
+    'Files, folders and CARs as multipart forms, and large files in pieces, as of tus 1.0.0. A form that is cut off ' +
+      'leaves nothing behind; an upload in pieces may be taken up again for a day. What a workspace has already is ' +
+      'not stored again: the answer is the file that it has.',
   ],
   ['Files', 'Content that is pinned, with its name, group and metadata.'],
   ['Groups', 'Folders for files; a file is in one group or none.'],
