@@ -13,15 +13,16 @@ export class WriteBehind {
     this.#blocks = blocks
   }
 
-  /** Takes a block, and waits only while too many are under way. @throws what an earlier write threw. */
+  /** Takes a block once there is room for it. @throws what an earlier write threw. */
   async put(cid: CID, bytes: Uint8Array): Promise<void> {
+    // One write that ends wakes all who wait, and only one of them may go on.
+    while (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
     const write = this.#write(cid, bytes)
     this.#underWay.add(write)
     write.then(
       () => this.#underWay.delete(write),
       () => {}, // stays, so that the next call throws it
     )
-    if (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
   }
 
   /** Waits until every block is on the disk. */
