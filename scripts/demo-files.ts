@@ -28,7 +28,7 @@ const LARGE_BYTES = 200_000_000
 const FOLDER = { source: NODE_MODULES, files: 200, bytes: 8_000_000 }
 const PINNED = { source: SOURCE_CODE, files: 100, bytes: 300_000 }
 
-await runDemo({ title: 'A day with files: Berth and the official pinata SDK', limitMs: LIMIT_MS }, demo)
+await runDemo({ title: 'Berth and the official pinata SDK', limitMs: LIMIT_MS }, demo)
 
 async function demo({ screen, stack, signal, temp, parts }: Demo): Promise<void> {
   const began = performance.now()
