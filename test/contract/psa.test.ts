@@ -144,6 +144,11 @@ describe('a pin that is replaced', () => {
     const path = `${PINS}/${old.requestid}`
     const { body } = await api.post(path, { cid: `${next}`, origins: [slow.multiaddr] })
     await reaches(body.requestid, 'pinning')
+    // Removals go in turn: what is accepted later and released shows that this one waits.
+    const later = inlineCid('psa later')
+    const { record } = await api.pin({ cid: `${later}` }, { wait: 30 })
+    await api.delete(`${PINS}/${record.id}`)
+    await until('a later removal is done', async () => !(await isPinned(later)))
     assert.equal(await isPinned(root), true)
     letGo()
     await reaches(body.requestid, 'pinned')
