@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
 import { badRequest, forbidden, messages } from '../../errors.ts'
 import type { AddEntry, Network } from '../../storage/port.ts'
@@ -113,8 +112,6 @@ export class Upload {
         this.#paths.add(part.path)
         this.#firstType ||= part.type
         yield { path: part.path || 'file', content: this.#counted(part.content) }
-        // An index behind the blocks of a CAR: nobody reads it, and the form goes on behind it.
-        if (!part.content.readableEnded) for await (const _ of this.#counted(part.content));
       }
     } catch (error) {
       this.#form.fail(error as Error)
@@ -122,8 +119,8 @@ export class Upload {
     }
   }
 
-  async *#counted(content: Readable): AsyncGenerator<Uint8Array> {
-    for await (const chunk of content.iterator({ destroyOnReturn: false })) {
+  async *#counted(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of content) {
       this.#bytes += chunk.length
       try {
         this.allow(this.#bytes)
