@@ -1,7 +1,12 @@
 /** Resumable uploads: the npm SDK's way, the Go CLI's, and that of any client of tus 1.0.0 (compatibility 1.3). */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
+import { CarWriter } from '@ipld/car'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { sha256 } from 'multiformats/hashes/sha2'
 import { Upload } from 'tus-js-client'
 import { until } from '../support/processes.ts'
 import { openContext } from './context.ts'
@@ -50,6 +55,20 @@ describe('an upload as the npm SDK sends it', () => {
     )
     const last = await patch(answer.headers.get('location') ?? '', 0, bytes)
     assert.match(last.headers.get('upload-cid') ?? '', /^Qm/)
+  })
+
+  it('is the content of a CAR where it says so', async () => {
+    const bytes = bytesOf('in a car', 300_000)
+    const cid = CID.createV1(raw.code, await sha256.digest(bytes))
+    const { writer, out } = CarWriter.create([cid])
+    const packed = buffer(out)
+    await writer.put({ cid, bytes })
+    await writer.close()
+    const car = Uint8Array.from(await packed)
+    const { id, cid: uploaded } = await upload(api, car, { network: 'public', car: 'true', name: 'car' })
+    assert.equal(uploaded, `${cid}`)
+    const file = await fileOf('public', id)
+    assert.deepEqual([file.size, file.name], [bytes.length, 'car'])
   })
 
   it('repeats a piece of which a part had arrived', async () => {

@@ -132,15 +132,14 @@ export class ResumableUploads {
     setHeaders(res)
     const upload = await openUpload(this.#options.pool, id, token)
     const { length, metadata, expiresAt } = upload
-    const received = upload.outcome ? length : await this.#hold(id, () => this.#count(upload))
-    const outcome =
-      upload.outcome ??
-      (received === length
-        ? await this.#finish(id).catch((error) => {
-            // To a 5xx some clients begin a new upload.
-            throw error instanceof StorageError ? uploadBusy() : error
-          })
-        : null)
+    let { outcome } = upload
+    const received = outcome ? length : await this.#hold(id, () => this.#count(upload))
+    if (received === length) {
+      outcome ??= await this.#finish(id).catch((error) => {
+        // To a 5xx some clients begin a new upload.
+        throw error instanceof StorageError ? uploadBusy() : error
+      })
+    }
     if (outcome) setOutcome(res, outcome)
     else res.set('Upload-Expires', expiresAt.toUTCString())
     if (metadata !== '') res.set('Upload-Metadata', metadata)
