@@ -42,7 +42,10 @@ export const uploadForm = z.object({
   keyvalues: z.string().optional().describe('Metadata: a JSON object of strings, at most ten pairs.'),
   car: flag.optional().describe('`true`: the file is a CAR, and the upload is the DAG of its one root.'),
   cid_version: cidVersion.optional().describe('`v1` if left out.'),
-  expires_at: z.string().optional().describe('Unix time in seconds, when the file is to be deleted; never, if left out.'),
+  expires_at: z
+    .string()
+    .optional()
+    .describe('Unix time in seconds, when the file is to be deleted; never, if left out.'),
   streamable: flag.optional().describe('Accepted; every file can be streamed.'),
 })
 
