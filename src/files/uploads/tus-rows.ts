@@ -38,7 +38,6 @@ export interface Upload {
   metadata: string
   details: UploadDetails
   outcome: Outcome | null
-  createdAt: Date
   expiresAt: Date
 }
 
@@ -54,7 +53,7 @@ export interface NewUpload {
 }
 
 const COLUMNS = `id, workspace_id, token_hash, length::float8 AS length, metadata, details, file_id, cid, refusal,
-  created_at, expires_at, ${UPLOADER('upload')} AS uploader`
+  expires_at, ${UPLOADER('upload')} AS uploader`
 
 export async function insertUpload(pool: Pool, upload: NewUpload): Promise<void> {
   await pool.query(
@@ -154,7 +153,6 @@ async function readUpload(
       metadata: row.metadata,
       details: { ...details, expiresAt: details.expiresAt && new Date(details.expiresAt) },
       outcome: readOutcome(row),
-      createdAt: row.created_at,
       expiresAt: row.expires_at,
     },
   }
