@@ -22,13 +22,15 @@ export interface FileContent {
   name: string | null
   /** Where it is known already. */
   mimeType: string | null
+  /** The content, where it has been read already. */
+  bytes?: Uint8Array
 }
 
 /** A UnixFS file as its bytes. Its type is the one that is known, else that of its name, else that of its first bytes. */
 export async function fileRepresentation(
   res: Response,
   storage: Storage,
-  { cid, size, name, mimeType }: FileContent,
+  { cid, size, name, mimeType, bytes }: FileContent,
   gone: AbortSignal,
 ): Promise<Representation> {
   const type = mimeType ?? (name && typeOfName(res, name)) ?? (await typeOfContent(storage, cid, gone))
@@ -39,7 +41,8 @@ export async function fileRepresentation(
       'Content-Type': type,
       ...(type !== PDF && { 'Content-Security-Policy': SANDBOX }),
     },
-    read: (from, to, signal) => storage.cat(cid, { offset: from, length: to - from, signal }),
+    read: (from, to, signal) =>
+      bytes ? once(bytes.subarray(from, to)) : storage.cat(cid, { offset: from, length: to - from, signal }),
   }
 }
 
@@ -54,6 +57,10 @@ export function disposition({ searchParams }: URL, fallback: string): Record<str
   if (type === 'inline' && filename === null) return {}
   const safe = (filename ?? fallback).replace(/[\p{Cc}/\\]/gu, '_')
   return { 'Content-Disposition': contentDisposition(safe, { type }) }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
 }
 
 /** What Express takes a file's extension for; undefined where it does not know it. */

@@ -74,12 +74,14 @@ async function serve(
 ): Promise<void> {
   const { network, names, endsInSlash } = path
   const gone = new AbortController()
-  res.once('close', () => gone.abort())
+  res.once('close', () => {
+    if (!res.writableFinished) gone.abort()
+  })
   const { signal } = gone
   const storage = storages[network]
   const kept = await findKept(pool, gateway, network, path.cid)
   if (!kept) throw notKept(req)
-  const { entry, name, roots } = await walk(storage, kept.cid, names, signal)
+  const { entry, name, roots, bytes } = await walk(storage, kept.cid, names, signal)
   const headers = {
     'Cache-Control': cacheControl(network, gateway),
     'X-Ipfs-Path': path.ipfsPath,
@@ -109,6 +111,7 @@ async function serve(
       size: file.entry.size ?? 0,
       name: file.name,
       mimeType: file.name === null ? kept.mimeType : null,
+      bytes,
     },
     signal,
   )

@@ -1,4 +1,5 @@
 import type { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
 import { notFound } from '../errors.ts'
 import { type DagEntry, type Storage, StorageError } from '../storage/port.ts'
 
@@ -10,6 +11,8 @@ export interface Walked {
   name: string | null
   /** The CIDs on the way, from the root to the entry. */
   roots: CID[]
+  /** The whole file, where it has been read already. */
+  bytes?: Uint8Array
 }
 
 /** Follows names below a root. @throws ApiError 404 where one is missing, or is looked for in a file. */
@@ -20,8 +23,7 @@ export async function walk(
   signal: AbortSignal,
 ): Promise<Walked> {
   const [first, ...others] = names
-  if (first === undefined)
-    return { entry: await storage.resolve(root, { signal }), name: null, roots: [root] }
+  if (first === undefined) return { ...(await readRoot(storage, root, signal)), name: null, roots: [root] }
   const step = (cid: CID, path: string) =>
     storage.resolve(cid, { path, signal }).catch((error) => {
       throw isMissing(error) ? notFound('path: does not exist') : error
@@ -32,6 +34,17 @@ export async function walk(
     walked = { entry: await step(entry.cid, name), name, roots: [...roots, entry.cid] }
   }
   return { ...walked, roots: [...walked.roots, walked.entry.cid] }
+}
+
+/** Most small files are one raw block: with its size comes the block itself, in one call. */
+async function readRoot(
+  storage: Storage,
+  cid: CID,
+  signal: AbortSignal,
+): Promise<Pick<Walked, 'entry' | 'bytes'>> {
+  if (cid.code !== raw.code) return { entry: await storage.resolve(cid, { signal }) }
+  const bytes = await storage.block(cid, { signal })
+  return { entry: { cid, type: 'file', size: bytes.length }, bytes }
 }
 
 /** The file that stands for a directory; undefined where it has none. */

@@ -206,7 +206,7 @@ describe('a root that declares another size than its file has', () => {
 
   it('never makes an answer longer than it says', async () => {
     const { status, bytes } = await gateway.get(`/ipfs/${await declare(3000n)}`)
-    assert.equal(status, 200)
-    assert.ok(bytes.equals(content.subarray(0, 3000)))
+    // Kubo sends more of such a file than it was asked for, at once: that is seen before the answer begins.
+    if (status !== 503) assert.ok(bytes.equals(content.subarray(0, 3000)), `${status}, ${bytes.length} bytes`)
   })
 })
