@@ -9,6 +9,12 @@ Every request but those under *Health* and *Documentation* carries an API key:
 \`GET /v0/operations/{id}?wait=30\`, or stream it from \`/v0/operations/{id}/events\`. \`Prefer: wait=30\` makes the
 request itself wait. A POST with an \`Idempotency-Key\` may be repeated: the repeat finds the first operation.
 
+**Content is read at gateways.** They have host names of their own, which \`GET /v3/gateways\` lists, and none of
+these routes. \`/ipfs/{cid}[/path]\` is a public file, with ranges, ETags, \`?filename=\`, \`?download=true\`,
+\`?format=raw\` and \`?format=car\`; \`/files/{cid}[/path]\` is a private one, with a URL from
+\`POST /v3/files/private/download_link\`. A gateway serves only what its workspace keeps. All its pages share one
+host, so each runs in a sandbox, without cookies or storage. Options of images are ignored.
+
 **Errors** are \`{"error": "<message>"}\`. The \`Error-Code\` header has a word for machines, and \`X-Request-Id\`
 finds the request in the log. Under *Pinning Service API* they are that specification's.
 
