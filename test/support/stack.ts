@@ -42,6 +42,8 @@ export interface Stack {
   createKey(...args: string[]): Promise<string>
   /** What the processes have logged so far. */
   output(): string
+  /** The process of a role, once it runs. */
+  pidOf(role: 'web' | 'worker' | 'host'): Promise<number>
   /** SIGKILL of the supervisor and of every role. */
   kill(): Promise<void>
   /** Starts it again on the same data. */
@@ -76,21 +78,33 @@ export async function startStack(
     ...options.env,
   }
   const url = `http://127.0.0.1:${port}`
-  let supervisor: Running
+  let supervisor: Running | undefined
   const restart = async () => {
-    supervisor = run(process.execPath, [MAIN, 'start'], { env, group: true })
+    const started = run(process.execPath, [MAIN, 'start'], { env, group: true })
+    supervisor = started
     await until(
       `Berth is ready`,
       async () => {
-        if (supervisor.process.exitCode !== null) throw new Error(supervisor.output())
-        return (await fetch(`${url}/readyz`)).ok && supervisor.output().includes('Berth is up')
+        if (started.process.exitCode !== null) throw new Error(started.output())
+        return (await fetch(`${url}/readyz`)).ok && started.output().includes('Berth is up')
       },
       START_MS,
     ).catch((error) => {
-      throw new Error(`${error.message}\n${supervisor.output()}`, { cause: error })
+      throw new Error(`${error.message}\n${started.output()}`, { cause: error })
     })
   }
-  await restart()
+  const stop = async () => {
+    await supervisor?.end('SIGINT')
+    await Promise.all(parts ? Object.values(parts).map((part) => part.stop()) : [])
+    await rm(dataDir, { recursive: true, force: true })
+  }
+  await restart().catch(async (error) => {
+    await stop()
+    throw error
+  })
+  // Roles lead sessions of their own; the supervisor writes down who they are.
+  const roles = async (): Promise<{ pid: number }[]> =>
+    JSON.parse(await readFile(join(dataDir, 'roles.json'), 'utf8'))
   const berth = cli(env)
   return {
     kind,
@@ -100,20 +114,23 @@ export async function startStack(
     parts,
     berth,
     createKey: (...args) => berth('keys', 'create', ...args),
-    output: () => supervisor.output(),
+    output: () => supervisor?.output() ?? '',
+    pidOf: (role) =>
+      until(`${role} runs`, async () => {
+        for (const { pid } of await roles()) {
+          const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+          if (command.split('\0').includes(role)) return pid
+        }
+        return undefined
+      }),
     async kill() {
-      // Roles lead sessions of their own; the supervisor writes down who they are.
-      const roles: { pid: number }[] = JSON.parse(await readFile(join(dataDir, 'roles.json'), 'utf8'))
-      const ended = supervisor.end('SIGKILL')
-      for (const { pid } of roles) killIfThere(pid)
+      const running = await roles()
+      const ended = supervisor?.end('SIGKILL')
+      for (const { pid } of running) killIfThere(pid)
       await ended
     },
     restart,
-    async stop() {
-      await supervisor.end('SIGINT')
-      await Promise.all(parts ? Object.values(parts).map((part) => part.stop()) : [])
-      await rm(dataDir, { recursive: true, force: true })
-    },
+    stop,
   }
 }
 

@@ -100,7 +100,7 @@ for (const kind of kinds) {
         const request = ledger.write(tenants[0] as Tenant, content, [source.provider.multiaddr])
         await ledger.insist(request)
         for (let i = 0; i < TAKEOVERS; i++) {
-          const pid = await findRole(stack, 'worker')
+          const pid = await stack.pidOf('worker')
           const ms = await measureTakeover(subject.query.bind(subject), request.operationId as string, () =>
             process.kill(pid, 'SIGKILL'),
           )
@@ -145,18 +145,6 @@ for (const kind of kinds) {
         40,
       )
     }
-  })
-}
-
-/** The process of a role, by the supervisor's own record. */
-async function findRole(stack: Stack, name: string): Promise<number> {
-  return until(`${name} runs`, async () => {
-    const running: { pid: number }[] = JSON.parse(await readFile(join(stack.dataDir, 'roles.json'), 'utf8'))
-    for (const { pid } of running) {
-      const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
-      if (command.split('\0').includes(name)) return pid
-    }
-    return undefined
   })
 }
 

@@ -1,0 +1,71 @@
+/** Peak memory of the web role while a file goes up and comes down again: 2 GB against 10 MB. */
+import { randomBytes } from 'node:crypto'
+import { open, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type StackKind, startStack } from '../support/stack.ts'
+import { print, type Result } from './support/report.ts'
+import { createClient } from './support/transfer.ts'
+
+export const title = 'Memory of the web role: 2 GB against 10 MB'
+
+const SMALL = 10_000_000
+const LARGE = 2_000_000_000
+const CHUNK = 1_000_000
+/** Small files first, as many as it takes for the process to have what it needs anyway. */
+const WARM_UP = 5
+
+export async function bench(): Promise<Result[]> {
+  return [...(await benchStack('embedded')), ...(await benchStack('real'))]
+}
+
+async function benchStack(kind: StackKind): Promise<Result[]> {
+  await using ending = new AsyncDisposableStack()
+  const stack = await startStack({ kind })
+  ending.defer(() => stack.stop())
+  const client = await createClient(stack)
+  const path = join(tmpdir(), `berth-bench-${process.pid}`)
+  ending.defer(() => rm(path, { force: true }))
+  const web = await stack.pidOf('web')
+
+  const measure = async (bytes: number) => {
+    await fill(path, bytes)
+    await resetPeak(web)
+    const cid = await client.upload(path, 'public')
+    const up = await peak(web)
+    await resetPeak(web)
+    const { bytes: received } = await client.download(cid)
+    if (received !== bytes) throw new Error(`${received} bytes came back, not ${bytes}`)
+    return { up, down: await peak(web) }
+  }
+  for (let i = 0; i < WARM_UP; i++) await measure(SMALL)
+  const small = await measure(SMALL)
+  const large = await measure(LARGE)
+  const on = kind === 'real' ? 'on Kubo' : 'embedded'
+  return (['up', 'down'] as const).map((way) => ({
+    what: `${way === 'up' ? 'upload' : 'download'}, ${on}`,
+    berth: megabytes(large[way]),
+    bare: megabytes(small[way]),
+    ratio: large[way] / small[way],
+    goal: { atMost: 1.5 },
+  }))
+}
+
+async function fill(path: string, bytes: number): Promise<void> {
+  const file = await open(path, 'w')
+  for (let written = 0; written < bytes; written += CHUNK) await file.write(randomBytes(CHUNK))
+  await file.close()
+}
+
+/** Linux's `VmHWM` from here on (proc(5), `clear_refs`). */
+const resetPeak = (pid: number) => writeFile(`/proc/${pid}/clear_refs`, '5')
+
+/** Bytes of the most resident memory that a process had since. */
+async function peak(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return 1024 * Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1])
+}
+
+const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`
+
+if (import.meta.main) print(title, await bench())

@@ -1,0 +1,121 @@
+/**
+ * How fast a file goes in and out: an upload to Berth against `ipfs add`, and a download from its gateway
+ * against `ipfs cat`, on the same Kubo. The embedded node has no bare counterpart; its speed is for
+ * information. New content for each upload.
+ */
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { kuboBinary } from '../support/kubo.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { median } from './support/numbers.ts'
+import { print, type Result } from './support/report.ts'
+import { createClient, type FileClient } from './support/transfer.ts'
+
+export const title = 'A file of 200 MB, up and down'
+
+const ROUNDS = 4
+const BYTES = 200_000_000
+const CHUNK = 1_000_000
+
+export async function bench(): Promise<Result[]> {
+  return [...(await benchStack('real')), ...(await benchStack('embedded'))]
+}
+
+async function benchStack(kind: 'real' | 'embedded'): Promise<Result[]> {
+  await using ending = new AsyncDisposableStack()
+  const stack = await startStack({ kind })
+  ending.defer(() => stack.stop())
+  const client = await createClient(stack)
+  const path = join(tmpdir(), `berth-bench-${process.pid}`)
+  ending.defer(() => rm(path, { force: true }))
+
+  const up: Round[] = []
+  const down: Round[] = []
+  for (let i = -1; i < ROUNDS; i++) {
+    const byBerth = async () => {
+      await fill(path)
+      return timed(() => client.upload(path, 'public'))
+    }
+    const byKubo = async () => {
+      await fill(path)
+      return timed(() => ipfs(stack, 'add', '--quieter', '--pin', path))
+    }
+    const [upload, added] = await inTurns(i, byBerth, kind === 'real' ? byKubo : undefined)
+    const cid = upload.result
+    const [download, cat] = await inTurns(
+      i,
+      () => timed(() => download200(client, cid)),
+      kind === 'real' ? () => timed(() => ipfs(stack, 'cat', cid)) : undefined,
+    )
+    if (i < 0) continue // the warm-up
+    up.push({ berth: upload.seconds, bare: added?.seconds })
+    down.push({ berth: download.seconds, bare: cat?.seconds })
+  }
+  const on = kind === 'real' ? 'on Kubo, against ipfs' : 'embedded'
+  return [
+    report(kind === 'real' ? `upload, ${on} add` : `upload, ${on}`, up),
+    report(kind === 'real' ? `download, ${on} cat` : `download, ${on}`, down),
+  ]
+}
+
+interface Round {
+  berth: number
+  bare: number | undefined
+}
+
+function report(what: string, rounds: Round[]): Result {
+  const berth = median(rounds.map(({ berth }) => berth))
+  const bares = rounds.flatMap(({ bare }) => bare ?? [])
+  if (bares.length === 0) return { what, berth: speed(berth) }
+  return {
+    what,
+    berth: speed(berth),
+    bare: speed(median(bares)),
+    ratio: median(rounds.map(({ berth, bare = Number.NaN }) => bare / berth)),
+    goal: { atLeast: 0.7 },
+  }
+}
+
+const speed = (seconds: number) => `${(BYTES / 1e6 / seconds).toFixed(0)} MB/s (${seconds.toFixed(2)} s)`
+
+/** Runs both, now one first and now the other; the second is left out where there is none. */
+async function inTurns<A, B>(
+  round: number,
+  first: () => Promise<A>,
+  second: (() => Promise<B>) | undefined,
+): Promise<[A, B | undefined]> {
+  if (round % 2 === 0) return [await first(), await second?.()]
+  const b = await second?.()
+  return [await first(), b]
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<{ result: T; seconds: number }> {
+  const start = performance.now()
+  const result = await work()
+  return { result, seconds: (performance.now() - start) / 1000 }
+}
+
+async function download200(client: FileClient, cid: string): Promise<void> {
+  const { bytes } = await client.download(cid)
+  if (bytes !== BYTES) throw new Error(`The gateway sent ${bytes} bytes`)
+}
+
+/** Writes new random bytes. They are in the page cache then, for whoever reads the file. */
+async function fill(path: string): Promise<void> {
+  const file = await open(path, 'w')
+  for (let written = 0; written < BYTES; written += CHUNK) await file.write(randomBytes(CHUNK))
+  await file.close()
+}
+
+/** What Berth is held against: Kubo's own command, with the start of its process as a user has it. */
+async function ipfs(stack: Stack, ...args: string[]): Promise<void> {
+  const env = { ...process.env, IPFS_PATH: stack.parts?.kubo.repo }
+  const command = 'exec "$0" "$@" > /dev/null'
+  await promisify(execFile)('sh', ['-c', command, kuboBinary ?? '', ...args], { env })
+}
+
+if (import.meta.main) print(title, await bench())
