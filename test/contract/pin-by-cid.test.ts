@@ -65,6 +65,7 @@ describe('a pin', () => {
         number_of_files: 1,
         mime_type: file.body.data.mime_type,
         created_at: date_queued,
+        expires_at: null,
       },
     })
     assert.equal(await api.queued(id), undefined, 'it has left the queue')
