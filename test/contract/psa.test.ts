@@ -115,10 +115,13 @@ describe('origins', () => {
     assert.equal(asHostNode.record.status, 'bad_host_node', 'a host node does')
     assert.equal((await get(requestid)).status, 'pinning')
   })
-  it('are at most 20', async () => {
-    const origins = Array.from({ length: 21 }, () => node.multiaddr)
-    await refused({ cid: `${v1}`, origins }, /^origins: must have at most 20 entries$/)
-    await add({ cid: `${v1}`, origins: origins.slice(1) })
+  it('are at most 100, of which the first 20 that can be dialled are kept', async () => {
+    const local = Array.from({ length: 79 }, (_, i) => `/ip4/127.0.0.1/tcp/${i}`)
+    const dialable = Array.from({ length: 21 }, (_, i) => node.multiaddr.replace(/tcp\/\d+/, `tcp/${i + 1}`))
+    const { pin } = await add({ cid: `${v1}`, origins: [...local, ...dialable] })
+    assert.deepEqual(pin.origins, dialable.slice(0, 20))
+    const tooMany = [...local, ...dialable, node.multiaddr]
+    await refused({ cid: `${v1}`, origins: tooMany }, /^origins: must have at most 100 entries$/)
   })
 })
 

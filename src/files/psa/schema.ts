@@ -4,7 +4,8 @@ import { limit, pathId, text } from '../../http/shapes.ts'
 import { keyvalues, keyvaluesFilter } from '../keyvalues.ts'
 import { FAILURES } from '../pins/schema.ts'
 
-const MAX_ORIGINS = 20
+/** More than a node has: an ordinary Kubo sends some twenty. Which of them are kept is for `readOrigins`. */
+const MAX_ORIGINS = 100
 const MAX_CIDS = 10
 
 /** The statuses of a file that each status of the specification stands for. */
@@ -25,7 +26,9 @@ export const pin = z.object({
     .array(z.string())
     .max(MAX_ORIGINS, `must have at most ${MAX_ORIGINS} entries`)
     .nullish()
-    .describe('Multiaddrs of nodes that have the content. Those that cannot be dialled are passed over.'),
+    .describe(
+      'Multiaddrs of nodes that have the content. The first 20 that can be dialled are kept, the others passed over.',
+    ),
   meta: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
 })
 
