@@ -1,11 +1,11 @@
 /** Content for clients that check it themselves: one block, or a CAR of blocks. */
 
-import { CarWriter } from '@ipld/car'
 import * as dagPb from '@ipld/dag-pb'
 import type { Request } from 'express'
 import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
 import { ApiError, badRequest } from '../errors.ts'
+import { carHeader, carSection } from '../storage/car.ts'
 import type { DagEntry, Storage } from '../storage/port.ts'
 import type { Representation } from './respond.ts'
 
@@ -83,9 +83,7 @@ function isSharded(cid: CID, block: Uint8Array): boolean {
   return Data !== undefined && UnixFS.unmarshal(Data).type === 'hamt-sharded-directory'
 }
 
-function carOfBlock(cid: CID, bytes: Uint8Array): AsyncIterable<Uint8Array> {
-  const { writer, out } = CarWriter.create([cid])
-  void writer.put({ cid, bytes })
-  void writer.close()
-  return out
+async function* carOfBlock(cid: CID, bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield carHeader(cid)
+  yield* carSection({ cid, bytes })
 }

@@ -115,8 +115,8 @@ async function serve(
     },
     signal,
   )
-  Object.assign(headers, disposition(url, file.name ?? kept.name ?? `${file.entry.cid}`))
-  return send(form)
+  const named = disposition(url, file.name ?? kept.name ?? `${file.entry.cid}`)
+  return send({ ...form, headers: { ...form.headers, ...named } })
 }
 
 const listingDetails = ({ network, cid, names }: ContentPath, url: URL): ListingDetails => ({

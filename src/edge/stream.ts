@@ -7,11 +7,11 @@ import { StorageError } from '../storage/port.ts'
 export interface Patience {
   /** With a store that sends nothing. */
   store: number
-  /** With a client that takes nothing. */
+  /** With a client that takes nothing. Node grants it twice to one that took a part of the last piece. */
   client: number
 }
 
-const PATIENCE: Patience = { store: 30_000, client: 60_000 }
+const PATIENCE: Patience = { store: 30_000, client: 30_000 }
 
 export interface Streamed {
   status: number
