@@ -15,7 +15,7 @@ export interface Representation {
 }
 
 /**
- * Answers a GET or HEAD by RFC 9110: `If-None-Match` first, then `If-Range` and `Range`.
+ * Answers a GET or HEAD by RFC 9110: `If-None-Match` first, then, for GET alone, `If-Range` and `Range`.
  * @param headers those that do not depend on the representation.
  * @param gone fires when the client has gone.
  * @throws ApiError 416, and what reading throws before the first bytes.
@@ -30,7 +30,8 @@ export async function respond(
   res.set('ETag', etag)
   if (req.fresh) return void res.status(304).set(headers).end()
   const all = { ...headers, ...content.headers, 'Accept-Ranges': size === undefined ? 'none' : 'bytes' }
-  const range = size === undefined || isOutdated(req, etag) ? undefined : parseRange(req.get('range'), size)
+  const isPart = req.method === 'GET' && !isOutdated(req, etag)
+  const range = size !== undefined && isPart ? parseRange(req.get('range'), size) : undefined
   if (range === 'unsatisfiable') {
     throw new ApiError(416, 'range_not_satisfiable', `Range: the content has ${size} bytes`, {
       headers: { 'content-range': `bytes */${size}` },

@@ -232,6 +232,14 @@ describe('a range', () => {
     })
   }
 
+  it('is nothing to HEAD', async () => {
+    for (const range of ['bytes=0-9', 'bytes=2500000-']) {
+      const { status, headers } = await gateway.head(LARGE, { range })
+      assert.deepEqual([status, headers['content-length']], [200, '2500000'])
+      assert.equal(headers['content-range'], undefined)
+    }
+  })
+
   it('is sent by If-Range only of the same content', async () => {
     const range = 'bytes=0-9'
     const of = async (condition: string) =>
