@@ -5,7 +5,7 @@
  */
 import type { Request, RequestHandler, Response } from 'express'
 import type { Pool } from '../db/pool.ts'
-import { ApiError, notFound } from '../errors.ts'
+import { ApiError, badRequest, notFound } from '../errors.ts'
 import type { Gateway, GatewayService } from '../files/gateways/service.ts'
 import type { UrlSigner } from '../files/signed-url.ts'
 import type { Storages } from '../storage/open.ts'
@@ -55,7 +55,9 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
       })
     }
     // Put together as text: against a base, a target like //host/path would change the host.
-    const url = new URL(`https://${req.host}${req.url}`)
+    const address = `https://${req.host}${req.url}`
+    if (!URL.canParse(address)) throw badRequest('Host: not a host')
+    const url = new URL(address)
     const path = parseContentPath(url)
     if (path.network === 'public') checkToken(parts.gateways, gateway, req, url)
     else checkSignature(parts.signer, url)

@@ -1,12 +1,14 @@
 /** The Express application: what every request passes, in order. */
 import { randomUUID } from 'node:crypto'
-import express, { type Express, type RequestHandler } from 'express'
+import type { RequestListener } from 'node:http'
+import express, { type RequestHandler } from 'express'
 import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
 import type { Registry } from 'prom-client'
 import { describeError, type Logger } from '../log.ts'
 import { errorHandler, unknownRoute } from './errors.ts'
 import { requestTimer } from './metrics.ts'
+import { toOriginForm } from './origin-form.ts'
 import { parseQuery } from './query.ts'
 import { mountRoutes, type Route, type RouteServices } from './route.ts'
 import { discardUnread } from './unread.ts'
@@ -24,7 +26,8 @@ export interface ServerOptions {
   log: Logger
 }
 
-export function createServer({ routes, services, registry, edge, trustProxy, log }: ServerOptions): Express {
+export function createServer(options: ServerOptions): RequestListener {
+  const { routes, services, registry, edge, trustProxy, log } = options
   const app = express()
   app.set('trust proxy', trustProxy)
   app.set('query parser', parseQuery)
@@ -39,7 +42,10 @@ export function createServer({ routes, services, registry, edge, trustProxy, log
   mountRoutes(app, routes, services)
   app.use(unknownRoute)
   app.use(errorHandler(log))
-  return app
+  return (req, res) => {
+    toOriginForm(req)
+    app(req, res)
+  }
 }
 
 /** One line for each request; its id is in the answer (`X-Request-Id`, 32 hexadecimal digits). */

@@ -122,6 +122,10 @@ describe('a request with its host in an odd place', () => {
     assert.match(routed, /^HTTP\/1\.1 404 [\s\S]*A gateway has content only/)
     const bare = await sendRaw(url, `GET http://${name}?x HTTP/1.1\r\nHost: ${api}\r\n${CLOSE}`)
     assert.match(bare, /A gateway has content only/)
+    const signed = `POST http://${api}/v3/files/x?X-Signature=x HTTP/1.1\r\nHost: ${api}\r\n`
+    assert.match(await sendRaw(url, `${signed}Content-Length: 0\r\n${CLOSE}`), /403 [\s\S]*as it was signed/)
+    const psa = await sendRaw(url, `GET http://${api}/psa/pins HTTP/1.1\r\nHost: ${api}\r\n${CLOSE}`)
+    assert.match(psa, /^HTTP\/1\.1 401 [\s\S]*"reason"/)
   })
 
   it('is refused, or the API’s', async () => {
@@ -129,7 +133,14 @@ describe('a request with its host in an odd place', () => {
     assert.match(first(await sendRaw(url, `GET ${CONTENT} HTTP/1.0\r\n\r\n`)) ?? '', / 404 /)
     const twice = `GET ${CONTENT} HTTP/1.1\r\nHost: ${name}\r\nHost: localhost\r\n${CLOSE}`
     assert.match(first(await sendRaw(url, twice)) ?? '', / 400 /)
-    for (const host of [`a b.${name}`, `user@${name}`, `${name}/x`, `<${name}>`, `%2e.${name}`]) {
+    for (const host of [
+      `a b.${name}`,
+      `user@${name}`,
+      `${name}/x`,
+      `<${name}>`,
+      `%2e.${name}`,
+      `${name}:65536`,
+    ]) {
       const answer = await sendRaw(url, `GET ${CONTENT} HTTP/1.1\r\nHost: ${host}\r\n${CLOSE}`)
       assert.match(first(answer) ?? '', / 40[04] /, host)
       assert.doesNotMatch(answer, /alert/)
