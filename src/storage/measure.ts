@@ -3,7 +3,7 @@ import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { mimeTypeOf } from './mime.ts'
 import { type DagStat, StorageError } from './port.ts'
-import { DEPTH_LIMIT, decodeUnixFs, type ReadBlock, type UnixFsNode } from './unixfs.ts'
+import { type Descent, decodeUnixFs, descend, type ReadBlock, ROOT, type UnixFsNode } from './unixfs.ts'
 
 /** Leaves of one node that are asked for in one call. */
 const BATCH = 256
@@ -54,20 +54,19 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
   // Every node is remembered, as a few nodes can have more paths than anybody can walk.
   const measured = new Map<string, Measure>()
 
-  const measure = async (cid: CID, depth: number): Promise<Measure> => {
+  const measure = async (cid: CID, above: Descent): Promise<Measure> => {
     signal.throwIfAborted()
     const known = measured.get(`${cid}`)
     if (known) return known
-    if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `${cid} is nested too deep`)
     const node = cid.code === dagPb.code ? decodeUnixFs(await blocks.read(cid)) : null
     const result = node
-      ? await measureNode(node, depth)
+      ? await measureNode(node, descend(above, cid, node.links.length))
       : ({ size: await blocks.totalSize(cid), files: 1, type: 'other' } as const)
     measured.set(`${cid}`, result)
     return result
   }
 
-  const measureNode = async ({ unixfs, links }: UnixFsNode, depth: number): Promise<Measure> => {
+  const measureNode = async ({ unixfs, links }: UnixFsNode, here: Descent): Promise<Measure> => {
     const isDirectory = unixfs.isDirectory()
     let size = isDirectory ? 0 : (unixfs.data?.length ?? 0)
     let files = 0
@@ -82,12 +81,12 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
       for (const leaf of await blocks.sizes(leaves.slice(i, i + BATCH))) add(leafOf(leaf))
     }
     // One after the other: side by side, the whole DAG would be in memory.
-    for (const cid of cids) if (cid.code !== raw.code) add(await measure(cid, depth + 1))
+    for (const cid of cids) if (cid.code !== raw.code) add(await measure(cid, here))
     if (isDirectory) return { size, files, type: 'directory' }
     return { size, files: 1, type: unixfs.type === 'symlink' ? 'other' : 'file' }
   }
 
-  return root.code === raw.code ? leafOf((await blocks.sizes([root]))[0] ?? 0) : measure(root, 0)
+  return root.code === raw.code ? leafOf((await blocks.sizes([root]))[0] ?? 0) : measure(root, ROOT)
 }
 
 /** A raw block is a whole small file, or a piece of a larger one. */

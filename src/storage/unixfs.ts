@@ -7,7 +7,9 @@ import * as raw from 'multiformats/codecs/raw'
 import { type DagEntry, type DirectoryEntry, StorageError } from './port.ts'
 
 /** Deepest nesting of nodes: directories, their shards and the levels of a file. The profile needs 4 levels for an exabyte. */
-export const DEPTH_LIMIT = 256
+const DEPTH_LIMIT = 256
+/** Most links of all the nodes from the root to where a walk is, at about 800 bytes each. A node of 2 MiB has up to 50,000. */
+const LINKS_LIMIT = 200_000
 
 /** Reads a block from the node itself. @throws StorageError `not_found` where it is missing. */
 export type ReadBlock = (cid: CID) => Promise<Uint8Array>
@@ -15,6 +17,21 @@ export type ReadBlock = (cid: CID) => Promise<Uint8Array>
 export interface UnixFsNode {
   unixfs: UnixFS
   links: dagPb.PBLink[]
+}
+
+/** How far down a walk is: through how many nodes it came, and how many links of theirs it holds. */
+export interface Descent {
+  nodes: number
+  links: number
+}
+
+export const ROOT: Descent = { nodes: 0, links: 0 }
+
+/** Goes down through a node of so many links. @throws StorageError `invalid_object` where that is too deep. */
+export function descend({ nodes, links }: Descent, cid: CID, count: number): Descent {
+  const next = { nodes: nodes + 1, links: links + count }
+  if (next.nodes <= DEPTH_LIMIT && next.links <= LINKS_LIMIT) return next
+  throw new StorageError('invalid_object', `${cid} is nested too deep`)
 }
 
 /** Null for a block that is not a file, directory or symbolic link of UnixFS. */
@@ -77,11 +94,11 @@ export async function* listDirectory(
   // No name can be in a shard twice, so a shard that comes again is one that was made to mislead.
   const shards = new Set<string>()
 
-  async function* entries(cid: CID, depth: number): AsyncGenerator<DirectoryEntry> {
+  async function* entries(cid: CID, above: Descent): AsyncGenerator<DirectoryEntry> {
     signal.throwIfAborted()
-    if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `${root} is nested too deep`)
     const node = cid.code === dagPb.code ? decodeUnixFs(await read(cid)) : null
     if (!node?.unixfs.isDirectory()) throw new StorageError('invalid_object', `${cid} is not a directory`)
+    const here = descend(above, cid, node.links.length)
     const isSharded = node.unixfs.type === 'hamt-sharded-directory'
     // Each link of a shard begins with its place in it, in hexadecimal digits; a link of nothing more is a shard.
     const prefix = isSharded ? ((node.unixfs.fanout ?? 0n) - 1n).toString(16).length : 0
@@ -89,9 +106,9 @@ export async function* listDirectory(
       if (!isSharded || Name.length > prefix) yield { name: Name.slice(prefix), cid: Hash, size: Tsize }
       else if (!shards.has(`${Hash}`)) {
         shards.add(`${Hash}`)
-        yield* entries(Hash, depth + 1)
+        yield* entries(Hash, here)
       }
     }
   }
-  yield* entries(root, 0)
+  yield* entries(root, ROOT)
 }

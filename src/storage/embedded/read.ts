@@ -5,7 +5,7 @@ import { isLeafCodec } from '../codecs.ts'
 import { describeDag, type LocalBlocks } from '../measure.ts'
 import { MIME_SAMPLE } from '../mime.ts'
 import { type DagStat, StorageError } from '../port.ts'
-import { DEPTH_LIMIT, resolvePath } from '../unixfs.ts'
+import { descend, ROOT, resolvePath } from '../unixfs.ts'
 import type { BlockFolder } from './blocks.ts'
 import { walkDag } from './walk.ts'
 
@@ -54,15 +54,15 @@ async function* pieces(
   from: number,
   to: number,
   signal: AbortSignal,
-  depth = 0,
+  above = ROOT,
 ): AsyncGenerator<Piece> {
-  if (depth > DEPTH_LIMIT) throw new StorageError('invalid_object', `File ${cid} is nested too deep`)
   if (to <= from) return
   if (isLeafCodec(cid)) {
     yield { data: () => readBlock(cid, blocks), from, to }
     return
   }
   const { node, unixfs } = decodeFile(cid, await readBlock(cid, blocks))
+  const here = descend(above, cid, node.Links.length)
   let start = 0
   const own = unixfs.data
   if (own && own.length > from) yield { data: async () => own, from, to }
@@ -71,14 +71,7 @@ async function* pieces(
     signal.throwIfAborted()
     const end = start + Number(unixfs.blockSizes[index])
     if (end > from && start < to) {
-      yield* pieces(
-        link.Hash,
-        blocks,
-        Math.max(0, from - start),
-        Math.min(end, to) - start,
-        signal,
-        depth + 1,
-      )
+      yield* pieces(link.Hash, blocks, Math.max(0, from - start), Math.min(end, to) - start, signal, here)
     }
     start = end
   }
