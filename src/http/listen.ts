@@ -1,5 +1,6 @@
 import { createServer, type RequestListener } from 'node:http'
 import { bind } from '../net/bind.ts'
+import { toOriginForm } from './origin-form.ts'
 
 export interface Listening {
   url: string
@@ -22,6 +23,7 @@ export async function listen(app: RequestListener, port: number, host: string): 
     { requestTimeout: 0, headersTimeout: HEADERS_MS, keepAliveTimeout: KEEP_ALIVE_MS },
     app,
   )
+  server.prependListener('request', toOriginForm)
   const bound = await bind(server, { host, port, settings: { host: 'HOST', port: 'PORT' } })
   return {
     url: `http://${LOCAL.includes(host) ? 'localhost' : host}:${bound}`,

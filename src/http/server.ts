@@ -1,14 +1,12 @@
 /** The Express application: what every request passes, in order. */
 import { randomUUID } from 'node:crypto'
-import type { RequestListener } from 'node:http'
-import express, { type RequestHandler } from 'express'
+import express, { type Express, type RequestHandler } from 'express'
 import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
 import type { Registry } from 'prom-client'
 import { describeError, type Logger } from '../log.ts'
 import { errorHandler, unknownRoute } from './errors.ts'
 import { requestTimer } from './metrics.ts'
-import { toOriginForm } from './origin-form.ts'
 import { parseQuery } from './query.ts'
 import { mountRoutes, type Route, type RouteServices } from './route.ts'
 import { discardUnread } from './unread.ts'
@@ -26,8 +24,7 @@ export interface ServerOptions {
   log: Logger
 }
 
-export function createServer(options: ServerOptions): RequestListener {
-  const { routes, services, registry, edge, trustProxy, log } = options
+export function createServer({ routes, services, registry, edge, trustProxy, log }: ServerOptions): Express {
   const app = express()
   app.set('trust proxy', trustProxy)
   app.set('query parser', parseQuery)
@@ -42,10 +39,7 @@ export function createServer(options: ServerOptions): RequestListener {
   mountRoutes(app, routes, services)
   app.use(unknownRoute)
   app.use(errorHandler(log))
-  return (req, res) => {
-    toOriginForm(req)
-    app(req, res)
-  }
+  return app
 }
 
 /** One line for each request; its id is in the answer (`X-Request-Id`, 32 hexadecimal digits). */

@@ -53,7 +53,7 @@ describe('the document', () => {
     web = { url, stop }
     // The role keeps its application to itself; Node tells which server a request came to.
     const seen = (message: unknown) => {
-      app = (message as { server: Server }).server.listeners('request')[0] as unknown as Express
+      app = (message as { server: Server }).server.listeners('request').at(-1) as unknown as Express
     }
     subscribe('http.server.request.start', seen)
     document = (await (await fetch(`${url}/openapi.json`)).json()) as Document
