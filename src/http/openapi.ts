@@ -37,7 +37,7 @@ export function openApiDocument(routes: Route[], version: string): Json {
 }
 
 function operation(route: Route): Json {
-  const { id, tag, summary, scope, body, stream } = route
+  const { id, tag, summary, scope, body, stream, otherSuccess } = route
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
@@ -73,7 +73,11 @@ function operation(route: Route): Json {
         },
       },
     }),
-    responses: { [route.success.status]: success(route), ...failures(route) },
+    responses: {
+      [route.success.status]: success(route, route.success),
+      ...(otherSuccess && { [otherSuccess.status]: success(route, otherSuccess) }),
+      ...failures(route),
+    },
   }
 }
 
@@ -124,7 +128,7 @@ function parameterSchema(before: Json, after: Json): Json {
   return pattern === undefined ? schema : { ...schema, pattern }
 }
 
-function success({ id, scope, operation, success }: Route): Json {
+function success({ id, scope, operation }: Route, success: Route['success']): Json {
   const mediaType = success.mediaType ?? (success.body && 'application/json')
   return {
     description: success.description,

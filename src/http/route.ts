@@ -53,6 +53,8 @@ export interface Route {
   stream?: { mediaType: string; shape: Shape }
   /** The status and shape of success, and the media type where it is not JSON. */
   success: { status: number; description: string; body?: Shape; mediaType?: string }
+  /** Another success, without a body. */
+  otherSuccess?: { status: number; description: string }
   /** Statuses of failure beside those that every route of its sort has. */
   errors?: number[]
   /** Whether it starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */

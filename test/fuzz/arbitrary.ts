@@ -61,6 +61,9 @@ const oddText = fc.oneof(
   fc.constantFrom('0', '-1', '1e999', 'NaN', '9007199254740993', '99999999999999999999', 'x'.repeat(5000)),
 )
 
+const BOUNDARY = 'fuzz'
+const MULTIPART = `multipart/form-data; boundary=${BOUNDARY}`
+
 /** Waits are kept short, so that a request which does not come back is one that hangs. */
 const shortWait = fc.constantFrom('0', '1', '-1', 'x', '', '1.5')
 const HEADERS: Record<string, fc.Arbitrary<string>> = {
@@ -76,7 +79,8 @@ const HEADERS: Record<string, fc.Arbitrary<string>> = {
     'application/json',
     'text/plain',
     '',
-    'multipart/form-data; boundary=x',
+    MULTIPART,
+    'multipart/form-data',
     ';;;',
   ),
   'content-encoding': fc.constantFrom('identity', 'gzip', 'br', 'nonsense'),
@@ -84,6 +88,21 @@ const HEADERS: Record<string, fc.Arbitrary<string>> = {
   accept: fc.constantFrom('*/*', 'text/html', 'image/png', ''),
   'x-forwarded-for': fc.constantFrom('::1', 'x', '1.2.3.4, 5.6.7.8'),
   'x-request-id': fc.string({ maxLength: 40 }),
+  'tus-resumable': fc.constantFrom('1.0.0', '0.2', ''),
+  'upload-offset': fc.constantFrom('0', '3', '-1', 'x', '1e999'),
+}
+
+/** They turn the upload of a form into a resumable one. */
+const RESUMABLE: Record<string, fc.Arbitrary<string>> = {
+  'upload-length': fc.constantFrom('0', '3', '-1', 'x', '99999999999999999999', ''),
+  'upload-metadata': fc.oneof(
+    oddText,
+    fc.dictionary(fc.constantFrom('filename', 'network', 'keyvalues', 'car', 'x'), oddText).map((pairs) =>
+      Object.entries(pairs)
+        .map(([name, value]) => `${name} ${Buffer.from(value).toString('base64')}`)
+        .join(),
+    ),
+  ),
 }
 
 /** Requests to every operation of the document, each as likely as the others. */
@@ -104,7 +123,8 @@ function toOperation(
   pool: Pool,
 ): fc.Arbitrary<FuzzRequest> {
   const parameters = (operation.parameters ?? []).map((it) => resolve<Parameter>(it, document))
-  const schema = operation.requestBody?.content['application/json'].schema
+  const [mediaType, content] = Object.entries(operation.requestBody?.content ?? {})[0] ?? []
+  const isForm = mediaType === 'multipart/form-data'
   return fc.record({
     method: fc.oneof(
       { weight: 30, arbitrary: fc.constant(method) },
@@ -119,8 +139,13 @@ function toOperation(
         ),
       )
       .map(([path, query]) => (query ? `${path}?${query}` : path)),
-    headers: fc.record(HEADERS, { requiredKeys: [] }).map(sendable),
-    body: schema ? bodyOf(schema, document, pool) : fc.constant(undefined),
+    headers: fc
+      .tuple(
+        fc.record(HEADERS, { requiredKeys: [] }),
+        isForm ? fc.oneof(fc.constant({ 'content-type': MULTIPART }), fc.record(RESUMABLE)) : fc.constant({}),
+      )
+      .map(([any, own]) => sendable({ ...any, ...own })),
+    body: bodyOf(mediaType, content?.schema, document, pool),
     caller: fc.oneof(
       { weight: 12, arbitrary: fc.constant('admin' as const) },
       fc.constantFrom('viewer' as const, 'nobody' as const, 'garbage' as const),
@@ -154,7 +179,15 @@ function queryOf(parameters: Parameter[], pool: Pool): fc.Arbitrary<string> {
     .map((pairs) => pairs.join('&'))
 }
 
-function bodyOf(schema: object, document: Document, pool: Pool): fc.Arbitrary<string | undefined> {
+function bodyOf(
+  mediaType: string | undefined,
+  schema: object = {},
+  document: Document,
+  pool: Pool,
+): fc.Arbitrary<string | undefined> {
+  if (mediaType === undefined) return fc.constant(undefined)
+  if (mediaType === 'multipart/form-data') return formOf(schema, pool)
+  if (mediaType !== 'application/json') return oddText
   const valid = valueOf('', schema as Schema, document, pool).map((value) => JSON.stringify(value))
   return fc.oneof(
     { weight: 10, arbitrary: valid },
@@ -164,6 +197,30 @@ function bodyOf(schema: object, document: Document, pool: Pool): fc.Arbitrary<st
     fc.constant(undefined),
   )
 }
+
+/** A form, whole or cut off: its fields and files in any order. */
+function formOf({ properties = {} }: Schema, pool: Pool): fc.Arbitrary<string> {
+  const { file: _, ...fields } = properties
+  const field = ([name, schema]: [string, Schema]) =>
+    near(name, schema, pool).map((value) => part(`name="${name}"`, String(value)))
+  const file = fc
+    .tuple(oddText, fc.option(oddText), fc.option(oddText))
+    .map(([content, path, type]) =>
+      part(`name="file"${path === null ? '' : `; filename="${path}"`}`, content, type),
+    )
+  const parts = fc.array(fc.oneof({ weight: 4, arbitrary: file }, ...Object.entries(fields).map(field)), {
+    maxLength: 5,
+  })
+  const whole = parts.map((all) => `${all.join('')}--${BOUNDARY}--\r\n`)
+  return fc.oneof(
+    { weight: 10, arbitrary: whole },
+    fc.tuple(whole, fc.nat(60)).map(([text, cut]) => text.slice(0, text.length - cut)),
+    oddText,
+  )
+}
+
+const part = (name: string, content: string, type: string | null = null): string =>
+  `--${BOUNDARY}\r\nContent-Disposition: form-data; ${name}${type === null ? '' : `\r\nContent-Type: ${type}`}\r\n\r\n${content}\r\n`
 
 /** A value of the schema in which any part may have been replaced by any other JSON. */
 function valueOf(name: string, given: Schema, document: Document, pool: Pool): fc.Arbitrary<unknown> {

@@ -56,7 +56,7 @@ export class Client {
       },
     })
     const text = await response.text()
-    const isJson = response.headers.get('content-type')?.startsWith('application/json')
+    const isJson = text !== '' && response.headers.get('content-type')?.startsWith('application/json')
     const reply = {
       status: response.status,
       headers: response.headers,

@@ -8,6 +8,8 @@ import { toUploadRecord, uploadRecord } from './record.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 
 const TAG = 'Uploads'
+/** The answer to a request that begins a resumable upload where a form is sent otherwise. */
+export const RESUMABLE_BEGUN = { status: 201, description: '`Location` is where to send the bytes.' }
 const MULTIPART = 'multipart/form-data'
 
 export function uploadRoutes(services: UploadServices & { resumable: ResumableUploads }): Route[] {
@@ -23,7 +25,8 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       scope: 'org:files:write',
       stream: { mediaType: MULTIPART, shape: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
-      errors: [404],
+      otherSuccess: RESUMABLE_BEGUN,
+      errors: [404, 412],
       async handle({ req, res, principal, signal }) {
         if (isResumable(req)) {
           await services.resumable.create(req, res, {

@@ -6,6 +6,7 @@ import { uploadForm } from './fields.ts'
 import type { UploadServices } from './grant.ts'
 import { receiveUpload } from './receive.ts'
 import { toUploadRecord, uploadRecord } from './record.ts'
+import { RESUMABLE_BEGUN } from './routes.ts'
 import { type LinkServices, signLink } from './sign-link.ts'
 import { linkRequest, signedUrl, signRequest } from './sign-schema.ts'
 import { apiBase } from './signed-base.ts'
@@ -74,7 +75,8 @@ export function signRoutes(services: SignRouteServices): Route[] {
       params: z.object({ id: pathId }),
       stream: { mediaType: 'multipart/form-data', shape: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
-      errors: [401, 403, 404, 408, 413, 415, 503],
+      otherSuccess: RESUMABLE_BEGUN,
+      errors: [401, 403, 404, 408, 412, 413, 415, 503],
       async handle({ req, res, params, signal }) {
         setHeaders(res)
         const url = new URL(`${apiBase(req, publicUrl)}${req.originalUrl}`)

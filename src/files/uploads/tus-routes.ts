@@ -26,7 +26,7 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       params,
       stream: { mediaType: 'application/offset+octet-stream', shape: z.file() },
       success: { status: 204, description: 'The bytes are here; `Upload-Offset` says how many.' },
-      errors: [403, 404, 409, 410, 413, 423, 503],
+      errors: [403, 404, 409, 410, 412, 413, 423, 503],
       async handle({ req, res, params }) {
         await uploads.append(req, res, params.id, params.token)
         return undefined
@@ -42,7 +42,7 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       scope: null,
       params,
       success: { status: 200, description: 'How many bytes have arrived, of how many.' },
-      errors: [403, 404, 410, 413, 423, 503],
+      errors: [403, 404, 410, 412, 413, 423, 503],
       async handle({ res, params }) {
         await uploads.describe(res, params.id, params.token)
         return undefined
@@ -58,7 +58,7 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       scope: null,
       params,
       success: { status: 204, description: 'Its bytes are gone.' },
-      errors: [403, 404, 409, 410, 423, 503],
+      errors: [403, 404, 409, 410, 412, 423, 503],
       async handle({ res, params }) {
         await uploads.terminate(res, params.id, params.token)
         return undefined
@@ -74,6 +74,8 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       description: 'tus 1.0.0, and what a browser asks before a page of another origin may upload.',
       scope: null,
       success: { status: 204, description: '`Tus-Version`, `Tus-Extension`, and the headers of CORS.' },
+      // An alias has parameters, which may not decode.
+      errors: [400],
       async handle({ req, res }) {
         await uploads.options(req, res)
         return undefined
