@@ -186,6 +186,17 @@ describe('the same content', () => {
     const again = await upload(api, file(text, 'again'), ['network', 'public'], ['keyvalues', '{"b":"2"}'])
     assert.deepEqual(again, { ...first, is_duplicate: true })
   })
+
+  it('is no duplicate of a file that ends sooner, and so stays when that one goes', async () => {
+    const text = unique()
+    const keepFor = (seconds: number) =>
+      upload(api, file(text), ['expires_at', `${Math.floor(Date.now() / 1000) + seconds}`])
+    const short = await keepFor(1000)
+    assert.deepEqual(await keepFor(500), { ...short, is_duplicate: true })
+    const endless = await upload(api, file(text))
+    assert.deepEqual([endless.cid, endless.is_duplicate], [short.cid, false])
+    assert.deepEqual(await keepFor(2000), { ...endless, is_duplicate: true })
+  })
   it('is a file of its own on the other network, and in another workspace', async () => {
     const text = unique()
     const other = await workspace()

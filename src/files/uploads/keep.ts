@@ -40,7 +40,7 @@ export interface StoredContent {
 
 export interface KeptFile {
   file: FileRecord
-  /** The workspace had this content on this network already: `file` is that older file, unchanged. */
+  /** The workspace had this content on this network already, for as long: `file` is that older file, unchanged. */
   isDuplicate: boolean
 }
 
@@ -68,10 +68,12 @@ export async function keepContent(
   const outcome = await transaction(pool, async (client): Promise<KeptFile | ApiError> => {
     await lockCid(client, cid)
     const owned = [uploader.workspaceId, details.network, `${cid}`]
+    // One that ends sooner is no duplicate: the content would go with it, long before the client expects.
     const known = await client.query(
       `SELECT ${FILE_COLUMNS} FROM file WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3
-         AND status = 'pinned' AND removed_at IS NULL ORDER BY id LIMIT 1`,
-      owned,
+         AND status = 'pinned' AND removed_at IS NULL
+         AND (expires_at IS NULL OR expires_at >= coalesce($4, 'infinity'::timestamptz)) ORDER BY id LIMIT 1`,
+      [...owned, details.expiresAt],
     )
     const refusal =
       known.rows.length === 0 ? await findRefusal(client, uploader, details, content) : undefined

@@ -10,7 +10,7 @@ export const uploadRecord = fileRecord.extend({
   is_duplicate: z
     .boolean()
     .describe(
-      'Whether the workspace had this content already; then this is the file that it had, unchanged.',
+      'Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had, unchanged.',
     ),
   user_id: z.string(),
 })
