@@ -29,6 +29,7 @@ describe('an upload that is refused at the start', () => {
     'another network': [{ network: 'secret' }, 400, 'network: must be public or private'],
     'a name that is too long': [{ name: 'x'.repeat(256) }, 400, 'name: must have at most 255 characters'],
     'a file name with NUL': [{ filename: 'a\0b' }, 400, /^name: must not contain NUL/],
+    'a file type with NUL': [{ filetype: 'a\0b' }, 400, /^filetype: must not contain NUL/],
     'keyvalues that are no JSON': [{ keyvalues: '{' }, 400, 'keyvalues: not valid JSON'],
     'too many keyvalues': [
       { keyvalues: JSON.stringify(tooMany) },

@@ -15,6 +15,7 @@ export const CID_VERSION_OPTION = 'X-Upload-Option-Cid-Version'
  */
 export function readDetails(header: string, cidVersion: unknown, grant: UploadGrant): UploadDetails {
   const { filename, filetype, ...fields } = readMetadata(header)
+  if (filetype?.includes('\0')) throw badRequest('filetype: must not contain NUL')
   const said: Choices = {}
   for (const [name, value] of Object.entries(fields)) Object.assign(said, readField(name, value))
   if (cidVersion !== undefined) Object.assign(said, readField('cid_version', String(cidVersion)))
