@@ -145,7 +145,7 @@ export interface Storage {
   add(
     entries: AsyncIterable<AddEntry>,
     options: { cidVersion?: 0 | 1; signal: AbortSignal },
-  ): Promise<{ cid: CID; size: number }>
+  ): Promise<DagStat & { cid: CID }>
   /**
    * Imports the blocks of a CAR (version 1 or 2) and pins its root, by its CIDv1; `cid` is the root as the CAR
    * has it. Every block is checked against its CID. What the source throws passes as it is, here and in `add`.

@@ -5,6 +5,7 @@ import { type AddEntry, type Network, StorageError } from '../../storage/port.ts
 import { lockCid } from '../cid-lock.ts'
 import { isKept } from '../keepers.ts'
 import type { UploadServices } from './grant.ts'
+import type { StoredContent } from './keep.ts'
 import type { UploadPaths } from './paths.ts'
 
 /** Most time for a step over content that is in the store already. */
@@ -19,23 +20,24 @@ export interface ImportTarget {
 /**
  * Adds files to the store, and pins them.
  * @param paths those of the entries, known once all entries have been read.
- * @returns the file, or the folder: the one that all files are in, if there is one.
+ * @returns the file, or the folder: the one that all files are in, if there is one. Nobody asks the store
+ *   what it is, as `Storage.add` knows.
  */
 export async function importFiles(
   { services, network, signal }: ImportTarget,
   entries: AsyncIterable<AddEntry>,
   paths: UploadPaths,
   cidVersion: 0 | 1,
-): Promise<CID> {
+): Promise<StoredContent> {
   const storage = services.storages[network]
   const added = await storage.add(entries, { cidVersion, signal })
-  if (paths.root === null) return added.cid
+  if (paths.root === null) return added
   // The store pinned a folder around it: which folder is common shows only after the last file.
   try {
     const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) }
     const { cid } = await storage.resolve(added.cid, { path: paths.root, ...bounded })
     await storage.pin(cid.toV1(), { offline: true, stallMs: STEP_MS, ...bounded })
-    return cid
+    return { ...added, cid }
   } finally {
     await release(services, network, added.cid)
   }
@@ -45,12 +47,20 @@ export async function importFiles(
 export async function importCar(
   { services, network, signal }: ImportTarget,
   bytes: AsyncIterable<Uint8Array>,
-): Promise<CID> {
-  return (await invalidAsBadRequest(services.storages[network].importCar(bytes, { signal }))).cid
+): Promise<StoredContent> {
+  const storage = services.storages[network]
+  const { cid } = await invalidAsBadRequest(storage.importCar(bytes, { signal }))
+  try {
+    const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) }
+    return { cid, ...(await invalidAsBadRequest(storage.stat(cid, bounded))) }
+  } catch (error) {
+    await release(services, network, cid)
+    throw error
+  }
 }
 
 /** For what a CAR may bring: blocks that cannot be read are the client's fault. */
-export async function invalidAsBadRequest<T>(work: Promise<T>): Promise<T> {
+async function invalidAsBadRequest<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {

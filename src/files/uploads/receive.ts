@@ -1,18 +1,16 @@
 import type { Request } from 'express'
-import type { CID } from 'multiformats/cid'
 import { badRequest } from '../../errors.ts'
 import { openAllowance } from './allowance.ts'
 import { contentType, isAllowedType } from './content-type.ts'
 import { type FieldReader, readField } from './fields.ts'
 import { UploadForm } from './form.ts'
 import type { ReceivedUpload, ReceiveUpload, UploadGrant, UploadServices } from './grant.ts'
-import { invalidAsBadRequest, release } from './import.ts'
+import { release } from './import.ts'
 import { keepContent, type StoredContent } from './keep.ts'
 import { Upload } from './upload.ts'
 
 /** A form is larger than its files: by less than this, or else it shows while they are read. */
 const FORM_BYTES = 1_048_576
-const STAT_MS = 60_000
 
 /** Receives the form of `POST /v3/files`, see {@link ReceiveUpload}. */
 export const receiveUpload: ReceiveUpload = (req, grant, services, signal) =>
@@ -31,8 +29,7 @@ export async function receiveForm(
   const form = new UploadForm(req, signal)
   try {
     const upload = new Upload(form, readField, grant, allow)
-    const cid = await upload.store(services)
-    return await keep(upload, cid, grant, services, form.signal)
+    return await keep(upload, await upload.store(services), grant, services)
   } catch (error) {
     throw form.signal.aborted ? form.signal.reason : error
   } finally {
@@ -43,27 +40,23 @@ export async function receiveForm(
 /** Makes a file of what is in the store now, or takes it out again. */
 async function keep(
   upload: Upload,
-  cid: CID,
+  stored: StoredContent,
   grant: UploadGrant,
   services: UploadServices,
-  signal: AbortSignal,
 ): Promise<ReceivedUpload> {
   const { network } = upload
   const { uploader, allowedMimeTypes } = grant
   try {
-    const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STAT_MS)]) }
-    const stat = await invalidAsBadRequest(services.storages[network].stat(cid, bounded))
-    upload.allow(stat.size)
+    upload.allow(stored.size)
     const mimeType =
-      upload.declaredType === null ? stat.mimeType : contentType(stat.mimeType, upload.declaredType)
+      upload.declaredType === null ? stored.mimeType : contentType(stored.mimeType, upload.declaredType)
     if (allowedMimeTypes && !isAllowedType(mimeType, allowedMimeTypes)) {
       throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${mimeType}`)
     }
-    const content: StoredContent = { cid, size: stat.size, files: stat.files, mimeType }
-    const kept = await keepContent(services, uploader, upload.details(), content)
+    const kept = await keepContent(services, uploader, upload.details(), { ...stored, mimeType })
     return { ...kept, network, userId: uploader.userId }
   } catch (error) {
-    await release(services, network, cid)
+    await release(services, network, stored.cid)
     throw error
   }
 }

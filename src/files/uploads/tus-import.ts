@@ -1,14 +1,13 @@
 /** The end of a resumable upload: its bytes go into the store, and become a file. */
 import { createReadStream } from 'node:fs'
-import type { CID } from 'multiformats/cid'
 import { isUniqueViolation } from '../../db/errors.ts'
 import type { Pool } from '../../db/pool.ts'
 import { ApiError, badRequest } from '../../errors.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { AddEntry } from '../../storage/port.ts'
 import { contentType, isAllowedType } from './content-type.ts'
-import { importCar, invalidAsBadRequest, release } from './import.ts'
-import { type KeptFile, keepContent, type Uploader } from './keep.ts'
+import { importCar, release } from './import.ts'
+import { type KeptFile, keepContent, type StoredContent, type Uploader } from './keep.ts'
 import { mayNotUpload, type Outcome, type Upload } from './tus-rows.ts'
 
 interface Services {
@@ -33,12 +32,12 @@ export async function importUpload(
   try {
     const { uploader } = upload
     if (!uploader) throw mayNotUpload()
-    const cid = await store(services, upload, path, signal)
+    const stored = await store(services, upload, path, signal)
     try {
-      const { file } = await keep(services, { ...upload, uploader }, cid, signal)
+      const { file } = await keep(services, { ...upload, uploader }, stored)
       return { cid: file.cid, fileId: file.id }
     } catch (error) {
-      if (isFinal(error)) await release(services, upload.details.network, cid)
+      if (isFinal(error)) await release(services, upload.details.network, stored.cid)
       throw error
     }
   } catch (error) {
@@ -53,22 +52,20 @@ function store(services: Services, { details, length }: Upload, path: string, si
   const bytes =
     length === 0 ? noBytes() : createReadStream(path, { end: length - 1, highWaterMark: READ_BYTES })
   if (car) return importCar({ services, network, signal }, bytes)
-  return services.storages[network].add(oneFile(bytes), { cidVersion, signal }).then(({ cid }) => cid)
+  return services.storages[network].add(oneFile(bytes), { cidVersion, signal })
 }
 
 async function keep(
   services: Services,
   { id, uploader, details }: Upload & { uploader: Uploader },
-  cid: CID,
-  signal: AbortSignal,
+  stored: StoredContent,
 ): Promise<KeptFile> {
-  const stat = await invalidAsBadRequest(services.storages[details.network].stat(cid, { signal }))
-  const mimeType = details.car ? stat.mimeType : contentType(stat.mimeType, details.type)
+  const mimeType = details.car ? stored.mimeType : contentType(stored.mimeType, details.type)
   if (details.allowedMimeTypes && !isAllowedType(mimeType, details.allowedMimeTypes)) {
     throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${mimeType}`)
   }
   try {
-    return await keepContent(services, uploader, details, { cid, ...stat, mimeType }, id)
+    return await keepContent(services, uploader, details, { ...stored, mimeType }, id)
   } catch (error) {
     if (!isUniqueViolation(error, 'file_pkey')) throw error
     throw new ApiError(410, 'deleted', 'The file of this upload was deleted', { cause: error })

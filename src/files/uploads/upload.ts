@@ -1,11 +1,10 @@
-import type { CID } from 'multiformats/cid'
 import { badRequest, forbidden, messages } from '../../errors.ts'
 import type { AddEntry, Network } from '../../storage/port.ts'
 import type { Choices, FieldReader } from './fields.ts'
 import type { UploadForm } from './form.ts'
 import type { UploadGrant, UploadServices } from './grant.ts'
 import { type ImportTarget, importCar, importFiles, release } from './import.ts'
-import type { FileDetails } from './keep.ts'
+import type { FileDetails, StoredContent } from './keep.ts'
 import { UploadPaths } from './paths.ts'
 import { Spool } from './spool.ts'
 
@@ -58,9 +57,9 @@ export class Upload {
    * reaches the public store can be had by everybody at that moment, so then the bytes wait on the disk
    * until the form has ended. A form that names its network first has all such fields first, and its files
    * go straight into the store, at the pace of the store.
-   * @returns the CID, pinned.
+   * @returns what is there now, pinned.
    */
-  async store(services: UploadServices): Promise<CID> {
+  async store(services: UploadServices): Promise<StoredContent> {
     const files = this.#files()
     const { value: first } = await files.next()
     if (!first) throw badRequest('file: a file is required')
@@ -78,7 +77,7 @@ export class Upload {
     }
   }
 
-  async #import(services: UploadServices, entries: AsyncGenerator<AddEntry, void>): Promise<CID> {
+  async #import(services: UploadServices, entries: AsyncGenerator<AddEntry, void>): Promise<StoredContent> {
     const target: ImportTarget = { services, network: this.network, signal: this.#form.signal }
     const { car = false, cidVersion = 1 } = this.#choices
     if (car) this.#checkCar()
@@ -86,14 +85,14 @@ export class Upload {
     if (!car) return importFiles(target, entries, this.#paths, cidVersion)
 
     const { value: file } = await entries.next()
-    const cid = await importCar(target, file?.content ?? iterate([]))
+    const stored = await importCar(target, file?.content ?? iterate([]))
     try {
       if (!(await entries.next()).done) throw badRequest('car: goes with one file only')
     } catch (error) {
-      await release(services, target.network, cid)
+      await release(services, target.network, stored.cid)
       throw error
     }
-    return cid
+    return stored
   }
 
   #checkCar(): void {

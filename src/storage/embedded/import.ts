@@ -1,35 +1,18 @@
 import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
-import { type AddEntry, StorageError } from '../port.ts'
+import { ImportMeter } from '../import-meter.ts'
+import type { AddEntry, DagStat } from '../port.ts'
 import { PROBE_BYTES, PROBE_CID, PROFILE, PROFILE_V0 } from '../profile.ts'
-import { untilAborted } from '../until-aborted.ts'
 import type { BlockFolder } from './blocks.ts'
 import { WriteBehind } from './write-behind.ts'
 
-/**
- * Imports files as UnixFS, see `Storage.add`.
- * @returns the root and the bytes of all the files together.
- */
+/** Imports files as UnixFS, see `Storage.add`. The root is not pinned. */
 export async function importFiles(
   entries: AsyncIterable<AddEntry>,
   blocks: BlockFolder,
   { cidVersion, signal }: { cidVersion?: 0 | 1; signal: AbortSignal },
-): Promise<{ cid: CID; size: number }> {
-  let size = 0
-  const paths: string[] = []
-
-  async function* content(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    for await (const chunk of untilAborted(chunks, signal)) {
-      size += chunk.length
-      yield chunk
-    }
-  }
-  async function* candidates() {
-    for await (const entry of untilAborted(entries, signal)) {
-      paths.push(entry.path)
-      yield { path: entry.path, content: content(entry.content) }
-    }
-  }
+): Promise<DagStat & { cid: CID }> {
+  const meter = new ImportMeter()
   const writes = new WriteBehind(blocks)
   const store = {
     put: async (
@@ -48,16 +31,14 @@ export async function importFiles(
   const options = { profile, wrapWithDirectory: true, fileImportConcurrency: 1 } as const
   let file: CID | null = null
   let directory: CID | null = null
-  for await (const { cid, path } of importer(candidates(), store, options)) {
+  for await (const { cid, path } of importer(meter.watch(entries, signal), store, options)) {
     if (path === '') directory = cid
-    else if (path === paths[0]) file = cid
+    else if (path === meter.paths[0]) file = cid
   }
   await writes.settle()
-  const [path] = paths
-  if (path === undefined) throw new StorageError('invalid_object', 'There is nothing to add')
-  const cid = paths.length === 1 && !path.includes('/') ? file : directory
+  const cid = meter.isFile ? file : directory
   if (!cid) throw new Error('The importer ended without a root')
-  return { cid, size }
+  return { cid, ...(await meter.stat()) }
 }
 
 /** Checks that this installation builds the DAGs of the profile. @throws Error */

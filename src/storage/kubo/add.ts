@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { CID } from 'multiformats/cid'
-import { type AddEntry, StorageError } from '../port.ts'
+import { ImportMeter } from '../import-meter.ts'
+import { type AddEntry, type DagStat, StorageError } from '../port.ts'
 import { PROBE_BYTES, PROBE_CID, PROFILE } from '../profile.ts'
 import { asStorageError } from './errors.ts'
 import { multipart, single } from './multipart.ts'
@@ -24,48 +25,29 @@ interface AddRow {
   Hash: string
 }
 
-/**
- * Imports files, without a pin, see `Storage.add`.
- * @returns the root and the bytes of all the files together.
- */
+/** Imports files, see `Storage.add`. The root is not pinned. */
 export async function importFiles(
   rpc: KuboRpc,
   entries: AsyncIterable<AddEntry>,
   { cidVersion, signal }: { cidVersion?: 0 | 1; signal: AbortSignal },
-): Promise<{ cid: CID; size: number }> {
-  const paths: string[] = []
-  let size = 0
-  async function* counted(): AsyncGenerator<AddEntry> {
-    for await (const { path, content } of entries) {
-      paths.push(path)
-      yield { path, content: count(content) }
-    }
-  }
-  async function* count(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    for await (const chunk of content) {
-      size += chunk.length
-      yield chunk
-    }
-  }
-
+): Promise<DagStat & { cid: CID }> {
+  const meter = new ImportMeter()
   let file: string | null = null
   let directory: string | null = null
   try {
     const profile = cidVersion === 0 ? V0_PARAMS : {}
     const params = { pin: false, 'wrap-with-directory': true, progress: false, ...profile }
-    const call = { signal, idleMs: IDLE_MS, body: multipart(counted()) }
+    const call = { signal, idleMs: IDLE_MS, body: multipart(meter.watch(entries, signal)) }
     for await (const { Name, Hash } of rpc.rows<AddRow>('add', params, call)) {
       if (Name === '') directory = Hash
-      else if (Name === paths[0]) file = Hash
+      else if (Name === meter.paths[0]) file = Hash
     }
   } catch (error) {
     throw asStorageError(error)
   }
-  const [path] = paths
-  if (path === undefined) throw new StorageError('invalid_object', 'There is nothing to add')
-  const root = paths.length === 1 && !path.includes('/') ? file : directory
+  const root = meter.isFile ? file : directory
   if (!root) throw new StorageError('unavailable', 'Kubo ended add without a result')
-  return { cid: CID.parse(root), size }
+  return { cid: CID.parse(root), ...(await meter.stat()) }
 }
 
 /** Checks that Kubo builds the DAGs of the profile by default. @throws Error naming the command that makes it do so. */

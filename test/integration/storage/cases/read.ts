@@ -49,6 +49,10 @@ export function readCases({ storage, provider }: Cases): void {
       assert.deepEqual(await stat(tree.cid), { size: 6, files: 3, mimeType: 'directory' })
       const withEmpty = await storage().add(texts({ 'd/empty': '', 'd/full': '1' }), { signal })
       assert.deepEqual(await stat(withEmpty.cid), { size: 1, files: 2, mimeType: 'directory' })
+      const empty = await storage().add(texts({ empty: '' }), { signal })
+      // Whoever adds knows the same without asking.
+      for (const { cid, ...said } of [binary, text, pdf, tree, withEmpty, empty])
+        assert.deepEqual(said, await stat(cid))
     })
 
     test('never ask the network', async () => {
