@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import express from 'express'
 import { pinoHttp } from 'pino-http'
 import { type Patience, type Streamed, stream } from '../../../src/edge/stream.ts'
@@ -96,6 +97,23 @@ describe('a store that is silent', () => {
 
   it('from the start makes an error', async () => {
     const { url, state } = await start({ read: forever }, impatient)
+    assert.equal((await open(url)).statusCode, 503)
+    assert.match((state.failure as Error).message, /silent for 50 ms/)
+  })
+
+  it('is also one that sends nothing, again and again', async () => {
+    const { url, state } = await start(
+      {
+        async *read(signal) {
+          for (;;) {
+            await setImmediate()
+            signal.throwIfAborted()
+            yield new Uint8Array()
+          }
+        },
+      },
+      impatient,
+    )
     assert.equal((await open(url)).statusCode, 503)
     assert.match((state.failure as Error).message, /silent for 50 ms/)
   })
