@@ -48,7 +48,7 @@ export const filePage = z.object({
 
 /** In the year 5138: what has more digits was meant in milliseconds. */
 const MAX_UNIX_SECONDS = 99_999_999_999
-const NOT_SECONDS = 'must be a Unix time in seconds'
+export const NOT_SECONDS = 'must be a Unix time in seconds'
 
 /** When a file is to be deleted. */
 export const expiresAt = z

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
 import { network, text } from '../../http/shapes.ts'
 import type { Network } from '../../storage/port.ts'
+import { expiresAt, NOT_SECONDS } from '../files/schema.ts'
 import { keyvalues } from '../keyvalues.ts'
 
 /** What fields say, so far. */
@@ -22,11 +23,12 @@ export type FieldReader = (name: string, value: string) => Choices
 const groupId = z.uuid('must be a UUID').toLowerCase()
 const flag = z.enum(['true', 'false'], 'must be true or false')
 const cidVersion = z.enum(['v0', 'v1', '0', '1'], 'must be v0 or v1')
-const expiresAt = z
+const expiry = z
   .string()
-  .regex(/^\d{1,11}$/, 'must be a Unix time in seconds')
-  .transform((seconds) => new Date(Number(seconds) * 1000))
-  .refine((date) => date.getTime() > Date.now(), 'must be in the future')
+  .regex(/^\d+$/, NOT_SECONDS)
+  .transform(Number)
+  .pipe(expiresAt)
+  .transform((seconds) => new Date(seconds * 1000))
 
 /** For the document: the parts of the form. */
 export const uploadForm = z.object({
@@ -66,7 +68,7 @@ export const readField: FieldReader = (name, value) => {
     case 'cid_version':
       return { cidVersion: check(cidVersion, name, value).endsWith('0') ? 0 : 1 }
     case 'expires_at':
-      return { expiresAt: check(expiresAt, name, value) }
+      return { expiresAt: check(expiry, name, value) }
     case 'streamable':
       check(flag, name, value)
   }
