@@ -19,6 +19,12 @@ export function isForeignKeyViolation(error: unknown, constraint: string): boole
   return found.code === '23503' && found.constraint === constraint
 }
 
+/** Whether others held up a transaction for too long: they have its lock, or all the connections of the pool. */
+export function isHeldUp(error: unknown): boolean {
+  const { code, message } = error as { code?: string; message?: string }
+  return code === '55P03' || message === 'timeout exceeded when trying to connect'
+}
+
 /** Whether the database itself is out of reach: not started, restarting, full, or cut off in mid-query. */
 export function isDatabaseDown(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string }

@@ -76,7 +76,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const routes: Route[] = [
     ...pinRoutes({ pool, pins, waiter, wakeDispatcher, allowPrivateHostNodes }),
     ...psaRoutes({ pool, pins, workers, wakeDispatcher, allowPrivateHostNodes }),
-    ...openUploads(config, { pool, storages, gateways, signer, log, parts }),
+    ...openUploads(config, { databaseUrl, pool, storages, gateways, signer, log, parts }),
     ...fileRoutes({ pool, waiter, wakeDispatcher }),
     ...groupRoutes(pool),
     ...swapRoutes({ pool, gateways }),

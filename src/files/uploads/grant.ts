@@ -22,6 +22,8 @@ export interface UploadGrant {
 
 export interface UploadServices {
   pool: Pool
+  /** Connections of their own for transactions that wait for an IPFS node: one that hangs must not take all the others. */
+  keepPool: Pool
   storages: Storages
   /** A folder for the bytes of uploads whose form says only after the file what is to become of it. */
   spoolDir: string

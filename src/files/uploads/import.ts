@@ -12,7 +12,7 @@ import type { UploadPaths } from './paths.ts'
 const STEP_MS = 60_000
 
 export interface ImportTarget {
-  services: Pick<UploadServices, 'pool' | 'storages'>
+  services: Pick<UploadServices, 'keepPool' | 'storages'>
   network: Network
   signal: AbortSignal
 }
@@ -74,12 +74,12 @@ async function invalidAsBadRequest<T>(work: Promise<T>): Promise<T> {
  * worker's comparison of pins with files does it later.
  */
 export async function release(
-  { pool, storages }: ImportTarget['services'],
+  { keepPool, storages }: ImportTarget['services'],
   network: Network,
   added: CID,
 ): Promise<void> {
   const cid = added.toV1()
-  await transaction(pool, async (client) => {
+  await transaction(keepPool, async (client) => {
     await lockCid(client, cid)
     if (await isKept(client, network, `${cid}`)) return
     await storages[network].unpin(cid, { signal: AbortSignal.timeout(STEP_MS) })

@@ -3,15 +3,14 @@ import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
 import type { Plan } from '../../accounts/authenticator.ts'
 import { crashPoint } from '../../crash-point.ts'
-import { isForeignKeyViolation } from '../../db/errors.ts'
+import { isForeignKeyViolation, isHeldUp } from '../../db/errors.ts'
 import { type Pool, transaction } from '../../db/pool.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import type { Storages } from '../../storage/open.ts'
-import type { Network } from '../../storage/port.ts'
+import { type Network, StorageError } from '../../storage/port.ts'
 import { lockCid } from '../cid-lock.ts'
 import type { FileRecord } from '../files/schema.ts'
 import { FILE_COLUMNS } from '../files/service.ts'
-import { isKept } from '../keepers.ts'
 
 /** Who uploads: the owner of a key, or of the key that signed the URL. */
 export interface Uploader {
@@ -51,11 +50,11 @@ const NODE_MS = 10_000
  * can release the pin between the check that it is there and the row that keeps it.
  * @param id the new file's id, where the client knows it already.
  * @throws ApiError 404 for a group that is not there, 413 `over_max_size` and 403 `over_free_limit` above the
- *   plan's limits; then the content is released. StorageError when the node does not answer: what it pinned
- *   without a file is released by the worker's comparison.
+ *   plan's limits; then the pin is the caller's to release. StorageError when the node does not answer, or others
+ *   that wait for it hold this up: what was pinned without a file is released by the worker's comparison.
  */
 export async function keepContent(
-  { pool, storages }: { pool: Pool; storages: Storages },
+  { keepPool, storages }: { keepPool: Pool; storages: Storages },
   uploader: Uploader,
   details: FileDetails,
   content: StoredContent,
@@ -65,7 +64,7 @@ export async function keepContent(
   const cid = content.cid.toV1()
   const bounded = () => ({ signal: AbortSignal.timeout(NODE_MS) })
   crashPoint('after-add')
-  const outcome = await transaction(pool, async (client): Promise<KeptFile | ApiError> => {
+  const kept = await transaction(keepPool, async (client) => {
     await lockCid(client, cid)
     const owned = [uploader.workspaceId, details.network, `${cid}`]
     // One that ends sooner is no duplicate: the content would go with it, long before the client expects.
@@ -75,12 +74,7 @@ export async function keepContent(
          AND (expires_at IS NULL OR expires_at >= coalesce($4, 'infinity'::timestamptz)) ORDER BY id LIMIT 1`,
       [...owned, details.expiresAt],
     )
-    const refusal =
-      known.rows.length === 0 ? await findRefusal(client, uploader, details, content) : undefined
-    if (refusal) {
-      if (!(await isKept(client, details.network, `${cid}`))) await storage.unpin(cid, bounded())
-      return refusal
-    }
+    if (known.rows.length === 0) await checkLimits(client, uploader, details, content)
     if (!(await storage.isPinned(cid, bounded()))) {
       // Released since it was added: by the deletion of another file, or as a pin that no file kept.
       await storage.pin(cid, { offline: true, stallMs: NODE_MS, ...bounded() })
@@ -109,35 +103,35 @@ export async function keepContent(
   }).catch((error) => {
     // Deleted between the look at it and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
-    throw error
+    if (!isHeldUp(error)) throw error
+    throw new StorageError('unavailable', `Others wait for the node, before ${cid}`, { cause: error })
   })
   crashPoint('after-keep')
-  if (outcome instanceof ApiError) throw outcome
-  return outcome
+  return kept
 }
 
 const groupNotFound = () => notFound('group_id: there is no such group')
 
-/** Why the plan or a group that is not there forbids a new file; undefined when nothing does. */
-async function findRefusal(
+/** @throws ApiError where the plan, or a group that is not there, forbids a new file. */
+async function checkLimits(
   client: Pick<Pool, 'query'>,
   { workspaceId, plan }: Uploader,
   { network, groupId }: FileDetails,
   { size }: StoredContent,
-): Promise<ApiError | undefined> {
+): Promise<void> {
   if (groupId !== null) {
     const group = await client.query(
       'SELECT FROM file_group WHERE id = $1 AND workspace_id = $2 AND network = $3',
       [groupId, workspaceId, network],
     )
-    if (group.rowCount === 0) return groupNotFound()
+    if (group.rowCount === 0) throw groupNotFound()
   }
-  if (plan.maxFileBytes !== null && size > plan.maxFileBytes) return overMaxSize(plan.maxFileBytes)
-  if (plan.storageBytes === null) return undefined
+  if (plan.maxFileBytes !== null && size > plan.maxFileBytes) throw overMaxSize(plan.maxFileBytes)
+  if (plan.storageBytes === null) return
   // One upload of the workspace at a time is counted, as in the pins of `workers/pin-add.ts`.
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [workspaceId])
   const used = await usedBytes(client, workspaceId)
-  return used + size > plan.storageBytes ? overFreeLimit(plan.storageBytes) : undefined
+  if (used + size > plan.storageBytes) throw overFreeLimit(plan.storageBytes)
 }
 
 /** Bytes of all the files of a workspace, on both networks. */

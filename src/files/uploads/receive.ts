@@ -1,5 +1,5 @@
 import type { Request } from 'express'
-import { badRequest } from '../../errors.ts'
+import { ApiError, badRequest } from '../../errors.ts'
 import { openAllowance } from './allowance.ts'
 import { contentType, isAllowedType } from './content-type.ts'
 import { type FieldReader, readField } from './fields.ts'
@@ -56,7 +56,8 @@ async function keep(
     const kept = await keepContent(services, uploader, upload.details(), { ...stored, mimeType })
     return { ...kept, network, userId: uploader.userId }
   } catch (error) {
-    await release(services, network, stored.cid)
+    // Where the node does not answer, it would not here either.
+    if (error instanceof ApiError) await release(services, network, stored.cid)
     throw error
   }
 }

@@ -11,7 +11,7 @@ import { type KeptFile, keepContent, type StoredContent, type Uploader } from '.
 import { mayNotUpload, type Outcome, type Upload } from './tus-rows.ts'
 
 interface Services {
-  pool: Pool
+  keepPool: Pool
   storages: Storages
 }
 

@@ -37,6 +37,7 @@ import {
 
 export interface ResumableUploadOptions {
   pool: Pool
+  keepPool: Pool
   storages: Storages
   /** Where the bytes are, in files of the uploads' ids; the same folder for every web process. */
   dir: string

@@ -1,0 +1,43 @@
+/** Uploads whose last step has to wait, as it does for an IPFS node that hangs: they hold up nobody else. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { it } from 'node:test'
+import type { CID } from 'multiformats/cid'
+import pg from 'pg'
+import { postgresUrl } from '../../src/embedded/postgres.ts'
+import { assertError } from '../support/client.ts'
+import { openContext } from './context.ts'
+import { file, send } from './upload-form.ts'
+
+/** More than a web process has connections. */
+const UPLOADS = 12
+
+const { env, provider, workspace } = await openContext()
+const { api } = await workspace()
+const node = await provider()
+
+it('uploads that wait for a lock leave other requests their connections, and end as 503 if it is not free in time', async () => {
+  const contents = Array.from({ length: UPLOADS }, () => randomBytes(32))
+  const holder = new pg.Client(env.DATABASE_URL ?? (await postgresUrl(env.BERTH_DATA_DIR ?? '')) ?? '')
+  await holder.connect()
+  try {
+    for (const content of contents) await lock(holder, await node.file(content))
+    let answered = 0
+    const uploads = contents.map((content) => send(api, [file(content)]).finally(() => answered++))
+    const waiting = `SELECT count(*)::int AS sum FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`
+    while ((await holder.query(waiting)).rows[0].sum === 0) assert.equal(answered, 0)
+    for (let round = 0; round < 5; round++) assert.equal((await api.get('/v3/files/private')).status, 200)
+    assert.equal(answered, 0)
+    assertError(await Promise.race(uploads), 503, 'IPFS node unreachable')
+    await holder.query('SELECT pg_advisory_unlock_all()')
+    await Promise.all(uploads)
+  } finally {
+    await holder.end()
+  }
+})
+
+/** Takes the lock of a CID, as all do who count its keepers. */
+const lock = (client: pg.Client, cid: CID) =>
+  client.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [
+    Buffer.from(cid.multihash.bytes).toString('hex'),
+  ])
