@@ -1,17 +1,24 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import type { Response } from 'express'
+import { ApiError } from '../errors.ts'
 import { StorageError } from '../storage/port.ts'
 
-/** How long an answer may stand still, in milliseconds. */
-export interface Patience {
-  /** With a store that sends nothing. */
+export interface Bounds {
+  /** How long an answer may stand still, in milliseconds: with a store that sends nothing. */
   store: number
   /** With a client that takes nothing. Node grants it twice to one that took a part of the last piece. */
   client: number
+  /**
+   * How many answers there may be at a time in this process. Each holds up to 5 MiB for a client that is slow,
+   * maybe on purpose: what was read ahead, and what is on its way.
+   */
+  answers: number
 }
 
-const PATIENCE: Patience = { store: 30_000, client: 30_000 }
+const BOUNDS: Bounds = { store: 30_000, client: 30_000, answers: 200 }
+
+let underWay = 0
 
 export interface Streamed {
   status: number
@@ -26,21 +33,36 @@ export interface Streamed {
  * first bytes, so a store that cannot answer at all becomes an error answer. After that there is only one way
  * to say that something is wrong: the connection is cut, so that the client does not take a part for the whole.
  * @param gone fires when the client has gone: then nothing is read on.
- * @throws what `read` throws before the first bytes, or StorageError `unavailable` when it is silent.
+ * @throws what `read` throws before the first bytes, StorageError `unavailable` when it is silent, ApiError 503
+ *   above the number of answers.
  */
 export async function stream(
   res: Response,
   { status, headers, read, length }: Streamed,
   gone: AbortSignal,
-  patience: Patience = PATIENCE,
+  bounds: Partial<Bounds> = {},
 ): Promise<void> {
-  const heard = withoutSilence(read, gone, patience.store)
-  const bytes = length === undefined ? heard : exactly(length, heard)
-  const first = await bytes.next()
-  res.status(status).set(headers)
-  res.setTimeout(patience.client) // after which Node closes the connection
+  const { store, client, answers } = { ...BOUNDS, ...bounds }
+  if (underWay >= answers) {
+    throw new ApiError(503, 'busy', 'Too many downloads at a time', { headers: { 'retry-after': '5' } })
+  }
+  underWay++
   try {
-    await pipeline(startingWith(first, bytes), res)
+    const heard = withoutSilence(read, gone, store)
+    const bytes = length === undefined ? heard : exactly(length, heard)
+    const first = await bytes.next()
+    res.status(status).set(headers)
+    res.setTimeout(client) // after which Node closes the connection
+    await send(res, startingWith(first, bytes))
+  } finally {
+    underWay--
+  }
+}
+
+/** Sends the bytes, or cuts the connection. */
+async function send(res: Response, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    await pipeline(bytes, res)
   } catch (error) {
     const { code } = error as { code?: string }
     const isClients = code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'aborted'

@@ -6,7 +6,7 @@ import { describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import express from 'express'
 import { pinoHttp } from 'pino-http'
-import { type Patience, type Streamed, stream } from '../../../src/edge/stream.ts'
+import { type Bounds, type Streamed, stream } from '../../../src/edge/stream.ts'
 import { createLogger } from '../../../src/log.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import { StorageError } from '../../../src/storage/port.ts'
@@ -19,7 +19,7 @@ const MiB = 1024 * 1024
 const piece = Buffer.alloc(MiB, 7)
 
 /** Serves what `read` yields. `failure` is what `stream` threw, once it has. */
-async function start(answer: Omit<Streamed, 'status' | 'headers'>, patience?: Patience) {
+async function start(answer: Omit<Streamed, 'status' | 'headers'>, bounds?: Partial<Bounds>) {
   const state: { failure?: unknown; done: boolean } = { done: false }
   const app = express()
   app.use(pinoHttp({ logger: createLogger('test', 'silent') }))
@@ -27,7 +27,7 @@ async function start(answer: Omit<Streamed, 'status' | 'headers'>, patience?: Pa
     const gone = new AbortController()
     res.once('close', () => gone.abort())
     try {
-      await stream(res, { status: 200, headers: { 'X-Test': 'content' }, ...answer }, gone.signal, patience)
+      await stream(res, { status: 200, headers: { 'X-Test': 'content' }, ...answer }, gone.signal, bounds)
     } catch (error) {
       state.failure = error
       res.status(503).end()
@@ -187,6 +187,24 @@ describe('a client', () => {
     response.pause()
     await until('the answer has ended', () => state.done)
     assert.equal(await body(response), 'ECONNRESET')
+  })
+
+  it('is refused while there are too many others', async () => {
+    const few = { answers: 2 }
+    const { url, state } = await start({ length: 50 * MiB, read: pieces }, few)
+    const others = [await open(url), await open(url)]
+    for (const other of others) other.pause()
+    assert.equal((await open(url)).statusCode, 503)
+    assert.match((state.failure as Error).message, /^Too many downloads/)
+    const [first] = others
+    first?.resume()
+    assert.equal(first && (await collect(first)).length, 50 * MiB)
+    await until('one may come again', async () => {
+      const next = await open(url)
+      next.destroy()
+      return next.statusCode === 200
+    })
+    others[1]?.destroy()
   })
 
   it('that goes away ends the reading', async () => {
