@@ -74,7 +74,7 @@ const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 
 /** For people: `1.5 MiB`. */
-export function formatSize(bytes: number): string {
+function formatSize(bytes: number): string {
   const unit = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), UNITS.length - 1)
   const value = bytes / 1024 ** unit
   return `${value.toFixed(unit === 0 || value >= 100 ? 0 : 1)} ${UNITS[unit]}`

@@ -15,7 +15,6 @@ export const accessToken = z.object({
   value: z.string().describe('The token. It is shown this once: empty in every other answer.'),
   createdAt: z.string(),
 })
-export type AccessToken = z.output<typeof accessToken>
 
 /** A gateway in a list (compatibility 1.9). */
 export const gatewayRow = z.object({
