@@ -33,11 +33,11 @@ export function checkToken(gateways: GatewayService, gateway: Gateway, req: Requ
 
 /**
  * Lets a request for private content pass when its URL, with the host by which the client knows it, was signed
- * for reading and is still good. The signature is the whole permission: a restricted gateway asks for no token.
+ * for reading at this gateway and is still good. The signature is the whole permission: a restricted gateway asks for no token.
  * @throws ApiError 401 without a signature, 403 with one that is not good.
  */
-export function checkSignature(signer: UrlSigner, url: URL): void {
-  const verdict = signer.verify(url, 'PINATA1', Date.now() / 1000)
+export function checkSignature(signer: UrlSigner, gateway: Gateway, url: URL): void {
+  const verdict = signer.verify(url, 'PINATA1', Date.now() / 1000, gateway.id)
   if (verdict === 'unsigned') throw unauthorized(REFUSALS.unsigned, verdict)
   if (verdict !== 'good') throw forbidden(REFUSALS[verdict], verdict)
   if (url.searchParams.get('X-Method') !== 'GET') throw forbidden('X-Method: the URL was not signed for GET')

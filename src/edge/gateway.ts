@@ -60,7 +60,7 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
     const url = new URL(address)
     const path = parseContentPath(url)
     if (path.network === 'public') checkToken(parts.gateways, gateway, req, url)
-    else checkSignature(parts.signer, url)
+    else checkSignature(parts.signer, gateway, url)
     await serve(parts, gateway, path, url, req, res)
   }
 }

@@ -72,6 +72,7 @@ describe('a signed URL', () => {
     'another signature': changed((url) => url.searchParams.set('X-Signature', '0'.repeat(64))),
     'a signature that is cut': changed((url) => url.searchParams.set('X-Signature', '0')),
     'a signature for something else': sign({ algorithm: 'PINATA2' }),
+    'the signature for another subject': sign({ subject: 'another' }),
     'the signature of another key': new UrlSigner(new Uint8Array(32)).sign(FILE, permission),
   }
   for (const [what, url] of Object.entries(forgeries)) {

@@ -1,7 +1,7 @@
 /**
  * URLs that carry their own permission: uploads without a key, and reads of private files (compatibility
- * 1.3, 1.10). The signature covers the host, the path and every other query parameter. It leaves out
- * the scheme, which a proxy in front of Berth may change.
+ * 1.3, 1.10). The signature covers the host, the path and every other query parameter, and what they are
+ * signed for. It leaves out the scheme, which a proxy in front of Berth may change.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 
@@ -15,6 +15,8 @@ export interface Permission {
   expires: number
   /** As `X-Method` has it: one method, or a JSON array of them. */
   method: string
+  /** What it is good for alone, beside what the URL says: whoever verifies it has to know. */
+  subject?: string
   /** Parameters of the signer's own. */
   extra?: Record<string, string>
 }
@@ -33,7 +35,7 @@ export class UrlSigner {
   }
 
   /** Adds a permission and its signature to a URL. */
-  sign(url: URL, { algorithm, date, expires, method, extra = {} }: Permission): URL {
+  sign(url: URL, { algorithm, date, expires, method, subject, extra = {} }: Permission): URL {
     const signed = new URL(url)
     signed.hash = ''
     const params = {
@@ -44,15 +46,15 @@ export class UrlSigner {
       ...extra,
     }
     for (const [name, value] of Object.entries(params)) signed.searchParams.set(name, value)
-    signed.searchParams.set('X-Signature', this.#signature(signed))
+    signed.searchParams.set('X-Signature', this.#signature(signed, subject))
     return signed
   }
 
   /** @param now Unix time in seconds. */
-  verify(url: URL, algorithm: SignatureAlgorithm, now: number): Verdict {
+  verify(url: URL, algorithm: SignatureAlgorithm, now: number, subject?: string): Verdict {
     const given = url.searchParams.get('X-Signature')
     if (given === null) return 'unsigned'
-    const expected = Buffer.from(this.#signature(url))
+    const expected = Buffer.from(this.#signature(url, subject))
     const actual = Buffer.from(given)
     const isOurs = actual.length === expected.length && timingSafeEqual(actual, expected)
     if (!isOurs || url.searchParams.get('X-Algorithm') !== algorithm) return 'forged'
@@ -61,10 +63,11 @@ export class UrlSigner {
     return now < date + Number(url.searchParams.get('X-Expires')) ? 'good' : 'expired'
   }
 
-  #signature(url: URL): string {
+  #signature(url: URL, subject = ''): string {
     const params = new URLSearchParams(url.searchParams)
     params.delete('X-Signature')
     params.sort()
-    return createHmac('sha256', this.#key).update(`${url.host}\n${url.pathname}\n${params}`).digest('hex')
+    const signed = [subject, url.host, url.pathname, params].join('\n')
+    return createHmac('sha256', this.#key).update(signed).digest('hex')
   }
 }

@@ -10,9 +10,9 @@ import { bytesOf, upload } from './tus-client.ts'
 const LINK = '/v3/files/private/download_link'
 const { workspace, anonymous, env } = await openContext()
 const { api, keyed } = await workspace()
-const hostOf = async (client = api): Promise<string> =>
-  (await client.get('/v3/gateways')).body.data.rows[0].host
-const host = await hostOf()
+const gatewayOf = async (client = api): Promise<{ id: string; host: string }> =>
+  (await client.get('/v3/gateways')).body.data.rows[0]
+const { id: gateway, host } = await gatewayOf()
 const { cid } = await upload(api, bytesOf('a private file', 500))
 const now = Math.floor(Date.now() / 1000)
 const signer = new UrlSigner(loadSigningKey(env.JWT_KEY, env.BERTH_DATA_DIR ?? ''))
@@ -43,9 +43,9 @@ for (const path of [LINK, '/v3/files/sign']) {
         'X-Method': 'GET',
       })
       assert.match(signature ?? '', /^[0-9a-f]{64}$/)
-      assert.equal(signer.verify(link, 'PINATA1', now), 'good')
-      assert.equal(signer.verify(link, 'PINATA2', now), 'forged', 'it lets nobody upload')
-      assert.equal(signer.verify(link, 'PINATA1', now + 31), 'expired')
+      assert.equal(signer.verify(link, 'PINATA1', now, gateway), 'good')
+      assert.equal(signer.verify(link, 'PINATA2', now, gateway), 'forged', 'it lets nobody upload')
+      assert.equal(signer.verify(link, 'PINATA1', now + 31, gateway), 'expired')
     })
 
     it('may lead into a folder, and keeps the port', async () => {
@@ -82,7 +82,7 @@ for (const path of [LINK, '/v3/files/sign']) {
 
     it('for a gateway or a file of another workspace is 404', async () => {
       const other = await workspace()
-      const theirs = await hostOf(other.api)
+      const theirs = (await gatewayOf(other.api)).host
       assertError(
         await api.post(path, request({ url: `https://${theirs}/files/${cid}` })),
         404,

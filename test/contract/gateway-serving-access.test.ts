@@ -10,6 +10,7 @@ import { openGateway } from './gateway.ts'
 import { store } from './stored.ts'
 
 const HOT_SWAPS = 2
+const LINK = '/v3/files/private/download_link'
 const NOT_KEPT = 'cid: not kept here'
 const IMMUTABLE = 'max-age=29030400, immutable'
 
@@ -29,7 +30,7 @@ const now = () => Math.floor(Date.now() / 1000)
 /** The path and query of a link that the API signed. */
 const link = async (target: string, { host = open.host } = {}) => {
   const body = { url: `https://${host}${target}`, date: now(), expires: 60, method: 'GET' }
-  const reply = await api.post('/v3/files/private/download_link', body)
+  const reply = await api.post(LINK, body)
   assert.equal(reply.status, 200, JSON.stringify(reply.body))
   const url = new URL(reply.body.data)
   return `${url.pathname}${url.search}`
@@ -91,7 +92,13 @@ describe('a private file', async () => {
   const signer = new UrlSigner(loadSigningKey(context.env.JWT_KEY, context.env.BERTH_DATA_DIR ?? ''))
   const forge = (target: string, method = 'GET', date = now()) => {
     const url = new URL(`https://${open.host}${target}`)
-    const signed = signer.sign(url, { algorithm: 'PINATA1', date, expires: 60, method })
+    const signed = signer.sign(url, {
+      algorithm: 'PINATA1',
+      date,
+      expires: 60,
+      method,
+      subject: open.id,
+    })
     return `${signed.pathname}${signed.search}`
   }
 
@@ -141,6 +148,22 @@ describe('a private file', async () => {
   it('is served at a gateway of its own workspace only', async () => {
     const theirs = await upload('private', stranger.api)
     assertRefused(await open.get(forge(`/files/${theirs.cid}`)), 404, NOT_KEPT)
+  })
+
+  it('is not read by a link of a gateway that had the name before', async () => {
+    const old = await openGateway(context, stranger)
+    const [domain = ''] = old.host.split('.')
+    const { cid } = await upload('private')
+    const text = (await open.get(await link(`/files/${cid}`))).text
+    await store(stranger.api, 'private', text)
+    const body = { url: `https://${old.host}/files/${cid}`, expires: 60, method: 'GET' }
+    const { pathname, search } = new URL((await stranger.api.post(LINK, body)).body.data)
+    assert.equal((await old.get(`${pathname}${search}`)).text, text)
+    await stranger.api.delete(`/v3/gateways/${old.id}`)
+    assert.equal((await api.post('/v3/gateways', { domain })).status, 200)
+    const refused = await old.get(`${pathname}${search}`)
+    assertRefused(refused, 403, 'X-Signature: not the signature of this URL')
+    assert.equal((await old.get(await link(`/files/${cid}`, old))).text, text)
   })
 
   it('may be downloaded by a link that says so', async () => {

@@ -36,5 +36,6 @@ export async function signLink(
     [workspaceId, canonical],
   )
   if (rowCount === 0) throw notFound('url: there is no such private file')
-  return signer.sign(url, { algorithm: 'PINATA1', date, expires, method })
+  // A link ends with its gateway: the name may be somebody else's later.
+  return signer.sign(url, { algorithm: 'PINATA1', date, expires, method, subject: gateway.id })
 }
