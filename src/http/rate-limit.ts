@@ -21,7 +21,7 @@ export class RateLimiter {
   }
 
   /** Counts one request and sets the RateLimit headers. @throws ApiError 429 above the limit. */
-  async consume({ keyId, plan }: Principal, res: Response): Promise<void> {
+  async consume({ keyId, plan }: Pick<Principal, 'keyId' | 'plan'>, res: Response): Promise<void> {
     const points = plan.requestsPerMinute
     if (points === null) return
     const result = await this.#limiter(points)

@@ -10,6 +10,7 @@ import { SignedUploads } from '../files/uploads/signed-uploads.ts'
 import { removeAbandonedUploads } from '../files/uploads/tus-cleanup.ts'
 import { resumableRoutes } from '../files/uploads/tus-routes.ts'
 import { ResumableUploads } from '../files/uploads/tus-uploads.ts'
+import type { RateLimiter } from '../http/rate-limit.ts'
 import type { Route } from '../http/route.ts'
 import type { Logger } from '../log.ts'
 import type { Storages } from '../storage/open.ts'
@@ -24,6 +25,7 @@ export interface UploadParts {
   storages: Storages
   gateways: GatewayService
   signer: UrlSigner
+  rateLimiter: RateLimiter
   log: Logger
   parts: Parts
 }

@@ -66,6 +66,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
 
   const signingKey = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
   const authenticator = new Authenticator(pool, signingKey, notifications)
+  const rateLimiter = new RateLimiter(redis)
   const signer = new UrlSigner(signingKey)
   const waiter = new Waiter(pool, notifications)
   const workers = new WorkerStatus(pool)
@@ -76,7 +77,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const routes: Route[] = [
     ...pinRoutes({ pool, pins, waiter, wakeDispatcher, allowPrivateHostNodes }),
     ...psaRoutes({ pool, pins, workers, wakeDispatcher, allowPrivateHostNodes }),
-    ...openUploads(config, { databaseUrl, pool, storages, gateways, signer, log, parts }),
+    ...openUploads(config, { databaseUrl, pool, storages, gateways, signer, rateLimiter, log, parts }),
     ...fileRoutes({ pool, waiter, wakeDispatcher }),
     ...groupRoutes(pool),
     ...swapRoutes({ pool, gateways }),
@@ -98,7 +99,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
   const app = createServer({
     routes: [...routes, ...documented],
-    services: { authenticator, rateLimiter: new RateLimiter(redis) },
+    services: { authenticator, rateLimiter },
     registry,
     edge: byHost(
       { gatewayDomain: config.BERTH_GATEWAY_DOMAIN, publicUrl: config.PUBLIC_URL },

@@ -44,4 +44,21 @@ describe('the rate limit', () => {
     for (const { status, headers } of replies)
       assert.deepEqual([status, headers.get('ratelimit-limit')], [200, null])
   })
+
+  it('counts the uploads by signed URLs of a key apart from its own requests', async () => {
+    const { api } = await workspace('free')
+    const sign = async () => (await api.post('/v3/files/sign', { expires: 60, network: 'private' })).body.data
+    const urls = [await sign(), await sign()]
+    const upload = async (_: unknown, i: number) => {
+      const form = new FormData()
+      form.set('file', new Blob(['again and again']), 'a.txt')
+      const { status, headers } = await fetch(urls[i % 2], { method: 'POST', body: form })
+      if (status === 429) assert.equal(headers.get('error-code'), 'rate_limited')
+      return status
+    }
+    const statuses = await Promise.all(Array.from({ length: 65 }, upload))
+    assert.equal(statuses.filter((status) => status === 200).length, 60)
+    assert.equal(statuses.filter((status) => status === 429).length, 5)
+    assert.equal((await api.get(FILES)).headers.get('ratelimit-remaining'), '57')
+  })
 })

@@ -16,7 +16,7 @@ import { FILE_COLUMNS } from '../files/service.ts'
 export interface Uploader {
   workspaceId: string
   userId: string
-  plan: Pick<Plan, 'maxFileBytes' | 'storageBytes' | 'pinByCid'>
+  plan: Plan
 }
 
 /** What the client says of a file. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
+import type { RateLimiter } from '../../http/rate-limit.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { uploadForm } from './fields.ts'
@@ -17,13 +18,14 @@ import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 export interface SignRouteServices extends UploadServices, LinkServices {
   signedUploads: SignedUploads
   resumable: ResumableUploads
+  rateLimiter: RateLimiter
   publicUrl: string | undefined
 }
 
 const TAG = 'Uploads'
 
 export function signRoutes(services: SignRouteServices): Route[] {
-  const { signedUploads, resumable, publicUrl } = services
+  const { signedUploads, resumable, rateLimiter, publicUrl } = services
   return [
     route({
       method: 'post',
@@ -32,7 +34,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
       tag: TAG,
       summary: 'Make a URL for uploads without a key',
       description:
-        'Whoever has the URL uploads by it as often as they like until it expires. It ends earlier when the key that signed it is revoked, or its user leaves the workspace. With `url`, the same as `POST /v3/files/private/download_link`.',
+        'Whoever has the URL uploads by it as often as they like until it expires, within the rate limit of the plan, which counts all uploads by the URLs of a key. It ends earlier when the key that signed it is revoked, or its user leaves the workspace. With `url`, the same as `POST /v3/files/private/download_link`.',
       scope: 'org:files:write',
       body: signRequest,
       success: { status: 200, description: 'The signed URL.', body: signedUrl },
@@ -76,11 +78,14 @@ export function signRoutes(services: SignRouteServices): Route[] {
       stream: { mediaType: 'multipart/form-data', shape: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
-      errors: [401, 403, 404, 408, 412, 413, 415, 503],
+      errors: [401, 403, 404, 408, 412, 413, 415, 429, 503],
       async handle({ req, res, params, signal }) {
         setHeaders(res)
         const url = new URL(`${apiBase(req, publicUrl)}${req.originalUrl}`)
         const caller = await signedUploads.resolve(url, params.id)
+        // Counted beside the key's own requests: strangers who have a URL must not use those up.
+        const { plan } = caller.grant.uploader
+        await rateLimiter.consume({ keyId: `signed by ${caller.keyId}`, plan }, res)
         if (isResumable(req)) {
           await resumable.create(req, res, caller)
           return undefined

@@ -5,8 +5,8 @@
  */
 export const UPLOADER = (table: string): string => `(
   SELECT json_build_object('workspaceId', k.workspace_id, 'userId', k.user_id,
-    'plan', json_build_object('maxFileBytes', p.max_file_bytes, 'storageBytes', p.storage_bytes,
-      'pinByCid', p.pin_by_cid))
+    'plan', json_build_object('name', p.name, 'pinByCid', p.pin_by_cid, 'maxFileBytes', p.max_file_bytes,
+      'storageBytes', p.storage_bytes, 'requestsPerMinute', p.requests_per_minute))
   FROM api_key k
   JOIN membership m ON m.workspace_id = k.workspace_id AND m.user_id = k.user_id AND m.role <> 'viewer'
   JOIN workspace w ON w.id = k.workspace_id
