@@ -71,10 +71,15 @@ export function createKuboStorage(options: KuboOptions): Storage {
     }
   }
 
-  /** Pins what was just added. */
-  const keep = async (cid: CID, signal: AbortSignal): Promise<void> => {
-    const existing = await nameOf(cid, signal)
-    if (existing === null || !names.isOurs(existing)) await pinLocal(cid, names.claim(existing), signal)
+  /**
+   * Pins what was just added. A caller who goes does not end it: where somebody else has pinned the same since
+   * the look at it, Kubo has dropped that pin, to add it anew.
+   */
+  const keep = async (cid: CID): Promise<void> => {
+    const existing = await nameOf(cid, stopped.signal)
+    if (existing === null || !names.isOurs(existing)) {
+      await pinLocal(cid, names.claim(existing), stopped.signal)
+    }
   }
 
   /** Gives up Berth's part of a pin. False when Berth has none. */
@@ -172,13 +177,13 @@ export function createKuboStorage(options: KuboOptions): Storage {
     add: (entries, { cidVersion, signal }) =>
       call(signal, async (combined) => {
         const added = await importFiles(rpc, entries, { cidVersion, signal: combined })
-        await keep(added.cid.toV1(), combined)
+        await keep(added.cid.toV1())
         return added
       }),
     importCar: (bytes, { signal }) =>
       call(signal, async (combined) => {
         const cid = await importCar(rpc, bytes, combined)
-        await keep(cid.toV1(), combined)
+        await keep(cid.toV1())
         return { cid }
       }),
     exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(rpc, cid, combined)),

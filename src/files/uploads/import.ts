@@ -36,7 +36,9 @@ export async function importFiles(
   try {
     const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) }
     const { cid } = await storage.resolve(added.cid, { path: paths.root, ...bounded })
-    await storage.pin(cid.toV1(), { offline: true, stallMs: STEP_MS, ...bounded })
+    // A client who goes does not end this, as it does not end the pin of an import.
+    const whole = { offline: true, stallMs: STEP_MS, signal: AbortSignal.timeout(STEP_MS) }
+    await storage.pin(cid.toV1(), whole)
     return { ...added, cid }
   } finally {
     await release(services, network, added.cid)

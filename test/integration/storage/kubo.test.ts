@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
+import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -120,6 +120,36 @@ describe('kubo', { skip }, () => {
     assert.equal(await storage.isPinned(cid, { signal }), false)
     assert.ok(!(await listed()).includes(`${cid}`))
     await other.stop()
+  })
+
+  test('a caller who goes during the last step of an import does not take the pin of another one along', async () => {
+    const caller = new AbortController()
+    const { hostname, port } = new URL(kubo.apiUrl)
+    // Lets the import of another caller come in between the look for a pin and the pin.
+    let others: Promise<unknown> | undefined
+    const between = createServer(async (req, res) => {
+      if (req.url?.includes('/pin/add')) {
+        await (others ??= storage.add(texts({ file: 'from two' }), { signal }))
+        caller.abort()
+      }
+      const { method, url: path, headers } = req
+      const forwarded = request({ hostname, port, method, path, headers }, (answer) => {
+        answer.pipe(res.writeHead(answer.statusCode ?? 502))
+      })
+      req.pipe(forwarded)
+    })
+    await new Promise<void>((resolve) => between.listen(0, '127.0.0.1', resolve))
+    const { port: at } = between.address() as AddressInfo
+    const first = createKuboStorage({ apiUrl: `http://127.0.0.1:${at}`, network: 'public' })
+    try {
+      await first.start()
+      const { cid } = await first.add(texts({ file: 'from two' }), { signal: caller.signal })
+      assert.ok(others, 'the other import came in between')
+      assert.equal(await storage.isPinned(cid, { signal }), true)
+    } finally {
+      await first.stop()
+      between.close()
+    }
   })
 
   test('one node for both networks is refused, as soon as it can be known', async () => {
