@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'
 import type { CID } from 'multiformats/cid'
+import { assertError } from '../support/client.ts'
 import { assertRefused, gatewayReader } from '../support/gateway.ts'
 import { inlineCid, openContext } from './context.ts'
 import { openGateway } from './gateway.ts'
@@ -98,5 +99,17 @@ describe('a swap of private files', () => {
     const signed = new URL(link.body.data)
     const served = await swapping.get(`${signed.pathname}${signed.search}`)
     assert.deepEqual([served.status, served.text], [200, 'private after'])
+  })
+  it('has a history that only its workspace reads', async () => {
+    const [a, b] = [
+      await upload(api, ['network', 'private'], file('told to nobody')),
+      await upload(api, ['network', 'private'], file('nor this')),
+    ]
+    const path = `/v3/files/private/swap/${a.cid}`
+    assert.equal((await api.put(path, { swap_cid: b.cid })).status, 200)
+    const query = { domain: own.domain }
+    assert.equal((await api.get(path, query)).body.data[0].mapped_cid, b.cid)
+    const { api: stranger } = await context.workspace()
+    assertError(await stranger.get(path, query), 404, 'CID does not have history')
   })
 })

@@ -94,7 +94,7 @@ function routesAs(
       tag: TAG,
       summary: 'Get the swap history of a CID',
       description:
-        'The history belongs to the workspace of the gateway, and may be read with the key of any workspace.',
+        'The history belongs to the workspace of the gateway. That of a public CID may be read with the key of any workspace.',
       scope: 'org:files:read',
       params,
       query: historyQuery,
@@ -104,13 +104,15 @@ function routesAs(
         body: z.object({ data: z.array(entry) }),
       },
       errors: [404],
-      async handle({ params: { network, cid }, query: { domain } }) {
+      async handle({ principal, params: { network, cid }, query: { domain } }) {
         const canonical = canonicalCid(parseCid(cid))
         const gateway = await gateways.findByName(domain)
         if (!gateway) throw notFound('domain: there is no such gateway')
         if (!gateway.hasSwaps) throw notFound('domain: the gateway does not have the hot swaps plugin')
         const { workspaceId } = gateway
-        const entries = await swapHistory(pool, { workspaceId, network, canonical })
+        // What is private may be nobody else's to know, the CIDs as well.
+        const mayRead = network === 'public' || workspaceId === principal.workspaceId
+        const entries = mayRead ? await swapHistory(pool, { workspaceId, network, canonical }) : []
         if (entries.length === 0) throw notFound('CID does not have history')
         return { body: { data: entries.map(show) } }
       },
