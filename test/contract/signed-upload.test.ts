@@ -1,6 +1,12 @@
 /** URLs for uploads without a key (compatibility 1.3). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { sha256 } from 'multiformats/hashes/sha2'
+import { carHeader, carSection } from '../../src/storage/car.ts'
 import { assertError, type Client, type Reply } from '../support/client.ts'
 import { until } from '../support/processes.ts'
 import { openContext, type Workspace } from './context.ts'
@@ -35,6 +41,10 @@ async function send(
   return { status: response.status, headers: response.headers, body: await response.json() }
 }
 
+const blockOf = async (code: number, bytes: Uint8Array) => ({
+  cid: CID.createV1(code, await sha256.digest(bytes)),
+  bytes,
+})
 const text = (content: string) => new Blob([content], { type: 'text/plain' })
 const changed = (signed: string, change: (url: URL) => void) => {
   const copy = new URL(signed)
@@ -159,6 +169,22 @@ describe('an upload beyond what its URL allows', () => {
     const message = 'file: larger than the 10 bytes that this URL allows'
     assertError(await send(signed, { file: text('eleven bytes') }), 413, message)
     const answer = await create(anonymous, 11, {}, { target: signed })
+    assert.deepEqual([answer.status, await answer.json()], [413, { error: message }])
+  })
+  it('is a CAR of a file that is too large', async () => {
+    const leaf = await blockOf(raw.code, new Uint8Array(1000))
+    const node = dagPb.encode({
+      Data: new UnixFS({ type: 'file', blockSizes: new Array(20).fill(1000n) }).marshal(),
+      Links: new Array(20).fill({ Hash: leaf.cid, Name: '', Tsize: 1000 }),
+    })
+    const root = await blockOf(dagPb.code, node)
+    const car = Buffer.concat([carHeader(root.cid), ...carSection(root), ...carSection(leaf)])
+    const signed = await sign({ max_file_size: 5000 })
+    const message = 'file: larger than the 5000 bytes that this URL allows'
+    const form = { network: 'public', car: 'true', file: new Blob([car]) }
+    assertError(await send(signed, form), 413, message)
+    const { location } = await begin(anonymous, car.length, { car: 'true' }, { target: signed })
+    const answer = await patch(location, 0, Uint8Array.from(car))
     assert.deepEqual([answer.status, await answer.json()], [413, { error: message }])
   })
   it('is for the other network', async () => {

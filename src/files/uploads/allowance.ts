@@ -22,5 +22,6 @@ export async function openAllowance(
   }
 }
 
-const overUrlSize = (limit: number): ApiError =>
+/** The answer to a file above what a signed URL allows. */
+export const overUrlSize = (limit: number): ApiError =>
   new ApiError(413, 'over_max_size', `file: larger than the ${limit} bytes that this URL allows`)

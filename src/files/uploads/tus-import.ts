@@ -5,6 +5,7 @@ import type { Pool } from '../../db/pool.ts'
 import { ApiError, badRequest } from '../../errors.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { AddEntry } from '../../storage/port.ts'
+import { overUrlSize } from './allowance.ts'
 import { contentType, isAllowedType } from './content-type.ts'
 import { importCar, release } from './import.ts'
 import { type KeptFile, keepContent, type StoredContent, type Uploader } from './keep.ts'
@@ -60,6 +61,9 @@ async function keep(
   { id, uploader, details }: Upload & { uploader: Uploader },
   stored: StoredContent,
 ): Promise<KeptFile> {
+  const { maxFileBytes } = details
+  // What a CAR unpacks to may be larger than the CAR.
+  if (maxFileBytes !== null && stored.size > maxFileBytes) throw overUrlSize(maxFileBytes)
   const mimeType = details.car ? stored.mimeType : contentType(stored.mimeType, details.type)
   if (details.allowedMimeTypes && !isAllowedType(mimeType, details.allowedMimeTypes)) {
     throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${mimeType}`)

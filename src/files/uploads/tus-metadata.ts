@@ -35,6 +35,7 @@ export function readDetails(header: string, cidVersion: unknown, grant: UploadGr
     expiresAt: said.expiresAt ?? null,
     car,
     cidVersion: said.cidVersion ?? 1,
+    maxFileBytes: grant.maxFileBytes ?? null,
     allowedMimeTypes: grant.allowedMimeTypes ?? null,
   }
 }

@@ -15,6 +15,8 @@ export interface UploadDetails extends FileDetails {
   type: string
   car: boolean
   cidVersion: 0 | 1
+  /** As in `UploadGrant`; null for no limit of the URL's own. */
+  maxFileBytes: number | null
   /** As in `UploadGrant`; null for every type. */
   allowedMimeTypes: string[] | null
 }
