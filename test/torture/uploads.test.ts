@@ -21,7 +21,7 @@ import { note, printSummary } from './summary.ts'
 import { makeContent, Uploader, type Way } from './uploader.ts'
 import { backends, World } from './world.ts'
 
-const STORM_MS = 20_000
+const STORM_MS = 12_000
 const GC_PAUSE_MS = 300
 const WAYS: Way[] = ['multipart', 'tus', 'car']
 const POINTS: Record<Way, CrashPoint[]> = {
