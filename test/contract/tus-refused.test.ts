@@ -154,4 +154,21 @@ describe('an upload that is refused at the end', () => {
     )
     assert.deepEqual(answers.map(({ status }) => status).sort(), [204, 403])
   })
+  it('when the workspace has announced too much that it did not finish', async () => {
+    await sql(
+      `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
+       VALUES ('tus-unfinished', false, false, false, 1000)`,
+    )
+    const small = (await workspace('tus-unfinished')).api
+    const begun = []
+    for (let i = 0; i < 4; i++) begun.push(await begin(small, 900))
+    await assertRefused(
+      await create(small, 900),
+      403,
+      'Upload-Length: unfinished uploads may have 4000 bytes in all; end one, or wait until it expires',
+    )
+    assert.equal((await create(small, 400)).status, 201)
+    await fetch(begun[0]?.location ?? '', { method: 'DELETE', headers: TUS })
+    assert.equal((await create(small, 900)).status, 201)
+  })
 })

@@ -36,3 +36,5 @@ CREATE TABLE upload (
   expires_at   timestamptz NOT NULL
 );
 CREATE INDEX upload_expiry ON upload (expires_at);
+-- What a workspace has announced and not finished.
+CREATE INDEX upload_unfinished ON upload (workspace_id) INCLUDE (length) WHERE file_id IS NULL AND refusal IS NULL;

@@ -1,6 +1,6 @@
 import type { CID } from 'multiformats/cid'
 import { transaction } from '../../db/pool.ts'
-import { badRequest } from '../../errors.ts'
+import { ApiError, badRequest } from '../../errors.ts'
 import { type AddEntry, type Network, StorageError } from '../../storage/port.ts'
 import { lockCid } from '../cid-lock.ts'
 import { isKept } from '../keepers.ts'
@@ -10,6 +10,9 @@ import type { UploadPaths } from './paths.ts'
 
 /** Most time for a step over content that is in the store already. */
 const STEP_MS = 60_000
+
+/** CARs that one process imports at a time: each may hold up to 35 MB, of links whose blocks are to come. */
+const MAX_CARS = 16
 
 export interface ImportTarget {
   services: Pick<UploadServices, 'keepPool' | 'storages'>
@@ -45,8 +48,28 @@ export async function importFiles(
   }
 }
 
-/** Imports a CAR, and pins its root. @throws ApiError 400 for what is no whole CAR of one root. */
+let carsUnderWay = 0
+
+/**
+ * Imports a CAR, and pins its root.
+ * @throws ApiError 400 for what is no whole CAR of one root, 503 while as many are under way as may be.
+ */
 export async function importCar(
+  target: ImportTarget,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<StoredContent> {
+  if (carsUnderWay >= MAX_CARS) {
+    throw new ApiError(503, 'busy', 'Too many CARs at a time', { headers: { 'retry-after': '5' } })
+  }
+  carsUnderWay++
+  try {
+    return await storeCar(target, bytes)
+  } finally {
+    carsUnderWay--
+  }
+}
+
+async function storeCar(
   { services, network, signal }: ImportTarget,
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<StoredContent> {

@@ -52,15 +52,28 @@ export interface NewUpload {
   metadata: string
   details: UploadDetails
   expiryMs: number
+  /** What the plan stores; null for no limit. */
+  storageBytes: number | null
 }
 
 const COLUMNS = `id, workspace_id, token_hash, length::float8 AS length, metadata, details, file_id, cid, refusal,
   expires_at, ${UPLOADER('upload')} AS uploader`
 
+/**
+ * The bytes of unfinished uploads are on the disk, and in no sum of files. A workspace may announce this many
+ * times what its plan stores: so an upload whose client died, and that nobody ended, locks nobody out.
+ */
+const UNFINISHED = 4
+
+/** @throws ApiError 403 when the workspace has announced too much that it did not finish. */
 export async function insertUpload(pool: Pool, upload: NewUpload): Promise<void> {
-  await pool.query(
+  const limit = upload.storageBytes === null ? null : upload.storageBytes * UNFINISHED
+  const { rowCount } = await pool.query(
     `INSERT INTO upload (id, workspace_id, key_id, token_hash, length, metadata, details, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 ms')`,
+     SELECT $1, $2::uuid, $3, $4, $5::bigint, $6, $7, now() + $8 * interval '1 ms'
+     WHERE $9::bigint IS NULL OR $5 + (
+       SELECT coalesce(sum(length), 0) FROM upload
+       WHERE workspace_id = $2 AND file_id IS NULL AND refusal IS NULL AND expires_at > now()) <= $9`,
     [
       upload.id,
       upload.workspaceId,
@@ -70,8 +83,16 @@ export async function insertUpload(pool: Pool, upload: NewUpload): Promise<void>
       upload.metadata,
       JSON.stringify(upload.details),
       upload.expiryMs,
+      limit,
     ],
   )
+  if (rowCount === 0) {
+    throw new ApiError(
+      403,
+      'over_free_limit',
+      `Upload-Length: unfinished uploads may have ${limit} bytes in all; end one, or wait until it expires`,
+    )
+  }
 }
 
 /** An upload by its id; undefined when there is none. */

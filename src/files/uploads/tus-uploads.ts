@@ -95,13 +95,24 @@ export class ResumableUploads {
     const details = readDetails(metadata, req.query[CID_VERSION_OPTION], grant)
     const allow = await openAllowance(pool, grant)
     allow(length)
-    const { workspaceId } = grant.uploader
+    const { workspaceId, plan } = grant.uploader
     if (details.groupId !== null && !(await findGroup(pool, { workspaceId, ...details }, details.groupId))) {
       throw notFound('group_id: there is no such group')
     }
     const id = uuidv7()
     const token = randomBytes(24).toString('base64url')
-    await insertUpload(pool, { id, workspaceId, keyId, token, length, metadata, details, expiryMs })
+    const { storageBytes } = plan
+    await insertUpload(pool, {
+      id,
+      workspaceId,
+      keyId,
+      token,
+      length,
+      metadata,
+      details,
+      expiryMs,
+      storageBytes,
+    })
     const received = await this.#speak(req, res, id)
     const outcome = received === length ? await this.#finish(id) : null
     if (outcome) setOutcome(res, outcome)
