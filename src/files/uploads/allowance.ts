@@ -1,7 +1,8 @@
 import type { Pool } from '../../db/pool.ts'
 import { ApiError } from '../../errors.ts'
+import { readUsage } from '../usage/service.ts'
 import type { UploadGrant } from './grant.ts'
-import { overFreeLimit, overMaxSize, usedBytes } from './keep.ts'
+import { overFreeLimit, overMaxSize } from './keep.ts'
 
 /**
  * How many bytes an upload may have as it comes: what the plan allows for one file and has left, and what
@@ -14,7 +15,7 @@ export async function openAllowance(
   { uploader, maxFileBytes }: Pick<UploadGrant, 'uploader' | 'maxFileBytes'>,
 ): Promise<(bytes: number) => void> {
   const { plan, workspaceId } = uploader
-  const used = plan.storageBytes === null ? 0 : await usedBytes(pool, workspaceId)
+  const used = plan.storageBytes === null ? 0 : (await readUsage(pool, workspaceId)).bytes
   return (bytes) => {
     if (maxFileBytes !== undefined && bytes > maxFileBytes) throw overUrlSize(maxFileBytes)
     if (plan.maxFileBytes !== null && bytes > plan.maxFileBytes) throw overMaxSize(plan.maxFileBytes)

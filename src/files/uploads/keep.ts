@@ -11,6 +11,7 @@ import { type Network, StorageError } from '../../storage/port.ts'
 import { lockCid } from '../cid-lock.ts'
 import type { FileRecord } from '../files/schema.ts'
 import { FILE_COLUMNS } from '../files/service.ts'
+import { readUsage } from '../usage/service.ts'
 
 /** Who uploads: the owner of a key, or of the key that signed the URL. */
 export interface Uploader {
@@ -130,18 +131,8 @@ async function checkLimits(
   if (plan.storageBytes === null) return
   // One upload of the workspace at a time is counted, as in the pins of `workers/pin-add.ts`.
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [workspaceId])
-  const used = await usedBytes(client, workspaceId)
-  if (used + size > plan.storageBytes) throw overFreeLimit(plan.storageBytes)
-}
-
-/** Bytes of all the files of a workspace, on both networks. */
-export async function usedBytes(db: Pick<Pool, 'query'>, workspaceId: string): Promise<number> {
-  const { rows } = await db.query(
-    `SELECT coalesce(sum(size), 0)::float8 AS used FROM file
-     WHERE workspace_id = $1 AND status = 'pinned' AND removed_at IS NULL`,
-    [workspaceId],
-  )
-  return rows[0].used
+  const { bytes } = await readUsage(client, workspaceId)
+  if (bytes + size > plan.storageBytes) throw overFreeLimit(plan.storageBytes)
 }
 
 /** The answer to a file above the plan's limit for one file. */
