@@ -1,4 +1,5 @@
 import { supportedMimeTypes } from 'file-type'
+import { badRequest } from '../../errors.ts'
 
 /** Types of text that are not `text/*`. */
 const TEXTUAL =
@@ -22,6 +23,18 @@ export function contentType(sniffed: string, declared: string): string {
   if ((supportedMimeTypes as ReadonlySet<string>).has(claim)) return sniffed
   if (sniffed === 'text/plain') return TEXTUAL.test(claim) ? claim : sniffed
   return sniffed === 'application/octet-stream' ? claim : sniffed
+}
+
+/**
+ * The MIME type of what was uploaded.
+ * @param declared null for what is not the file that was sent: a folder, the content of a CAR.
+ * @param allowed the types that a signed URL is for; none for all.
+ * @throws ApiError 400 for another type than those.
+ */
+export function admitType(sniffed: string, declared: string | null, allowed?: string[] | null): string {
+  const type = declared === null ? sniffed : contentType(sniffed, declared)
+  if (!allowed || isAllowedType(type, allowed)) return type
+  throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${type}`)
 }
 
 /** Whether a type is one of a list of types and wildcards. A folder is one only by its name, `directory`. */

@@ -1,7 +1,7 @@
 import type { Request } from 'express'
-import { ApiError, badRequest } from '../../errors.ts'
+import { ApiError } from '../../errors.ts'
 import { openAllowance } from './allowance.ts'
-import { contentType, isAllowedType } from './content-type.ts'
+import { admitType } from './content-type.ts'
 import { type FieldReader, readField } from './fields.ts'
 import { UploadForm } from './form.ts'
 import type { ReceivedUpload, ReceiveUpload, UploadGrant, UploadServices } from './grant.ts'
@@ -48,11 +48,7 @@ async function keep(
   const { uploader, allowedMimeTypes } = grant
   try {
     upload.allow(stored.size)
-    const mimeType =
-      upload.declaredType === null ? stored.mimeType : contentType(stored.mimeType, upload.declaredType)
-    if (allowedMimeTypes && !isAllowedType(mimeType, allowedMimeTypes)) {
-      throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${mimeType}`)
-    }
+    const mimeType = admitType(stored.mimeType, upload.declaredType, allowedMimeTypes)
     const kept = await keepContent(services, uploader, upload.details(), { ...stored, mimeType })
     return { ...kept, network, userId: uploader.userId }
   } catch (error) {

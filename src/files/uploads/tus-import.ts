@@ -2,11 +2,11 @@
 import { createReadStream } from 'node:fs'
 import { isUniqueViolation } from '../../db/errors.ts'
 import type { Pool } from '../../db/pool.ts'
-import { ApiError, badRequest } from '../../errors.ts'
+import { ApiError } from '../../errors.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { AddEntry } from '../../storage/port.ts'
 import { overUrlSize } from './allowance.ts'
-import { contentType, isAllowedType } from './content-type.ts'
+import { admitType } from './content-type.ts'
 import { importCar, release } from './import.ts'
 import { type KeptFile, keepContent, type StoredContent, type Uploader } from './keep.ts'
 import { mayNotUpload, type Outcome, type Upload } from './tus-rows.ts'
@@ -61,13 +61,10 @@ async function keep(
   { id, uploader, details }: Upload & { uploader: Uploader },
   stored: StoredContent,
 ): Promise<KeptFile> {
-  const { maxFileBytes } = details
+  const { type, car, maxFileBytes, allowedMimeTypes } = details
   // What a CAR unpacks to may be larger than the CAR.
   if (maxFileBytes !== null && stored.size > maxFileBytes) throw overUrlSize(maxFileBytes)
-  const mimeType = details.car ? stored.mimeType : contentType(stored.mimeType, details.type)
-  if (details.allowedMimeTypes && !isAllowedType(mimeType, details.allowedMimeTypes)) {
-    throw badRequest(`Presigned URL does not grant permissions to upload detected MIME type: ${mimeType}`)
-  }
+  const mimeType = admitType(stored.mimeType, car ? null : type, allowedMimeTypes)
   try {
     return await keepContent(services, uploader, details, { ...stored, mimeType }, id)
   } catch (error) {
