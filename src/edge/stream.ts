@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import type { Response } from 'express'
-import { ApiError } from '../errors.ts'
+import { Slots } from '../slots.ts'
 import { StorageError } from '../storage/port.ts'
 
 export interface Bounds {
@@ -10,15 +10,17 @@ export interface Bounds {
   /** With a client that takes nothing. Node grants it twice to one that took a part of the last piece. */
   client: number
   /**
-   * How many answers there may be at a time in this process. Each holds up to 5 MiB for a client that is slow,
-   * maybe on purpose: what was read ahead, and what is on its way.
+   * For the answers of this process. Each holds up to 5 MiB for a client that is slow, maybe on purpose: what
+   * was read ahead, and what is on its way.
    */
-  answers: number
+  answers: Slots
 }
 
-const BOUNDS: Bounds = { store: 30_000, client: 30_000, answers: 200 }
-
-let underWay = 0
+const BOUNDS: Bounds = {
+  store: 30_000,
+  client: 30_000,
+  answers: new Slots(200, 'Too many downloads at a time'),
+}
 
 export interface Streamed {
   status: number
@@ -43,20 +45,14 @@ export async function stream(
   bounds: Partial<Bounds> = {},
 ): Promise<void> {
   const { store, client, answers } = { ...BOUNDS, ...bounds }
-  if (underWay >= answers) {
-    throw new ApiError(503, 'busy', 'Too many downloads at a time', { headers: { 'retry-after': '5' } })
-  }
-  underWay++
-  try {
+  await answers.run(async () => {
     const heard = withoutSilence(read, gone, store)
     const bytes = length === undefined ? heard : exactly(length, heard)
     const first = await bytes.next()
     res.status(status).set(headers)
     res.setTimeout(client) // after which Node closes the connection
     await send(res, startingWith(first, bytes))
-  } finally {
-    underWay--
-  }
+  })
 }
 
 /** Sends the bytes, or cuts the connection. */

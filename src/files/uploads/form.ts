@@ -21,7 +21,7 @@ export interface FormFile {
 }
 
 /** Most files of one upload. */
-export const MAX_FILES = 10_000
+const MAX_FILES = 10_000
 const LIMITS = {
   files: MAX_FILES,
   fields: 32,

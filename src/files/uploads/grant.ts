@@ -1,5 +1,6 @@
 import type { Request } from 'express'
 import type { Pool } from '../../db/pool.ts'
+import { badRequest, forbidden, messages } from '../../errors.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { Network } from '../../storage/port.ts'
 import type { KeptFile, Uploader } from './keep.ts'
@@ -45,3 +46,14 @@ export type ReceiveUpload = (
   services: UploadServices,
   signal: AbortSignal,
 ) => Promise<ReceivedUpload>
+
+/** @throws ApiError 400 when a client names another network than its signed URL is for. */
+export function checkNetwork({ network }: UploadGrant, said: Network | undefined): void {
+  if (network && said && said !== network) throw badRequest(`network: this URL is for the ${network} network`)
+}
+
+/** @throws ApiError where no CAR may be uploaded: 403 on a plan without, 400 on the private network. */
+export function checkCar({ uploader }: UploadGrant, network: Network): void {
+  if (!uploader.plan.pinByCid) throw forbidden(messages.carPlan)
+  if (network !== 'public') throw badRequest('car: only on the public network')
+}

@@ -1,6 +1,7 @@
 import type { CID } from 'multiformats/cid'
 import { transaction } from '../../db/pool.ts'
-import { ApiError, badRequest } from '../../errors.ts'
+import { badRequest } from '../../errors.ts'
+import { Slots } from '../../slots.ts'
 import { type AddEntry, type Network, StorageError } from '../../storage/port.ts'
 import { lockCid } from '../cid-lock.ts'
 import { isKept } from '../keepers.ts'
@@ -11,8 +12,8 @@ import type { UploadPaths } from './paths.ts'
 /** Most time for a step over content that is in the store already. */
 const STEP_MS = 60_000
 
-/** CARs that one process imports at a time: each may hold up to 35 MB, of links whose blocks are to come. */
-const MAX_CARS = 16
+/** Each CAR may hold up to 35 MB, of links whose blocks are to come. */
+const CARS = new Slots(16, 'Too many CARs at a time')
 
 export interface ImportTarget {
   services: Pick<UploadServices, 'keepPool' | 'storages'>
@@ -48,26 +49,12 @@ export async function importFiles(
   }
 }
 
-let carsUnderWay = 0
-
 /**
  * Imports a CAR, and pins its root.
  * @throws ApiError 400 for what is no whole CAR of one root, 503 while as many are under way as may be.
  */
-export async function importCar(
-  target: ImportTarget,
-  bytes: AsyncIterable<Uint8Array>,
-): Promise<StoredContent> {
-  if (carsUnderWay >= MAX_CARS) {
-    throw new ApiError(503, 'busy', 'Too many CARs at a time', { headers: { 'retry-after': '5' } })
-  }
-  carsUnderWay++
-  try {
-    return await storeCar(target, bytes)
-  } finally {
-    carsUnderWay--
-  }
-}
+export const importCar = (target: ImportTarget, bytes: AsyncIterable<Uint8Array>): Promise<StoredContent> =>
+  CARS.run(() => storeCar(target, bytes))
 
 async function storeCar(
   { services, network, signal }: ImportTarget,

@@ -1,7 +1,7 @@
 /** What a client says of a resumable upload: the Upload-Metadata header, and the signed URL it came by. */
-import { badRequest, forbidden, messages } from '../../errors.ts'
+import { badRequest } from '../../errors.ts'
 import { type Choices, readField } from './fields.ts'
-import type { UploadGrant } from './grant.ts'
+import { checkCar, checkNetwork, type UploadGrant } from './grant.ts'
 import type { UploadDetails } from './tus-rows.ts'
 
 export const CID_VERSION_OPTION = 'X-Upload-Option-Cid-Version'
@@ -19,13 +19,10 @@ export function readDetails(header: string, cidVersion: unknown, grant: UploadGr
   const said: Choices = {}
   for (const [name, value] of Object.entries(fields)) Object.assign(said, readField(name, value))
   if (cidVersion !== undefined) Object.assign(said, readField('cid_version', String(cidVersion)))
-  if (grant.network && said.network && said.network !== grant.network) {
-    throw badRequest(`network: this URL is for the ${grant.network} network`)
-  }
+  checkNetwork(grant, said.network)
   const network = grant.network ?? said.network ?? 'private'
   const { car = false } = said
-  if (car && !grant.uploader.plan.pinByCid) throw forbidden(messages.carPlan)
-  if (car && network !== 'public') throw badRequest('car: only on the public network')
+  if (car) checkCar(grant, network)
   return {
     network,
     name: grant.name ?? (said.name || readField('name', filename ?? '').name || null),

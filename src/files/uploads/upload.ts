@@ -1,8 +1,8 @@
-import { badRequest, forbidden, messages } from '../../errors.ts'
+import { badRequest } from '../../errors.ts'
 import type { AddEntry, Network } from '../../storage/port.ts'
 import type { Choices, FieldReader } from './fields.ts'
 import type { UploadForm } from './form.ts'
-import type { UploadGrant, UploadServices } from './grant.ts'
+import { checkCar, checkNetwork, type UploadGrant, type UploadServices } from './grant.ts'
 import { type ImportTarget, importCar, importFiles, release } from './import.ts'
 import type { FileDetails, StoredContent } from './keep.ts'
 import { UploadPaths } from './paths.ts'
@@ -80,7 +80,7 @@ export class Upload {
   async #import(services: UploadServices, entries: AsyncGenerator<AddEntry, void>): Promise<StoredContent> {
     const target: ImportTarget = { services, network: this.network, signal: this.#form.signal }
     const { car = false, cidVersion = 1 } = this.#choices
-    if (car) this.#checkCar()
+    if (car) checkCar(this.#grant, this.network)
     this.#isImporting = true
     if (!car) return importFiles(target, entries, this.#paths, cidVersion)
 
@@ -93,11 +93,6 @@ export class Upload {
       throw error
     }
     return stored
-  }
-
-  #checkCar(): void {
-    if (!this.#grant.uploader.plan.pinByCid) throw forbidden(messages.carPlan)
-    if (this.network !== 'public') throw badRequest('car: only on the public network')
   }
 
   /** The files as they come; fields on the way are taken in. */
@@ -135,10 +130,7 @@ export class Upload {
     if (this.#fields.has(name)) throw badRequest(`${name}: comes twice`)
     this.#fields.add(name)
     const said = this.#readField(name, value)
-    const { network } = this.#grant
-    if (network && said.network && said.network !== network) {
-      throw badRequest(`network: this URL is for the ${network} network`)
-    }
+    checkNetwork(this.#grant, said.network)
     if (this.#isImporting && ('network' in said || 'car' in said || 'cidVersion' in said)) {
       throw badRequest(`${name}: must come before the file, as network does`)
     }

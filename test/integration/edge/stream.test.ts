@@ -8,6 +8,7 @@ import express from 'express'
 import { pinoHttp } from 'pino-http'
 import { type Bounds, type Streamed, stream } from '../../../src/edge/stream.ts'
 import { createLogger } from '../../../src/log.ts'
+import { Slots } from '../../../src/slots.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import { StorageError } from '../../../src/storage/port.ts'
 import { kuboBinary, startKubo } from '../../support/kubo.ts'
@@ -190,7 +191,7 @@ describe('a client', () => {
   })
 
   it('is refused while there are too many others', async () => {
-    const few = { answers: 2 }
+    const few = { answers: new Slots(2, 'Too many downloads at a time') }
     const { url, state } = await start({ length: 50 * MiB, read: pieces }, few)
     const others = [await open(url), await open(url)]
     for (const other of others) other.pause()
