@@ -1,17 +1,15 @@
 /** Peak memory of the web role while a file goes up and comes down again: 2 GB against 10 MB. */
-import { randomBytes } from 'node:crypto'
-import { open, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type StackKind, startStack } from '../support/stack.ts'
 import { print, type Result } from './support/report.ts'
-import { createClient } from './support/transfer.ts'
+import { createClient, fill } from './support/transfer.ts'
 
 export const title = 'Memory of the web role: 2 GB against 10 MB'
 
 const SMALL = 10_000_000
 const LARGE = 2_000_000_000
-const CHUNK = 1_000_000
 /** Small files first, as many as it takes for the process to have what it needs anyway. */
 const WARM_UP = 5
 
@@ -49,12 +47,6 @@ async function benchStack(kind: StackKind): Promise<Result[]> {
     ratio: large[way] / small[way],
     goal: { atMost: 1.5 },
   }))
-}
-
-async function fill(path: string, bytes: number): Promise<void> {
-  const file = await open(path, 'w')
-  for (let written = 0; written < bytes; written += CHUNK) await file.write(randomBytes(CHUNK))
-  await file.close()
 }
 
 /** Linux's `VmHWM` from here on (proc(5), `clear_refs`). */

@@ -2,8 +2,7 @@
  * How many small files the gateway serves, and how soon the first byte of a large one comes: Berth on Kubo
  * against `cat` of the same Kubo's RPC API, which is the least that a gateway in front of it can do.
  */
-import { randomBytes } from 'node:crypto'
-import { rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +10,7 @@ import { startStack } from '../support/stack.ts'
 import { load } from './support/load.ts'
 import { median } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
-import { createClient } from './support/transfer.ts'
+import { createClient, fill } from './support/transfer.ts'
 
 export const title = 'The gateway'
 
@@ -34,7 +33,7 @@ async function benchStack(kind: 'real' | 'embedded'): Promise<Result[]> {
   const path = join(tmpdir(), `berth-bench-${process.pid}`)
   ending.defer(() => rm(path, { force: true }))
   const upload = async (bytes: number) => {
-    await writeFile(path, randomBytes(bytes))
+    await fill(path, bytes)
     return client.upload(path, 'public')
   }
   const small = await upload(SMALL)

@@ -4,8 +4,7 @@
  * information. New content for each upload. The client is curl, for one in Node.js would be half of the cost.
  */
 import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { open, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -13,13 +12,12 @@ import { kuboBinary } from '../support/kubo.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { median } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
-import { createClient } from './support/transfer.ts'
+import { createClient, fill } from './support/transfer.ts'
 
 export const title = 'A file of 200 MB, up and down'
 
 const ROUNDS = 4
 const BYTES = 200_000_000
-const CHUNK = 1_000_000
 
 export async function bench(): Promise<Result[]> {
   return [...(await benchStack('real')), ...(await benchStack('embedded'))]
@@ -38,11 +36,11 @@ async function benchStack(kind: 'real' | 'embedded'): Promise<Result[]> {
   const down: Round[] = []
   for (let i = -1; i < ROUNDS; i++) {
     const byBerth = async () => {
-      await fill(path)
+      await fill(path, BYTES)
       return timed(() => upload(stack, key, path))
     }
     const byKubo = async () => {
-      await fill(path)
+      await fill(path, BYTES)
       return timed(() => ipfs(stack, 'add', '--quieter', '--progress=false', path))
     }
     const [uploaded, added] = await inTurns(i, byBerth, kind === 'real' ? byKubo : undefined)
@@ -125,13 +123,6 @@ async function download({ url, host }: { url: string; host: string }, cid: strin
 async function curl(...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)('curl', ['--fail-with-body', '--silent', ...args])
   return stdout
-}
-
-/** Writes new random bytes. They are in the page cache then, for whoever reads the file. */
-async function fill(path: string): Promise<void> {
-  const file = await open(path, 'w')
-  for (let written = 0; written < BYTES; written += CHUNK) await file.write(randomBytes(CHUNK))
-  await file.close()
 }
 
 /** What Berth is held against: Kubo's own command, with the start of its process as a user has it. */

@@ -1,5 +1,7 @@
 /** Uploads and downloads as a client makes them, streamed on both ways. */
+import { randomBytes } from 'node:crypto'
 import { openAsBlob } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { request } from 'node:http'
 import type { Stack } from '../../support/stack.ts'
 
@@ -10,6 +12,17 @@ export interface FileClient {
   download(cid: string): Promise<{ bytes: number; firstByteMs: number }>
   /** Address and Host header of the gateway, for a load generator. */
   gateway: { url: string; host: string }
+}
+
+const CHUNK = 1_000_000
+
+/** Writes so many new random bytes. They are in the page cache then, for whoever reads the file. */
+export async function fill(path: string, bytes: number): Promise<void> {
+  const file = await open(path, 'w')
+  for (let written = 0; written < bytes; written += CHUNK) {
+    await file.write(randomBytes(Math.min(CHUNK, bytes - written)))
+  }
+  await file.close()
 }
 
 /** A client with a new key of the first workspace. */
