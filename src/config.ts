@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { readOrCreateSecret } from './key-file.ts'
 
 const text = z.string().trim()
 const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
@@ -128,10 +129,104 @@ export const settings = z.object({
   BERTH_UPLOAD_EXPIRY_SECONDS: seconds(1, 31_536_000)
     .default(86_400_000)
     .describe('A resumable upload that was not finished within this time is removed.'),
+  SECRETS_KEY: text
+    .refine((key) => key === '' || key.length >= 32, 'must have at least 32 characters')
+    .optional()
+    .describe(
+      'Seals the secrets of agents, at least 32 characters. Not set: made once, under BERTH_DATA_DIR; empty: no secrets can be stored.',
+    ),
+  HOST_KEY: text
+    .min(32)
+    .optional()
+    .describe(
+      'Opens the way in to agents, the same for `web`, `worker` and `host`, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.',
+    ),
+  BERTH_RUNTIME: z
+    .enum(['docker', 'process', 'auto'])
+    .default('auto')
+    .describe(
+      'Where agents run: `docker`, `process` (no isolation: to try it out) or `auto`, which takes Docker where it answers and can have an engine image.',
+    ),
+  DOCKER_HOST: url('unix', 'tcp', 'http', 'https')
+    .optional()
+    .describe('The Docker engine of the worker. Not set: its usual socket.'),
+  BERTH_BASE_IMAGE: text
+    .default('node:24-bookworm-slim')
+    .describe('What engine images are built from: Debian with Node 24.'),
+  BERTH_ENGINE_VERSION: text.default('2026.9.6').describe('Version of OpenClaw that new agents run.'),
+  BERTH_ENGINE_VERSIONS: list
+    .default(['2026.9.6', '2026.9.5'])
+    .describe('Versions that agents may be restarted on, beside those that are built already.'),
+  BERTH_ENGINES_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe('Folder of installed engine versions. Not set: under BERTH_DATA_DIR.'),
+  BERTH_AGENTS_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe('Folder of agents that run as processes. Not set: under BERTH_DATA_DIR.'),
+  BERTH_AGENT_DOMAIN: text
+    .toLowerCase()
+    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
+    .default('agents.localhost')
+    .describe('Agents are at <agentId>.<this domain>: point a wildcard DNS record at the web process.'),
+  BERTH_AGENT_SUBNETS: text
+    .regex(/^\d+\.\d+\.\d+\.\d+\/(8|9|1\d|2[0-4])$/, 'must be an IPv4 network like 10.231.0.0/16')
+    .default('10.231.0.0/16')
+    .describe("Addresses of agents' networks, cut into one of 8 for each agent; the same for all processes."),
+  BERTH_AGENT_MEMORY_MB: integer(1024, 1_048_576).default(2048).describe('Memory of one agent.'),
+  BERTH_AGENT_CPUS: z.coerce.number().min(0.1).max(256).default(2).describe('Processors of one agent.'),
+  BERTH_AGENT_PIDS: integer(64, 32_768).default(512).describe('Processes and threads of one agent.'),
+  BERTH_AGENT_DISK_MB: integer(64, 1_048_576)
+    .default(10_240)
+    .describe('Disk of one agent; one that goes over it is stopped.'),
+  BERTH_AGENT_CONCURRENCY: integer(1, 1000)
+    .default(4)
+    .describe('Agents that one worker process brings up, restarts or removes side by side.'),
+  BERTH_AGENT_READY_SECONDS: seconds(1, 3600)
+    .default(180_000)
+    .describe('A gateway that is not ready within this time has failed.'),
+  BERTH_AGENT_RECONCILE_SECONDS: seconds(0.1, 86_400)
+    .default(5000)
+    .describe('Interval of the loop that compares agents with their containers.'),
+  BERTH_CONSOLE_SECONDS: seconds(0.1, 3600)
+    .default(60_000)
+    .describe('A console command that runs longer is killed.'),
+  BERTH_CONSOLE_OUTPUT_BYTES: integer(1024, 1_073_741_824)
+    .default(1_048_576)
+    .describe('Output of a console command that is kept.'),
+  BERTH_AGENT_UPLOAD_BYTES: integer(1, 1_073_741_824)
+    .default(8_388_608)
+    .describe('Largest file that can be uploaded to an agent, and read from one.'),
+  BERTH_PLATFORM_TOKEN_SCOPE: z
+    .enum(['agent', 'workspace'])
+    .default('agent')
+    .describe('How far the token reaches that an agent mints for itself.'),
+  BERTH_MODEL_URL: url('http', 'https')
+    .optional()
+    .describe('OpenAI-compatible address of the default model of all agents, ending in /v1. Not set: none.'),
+  BERTH_MODEL: text.default('default').describe('Name of the default model at BERTH_MODEL_URL.'),
+  BERTH_MODEL_KEY: text
+    .optional()
+    .describe('Key for BERTH_MODEL_URL. Every agent gets to know it: take one with a limit.'),
+  BERTH_MODEL_CONTEXT: integer(1024, 100_000_000)
+    .default(128_000)
+    .describe('Tokens that the default model can read.'),
+  BERTH_HOST_URL: url('http')
+    .optional()
+    .describe(
+      'Where `web` and `worker` reach the way in of the `host` role. Not set: BERTH_HOST_PORT on this machine.',
+    ),
+  BERTH_HOST_PORT: integer(0, 65535)
+    .default(3130)
+    .describe("Port of the `host` role's way in to agents; `npm start` takes a free one for 0."),
+  BERTH_HOST_ADDRESS: text.default('127.0.0.1').describe("Address of the `host` role's way in."),
   BERTH_EGRESS_PORT: integer(0, 65535)
-    .default(0)
-    .describe("Port of the `host` role's egress proxy; 0 takes a free one."),
-  BERTH_EGRESS_HOST: text.default('127.0.0.1').describe("Address of the `host` role's egress proxy."),
+    .default(3128)
+    .describe("Port of the `host` role's egress proxy; `npm start` takes a free one for 0."),
+  BERTH_EGRESS_HOST: text
+    .default('127.0.0.1')
+    .describe("Address of the `host` role's egress proxy, beside the networks of agents."),
   BERTH_EGRESS_ALLOW: list
     .default([])
     .describe('host:port pairs that the egress proxy lets through although they are private.'),
@@ -146,7 +241,12 @@ export const SECRETS = [
   'IPFS_API_URL',
   'IPFS_PRIVATE_API_URL',
   'JWT_KEY',
+  'SECRETS_KEY',
+  'HOST_KEY',
+  'BERTH_MODEL_KEY',
 ] as const
+
+const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'SECRETS_KEY'])
 
 /** Names like ours that are no settings: those of tests, of examples, and of Kubernetes' service links. */
 const NO_SETTINGS =
@@ -162,8 +262,8 @@ export class ConfigError extends Error {
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const set = Object.entries({ ...env, ...readSecretFiles(env) }).filter(
-    // A setting that is there but empty counts as not set, but for the one in which empty has a meaning.
-    ([name, value]) => value !== '' || name === 'BERTH_IPFS_ROUTING_URL',
+    // A setting that is there but empty counts as not set, but for those in which empty has a meaning.
+    ([name, value]) => value !== '' || EMPTY_MEANS_NONE.has(name),
   )
   const parsed = settings.safeParse(Object.fromEntries(set))
   const unknown = Object.keys(env).filter(isUnknown)
@@ -193,4 +293,14 @@ function readSecretFiles(env: NodeJS.ProcessEnv): Record<string, string> {
     }
   }
   return found
+}
+
+/** Where the host role's way in to agents is. */
+export function hostUrl(config: Config): string {
+  return config.BERTH_HOST_URL ?? `http://${config.BERTH_HOST_ADDRESS}:${config.BERTH_HOST_PORT}`
+}
+
+/** The key of the way in; made under the data folder where none is set. */
+export function loadHostKey(config: Config): string {
+  return config.HOST_KEY ?? readOrCreateSecret(config.BERTH_DATA_DIR, 'host.key')
 }

@@ -32,6 +32,28 @@ export const notFound = (message: string) => new ApiError(404, 'not_found', mess
 export const unavailable = (message: string, cause?: unknown) =>
   new ApiError(503, 'unavailable', message, { cause, headers: { 'retry-after': '5' } })
 
+/**
+ * An answer whose string the contract fixes: what is wrong in particular travels in the `Error-Detail` header
+ * (ASCII, at most 500 characters).
+ */
+export function contractError(
+  status: number,
+  code: string,
+  message: string,
+  detail?: string,
+  options: ErrorOptions & { headers?: Record<string, string> } = {},
+): ApiError {
+  const headers = detail ? { 'error-detail': headerText(detail), ...options.headers } : options.headers
+  return new ApiError(status, code, message, { ...options, headers })
+}
+
+const headerText = (text: string) =>
+  text
+    .replace(/\s+/g, ' ')
+    .replace(/[^\x20-\x7e]/g, '?')
+    .trim()
+    .slice(0, 500)
+
 /** Strings of contract 7.2, and those that it leaves open, each in one place. */
 export const messages = {
   missingUserId: 'Missing userId',
@@ -41,4 +63,31 @@ export const messages = {
   pinByCidPlan: 'Pin by CID is not part of the free plan',
   carPlan: 'CAR upload is not part of the free plan',
   ipfsUnreachable: 'IPFS node unreachable',
+  agentLimit: 'Agent limit reached',
+  gatewayFailed: 'Gateway failed to start',
+  invalidVersion: 'Invalid version',
+  restartFailed: 'Restart failed',
+  scriptLaunchFailed: 'Script launch failed',
+  unsupportedChannel: 'Unsupported channel',
+  configurationFailed: 'Configuration failed',
+  removalFailed: 'Removal failed',
+  invalidCommand: 'Invalid command',
+  executionFailed: 'Execution failed',
+  invalidConfig: 'Invalid JSON or invalid config',
+  validationFailed: 'Validation command failed',
+  readConfigFailed: 'Failed to read config',
+  writeConfigFailed: 'Failed to write config',
+  fileTooLarge: 'File too large',
+  cliError: 'CLI error',
+  tokenFailed: 'Token generation failed',
+  secretsNotConfigured: 'Secrets not configured',
+  duplicateSecret: 'Duplicate secret name',
+  conflictingSecrets: 'Conflicting secrets',
+  invalidParameters: 'Invalid parameters',
+  createTaskFailed: 'Failed to create cron job',
+  listTasksFailed: 'Failed to list cron jobs',
+  noAgent: 'There is no such agent',
+  agentNotReady: 'The agent is not ready yet',
+  agentNotRunning: 'The agent is not running',
+  channelsPlan: 'Channels are not part of the free plan',
 } as const

@@ -1,5 +1,6 @@
 /** Every kind of operation and the one handler that does it; the type holds the table complete. */
 import type { Handlers } from '../src/operations/runner.ts'
+import { agentHandlers } from './agents/index.ts'
 import { type PinAddServices, pinAdd } from './pin-add.ts'
 import { pinRemove } from './pin-remove.ts'
 
@@ -10,5 +11,6 @@ export function createHandlers(services: WorkerServices): Handlers {
     'pin.add': pinAdd(services, 'add'),
     'pin.repair': pinAdd(services, 'repair'),
     'pin.remove': pinRemove(services),
+    ...agentHandlers(),
   }
 }

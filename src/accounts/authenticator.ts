@@ -13,6 +13,10 @@ export interface Plan {
   maxFileBytes: number | null
   storageBytes: number | null
   requestsPerMinute: number | null
+  agentLimit: number | null
+  secretLimit: number | null
+  channels: boolean
+  customDomains: boolean
 }
 
 /** The caller of a request. */
@@ -26,7 +30,14 @@ export interface Principal {
   role: Role
   scopes: string[]
   plan: Plan
+  /** Set where the caller is an agent, and what it may do ends there: by its gateway token or a platform token. */
+  agent?: { agentId: string; by: 'gateway' | 'platform' }
 }
+
+/** A {@link Plan} of the row `p`. */
+export const PLAN = `json_build_object('name', p.name, 'pinByCid', p.pin_by_cid, 'maxFileBytes', p.max_file_bytes,
+  'storageBytes', p.storage_bytes, 'requestsPerMinute', p.requests_per_minute, 'agentLimit', p.agent_limit,
+  'secretLimit', p.secret_limit, 'channels', p.channels, 'customDomains', p.custom_domains)`
 
 /** A cached key is trusted this long; a change is notified at once. */
 const CACHE_MS = 5000
@@ -94,8 +105,7 @@ export class Authenticator {
       name: 'api-key-find',
       text: `SELECT k.id AS "keyId", k.workspace_id AS "workspaceId", k.user_id AS "userId", m.role, k.scopes,
           k.max_uses AS "maxUses", k.expires_at AS "expiresAt",
-          json_build_object('name', p.name, 'pinByCid', p.pin_by_cid, 'maxFileBytes', p.max_file_bytes,
-            'storageBytes', p.storage_bytes, 'requestsPerMinute', p.requests_per_minute) AS plan
+          ${PLAN} AS plan
         FROM api_key k
         JOIN workspace w ON w.id = k.workspace_id
         JOIN plan p ON p.name = w.plan

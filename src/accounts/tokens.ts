@@ -1,8 +1,7 @@
 /** API keys as JWTs: signed here, recognised here, revocable through the row that `jti` names. */
 import { createHash, randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
 import { jwtVerify, SignJWT } from 'jose'
+import { readOrCreateSecret } from '../key-file.ts'
 
 const ALGORITHM = 'HS256'
 
@@ -19,30 +18,6 @@ export interface TokenClaims {
 /** The signing key from the setting, or from `<data folder>/jwt.key`, which is made (mode 600) when it is missing. */
 export function loadSigningKey(setting: string | undefined, dataDir: string): Uint8Array {
   return new TextEncoder().encode(setting ?? readOrCreateSecret(dataDir, 'jwt.key'))
-}
-
-/** A random secret kept in `<dir>/<name>`. Two processes that start at once agree on one. */
-function readOrCreateSecret(dir: string, name: string): string {
-  const path = join(dir, name)
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch {
-    const draft = `${path}.${process.pid}`
-    const file = openSync(draft, 'w', 0o600)
-    writeSync(file, `${randomBytes(32).toString('base64url')}\n`)
-    fsyncSync(file)
-    closeSync(file)
-    try {
-      // Unlike a rename, a link fails when another process was faster.
-      linkSync(draft, path)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    } finally {
-      rmSync(draft)
-    }
-    return readFileSync(path, 'utf8').trim()
-  }
 }
 
 export function signToken(key: Uint8Array, claims: TokenClaims): Promise<string> {

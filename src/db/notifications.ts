@@ -6,9 +6,12 @@ import { EventEmitter } from 'node:events'
 import pg from 'pg'
 import type { Logger } from '../log.ts'
 
-/** `berth_operation` carries an operation's id, `berth_api_key` the id of a key that changed. */
-export type Channel = 'berth_operation' | 'berth_api_key'
-const CHANNELS: Channel[] = ['berth_operation', 'berth_api_key']
+/**
+ * `berth_operation` carries an operation's id, `berth_api_key` the id of a key that changed, `berth_agent` the
+ * agentId of an agent whose gateway token changed or that was deleted.
+ */
+export type Channel = 'berth_operation' | 'berth_api_key' | 'berth_agent'
+const CHANNELS: Channel[] = ['berth_operation', 'berth_api_key', 'berth_agent']
 const RETRY_MS = 500
 
 export class Notifications {

@@ -153,6 +153,7 @@ function failures(route: Route): Json {
   // Whoever asks for a key may find that its database is away.
   if (route.scope !== null) for (const status of [401, 429, 503]) statuses.add(status)
   if (route.scope !== null && route.scope !== 'any') statuses.add(403)
+  if (route.agent) statuses.add(404)
   const hasBody = route.body || route.stream
   if (route.params || route.query || hasBody || route.operation) statuses.add(400)
   if (hasBody) for (const status of [408, 413, 415]) statuses.add(status)

@@ -6,6 +6,8 @@ import express, { type Request, type RequestHandler, type Response, Router } fro
 import type { z } from 'zod'
 import type { Authenticator, Principal } from '../accounts/authenticator.ts'
 import { grants, isWrite, type Scope } from '../accounts/scopes.ts'
+import type { AgentAccess } from '../agents/access.ts'
+import type { Agent } from '../agents/agent.ts'
 import { ApiError, badRequest, forbidden, messages } from '../errors.ts'
 import { type Prefer, parsePrefer } from './prefer.ts'
 import type { RateLimiter } from './rate-limit.ts'
@@ -15,6 +17,7 @@ type Output<T> = T extends Shape ? z.output<T> : undefined
 
 export interface Context<P, Q, B> {
   principal: Principal
+  agent: Agent | undefined
   params: P
   query: Q
   body: B
@@ -44,8 +47,13 @@ export interface Route {
   tag: string
   summary: string
   description?: string
-  /** The scope that the key needs; `any` for every valid key, `null` for a route that needs no key. */
-  scope: Scope | 'any' | null
+  /** The scope that the key needs, or one of several; `any` for every valid key, `null` for a route without a key. */
+  scope: Scope | Scope[] | 'any' | null
+  /**
+   * On paths with `:agentId`: whether the agent's own gateway token is a key as well (`any`), or only its
+   * owner's keys are (`owner`). The handler gets the agent, see {@link agentRoute}.
+   */
+  agent?: 'any' | 'owner'
   params?: Shape
   query?: Shape
   body?: Shape
@@ -62,26 +70,39 @@ export interface Route {
   handle(context: Context<unknown, unknown, unknown>): Promise<Answer | undefined>
 }
 
+type Declared<P, Q, B, More = unknown> = Omit<Route, 'params' | 'query' | 'body' | 'handle'> & {
+  params?: P
+  query?: Q
+  body?: B
+  /** Resolves to the answer, or to undefined when it wrote the response itself. */
+  handle(context: Context<Output<P>, Output<Q>, Output<B>> & More): Promise<Answer | undefined>
+}
+
 /** Declares a route; its handler's context has the types of its shapes. */
 export function route<
   P extends Shape | undefined = undefined,
   Q extends Shape | undefined = undefined,
   B extends Shape | undefined = undefined,
->(
-  declared: Omit<Route, 'params' | 'query' | 'body' | 'handle'> & {
-    params?: P
-    query?: Q
-    body?: B
-    /** Resolves to the answer, or to undefined when it wrote the response itself. */
-    handle(context: Context<Output<P>, Output<Q>, Output<B>>): Promise<Answer | undefined>
-  },
-): Route {
+>(declared: Declared<P, Q, B>): Route {
+  return declared as unknown as Route
+}
+
+/**
+ * Declares a route of one agent, with `:agentId` in its path. Its handler is called only for a live agent that
+ * the caller may reach: 404 where there is none, 401 where it is another workspace's (contract 5.3).
+ */
+export function agentRoute<
+  P extends Shape | undefined = undefined,
+  Q extends Shape | undefined = undefined,
+  B extends Shape | undefined = undefined,
+>(declared: Declared<P, Q, B, { agent: Agent }> & { agent: 'any' | 'owner' }): Route {
   return declared as unknown as Route
 }
 
 export interface RouteServices {
   authenticator: Authenticator
   rateLimiter: RateLimiter
+  agents: AgentAccess
 }
 
 const BODY_LIMIT = '1mb'
@@ -117,16 +138,21 @@ export function mountRoutes(app: express.Express, routes: Route[], services: Rou
   }
 }
 
-function middleware(declared: Route, { authenticator, rateLimiter }: RouteServices): RequestHandler[] {
+function middleware(
+  declared: Route,
+  { authenticator, rateLimiter, agents }: RouteServices,
+): RequestHandler[] {
   const admit: RequestHandler = async (req, res, next) => {
     const { scope } = declared
     if (scope === null) return next()
-    const principal = await authenticator.authenticate(req.headers.authorization)
+    const { authorization } = req.headers
+    const principal =
+      (await agents.authenticate(authorization)) ?? (await authenticator.authenticate(authorization))
     await rateLimiter.consume(principal, res)
-    if (scope !== 'any') {
-      if (!grants(principal.scopes, scope)) throw forbidden(`Missing scope: ${scope}`, 'missing_scope')
-      if (principal.role === 'viewer' && isWrite(scope)) throw forbidden(messages.permissionDenied)
-    }
+    if (scope !== 'any') requireScope(principal, [scope].flat())
+    if (declared.agent)
+      res.locals.agent = await agents.admit(principal, String(req.params.agentId), declared.agent)
+    else agents.admitToWorkspace(principal)
     res.locals.principal = principal
     next()
   }
@@ -137,6 +163,7 @@ function middleware(declared: Route, { authenticator, rateLimiter }: RouteServic
     })
     const result = await declared.handle({
       principal: res.locals.principal,
+      agent: res.locals.agent,
       params: declared.params && parse(declared.params, req.params),
       query: declared.query && parse(declared.query, req.query),
       body: declared.body && parse(declared.body, req.body),
@@ -153,6 +180,13 @@ function middleware(declared: Route, { authenticator, rateLimiter }: RouteServic
   }
   // The key is checked before the body is read.
   return declared.body ? [admit, limitBodyTime, parseJson, answer] : [admit, answer]
+}
+
+/** @throws ApiError 403 unless the key has one of the scopes, and its user may use it. */
+function requireScope(principal: Principal, scopes: Scope[]): void {
+  const granted = scopes.filter((scope) => grants(principal.scopes, scope))
+  if (granted.length === 0) throw forbidden(`Missing scope: ${scopes.join(' or ')}`, 'missing_scope')
+  if (principal.role === 'viewer' && granted.every(isWrite)) throw forbidden(messages.permissionDenied)
 }
 
 /** @throws ApiError 400 naming the first field at fault. */

@@ -4,8 +4,8 @@
  */
 
 /** A queue of jobs; each worker process serves the queues it was told to. */
-export type QueueName = 'pins' | 'repairs' | 'storage'
-export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage']
+export type QueueName = 'pins' | 'repairs' | 'storage' | 'agents'
+export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage', 'agents']
 
 interface Kind {
   queue: QueueName
@@ -22,6 +22,14 @@ const kinds = {
   'pin.repair': { queue: 'repairs', cancelable: false, maxFaults: 8 },
   /** Release the content of a deleted file, unless something else keeps it. */
   'pin.remove': { queue: 'storage', cancelable: false, maxFaults: 1000 },
+  /** Bring a new agent up: container, secrets, gateway, scripts. */
+  'agent.provision': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  /** Start an agent again, on another engine version when `input.version` names one. */
+  'agent.restart': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  /** Run an agent's `build` script, then `start`. */
+  'agent.scripts': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  /** Remove a deleted agent's container and volume. */
+  'agent.delete': { queue: 'agents', cancelable: false, maxFaults: 1000 },
 } as const satisfies Record<string, Kind>
 
 export type OperationKind = keyof typeof kinds

@@ -20,6 +20,8 @@ export interface Claim {
   faults: number
   /** Milliseconds since the first try began. */
   ageMs: number
+  /** What the kind needs to know beside its target. */
+  input: Record<string, unknown> | null
 }
 
 /** The write was refused: the lease ran out and somebody else has the operation, or it was ended. */
@@ -43,7 +45,7 @@ export async function claim(db: Queryable, id: string, worker: string): Promise<
         AND NOT EXISTS (SELECT FROM operation older
                         WHERE older.exclusive_key = o.exclusive_key AND older.id < o.id
                           AND older.state IN ('queued', 'running'))
-      RETURNING id, kind, workspace_id AS "workspaceId", target_id AS "targetId", epoch, attempts, faults,
+      RETURNING id, kind, workspace_id AS "workspaceId", target_id AS "targetId", epoch, attempts, faults, input,
                 (extract(epoch FROM now() - started_at) * 1000)::float AS "ageMs"`,
     values: [id, worker, LEASE_MS],
   })
@@ -89,7 +91,7 @@ export async function report(
 
 /** How a try ends. */
 export type Ending =
-  | { state: 'succeeded' }
+  | { state: 'succeeded'; result?: Record<string, unknown> }
   | { state: 'canceled' }
   | { state: 'failed'; error: string; code: string; cause: string }
   /** Another try after `delayMs`; `fault` counts it against the kind's limit of unforeseen errors. */
@@ -108,7 +110,7 @@ export async function end(db: Queryable, { id, epoch }: Claim, ending: Ending): 
           state = CASE WHEN $3 = 'queued' AND cancel_requested THEN 'canceled' ELSE $3 END,
           finished_at = CASE WHEN $3 = 'queued' AND NOT cancel_requested THEN NULL ELSE now() END,
           next_attempt_at = now() + $4 * interval '1 ms',
-          faults = faults + $5, error = $6, error_code = $7, error_cause = $8,
+          faults = faults + $5, error = $6, error_code = $7, error_cause = $8, result = $9,
           lease_until = NULL, worker = NULL, handed_over_at = NULL, version = version + 1
         WHERE id = $1 AND epoch = $2 AND state = 'running' RETURNING id)
       SELECT pg_notify('berth_operation', id::text) FROM changed`,
@@ -121,6 +123,7 @@ export async function end(db: Queryable, { id, epoch }: Claim, ending: Ending): 
       ending.state === 'failed' ? ending.error : null,
       'code' in ending ? ending.code : null,
       'cause' in ending ? ending.cause : null,
+      'result' in ending && ending.result ? JSON.stringify(ending.result) : null,
     ],
   })
   if (!rowCount) throw new LeaseLost(`operation ${id}, epoch ${epoch}`)

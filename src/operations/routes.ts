@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { AGENT_ID } from '../agents/agent.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
@@ -11,7 +12,7 @@ import type { Waiter } from './wait.ts'
 const operationView = z.object({
   id: z.string(),
   kind: z.enum(OPERATION_KINDS),
-  target: z.string().describe('The id of what it works on: for pins, the file.'),
+  target: z.string().describe('The id of what it works on: a file or an agent.'),
   state: z.enum(OPERATION_STATES),
   step: z.string().nullable().describe('What it is doing, or was doing when it ended.'),
   progress: z.record(z.string(), z.unknown()).nullable(),
@@ -49,11 +50,14 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       id: 'listOperations',
       tag: TAG,
       summary: 'List operations',
-      scope: 'org:files:read',
+      scope: ['org:files:read', 'org:agents:read'],
       query: z.object({
         state: z.enum(OPERATION_STATES).optional(),
         kind: z.enum(OPERATION_KINDS).optional(),
-        target: pathId.optional().describe('Only operations on this id.'),
+        target: z
+          .union([z.string().regex(AGENT_ID), pathId])
+          .optional()
+          .describe('Only operations on this file or agent.'),
         order: order.default('DESC'),
         limit: limit(10, 250),
         pageToken: text(255).optional(),
@@ -87,7 +91,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       id: 'getOperation',
       tag: TAG,
       summary: 'Get an operation, or wait for its end',
-      scope: 'org:files:read',
+      scope: ['org:files:read', 'org:agents:read'],
       params,
       query: z.object({
         wait: z
@@ -117,7 +121,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       description:
         'An `operation` event now and after each change; the stream ends with the operation. The event id is a ' +
         'version: a client that comes back with `Last-Event-ID` hears only what is newer.',
-      scope: 'org:files:read',
+      scope: ['org:files:read', 'org:agents:read'],
       params,
       success: {
         status: 200,
@@ -143,7 +147,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       summary: 'Cancel an operation',
       description:
         'What it was to make is withdrawn with it. A running operation ends within about a second.',
-      scope: 'org:files:write',
+      scope: ['org:files:write', 'org:agents:write'],
       params,
       success: { status: 200, description: 'The operation, cancelled or about to be.', body: one },
       errors: [404, 409],

@@ -1,4 +1,5 @@
 /** Reading operations, and cancelling them: the client's side of the row. */
+import { AGENT_ID } from '../agents/agent.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { OperationKind, OperationState } from './catalog.ts'
 
@@ -26,7 +27,7 @@ export type Versioned = OperationView & { version: number }
 export const isoTime = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-const COLUMNS = `id, kind, target_id AS target, state, step, progress, attempts, error, error_code, version,
+const COLUMNS = `id, kind, coalesce(agent_id, target_id::text) AS target, state, step, progress, attempts, error, error_code, version,
   ${isoTime('created_at')} AS created_at, ${isoTime('started_at')} AS started_at,
   CASE WHEN state = 'queued' THEN ${isoTime('next_attempt_at')} END AS next_attempt_at,
   ${isoTime('finished_at')} AS finished_at`
@@ -48,6 +49,7 @@ export async function findOperation(
 export interface OperationFilter {
   state?: OperationState
   kind?: OperationKind
+  /** The id of a file, or of an agent. */
   target?: string
   /** Only operations after (`ASC`) or before (`DESC`) this id. */
   after?: string
@@ -61,18 +63,21 @@ export async function listOperations(
   workspaceId: string,
   filter: OperationFilter,
 ): Promise<OperationView[]> {
+  const isAgent = AGENT_ID.test(filter.target ?? '')
   const { rows } = await db.query(
     `SELECT ${COLUMNS} FROM operation
      WHERE workspace_id = $1 AND ($2::text IS NULL OR state = $2) AND ($3::text IS NULL OR kind = $3)
-       AND ($4::uuid IS NULL OR target_id = $4) AND ($5::uuid IS NULL OR id ${filter.order === 'ASC' ? '>' : '<'} $5)
+       AND ($4::uuid IS NULL OR target_id = $4) AND ($7::text IS NULL OR agent_id = $7)
+       AND ($5::uuid IS NULL OR id ${filter.order === 'ASC' ? '>' : '<'} $5)
      ORDER BY id ${filter.order} LIMIT $6`,
     [
       workspaceId,
       filter.state ?? null,
       filter.kind ?? null,
-      filter.target ?? null,
+      isAgent ? null : (filter.target ?? null),
       filter.after ?? null,
       filter.limit,
+      isAgent ? filter.target : null,
     ],
   )
   return rows.map(view)

@@ -3,7 +3,11 @@ import { Authenticator } from '../accounts/authenticator.ts'
 import { KeyService } from '../accounts/keys.ts'
 import { keyRoutes } from '../accounts/routes.ts'
 import { loadSigningKey } from '../accounts/tokens.ts'
-import type { Config } from '../config.ts'
+import { AgentAccess } from '../agents/access.ts'
+import { AgentdClient } from '../agents/agentd-client.ts'
+import { AgentOperations } from '../agents/operate.ts'
+import { agentRoutes } from '../agents/routes.ts'
+import { type Config, hostUrl, loadHostKey } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { gatewayHandler } from '../edge/gateway.ts'
@@ -35,6 +39,7 @@ import { createRedis } from '../operations/redis.ts'
 import { operationRoutes } from '../operations/routes.ts'
 import { Waiter } from '../operations/wait.ts'
 import { WorkerStatus } from '../operations/workers.ts'
+import { loadSealer } from '../sealer.ts'
 import { openStorages } from '../storage/open.ts'
 import { openDatabase } from './database.ts'
 import { Parts, type RunningRole } from './parts.ts'
@@ -67,12 +72,24 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const signingKey = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
   const authenticator = new Authenticator(pool, signingKey, notifications)
   const rateLimiter = new RateLimiter(redis)
+  const access = new AgentAccess({ pool, signingKey, platformScope: config.BERTH_PLATFORM_TOKEN_SCOPE })
   const signer = new UrlSigner(signingKey)
   const waiter = new Waiter(pool, notifications)
   const workers = new WorkerStatus(pool)
   const gateways = new GatewayService(pool, config.BERTH_GATEWAY_DOMAIN)
   const registry = createMetrics(pool)
   const pins = new PinService(pool, wakeDispatcher)
+  const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
+  parts.add('ways to agents', () => agentd.close())
+  const agents = {
+    pool,
+    config,
+    access,
+    agentd,
+    operations: new AgentOperations({ pool, waiter, wakeDispatcher }),
+    sealer: loadSealer(config),
+    notifications,
+  }
   const allowPrivateHostNodes = config.BERTH_ALLOW_PRIVATE_HOST_NODES
   const routes: Route[] = [
     ...pinRoutes({ pool, pins, waiter, wakeDispatcher, allowPrivateHostNodes }),
@@ -92,6 +109,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
         wakeDispatcher()
       },
     }),
+    ...agentRoutes(agents),
     ...nodeRoutes(workers),
     ...healthRoutes({ pool, pingQueue: () => redis?.ping() ?? Promise.resolve(), workers }),
     metricsRoute(registry),
@@ -99,7 +117,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
   const app = createServer({
     routes: [...routes, ...documented],
-    services: { authenticator, rateLimiter },
+    services: { authenticator, rateLimiter, agents: access },
     registry,
     edge: byHost(
       { gatewayDomain: config.BERTH_GATEWAY_DOMAIN, publicUrl: config.PUBLIC_URL },

@@ -109,7 +109,12 @@ function chosenSlots(config: Config): Slots {
   const unknown = chosen.filter((name) => !(QUEUES as readonly string[]).includes(name))
   if (unknown.length > 0) throw new ConfigError(`BERTH_QUEUES: no queue is named ${unknown.join(', ')}`)
   const pins = config.BERTH_PIN_CONCURRENCY
-  const slots: Slots = { pins, repairs: Math.ceil(pins / 4), storage: Math.ceil(pins / 4) }
+  const slots: Slots = {
+    pins,
+    repairs: Math.ceil(pins / 4),
+    storage: Math.ceil(pins / 4),
+    agents: config.BERTH_AGENT_CONCURRENCY,
+  }
   return Object.fromEntries(
     Object.entries(slots).filter(([name]) => chosen.length === 0 || chosen.includes(name)),
   )

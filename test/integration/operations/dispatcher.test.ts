@@ -30,6 +30,7 @@ describe('dispatcher', () => {
       pins: new RecordingQueue(),
       repairs: new RecordingQueue(),
       storage: new RecordingQueue(),
+      agents: new RecordingQueue(),
     }
     const dispatcher = new Dispatcher({
       pool: database.pool,

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { type Handler, type Run, Runner } from '../../../src/operations/runner.ts'
+import { OPERATION_KINDS } from '../../../src/operations/catalog.ts'
+import { type Handler, type Handlers, type Run, Runner } from '../../../src/operations/runner.ts'
 import { requestCancel } from '../../../src/operations/store.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { insertOperation, readOperation } from './rows.ts'
@@ -21,7 +22,9 @@ describe('runner', () => {
       leases: database.pool,
       workerId: uuidv7(),
       log: database.log,
-      handlers: { 'pin.add': { handle, giveUp }, 'pin.repair': { handle }, 'pin.remove': { handle } },
+      handlers: Object.fromEntries(
+        OPERATION_KINDS.map((kind) => [kind, kind === 'pin.add' ? { handle, giveUp } : { handle }]),
+      ) as unknown as Handlers,
     })
   const succeed = (run: Run) => run.end(database.pool, { state: 'succeeded' })
   /** Runs until its signal fires, as a retrieval does. */

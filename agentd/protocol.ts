@@ -1,0 +1,169 @@
+/**
+ * What agentd and Berth say to each other: paths under `/v1`, JSON unless it says otherwise. Every request
+ * carries `Authorization: Bearer <agentd token>`; a failure is `{"error": "<code>", "message": "…"}`.
+ *
+ * This file has types and constants only: agentd runs without any package, and Berth imports it from here.
+ */
+
+/** Where agentd listens in a container. In process mode it takes a free port. */
+export const AGENTD_PORT = 7700
+/** The engine's gateway, on loopback beside agentd; also reserved in the API (compatibility 3.3). */
+export const GATEWAY_PORT = 18789
+/** The agent's own root, a git repository, as paths of the API name it whatever the runtime. */
+export const AGENT_ROOT = '/home/node/clawd'
+/** Fences workers: agentd answers 409 `stale_epoch` to a lower one than it has seen. */
+export const EPOCH_HEADER = 'berth-epoch'
+
+/** What agentd is started with, as JSON in its environment as `AGENTD_CONFIG`. Nothing in it is secret. */
+export interface AgentdConfig {
+  agentId: string
+  /** Where it listens. Port 0 takes a free one. */
+  host: string
+  port: number
+  /** SHA-256 of its token, in hex. */
+  tokenHash: string
+  /** Folder that the API calls /home/node: `clawd` and `.openclaw` are in it. Survives the container. */
+  home: string
+  /** Folder of the engine: `<engineDir>/node_modules/openclaw`. */
+  engineDir: string
+  /** The gateway's port; another one than {@link GATEWAY_PORT} in process mode only. */
+  gatewayPort: number
+  /** A file into which agentd writes `{"pid", "port"}` once it listens; process mode only. */
+  readyFile?: string
+  /** Most bytes below `home`: over it the agent is stopped. */
+  diskBytes: number
+}
+
+/** `PUT /v1/gateway`: start the gateway, or restart it when `run` is another one than the running one's. Answers 202. */
+export interface StartRequest {
+  /** Names this run of the gateway; a repeat with the same one changes nothing. */
+  run: string
+  /** Environment beside the base one: secrets, variables, AGENT_… and OPENCLAW_GATEWAY_TOKEN. Kept in memory only. */
+  env: Record<string, string>
+  gatewayToken: string
+  /** Operator-owned keys of openclaw.json; each leaf replaces what is there, at every start of the gateway. */
+  ownedConfig: Record<string, unknown>
+  /** Written into openclaw.json only where the key is not there. */
+  defaultConfig: Record<string, unknown>
+  /** Plugins to install into the engine's state before the gateway starts, as npm specs. */
+  plugins: string[]
+  /** The gateway has failed when it is not ready within this. */
+  readyMs: number
+  /** Run `build`, then `start`, once the gateway is ready; `start` alone after a restart without it. */
+  scripts: 'build' | 'start' | 'none'
+}
+
+export type GatewayState = 'stopped' | 'starting' | 'ready' | 'failed'
+
+export interface ScriptStatus {
+  state: 'not_configured' | 'pending' | 'running' | 'success' | 'failed'
+  exitCode: number | null
+  startedAt: string | null
+  finishedAt: string | null
+}
+
+/** `GET /v1/status?wait=<ms>&version=<seen>`: at once, or as soon as `version` is another one. */
+export interface AgentStatus {
+  agentId: string
+  /** Grows with every change of this answer. */
+  version: number
+  epoch: number
+  startedAt: string
+  gateway: {
+    state: GatewayState
+    run: string | null
+    pid: number | null
+    /** How often it was started again by itself in this run. */
+    restarts: number
+    exitCode: number | null
+    /** Why it failed, one line: of the engine where it says so. */
+    reason: string | null
+    /** The last lines of its log, at most 20, when it failed. */
+    lastLines: string[]
+  }
+  scripts: { build: ScriptStatus; start: ScriptStatus }
+  disk: { usedBytes: number; limitBytes: number }
+}
+
+/** `PUT /v1/workspace`: writes files below the root that are not there yet. */
+export interface SeedRequest {
+  files: { path: string; text: string }[]
+}
+
+/** `POST /v1/exec`. */
+export interface ExecRequest {
+  command: string
+  /** As the API names it: absolute, or below the root. */
+  cwd?: string
+  timeoutMs: number
+  /** Most bytes of stdout and stderr together that are kept; the rest is dropped and `truncated` set. */
+  outputBytes: number
+}
+
+/** The answer of `POST /v1/exec`, when it has ended. */
+export interface ExecResult {
+  stdout: string
+  stderr: string
+  /** 128 + the signal's number when a signal ended it, as shells say it. */
+  exitCode: number
+  truncated: boolean
+  timedOut: boolean
+}
+
+/** With `Accept: application/x-ndjson`: lines of this, `exit` last. The command is killed when the client goes. */
+export type ExecEvent =
+  | { stream: 'stdout' | 'stderr'; text: string }
+  | { exit: Pick<ExecResult, 'exitCode' | 'truncated' | 'timedOut'> }
+
+/** A line of `GET /v1/logs?lines=N` (`{lines: LogLine[]}`) and of `GET /v1/logs/stream` (NDJSON). */
+export interface LogLine {
+  timestamp: string
+  level: 'TRACE' | 'DEBUG' | 'INFO' | 'WARN' | 'ERROR' | 'FATAL'
+  /** `gateway/…`, `script/build`, `script/start`, `agentd`. */
+  source: string
+  message: string
+}
+
+/** An entry of `GET /v1/list?path=` (`{entries: FileEntry[], truncated}`), sorted by name. */
+export interface FileEntry {
+  name: string
+  type: 'file' | 'directory' | 'symlink' | 'other'
+  size: number
+  modifiedAt: string
+}
+
+/** `PUT /v1/config` (`{text}`) and `POST /v1/config/validate` (`{text?}`: without it what is on disk). */
+export interface ConfigCheck {
+  valid: boolean
+  /** What the engine said. */
+  output: string
+}
+
+/** `POST /v1/rpc`: a method of the gateway, over its admin RPC or its WebSocket, whichever can do it. */
+export interface RpcRequest {
+  method: string
+  params: Record<string, unknown>
+  timeoutMs: number
+}
+export type RpcResponse =
+  | { ok: true; payload: unknown }
+  | { ok: false; error: { code: string; message: string } }
+
+/** Codes of agentd's errors and their statuses. */
+export const AGENTD_ERRORS = {
+  unauthorized: 401,
+  bad_request: 400,
+  not_found: 404,
+  /** A path outside of the root, or through a link that leads out. */
+  outside: 403,
+  not_a_file: 400,
+  too_large: 413,
+  stale_epoch: 409,
+  /** The gateway is not ready. */
+  not_ready: 503,
+  /** The engine's own refusal, in `message`. */
+  engine: 502,
+  disk_full: 507,
+  internal: 500,
+} as const
+export type AgentdErrorCode = keyof typeof AGENTD_ERRORS

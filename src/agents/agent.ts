@@ -1,0 +1,115 @@
+/** The agent's row, and finding it. */
+import { randomInt, randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import type { Queryable } from '../db/pool.ts'
+
+export type AgentStatusName = 'starting' | 'running' | 'not_running'
+
+/** A live agent. Times are ISO 8601 with milliseconds, UTC (compatibility 2.3). */
+export interface Agent {
+  id: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description: string | null
+  vibe: string | null
+  emoji: string | null
+  userName: string | null
+  userEmail: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: AgentStatusName
+  statusReason: string | null
+  address: string | null
+  epoch: number
+  /** The version of each secret that the running gateway was given. */
+  applied: Record<string, number>
+  scripts: Record<string, unknown>
+  createdAt: string
+  updatedAt: string
+}
+
+const isoMillis = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+/** The columns of an {@link Agent}, of a table or alias named `agent`. */
+export const AGENT_COLUMNS = `agent.id, agent.agent_id AS "agentId", agent.workspace_id AS "workspaceId",
+  agent.user_id AS "userId", agent.name, agent.description, agent.vibe, agent.emoji,
+  agent.user_name AS "userName", agent.user_email AS "userEmail", agent.engine,
+  agent.engine_version AS "engineVersion", agent.gateway_token AS "gatewayToken", agent.status,
+  agent.status_reason AS "statusReason", agent.address, agent.epoch, agent.applied, agent.scripts,
+  ${isoMillis('agent.created_at')} AS "createdAt", ${isoMillis('agent.updated_at')} AS "updatedAt"`
+
+/** A live agent of any workspace, by the id in its paths. */
+export async function findAgent(db: Queryable, agentId: string): Promise<Agent | undefined> {
+  const { rows } = await db.query({
+    name: 'agent-find',
+    text: `SELECT ${AGENT_COLUMNS} FROM agent WHERE agent_id = $1 AND deleted_at IS NULL`,
+    values: [agentId],
+  })
+  return rows[0]
+}
+
+/** A live agent by the id of its row. */
+export async function findAgentById(db: Queryable, id: string): Promise<Agent | undefined> {
+  const { rows } = await db.query(
+    `SELECT ${AGENT_COLUMNS} FROM agent WHERE agent.id = $1 AND deleted_at IS NULL`,
+    [id],
+  )
+  return rows[0]
+}
+
+export const AGENT_ID = /^x[a-z0-9]{7}$/
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** A new id: 8 characters, DNS-safe (compatibility 2.3). The table refuses one that was given out before. */
+export function newAgentId(): string {
+  return `x${Array.from({ length: 7 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')}`
+}
+
+export const newGatewayToken = (): string => randomUUID()
+
+/** The agent as clients see it (compatibility 2.3). What Berth does not keep yet is null. */
+export const agentRecord = z.object({
+  agentId: z.string(),
+  userId: z.string(),
+  name: z.string(),
+  description: z.string().nullable(),
+  vibe: z.string().nullable(),
+  emoji: z.string().nullable(),
+  gatewayToken: z.string().describe('Opens the agent’s own host, and its git.'),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+  status: z.enum(['starting', 'running', 'not_running']),
+  statusReason: z.string().nullable().describe('Why it does not run.'),
+  lastSync: z.string().nullable(),
+  snapshotCid: z.string().nullable(),
+  fileManifest: z.string().nullable(),
+  snapshotsUpdatedAt: z.string().nullable(),
+  engine: z.string(),
+  agentVersion: z.string().describe('Version of the engine.'),
+})
+export type AgentRecord = z.output<typeof agentRecord>
+
+export function toRecord(agent: Agent): AgentRecord {
+  const { agentId, userId, name, description, vibe, emoji, gatewayToken, createdAt, updatedAt } = agent
+  const { status, statusReason, engine, engineVersion: agentVersion } = agent
+  const snapshots = { lastSync: null, snapshotCid: null, fileManifest: null, snapshotsUpdatedAt: null }
+  return {
+    agentId,
+    userId,
+    name,
+    description,
+    vibe,
+    emoji,
+    gatewayToken,
+    createdAt,
+    updatedAt,
+    status,
+    statusReason,
+    ...snapshots,
+    engine,
+    agentVersion,
+  }
+}

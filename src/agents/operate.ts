@@ -1,0 +1,126 @@
+/** Starting an operation on an agent, and the bounded wait for its end (design, "The way of a request"). */
+import { createHash } from 'node:crypto'
+import { uuidv7 } from 'uuidv7'
+import { crashPoint } from '../crash-point.ts'
+import type { Pool, Queryable } from '../db/pool.ts'
+import { ApiError, messages, notFound } from '../errors.ts'
+import type { Prefer } from '../http/prefer.ts'
+import { catalog, isFinished, type OperationKind } from '../operations/catalog.ts'
+import { operationHeaders } from '../operations/headers.ts'
+import type { Versioned } from '../operations/store.ts'
+import type { Waiter } from '../operations/wait.ts'
+import type { Agent } from './agent.ts'
+
+export type AgentOperation = Extract<OperationKind, `agent.${string}`>
+
+/** What a request that starts an operation on an agent waits for, where `Prefer` says nothing. */
+const WAIT_MS = 25_000
+
+export interface Started {
+  operationId: string
+  /** The finished operation; undefined when the wait ended first. */
+  finished: (Versioned & { result: Record<string, unknown> | null }) | undefined
+  /** `Operation-Id` and `Location`. */
+  headers: Record<string, string>
+}
+
+export class AgentOperations {
+  readonly #pool: Pool
+  readonly #waiter: Waiter
+  readonly #wakeDispatcher: () => void
+
+  constructor(options: { pool: Pool; waiter: Waiter; wakeDispatcher: () => void }) {
+    this.#pool = options.pool
+    this.#waiter = options.waiter
+    this.#wakeDispatcher = options.wakeDispatcher
+  }
+
+  /**
+   * Starts an operation on a live agent and waits for its end, as long as `Prefer` says.
+   * @param options.db where to write the row: inside the caller's transaction, which changes the agent with it.
+   *   The caller then calls {@link wait} after its commit.
+   * @throws ApiError 404 when the agent was deleted meanwhile, 422 when `idempotencyKey` named another request.
+   */
+  async run(
+    agent: Agent,
+    kind: AgentOperation,
+    options: {
+      input?: Record<string, unknown>
+      idempotencyKey?: string | undefined
+      prefer: Prefer
+      signal: AbortSignal
+    },
+  ): Promise<Started> {
+    const operationId = await insertOperation(this.#pool, agent, kind, options)
+    crashPoint('after-commit')
+    return this.wait(agent.workspaceId, operationId, options)
+  }
+
+  /** Hands a committed operation over and waits for its end, at most `waitMs` where `Prefer` says nothing. */
+  async wait(
+    workspaceId: string,
+    operationId: string,
+    { prefer, signal, waitMs = WAIT_MS }: { prefer: Prefer; signal: AbortSignal; waitMs?: number },
+  ): Promise<Started> {
+    this.#wakeDispatcher()
+    const headers = operationHeaders(operationId)
+    const ms = prefer.waitMs ?? waitMs
+    const latest = ms > 0 ? await this.#waiter.finished(workspaceId, operationId, ms, signal) : undefined
+    if (!latest || !isFinished(latest.state)) return { operationId, finished: undefined, headers }
+    const { rows } = await this.#pool.query('SELECT result FROM operation WHERE id = $1', [operationId])
+    return { operationId, finished: { ...latest, result: rows[0]?.result ?? null }, headers }
+  }
+}
+
+/**
+ * Writes the row of an operation on an agent. One that waits in line with the same kind and input, and was not
+ * begun, is taken instead: it will do the same.
+ * @returns its id.
+ */
+export async function insertOperation(
+  db: Queryable,
+  agent: Pick<Agent, 'id' | 'agentId' | 'workspaceId'>,
+  kind: AgentOperation,
+  options: { input?: Record<string, unknown>; idempotencyKey?: string | undefined } = {},
+): Promise<string> {
+  const input = options.input ? JSON.stringify(options.input) : null
+  const fingerprint = createHash('sha256').update(`${kind} ${agent.agentId} ${input}`).digest()
+  const { rows } = await db.query(
+    `WITH same AS (
+       SELECT id FROM operation
+       WHERE exclusive_key = $6 AND state = 'queued' AND attempts = 0 AND kind = $3 AND $8::text IS NULL
+         AND input IS NOT DISTINCT FROM $7::jsonb
+         -- Nothing of another kind is behind it: it would undo what that one does.
+         AND NOT EXISTS (SELECT FROM operation later WHERE later.exclusive_key = $6 AND later.id > operation.id
+                         AND later.state IN ('queued', 'running'))
+       LIMIT 1
+     ), inserted AS (
+       INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, exclusive_key, input,
+         idempotency_key, fingerprint)
+       SELECT $1, $2, $3, $4, agent.id, agent.agent_id, $6, $7, $8, $9
+       FROM agent WHERE agent.id = $5 AND agent.deleted_at IS NULL AND NOT EXISTS (SELECT FROM same)
+       ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+       RETURNING id)
+     SELECT id FROM same UNION ALL SELECT id FROM inserted`,
+    [
+      uuidv7(),
+      agent.workspaceId,
+      kind,
+      catalog[kind].queue,
+      agent.id,
+      `agent:${agent.id}`,
+      input,
+      options.idempotencyKey ?? null,
+      fingerprint,
+    ],
+  )
+  if (rows[0]) return rows[0].id
+  if (!options.idempotencyKey) throw notFound(messages.noAgent)
+  const repeated = await db.query(
+    'SELECT id, fingerprint FROM operation WHERE workspace_id = $1 AND idempotency_key = $2',
+    [agent.workspaceId, options.idempotencyKey],
+  )
+  if (!repeated.rows[0]) throw notFound(messages.noAgent)
+  if (fingerprint.equals(repeated.rows[0].fingerprint)) return repeated.rows[0].id
+  throw new ApiError(422, 'idempotency_mismatch', 'Idempotency-Key: already used with another request')
+}

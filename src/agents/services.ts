@@ -1,0 +1,18 @@
+/** What the routes of agents are built from. */
+import type { Config } from '../config.ts'
+import type { Notifications } from '../db/notifications.ts'
+import type { Pool } from '../db/pool.ts'
+import type { Sealer } from '../sealer.ts'
+import type { AgentAccess } from './access.ts'
+import type { AgentdClient } from './agentd-client.ts'
+import type { AgentOperations } from './operate.ts'
+
+export interface AgentServices {
+  pool: Pool
+  config: Config
+  access: AgentAccess
+  agentd: AgentdClient
+  operations: AgentOperations
+  sealer: Sealer
+  notifications: Notifications
+}
