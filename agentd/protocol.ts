@@ -124,6 +124,17 @@ export interface LogLine {
   message: string
 }
 
+/**
+ * `GET /v1/file?path=` answers the raw bytes of a file; with `max=<bytes>` 413 `too_large` for a longer one, before a
+ * byte of it. `PUT /v1/file?path=` takes raw bytes, makes missing folders, and puts the whole file in place at once,
+ * over one that is there.
+ */
+export interface FileWritten {
+  /** As the API names it: absolute, below {@link AGENT_ROOT}. */
+  path: string
+  size: number
+}
+
 /** An entry of `GET /v1/list?path=` (`{entries: FileEntry[], truncated}`), sorted by name. */
 export interface FileEntry {
   name: string
