@@ -1,0 +1,21 @@
+import { AGENTD_ERRORS, type AgentdErrorCode } from './protocol.ts'
+
+/** A failure that the client is told: `{"error": code, "message": message}` with the code's status. */
+export class AgentdError extends Error {
+  override name = 'AgentdError'
+  readonly code: AgentdErrorCode
+
+  constructor(code: AgentdErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+
+  get status(): number {
+    return AGENTD_ERRORS[this.code]
+  }
+}
+
+/** Whether a call of the file system failed in one of these ways: `isErrno(error, 'ENOENT')`. */
+export function isErrno(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
+}

@@ -1,0 +1,62 @@
+import { join, relative } from 'node:path'
+
+/** What the API calls the agent's home, whatever the runtime. */
+const API_HOME = '/home/node'
+
+/** Where the agent's things are on this machine. */
+export interface Paths {
+  /** Stands for /home/node. */
+  home: string
+  /** The agent's own root, a git repository: `<home>/clawd`. */
+  root: string
+  /** The engine's state: `<home>/.openclaw`. */
+  state: string
+  /** `<home>/.openclaw/openclaw.json`. */
+  configFile: string
+  /** For temporary files of the engine, scripts and consoles, and for the logs of scripts. */
+  tmp: string
+}
+
+/**
+ * @param home the agent's home.
+ * @returns its paths. In a container (home is /home/node) `tmp` is the container's own /tmp; elsewhere several
+ *   agents share a machine, and it is a folder beside the agent's home, which is named after the agent.
+ */
+export function agentPaths(home: string): Paths {
+  const state = join(home, '.openclaw')
+  return {
+    home,
+    root: join(home, 'clawd'),
+    state,
+    configFile: join(state, 'openclaw.json'),
+    tmp: home === API_HOME ? '/tmp' : join(home, '..', 'tmp'),
+  }
+}
+
+/**
+ * Maps an absolute path of the API to one of this machine: /home/node/x is `<home>/x`, /tmp/x is `<tmp>/x`, any
+ * other one stays. It only rewrites names: whether it may be touched, links included, is the caller's to check.
+ */
+export function realPath(paths: Paths, apiPath: string): string {
+  for (const [api, real] of roots(paths)) {
+    if (apiPath === api || apiPath.startsWith(`${api}/`)) return join(real, apiPath.slice(api.length))
+  }
+  return apiPath
+}
+
+/** The opposite of {@link realPath}: how the API names a path of this machine. */
+export function apiPath(paths: Paths, real: string): string {
+  for (const [api, root] of roots(paths)) {
+    const below = relative(root, real)
+    if (below === '') return api
+    if (below !== '..' && !below.startsWith('../')) return join(api, below)
+  }
+  return real
+}
+
+function roots(paths: Paths): [string, string][] {
+  return [
+    [API_HOME, paths.home],
+    ['/tmp', paths.tmp],
+  ]
+}
