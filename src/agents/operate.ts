@@ -1,11 +1,12 @@
 /** Starting an operation on an agent, and the bounded wait for its end (design, "The way of a request"). */
 import { createHash } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
+import { z } from 'zod'
 import { crashPoint } from '../crash-point.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import { ApiError, messages, notFound } from '../errors.ts'
 import type { Prefer } from '../http/prefer.ts'
-import { catalog, isFinished, type OperationKind } from '../operations/catalog.ts'
+import { catalog, isFinished, OPERATION_STATES, type OperationKind, type OperationState } from '../operations/catalog.ts'
 import { operationHeaders } from '../operations/headers.ts'
 import type { Versioned } from '../operations/store.ts'
 import type { Waiter } from '../operations/wait.ts'
@@ -16,8 +17,13 @@ export type AgentOperation = Extract<OperationKind, `agent.${string}`>
 /** What a request that starts an operation on an agent waits for, where `Prefer` says nothing. */
 const WAIT_MS = 25_000
 
+/** In the body of a 202: the wait ended before the operation did. */
+export const startedOperation = z.object({ id: z.string(), state: z.enum(OPERATION_STATES) })
+
 export interface Started {
   operationId: string
+  /** Of the operation when the wait ended. */
+  state: OperationState
   /** The finished operation; undefined when the wait ended first. */
   finished: (Versioned & { result: Record<string, unknown> | null }) | undefined
   /** `Operation-Id` and `Location`. */
@@ -66,25 +72,29 @@ export class AgentOperations {
     const headers = operationHeaders(operationId)
     const ms = prefer.waitMs ?? waitMs
     const latest = ms > 0 ? await this.#waiter.finished(workspaceId, operationId, ms, signal) : undefined
-    if (!latest || !isFinished(latest.state)) return { operationId, finished: undefined, headers }
+    const state = latest?.state ?? 'queued'
+    if (!latest || !isFinished(state)) return { operationId, state, finished: undefined, headers }
     const { rows } = await this.#pool.query('SELECT result FROM operation WHERE id = $1', [operationId])
-    return { operationId, finished: { ...latest, result: rows[0]?.result ?? null }, headers }
+    return { operationId, state, finished: { ...latest, result: rows[0]?.result ?? null }, headers }
   }
 }
 
 /**
  * Writes the row of an operation on an agent. One that waits in line with the same kind and input, and was not
  * begun, is taken instead: it will do the same.
+ * @param options.request what tells a repeat under the same Idempotency-Key from another request; not given, it is
+ *   the kind, the agent and the input.
  * @returns its id.
+ * @throws ApiError 404 when the agent is not there (any more), 422 when `idempotencyKey` named another request.
  */
 export async function insertOperation(
   db: Queryable,
   agent: Pick<Agent, 'id' | 'agentId' | 'workspaceId'>,
   kind: AgentOperation,
-  options: { input?: Record<string, unknown>; idempotencyKey?: string | undefined } = {},
+  options: { input?: Record<string, unknown>; idempotencyKey?: string | undefined; request?: string } = {},
 ): Promise<string> {
   const input = options.input ? JSON.stringify(options.input) : null
-  const fingerprint = createHash('sha256').update(`${kind} ${agent.agentId} ${input}`).digest()
+  const fingerprint = fingerprintOf(options.request ?? `${kind} ${agent.agentId} ${input}`)
   const { rows } = await db.query(
     `WITH same AS (
        SELECT id FROM operation
@@ -122,5 +132,10 @@ export async function insertOperation(
   )
   if (!repeated.rows[0]) throw notFound(messages.noAgent)
   if (fingerprint.equals(repeated.rows[0].fingerprint)) return repeated.rows[0].id
-  throw new ApiError(422, 'idempotency_mismatch', 'Idempotency-Key: already used with another request')
+  throw idempotencyMismatch()
 }
+
+export const fingerprintOf = (request: string): Buffer => createHash('sha256').update(request).digest()
+
+export const idempotencyMismatch = () =>
+  new ApiError(422, 'idempotency_mismatch', 'Idempotency-Key: already used with another request')

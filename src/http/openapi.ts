@@ -59,7 +59,7 @@ function operation(route: Route): Json {
     ],
     ...(body && {
       requestBody: {
-        required: true,
+        required: !body.safeParse(undefined).success,
         content: {
           'application/json': { schema: jsonSchema(body, 'input'), example: examples[id]?.request },
         },
@@ -129,6 +129,7 @@ function parameterSchema(before: Json, after: Json): Json {
 }
 
 function success({ id, scope, operation }: Route, success: Route['success']): Json {
+  const { response, others } = examples[id] ?? {}
   const mediaType = success.mediaType ?? (success.body && 'application/json')
   return {
     description: success.description,
@@ -141,7 +142,7 @@ function success({ id, scope, operation }: Route, success: Route['success']): Js
       content: {
         [mediaType]: {
           schema: success.body ? jsonSchema(success.body, 'output') : { type: 'string' },
-          example: examples[id]?.response,
+          example: others?.[success.status] ?? response,
         },
       },
     }),
@@ -164,7 +165,8 @@ function failures(route: Route): Json {
       const name = isPinningService(route.path) ? 'PinningService' : status
       if (!(status in alike)) return [status, { $ref: `#/components/responses/${name}` }]
       const { description } = components.responses[status] as Json
-      const schema = jsonSchema(route.success.body ?? z.unknown(), 'output')
+      const body = route.otherFailure?.status === status ? route.otherFailure.body : route.success.body
+      const schema = jsonSchema(body ?? z.unknown(), 'output')
       const content = { 'application/json': { schema, example: alike[status] } }
       return [status, { description, headers: headerRefs('X-Request-Id'), content }]
     }),

@@ -8,7 +8,7 @@ import type { Authenticator, Principal } from '../accounts/authenticator.ts'
 import { grants, isWrite, type Scope } from '../accounts/scopes.ts'
 import type { AgentAccess } from '../agents/access.ts'
 import type { Agent } from '../agents/agent.ts'
-import { ApiError, badRequest, forbidden, messages } from '../errors.ts'
+import { ApiError, badRequest, contractError, forbidden, messages } from '../errors.ts'
 import { type Prefer, parsePrefer } from './prefer.ts'
 import type { RateLimiter } from './rate-limit.ts'
 
@@ -56,13 +56,16 @@ export interface Route {
   agent?: 'any' | 'owner'
   params?: Shape
   query?: Shape
+  /** JSON; a shape that takes undefined makes the body optional. */
   body?: Shape
   /** A body that the handler reads from `req` itself: its media type and, for the document, its parts. */
   stream?: { mediaType: string; shape: Shape }
   /** The status and shape of success, and the media type where it is not JSON. */
   success: { status: number; description: string; body?: Shape; mediaType?: string }
-  /** Another success, without a body. */
-  otherSuccess?: { status: number; description: string }
+  /** Another success, with a body of its own or none. */
+  otherSuccess?: { status: number; description: string; body?: Shape }
+  /** A failure whose body has more than `error`: the contract has one. */
+  otherFailure?: { status: number; body: Shape }
   /** Statuses of failure beside those that every route of its sort has. */
   errors?: number[]
   /** Whether it starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
@@ -166,7 +169,7 @@ function middleware(
       agent: res.locals.agent,
       params: declared.params && parse(declared.params, req.params),
       query: declared.query && parse(declared.query, req.query),
-      body: declared.body && parse(declared.body, req.body),
+      body: declared.body && parse(declared.body, req.body, declared.invalidBody),
       prefer: declared.operation ? parsePrefer(req.headers.prefer) : { waitMs: undefined },
       idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
       req,
@@ -179,7 +182,17 @@ function middleware(
     res.json(result.body)
   }
   // The key is checked before the body is read.
-  return declared.body ? [admit, limitBodyTime, parseJson, answer] : [admit, answer]
+  return declared.body ? [admit, limitBodyTime, bodyParser(declared), answer] : [admit, answer]
+}
+
+/** Reads JSON; where the contract fixes a message for a bad body, text that is no JSON gets it as well. */
+function bodyParser({ invalidBody }: Route): RequestHandler {
+  if (!invalidBody) return parseJson
+  return (req, res, next) =>
+    parseJson(req, res, (error?: unknown) => {
+      const isNoJson = (error as { type?: string } | undefined)?.type === 'entity.parse.failed'
+      next(isNoJson ? contractError(400, 'bad_request', invalidBody, 'body: not valid JSON') : error)
+    })
 }
 
 /** @throws ApiError 403 unless the key has one of the scopes, and its user may use it. */
@@ -191,14 +204,14 @@ function requireScope(principal: Principal, scopes: Scope[]): void {
 
 /** @throws ApiError 400 naming the first field at fault. */
 function parse(shape: Shape, input: unknown): unknown {
-  if (input === undefined) throw badRequest('body: a JSON body is required')
   const parsed = shape.safeParse(input)
   if (parsed.success) return parsed.data
+  if (input === undefined) throw badRequest('body: a JSON body is required')
   const [issue] = parsed.error.issues
   // What is wrong with a key stands inside; the key itself may be anything, and is not repeated.
   const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
   const path = issue?.path.slice(0, key ? -1 : undefined).join('.') || 'body'
-  throw badRequest(`${path}: ${(key ?? issue)?.message}`)
+  return `${path}: ${(key ?? issue)?.message}`
 }
 
 function idempotencyKey(req: Request): string | undefined {

@@ -93,7 +93,7 @@ export async function report(
 export type Ending =
   | { state: 'succeeded'; result?: Record<string, unknown> }
   | { state: 'canceled' }
-  | { state: 'failed'; error: string; code: string; cause: string }
+  | { state: 'failed'; error: string; code: string; cause: string; result?: Record<string, unknown> }
   /** Another try after `delayMs`; `fault` counts it against the kind's limit of unforeseen errors. */
   | { state: 'queued'; delayMs: number; code: string; cause: string; fault?: boolean }
 

@@ -18,6 +18,7 @@ const OPERATION = '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41'
 
 const headers = {
   'Error-Code': text('The error in a word, for machines.', 'bad_request'),
+  'Error-Detail': text('What is wrong in particular, where the message itself is fixed.', 'exit code 78'),
   Location: text('Where to follow the operation.', `/v0/operations/${OPERATION}`),
   'Operation-Id': text('The operation that this request started, or found.', OPERATION),
   'RateLimit-Limit': count('Requests a minute that the plan allows; absent where it has no limit.', 250),
@@ -40,7 +41,7 @@ const failure = (
   ...extraHeaders: HeaderName[]
 ): Json => ({
   description,
-  headers: headerRefs('X-Request-Id', 'Error-Code', ...extraHeaders),
+  headers: headerRefs('X-Request-Id', 'Error-Code', 'Error-Detail', ...extraHeaders),
   content: {
     'application/json': {
       schema: { $ref: '#/components/schemas/Error' },

@@ -16,7 +16,9 @@ export interface Example {
   request?: unknown
   /** The answer: JSON, or text where the route's media type is not JSON. Absent where it has no body. */
   response?: unknown
-  /** Answers of failure that have the shape of success, by status. */
+  /** Other answers of success that have a body of their own, by status. */
+  others?: Record<number, unknown>
+  /** Answers of failure that have more than `error`, by status. */
   failures?: Record<number, unknown>
 }
 

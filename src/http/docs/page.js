@@ -72,7 +72,7 @@ async function send(form, signal) {
     status.classList.toggle('bad', answer.status >= 400)
     text.textContent = [...answer.headers]
       .filter(([name]) =>
-        /^(operation-id|location|retry-after|error-code|x-request-id|ratelimit-.*)$/.test(name),
+        /^(operation-id|location|retry-after|error-code|error-detail|x-request-id|ratelimit-.*)$/.test(name),
       )
       .map(([name, value]) => `${name}: ${value}\n`)
       .join('')
