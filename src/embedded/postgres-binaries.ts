@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { hasCode, readIfExists, removeLeftovers, temporaryName } from './files.ts'
 import { PostgresStartError } from './postgres-error.ts'
-import { type RunAs, run } from './postgres-user.ts'
+import { type RunAs, run } from './system-user.ts'
 
 export interface Binaries {
   /** Folder that holds `postgres` and `initdb`. */

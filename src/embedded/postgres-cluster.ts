@@ -20,7 +20,8 @@ import {
 } from './files.ts'
 import type { Binaries } from './postgres-binaries.ts'
 import { PostgresStartError } from './postgres-error.ts'
-import { canEnter, type RunAs, run, serverUser } from './postgres-user.ts'
+import { serverUser } from './postgres-user.ts'
+import { canEnter, type RunAs, run } from './system-user.ts'
 
 /** What root's servers share: copies of the binaries, and clusters whose data folder cannot hold them. */
 export const SYSTEM_FOLDER = '/var/lib/berth'

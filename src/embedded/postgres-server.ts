@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { readIfExists } from './files.ts'
 import { PostgresStartError } from './postgres-error.ts'
-import { plainEnvironment, type RunAs } from './postgres-user.ts'
 import { hasArgument, isAlive, type ProcessIdentity, processIdentity } from './process-identity.ts'
+import { plainEnvironment, type RunAs } from './system-user.ts'
 
 const LOG_LIMIT = 10 * 1024 * 1024
 

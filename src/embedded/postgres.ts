@@ -32,8 +32,8 @@ import {
   spawnServer,
   waitUntilReady,
 } from './postgres-server.ts'
-import { isRoot } from './postgres-user.ts'
 import { endProcess, isAlive, type ProcessIdentity, processIdentity } from './process-identity.ts'
+import { isRoot } from './system-user.ts'
 
 export { PostgresStartError }
 

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { type EmbeddedPostgres, startPostgres } from '../../../src/embedded/postgres.ts'
-import type { RunAs } from '../../../src/embedded/postgres-user.ts'
+import type { RunAs } from '../../../src/embedded/system-user.ts'
 import { createLogger } from '../../../src/log.ts'
 
 export const log = createLogger('test', 'silent')

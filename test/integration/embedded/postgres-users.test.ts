@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { SYSTEM_FOLDER } from '../../../src/embedded/postgres-cluster.ts'
-import { canEnter, isRoot, type RunAs, run } from '../../../src/embedded/postgres-user.ts'
+import { canEnter, isRoot, type RunAs, run } from '../../../src/embedded/system-user.ts'
 import { newFolder, query, removeLater, runProgram, start } from './helpers.ts'
 
 const project = fileURLToPath(new URL('../../..', import.meta.url))
