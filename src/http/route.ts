@@ -58,6 +58,8 @@ export interface Route {
   query?: Shape
   /** JSON; a shape that takes undefined makes the body optional. */
   body?: Shape
+  /** The message for a body that is not of this shape, where the contract fixes one; the field is in `Error-Detail`. */
+  invalidBody?: string
   /** A body that the handler reads from `req` itself: its media type and, for the document, its parts. */
   stream?: { mediaType: string; shape: Shape }
   /** The status and shape of success, and the media type where it is not JSON. */
@@ -202,12 +204,15 @@ function requireScope(principal: Principal, scopes: Scope[]): void {
   if (principal.role === 'viewer' && granted.every(isWrite)) throw forbidden(messages.permissionDenied)
 }
 
-/** @throws ApiError 400 naming the first field at fault. */
-function parse(shape: Shape, input: unknown): unknown {
+/** @throws ApiError 400 naming the first field at fault, in `Error-Detail` where there is a fixed message. */
+function parse(shape: Shape, input: unknown, message?: string): unknown {
   const parsed = shape.safeParse(input)
   if (parsed.success) return parsed.data
-  if (input === undefined) throw badRequest('body: a JSON body is required')
-  const [issue] = parsed.error.issues
+  const detail = input === undefined ? 'body: a JSON body is required' : describeIssue(parsed.error)
+  throw message ? contractError(400, 'bad_request', message, detail) : badRequest(detail)
+}
+
+function describeIssue({ issues: [issue] }: z.ZodError): string {
   // What is wrong with a key stands inside; the key itself may be anything, and is not repeated.
   const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
   const path = issue?.path.slice(0, key ? -1 : undefined).join('.') || 'body'
