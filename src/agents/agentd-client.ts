@@ -4,14 +4,16 @@
  */
 import { createHmac } from 'node:crypto'
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { EPOCH_HEADER } from '../../agentd/protocol.ts'
+import { openWay, type Way } from '../host/way.ts'
 
 /** agentd did not do what it was asked to; `code` is its own, or one of ours. */
 export class AgentdError extends Error {
   override name = 'AgentdError'
   /** `unreachable` and `timeout`: nobody answers; `bad_answer`: not what was agreed; else agentd's code. */
   readonly code: string
+  /** What agentd answered; 0 when it did not. */
   readonly status: number
 
   constructor(code: string, message: string, status = 0, options?: ErrorOptions) {
@@ -37,27 +39,41 @@ export interface AgentdRequest {
   headers?: Record<string, string>
   /** Sent where the request changes the agent: agentd refuses a lower one than it has seen. */
   epoch?: number
-  /** Until the answer is complete; the connection alone gets 5 s. Default 10 s. */
+  /** Until the answer is complete, or begins where it is a stream; to connect takes 5 s at most. Default 10 s. */
   timeoutMs?: number
   /** Most bytes of the answer. Default 1 MiB. */
   maxBytes?: number
   signal?: AbortSignal
 }
 
-const CONNECT_MS = 5000
 const TIMEOUT_MS = 10_000
 const MAX_BYTES = 1_048_576
+const MAX_ERROR_BYTES = 65_536
+const ERROR_MS = 5000
+/** Unused connections are dropped after this: a tunnel costs two round trips. */
+const IDLE_MS = 30_000
+/** Doing these twice is doing them once (RFC 9110, 9.2.2). */
+const IDEMPOTENT = ['GET', 'HEAD', 'PUT', 'DELETE']
 
 export class AgentdClient {
-  readonly #host: { hostname: string; port: number }
-  readonly #hostKey: string
-  readonly #agents = new Map<string, HttpAgent>()
+  readonly #way: Way
+  /** Connections that are used again; and those for one request, which could not be repeated if they proved stale. */
+  readonly #kept = new HttpAgent({ keepAlive: true, maxFreeSockets: 4, timeout: IDLE_MS })
+  readonly #single = new HttpAgent({ keepAlive: false })
 
   /** @param options.hostUrl the way in of the host role; @param options.hostKey opens it. */
-  constructor(options: { hostUrl: string; hostKey: string }) {
-    const { hostname, port } = new URL(options.hostUrl)
-    this.#host = { hostname: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) }
-    this.#hostKey = options.hostKey
+  constructor({ hostUrl, hostKey }: { hostUrl: string; hostKey: string }) {
+    const { hostname, port } = new URL(hostUrl)
+    this.#way = { hostname: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80), key: hostKey }
+    for (const agent of [this.#kept, this.#single]) {
+      agent.createConnection = ({ host, port }, done) => {
+        this.#open(`${host}:${port}`).then(
+          (socket) => done?.(null, socket),
+          (error) => done?.(error, undefined as never),
+        )
+        return undefined
+      }
+    }
   }
 
   /**
@@ -83,14 +99,11 @@ export class AgentdClient {
     const signal = options.signal ? AbortSignal.any([options.signal, bound]) : bound
     try {
       const response = await this.stream(target, { ...options, signal })
-      return {
-        body: await readBounded(response, options.maxBytes ?? MAX_BYTES, signal),
-        headers: response.headers,
-      }
+      const body = await readBounded(response, options.maxBytes ?? MAX_BYTES, signal)
+      return { body, headers: response.headers }
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason
-      if (bound.aborted)
-        throw new AgentdError('timeout', 'agentd did not answer in time', 0, { cause: error })
+      if (bound.aborted) throw tooLate(error)
       throw error
     }
   }
@@ -100,125 +113,124 @@ export class AgentdClient {
    * @throws AgentdError for any other status than 2xx, with agentd's code.
    */
   async stream(target: AgentdTarget, options: AgentdRequest): Promise<IncomingMessage> {
-    const response = await this.#send(target, options)
+    const response = await this.send(target, options)
     const status = response.statusCode ?? 0
     if (status >= 200 && status < 300) return response
-    const text = await readBounded(response, 65_536, AbortSignal.timeout(CONNECT_MS)).catch(() => Buffer.of())
-    const { error = 'bad_answer', message = `status ${status}` } = parseError(text)
+    const text = await readBounded(response, MAX_ERROR_BYTES, AbortSignal.timeout(ERROR_MS)).catch(() => '')
+    const { error = 'bad_answer', message = `status ${status}` } = parseAgentdError(`${text}`)
     throw new AgentdError(error, message, status)
   }
 
-  /** A raw connection to agentd: for WebSocket upgrades, and bodies that are passed on as they come. @throws AgentdError */
+  /**
+   * Sends a request and resolves to its answer, unread and whatever its status: for what is passed on as it is.
+   * A kept connection that had died unnoticed costs one more try, where the request may be repeated.
+   * @throws AgentdError `unreachable`, `timeout` or `bad_answer`.
+   */
+  async send(target: AgentdTarget, options: AgentdRequest): Promise<IncomingMessage> {
+    if (!target.address) throw noAddress()
+    const isRepeatable =
+      IDEMPOTENT.includes(options.method ?? 'GET') &&
+      (options.body === undefined || Buffer.isBuffer(options.body))
+    if (!isRepeatable) return this.#send(target, options, this.#single)
+    try {
+      return await this.#send(target, options, this.#kept)
+    } catch (error) {
+      if (!(error instanceof StaleConnection)) throw error
+      return this.#send(target, options, this.#single)
+    }
+  }
+
+  /** A raw connection to agentd: for WebSocket upgrades. Whoever gets it closes it. @throws AgentdError */
   connect({ address }: AgentdTarget, signal?: AbortSignal): Promise<Socket> {
-    if (!address) return Promise.reject(new AgentdError('unreachable', 'the agent has no address'))
-    return openTunnel(this.#host, { address, hostKey: this.#hostKey, signal })
+    return address ? this.#open(address, signal) : Promise.reject(noAddress())
   }
 
   /** agentd's token of an agent; agentd itself knows only its hash. */
   token(agentId: string): string {
-    return createHmac('sha256', this.#hostKey).update(`agentd:${agentId}`).digest('base64url')
+    return createHmac('sha256', this.#way.key).update(`agentd:${agentId}`).digest('base64url')
   }
 
+  /** Ends everything under way. */
   close(): void {
-    for (const agent of this.#agents.values()) agent.destroy()
-    this.#agents.clear()
+    this.#kept.destroy()
+    this.#single.destroy()
   }
 
-  /** Keeps connections to one agent open for a while: a tunnel costs two round trips. */
-  agentFor(target: AgentdTarget): HttpAgent {
-    const key = target.address ?? ''
-    let agent = this.#agents.get(key)
-    if (!agent) {
-      if (this.#agents.size >= 1000) this.close()
-      agent = new HttpAgent({ keepAlive: true, maxFreeSockets: 4, timeout: 30_000 })
-      // Node's own connection goes to the host role, which opens the rest of the way.
-      agent.createConnection = (_options, done) => {
-        this.connect(target).then(
-          (socket) => done?.(null, socket),
-          (error) => done?.(error, undefined as never),
-        )
-        return undefined
-      }
-      this.#agents.set(key, agent)
-    }
-    return agent
+  #open(address: string, signal?: AbortSignal): Promise<Socket> {
+    return openWay(this.#way, address, signal).catch((error) => {
+      if (signal?.aborted) throw signal.reason
+      throw new AgentdError('unreachable', `agentd cannot be reached: ${error.message}`, 0, { cause: error })
+    })
   }
 
-  #send(target: AgentdTarget, options: AgentdRequest): Promise<IncomingMessage> {
-    if (!target.address) return Promise.reject(new AgentdError('unreachable', 'the agent has no address'))
+  #send(target: AgentdTarget, options: AgentdRequest, agent: HttpAgent): Promise<IncomingMessage> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+    const sent = this.#request(target, options, agent)
+    const ms = options.timeoutMs ?? TIMEOUT_MS
+    const late = setTimeout(() => sent.destroy(tooLate()), ms)
+    sent.once('response', (response) => {
+      clearTimeout(late)
+      // Said before all was sent, it may be the last word: nobody waits for the rest.
+      response.once('close', () => {
+        if (!sent.writableFinished) sent.destroy()
+      })
+      resolve(response)
+    })
+    sent.once('upgrade', (_response, socket) => {
+      socket.destroy()
+      reject(new AgentdError('bad_answer', 'agentd switched protocols unasked'))
+    })
+    sent.on('error', (error) => reject(explain(error, sent, options.signal)))
+    // Not every end of a connection is an error to Node.
+    sent.once('close', () => {
+      clearTimeout(late)
+      reject(new AgentdError('bad_answer', 'agentd closed the connection'))
+    })
+    return promise
+  }
+
+  #request({ agentId, address }: AgentdTarget, options: AgentdRequest, agent: HttpAgent): ClientRequest {
+    const { hostname, port } = new URL(`http://${address}`)
     const json = options.json === undefined ? undefined : Buffer.from(JSON.stringify(options.json))
     const body = json ?? options.body
-    return new Promise((resolve, reject) => {
-      const sent: ClientRequest = request({
-        agent: this.agentFor(target),
-        method: options.method ?? 'GET',
-        path: options.path,
-        signal: options.signal,
-        headers: {
-          host: 'agentd',
-          authorization: `Bearer ${this.token(target.agentId)}`,
-          ...(json && { 'content-type': 'application/json' }),
-          ...(Buffer.isBuffer(body) && { 'content-length': body.length }),
-          ...(options.epoch !== undefined && { [EPOCH_HEADER]: String(options.epoch) }),
-          ...options.headers,
-        },
-      })
-      sent.once('response', resolve)
-      sent.once('error', (error) => {
-        if (options.signal?.aborted) return reject(options.signal.reason)
-        if (error instanceof AgentdError) return reject(error)
-        reject(
-          new AgentdError('unreachable', `agentd cannot be reached: ${error.message}`, 0, { cause: error }),
-        )
-      })
-      if (body === undefined || Buffer.isBuffer(body)) sent.end(body)
-      else body.on('error', (error: Error) => sent.destroy(error)).pipe(sent)
+    const sent = request({
+      agent,
+      host: hostname,
+      port: port || 80,
+      method: options.method ?? 'GET',
+      path: options.path,
+      signal: options.signal,
+      headers: {
+        host: 'agentd',
+        authorization: `Bearer ${this.token(agentId)}`,
+        ...(json && { 'content-type': 'application/json' }),
+        ...(Buffer.isBuffer(body) && { 'content-length': body.length }),
+        ...(options.epoch !== undefined && { [EPOCH_HEADER]: String(options.epoch) }),
+        ...options.headers,
+      },
     })
+    if (body === undefined || Buffer.isBuffer(body)) sent.end(body)
+    else body.on('error', (error: Error) => sent.destroy(error)).pipe(sent)
+    return sent
   }
 }
 
-/** Asks the host role for a tunnel to agentd (`CONNECT`), and resolves to it once it is open. */
-function openTunnel(
-  host: { hostname: string; port: number },
-  { address, hostKey, signal }: { address: string; hostKey: string; signal: AbortSignal | undefined },
-): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const sent = request({
-      agent: false,
-      host: host.hostname,
-      port: host.port,
-      method: 'CONNECT',
-      path: address,
-      headers: { host: address, 'proxy-authorization': `Bearer ${hostKey}` },
-      signal,
-      createConnection: () => connect({ host: host.hostname, port: host.port, noDelay: true }),
-    })
-    const timer = setTimeout(() => sent.destroy(new Error('no tunnel in time')), CONNECT_MS)
-    sent.once('connect', (response, socket, head) => {
-      clearTimeout(timer)
-      if (response.statusCode === 200) {
-        if (head.length > 0) socket.unshift(head)
-        return resolve(socket as Socket)
-      }
-      socket.destroy()
-      reject(new AgentdError('unreachable', `the host role answered ${response.statusCode}`))
-    })
-    sent.once('response', (response) => {
-      clearTimeout(timer)
-      sent.destroy()
-      reject(new AgentdError('unreachable', `the host role answered ${response.statusCode}`))
-    })
-    sent.once('error', (error) => {
-      clearTimeout(timer)
-      reject(
-        new AgentdError('unreachable', `the host role cannot be reached: ${error.message}`, 0, {
-          cause: error,
-        }),
-      )
-    })
-    sent.end()
-  })
+/** A connection that was used before broke before it brought anything. */
+class StaleConnection extends AgentdError {}
+
+function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: AbortSignal): unknown {
+  if (signal?.aborted) return signal.reason
+  if (error instanceof AgentdError) return error
+  const options = { cause: error }
+  // Node's parser did not take it for HTTP.
+  if (error.code?.startsWith('HPE_'))
+    return new AgentdError('bad_answer', 'agentd answered no HTTP', 0, options)
+  const kind = sent.reusedSocket ? StaleConnection : AgentdError
+  return new kind('unreachable', `agentd cannot be reached: ${error.message}`, 0, options)
 }
+
+const noAddress = () => new AgentdError('unreachable', 'the agent has no address')
+const tooLate = (cause?: unknown) => new AgentdError('timeout', 'agentd did not answer in time', 0, { cause })
 
 async function readBounded(
   response: IncomingMessage,
@@ -228,6 +240,7 @@ async function readBounded(
   const chunks: Buffer[] = []
   let size = 0
   const abort = () => response.destroy(new Error('aborted'))
+  if (signal.aborted) abort()
   signal.addEventListener('abort', abort, { once: true })
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -237,9 +250,8 @@ async function readBounded(
     }
   } catch (error) {
     if (error instanceof AgentdError) throw error
-    throw new AgentdError('bad_answer', `agentd's answer broke off: ${(error as Error).message}`, 0, {
-      cause: error,
-    })
+    const message = `agentd's answer broke off: ${(error as Error).message}`
+    throw new AgentdError('bad_answer', message, 0, { cause: error })
   } finally {
     signal.removeEventListener('abort', abort)
     response.destroy()
@@ -247,10 +259,12 @@ async function readBounded(
   return Buffer.concat(chunks)
 }
 
-function parseError(body: Buffer): { error?: string; message?: string } {
+/** An error of agentd's own, from its body; empty where it is none. */
+export function parseAgentdError(body: string): { error?: string; message?: string } {
   try {
-    const { error, message } = JSON.parse(body.toString('utf8'))
-    return { error: String(error).slice(0, 100), message: String(message).slice(0, 2000) }
+    const { error, message } = JSON.parse(body)
+    if (typeof error !== 'string' || typeof message !== 'string') return {}
+    return { error: error.slice(0, 100), message: message.slice(0, 2000) }
   } catch {
     return {}
   }

@@ -1,0 +1,69 @@
+/** The way to agents, from the side of `web` and `worker`: a tunnel through the host role's way in. */
+import { request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+
+export interface Way {
+  /** Where the way in is. */
+  hostname: string
+  port: number
+  /** HOST_KEY. */
+  key: string
+}
+
+/** Longer than the way in takes to give up, so that its reason arrives. */
+const OPEN_MS = 5000
+
+/** What the way in means by a status, for the log of the one who asked. */
+const REFUSALS: Record<number, string> = {
+  403: 'the host role takes nobody to this address',
+  407: 'the host role has another HOST_KEY',
+  502: 'nothing answers at this address',
+  503: 'the host role has no tunnel free',
+  504: 'nothing answers at this address in time',
+}
+
+/**
+ * Opens a tunnel (`CONNECT`, RFC 9110, 9.3.6) to an `address:port`. Whoever gets the connection closes it.
+ * @throws Error that says why there is none, within 5 s; and what `signal` says.
+ */
+export function openWay(
+  { hostname, port, key }: Way,
+  address: string,
+  signal?: AbortSignal,
+): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const sent = request({
+      agent: false,
+      method: 'CONNECT',
+      path: address,
+      headers: { host: address, 'proxy-authorization': `Bearer ${key}` },
+      signal,
+      createConnection: () => connect({ host: hostname, port, noDelay: true }),
+    })
+    const late = setTimeout(() => sent.destroy(new Error('the host role does not answer')), OPEN_MS)
+    sent.once('connect', (response, socket: Socket, head: Buffer) => {
+      clearTimeout(late)
+      // What breaks later ends in a close, which the user of the connection sees.
+      socket.on('error', () => {})
+      if (response.statusCode !== 200) {
+        socket.destroy()
+        return reject(refusal(response.statusCode))
+      }
+      if (head.length > 0) socket.unshift(head)
+      resolve(socket)
+    })
+    // Whatever is there takes no CONNECT.
+    sent.once('response', (response) => {
+      reject(refusal(response.statusCode))
+      sent.destroy()
+    })
+    sent.on('error', reject)
+    sent.once('close', () => {
+      clearTimeout(late)
+      reject(new Error('the host role closed the connection'))
+    })
+    sent.end()
+  })
+}
+
+const refusal = (status = 0) => new Error(REFUSALS[status] ?? `the host role answered ${status}`)
