@@ -18,6 +18,16 @@ export interface Operation {
   error: string | null
 }
 
+/** An answer that a demo did not expect. */
+export class UnexpectedAnswer extends Error {
+  readonly status: number
+
+  constructor(request: string, status: number, body: string) {
+    super(`${request}: ${status} ${body}`)
+    this.status = status
+  }
+}
+
 /** A running Berth, by its HTTP API. */
 export interface Berth {
   url: string
@@ -32,6 +42,12 @@ export interface Berth {
   file(id: string, signal: AbortSignal): Promise<{ files: number; size: number }>
   /** Host name of the gateway that every workspace has from its creation. */
   gateway(signal: AbortSignal): Promise<string>
+  /** Any request, with JSON both ways. Throws {@link UnexpectedAnswer} for a status other than 2xx. */
+  request(
+    method: string,
+    path: string,
+    options: { signal: AbortSignal; body?: unknown; headers?: Record<string, string> },
+  ): Promise<Response>
 }
 
 /** `npm start` in a folder of its own, on a free port; the embedded parts unless it is given others. */
@@ -40,6 +56,8 @@ export async function startBerth(options: {
   parts: RealParts | undefined
   stack: AsyncDisposableStack
   signal: AbortSignal
+  /** Settings beside those of every demo. */
+  env?: NodeJS.ProcessEnv
 }): Promise<Berth> {
   const { dataDir, parts, stack, signal } = options
   const port = await freePort()
@@ -48,10 +66,12 @@ export async function startBerth(options: {
     BERTH_DATA_DIR: dataDir,
     PORT: String(port),
     BERTH_EGRESS_PORT: '0',
+    BERTH_HOST_PORT: '0',
     // The second node is on this machine, and nobody else is asked for the content.
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
     BERTH_IPFS_ROUTING_URL: '',
     ...parts?.env,
+    ...options.env,
   }
   const supervisor = run(process.execPath, [MAIN, 'start'], { env, group: true })
   stack.defer(() => supervisor.end('SIGINT'))
@@ -66,17 +86,20 @@ export async function startBerth(options: {
 }
 
 function client(url: string, key: string): Berth {
-  const call = async (path: string, signal: AbortSignal, body?: unknown) => {
+  const request: Berth['request'] = async (method, path, { signal, body, headers }) => {
     const response = await fetch(`${url}${path}`, {
-      method: body ? 'POST' : 'GET',
-      headers: { authorization: `Bearer ${key}` },
-      body: body ? JSON.stringify(body) : undefined,
+      method,
+      headers: { authorization: `Bearer ${key}`, ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
       signal,
     })
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
-    return response
+    if (response.ok) return response
+    throw new UnexpectedAnswer(`${method} ${path}`, response.status, await response.text())
   }
+  const call = (path: string, signal: AbortSignal, body?: unknown) =>
+    request(body ? 'POST' : 'GET', path, { signal, body })
   return {
+    request,
     url,
     key,
     async pinByCid(request, signal) {

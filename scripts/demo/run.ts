@@ -16,6 +16,8 @@ export interface Demo {
   temp: string
   /** With `--real`: PostgreSQL, Redis and Kubo of this machine. */
   parts: RealParts | undefined
+  /** With `--runtime`: where agents run. */
+  runtime: string | undefined
 }
 
 /**
@@ -26,7 +28,9 @@ export async function runDemo(
   options: { title: string; limitMs: number },
   demo: (demo: Demo) => Promise<void>,
 ): Promise<never> {
-  const { values } = parseArgs({ options: { real: { type: 'boolean', default: false } } })
+  const { values } = parseArgs({
+    options: { real: { type: 'boolean', default: false }, runtime: { type: 'string' } },
+  })
   const interrupted = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(name, () => interrupted.abort(new Error('interrupted')))
@@ -43,7 +47,7 @@ export async function runDemo(
           return [parts, parts.versions.join(', ')]
         })
       : undefined
-    await demo({ screen, stack, signal, temp, parts })
+    await demo({ screen, stack, signal, temp, parts, runtime: values.runtime })
   } catch (error) {
     screen.failed(interrupted.signal.aborted ? 'Interrupted' : error)
     code = interrupted.signal.aborted ? 130 : 1

@@ -1,0 +1,190 @@
+/**
+ * `npm run demo:agent`: the life of an agent on the real engine, from its creation to its deletion.
+ *
+ * Berth starts on this machine, with a small model server on loopback as the default model. An agent is created
+ * and its steps are shown; it is talked to over WebSocket and HTTP, runs a command, gets a file and a task, its
+ * token is rotated, it is restarted on another version of the engine, and deleted.
+ *
+ * Nothing has to be installed: an engine version is fetched once, into a cache of this user. Agents run in Docker
+ * where it answers, else as processes; `-- --runtime docker` or `-- --runtime process` says which. Everything
+ * that is started is ended, and all data removed, also on Ctrl-C.
+ */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { enginesDir } from '../test/support/engines.ts'
+import { startModel } from '../test/support/model.ts'
+import { type AgentView, DemoAgent } from './demo/agent.ts'
+import { type Berth, startBerth } from './demo/berth.ts'
+import { type Demo, runDemo } from './demo/run.ts'
+import { bytes } from './demo/screen.ts'
+
+const LIMIT_MS = 10 * 60_000
+const POLL_MS = 200
+const VERSIONS = { first: '2026.9.5', second: '2026.9.6' }
+const DOMAIN = 'agents.localhost'
+const FILE_BYTES = 100_000
+
+await runDemo({ title: 'The life of an agent', limitMs: LIMIT_MS }, demo)
+
+async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Promise<void> {
+  const began = performance.now()
+  const model = await screen.step('Model', async () => {
+    const model = await startModel()
+    stack.defer(() => model.stop())
+    return [model, `an OpenAI-compatible server on loopback, port ${new URL(model.url).port}`]
+  })
+  const berth = await screen.step('Berth', async () => {
+    const env = {
+      ...(runtime && { BERTH_RUNTIME: runtime }),
+      BERTH_ENGINE_VERSION: VERSIONS.first,
+      BERTH_ENGINES_DIR: enginesDir,
+      BERTH_AGENT_DOMAIN: DOMAIN,
+      ...model.env,
+    }
+    const berth = await startBerth({ dataDir: join(temp, 'berth'), parts, stack, signal, env })
+    return [berth, berth.url]
+  })
+  const agent = await create({ screen, signal }, berth)
+  stack.defer(() => remove(berth, agent))
+
+  screen.section('Chat')
+  await screen.step('WebSocket', async () => {
+    const { text, firstMs, ms } = await agent.chat('Hello from the demo')
+    return [
+      undefined,
+      `“${text}”, first part after ${Math.round(firstMs)} ms, all after ${Math.round(ms)} ms`,
+    ]
+  })
+  screen.detail(`ws://${agent.host}/, chat.send`)
+  await screen.step('HTTP', async () => {
+    const { text, firstMs, ms } = await agent.completion('Hello again')
+    return [
+      undefined,
+      `“${text}”, first part after ${Math.round(firstMs)} ms, all after ${Math.round(ms)} ms`,
+    ]
+  })
+  screen.detail(`POST http://${agent.host}/v1/chat/completions, streamed`)
+
+  screen.section('Work')
+  await work({ screen, signal }, agent)
+
+  screen.section('Care')
+  await care({ screen, signal }, agent)
+
+  await screen.step('Delete', async () => {
+    await remove(berth, agent)
+    if (!(await agent.isGone())) throw new Error('the agent is still there')
+    return [undefined, 'its container and its volume are gone']
+  })
+  screen.detail(`DELETE /v0/agents/${agent.id}`)
+  screen.summary(`A whole life in ${((performance.now() - began) / 1000).toFixed(1)} s.`)
+}
+
+type Shown = Pick<Demo, 'screen' | 'signal'>
+
+async function create({ screen, signal }: Shown, berth: Berth): Promise<DemoAgent> {
+  screen.section('An agent')
+  const began = performance.now()
+  const request = await screen.step('Request', async () => {
+    const response = await berth.request('POST', '/v0/agents', {
+      signal,
+      headers: { prefer: 'respond-async' },
+      body: { name: 'Demo', vibe: 'short and friendly', emoji: '⚓' },
+    })
+    const { agent } = (await response.json()) as { agent: AgentView }
+    return [
+      { agent, operation: response.headers.get('operation-id') ?? '' },
+      `${response.status}, agent ${agent.agentId} is ${agent.status}`,
+    ]
+  })
+  const agent = new DemoAgent(berth, request.agent, { domain: DOMAIN, signal })
+  await screen.step('Provision', async (live) => {
+    const steps: { name: string; at: number }[] = []
+    const now = () => performance.now() - began
+    live(() => steps.map(({ name }) => name).join(' → '))
+    for await (const { step } of berth.follow(request.operation, signal)) {
+      if (step && steps.at(-1)?.name !== step) steps.push({ name: step, at: now() })
+    }
+    const ends = [...steps.slice(1).map(({ at }) => at), now()]
+    const text = steps.map(({ name, at }, i) => `${name} ${(((ends[i] ?? at) - at) / 1000).toFixed(1)} s`)
+    return [undefined, text.join(' → ')]
+  })
+  const { agentVersion } = await agent.running()
+  screen.detail(`running OpenClaw ${agentVersion} at http://${agent.host}`)
+  return agent
+}
+
+async function work({ screen, signal }: Shown, agent: DemoAgent): Promise<void> {
+  await screen.step('Console', async () => {
+    const command = 'id -un; git --version; node --version'
+    const { stdout, exitCode } = await agent.call<{ stdout: string; exitCode: number }>(
+      'POST',
+      '/console/exec',
+      { command },
+    )
+    if (exitCode !== 0) throw new Error(`exit code ${exitCode}`)
+    return [undefined, stdout.trim().split('\n').join(', ')]
+  })
+  await screen.step('File', async () => {
+    const content = randomBytes(FILE_BYTES)
+    const { path } = await agent.call<{ path: string }>('POST', '/files/upload', {
+      filename: 'demo.bin',
+      contentBase64: content.toString('base64'),
+    })
+    if (!content.equals(await agent.readFile(path))) throw new Error('it came back otherwise')
+    return [undefined, `${bytes(content.length)} uploaded to ${path} and read back, every byte the same`]
+  })
+  await screen.step('Task', async () => {
+    const job = await agent.call<{ id: string }>('POST', '/tasks', {
+      name: 'Say the time',
+      schedule: { kind: 'every', everyMs: 3_600_000 },
+      payload: { kind: 'agentTurn', message: 'What time is it?' },
+    })
+    await agent.call('POST', `/tasks/${job.id}/run`)
+    for (;;) {
+      const { entries } = await agent.call<{
+        entries: { status: string; summary?: string; error?: string }[]
+      }>('GET', `/tasks/${job.id}/runs`)
+      const [run] = entries
+      if (run && run.status !== 'ok') throw new Error(`the run ended as ${run.status}: ${run.error}`)
+      if (run) return [undefined, `runs every hour; ran now: ${run.status}, “${run.summary}”`]
+      await delay(POLL_MS, undefined, { signal })
+    }
+  })
+}
+
+async function care({ screen, signal }: Shown, agent: DemoAgent): Promise<void> {
+  await screen.step('Token', async () => {
+    const old = agent.token
+    const { token } = await agent.call<{ token: string }>('POST', '/gateway-token/rotate')
+    agent.token = token
+    const { statusCode } = await agent.onHost('GET', '/v0/status', undefined, old)
+    if (statusCode !== 401) throw new Error(`the old one gets ${statusCode}`)
+    await agent.running()
+    return [undefined, 'rotated: the old one gets 401 at once, and the agent runs again']
+  })
+  await screen.step('Version', async () => {
+    const tasks = () => agent.call<{ jobs: unknown[] }>('GET', '/tasks').then(({ jobs }) => jobs.length)
+    const before = await tasks()
+    await agent.call('POST', '/restart', { version: VERSIONS.second }, { prefer: 'wait=120' })
+    const { agentVersion } = await agent.running()
+    if (agentVersion !== VERSIONS.second) throw new Error(`it runs ${agentVersion}`)
+    if ((await tasks()) !== before) throw new Error('its tasks are gone')
+    return [undefined, `restarted on OpenClaw ${agentVersion}, with its tasks and files`]
+  })
+  await screen.step('Chat', async () => {
+    signal.throwIfAborted()
+    const { text, ms } = await agent.chat('Are you still there?')
+    return [undefined, `“${text}”, after ${Math.round(ms)} ms`]
+  })
+}
+
+/** Deletes the agent and waits until nothing of it is left; a repeat finds it gone. */
+async function remove(berth: Berth, agent: DemoAgent): Promise<void> {
+  if (await agent.isGone()) return
+  await berth.request('DELETE', `/v0/agents/${agent.id}`, {
+    signal: AbortSignal.timeout(60_000),
+    headers: { prefer: 'wait=60' },
+  })
+}
