@@ -52,7 +52,7 @@ function operation(route: Route): Json {
     ...(aliases.length > 0 && { 'x-aliases': aliases }),
     ...(scope === null && { security: [] }),
     parameters: [
-      ...parameters(route.params, 'path'),
+      ...pathParameters(route),
       ...parameters(route.query, 'query'),
       ...(route.operation ? [requestHeaders.prefer] : []),
       ...(route.operation && route.method === 'post' ? [requestHeaders.idempotencyKey] : []),
@@ -116,6 +116,17 @@ function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json
       schema: { ...schema, ...(values && { enum: values }) },
     }
   })
+}
+
+/** Those of the path; what a route has no shape for, as `agentId`, is text. */
+function pathParameters({ path, params }: Route): Json[] {
+  const declared = parameters(params, 'path')
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
+  const others = names.filter((name) => !declared.some((parameter) => parameter.name === name))
+  return [
+    ...parameters(z.object(Object.fromEntries(others.map((name) => [name, z.string()]))), 'path'),
+    ...declared,
+  ]
 }
 
 /**

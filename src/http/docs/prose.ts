@@ -49,6 +49,7 @@ export const TAGS = [
 /** Parameters that mean the same wherever they appear; a description at the route goes first. */
 export const PARAMETERS: Record<string, { description: string; enum?: string[]; example?: unknown }> = {
   id: { description: 'The id, a UUID. One that is malformed is nobody’s, and answers 404.' },
+  agentId: { description: 'The id of the agent, 8 characters.', example: 'x7f3k2ab' },
   network: { description: 'The IPFS network.', enum: ['public', 'private'] },
   fileId: { description: 'The id of the file, a UUID.' },
   gateway_id: { description: 'The id of the gateway, a UUID.' },
