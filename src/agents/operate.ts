@@ -6,7 +6,13 @@ import { crashPoint } from '../crash-point.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import { ApiError, messages, notFound } from '../errors.ts'
 import type { Prefer } from '../http/prefer.ts'
-import { catalog, isFinished, OPERATION_STATES, type OperationKind, type OperationState } from '../operations/catalog.ts'
+import {
+  catalog,
+  isFinished,
+  OPERATION_STATES,
+  type OperationKind,
+  type OperationState,
+} from '../operations/catalog.ts'
 import { operationHeaders } from '../operations/headers.ts'
 import type { Versioned } from '../operations/store.ts'
 import type { Waiter } from '../operations/wait.ts'
