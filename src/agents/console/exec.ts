@@ -1,0 +1,124 @@
+/** Running a command in an agent. It is killed when the client goes, and after the time that a command has. */
+import { once } from 'node:events'
+import type { Response } from 'express'
+import { z } from 'zod'
+import type { ExecRequest } from '../../../agentd/protocol.ts'
+import { contractError, messages } from '../../errors.ts'
+import type { Agent } from '../agent.ts'
+import { type AgentdClient, AgentdError, type AgentdRequest } from '../agentd-client.ts'
+import { type Answers, askAgent } from '../engine-call.ts'
+import { jsonLines } from './lines.ts'
+import { type command, type ExecEvent, execEvent, execResult } from './schema.ts'
+
+/** agentd kills a command that is late, and then has this long to say so. */
+const MARGIN_MS = 5000
+/** A byte of output is at most six in JSON: `\u0000`. */
+const JSON_FACTOR = 6
+const LINE_BYTES = 1_048_576
+/** A comment now and then keeps proxies from closing a quiet stream. */
+const KEEP_ALIVE_MS = 15_000
+
+export interface Execution {
+  agentd: AgentdClient
+  agent: Agent
+  command: z.output<typeof command>
+  timeoutMs: number
+  /** Output that is kept. */
+  outputBytes: number
+  /** Fires when the client has gone. */
+  signal: AbortSignal
+}
+
+/** What agentd says of a folder that is not there, is no folder, or is out of reach. */
+const badFolder = (error: AgentdError) =>
+  contractError(400, 'bad_request', messages.invalidCommand, `cwd: ${error.message}`)
+const answers: Answers = {
+  bad_request: badFolder,
+  not_found: badFolder,
+  outside: badFolder,
+  not_a_file: badFolder,
+}
+
+function request({ command, timeoutMs, outputBytes, signal }: Execution): AgentdRequest {
+  const json: ExecRequest = { ...command, timeoutMs, outputBytes }
+  return { method: 'POST', path: '/v1/exec', json, timeoutMs: timeoutMs + MARGIN_MS, signal }
+}
+
+/**
+ * Runs a command to its end. An exit code other than 0 is a result like any other.
+ * @throws ApiError 400 for a bad folder, 503 when the agent is not there, 500 `Execution failed`.
+ */
+export function runCommand(execution: Execution): Promise<z.output<typeof execResult>> {
+  const { agentd, agent, outputBytes } = execution
+  return askAgent(
+    agent,
+    messages.executionFailed,
+    async () => {
+      const maxBytes = outputBytes * JSON_FACTOR + 4096
+      const result = execResult.safeParse(await agentd.json(agent, { ...request(execution), maxBytes }))
+      if (!result.success) throw new AgentdError('bad_answer', 'agentd answered no result')
+      return result.data
+    },
+    answers,
+  )
+}
+
+/**
+ * Runs a command and writes what it says as server-sent events while it does: `stdout`, `stderr`, and `exit` at the
+ * end, or `error` where the end is not known. A slow client slows the command down.
+ * @throws ApiError as {@link runCommand}, before the first byte.
+ */
+export async function streamCommand(execution: Execution, res: Response): Promise<void> {
+  const { agentd, agent, timeoutMs, outputBytes } = execution
+  const late = AbortSignal.timeout(timeoutMs + MARGIN_MS)
+  const signal = AbortSignal.any([execution.signal, late])
+  const output = await askAgent(
+    agent,
+    messages.executionFailed,
+    () =>
+      agentd.stream(agent, {
+        ...request(execution),
+        signal,
+        headers: { accept: 'application/x-ndjson' },
+      }),
+    answers,
+  )
+  res.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  })
+  res.flushHeaders()
+  const keepAlive = setInterval(() => res.write(': keep-alive\n\n'), KEEP_ALIVE_MS)
+  try {
+    await writeEvents(output, outputBytes, res)
+  } catch {
+    // The status is sent: the client has gone, or hears of it in the stream.
+    writeEvent(res, 'error', { error: messages.executionFailed })
+  } finally {
+    clearInterval(keepAlive)
+    output.destroy()
+    res.end()
+  }
+}
+
+async function writeEvents(output: AsyncIterable<Buffer>, outputBytes: number, res: Response): Promise<void> {
+  // A byte that is no UTF-8 became U+FFFD, which is three.
+  let left = outputBytes * 3
+  for await (const line of jsonLines(output, LINE_BYTES)) {
+    const event: ExecEvent = execEvent.parse(line)
+    if ('exit' in event) {
+      writeEvent(res, 'exit', { ...event.exit, timestamp: new Date().toISOString() })
+      return
+    }
+    left -= Buffer.byteLength(event.text)
+    if (left < 0) throw new AgentdError('bad_answer', 'agentd sent more output than was asked for')
+    const flushed = writeEvent(res, event.stream, { text: event.text })
+    if (!flushed) await Promise.race([once(res, 'drain'), once(res, 'close')])
+  }
+  throw new AgentdError('bad_answer', "agentd's stream ended without an exit")
+}
+
+/** Writes a server-sent event (WHATWG HTML, 9.2); false when the client does not read as fast. */
+const writeEvent = (res: Response, name: string, data: unknown): boolean =>
+  res.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)

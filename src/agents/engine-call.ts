@@ -1,0 +1,102 @@
+/** Asking an agent's agentd, and through it the engine: where their failures become answers of the API. */
+import { z } from 'zod'
+import { ApiError, contractError, messages } from '../errors.ts'
+import type { Agent } from './agent.ts'
+import { type AgentdClient, AgentdError } from './agentd-client.ts'
+
+/** What an engine gets for one call; agentd gives up a little earlier than Berth does, and says why. */
+const ENGINE_MS = 20_000
+const MARGIN_MS = 3000
+/** A page of runs with their summaries is the longest answer. */
+const ENGINE_BYTES = 8_388_608
+
+/** The engine understood the call, and says no. */
+export class EngineRefusal extends Error {
+  override name = 'EngineRefusal'
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Answers for failures of agentd that mean something for the caller of one route, by agentd's code. */
+export type Answers = Partial<Record<string, (error: AgentdError) => ApiError>>
+
+/**
+ * Runs a call to agentd. Where the agent is not there, the answer is 503 with `Retry-After`; where `answers` has
+ * the failure, it is that; any other is 500 with the contract's `failure`, its cause in the log.
+ */
+export async function askAgent<T>(
+  agent: Agent,
+  failure: string,
+  call: () => Promise<T>,
+  answers: Answers = {},
+): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    throw error instanceof AgentdError ? toAnswer(agent, failure, error, answers) : error
+  }
+}
+
+/** @see askAgent */
+export function toAnswer(agent: Agent, failure: string, error: AgentdError, answers: Answers = {}): ApiError {
+  const answer = answers[error.code]
+  if (answer) return answer(error)
+  if (error.code === 'unreachable' || error.code === 'not_ready') return notThere(agent, error)
+  return contractError(500, 'agent_failed', failure, error.message, { cause: error })
+}
+
+/** 503 for an agent that comes up, or does not run. */
+function notThere({ status }: Agent, cause: AgentdError): ApiError {
+  const message = status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady
+  return new ApiError(503, 'agent_not_ready', message, { cause, headers: { 'retry-after': '5' } })
+}
+
+const rpcResponse = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), payload: z.unknown() }),
+  z.object({ ok: z.literal(false), error: z.object({ code: z.string(), message: z.string() }) }),
+])
+
+export interface EngineCall<T> {
+  method: string
+  params?: Record<string, unknown>
+  /** The answer's shape; what the engine says more stays in it where the shape is loose. */
+  shape: z.ZodType<T>
+  /** The contract's message where it fails in a way of its own. */
+  failure: string
+}
+
+/**
+ * Calls a method of the agent's engine.
+ * @throws EngineRefusal when the engine refuses; ApiError as {@link askAgent}, and where the answer has another shape.
+ */
+export async function callEngine<T>(
+  agentd: AgentdClient,
+  agent: Agent,
+  { method, params = {}, shape, failure }: EngineCall<T>,
+): Promise<T> {
+  const answer = await askAgent(agent, failure, () =>
+    agentd.json<unknown>(agent, {
+      method: 'POST',
+      path: '/v1/rpc',
+      json: { method, params, timeoutMs: ENGINE_MS },
+      timeoutMs: ENGINE_MS + MARGIN_MS,
+      maxBytes: ENGINE_BYTES,
+    }),
+  )
+  const response = rpcResponse.safeParse(answer)
+  const strange = () =>
+    contractError(500, 'agent_failed', failure, `the engine answered ${method} in an unknown shape`)
+  if (!response.success) throw strange()
+  if (!response.data.ok) throw new EngineRefusal(response.data.error.code, response.data.error.message)
+  const payload = shape.safeParse(response.data.payload)
+  if (!payload.success) throw strange()
+  return payload.data
+}
+
+/** 500 with the contract's message, for what the engine refuses though nothing is wrong with the request. */
+export const engineFailed = (failure: string, refusal: EngineRefusal): ApiError =>
+  contractError(500, 'engine_refused', failure, refusal.message, { cause: refusal })
