@@ -1,0 +1,196 @@
+/** Engine versions installed as folders: what the process runtime runs, and what images are made from. */
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { hasCode, removeLeftovers, temporaryName } from '../embedded/files.ts'
+import { AlreadyRunning, acquireLock, type ProcessLock } from '../embedded/process-lock.ts'
+import { EngineError } from './error.ts'
+import { npm } from './npm.ts'
+import { prune } from './prune.ts'
+
+const ENGINE_VERSION = /^\d{4}\.\d{1,2}\.\d{1,3}$/
+
+/** Whether a text has the form of a version of the engine; no other one gets into a command or a path. */
+export const isEngineVersion = (version: string): boolean => ENGINE_VERSION.test(version)
+
+/** What prebuilt packages are chosen by, in npm's words. */
+export interface Platform {
+  os: string
+  cpu: string
+  libc: 'glibc' | 'musl'
+}
+
+export interface InstallOptions {
+  version: string
+  /** Folder of all versions. */
+  dir: string
+  /** Gets what is done, line by line. */
+  onLine?: ((line: string) => void) | undefined
+  signal?: AbortSignal | undefined
+  /** The machine that will run it; this one unless told. */
+  platform?: Platform
+}
+
+/** Where a version is, or would be, installed. */
+export function engineFolder(dir: string, version: string, platform = thisPlatform()): string {
+  if (!isEngineVersion(version)) throw new EngineError('unknown_version', `${version} is not a version`)
+  const here = thisPlatform()
+  const same = platform.os === here.os && platform.cpu === here.cpu && platform.libc === here.libc
+  return join(dir, same ? version : `${version}-${platform.os}-${platform.cpu}-${platform.libc}`)
+}
+
+/**
+ * Installs a version from the package registry, once: resolves to its folder, in which `node_modules/openclaw` is.
+ * It appears whole or not at all; several installers, also in other processes, wait for the first.
+ * @throws EngineError
+ */
+export async function installEngine(options: InstallOptions): Promise<string> {
+  const { version, dir, onLine, signal, platform = thisPlatform() } = options
+  const folder = engineFolder(dir, version, platform)
+  if (await isThere(folder)) return folder
+  await mkdir(dir, { recursive: true })
+  const lock = await waitForLock(join(dir, '.install.lock'), onLine, signal)
+  try {
+    if (await isThere(folder)) return folder
+    const draft = temporaryName(folder)
+    // Whoever made others of this kind has died: one holds the lock at a time.
+    await removeLeftovers(folder, 0)
+    try {
+      await mkdir(draft)
+      await fill(draft, version, platform, onLine, signal)
+      await rename(draft, folder)
+    } catch (error) {
+      await rm(draft, { recursive: true, force: true, maxRetries: 5 })
+      if (hasCode(error, 'ENOSPC')) throw new EngineError('disk_full', `no space is left for ${folder}`)
+      throw error
+    }
+    onLine?.(`openclaw ${version} is installed`)
+    return folder
+  } finally {
+    await lock.release()
+  }
+}
+
+/** The versions that are installed for this machine in `dir`. */
+export async function installedEngines(dir: string): Promise<string[]> {
+  const names = await readdir(dir).catch((error) => {
+    if (hasCode(error, 'ENOENT')) return []
+    throw error
+  })
+  return names.filter(isEngineVersion)
+}
+
+/** Removes an installed version, for whatever machines it was installed; nothing happens when there is none. */
+export async function removeInstalledEngine(dir: string, version: string): Promise<void> {
+  const folder = engineFolder(dir, version)
+  for (const name of await readdir(dir).catch(() => [])) {
+    if (name !== version && !name.startsWith(`${version}-`)) continue
+    // Under another name first, so that half of it is never taken for an installed version.
+    const going = temporaryName(folder)
+    await rename(join(dir, name), going)
+    await rm(going, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+async function fill(
+  draft: string,
+  version: string,
+  platform: Platform,
+  onLine: InstallOptions['onLine'],
+  signal: InstallOptions['signal'],
+): Promise<void> {
+  onLine?.(`Installing openclaw ${version} with npm`)
+  await writeFile(join(draft, 'package.json'), '{ "private": true }\n')
+  const args = [
+    'install',
+    `openclaw@${version}`,
+    '--prefix',
+    draft,
+    '--save-exact',
+    '--omit=dev',
+    '--package-lock',
+  ]
+  // Its install scripts only print and tidy up; what it has of native code comes prebuilt.
+  args.push(
+    '--ignore-scripts',
+    '--no-engine-strict',
+    '--no-audit',
+    '--no-fund',
+    '--no-update-notifier',
+    '--loglevel=error',
+  )
+  args.push(`--os=${platform.os}`, `--cpu=${platform.cpu}`)
+  if (platform.os === 'linux') args.push(`--libc=${platform.libc}`)
+  await npm(args, { cwd: draft, onLine, signal })
+  await checkComplete(draft, version, platform)
+  onLine?.('Removing what is not needed to run it')
+  await prune(draft)
+}
+
+interface LockedPackage {
+  version: string
+  os?: string[]
+  cpu?: string[]
+  libc?: string[]
+  peer?: boolean
+}
+
+/** npm leaves out optional packages that it could not download, and says nothing: the engine's native code is such. */
+async function checkComplete(draft: string, version: string, platform: Platform): Promise<void> {
+  const lock = JSON.parse(await readFile(join(draft, 'package-lock.json'), 'utf8'))
+  const packages = Object.entries(lock.packages as Record<string, LockedPackage>).filter(
+    ([path]) => path !== '',
+  )
+  if (lock.packages['node_modules/openclaw']?.version !== version)
+    throw new EngineError('failed', `npm installed another version than ${version}`)
+  for (const [path, { os, cpu, libc }] of packages) {
+    const wanted =
+      (os ?? [platform.os]).includes(platform.os) &&
+      (cpu ?? [platform.cpu]).includes(platform.cpu) &&
+      (libc ?? [platform.libc]).includes(platform.libc)
+    if (wanted && !(await isThere(join(draft, path))))
+      throw new EngineError(
+        'offline',
+        `npm could not download ${path.replace(/^.*node_modules\//, '')}: try again`,
+      )
+  }
+}
+
+async function waitForLock(
+  path: string,
+  onLine: InstallOptions['onLine'],
+  signal: InstallOptions['signal'],
+): Promise<ProcessLock> {
+  for (let told = false; ; ) {
+    signal?.throwIfAborted()
+    try {
+      return await acquireLock(path)
+    } catch (error) {
+      if (!(error instanceof AlreadyRunning)) throw error
+      // Bounded by the holder: npm has a deadline, and the lock of a process that died is taken over.
+      if (!told) onLine?.(`Waiting for process ${error.holder.pid}, which is installing as well`)
+      told = true
+      await sleep(500, undefined, signal ? { signal } : {})
+    }
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false
+    throw error
+  }
+}
+
+let known: Platform | undefined
+
+/** The platform of this process. */
+export function thisPlatform(): Platform {
+  if (known) return known
+  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } }
+  known = { os: process.platform, cpu: process.arch, libc: header.glibcVersionRuntime ? 'glibc' : 'musl' }
+  return known
+}

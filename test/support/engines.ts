@@ -1,0 +1,19 @@
+/** Engine versions for tests: installed once for all checkouts of this machine, as `npm test` finds them. */
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { installEngine } from '../../src/engine/install.ts'
+
+/** The two versions that tests run: the default one and the one before, between which agents are moved. */
+export const ENGINE_VERSION = '2026.9.6'
+export const OLDER_ENGINE_VERSION = '2026.9.5'
+
+const DIR = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth/engines')
+
+/**
+ * Makes sure that versions are installed: the first time on a machine that takes 30 to 45 s each.
+ * @returns the folder for BERTH_ENGINES_DIR
+ */
+export async function ensureEngines(versions = [ENGINE_VERSION]): Promise<string> {
+  for (const version of versions) await installEngine({ version, dir: DIR, onLine: console.error })
+  return DIR
+}
