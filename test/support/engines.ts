@@ -7,13 +7,14 @@ import { installEngine } from '../../src/engine/install.ts'
 export const ENGINE_VERSION = '2026.9.6'
 export const OLDER_ENGINE_VERSION = '2026.9.5'
 
-const DIR = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth/engines')
+/** Folder for BERTH_ENGINES_DIR. */
+export const enginesDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth/engines')
 
 /**
  * Makes sure that versions are installed: the first time on a machine that takes 30 to 45 s each.
- * @returns the folder for BERTH_ENGINES_DIR
+ * @returns {@link enginesDir}
  */
 export async function ensureEngines(versions = [ENGINE_VERSION]): Promise<string> {
-  for (const version of versions) await installEngine({ version, dir: DIR, onLine: console.error })
-  return DIR
+  for (const version of versions) await installEngine({ version, dir: enginesDir, onLine: console.error })
+  return enginesDir
 }

@@ -1,0 +1,154 @@
+/**
+ * A language model on loopback for agents: OpenAI-compatible and deterministic. It answers `pong: <last user text>`;
+ * asked `run: <command>`, it calls the tool `exec` with that command, and then answers `ran: <what the tool said>`.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+export const MODEL = 'pong-1'
+export const MODEL_KEY = 'model-key'
+
+export interface ModelServer {
+  /** For BERTH_MODEL_URL, ending in /v1. */
+  readonly url: string
+  /** Settings of Berth under which all agents use it. */
+  readonly env: {
+    BERTH_MODEL_URL: string
+    BERTH_MODEL: string
+    BERTH_MODEL_KEY: string
+    BERTH_EGRESS_ALLOW: string
+  }
+  /** What was asked so far, oldest first. */
+  readonly requests: readonly ModelRequest[]
+  stop(): Promise<void>
+}
+
+export interface ModelRequest {
+  model: string
+  /** The key that it came with. */
+  key: string | undefined
+  /** What the user said last. */
+  text: string
+}
+
+interface Message {
+  role: string
+  content?: string | { type: string; text?: string }[] | null
+}
+interface Completion {
+  model: string
+  stream?: boolean
+  messages: Message[]
+  tools?: { function: { name: string } }[]
+}
+type Reply = { text: string } | { tool: { name: string; arguments: string } }
+
+/** Starts one on a free port of 127.0.0.1. A request without the key gets 401. */
+export async function startModel(): Promise<ModelServer> {
+  const requests: ModelRequest[] = []
+  const server = createServer((request, response) => {
+    answer(request, response, requests).catch((error) => {
+      response.destroy()
+      console.error(`model: ${error}`)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}/v1`
+  return {
+    url,
+    env: {
+      BERTH_MODEL_URL: url,
+      BERTH_MODEL: MODEL,
+      BERTH_MODEL_KEY: MODEL_KEY,
+      BERTH_EGRESS_ALLOW: `127.0.0.1:${port}`,
+    },
+    requests,
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  requests: ModelRequest[],
+): Promise<void> {
+  const key = request.headers.authorization?.replace(/^Bearer /, '')
+  if (key !== MODEL_KEY)
+    return json(response, 401, { error: { message: 'wrong key', type: 'invalid_request_error' } })
+  if (request.url === '/v1/models')
+    return json(response, 200, { object: 'list', data: [{ id: MODEL, object: 'model' }] })
+  if (request.url !== '/v1/chat/completions')
+    return json(response, 404, { error: { message: 'no such path' } })
+  const body: Completion = JSON.parse(await text(request))
+  requests.push({ model: body.model, key, text: lastOfUser(body.messages) })
+  const reply = replyTo(body)
+  if (body.stream) stream(response, body.model, reply)
+  else
+    json(response, 200, {
+      ...frame(body.model),
+      object: 'chat.completion',
+      choices: [choice('message', reply)],
+      usage,
+    })
+}
+
+function replyTo({ messages, tools }: Completion): Reply {
+  const last = messages.at(-1)
+  if (last?.role === 'tool') return { text: `ran: ${contentOf(last)}` }
+  const said = lastOfUser(messages)
+  const [, command] = /\brun: (.+)/.exec(said) ?? []
+  const canRun = tools?.some((tool) => tool.function.name === 'exec')
+  if (command && canRun) return { tool: { name: 'exec', arguments: JSON.stringify({ command }) } }
+  return { text: `pong: ${said}` }
+}
+
+/** The engine adds user messages of its own, for which no answer is wanted. */
+function lastOfUser(messages: Message[]): string {
+  const said = messages.filter(({ role }) => role === 'user').map(contentOf)
+  return said.findLast((content) => !content.startsWith('<<<BEGIN_OPENCLAW')) ?? ''
+}
+
+function contentOf({ content }: Message): string {
+  if (typeof content === 'string') return content
+  return (content ?? []).map((part) => part.text ?? '').join('')
+}
+
+const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
+const frame = (model: string) => ({ id: 'chatcmpl-1', created: 1_700_000_000, model })
+
+function choice(field: 'message' | 'delta', reply: Reply) {
+  const call = 'tool' in reply && { index: 0, id: 'call_1', type: 'function', function: reply.tool }
+  return {
+    index: 0,
+    [field]: {
+      role: 'assistant',
+      ...('text' in reply ? { content: reply.text } : { content: null, tool_calls: [call] }),
+    },
+    finish_reason: field === 'delta' ? null : finishOf(reply),
+  }
+}
+
+const finishOf = (reply: Reply) => ('text' in reply ? 'stop' : 'tool_calls')
+
+/** Words one by one, so that whoever passes them on can be seen to stream. */
+function stream(response: ServerResponse, model: string, reply: Reply): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const send = (rest: object) =>
+    response.write(
+      `data: ${JSON.stringify({ ...frame(model), object: 'chat.completion.chunk', ...rest })}\n\n`,
+    )
+  const parts: Reply[] = 'text' in reply ? reply.text.split(/(?<= )/).map((text) => ({ text })) : [reply]
+  for (const part of parts) send({ choices: [choice('delta', part)] })
+  send({ choices: [{ index: 0, delta: {}, finish_reason: finishOf(reply) }] })
+  send({ choices: [], usage })
+  response.end('data: [DONE]\n\n')
+}
+
+function json(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
