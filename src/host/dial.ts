@@ -6,8 +6,8 @@ import { isPrivateAddress } from '../net/private-address.ts'
 import { type Destination, formatDestination } from './destination.ts'
 
 /** Why a client does not get through: the status and the text that it is answered with. */
-export class EgressError extends Error {
-  override name = 'EgressError'
+export class ProxyError extends Error {
+  override name = 'ProxyError'
   readonly status: number
 
   constructor(status: number, message: string) {
@@ -31,7 +31,7 @@ export interface DialOptions {
  * Connects to a destination. The name is resolved once and the connection goes to the addresses that were
  * checked: a name that answers differently the second time (DNS rebinding) is not asked a second time.
  * One address that is not public refuses all of them.
- * @throws EgressError 403 refused, 502 unreachable, 504 too slow.
+ * @throws ProxyError 403 refused, 502 unreachable, 504 too slow.
  */
 export async function dial(destination: Destination, options: DialOptions): Promise<Socket> {
   const deadline = new AbortController()
@@ -43,14 +43,14 @@ export async function dial(destination: Destination, options: DialOptions): Prom
       aborted(deadline),
     ])
     if (!options.isAllowed && addresses.some(({ address }) => isInside(address))) {
-      throw new EgressError(403, `${name} is not on the public internet`)
+      throw new ProxyError(403, `${name} is not on the public internet`)
     }
     return await connect(destination, addresses, deadline.signal)
   } catch (error) {
-    if (error instanceof EgressError) throw error
-    if (deadline.signal.aborted) throw new EgressError(504, `${name} did not answer in time`)
+    if (error instanceof ProxyError) throw error
+    if (deadline.signal.aborted) throw new ProxyError(504, `${name} did not answer in time`)
     const { code = 'no connection' } = error as NodeJS.ErrnoException
-    throw new EgressError(502, `${name} cannot be reached: ${code}`)
+    throw new ProxyError(502, `${name} cannot be reached: ${code}`)
   } finally {
     clearTimeout(timer)
   }

@@ -2,19 +2,21 @@
  * The egress proxy: the one way of agents to the outside. An HTTP/1.1 forward proxy (RFC 9110, 7) that takes
  * requests in absolute form, WebSocket upgrades and CONNECT, and connects to public addresses only.
  */
-import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
-import type { Socket } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BlockList } from 'node:net'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Logger } from '../log.ts'
-import { type Binding, bind } from '../net/bind.ts'
+import type { Binding } from '../net/bind.ts'
 import { type Destination, formatDestination, parseAbsoluteForm, parseDestination } from './destination.ts'
-import { dial, EgressError, type Resolve, resolveBySystem } from './dial.ts'
+import { dial, ProxyError, type Resolve, resolveBySystem } from './dial.ts'
 import { forward } from './forward.ts'
-import { joinSockets } from './tunnel.ts'
+import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
 
 const LIMITS = {
   /** Requests and tunnels side by side; the next is answered with 503. */
-  exchanges: 1024,
+  exchanges: 4096,
+  /** Of them, those of one agent's network. */
+  networkExchanges: 128,
   headerBytes: 16 * 1024,
   /** Most time until a client has sent the head of its request. */
   headerMs: 10_000,
@@ -35,10 +37,12 @@ export interface EgressOptions {
   resolve?: Resolve
 }
 
-/** A connection that Node's server has let go of after a CONNECT or an upgrade, and what it read past the head. */
-interface Detached {
-  client: Socket
-  head: Buffer
+/** One address on which the proxy listens. */
+interface Door {
+  listener: Listener
+  /** Exchanges under way, and the most of them. */
+  open: number
+  limit: number
 }
 
 export class EgressProxy {
@@ -46,8 +50,7 @@ export class EgressProxy {
   readonly #limits: typeof LIMITS
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
-  readonly #server: Server
-  readonly #sockets = new Set<Socket>()
+  readonly #doors = new Map<string, Door>()
   readonly #outcomes: Counter<'kind' | 'outcome'>
   #open = 0
 
@@ -56,7 +59,6 @@ export class EgressProxy {
     this.#limits = { ...LIMITS, ...limits }
     this.#allowed = new Set(allowed.map(formatDestination))
     this.#resolve = resolve
-    this.#server = this.#createServer()
     this.#outcomes = new Counter({
       name: 'berth_egress_exchanges_total',
       help: 'What came to the egress proxy, by kind, and `passed` or the status it was refused with.',
@@ -74,84 +76,57 @@ export class EgressProxy {
     })
   }
 
-  /** Resolves with the port. @throws ConfigError when it cannot listen where it is told to. */
-  listen(binding: Binding): Promise<number> {
-    return bind(this.#server, binding)
+  /**
+   * Starts to listen on an address, and resolves with the port.
+   * @param network `address/bits` of an agent's network: nobody else may connect, and no more than one agent may ask.
+   * @throws ConfigError when it cannot listen where it is told to.
+   */
+  async listen(binding: Binding, network?: string): Promise<number> {
+    const limits = this.#limits
+    const limit = network ? limits.networkExchanges : limits.exchanges
+    const door: Door = {
+      open: 0,
+      limit,
+      listener: new Listener({
+        ...limits,
+        connections: 2 * limit,
+        ...(network && { admits: insideOf(network) }),
+        exchange: (...exchange) => this.#exchange(door, ...exchange),
+      }),
+    }
+    const port = await door.listener.listen(binding)
+    this.#doors.set(binding.host, door)
+    return port
+  }
+
+  /** Stops to listen on an address. Never rejects. */
+  async unlisten(host: string): Promise<void> {
+    const door = this.#doors.get(host)
+    this.#doors.delete(host)
+    await door?.listener.close()
   }
 
   /** Takes no more, lets what is under way end for a while, then closes every connection. */
-  close(): Promise<void> {
-    return new Promise((resolve) => {
-      const cut = setTimeout(() => {
-        for (const socket of this.#sockets) socket.destroy()
-      }, this.#limits.drainMs)
-      this.#server.close(() => {
-        clearTimeout(cut)
-        resolve()
-      })
-    })
-  }
-
-  #createServer(): Server {
-    const limits = this.#limits
-    const server = createServer({
-      maxHeaderSize: limits.headerBytes,
-      headersTimeout: limits.headerMs,
-      connectionsCheckingInterval: Math.min(1000, limits.headerMs),
-      // A body may take as long as it flows: its bound is the idle limit.
-      requestTimeout: 0,
-      shouldUpgradeCallback: isWebSocket,
-    })
-    // Headers are bounded by their size; Node's bound on their number drops those beyond it in silence.
-    server.maxHeadersCount = 0
-    server.maxConnections = 2 * limits.exchanges
-    // Later than the limit of the other side, which can still be answered with a 504.
-    server.timeout = 2 * limits.idleMs
-    server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
-      // Node's server handles errors only until a CONNECT or an upgrade. After each comes a close.
-      socket.on('error', () => {})
-    })
-    server.on('clientError', (error, socket) => refuseMalformed(error, socket as Socket))
-    server.on('request', (req, res) => void this.#exchange('request', req, res))
-    server.on('upgrade', (req, client, head) =>
-      this.#detached('upgrade', req, { client: client as Socket, head }),
-    )
-    server.on('connect', (req, client, head) =>
-      this.#detached('connect', req, { client: client as Socket, head }),
-    )
-    return server
-  }
-
-  #detached(kind: 'upgrade' | 'connect', req: IncomingMessage, detached: Detached): void {
-    const { client } = detached
-    const res = new ServerResponse(req)
-    res.shouldKeepAlive = false
-    try {
-      res.assignSocket(client)
-    } catch {
-      // Sent behind a request that is not answered yet: an answer now would come out of order.
-      client.destroy()
-      return
-    }
-    res.once('finish', () => client.destroySoon())
-    void this.#exchange(kind, req, res, detached)
+  async close(): Promise<void> {
+    await Promise.all([...this.#doors.keys()].map((host) => this.unlisten(host)))
   }
 
   /** One request, upgrade or tunnel from its beginning to its end. Never rejects. */
   async #exchange(
-    kind: 'request' | 'upgrade' | 'connect',
+    door: Door,
+    kind: ExchangeKind,
     req: IncomingMessage,
     res: ServerResponse,
-    detached?: Detached,
+    detached: Detached | undefined,
   ): Promise<void> {
     const start = performance.now()
     let outcome = 'passed'
     let name: string | undefined
     this.#open++
+    door.open++
     try {
-      if (this.#open > this.#limits.exchanges) throw new EgressError(503, 'Too many connections')
+      if (this.#open > this.#limits.exchanges || door.open > door.limit)
+        throw new ProxyError(503, 'Too many connections')
       const { destination, path } = readTarget(req)
       name = formatDestination(destination)
       const upstream = await dial(destination, {
@@ -164,12 +139,13 @@ export class EgressProxy {
       else if (kind === 'connect' && detached) await openTunnel(res, detached, upstream, idleMs)
       else await forward(req, res, { destination, path, upstream, upgrade: detached, idleMs, headerBytes })
     } catch (error) {
-      const refusal = error instanceof EgressError ? error : new EgressError(500, 'Internal error')
+      const refusal = error instanceof ProxyError ? error : new ProxyError(500, 'Internal error')
       if (refusal !== error) this.#log.error({ err: error }, 'egress failed')
       outcome = String(refusal.status)
       refuse(res, refusal)
     } finally {
       this.#open--
+      door.open--
       this.#outcomes.inc({ kind, outcome })
       const ms = Math.round(performance.now() - start)
       // Neither path nor headers: both carry credentials.
@@ -178,52 +154,23 @@ export class EgressProxy {
   }
 }
 
-/** @throws EgressError 400 */
+/** @throws ProxyError 400 */
 function readTarget(req: IncomingMessage): { destination: Destination; path: string } {
   const target = req.url ?? ''
   if (req.method === 'CONNECT') {
     const destination = parseDestination(target)
-    if (!destination) throw new EgressError(400, 'CONNECT takes host:port')
+    if (!destination) throw new ProxyError(400, 'CONNECT takes host:port')
     return { destination, path: '' }
   }
   const read = parseAbsoluteForm(target)
   if (!read)
-    throw new EgressError(400, 'This is a proxy: it takes CONNECT, and requests for http://host[:port]/…')
+    throw new ProxyError(400, 'This is a proxy: it takes CONNECT, and requests for http://host[:port]/…')
   return read
 }
 
-/** Other upgrades (h2c) are optional for clients, which get an answer in HTTP/1.1 without. */
-function isWebSocket(req: IncomingMessage): boolean {
-  const bodiless = !('content-length' in req.headers || 'transfer-encoding' in req.headers)
-  return bodiless && req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
-}
-
-async function openTunnel(
-  res: ServerResponse,
-  { client, head }: Detached,
-  upstream: Socket,
-  idleMs: number,
-): Promise<void> {
-  res.detachSocket(client)
-  client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
-  upstream.write(head)
-  await joinSockets(client, upstream, idleMs)
-}
-
-function refuse(res: ServerResponse, { status, message }: EgressError): void {
-  if (res.headersSent) return void res.destroy()
-  res.statusCode = status
-  res.setHeader('Content-Type', 'text/plain; charset=utf-8')
-  res.setHeader('Connection', 'close')
-  res.end(`${message}\n`)
-}
-
-/** Answers what Node's parser did not take for a request. */
-function refuseMalformed(error: NodeJS.ErrnoException, client: Socket): void {
-  // After an earlier answer on this connection, these bytes could be read as a part of it.
-  if (!client.writable || client.bytesWritten > 0) return void client.destroy()
-  const status = { ERR_HTTP_REQUEST_TIMEOUT: 408, HPE_HEADER_OVERFLOW: 431 }[error.code ?? ''] ?? 400
-  const text = `${STATUS_CODES[status]}\n`
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}`
-  client.end(`${head}\r\nConnection: close\r\n\r\n${text}`, () => client.destroy())
+function insideOf(network: string): (address: string) => boolean {
+  const [address = '', bits] = network.split('/')
+  const inside = new BlockList()
+  inside.addSubnet(address, Number(bits), 'ipv4')
+  return (client) => inside.check(client, 'ipv4')
 }

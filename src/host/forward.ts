@@ -3,7 +3,7 @@ import { type ClientRequest, type IncomingMessage, request, type ServerResponse 
 import type { Socket } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { type Destination, formatDestination } from './destination.ts'
-import { EgressError } from './dial.ts'
+import { ProxyError } from './dial.ts'
 import { withoutHopByHop } from './messages.ts'
 import { joinSockets } from './tunnel.ts'
 
@@ -26,7 +26,7 @@ const VIA = ['Via', '1.1 berth']
 /**
  * Passes a request on and the response back; an upgrade that the other side takes becomes a tunnel.
  * Resolves when the exchange is over.
- * @throws EgressError 400, 502 or 504, as long as no response has begun.
+ * @throws ProxyError 400, 502 or 504, as long as no response has begun.
  */
 export async function forward(
   req: IncomingMessage,
@@ -36,14 +36,14 @@ export async function forward(
   const { upstream, idleMs } = options
   const name = formatDestination(options.destination)
   upstream.setTimeout(idleMs, () => {
-    upstream.destroy(new EgressError(504, `${name} was silent for ${idleMs / 1000} s`))
+    upstream.destroy(new ProxyError(504, `${name} was silent for ${idleMs / 1000} s`))
   })
   // A client that leaves takes the connection with it, whatever state that is in.
   res.once('close', () => upstream.destroy())
 
   const answer = await send(req, options).catch((error: NodeJS.ErrnoException) => {
-    if (error instanceof EgressError) throw error
-    throw new EgressError(502, `${name} sent no valid response: ${error.code ?? error.message}`)
+    if (error instanceof ProxyError) throw error
+    throw new ProxyError(502, `${name} sent no valid response: ${error.code ?? error.message}`)
   })
   const { response, upgradeHead } = answer
   if (options.upgrade && upgradeHead) {
@@ -61,7 +61,7 @@ export async function forward(
     const headers = [...withoutHopByHop(response.rawHeaders), ...VIA]
     res.writeHead(response.statusCode ?? 0, response.statusMessage ?? '', headers)
   } catch (error) {
-    throw new EgressError(502, `${name} sent no valid response: ${(error as Error).message}`)
+    throw new ProxyError(502, `${name} sent no valid response: ${(error as Error).message}`)
   }
   await pipeline(response, res).catch(() => {
     // The response was cut short, and the client sees that: its connection is gone as well.
@@ -83,7 +83,7 @@ function send(req: IncomingMessage, options: ForwardOptions): Promise<Answer> {
     outgoing.once('upgrade', (response, _socket, upgradeHead) => {
       // Switching to what nobody asked for: no response can follow.
       if (options.upgrade) resolve({ response, upgradeHead })
-      else reject(new EgressError(502, `${formatDestination(options.destination)} sent an upgrade unasked`))
+      else reject(new ProxyError(502, `${formatDestination(options.destination)} sent an upgrade unasked`))
     })
     req.pipe(outgoing)
   })
@@ -113,7 +113,7 @@ function openRequest(req: IncomingMessage, options: ForwardOptions): ClientReque
       ],
     })
   } catch (error) {
-    throw new EgressError(400, `The request cannot be passed on: ${(error as Error).message}`)
+    throw new ProxyError(400, `The request cannot be passed on: ${(error as Error).message}`)
   }
 }
 

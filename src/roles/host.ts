@@ -1,18 +1,42 @@
 import { Registry } from 'prom-client'
-import { type Config, ConfigError } from '../config.ts'
+import { type Config, ConfigError, loadHostKey } from '../config.ts'
+import { AgentNetworks } from '../host/agent-networks.ts'
 import { type Destination, parseDestination } from '../host/destination.ts'
 import { EgressProxy } from '../host/egress.ts'
+import { WayIn } from '../host/way-in.ts'
 import type { Logger } from '../log.ts'
 import { openHealthPort } from './health-port.ts'
 import { Parts, type RunningRole } from './parts.ts'
 
 /**
- * The host role: runs on the network of a machine that runs agents, as their way out.
+ * The host role: runs on the network of a machine that runs agents, as the way in to them and their way out.
  * @throws ConfigError
  */
 export async function openHost(config: Config, log: Logger): Promise<RunningRole> {
   const parts = new Parts(log)
   const registry = new Registry()
+  await openWayIn(config, log, parts, registry)
+  await openEgress(config, log, parts, registry)
+  await openHealthPort(config, { log, parts, registry })
+  return { stop: () => parts.close() }
+}
+
+async function openWayIn(config: Config, log: Logger, parts: Parts, registry: Registry): Promise<void> {
+  const networks = [config.BERTH_AGENT_SUBNETS]
+  // Where agents are processes, they are at ports of loopback.
+  if (config.BERTH_RUNTIME !== 'docker') networks.push('127.0.0.0/8')
+  const wayIn = new WayIn({ key: loadHostKey(config), networks, log, registry })
+  const host = config.BERTH_HOST_ADDRESS
+  const port = await wayIn.listen({
+    host,
+    port: config.BERTH_HOST_PORT,
+    settings: { host: 'BERTH_HOST_ADDRESS', port: 'BERTH_HOST_PORT' },
+  })
+  parts.add('way in', () => wayIn.close())
+  log.info({ host, port }, 'the way in listens')
+}
+
+async function openEgress(config: Config, log: Logger, parts: Parts, registry: Registry): Promise<void> {
   const egress = new EgressProxy({ allowed: allowedDestinations(config), log, registry })
   const host = config.BERTH_EGRESS_HOST
   const port = await egress.listen({
@@ -21,9 +45,10 @@ export async function openHost(config: Config, log: Logger): Promise<RunningRole
     settings: { host: 'BERTH_EGRESS_HOST', port: 'BERTH_EGRESS_PORT' },
   })
   parts.add('egress proxy', () => egress.close())
+  const networks = new AgentNetworks({ egress, port, subnets: config.BERTH_AGENT_SUBNETS, log })
+  await networks.start()
+  parts.add("agents' networks", () => networks.stop())
   log.info({ host, port }, 'the egress proxy listens')
-  await openHealthPort(config, { log, parts, registry })
-  return { stop: () => parts.close() }
 }
 
 /** What the operator allows, and Berth itself: agents call its API. */
@@ -33,9 +58,16 @@ function allowedDestinations(config: Config): Destination[] {
     if (!destination) throw new ConfigError(`BERTH_EGRESS_ALLOW: ${text} is not host:port`)
     return destination
   })
-  if (!config.PUBLIC_URL) return allowed
-  const { protocol, host } = new URL(config.PUBLIC_URL)
-  const berth = parseDestination(host, protocol === 'https:' ? 443 : 80)
-  if (!berth) throw new ConfigError(`PUBLIC_URL: ${host} is no host that agents can call`)
-  return [...allowed, berth]
+  if (config.PUBLIC_URL) {
+    const { protocol, host } = new URL(config.PUBLIC_URL)
+    const berth = parseDestination(host, protocol === 'https:' ? 443 : 80)
+    if (!berth) throw new ConfigError(`PUBLIC_URL: ${host} is no host that agents can call`)
+    return [...allowed, berth]
+  }
+  const isLocal = LOCAL.includes(config.HOST)
+  const names = isLocal ? ['localhost', '127.0.0.1'] : [config.HOST]
+  return [...allowed, ...names.map((host) => ({ host, port: config.PORT }))]
 }
+
+/** Values of HOST with which Berth answers on loopback. */
+const LOCAL = ['0.0.0.0', '::', '127.0.0.1', 'localhost']

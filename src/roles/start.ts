@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Config, ConfigError } from '../config.ts'
 import { PostgresStartError, startPostgres } from '../embedded/postgres.ts'
+import { freePort } from '../embedded/postgres-server.ts'
 import { AlreadyRunning, acquireLock } from '../embedded/process-lock.ts'
 import { endLeftovers, RoleConfigError, supervise } from '../embedded/supervisor.ts'
 import { createLogger } from '../log.ts'
@@ -55,6 +56,7 @@ export async function start(config: Config): Promise<void> {
       // Two roles cannot share it, and the supervisor watches them anyway.
       BERTH_HEALTH_PORT: '',
       BERTH_DATA_DIR: dataDir,
+      ...(await choosePorts(config)),
     }
     const { key, gateway } = await prepareDatabase(env)
 
@@ -71,6 +73,7 @@ export async function start(config: Config): Promise<void> {
       terminal.welcome({
         url: urls.web,
         gateway: gateway && `${gateway}.${config.BERTH_GATEWAY_DOMAIN}`,
+        agentDomain: config.BERTH_AGENT_DOMAIN,
         key,
         dataDir,
         postgres,
@@ -90,6 +93,14 @@ export async function start(config: Config): Promise<void> {
     await stopAll()
   }
   process.exit(0)
+}
+
+/** Free ports in place of 0: the roles have to know each other's. */
+async function choosePorts(config: Config): Promise<Record<string, string>> {
+  const chosen: Record<string, string> = {}
+  for (const name of ['PORT', 'BERTH_HOST_PORT', 'BERTH_EGRESS_PORT'] as const)
+    if (config[name] === 0) chosen[name] = String(await freePort())
+  return chosen
 }
 
 /** In a process of its own, which takes the memory of Prisma and of the migrations with it. */

@@ -13,6 +13,8 @@ export interface Welcome {
   url: string
   /** A gateway's host, without the port. */
   gateway: string | undefined
+  /** Below it are the hosts of agents. */
+  agentDomain: string
   /** The first API key, when this start made it. */
   key: string | undefined
   dataDir: string
@@ -36,7 +38,7 @@ export class Terminal {
     process.stdout.write(`${this.#human ? short(role, line) : line}\n`)
   }
 
-  welcome({ url, gateway, key, dataDir, postgres, parts }: Welcome): void {
+  welcome({ url, gateway, agentDomain, key, dataDir, postgres, parts }: Welcome): void {
     const bold = (text: string) => styleText('bold', text)
     const dim = (text: string) => styleText('dim', text)
     process.stdout.write(
@@ -47,6 +49,7 @@ export class Terminal {
         `  API       ${bold(`${url}/v3`)}`,
         `  Docs      ${bold(`${url}/docs`)}`,
         ...(gateway ? [`  Gateway   ${bold(`${onHost(url, gateway)}/ipfs/<cid>`)}`] : []),
+        `  Agents    ${bold(onHost(url, `<agentId>.${agentDomain}`))}`,
         ...(key
           ? [
               `  API key   ${dim('it is shown this once; `npx berth keys create` makes another')}`,
@@ -64,6 +67,10 @@ export class Terminal {
         `  curl ${url}/v3/files/public/pin_by_cid \\`,
         `    -H "Authorization: Bearer $BERTH_KEY" -H "Prefer: wait=10" \\`,
         `    -d '{"cid": "bafkqaekimvwgy3zamzzg63jaijsxe5dibi"}'`,
+        '',
+        `  ${dim('Bring an agent up:')}`,
+        '',
+        `  curl ${url}/v0/agents -H "Authorization: Bearer $BERTH_KEY" -d '{"name": "first"}'`,
         '',
         `  ${dim('Ctrl-C stops everything; the data stays.')}`,
         '',

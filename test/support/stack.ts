@@ -69,6 +69,7 @@ export async function startStack(
     BERTH_IPFS_ROUTING_URL: '',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
     BERTH_EGRESS_PORT: '0',
+    BERTH_HOST_PORT: '0',
     ...(parts && {
       DATABASE_URL: parts.postgres.url,
       REDIS_URL: parts.redis.url,
