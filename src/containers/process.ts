@@ -1,0 +1,308 @@
+/**
+ * Agents as processes of this machine: to try Berth out without Docker. There is no isolation but a system user
+ * for all agents together. What is known lies in files (`process/state.ts`), so any worker on the folder finds a
+ * sandbox again, and two of them never work on the same one at once.
+ */
+import { randomUUID } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isAlive, type ProcessIdentity } from '../embedded/process-identity.ts'
+import { installEngine, installedEngines, removeInstalledEngine } from '../engine/install.ts'
+import type { Logger } from '../log.ts'
+import { toContainerError } from './errors.ts'
+import { hashOf } from './hash.ts'
+import {
+  ContainerError,
+  type Containers,
+  type Sandbox,
+  type SandboxEvent,
+  type SandboxSpec,
+  type SandboxStats,
+} from './port.ts'
+import {
+  openPlace,
+  type Place,
+  type PlaceOptions,
+  readableEngine,
+  removeEngineCopy,
+} from './process/place.ts'
+import { freePortExcept, spawnAgentd, waitUntilReady } from './process/spawn.ts'
+import {
+  type AgentPaths,
+  agentIds,
+  holding,
+  makeOwnFolder,
+  pathsOf,
+  type RunState,
+  readState,
+  removeOwnFolder,
+  type SandboxState,
+  writeState,
+} from './process/state.ts'
+import { endRun, statsOf } from './process/table.ts'
+import { type Runs, watchRuns } from './process/watch.ts'
+
+export interface ProcessOptions extends PlaceOptions {
+  log: Logger
+}
+
+interface CallOptions {
+  signal?: AbortSignal
+}
+
+const GRACE_MS = 10_000
+/** After its process has ended, the exit code is there at once, or never: another worker has started it. */
+const EXIT_CODE_MS = 1000
+
+/** @throws ContainerError whose message says what to do, when agents cannot run here as processes. */
+export async function openProcessContainers(options: ProcessOptions): Promise<Containers> {
+  try {
+    return new ProcessContainers(await openPlace(options), options.log)
+  } catch (error) {
+    throw toContainerError(error)
+  }
+}
+
+class ProcessContainers implements Containers {
+  readonly runtime = 'process'
+  readonly #place: Place
+  readonly #log: Logger
+  readonly #closing = new AbortController()
+  /** Exit codes of what this process has started, by run: the system tells them to nobody else. */
+  readonly #exits = new Map<string, Promise<number>>()
+
+  constructor(place: Place, log: Logger) {
+    this.#place = place
+    this.#log = log
+  }
+
+  ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
+    return this.#alone(agentId, signal, (paths) => this.#makeFolders(paths))
+  }
+
+  create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
+    return this.#alone(spec.agentId, signal, async (paths) => {
+      const hash = hashOf(spec)
+      const state = await readState(paths)
+      if (state?.hash === hash) return
+      if (!(await this.engineVersions()).includes(spec.engineVersion))
+        throw new ContainerError('no_image', `version ${spec.engineVersion} is not installed`)
+      if (state?.run) await endRun(state.run, GRACE_MS)
+      await this.#makeFolders(paths)
+      await writeState(paths, { spec, hash, run: null })
+    })
+  }
+
+  start(agentId: string, { signal }: CallOptions = {}): Promise<Sandbox> {
+    return this.#alone(agentId, signal, async (paths) => {
+      const state = await existing(paths, agentId)
+      let run = state.run
+      if (!run?.leader || !(await isAlive(run.leader))) run = await this.#launch(paths, state, run)
+      if (run.leader && run.port === null) {
+        run = { ...run, port: await this.#awaitReady(paths, run, signal) }
+        await writeState(paths, { ...state, run })
+      }
+      return toSandbox({ ...state, run })
+    })
+  }
+
+  stop(
+    agentId: string,
+    { signal, graceMs = GRACE_MS }: CallOptions & { graceMs?: number } = {},
+  ): Promise<void> {
+    return this.#alone(agentId, signal, async (paths) => {
+      const state = await readState(paths)
+      if (!state?.run) return
+      await endRun(state.run, graceMs)
+      const exitCode = await Promise.race([this.#exits.get(state.run.id), sleep(EXIT_CODE_MS, undefined)])
+      if (exitCode !== undefined) await writeState(paths, { ...state, run: { ...state.run, exitCode } })
+    })
+  }
+
+  remove(agentId: string, { signal, volume }: CallOptions & { volume: boolean }): Promise<void> {
+    return this.#alone(agentId, signal, async (paths) => {
+      const state = await readState(paths)
+      if (state?.run) await endRun(state.run, 0)
+      await rm(paths.state, { force: true })
+      await removeOwnFolder(paths.temporary, this.#place.user)
+      if (!volume) return
+      await removeOwnFolder(paths.home, this.#place.user)
+      await rm(paths.folder, { recursive: true, force: true })
+    })
+  }
+
+  async inspect(agentId: string): Promise<Sandbox | undefined> {
+    return this.#guarded(undefined, async () => {
+      const state = await readState(pathsOf(this.#place.agentsDir, agentId))
+      return state ? toSandbox(state) : undefined
+    })
+  }
+
+  list(): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
+    return this.#guarded(undefined, async () => {
+      const sandboxes: Sandbox[] = []
+      const volumes: string[] = []
+      for (const agentId of await agentIds(this.#place.agentsDir)) {
+        const sandbox = await this.inspect(agentId)
+        if (sandbox) sandboxes.push(sandbox)
+        else volumes.push(agentId)
+      }
+      return { sandboxes, volumes }
+    })
+  }
+
+  stats(agentId: string): Promise<SandboxStats> {
+    return this.#guarded(undefined, async () => {
+      const { run } = await existing(pathsOf(this.#place.agentsDir, agentId), agentId)
+      return run ? statsOf(run) : { memoryBytes: 0, cpuSeconds: 0, pids: 0 }
+    })
+  }
+
+  events({ signal }: { signal: AbortSignal }): AsyncIterable<SandboxEvent> {
+    return watchRuns(() => this.#runs(), AbortSignal.any([signal, this.#closing.signal]))
+  }
+
+  engineVersions(): Promise<string[]> {
+    return this.#guarded(undefined, () => installedEngines(this.#place.enginesDir))
+  }
+
+  prepareEngine(
+    version: string,
+    { signal, onLine }: CallOptions & { onLine?: (line: string) => void } = {},
+  ): Promise<void> {
+    return this.#guarded(signal, async () => {
+      await installEngine({ version, dir: this.#place.enginesDir, onLine, signal })
+      await readableEngine(this.#place, version)
+    })
+  }
+
+  removeEngine(version: string): Promise<void> {
+    return this.#guarded(undefined, async () => {
+      await removeInstalledEngine(this.#place.enginesDir, version)
+      await removeEngineCopy(version)
+    })
+  }
+
+  async ping(): Promise<void> {
+    await this.#guarded(undefined, () => agentIds(this.#place.agentsDir))
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+  }
+
+  async #makeFolders(paths: AgentPaths): Promise<void> {
+    await mkdir(paths.folder, { recursive: true, mode: 0o711 })
+    for (const path of [paths.home, paths.temporary]) await makeOwnFolder(path, this.#place.user)
+  }
+
+  /** Starts agentd anew, after whatever an earlier run has left. */
+  async #launch(paths: AgentPaths, state: SandboxState, previous: RunState | null): Promise<RunState> {
+    if (previous) await endRun(previous, 0)
+    const { spec } = state
+    const engineDir = await readableEngine(this.#place, spec.engineVersion)
+    await this.#makeFolders(paths)
+    // Others choose a port at the same time: this one is theirs to see before the next one chooses.
+    const run = await holding(this.#place.agentsDir, '.ports', undefined, async () => {
+      const gatewayPort = await freePortExcept(await this.#takenPorts())
+      const chosen = { id: randomUUID(), startedAt: new Date().toISOString(), gatewayPort }
+      const begun: RunState = { ...chosen, leader: null, port: null, exitCode: null }
+      await writeState(paths, { ...state, run: begun })
+      return begun
+    })
+    const { leader, exited } = await spawnAgentd({ place: this.#place, paths, spec, engineDir, run })
+    this.#exits.set(run.id, exited)
+    void exited.then((exitCode) => this.#ended(spec.agentId, run.id, exitCode))
+    const started = { ...run, leader }
+    await writeState(paths, { ...state, run: started })
+    return started
+  }
+
+  async #awaitReady(paths: AgentPaths, run: RunState, signal: AbortSignal | undefined): Promise<number> {
+    try {
+      return await waitUntilReady(paths, run.leader as ProcessIdentity, signal)
+    } catch (error) {
+      // An aborted start goes on: the next one finds it.
+      if (!signal?.aborted) await endRun(run, 0)
+      throw error
+    }
+  }
+
+  async #takenPorts(): Promise<Set<number>> {
+    const { agentsDir } = this.#place
+    const states = (await agentIds(agentsDir)).map((id) => readState(pathsOf(agentsDir, id)))
+    return new Set((await Promise.all(states)).flatMap((state) => state?.run?.gatewayPort ?? []))
+  }
+
+  async #runs(): Promise<Runs> {
+    const { agentsDir } = this.#place
+    const found: Runs = new Map()
+    for (const agentId of await agentIds(agentsDir)) {
+      const state = await readState(pathsOf(agentsDir, agentId))
+      if (!state) continue
+      const { run } = state
+      found.set(agentId, {
+        run: run?.leader ? run.id : null,
+        running: run?.leader ? await isAlive(run.leader) : false,
+      })
+    }
+    return found
+  }
+
+  /** agentd has ended: notes its exit code, where it is known, and ends what it left behind. */
+  async #ended(agentId: string, runId: string, exitCode?: number): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    try {
+      await this.#alone(agentId, undefined, async (paths) => {
+        const state = await readState(paths)
+        if (state?.run?.id !== runId) return
+        if (exitCode !== undefined) await writeState(paths, { ...state, run: { ...state.run, exitCode } })
+        await endRun(state.run, 0)
+      })
+    } catch (error) {
+      this.#log.warn({ err: error, agentId }, 'cannot tidy up after an agent that has ended')
+    } finally {
+      this.#exits.delete(runId)
+    }
+  }
+
+  /** Runs `work` while no other worker on this folder does anything with this agent. */
+  #alone<T>(
+    agentId: string,
+    signal: AbortSignal | undefined,
+    work: (paths: AgentPaths) => Promise<T>,
+  ): Promise<T> {
+    return this.#guarded(signal, () => {
+      const paths = pathsOf(this.#place.agentsDir, agentId)
+      return holding(this.#place.agentsDir, agentId, signal, () => work(paths))
+    })
+  }
+
+  async #guarded<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw toContainerError(error, signal)
+    }
+  }
+}
+
+async function existing(paths: AgentPaths, agentId: string): Promise<SandboxState> {
+  const state = await readState(paths)
+  if (state) return state
+  throw new ContainerError('not_found', `there is no sandbox of ${agentId}`)
+}
+
+async function toSandbox({ spec, run }: SandboxState): Promise<Sandbox> {
+  const running = run?.leader ? await isAlive(run.leader) : false
+  return {
+    agentId: spec.agentId,
+    state: running ? 'running' : run ? 'exited' : 'created',
+    engineVersion: spec.engineVersion,
+    address: running && run?.port ? `127.0.0.1:${run.port}` : null,
+    exitCode: running ? null : (run?.exitCode ?? null),
+    // The kernel does not say to whom it did that.
+    oomKilled: false,
+    startedAt: run?.startedAt ?? null,
+  }
+}
