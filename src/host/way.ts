@@ -1,6 +1,6 @@
 /** The way to agents, from the side of `web` and `worker`: a tunnel through the host role's way in. */
 import { request } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 
 export interface Way {
   /** Where the way in is. */
@@ -34,11 +34,12 @@ export function openWay(
   return new Promise((resolve, reject) => {
     const sent = request({
       agent: false,
+      host: hostname,
+      port,
       method: 'CONNECT',
       path: address,
       headers: { host: address, 'proxy-authorization': `Bearer ${key}` },
       signal,
-      createConnection: () => connect({ host: hostname, port, noDelay: true }),
     })
     const late = setTimeout(() => sent.destroy(new Error('the host role does not answer')), OPEN_MS)
     sent.once('connect', (response, socket: Socket, head: Buffer) => {
