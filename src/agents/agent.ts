@@ -1,6 +1,8 @@
 /** The agent's row, and finding it. */
 import { randomInt, randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import type { Principal } from '../accounts/authenticator.ts'
+import { grants } from '../accounts/scopes.ts'
 import type { Queryable } from '../db/pool.ts'
 
 export type AgentStatusName = 'starting' | 'running' | 'not_running'
@@ -78,7 +80,10 @@ export const agentRecord = z.object({
   description: z.string().nullable(),
   vibe: z.string().nullable(),
   emoji: z.string().nullable(),
-  gatewayToken: z.string().describe('Opens the agent’s own host, and its git.'),
+  gatewayToken: z
+    .string()
+    .nullable()
+    .describe('Opens the agent’s own host, and its git. Null for who may only read.'),
   createdAt: z.string(),
   updatedAt: z.string(),
   status: z.enum(['starting', 'running', 'not_running']),
@@ -92,8 +97,13 @@ export const agentRecord = z.object({
 })
 export type AgentRecord = z.output<typeof agentRecord>
 
-export function toRecord(agent: Agent): AgentRecord {
-  const { agentId, userId, name, description, vibe, emoji, gatewayToken, createdAt, updatedAt } = agent
+/**
+ * The agent as `reader` may see it: the gateway token lets its holder change the agent, so a key that may only read
+ * does not get it.
+ */
+export function toRecord(agent: Agent, reader: Pick<Principal, 'role' | 'scopes'>): AgentRecord {
+  const { agentId, userId, name, description, vibe, emoji, createdAt, updatedAt } = agent
+  const mayWrite = reader.role !== 'viewer' && grants(reader.scopes, 'org:agents:write')
   const { status, statusReason, engine, engineVersion: agentVersion } = agent
   const snapshots = { lastSync: null, snapshotCid: null, fileManifest: null, snapshotsUpdatedAt: null }
   return {
@@ -103,7 +113,7 @@ export function toRecord(agent: Agent): AgentRecord {
     description,
     vibe,
     emoji,
-    gatewayToken,
+    gatewayToken: mayWrite ? agent.gatewayToken : null,
     createdAt,
     updatedAt,
     status,

@@ -110,6 +110,8 @@ export async function insertOperation(
          AND NOT EXISTS (SELECT FROM operation later WHERE later.exclusive_key = $6 AND later.id > operation.id
                          AND later.state IN ('queued', 'running'))
        LIMIT 1
+       -- Locked, no worker begins it before the caller's commit, and so without what the caller changes.
+       FOR UPDATE SKIP LOCKED
      ), inserted AS (
        INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, exclusive_key, input,
          idempotency_key, fingerprint)
