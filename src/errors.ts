@@ -83,6 +83,7 @@ export const messages = {
   secretsNotConfigured: 'Secrets not configured',
   duplicateSecret: 'Duplicate secret name',
   conflictingSecrets: 'Conflicting secrets',
+  secretLimit: 'Secret limit reached',
   invalidParameters: 'Invalid parameters',
   createTaskFailed: 'Failed to create cron job',
   listTasksFailed: 'Failed to list cron jobs',

@@ -33,7 +33,9 @@ export interface Agent {
   updatedAt: string
 }
 
-const isoMillis = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+/** A timestamp column as ISO 8601 text with milliseconds (compatibility 2.3, 2.6). */
+export const isoMillis = (column: string) =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 /** The columns of an {@link Agent}, of a table or alias named `agent`. */
 export const AGENT_COLUMNS = `agent.id, agent.agent_id AS "agentId", agent.workspace_id AS "workspaceId",
