@@ -6,7 +6,7 @@
 import { cpus, totalmem } from 'node:os'
 import { print, type Result } from './support/report.ts'
 
-const BENCHMARKS = ['accept', 'pin', 'list', 'transfer', 'gateway', 'memory', 'flat']
+const BENCHMARKS = ['accept', 'pin', 'list', 'transfer', 'gateway', 'memory', 'flat', 'agents']
 
 const tables: { title: string; results: Result[] }[] = []
 for (const name of BENCHMARKS) {

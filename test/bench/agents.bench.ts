@@ -1,0 +1,239 @@
+/**
+ * What Berth adds to an agent in Docker: to its start, held against `docker run` of the same image and the engine's
+ * own boot; to its console, against `docker exec`; to its tasks, against the engine's CLI; to its chat, against the
+ * gateway itself; and in memory. Needs a Docker engine, see `scripts/ci/docker.sh`.
+ */
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { enginesDir } from '../support/engines.ts'
+import { MODEL, MODEL_KEY, startModel } from '../support/model.ts'
+import { type Stack, startStack } from '../support/stack.ts'
+import { type BareGateway, startBareGateway } from './support/bare-gateway.ts'
+import { median } from './support/numbers.ts'
+import { print, type Result } from './support/report.ts'
+
+export const title = 'Agents'
+
+const STARTS = 3
+const COMMANDS = 30
+const CLI_LISTS = 5
+const API_LISTS = 100
+const TURNS = 20
+const OPENCLAW = '/opt/openclaw/node_modules/openclaw/openclaw.mjs'
+const execute = promisify(execFile)
+
+interface Agent {
+  agentId: string
+  gatewayToken: string
+}
+
+export async function bench(): Promise<Result[]> {
+  await using ending = new AsyncDisposableStack()
+  const model = await startModel()
+  ending.defer(() => model.stop())
+  const env = { BERTH_RUNTIME: 'docker', BERTH_ENGINES_DIR: enginesDir, ...model.env }
+  const stack = await startStack({ kind: 'embedded', env })
+  ending.defer(() => stack.stop())
+  const api = new Api(stack, await stack.createKey())
+
+  // The image is built by the first of them; it is not measured.
+  const warmUp = await api.create()
+  const image = await imageOf(warmUp)
+  await api.remove(warmUp)
+
+  const starts: { berth: number; bare: number }[] = []
+  const config = bareConfig(model.url)
+  let agent: Agent | undefined
+  let bare: BareGateway | undefined
+  ending.defer(async () => {
+    await bare?.stop()
+    if (agent) await api.remove(agent)
+  })
+  for (let round = 0; round < STARTS; round++) {
+    await bare?.stop()
+    bare = undefined
+    if (agent) await api.remove(agent)
+    const began = performance.now()
+    agent = await api.create()
+    const berth = performance.now() - began
+    bare = await startBareGateway(image, config)
+    starts.push({ berth, bare: bare.readyMs })
+  }
+  if (!agent || !bare) throw new Error('nothing was started')
+  return [
+    compare('from the request to a running agent', starts, { goal: { atMost: 1.3 } }),
+    compare('a console command', await commands(api, agent), { goal: { atMost: 0.5 } }),
+    await tasks(api, agent),
+    compare('a chat turn over HTTP', await turns(api, agent, bare)),
+    await memory(api, agent),
+  ]
+}
+
+/** A client of one workspace. */
+class Api {
+  readonly url: string
+  readonly #key: string
+
+  constructor(stack: Stack, key: string) {
+    this.url = stack.url
+    this.#key = key
+  }
+
+  /** An agent that runs. */
+  async create(): Promise<Agent> {
+    const { agent } = await this.call('POST', '/v0/agents', { name: 'bench' }, { prefer: 'wait=180' })
+    if (agent.status !== 'running') throw new Error(`the agent is ${agent.status}: ${agent.statusReason}`)
+    return agent
+  }
+
+  async remove({ agentId }: Agent): Promise<void> {
+    await this.call('DELETE', `/v0/agents/${agentId}`, undefined, { prefer: 'wait=60' })
+  }
+
+  async call(method: string, path: string, body?: unknown, headers?: Record<string, string>) {
+    const response = await fetch(`${this.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.#key}`, ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    })
+    const answer = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${answer}`)
+    return JSON.parse(answer)
+  }
+}
+
+const containerOf = ({ agentId }: Agent) => `berth-${agentId}`
+
+async function imageOf(agent: Agent): Promise<string> {
+  const { stdout } = await execute('docker', ['inspect', '--format', '{{.Config.Image}}', containerOf(agent)])
+  return stdout.trim()
+}
+
+/** The same model, and as little else as agents have. */
+function bareConfig(baseUrl: string): Record<string, unknown> {
+  const limits = { contextWindow: 128_000, maxTokens: 8192 }
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+  const about = { id: MODEL, name: MODEL, reasoning: false, input: ['text'], cost, ...limits }
+  const provider = { baseUrl, apiKey: MODEL_KEY, api: 'openai-completions', models: [about] }
+  return {
+    update: { checkOnStart: false },
+    telemetry: { enabled: false },
+    discovery: { mdns: { mode: 'off' } },
+    browser: { enabled: false },
+    models: { mode: 'replace', catalogRefresh: { enabled: false }, providers: { bench: provider } },
+    agents: {
+      defaults: { model: { primary: `bench/${MODEL}` }, skipBootstrap: true, heartbeat: { every: '0m' } },
+    },
+    plugins: { allow: ['admin-http-rpc'], slots: { memory: 'none' } },
+  }
+}
+
+async function commands(api: Api, agent: Agent): Promise<{ berth: number; bare: number }[]> {
+  const rounds = []
+  for (let i = -2; i < COMMANDS; i++) {
+    const berth = await time(() =>
+      api.call('POST', `/v0/agents/${agent.agentId}/console/exec`, { command: 'true' }),
+    )
+    const bare = await time(() => execute('docker', ['exec', containerOf(agent), 'sh', '-c', 'true']))
+    if (i >= 0) rounds.push({ berth, bare }) // the first are the warm-up
+  }
+  return rounds
+}
+
+/** Berth asks the gateway; its CLI is a process that loads the engine first. */
+async function tasks(api: Api, agent: Agent): Promise<Result> {
+  const list = () => api.call('GET', `/v0/agents/${agent.agentId}/tasks`)
+  await list()
+  const berth = []
+  for (let i = 0; i < API_LISTS; i++) berth.push(await time(list))
+  const bare = []
+  const command = `OPENCLAW_GATEWAY_TOKEN=${agent.gatewayToken} node ${OPENCLAW} cron list --json`
+  for (let i = 0; i < CLI_LISTS; i++) {
+    bare.push(await time(() => execute('docker', ['exec', containerOf(agent), 'sh', '-c', command])))
+  }
+  const figures = { berth: median(berth), bare: median(bare) }
+  return {
+    what: 'a list of tasks: times as fast as the CLI',
+    berth: ms(figures.berth),
+    bare: ms(figures.bare),
+    ratio: figures.bare / figures.berth,
+    goal: { atLeast: 50 },
+  }
+}
+
+async function turns(api: Api, agent: Agent, bare: BareGateway): Promise<{ berth: number; bare: number }[]> {
+  const rounds = []
+  for (let i = -2; i < TURNS; i++) {
+    const berth = await time(() => turn(api.url, agent.gatewayToken, `${agent.agentId}.agents.localhost`))
+    const alone = await time(() => turn(bare.url, bare.token))
+    if (i >= 0) rounds.push({ berth, bare: alone }) // the first turn of an engine takes seconds
+  }
+  return rounds
+}
+
+/** One question and its whole answer. Node cannot resolve an agent's name, so the Host header says it. */
+async function turn(url: string, token: string, host?: string): Promise<void> {
+  const sent = request(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...(host && { host }) },
+  })
+  sent.end(
+    JSON.stringify({
+      model: 'openclaw/default',
+      user: 'bench',
+      messages: [{ role: 'user', content: 'ping' }],
+    }),
+  )
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const answer = await text(response)
+  if (response.statusCode !== 200 || !answer.includes('pong')) {
+    throw new Error(`chat at ${host ?? url}: ${response.statusCode} ${answer}`)
+  }
+}
+
+/** Resident memory of agentd, against that of all other processes in the container. */
+async function memory(api: Api, agent: Agent): Promise<Result> {
+  const command = `for p in /proc/[0-9]*; do
+    echo "$(grep -a VmRSS $p/status | tr -dc 0-9) $(tr '\\0' ' ' < $p/cmdline)"
+  done`
+  const { stdout } = await api.call('POST', `/v0/agents/${agent.agentId}/console/exec`, { command })
+  const processes = (stdout as string)
+    .split('\n')
+    .map((line) => ({ kib: Number.parseInt(line, 10) || 0, agentd: line.includes('/opt/agentd/') }))
+  const sum = (agentd: boolean) =>
+    processes.filter((one) => one.agentd === agentd).reduce((total, { kib }) => total + kib * 1024, 0)
+  return {
+    what: 'memory of agentd, and of the engine beside it',
+    berth: mib(sum(true)),
+    bare: mib(sum(false)),
+    ratio: sum(true) / sum(false),
+  }
+}
+
+async function time(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now()
+  await work()
+  return performance.now() - began
+}
+
+function compare(
+  what: string,
+  rounds: { berth: number; bare: number }[],
+  options: Pick<Result, 'goal'> = {},
+): Result {
+  return {
+    what,
+    berth: ms(median(rounds.map(({ berth }) => berth))),
+    bare: ms(median(rounds.map(({ bare }) => bare))),
+    ratio: median(rounds.map(({ berth, bare }) => berth / bare)),
+    ...options,
+  }
+}
+
+const ms = (n: number) => (n < 1000 ? `${n.toFixed(1)} ms` : `${(n / 1000).toFixed(2)} s`)
+const mib = (n: number) => `${(n / 2 ** 20).toFixed(0)} MiB`
+
+if (import.meta.main) print(title, await bench())
