@@ -1,0 +1,37 @@
+/**
+ * Stands in for agentd in the tests of the drivers: it listens where it is told, says so, and runs what it is
+ * sent (`POST /` with a shell command; the answer is its output) without any of the engine's needs.
+ */
+import { spawn } from 'node:child_process'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+
+const config = JSON.parse(process.env.AGENTD_CONFIG ?? '{}')
+// The test that wants it says so through the agent's home.
+if (existsSync(join(config.home, 'ends-at-once'))) process.exit(9)
+process.on('SIGTERM', () => {
+  if (!existsSync(join(config.home, 'ignores-sigterm'))) process.exit(0)
+})
+
+const server = createServer((request, response) => {
+  let command = ''
+  request.on('data', (chunk) => {
+    command += chunk
+  })
+  request.on('end', () => {
+    // By pid, as nothing that the command starts shall have our own files open.
+    const child = spawn('/bin/sh', ['-c', command || 'true'], { stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+    child.once('exit', (code) => setTimeout(() => response.end(JSON.stringify({ code, output })), 20))
+  })
+})
+
+server.listen(config.port, config.host, () => {
+  if (!config.readyFile) return
+  const { port } = server.address() as AddressInfo
+  writeFileSync(`${config.readyFile}.new`, JSON.stringify({ pid: process.pid, port }))
+  renameSync(`${config.readyFile}.new`, config.readyFile)
+})
