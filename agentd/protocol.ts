@@ -170,6 +170,8 @@ export const AGENTD_ERRORS = {
   not_a_file: 400,
   too_large: 413,
   stale_epoch: 409,
+  /** As many of these run already as may at once. */
+  busy: 429,
   /** The gateway is not ready. */
   not_ready: 503,
   /** The engine's own refusal, in `message`. */

@@ -1,0 +1,195 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { constants } from 'node:os'
+import type { Readable } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
+import { AgentdError, isErrno } from './errors.ts'
+import type { ExecResult } from './protocol.ts'
+
+const SHELL = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh'
+/** In the environment of all that a command starts: by it they are found when they have left its group. */
+const MARKER = 'AGENTD_COMMAND'
+/** How long output is waited for once the shell has exited: what it left in the background may hold the pipe. */
+const DRAIN_MS = 200
+/** A killed process that the kernel does not let go (a disk that hangs) holds up no answer. */
+const KILL_MS = 2000
+
+export interface CommandOptions {
+  cwd: string
+  env: Readonly<Record<string, string>>
+  timeoutMs: number
+  /** Most bytes of both streams together that are passed on; the rest is read and dropped. */
+  outputBytes: number
+  /** Kills the command. */
+  signal: AbortSignal
+  /** Gets whole characters only. While the promise that it returns is open, the command's output waits. */
+  onText(stream: 'stdout' | 'stderr', text: string): Promise<void> | undefined
+}
+
+/**
+ * Runs a shell command in a process group of its own, without input. When its shell has exited, what is left of the
+ * group is killed; on timeout and abort also all that it started in other groups (`setsid` is how a command leaves
+ * something running on purpose).
+ * @returns how it ended; `exitCode` is 128 + the signal's number when a signal ended it.
+ * @throws AgentdError bad_request for a command that is too long; busy when no process can be started.
+ */
+export async function runCommand(
+  command: string,
+  options: CommandOptions,
+): Promise<Pick<ExecResult, 'exitCode' | 'truncated' | 'timedOut'>> {
+  const mark = `${MARKER}=${randomUUID()}`
+  const child = await start(command, options, mark)
+  const output = new BoundedOutput(options.outputBytes, options.onText)
+  output.read('stdout', child.stdout)
+  output.read('stderr', child.stderr)
+
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const killed = Promise.withResolvers<void>()
+  let timedOut = false
+  const kill = () => {
+    killEverything(child.pid as number, mark).then(() => later(KILL_MS, killed.resolve))
+  }
+  const timer = setTimeout(() => {
+    timedOut = true
+    kill()
+  }, options.timeoutMs)
+  options.signal.addEventListener('abort', kill, { once: true })
+  if (options.signal.aborted) kill()
+
+  const exited = new Promise<number>((resolve) => {
+    child.once('exit', (code, signal) => {
+      resolve(code ?? 128 + constants.signals[signal as NodeJS.Signals])
+    })
+  })
+  const exitCode = await Promise.race([exited, killed.promise.then(() => 128 + constants.signals.SIGKILL)])
+  await Promise.race([drained(closed, output), killed.promise])
+  clearTimeout(timer)
+  options.signal.removeEventListener('abort', kill)
+  killGroup(child.pid as number)
+  child.stdout.destroy()
+  child.stderr.destroy()
+  await output.end()
+  return { exitCode, truncated: output.truncated, timedOut }
+}
+
+/** Resolves when all output was read, or what is left of it can only come from the background. */
+async function drained(closed: Promise<void>, output: BoundedOutput): Promise<void> {
+  const all = closed.then(() => true)
+  const late = () => new Promise<false>((resolve) => later(DRAIN_MS, () => resolve(false)))
+  while (!(await Promise.race([all, late()])) && output.waiting) await output.waiting
+}
+
+async function start(command: string, { cwd, env }: CommandOptions, mark: string) {
+  try {
+    const child = spawn(SHELL, ['-c', command], {
+      cwd,
+      env: { ...env, [MARKER]: mark.slice(MARKER.length + 1) },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject))
+    return child
+  } catch (error) {
+    if (isErrno(error, 'E2BIG')) throw new AgentdError('bad_request', 'command: too long', { cause: error })
+    if (isErrno(error, 'EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE'))
+      throw new AgentdError('busy', 'no process can be started', { cause: error })
+    // The folder was removed or closed since it was looked at: spawn says ENOENT for that, and for nothing else here.
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES'))
+      throw new AgentdError('bad_request', 'cwd: cannot be entered', { cause: error })
+    throw error
+  }
+}
+
+/** Passes the first bytes of two streams on as text, and drops the rest so that the command does not stand still. */
+class BoundedOutput {
+  truncated = false
+  #left: number
+  readonly #onText: CommandOptions['onText']
+  readonly #ends: (() => void)[] = []
+  readonly #streams: Readable[] = []
+  /** Open while the reader of the output is slower than the command. */
+  waiting: Promise<void> | undefined
+
+  constructor(bytes: number, onText: CommandOptions['onText']) {
+    this.#left = bytes
+    this.#onText = onText
+  }
+
+  read(name: 'stdout' | 'stderr', stream: Readable): void {
+    const decoder = new StringDecoder('utf8')
+    let cut = false
+    stream.on('data', (chunk: Buffer) => {
+      if (chunk.length > this.#left) {
+        cut = true
+        this.truncated = true
+      }
+      if (this.#left > 0) this.#pass(name, decoder.write(chunk.subarray(0, this.#left)))
+      this.#left -= Math.min(chunk.length, this.#left)
+    })
+    stream.on('error', () => {})
+    // Half a character at the end is the command's own when nothing was cut off, else ours.
+    this.#ends.push(() => cut || this.#pass(name, decoder.end()))
+    this.#streams.push(stream)
+  }
+
+  /** Passes on what was held back. */
+  async end(): Promise<void> {
+    for (const end of this.#ends) end()
+    await this.waiting
+  }
+
+  #pass(name: 'stdout' | 'stderr', text: string): void {
+    if (text === '') return
+    const taken = this.#onText(name, text)
+    if (!taken || this.waiting === taken) return
+    for (const stream of this.#streams) stream.pause()
+    this.waiting = taken
+    taken.then(() => {
+      if (this.waiting !== taken) return
+      this.waiting = undefined
+      for (const stream of this.#streams) stream.resume()
+    })
+  }
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch {
+    // Nobody is left in it.
+  }
+}
+
+/** Kills a command's group, and whoever left the group; again while one is found, as they may start others. */
+async function killEverything(leader: number, mark: string): Promise<void> {
+  killGroup(leader)
+  for (let round = 0; round < 10; round++) {
+    const found = await marked(mark)
+    if (found.length === 0) return
+    for (const pid of found) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+  }
+}
+
+/** The processes with this in their environment. */
+async function marked(mark: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const environ = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
+      return environ.includes(mark) ? [Number(pid)] : []
+    }),
+  )
+  return found.flat()
+}
+
+function later(ms: number, run: () => void): void {
+  setTimeout(run, ms).unref()
+}
