@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 
-/** The places at which the torture tests kill a process, in the order in which a pin, then an upload, passes them. */
+/** The places at which the torture tests kill a process, in the order in which a pin, an upload, then an agent passes them. */
 export type CrashPoint =
   | 'before-commit'
   | 'after-commit'
@@ -12,6 +12,13 @@ export type CrashPoint =
   | 'mid-upload'
   | 'after-add'
   | 'after-keep'
+  | 'agent-before-create'
+  | 'agent-after-create'
+  | 'agent-after-start'
+  | 'agent-before-gateway'
+  | 'agent-after-gateway'
+  | 'agent-before-final-write'
+  | 'agent-after-remove'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

@@ -13,6 +13,18 @@ export interface Way {
 /** Longer than the way in takes to give up, so that its reason arrives. */
 const OPEN_MS = 5000
 
+/** The way in opens no tunnel. */
+export class WayRefused extends Error {
+  override name = 'WayRefused'
+  /** What it answered: 502 and 504 are about the agent's address, anything else is about the way in itself. */
+  readonly status: number
+
+  constructor(status: number) {
+    super(REFUSALS[status] ?? `the host role answered ${status}`)
+    this.status = status
+  }
+}
+
 /** What the way in means by a status, for the log of the one who asked. */
 const REFUSALS: Record<number, string> = {
   403: 'the host role takes nobody to this address',
@@ -24,7 +36,7 @@ const REFUSALS: Record<number, string> = {
 
 /**
  * Opens a tunnel (`CONNECT`, RFC 9110, 9.3.6) to an `address:port`. Whoever gets the connection closes it.
- * @throws Error that says why there is none, within 5 s; and what `signal` says.
+ * @throws WayRefused, or another Error that says why there is none, within 5 s; and what `signal` says.
  */
 export function openWay(
   { hostname, port, key }: Way,
@@ -48,14 +60,14 @@ export function openWay(
       socket.on('error', () => {})
       if (response.statusCode !== 200) {
         socket.destroy()
-        return reject(refusal(response.statusCode))
+        return reject(new WayRefused(response.statusCode ?? 0))
       }
       if (head.length > 0) socket.unshift(head)
       resolve(socket)
     })
     // Whatever is there takes no CONNECT.
     sent.once('response', (response) => {
-      reject(refusal(response.statusCode))
+      reject(new WayRefused(response.statusCode ?? 0))
       sent.destroy()
     })
     sent.on('error', reject)
@@ -66,5 +78,3 @@ export function openWay(
     sent.end()
   })
 }
-
-const refusal = (status = 0) => new Error(REFUSALS[status] ?? `the host role answered ${status}`)

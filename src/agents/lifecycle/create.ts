@@ -1,0 +1,104 @@
+/** Making an agent: its row, its secrets and the operation that brings it up, in one transaction. */
+import { uuidv7 } from 'uuidv7'
+import type { Principal } from '../../accounts/authenticator.ts'
+import { crashPoint } from '../../crash-point.ts'
+import { type Pool, type Queryable, transaction } from '../../db/pool.ts'
+import { forbidden, messages, notFound } from '../../errors.ts'
+import { AGENT_COLUMNS, type Agent, newAgentId, newGatewayToken } from '../agent.ts'
+import { fingerprintOf, idempotencyMismatch, insertOperation } from '../operate.ts'
+import { attachSecrets } from '../secrets/attachments.ts'
+import type { NewAgent } from './schema.ts'
+
+export interface Created {
+  agent: Agent
+  operationId: string
+}
+
+/**
+ * Makes an agent of the caller's workspace. One create of a workspace runs at a time: so none gets past the limit,
+ * and a repeat with the same idempotency key finds what the first one made.
+ * @throws ApiError 403 at the plan's limit; 404 or 409 for secrets that cannot be attached, or when what the key
+ *   made was deleted; 422 for a known key with another request.
+ */
+export async function createAgent(
+  pool: Pool,
+  caller: Principal,
+  input: NewAgent,
+  options: { engineVersion: string; idempotencyKey?: string | undefined },
+): Promise<Created> {
+  const { idempotencyKey } = options
+  const request = `agent.provision ${JSON.stringify(input)}`
+  return transaction(pool, async (client) => {
+    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 2))', [caller.workspaceId])
+    const repeated = idempotencyKey && (await findRepeated(client, caller, idempotencyKey, request))
+    if (repeated) return repeated
+    await requireRoom(client, caller)
+    const agent = await insertAgent(client, caller, input, options.engineVersion)
+    await attachSecrets(client, agent, input.secretIds)
+    const operationId = await insertOperation(client, agent, 'agent.provision', { idempotencyKey, request })
+    crashPoint('before-commit')
+    return { agent, operationId }
+  })
+}
+
+async function requireRoom(db: Queryable, { workspaceId, plan }: Principal): Promise<void> {
+  if (plan.agentLimit === null) return
+  const { rows } = await db.query(
+    'SELECT count(*)::int AS count FROM agent WHERE workspace_id = $1 AND deleted_at IS NULL',
+    [workspaceId],
+  )
+  if (rows[0].count >= plan.agentLimit) throw forbidden(messages.agentLimit, 'agent_limit')
+}
+
+async function insertAgent(
+  db: Queryable,
+  { workspaceId, userId }: Principal,
+  input: NewAgent,
+  engineVersion: string,
+): Promise<Agent> {
+  const { name, description, vibe, emoji, userName, userEmail, engine } = input
+  for (;;) {
+    const { rows } = await db.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, description, vibe, emoji, user_name, user_email,
+         engine, engine_version, gateway_token, status)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'starting')
+       ON CONFLICT (agent_id) DO NOTHING RETURNING ${AGENT_COLUMNS}`,
+      [
+        uuidv7(),
+        newAgentId(),
+        workspaceId,
+        userId,
+        name,
+        description ?? null,
+        vibe ?? null,
+        emoji ?? null,
+        userName ?? null,
+        userEmail ?? null,
+        engine,
+        engineVersion,
+        newGatewayToken(),
+      ],
+    )
+    if (rows[0]) return rows[0]
+  }
+}
+
+async function findRepeated(
+  db: Queryable,
+  { workspaceId }: Principal,
+  key: string,
+  request: string,
+): Promise<Created | undefined> {
+  const { rows } = await db.query(
+    'SELECT id, target_id, fingerprint FROM operation WHERE workspace_id = $1 AND idempotency_key = $2',
+    [workspaceId, key],
+  )
+  const operation = rows[0]
+  if (!operation) return undefined
+  if (!fingerprintOf(request).equals(operation.fingerprint)) throw idempotencyMismatch()
+  const found = await db.query(`SELECT ${AGENT_COLUMNS} FROM agent WHERE id = $1 AND deleted_at IS NULL`, [
+    operation.target_id,
+  ])
+  if (!found.rows[0]) throw notFound('The agent that this Idempotency-Key made was deleted')
+  return { agent: found.rows[0], operationId: operation.id }
+}

@@ -1,0 +1,40 @@
+/** Reading agents: lists of rows, and one agent with what its agentd says of it now. */
+import type { AgentStatus } from '../../../agentd/protocol.ts'
+import type { Queryable } from '../../db/pool.ts'
+import { AGENT_COLUMNS, type Agent } from '../agent.ts'
+import type { AgentdClient } from '../agentd-client.ts'
+import { readStatus } from '../live.ts'
+
+/** A reader waits no longer for an agent that does not answer. */
+const LIVE_MS = 2000
+
+/** A page of a workspace's agents, the oldest first. @param options.after only agents younger than the one with this id. */
+export async function listAgents(
+  db: Queryable,
+  workspaceId: string,
+  { after, limit }: { after: string | undefined; limit: number },
+): Promise<Agent[]> {
+  const { rows } = await db.query(
+    `SELECT ${AGENT_COLUMNS} FROM agent
+     WHERE workspace_id = $1 AND deleted_at IS NULL AND ($2::uuid IS NULL OR id > $2)
+     ORDER BY workspace_id, id LIMIT $3`,
+    [workspaceId, after ?? null, limit],
+  )
+  return rows
+}
+
+/** What agentd says of an agent; undefined where it cannot be reached, or answers nonsense. */
+export async function readLive(
+  agentd: AgentdClient,
+  agent: Agent,
+  signal: AbortSignal,
+): Promise<AgentStatus | undefined> {
+  if (!agent.address) return undefined
+  return readStatus(agentd, agent, { timeoutMs: LIVE_MS, signal }).catch(() => undefined)
+}
+
+/** How the gateway is, in the words that agents have for it. */
+export function processStatus(live: AgentStatus | undefined): 'starting' | 'running' | 'not_running' {
+  if (live?.gateway.state === 'ready') return 'running'
+  return live?.gateway.state === 'starting' ? 'starting' : 'not_running'
+}

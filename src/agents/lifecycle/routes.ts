@@ -1,0 +1,188 @@
+import { z } from 'zod'
+import { messages, notFound } from '../../errors.ts'
+import { agentRoute, type Route, route } from '../../http/route.ts'
+import { limit, nextPageToken, readPageToken, text } from '../../http/shapes.ts'
+import { findAgentById, toRecord } from '../agent.ts'
+import { attachedSecrets } from '../secrets/attachments.ts'
+import type { AgentServices } from '../services.ts'
+import { createAgent } from './create.ts'
+import { deleteAgent } from './delete.ts'
+import { listAgents, processStatus, readLive } from './read.ts'
+import {
+  agentDetail,
+  agentList,
+  agentStatus,
+  created,
+  deleted,
+  deleting,
+  newAgent,
+  notStarted,
+} from './schema.ts'
+
+const TAG = 'Agents'
+const AGENTS = '/v0/agents'
+const AGENT = `${AGENTS}/:agentId`
+/** What a new agent takes to come up, with room (compatibility 2.4). */
+const CREATE_MS = 60_000
+
+/** Agents as such: made, listed, read and deleted (contract 4.3, compatibility 2.3 to 2.5). */
+export function lifecycleRoutes(services: AgentServices): Route[] {
+  const { pool, config, agentd, operations } = services
+  return [
+    route({
+      method: 'post',
+      path: AGENTS,
+      id: 'createAgent',
+      tag: TAG,
+      summary: 'Create an agent',
+      description:
+        'Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is ' +
+        'then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the ' +
+        'answer is 500 with the agent, which is there, and can be restarted.\n\n' +
+        'A name must not have control characters, line breaks, characters that turn the direction of text, or any ' +
+        'of < > " ` \\\\.',
+      scope: 'org:agents:write',
+      body: newAgent,
+      success: { status: 201, description: 'The agent.', body: created },
+      otherFailure: { status: 500, body: notStarted },
+      errors: [404, 409],
+      operation: true,
+      async handle({ principal, body, prefer, idempotencyKey, signal }) {
+        const { agent, operationId } = await createAgent(pool, principal, body, {
+          engineVersion: config.BERTH_ENGINE_VERSION,
+          idempotencyKey,
+        })
+        const { finished, headers } = await operations.wait(agent.workspaceId, operationId, {
+          prefer,
+          signal,
+          waitMs: CREATE_MS,
+        })
+        const latest = await findAgentById(pool, agent.id)
+        if (!latest) throw notFound(messages.noAgent)
+        if (finished?.state === 'failed') {
+          const body = { error: messages.gatewayFailed, agent: toRecord(latest, principal) }
+          return { status: 500, headers: { ...headers, 'Error-Code': 'gateway_failed' }, body }
+        }
+        return { headers, body: { success: true, agent: toRecord(latest, principal) } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: AGENTS,
+      id: 'listAgents',
+      tag: TAG,
+      summary: 'List agents',
+      description:
+        'The oldest first. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of ' +
+        'the next page.',
+      scope: 'org:agents:read',
+      query: z.object({ limit: limit(1000, 1000), pageToken: text(255).optional() }),
+      success: { status: 200, description: 'The agents of the workspace.', body: agentList },
+      async handle({ principal, query }) {
+        const after = readPageToken(query.pageToken)
+        const agents = await listAgents(pool, principal.workspaceId, { after, limit: query.limit + 1 })
+        const next = nextPageToken(agents, query.limit)
+        return {
+          ...(next && { headers: { 'Next-Page-Token': next } }),
+          body: {
+            agents: agents.slice(0, query.limit).map((agent) => toRecord(agent, principal)),
+            agentLimit: principal.plan.agentLimit,
+            timeCredits: null,
+          },
+        }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: AGENT,
+      id: 'getAgent',
+      tag: TAG,
+      summary: 'Get an agent',
+      description: 'What it is, what is attached to it, and how its gateway is now.',
+      scope: 'org:agents:read',
+      agent: 'any',
+      params: z.object({ agentId: z.string() }),
+      success: { status: 200, description: 'The agent.', body: agentDetail },
+      async handle({ agent, principal, signal }) {
+        const [live, secrets] = await Promise.all([
+          readLive(agentd, agent, signal),
+          attachedSecrets(pool, agent),
+        ])
+        return {
+          body: {
+            agent: toRecord(agent, principal),
+            processStatus: processStatus(live),
+            processId: live?.gateway.pid ?? null,
+            skills: [],
+            secrets,
+            snapshots: [],
+            portForwarding: [],
+          },
+        }
+      },
+    }),
+    agentRoute({
+      method: 'delete',
+      path: AGENT,
+      id: 'deleteAgent',
+      tag: TAG,
+      summary: 'Delete an agent with its container and files',
+      description:
+        'The agent is gone at once, and for good: its id is not given out again. The answer waits until its ' +
+        'container and volume are removed; 202 when that takes longer than 25 seconds.',
+      scope: 'org:agents:write',
+      agent: 'owner',
+      params: z.object({ agentId: z.string() }),
+      success: { status: 200, description: 'It is gone.', body: deleted },
+      otherSuccess: {
+        status: 202,
+        description: 'It is gone; its container is being removed.',
+        body: deleting,
+      },
+      operation: true,
+      async handle({ agent, prefer, signal }) {
+        const operationId = await deleteAgent(pool, agent)
+        const started = await operations.wait(agent.workspaceId, operationId, { prefer, signal })
+        const { headers, finished, state } = started
+        const body = {
+          success: true,
+          message: `Agent ${agent.agentId} deleted`,
+          wasInRegistry: true,
+          r2ObjectsDeleted: 0,
+        }
+        if (finished) return { headers, body }
+        return { status: 202, headers, body: { ...body, operation: { id: operationId, state } } }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: `${AGENT}/status`,
+      id: 'getAgentStatus',
+      tag: TAG,
+      summary: 'Get how an agent is',
+      description: 'Its gateway, its scripts and its disk, as they are now.',
+      scope: 'org:agents:read',
+      agent: 'any',
+      params: z.object({ agentId: z.string() }),
+      success: { status: 200, description: 'How it is.', body: agentStatus },
+      async handle({ agent, signal }) {
+        const live = await readLive(agentd, agent, signal)
+        const { run: _, ...gateway } = live?.gateway ?? { run: null }
+        return {
+          body: {
+            agentId: agent.agentId,
+            status: agent.status,
+            statusReason: agent.statusReason,
+            engine: agent.engine,
+            agentVersion: agent.engineVersion,
+            reachable: live !== undefined,
+            startedAt: live?.startedAt ?? null,
+            gateway: live ? gateway : null,
+            scripts: live?.scripts ?? (Object.keys(agent.scripts).length > 0 ? agent.scripts : null),
+            disk: live?.disk ?? null,
+          },
+        }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,57 @@
+/** What an agent's agentd says of it now. It is untrusted: the answer is checked, and bounded. */
+import { z } from 'zod'
+import type { AgentStatus } from '../../agentd/protocol.ts'
+import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
+
+const MAX_BYTES = 65_536
+const line = z.string().max(4000)
+
+export const scriptStatus = z.object({
+  state: z.enum(['not_configured', 'pending', 'running', 'success', 'failed']),
+  exitCode: z.number().int().nullable(),
+  startedAt: z.string().max(40).nullable(),
+  finishedAt: z.string().max(40).nullable(),
+})
+export const scriptStates = z.object({ build: scriptStatus, start: scriptStatus })
+
+export const gatewayStatus = z.object({
+  state: z.enum(['stopped', 'starting', 'ready', 'failed']),
+  run: z.string().max(200).nullable(),
+  pid: z.number().int().nullable(),
+  restarts: z.number().int(),
+  exitCode: z.number().int().nullable(),
+  reason: line.nullable(),
+  lastLines: z.array(line).max(20),
+})
+
+const agentStatus = z.object({
+  agentId: z.string().max(20),
+  version: z.number().int(),
+  epoch: z.number().int(),
+  startedAt: z.string().max(40),
+  gateway: gatewayStatus,
+  scripts: scriptStates,
+  disk: z.object({ usedBytes: z.number(), limitBytes: z.number() }),
+})
+
+/**
+ * Asks agentd for its status.
+ * @param options.after waits until the status is another one than this, at most `waitMs`.
+ * @throws AgentdError, also for an answer that is no status.
+ */
+export async function readStatus(
+  agentd: AgentdClient,
+  target: AgentdTarget,
+  options: { timeoutMs: number; after?: { version: number; waitMs: number }; signal?: AbortSignal },
+): Promise<AgentStatus> {
+  const { after, timeoutMs, signal } = options
+  const answer = await agentd.json(target, {
+    path: after ? `/v1/status?wait=${after.waitMs}&version=${after.version}` : '/v1/status',
+    timeoutMs,
+    maxBytes: MAX_BYTES,
+    signal,
+  })
+  const parsed = agentStatus.safeParse(answer)
+  if (parsed.success) return parsed.data
+  throw new AgentdError('bad_answer', 'agentd answered no status', 0, { cause: parsed.error })
+}

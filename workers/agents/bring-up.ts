@@ -1,0 +1,123 @@
+/**
+ * From a row to an agent that answers: image, volume, container, workspace, secrets, gateway, scripts. Every step
+ * looks before it acts and may run twice; a run that is interrupted anywhere is done again from the start.
+ */
+import { createHash } from 'node:crypto'
+import type { Agent } from '../../src/agents/agent.ts'
+import type { SandboxSpec } from '../../src/containers/port.ts'
+import { crashPoint } from '../../src/crash-point.ts'
+import { seedFiles } from '../../src/engine/seed.ts'
+import type { Run } from '../../src/operations/runner.ts'
+import { failureOf } from './failure.ts'
+import { type GatewayUp, startGateway } from './gateway.ts'
+import { type Reached, reachAgentd } from './reach.ts'
+import type { AgentWorkerServices } from './services.ts'
+
+const SEED_MS = 60_000
+/** A line of a build is shown at most this often. */
+const LINE_MS = 1000
+
+export interface Up extends GatewayUp {
+  /** Where agentd answers. */
+  address: string
+}
+
+/**
+ * Brings an agent up on `version`.
+ * @throws BringUpFailed when it cannot come up as it is; any other error is worth another try.
+ */
+export async function bringUp(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  options: { version: string; scripts: 'build' | 'start' },
+): Promise<Up> {
+  try {
+    await prepareImage(services, run, options.version)
+    const target = await startSandbox(services, run, agent, options.version)
+    // Later the agent may have removed some of these files for good.
+    if (!wasUp(agent)) await seedWorkspace(services, run, agent, target)
+    const up = await startGateway(services, run, agent, target, options.scripts)
+    await run.report('scripts', { ...up.status.scripts })
+    return { ...up, address: target.address }
+  } catch (error) {
+    throw failureOf(error) ?? error
+  }
+}
+
+/** Makes the engine version available where it is not: builds its image, or installs it. */
+async function prepareImage({ containers }: AgentWorkerServices, run: Run, version: string): Promise<void> {
+  await run.report('image')
+  const { signal } = run
+  if ((await containers.engineVersions({ signal })).includes(version)) return
+  let shown = 0
+  await containers.prepareEngine(version, {
+    signal,
+    onLine(line) {
+      if (performance.now() - shown < LINE_MS) return
+      shown = performance.now()
+      // A line that is not shown, or a lease that is lost, shows itself elsewhere.
+      run.report('image', { version, line: line.slice(0, 500) }).catch(() => {})
+    },
+  })
+}
+
+/** Whether the agent has been up before: then a worker has written down how its scripts were. */
+const wasUp = ({ scripts }: Agent): boolean => Object.keys(scripts).length > 0
+
+async function seedWorkspace(
+  { agentd }: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: Reached,
+): Promise<void> {
+  await run.report('workspace')
+  await agentd.json(target, {
+    method: 'PUT',
+    path: '/v1/workspace',
+    json: { files: seedFiles(agent) },
+    epoch: agent.epoch,
+    timeoutMs: SEED_MS,
+    signal: run.signal,
+  })
+}
+
+async function startSandbox(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  version: string,
+): Promise<Reached> {
+  const { containers } = services
+  const { signal } = run
+  await run.report('volume')
+  await containers.ensureVolume(agent.agentId, { signal })
+  await run.report('container')
+  crashPoint('agent-before-create')
+  await containers.create(sandboxSpec(services, agent, version), { signal })
+  crashPoint('agent-after-create')
+  await containers.start(agent.agentId, { signal })
+  crashPoint('agent-after-start')
+  return reachAgentd(services, agent.agentId, signal)
+}
+
+function sandboxSpec({ agentd, config }: AgentWorkerServices, agent: Agent, version: string): SandboxSpec {
+  const { agentId, engine } = agent
+  return {
+    agentId,
+    engine,
+    engineVersion: version,
+    hostname: `${agentId}-0`,
+    env: {},
+    agentd: {
+      agentId,
+      tokenHash: createHash('sha256').update(agentd.token(agentId)).digest('hex'),
+      diskBytes: config.BERTH_AGENT_DISK_MB * 1_048_576,
+    },
+    limits: {
+      memoryBytes: config.BERTH_AGENT_MEMORY_MB * 1_048_576,
+      cpus: config.BERTH_AGENT_CPUS,
+      pids: config.BERTH_AGENT_PIDS,
+    },
+  }
+}
