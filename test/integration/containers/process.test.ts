@@ -1,5 +1,4 @@
-import assert from 'node:assert/strict'
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openProcessContainers } from '../../../src/containers/process.ts'
