@@ -56,9 +56,17 @@ export async function dial(destination: Destination, options: DialOptions): Prom
   }
 }
 
+/** Names that are always this machine, though not every resolver knows it (RFC 6761, 6.3). */
+const LOCALHOST = /(^|\.)localhost\.?$/
+const LOOPBACK = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+]
+
 /** The resolver of this machine, hosts file included. */
 export const resolveBySystem: Resolve = (name) =>
   new Promise((resolve, reject) => {
+    if (LOCALHOST.test(name)) return resolve(LOOPBACK)
     systemLookup(name, { all: true }, (error, found) => (error ? reject(error) : resolve(found)))
   })
 

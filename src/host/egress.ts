@@ -29,7 +29,7 @@ const LIMITS = {
 }
 
 export interface EgressOptions {
-  /** Reached although their addresses are private. */
+  /** Reached although their addresses are private; a host that begins with `*.` stands for every name below. */
   allowed: readonly Destination[]
   log: Logger
   registry: Registry
@@ -130,7 +130,7 @@ export class EgressProxy {
       const { destination, path } = readTarget(req)
       name = formatDestination(destination)
       const upstream = await dial(destination, {
-        isAllowed: this.#allowed.has(name),
+        isAllowed: this.#isAllowed(destination),
         connectMs: this.#limits.connectMs,
         resolve: this.#resolve,
       })
@@ -151,6 +151,11 @@ export class EgressProxy {
       // Neither path nor headers: both carry credentials.
       this.#log.debug({ kind, destination: name, outcome, ms, open: this.#open }, 'egress')
     }
+  }
+
+  #isAllowed({ host, port }: Destination): boolean {
+    const names = [host, ...host.split('.').map((_, i, labels) => ['*', ...labels.slice(i + 1)].join('.'))]
+    return names.some((name) => this.#allowed.has(formatDestination({ host: name, port })))
   }
 }
 

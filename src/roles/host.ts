@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client'
+import { agentsApiUrl } from '../agents/urls.ts'
 import { type Config, ConfigError, loadHostKey } from '../config.ts'
 import { AgentNetworks } from '../host/agent-networks.ts'
 import { type Destination, parseDestination } from '../host/destination.ts'
@@ -51,23 +52,26 @@ async function openEgress(config: Config, log: Logger, parts: Parts, registry: R
   log.info({ host, port }, 'the egress proxy listens')
 }
 
-/** What the operator allows, and Berth itself: agents call its API. */
+/** What the operator allows, and Berth itself with the hosts of agents: agents call its API. */
 function allowedDestinations(config: Config): Destination[] {
   const allowed = config.BERTH_EGRESS_ALLOW.map((text) => {
     const destination = parseDestination(text)
     if (!destination) throw new ConfigError(`BERTH_EGRESS_ALLOW: ${text} is not host:port`)
     return destination
   })
-  if (config.PUBLIC_URL) {
-    const { protocol, host } = new URL(config.PUBLIC_URL)
-    const berth = parseDestination(host, protocol === 'https:' ? 443 : 80)
-    if (!berth) throw new ConfigError(`PUBLIC_URL: ${host} is no host that agents can call`)
-    return [...allowed, berth]
-  }
-  const isLocal = LOCAL.includes(config.HOST)
-  const names = isLocal ? ['localhost', '127.0.0.1'] : [config.HOST]
-  return [...allowed, ...names.map((host) => ({ host, port: config.PORT }))]
+  const agents = own(agentsApiUrl(config), 'BERTH_AGENT_DOMAIN')
+  const hosts = [agents, { ...agents, host: `*.${agents.host}` }]
+  if (config.PUBLIC_URL) return [...allowed, ...hosts, own(config.PUBLIC_URL, 'PUBLIC_URL')]
+  const names = ANSWERS_ON_LOOPBACK.includes(config.HOST) ? ['localhost', '127.0.0.1'] : [config.HOST]
+  return [...allowed, ...hosts, ...names.map((host) => ({ host, port: config.PORT }))]
 }
 
-/** Values of HOST with which Berth answers on loopback. */
-const LOCAL = ['0.0.0.0', '::', '127.0.0.1', 'localhost']
+/** Values of HOST with which the web process does. */
+const ANSWERS_ON_LOOPBACK = ['0.0.0.0', '::', '127.0.0.1', 'localhost']
+
+function own(url: string, setting: string): Destination {
+  const { protocol, host } = new URL(url)
+  const destination = parseDestination(host, protocol === 'https:' ? 443 : 80)
+  if (!destination) throw new ConfigError(`${setting}: ${host} is no host that agents can call`)
+  return destination
+}

@@ -81,6 +81,9 @@ test('without PUBLIC_URL, Berth is where PORT says', async (t) => {
   const port = await egressPort(startHost(t, { PORT: String(open) }))
   assert.equal(await statusThrough(port, `http://localhost:${open}/v0`), 200)
   assert.equal(await statusThrough(port, `http://127.0.0.1:${open}/v0`), 200)
+  assert.equal(await statusThrough(port, `http://agents.localhost:${open}/v0`), 200)
+  assert.equal(await statusThrough(port, `http://x0000001.agents.localhost:${open}/v0`), 200)
+  assert.equal(await statusThrough(port, `http://other.localhost:${open}/`), 403)
   assert.equal(await statusThrough(port, `http://127.0.0.1:${port}/`), 403)
 })
 
