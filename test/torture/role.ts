@@ -1,4 +1,4 @@
-/** One process of Berth (`web` or `worker`) that is started again whenever it ends, as by a supervisor. */
+/** One process of Berth (`web`, `worker` or `host`) that is started again whenever it ends, as by a supervisor. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -7,8 +7,10 @@ import { type Running, run } from '../support/processes.ts'
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const PAUSE_MS = 200
 
+export type RoleName = 'web' | 'worker' | 'host'
+
 export class Role {
-  readonly name: 'web' | 'worker'
+  readonly name: RoleName
   /** How it ended by itself so far, the crashes that a test asked for included. */
   readonly ends: { at: number; code: number | null; signal: string | null; output: string }[] = []
   #running: Running
@@ -17,7 +19,7 @@ export class Role {
   #env: NodeJS.ProcessEnv
   #output = ''
 
-  constructor(name: 'web' | 'worker', env: NodeJS.ProcessEnv) {
+  constructor(name: RoleName, env: NodeJS.ProcessEnv) {
     this.name = name
     this.#env = env
     this.#running = this.#launch()

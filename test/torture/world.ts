@@ -1,5 +1,5 @@
 /**
- * A Berth whose processes and servers a test can kill one by one: PostgreSQL, web and workers, and on
+ * A Berth whose processes and servers a test can kill one by one: PostgreSQL, web, workers and host, and on
  * backend `redis` also Redis and Kubo; on backend `postgres` the queue lives in PostgreSQL, and the IPFS
  * node is the embedded one.
  */
@@ -66,10 +66,10 @@ export class World extends Subject {
     }
   }
 
-  /** Starts the servers, one web and as many workers. */
+  /** Starts the servers, one web and as many workers, and `host` where agents are to run. */
   static async start(
     backend: Backend,
-    options: { workers?: number; env?: NodeJS.ProcessEnv } = {},
+    options: { workers?: number; host?: boolean; env?: NodeJS.ProcessEnv } = {},
   ): Promise<World> {
     const [dataDir, port, postgres, redis, kubo] = await Promise.all([
       mkdtemp(join(tmpdir(), 'berth-torture-')),
@@ -83,6 +83,7 @@ export class World extends Subject {
       await migrate(world.pool)
       await createAudit(world.pool)
       world.roles.push(new Role('web', world.env))
+      if (options.host) world.roles.push(new Role('host', world.env))
       for (let i = 0; i < (options.workers ?? 1); i++) world.roles.push(new Role('worker', world.env))
       await world.ready()
       return world
@@ -95,6 +96,10 @@ export class World extends Subject {
 
   get web(): Role {
     return this.roles.find(({ name }) => name === 'web') as Role
+  }
+
+  get host(): Role {
+    return this.roles.find(({ name }) => name === 'host') as Role
   }
 
   get workers(): Role[] {

@@ -1,0 +1,178 @@
+/** A world in which agents run, and what must be true of them after whatever was killed. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { loadConfig } from '../../src/config.ts'
+import { openContainers } from '../../src/containers/open.ts'
+import type { Containers } from '../../src/containers/port.ts'
+import { createLogger } from '../../src/log.ts'
+import { enginesDir } from '../support/engines.ts'
+import { type ModelServer, startModel } from '../support/model.ts'
+import { freePort, until } from '../support/processes.ts'
+import type { Tenant } from './subject.ts'
+import { World } from './world.ts'
+
+/** A request whose server was killed is sent again after this. */
+const RETRY_MS = 100
+const ANSWER_MS = 20_000
+const INSIST_MS = 60_000
+const UP_MS = 90_000
+
+export interface AgentView {
+  agentId: string
+  status: 'starting' | 'running' | 'not_running'
+  statusReason: string | null
+  agentVersion: string
+  gatewayToken: string
+}
+
+export class AgentWorld {
+  readonly world: World
+  readonly containers: Containers
+  readonly #model: ModelServer
+  readonly #tenant: Tenant
+
+  private constructor(world: World, containers: Containers, model: ModelServer, tenant: Tenant) {
+    this.world = world
+    this.containers = containers
+    this.#model = model
+    this.#tenant = tenant
+  }
+
+  static async start(runtime: 'docker' | 'process', version: string): Promise<AgentWorld> {
+    const model = await startModel()
+    const [hostPort, egressPort] = [await freePort(), await freePort()]
+    const world = await World.start('postgres', {
+      host: true,
+      env: {
+        BERTH_RUNTIME: runtime,
+        BERTH_ENGINE_VERSION: version,
+        BERTH_ENGINES_DIR: enginesDir,
+        BERTH_HOST_PORT: String(hostPort),
+        BERTH_EGRESS_PORT: String(egressPort),
+        BERTH_AGENT_RECONCILE_SECONDS: '1',
+        ...model.env,
+      },
+    })
+    const containers = await openContainers(loadConfig(world.env), createLogger('torture', 'silent'))
+    return new AgentWorld(world, containers, model, await world.createTenant('agents'))
+  }
+
+  async stop(): Promise<void> {
+    for (const role of this.world.roles) await role.stop()
+    const { sandboxes, volumes } = await this.containers.list()
+    for (const agentId of [...sandboxes.map((one) => one.agentId), ...volumes]) {
+      await this.containers.remove(agentId, { volume: true })
+    }
+    await this.containers.close()
+    await this.world.stop()
+    await this.#model.stop()
+  }
+
+  /** Sends a request until it gets an answer: connections break when web is killed. */
+  async insist(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<Response> {
+    const deadline = performance.now() + INSIST_MS
+    for (;;) {
+      try {
+        return await fetch(`${this.world.url}${path}`, {
+          method,
+          headers: { authorization: `Bearer ${this.#tenant.token}`, ...headers },
+          body: body === undefined ? undefined : JSON.stringify(body),
+          signal: AbortSignal.timeout(ANSWER_MS),
+        })
+      } catch (error) {
+        if (performance.now() > deadline) throw error
+        await delay(RETRY_MS)
+      }
+    }
+  }
+
+  /** Asks for an agent, once however often it is sent. */
+  async create(version?: string): Promise<string> {
+    const headers = { 'idempotency-key': randomUUID(), prefer: 'respond-async' }
+    const response = await this.insist('POST', '/v0/agents', { name: `torture ${version ?? ''}` }, headers)
+    assert.equal(response.status, 201)
+    const { agent } = (await response.json()) as { agent: AgentView }
+    return agent.agentId
+  }
+
+  async read(agentId: string): Promise<AgentView> {
+    const response = await this.insist('GET', `/v0/agents/${agentId}`)
+    assert.equal(response.status, 200)
+    return ((await response.json()) as { agent: AgentView }).agent
+  }
+
+  async restart(agentId: string, body: { version?: string } = {}): Promise<void> {
+    const headers = { prefer: 'respond-async' }
+    const response = await this.insist('POST', `/v0/agents/${agentId}/restart`, body, headers)
+    assert.ok([200, 202].includes(response.status), `restart: ${response.status}`)
+  }
+
+  async remove(agentId: string): Promise<void> {
+    const response = await this.insist('DELETE', `/v0/agents/${agentId}`, undefined, {
+      prefer: 'respond-async',
+    })
+    // A repeat of one whose answer was lost finds it gone.
+    assert.ok([200, 202, 404].includes(response.status), `delete: ${response.status}`)
+  }
+
+  /** A command of the agent's console; undefined while it cannot be run. */
+  async exec(agentId: string, command: string): Promise<string | undefined> {
+    const response = await this.insist('POST', `/v0/agents/${agentId}/console/exec`, { command })
+    return response.status === 200 ? ((await response.json()) as { stdout: string }).stdout : undefined
+  }
+
+  /** Waits until the agent runs and its gateway itself answers. Resolves to how long that took, in ms. */
+  async answers(agentId: string, ms = UP_MS): Promise<number> {
+    const began = performance.now()
+    await until(
+      `${agentId} answers`,
+      async () => {
+        const { status, statusReason } = await this.read(agentId)
+        if (status === 'not_running') throw new Error(`not running: ${statusReason}`)
+        return (
+          status === 'running' && (await this.insist('GET', `/v0/agents/${agentId}/tasks`)).status === 200
+        )
+      },
+      ms,
+    )
+    return performance.now() - began
+  }
+
+  /** Every operation has ended well, and there is exactly one sandbox and one volume for each agent. */
+  async assertSettled(agentIds: string[]): Promise<void> {
+    await until(
+      'no operation is left',
+      async () => {
+        const left = await this.world.query(`SELECT FROM operation WHERE state IN ('queued', 'running')`)
+        return left.length === 0
+      },
+      UP_MS,
+    )
+    const failed = await this.world.query(
+      `SELECT kind, agent_id, error, error_cause FROM operation WHERE state = 'failed'`,
+    )
+    assert.deepEqual(failed, [])
+    const expected = [...agentIds].sort()
+    await until('one sandbox for each agent', async () => {
+      const { sandboxes, volumes } = await this.containers.list()
+      const running = sandboxes.filter(({ state }) => state === 'running').map((one) => one.agentId)
+      assert.deepEqual(running.sort(), expected)
+      assert.equal(sandboxes.length, expected.length)
+      assert.deepEqual(volumes, [])
+      return true
+    })
+    const rows = await this.world.query<{ agent_id: string }>(
+      'SELECT agent_id FROM agent WHERE removed_at IS NULL ORDER BY agent_id',
+    )
+    assert.deepEqual(
+      rows.map((row) => row.agent_id),
+      expected,
+    )
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * SIGKILL of whatever takes part in the life of an agent, at each step of its creation, restart and deletion, and
+ * while it runs. In Docker where an engine answers, else as processes.
+ */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { after, before, describe } from 'node:test'
+import type { CrashPoint } from '../../src/crash-point.ts'
+import { dockerAnswers } from '../support/docker.ts'
+import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
+import { until } from '../support/processes.ts'
+import { AgentWorld } from './agent-world.ts'
+import { Random, replay } from './seed.ts'
+import { tortureTest } from './suite.ts'
+import { note, printSummary } from './summary.ts'
+
+/** In the order in which a worker passes them, `src/crash-point.ts`. */
+const UP: CrashPoint[] = [
+  'after-claim',
+  'agent-before-create',
+  'agent-after-create',
+  'agent-after-start',
+  'agent-before-gateway',
+  'agent-after-gateway',
+  'agent-before-final-write',
+]
+/** What an agent whose gateway was killed may take until it answers again. */
+const AGAIN_MS = 30_000
+
+const runtime = (await dockerAnswers()) ? 'docker' : 'process'
+
+describe(`agents under fire, as ${runtime} (${replay})`, () => {
+  const random = new Random('agents')
+  let agents: AgentWorld
+  const kept: string[] = []
+  before(async () => {
+    await ensureEngines([OLDER_ENGINE_VERSION, ENGINE_VERSION])
+    agents = await AgentWorld.start(runtime, OLDER_ENGINE_VERSION)
+  })
+  after(async () => {
+    await agents?.stop()
+    printSummary()
+  })
+  const torture = (name: string, test: () => Promise<void>) =>
+    tortureTest(name, () => agents.world.output(), test)
+  const worker = () => agents.world.workers[0] as (typeof agents.world.roles)[number]
+  const crashed = async (mark: string) => until('the crash', () => existsSync(mark))
+  const one = () => kept[0] as string
+
+  for (const point of UP) {
+    torture(`worker killed at ${point} of a creation`, async () => {
+      const mark = await agents.world.arm(worker(), point)
+      const agentId = await agents.create()
+      await crashed(mark)
+      note(`creation, ${point}: answers`, 'worker', runtime, await agents.answers(agentId))
+      await agents.assertSettled([...kept, agentId])
+      // One stays for the tests that follow.
+      if (kept.length === 0) kept.push(agentId)
+      else await agents.remove(agentId)
+      await agents.assertSettled(kept)
+    })
+  }
+
+  for (const point of UP) {
+    torture(`worker killed at ${point} of a restart`, async () => {
+      const mark = await agents.world.arm(worker(), point)
+      await agents.restart(one())
+      await crashed(mark)
+      note(`restart, ${point}: answers`, 'worker', runtime, await agents.answers(one()))
+      await agents.assertSettled(kept)
+    })
+  }
+
+  torture('worker killed between the two engines of an upgrade', async () => {
+    const mark = await agents.world.arm(worker(), 'agent-after-create')
+    await agents.restart(one(), { version: ENGINE_VERSION })
+    await crashed(mark)
+    await agents.assertSettled(kept)
+    await agents.answers(one())
+    assert.equal((await agents.read(one())).agentVersion, ENGINE_VERSION)
+  })
+
+  torture('worker killed in a deletion', async () => {
+    const agentId = await agents.create()
+    await agents.answers(agentId)
+    const mark = await agents.world.arm(worker(), 'agent-after-remove')
+    await agents.remove(agentId)
+    await crashed(mark)
+    await agents.assertSettled(kept)
+  })
+
+  torture('gateway killed', async () => {
+    const token = (await agents.exec(one(), 'echo $OPENCLAW_GATEWAY_TOKEN'))?.trim()
+    const response = await agents.insist('GET', `/v0/agents/${one()}/status`)
+    const { gateway } = (await response.json()) as { gateway: { pid: number } }
+    await agents.exec(one(), `kill -9 ${gateway.pid}`)
+    const ms = await agents.answers(one(), AGAIN_MS)
+    note('answers again', 'gateway', runtime, ms)
+    // It has its secrets as before.
+    assert.equal((await agents.exec(one(), 'echo $OPENCLAW_GATEWAY_TOKEN'))?.trim(), token)
+    await agents.assertSettled(kept)
+  })
+
+  torture('agentd killed', async () => {
+    // The shell of a console is agentd's own child.
+    await agents.exec(one(), 'kill -9 $PPID')
+    note('answers again', 'agentd', runtime, await agents.answers(one(), 2 * AGAIN_MS))
+    await agents.assertSettled(kept)
+  })
+
+  torture('host and web killed beside a creation', async () => {
+    const agentId = await agents.create()
+    for (const role of [agents.world.host, agents.world.web]) {
+      await until('the operation runs', async () => {
+        const rows = await agents.world.query(`SELECT FROM operation WHERE state = 'running'`)
+        return rows.length > 0
+      })
+      role.kill()
+    }
+    note('creation: answers', 'host, web', runtime, await agents.answers(agentId))
+    await agents.remove(agentId)
+    await agents.assertSettled(kept)
+  })
+
+  torture('workers killed at random while agents come and go', async () => {
+    const made = await Promise.all([agents.create(), agents.create()])
+    await agents.restart(one())
+    for (let i = 0; i < 5; i++) {
+      await until('an operation runs', async () => {
+        const rows = await agents.world.query(`SELECT FROM operation WHERE state = 'running'`)
+        return rows.length > 0
+      })
+      await new Promise((resolve) => setTimeout(resolve, random.between(100, 2500)))
+      worker().kill()
+    }
+    const [first, second] = made as [string, string]
+    await agents.remove(first)
+    await agents.answers(second)
+    await agents.assertSettled([...kept, second])
+    await agents.remove(second)
+    await agents.assertSettled(kept)
+    await agents.answers(one())
+  })
+
+  // It ends every container of the machine: only where that was said to be welcome.
+  if (runtime === 'docker' && process.env.BERTH_TORTURE_DOCKERD) {
+    torture('dockerd killed', async () => {
+      const second = await agents.create()
+      await agents.answers(second)
+      const restartDocker = await killDockerd()
+      await restartDocker()
+      note('both answer again', 'dockerd', runtime, await agents.answers(one(), 3 * AGAIN_MS))
+      await agents.answers(second, 3 * AGAIN_MS)
+      await agents.assertSettled([...kept, second])
+      await agents.remove(second)
+      await agents.assertSettled(kept)
+    })
+  }
+})
+
+/** SIGKILL of the machine's Docker engine. @returns what starts it again as it was, and waits for it. */
+async function killDockerd(): Promise<() => Promise<void>> {
+  const pid = Number(await readFile('/var/run/docker.pid', 'utf8'))
+  const argv = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').filter(Boolean)
+  const [command = 'dockerd', ...args] = argv
+  process.kill(pid, 'SIGKILL')
+  await until('dockerd is dead', () => !existsSync(`/proc/${pid}`))
+  return async () => {
+    // It stays: whoever started the first one expects one.
+    spawn(command, args, { detached: true, stdio: 'ignore' }).unref()
+    await until('Docker answers', dockerAnswers, 60_000)
+  }
+}
