@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto'
+import { constants, rmSync } from 'node:fs'
+import { type FileHandle, lstat, open, opendir, rename, unlink } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { join, relative, resolve } from 'node:path/posix'
+import { pipeline } from 'node:stream/promises'
+import { AgentdError, isErrno } from './errors.ts'
+import { AGENT_ROOT, type FileEntry, type FileWritten } from './protocol.ts'
+import type { Agent, Answer, Call, Service } from './server.ts'
+import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
+
+/** Longest path that Linux takes. */
+const PATH_BYTES = 4096
+const LIST_ENTRIES = 10_000
+/** A folder with more is listed as far as this, in no order. */
+const SCANNED_ENTRIES = 100_000
+/** Where files are written before they are moved into place: below the home, so that moving is one step. */
+const STAGING = '.agentd'
+/** Of a body that is too long this much more is read: a client that still sends would not hear why it was refused. */
+const DISCARDED_BYTES = 67_108_864
+
+/** `GET`, `PUT /v1/file` and `GET /v1/list`: what is below the agent's root, links included. */
+export function filesService({ paths }: Agent): Service {
+  // What an agentd that was killed left half-written.
+  rmSync(join(paths.home, STAGING), { recursive: true, force: true })
+  return {
+    routes: [
+      { method: 'GET', path: '/v1/file', handle: (call) => read(paths.root, call) },
+      { method: 'PUT', path: '/v1/file', handle: (call) => write(paths, call) },
+      { method: 'GET', path: '/v1/list', handle: (call) => list(paths.root, call) },
+    ],
+  }
+}
+
+async function read(root: string, { url, res }: Call): Promise<undefined> {
+  const max = integer(url, 'max', Number.MAX_SAFE_INTEGER)
+  await using file = await openBelow(root, pathNames(url))
+  const stats = await file.stat()
+  if (!stats.isFile()) throw new AgentdError('not_a_file', 'path: is of another kind')
+  if (stats.size > max) throw new AgentdError('too_large', `more than ${max} bytes`)
+  res.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': stats.size })
+  if (stats.size === 0) return void res.end()
+  // What is appended meanwhile is left out; what is cut off meanwhile breaks the promise of content-length.
+  const content = file.createReadStream({ start: 0, end: stats.size - 1, autoClose: false })
+  await pipeline(content, res, { end: false })
+  if (content.bytesRead < stats.size) res.destroy()
+  else res.end()
+}
+
+async function write(paths: Agent['paths'], { url, req }: Call): Promise<Answer> {
+  const max = integer(url, 'max', Number.MAX_SAFE_INTEGER)
+  const names = pathNames(url)
+  const name = names.pop()
+  if (name === undefined) throw new AgentdError('not_a_file', 'path: is the root')
+  await using folder = await makeFolder(paths.root, names)
+  await using staging = await makeFolder(paths.home, [STAGING])
+  const path = inFolder(staging, randomUUID())
+  try {
+    const size = await fill(path, await modeOf(inFolder(folder, name)), req, max)
+    await rename(path, inFolder(folder, name))
+    await folder.sync()
+    const body: FileWritten = { path: [AGENT_ROOT, ...names, name].join('/'), size }
+    return { body }
+  } catch (error) {
+    await unlink(path).catch(() => {})
+    return refuse(error)
+  }
+}
+
+/** Writes the body into a new file, durably. @returns its size in bytes. */
+async function fill(path: string, mode: number, req: IncomingMessage, max: number): Promise<number> {
+  await using file = await open(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600)
+  let size = 0
+  for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size <= max) await writeAll(file, chunk)
+    else if (size > max + DISCARDED_BYTES) break
+  }
+  if (size > max) throw new AgentdError('too_large', `more than ${max} bytes`)
+  await file.chmod(mode)
+  await file.sync()
+  return size
+}
+
+async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
+  for (let done = 0; done < chunk.length; ) {
+    const { bytesWritten } = await file.write(chunk, done)
+    done += bytesWritten
+  }
+}
+
+/** The permissions of the file that is replaced: a script stays one that can be run. */
+async function modeOf(path: string): Promise<number> {
+  const stats = await lstat(path).catch((error) => (isErrno(error, 'ENOENT') ? undefined : refuse(error)))
+  return stats?.isFile() ? stats.mode & 0o777 : 0o644
+}
+
+async function list(root: string, { url }: Call): Promise<Answer> {
+  const limit = integer(url, 'limit', LIST_ENTRIES)
+  await using folder = await openBelow(root, pathNames(url))
+  if (!(await folder.stat()).isDirectory()) throw new AgentdError('not_a_file', 'path: is no folder')
+  const names: string[] = []
+  for await (const { name } of await opendir(inFolder(folder, '.'))) {
+    if (names.push(name) > SCANNED_ENTRIES) break
+  }
+  names.sort()
+  const entries = await Promise.all(names.slice(0, limit).map((name) => entry(folder, name)))
+  return {
+    body: { entries: entries.filter((found) => found !== undefined), truncated: names.length > limit },
+  }
+}
+
+/** Undefined when it has gone meanwhile. */
+async function entry(folder: FileHandle, name: string): Promise<FileEntry | undefined> {
+  const stats = await lstat(inFolder(folder, name)).catch(() => undefined)
+  if (!stats) return
+  const type = stats.isFile()
+    ? 'file'
+    : stats.isDirectory()
+      ? 'directory'
+      : stats.isSymbolicLink()
+        ? 'symlink'
+        : 'other'
+  return { name, type, size: stats.size, modifiedAt: stats.mtime.toISOString() }
+}
+
+/** The way below the root to what `?path=` names, absolute or relative. */
+function pathNames(url: URL): string[] {
+  const path = resolve(AGENT_ROOT, url.searchParams.get('path') ?? '')
+  if (path.includes('\0')) throw new AgentdError('bad_request', 'path: has a NUL')
+  if (Buffer.byteLength(path) >= PATH_BYTES) throw new AgentdError('bad_request', 'path: too long')
+  const way = relative(AGENT_ROOT, path)
+  if (way === '') return []
+  const names = way.split('/')
+  if (names[0] === '..') throw new AgentdError('outside', 'path: leads out of the root')
+  return names
+}
+
+function integer(url: URL, name: string, most: number): number {
+  const text = url.searchParams.get(name)
+  if (text === null) return most
+  if (!/^\d{1,15}$/.test(text)) throw new AgentdError('bad_request', `${name}: must be a number`)
+  return Math.min(Number(text), most)
+}
