@@ -7,6 +7,8 @@ const USER = '0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60'
 const GROUP = '0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15'
 const GATEWAY = '0193a1c2-5e07-7d19-a4b3-81f06c2d97e5'
 const OPERATION = '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41'
+const SECRET = '0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3'
+const AGENT = 'x7f3k2ab'
 const CID = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
 const HOST_NODE = '/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp'
 const NEWER_CID = 'bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
@@ -119,6 +121,39 @@ const parts = {
   workers: { status: 'ok' },
   ipfs: { status: 'ok', detail: 'embedded' },
   ipfs_private: { status: 'ok', detail: 'embedded' },
+}
+
+const secret = {
+  id: SECRET,
+  userId: USER,
+  name: 'OPENAI_API_KEY',
+  type: 'secret',
+  createdAt: '2026-11-21T11:05:12.418Z',
+  updatedAt: '2026-11-21T11:05:12.418Z',
+}
+const agent = {
+  agentId: AGENT,
+  userId: USER,
+  name: 'Librarian',
+  description: 'Keeps the catalogue.',
+  vibe: null,
+  emoji: null,
+  gatewayToken: '5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77',
+  createdAt: '2026-11-21T11:04:48.230Z',
+  updatedAt: '2026-11-21T11:05:31.902Z',
+  status: 'running',
+  statusReason: null,
+  lastSync: null,
+  snapshotCid: null,
+  fileManifest: null,
+  snapshotsUpdatedAt: null,
+  engine: 'openclaw',
+  agentVersion: '2026.9.6',
+}
+const gatewayToken = {
+  token: agent.gatewayToken,
+  wsUrl: `wss://${AGENT}.agents.example`,
+  baseUrl: `https://${AGENT}.agents.example`,
 }
 
 const deleted = { response: { data: null } }
@@ -241,6 +276,61 @@ export const examples: Record<string, Example> = {
     },
   },
   deleteGatewayToken: deleted,
+
+  listSecrets: {
+    response: {
+      secrets: [{ ...secret, agents: [{ agentId: AGENT, name: 'Librarian' }] }],
+      secretLimit: null,
+    },
+  },
+  createSecret: {
+    request: { name: 'OPENAI_API_KEY', value: 'sk-proj-…' },
+    response: { success: true, secret },
+  },
+  updateSecret: { request: { value: 'sk-proj-…' }, response: { success: true, secret } },
+  deleteSecret: { response: { success: true } },
+  listAgentSecrets: {
+    response: {
+      secrets: [
+        {
+          id: SECRET,
+          name: secret.name,
+          createdAt: secret.createdAt,
+          updatedAt: secret.updatedAt,
+          synced: true,
+        },
+      ],
+    },
+  },
+  attachSecrets: {
+    request: { secretIds: [SECRET] },
+    response: {
+      success: true,
+      attached: 1,
+      message: 'The agent restarts to get them',
+      operation: { id: OPERATION, state: 'queued' },
+    },
+  },
+  detachSecret: { response: { success: true } },
+  getGatewayToken: { response: gatewayToken },
+  rotateGatewayToken: { response: gatewayToken },
+  createPlatformToken: {
+    response: { token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4N2YzazJhYiJ9.c2lnbmF0dXJl' },
+  },
+  whoami: {
+    response: {
+      agentId: AGENT,
+      name: 'Librarian',
+      status: 'running',
+      userId: USER,
+      workspaceId: '0193a1bf-02b1-7a44-8b0d-93c2f1a5d7e8',
+      tokenKind: 'gateway',
+    },
+  },
+  changeMetadata: {
+    request: { vibe: 'quiet and exact', emoji: '📚' },
+    response: { success: true, agent: { ...agent, vibe: 'quiet and exact', emoji: '📚' } },
+  },
 
   testAuthentication: {
     response: { message: 'Congratulations! You are communicating with the Pinata API!' },

@@ -39,6 +39,12 @@ export const TAGS = [
   ['Groups', 'Folders for files; a file is in one group or none.'],
   ['Swaps', 'Newer content under the address of a CID that was given away before.'],
   ['Gateways', 'Host names under which a workspace serves its files, and who may read there.'],
+  [
+    'Secrets',
+    'Values that the agents of a workspace need, such as keys of model providers. The vault has them, sealed; an agent ' +
+      'gets those that are attached to it, as environment variables.',
+  ],
+  ['Agent tokens', 'By what an agent is reached, and what it may say of itself.'],
   ['Usage', 'Whether a key works, and how much its workspace stores.'],
   ['Operations', 'Work that outlives a request: its progress, its end, and how to cancel it.'],
   ['API keys', 'Who may call. A key belongs to one workspace, and its scopes say what it may do.'],
@@ -52,6 +58,7 @@ export const PARAMETERS: Record<string, { description: string; enum?: string[]; 
   agentId: { description: 'The id of the agent, 8 characters.', example: 'x7f3k2ab' },
   network: { description: 'The IPFS network.', enum: ['public', 'private'] },
   fileId: { description: 'The id of the file, a UUID.' },
+  secretId: { description: 'The id of the secret, a UUID.' },
   gateway_id: { description: 'The id of the gateway, a UUID.' },
   item_id: { description: 'The id of the access token, a UUID.' },
   plugin_id: { description: 'The number of the plugin: 2 is hot swaps.', example: 2 },
