@@ -195,9 +195,13 @@ export const settings = z.object({
   BERTH_CONSOLE_OUTPUT_BYTES: integer(1024, 1_073_741_824)
     .default(1_048_576)
     .describe('Output of a console command that is kept.'),
-  BERTH_AGENT_UPLOAD_BYTES: integer(1, 1_073_741_824)
+  BERTH_AGENT_UPLOAD_BYTES: integer(1, 268_435_456)
     .default(8_388_608)
     .describe('Largest file that can be uploaded to an agent, and read from one.'),
+  BERTH_TELEGRAM_URL: z
+    .union([z.literal(''), url('http', 'https')])
+    .default('https://api.telegram.org')
+    .describe('Bot API that is asked whether a bot token is good; empty for none.'),
   BERTH_PLATFORM_TOKEN_SCOPE: z
     .enum(['agent', 'workspace'])
     .default('agent')
@@ -246,7 +250,7 @@ export const SECRETS = [
   'BERTH_MODEL_KEY',
 ] as const
 
-const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'SECRETS_KEY'])
+const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGRAM_URL', 'SECRETS_KEY'])
 
 /** Names like ours that are no settings: those of tests, of examples, and of Kubernetes' service links. */
 const NO_SETTINGS =
