@@ -1,0 +1,64 @@
+/** The channels of an agent as clients see them: no token, but the end of it. */
+import { z } from 'zod'
+import { messages } from '../../errors.ts'
+import type { Agent } from '../agent.ts'
+import type { AgentdClient } from '../agentd-client.ts'
+import { callEngine } from '../engine-call.ts'
+import type { Channel, channelList, TokenName } from './schema.ts'
+import type { StoredChannel } from './store.ts'
+
+const HINT_LENGTH = 4
+/** A hint of a shorter one would be too much of it. */
+const HINTED_LENGTH = 16
+
+/** `linked` says whether WhatsApp has a phone. */
+export function toList(
+  stored: StoredChannel[],
+  version: string,
+  linked: boolean,
+): z.output<typeof channelList> {
+  const find = (name: Channel) => stored.find(({ channel }) => channel === name)
+  const [telegram, slack, discord, whatsapp] = [
+    find('telegram'),
+    find('slack'),
+    find('discord'),
+    find('whatsapp'),
+  ]
+  return {
+    telegram: telegram ? { ...common(telegram), ...bot(telegram) } : null,
+    slack: slack ? { ...common(slack), ...bot(slack), ...app(slack) } : null,
+    discord: discord ? { ...common(discord), ...bot(discord) } : null,
+    whatsapp: whatsapp ? { ...common(whatsapp), linked } : null,
+    version,
+  }
+}
+
+const common = ({ settings }: StoredChannel) => ({ configured: true, ...settings })
+const bot = (stored: StoredChannel) => ({
+  botTokenSet: has(stored, 'botToken'),
+  botTokenHint: hint(stored, 'botToken'),
+})
+const app = (stored: StoredChannel) => ({
+  appTokenSet: has(stored, 'appToken'),
+  appTokenHint: hint(stored, 'appToken'),
+})
+
+const has = ({ tokens }: StoredChannel, name: TokenName): boolean => tokens?.[name] !== undefined
+
+function hint({ tokens }: StoredChannel, name: TokenName): string | null {
+  const token = tokens?.[name]
+  if (token === undefined) return null
+  return `****${token.length < HINTED_LENGTH ? '' : token.slice(-HINT_LENGTH)}`
+}
+
+const engineStatus = z.looseObject({
+  channels: z.looseObject({ whatsapp: z.looseObject({ linked: z.boolean().optional() }).optional() }),
+})
+
+/** Whether the engine has a linked phone for WhatsApp; not while it does not run. */
+export async function isWhatsAppLinked(agentd: AgentdClient, agent: Agent): Promise<boolean> {
+  const failure = messages.cliError
+  const call = { method: 'channels.status', shape: engineStatus, failure }
+  const status = await callEngine(agentd, agent, call).catch(() => undefined)
+  return status?.channels.whatsapp?.linked ?? false
+}

@@ -1,0 +1,118 @@
+/** The body of an upload: larger than any other JSON of the API, and in memory until the agent has it. */
+import type { IncomingMessage } from 'node:http'
+import { ApiError, badRequest, contractError, messages } from '../../errors.ts'
+
+const BODY_MS = 60_000
+/** For the file's name, and what little else there may be. */
+const ENVELOPE_BYTES = 65_536
+
+/** Most bytes of a JSON body with so many bytes of content; some clients escape slashes, so there is a little more. */
+export const bodyLimit = (contentBytes: number): number =>
+  Math.ceil((base64Length(contentBytes) * 17) / 16) + ENVELOPE_BYTES
+
+const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
+
+/** Bounds the memory of all uploads of a process together: what is too much is refused, and does not queue. */
+export class UploadMemory {
+  readonly #bytes: number
+  #taken = 0
+
+  constructor(bytes: number) {
+    this.#bytes = bytes
+  }
+
+  /** @throws ApiError 503 `busy` when that is too much with all the others. */
+  take(bytes: number): void {
+    if (this.#taken + bytes > this.#bytes) {
+      const headers = { 'retry-after': '5' }
+      throw new ApiError(503, 'busy', 'Too many uploads at a time: try again', { headers })
+    }
+    this.#taken += bytes
+  }
+
+  give(bytes: number): void {
+    this.#taken -= bytes
+  }
+}
+
+/**
+ * Reads a JSON body and hands it to `work`; its bytes count against `memory` until that is done. A refusal leaves the
+ * rest of the body to be discarded (`discardUnread`), so that the client sees its answer.
+ * @throws ApiError 413 `File too large`, 408 when it takes too long, 415 when it is compressed, 400 when it is no JSON.
+ */
+export async function withJsonBody<T>(
+  req: IncomingMessage,
+  memory: UploadMemory,
+  maxBytes: number,
+  work: (body: unknown) => Promise<T>,
+): Promise<T> {
+  const encoding = req.headers['content-encoding'] ?? 'identity'
+  if (encoding !== 'identity') {
+    throw new ApiError(415, 'bad_request', `unsupported content encoding "${encoding}"`)
+  }
+  if (Number(req.headers['content-length']) > maxBytes) throw tooLarge()
+  let taken = 0
+  try {
+    const bytes = await readBody(req, (size) => {
+      if (taken + size > maxBytes) throw tooLarge()
+      memory.take(size)
+      taken += size
+    })
+    return await work(parse(bytes))
+  } finally {
+    memory.give(taken)
+  }
+}
+
+export const tooLarge = () => contractError(413, 'too_large', messages.fileTooLarge)
+
+/** @param admit is told of each chunk, and ends the reading by throwing. */
+function readBody(req: IncomingMessage, admit: (size: number) => void): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    const end = (settle: () => void) => {
+      clearTimeout(late)
+      // Not destroyed, as leaving a loop over it would do: the answer goes out on its connection.
+      req.pause().off('data', take).off('end', complete).off('close', gone)
+      settle()
+    }
+    const fail = (error: Error) => end(() => reject(error))
+    const take = (chunk: Buffer) => {
+      try {
+        admit(chunk.length)
+        chunks.push(chunk)
+      } catch (error) {
+        fail(error as Error)
+      }
+    }
+    const complete = () => end(() => resolve(Buffer.concat(chunks)))
+    const gone = () => fail(badRequest('body: was cut off'))
+    const late = setTimeout(
+      () => fail(new ApiError(408, 'timeout', `body: did not arrive within ${BODY_MS / 1000} seconds`)),
+      BODY_MS,
+    )
+    req.on('data', take).once('end', complete).once('close', gone)
+  })
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch {
+    throw badRequest('body: not valid JSON')
+  }
+}
+
+/**
+ * Decodes base64 in its one canonical form: alphabet of RFC 4648 section 4, padding, no other bits set, no spaces.
+ * @throws ApiError 400; 413 when there are more than `maxBytes`.
+ */
+export function decodeBase64(text: string, maxBytes: number): Buffer {
+  if (text.length > base64Length(maxBytes)) throw tooLarge()
+  const bytes = Buffer.from(text, 'base64')
+  if (bytes.toString('base64') !== text) {
+    throw badRequest('contentBase64: must be base64 with padding, without a data-URL prefix')
+  }
+  if (bytes.length > maxBytes) throw tooLarge()
+  return bytes
+}

@@ -1,0 +1,126 @@
+/** Files between the API and an agent's disk. agentd keeps paths below the agent's root, links included. */
+import { extname, posix } from 'node:path'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { create as contentDisposition } from 'content-disposition'
+import type { Response } from 'express'
+import type { z } from 'zod'
+import { AGENT_ROOT } from '../../../agentd/protocol.ts'
+import { ApiError, badRequest, notFound } from '../../errors.ts'
+import type { Agent } from '../agent.ts'
+import { type AgentdClient, AgentdError } from '../agentd-client.ts'
+import { type Answers, askAgent } from '../engine-call.ts'
+import { tooLarge } from './body.ts'
+import { listing } from './schema.ts'
+
+const READ_MS = 120_000
+const WRITE_MS = 60_000
+const UPLOADS = `${AGENT_ROOT}/workspace/uploads`
+/** A folder of ten thousand entries with the longest names. */
+const LISTING_BYTES = 8_388_608
+
+const wrongPath = (error: AgentdError) => badRequest(`path: ${error.message}`)
+const answers: Answers = {
+  not_found: () => notFound('There is no such file'),
+  outside: () => badRequest(`path: must not lead out of ${AGENT_ROOT}`),
+  not_a_file: wrongPath,
+  bad_request: wrongPath,
+  too_large: tooLarge,
+  disk_full: (cause) => new ApiError(500, 'disk_full', "The agent's disk is full", { cause }),
+}
+
+export interface Place {
+  agentd: AgentdClient
+  agent: Agent
+  /** Fires when the client has gone. */
+  signal: AbortSignal
+}
+
+/**
+ * Sends a file's bytes as the answer. An agent's pages have nothing to do on the API's origin: they are for storing,
+ * and in a sandbox where a browser shows them all the same.
+ * @throws ApiError 404, 400 for what is no file or out of reach, 413 for more than `maxBytes`; before the first byte.
+ */
+export async function sendFile(
+  { agentd, agent, signal }: Place,
+  path: string,
+  maxBytes: number,
+  res: Response,
+): Promise<void> {
+  const gone = AbortSignal.any([signal, AbortSignal.timeout(READ_MS)])
+  const query = new URLSearchParams({ path, max: String(maxBytes) })
+  const file = await askAgent(
+    agent,
+    'File could not be read',
+    () => agentd.stream(agent, { path: `/v1/file?${query}`, signal: gone }),
+    answers,
+  )
+  const size = Number(file.headers['content-length'] ?? Number.NaN)
+  if (size > maxBytes) {
+    file.destroy()
+    throw tooLarge()
+  }
+  res.status(200).set({
+    'Content-Disposition': contentDisposition(posix.basename(path).replace(/[\p{Cc}\\]/gu, '_')),
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+    'X-Content-Type-Options': 'nosniff',
+    'Cache-Control': 'no-store',
+    ...(!Number.isNaN(size) && { 'Content-Length': String(size) }),
+  })
+  res.type(extname(path) || 'application/octet-stream')
+  // Half a file is cut off: what ends well is whole.
+  await pipeline(file, atMost(maxBytes), res).catch(() => res.destroy())
+}
+
+/** Passes bytes on; fails at more than `maxBytes`, where agentd did not say how many there are. */
+function atMost(maxBytes: number): Transform {
+  let left = maxBytes
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      left -= chunk.length
+      done(left < 0 ? new Error('agentd sent more than was asked for') : null, chunk)
+    },
+  })
+}
+
+/** A folder's entries, by name. @throws ApiError as {@link sendFile} */
+export function listFolder(
+  { agentd, agent, signal }: Place,
+  path: string,
+): Promise<z.output<typeof listing>> {
+  const query = new URLSearchParams({ path })
+  return askAgent(
+    agent,
+    'Folder could not be read',
+    async () => {
+      const answer = await agentd.json(agent, {
+        path: `/v1/list?${query}`,
+        signal,
+        maxBytes: LISTING_BYTES,
+      })
+      const entries = listing.safeParse(answer)
+      if (!entries.success) throw new AgentdError('bad_answer', 'agentd answered no list')
+      return entries.data
+    },
+    answers,
+  )
+}
+
+/**
+ * Puts a file into the uploads of the agent's workspace, in place of one of that name: a repeat changes nothing.
+ * @returns its path.
+ */
+export async function storeUpload(
+  { agentd, agent, signal }: Place,
+  filename: string,
+  content: Buffer,
+): Promise<string> {
+  const path = `${UPLOADS}/${filename}`
+  const query = new URLSearchParams({ path })
+  const request = { method: 'PUT', path: `/v1/file?${query}`, body: content, timeoutMs: WRITE_MS, signal }
+  await askAgent(agent, 'File could not be written', () => agentd.json(agent, request), answers)
+  return path
+}
+
+/** How the API names a path: absolute. */
+export const absolutePath = (path: string): string => posix.resolve(AGENT_ROOT, path)

@@ -1,0 +1,101 @@
+/** Scheduled tasks of an agent: jobs of the engine's own cron. */
+import { z } from 'zod'
+import { contractError, messages, notFound } from '../../errors.ts'
+import type { Agent } from '../agent.ts'
+import type { AgentdClient } from '../agentd-client.ts'
+import { callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
+import { type Job, job, jobs, type newTask, runs, started, type taskChanges } from './schema.ts'
+
+const MAX_TASKS = 20
+/** A turn that takes longer is cancelled, where its task does not say (compatibility 2.12). */
+const TURN_SECONDS = 300
+/** The engine lists at most so many at a time. */
+const PAGE = 200
+/** The engine's own job, which it makes again when it is gone: nobody's task. */
+const OWN_JOBS = /^skill-collection-review:/
+
+const isTask = ({ declarationKey }: Job) => !OWN_JOBS.test(declarationKey ?? '')
+
+export class Tasks {
+  readonly #agentd: AgentdClient
+
+  constructor(agentd: AgentdClient) {
+    this.#agentd = agentd
+  }
+
+  /** Oldest first. */
+  async list(agent: Agent, includeDisabled: boolean): Promise<Job[]> {
+    const params = { includeDisabled, limit: PAGE }
+    const found = await this.#call(agent, 'cron.list', params, jobs, messages.listTasksFailed)
+    return found.jobs.filter(isTask).sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
+  }
+
+  /** @throws ApiError 404 */
+  async find(agent: Agent, id: string): Promise<Job> {
+    const found = await this.#call(agent, 'cron.get', { id }, job)
+    if (!isTask(found)) throw notFound('There is no such task')
+    return found
+  }
+
+  /** @throws ApiError 400 for what the engine refuses, and for one task too many. */
+  async create(agent: Agent, task: z.output<typeof newTask>): Promise<Job> {
+    if ((await this.list(agent, true)).length >= MAX_TASKS) throw tooMany()
+    const params =
+      task.payload.kind === 'agentTurn'
+        ? { sessionTarget: 'isolated', ...task, payload: { timeoutSeconds: TURN_SECONDS, ...task.payload } }
+        : { sessionTarget: 'main', ...task }
+    const created = await this.#call(agent, 'cron.add', params, job, messages.createTaskFailed)
+    // Others may have been made meanwhile: of those that came last, each goes by itself.
+    const rank = (await this.list(agent, true)).findIndex(({ id }) => id === created.id)
+    if (rank < MAX_TASKS) return created
+    await this.#call(agent, 'cron.remove', { id: created.id }, z.unknown())
+    throw tooMany()
+  }
+
+  /** @throws ApiError 404; 400 for what the engine refuses. */
+  async update(agent: Agent, id: string, patch: Partial<z.output<typeof taskChanges>>): Promise<Job> {
+    await this.find(agent, id)
+    return this.#call(agent, 'cron.update', { id, patch }, job)
+  }
+
+  /** @throws ApiError 404 */
+  async remove(agent: Agent, id: string): Promise<void> {
+    await this.find(agent, id)
+    await this.#call(agent, 'cron.remove', { id }, z.unknown())
+  }
+
+  /** Starts it now, whatever its schedule says; the engine runs it in the background. @throws ApiError 404 */
+  async run(agent: Agent, id: string): Promise<z.output<typeof started>> {
+    await this.find(agent, id)
+    return this.#call(agent, 'cron.run', { id, mode: 'force' }, started)
+  }
+
+  /** Newest first. @throws ApiError 404 */
+  async runs(agent: Agent, id: string, limit: number): Promise<z.output<typeof runs>> {
+    await this.find(agent, id)
+    return this.#call(agent, 'cron.runs', { id, limit }, runs)
+  }
+
+  async #call<T>(
+    agent: Agent,
+    method: string,
+    params: Record<string, unknown>,
+    shape: z.ZodType<T>,
+    failure: string = messages.cliError,
+  ): Promise<T> {
+    try {
+      return await callEngine(this.#agentd, agent, { method, params, shape, failure })
+    } catch (error) {
+      throw error instanceof EngineRefusal ? toAnswer(error, failure) : error
+    }
+  }
+}
+
+function toAnswer(refusal: EngineRefusal, failure: string) {
+  if (refusal.code === 'CRON_JOB_NOT_FOUND') return notFound('There is no such task')
+  if (refusal.code === 'INVALID_REQUEST') return invalid(refusal.message)
+  return engineFailed(failure, refusal)
+}
+
+const invalid = (detail: string) => contractError(400, 'bad_request', messages.invalidParameters, detail)
+const tooMany = () => invalid(`an agent has at most ${MAX_TASKS} tasks`)
