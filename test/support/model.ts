@@ -98,19 +98,24 @@ async function answer(
 }
 
 function replyTo({ messages, tools }: Completion): Reply {
-  const last = messages.at(-1)
-  if (last?.role === 'tool') return { text: `ran: ${contentOf(last)}` }
   const said = lastOfUser(messages)
-  const [, command] = /\brun: (.+)/.exec(said) ?? []
+  const result = messages.slice(messages.findLastIndex(isOfUser)).findLast(({ role }) => role === 'tool')
+  if (result) return { text: `ran: ${contentOf(result)}` }
+  const [, command] = /^run: (.+)/.exec(said) ?? []
   const canRun = tools?.some((tool) => tool.function.name === 'exec')
   if (command && canRun) return { tool: { name: 'exec', arguments: JSON.stringify({ command }) } }
   return { text: `pong: ${said}` }
 }
 
 /** The engine adds user messages of its own, for which no answer is wanted. */
+const isOfUser = (message: Message): boolean =>
+  message.role === 'user' && !contentOf(message).startsWith('<<<BEGIN_OPENCLAW')
+
+/** What the user wrote, without the time before it and the engine's notes below it. */
 function lastOfUser(messages: Message[]): string {
-  const said = messages.filter(({ role }) => role === 'user').map(contentOf)
-  return said.findLast((content) => !content.startsWith('<<<BEGIN_OPENCLAW')) ?? ''
+  const message = messages.findLast(isOfUser)
+  const [said = ''] = (message ? contentOf(message) : '').split('\n\nRuntime: ')
+  return said.replace(/^\[[^\]]+\] /, '')
 }
 
 function contentOf({ content }: Message): string {
