@@ -3,6 +3,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import type { Config } from './config.ts'
 import { readOrCreateSecret } from './key-file.ts'
 
+const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
@@ -22,25 +23,24 @@ export class Sealer {
   /** Seals a text. `context` says what it is (a row's id): it opens under the same one only. */
   seal(workspaceId: string, context: string, text: string): Buffer {
     const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv('aes-256-gcm', this.#workspaceKey(workspaceId), nonce)
+    const cipher = createCipheriv(ALGORITHM, this.#workspaceKey(workspaceId), nonce)
     cipher.setAAD(Buffer.from(context))
     const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
     return Buffer.concat([nonce, sealed, cipher.getAuthTag()])
   }
 
-  /** @throws when it was sealed with another key, for another context, or was changed. */
+  /** @throws when it was sealed with another key, for another workspace or context, or was changed. */
   open(workspaceId: string, context: string, sealed: Uint8Array): string {
-    const bytes = Buffer.from(sealed)
-    const decipher = createDecipheriv(
-      'aes-256-gcm',
-      this.#workspaceKey(workspaceId),
-      bytes.subarray(0, NONCE_BYTES),
-    )
+    // Node takes shorter tags as well, and those can be guessed.
+    if (sealed.length < NONCE_BYTES + TAG_BYTES) throw new Error('not a sealed value')
+    const nonce = sealed.subarray(0, NONCE_BYTES)
+    const decipher = createDecipheriv(ALGORITHM, this.#workspaceKey(workspaceId), nonce, {
+      authTagLength: TAG_BYTES,
+    })
     decipher.setAAD(Buffer.from(context))
-    decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
-    return (
-      decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
-    )
+    decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
+    const text = decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES))
+    return Buffer.concat([text, decipher.final()]).toString('utf8')
   }
 
   #workspaceKey(workspaceId: string): Buffer {

@@ -1,0 +1,77 @@
+/** What secrets may be called, and which of them an agent cannot have together. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { conflictTable, describeConflict, providerOf } from './conflicts.ts'
+import { RESERVED_NAMES } from './reserved.ts'
+import { nameFault } from './schema.ts'
+
+const envName = fc.stringMatching(/^[A-Z_][A-Z0-9_]{0,30}$/)
+
+describe('the name of a secret', () => {
+  it('is that of an environment variable', () => {
+    for (const name of ['A', '_', 'A1_B2', 'GOOGLE_API_KEY', 'NODE_ENV', 'X'.repeat(128)])
+      assert.equal(nameFault(name), undefined, name)
+    for (const name of ['a', '1A', 'A-B', 'A B', 'A=B', 'Ä', '', 'A\n', '\nA', 'X'.repeat(129)])
+      assert.match(
+        nameFault(name) ?? '',
+        /^name must be a valid environment variable name: /,
+        JSON.stringify(name),
+      )
+  })
+  it('is none of those that the sandbox needs', () => {
+    for (const reserved of RESERVED_NAMES) {
+      const name = reserved.replace('*', 'X')
+      assert.equal(nameFault(name), `name: ${name} is reserved, the agent's own programs need it`)
+    }
+  })
+  it('may be anything else', () => {
+    const known = RESERVED_NAMES.map((name) => name.replace('*', ''))
+    fc.assert(
+      fc.property(envName, (name) => {
+        fc.pre(!known.some((start) => name.startsWith(start)))
+        assert.equal(nameFault(name), undefined)
+      }),
+    )
+  })
+})
+
+describe('credentials', () => {
+  const two = fc
+    .constantFrom(...conflictTable)
+    .chain(([provider, names]) =>
+      fc.record({
+        provider: fc.constant(provider),
+        names: fc.shuffledSubarray([...names], { minLength: 2 }),
+      }),
+    )
+  const others = fc.array(envName.filter((name) => providerOf(name) === undefined))
+
+  it('of one provider conflict, whatever stands around them', () => {
+    fc.assert(
+      fc.property(two, others, others, ({ provider, names }, before, between) => {
+        const [first = '', second = ''] = names
+        const all = [...before, first, ...between, ...names.slice(1)]
+        assert.equal(describeConflict(all), `${first} and ${second} are both credentials of ${provider}`)
+      }),
+    )
+  })
+  it('of several providers do not', () => {
+    assert.equal(describeConflict(conflictTable.map(([, names]) => names[0] ?? '')), undefined)
+    assert.equal(describeConflict([]), undefined)
+  })
+  it('belong to one provider each, and could be attached at all', () => {
+    const names = conflictTable.flatMap(([, names]) => names)
+    assert.equal(new Set(names).size, names.length)
+    for (const name of names) assert.equal(nameFault(name), undefined, name)
+  })
+  it('of the best known providers are known', () => {
+    for (const pair of [
+      ['OPENAI_API_KEY', 'CODEX_API_KEY'],
+      ['ANTHROPIC_API_KEY', 'ANTHROPIC_OAUTH_TOKEN'],
+      ['ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'],
+      ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+    ])
+      assert.ok(describeConflict(pair), pair.join())
+  })
+})
