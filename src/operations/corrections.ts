@@ -1,7 +1,7 @@
 import type { Queryable } from '../db/pool.ts'
 
 /** The loops that compare two sources of truth. */
-export type Loop = 'operations' | 'pins'
+export type Loop = 'operations' | 'pins' | 'agents'
 
 /**
  * Records what a reconciler put right, one row for each target. `/metrics` counts them as

@@ -37,7 +37,7 @@ export async function bringUp(
     const target = await startSandbox(services, run, agent, options.version)
     // Later the agent may have removed some of these files for good.
     if (!wasUp(agent)) await seedWorkspace(services, run, agent, target)
-    const up = await startGateway(services, run, agent, target, options.scripts)
+    const up = await startGateway(services, run, agent, target, options)
     await run.report('scripts', { ...up.status.scripts })
     return { ...up, address: target.address }
   } catch (error) {

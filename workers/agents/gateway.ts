@@ -8,7 +8,7 @@ import { agentChannels } from '../../src/agents/channels/runtime.ts'
 import { readStatus } from '../../src/agents/live.ts'
 import { agentEnvironment } from '../../src/agents/secrets/environment.ts'
 import { crashPoint } from '../../src/crash-point.ts'
-import { defaultConfig, ownedConfig } from '../../src/engine/config.ts'
+import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/engine/config.ts'
 import type { Run } from '../../src/operations/runner.ts'
 import { BringUpFailed } from './failure.ts'
 import { type Reached, runningAddress } from './reach.ts'
@@ -37,18 +37,18 @@ export async function startGateway(
   run: Run,
   agent: Agent,
   target: Reached,
-  scripts: 'build' | 'start',
+  { version, scripts }: { version: string; scripts: 'build' | 'start' },
 ): Promise<GatewayUp> {
   const { pool, sealer, config, agentd } = services
   await run.report('secrets')
   const [environment, channels] = await Promise.all([
     agentEnvironment(pool, sealer, agent, config),
-    agentChannels(pool, sealer, agent),
+    agentChannels(pool, sealer, { ...agent, engineVersion: version }),
   ])
   const request: Omit<StartRequest, 'run'> = {
-    env: environment.env,
+    env: { ...environment.env, ...modelEnvironment(config) },
     gatewayToken: agent.gatewayToken,
-    ownedConfig: ownedConfig({ config, agent, channels: channels.config }),
+    ownedConfig: ownedConfig({ config, agent, channels: { ...channels.config } }),
     defaultConfig: defaultConfig({ config }),
     plugins: channels.plugins,
     readyMs: config.BERTH_AGENT_READY_SECONDS,
