@@ -1,9 +1,24 @@
 /** Every route of agents; each resource has a folder of its own. */
 import type { Route } from '../http/route.ts'
+import { channelRoutes } from './channels/routes.ts'
+import { agentConfigRoutes } from './config/routes.ts'
+import { consoleRoutes } from './console/routes.ts'
+import { deviceRoutes } from './devices/routes.ts'
+import { agentFileRoutes } from './files/routes.ts'
 import { secretRoutes } from './secrets/routes.ts'
 import type { AgentServices } from './services.ts'
+import { taskRoutes } from './tasks/routes.ts'
 import { tokenRoutes } from './tokens/routes.ts'
 
 export function agentRoutes(services: AgentServices): Route[] {
-  return [...secretRoutes(services), ...tokenRoutes(services)]
+  return [
+    ...secretRoutes(services),
+    ...tokenRoutes(services),
+    ...consoleRoutes(services),
+    ...agentFileRoutes(services),
+    ...agentConfigRoutes(services),
+    ...channelRoutes(services),
+    ...deviceRoutes(services),
+    ...taskRoutes(services),
+  ]
 }

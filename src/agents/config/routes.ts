@@ -8,7 +8,7 @@ import { type Answers, askAgent } from '../engine-call.ts'
 import type { AgentServices } from '../services.ts'
 import { check, configText, configToCheck, newConfig, written } from './schema.ts'
 
-const TAG = "Agents' config"
+const TAG = 'Agent config'
 const CONFIG = '/v0/agents/:agentId/config'
 /** The engine checks a config with a process of its own, which takes seconds. */
 const CHECK_MS = 60_000

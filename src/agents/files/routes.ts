@@ -5,7 +5,7 @@ import { bodyLimit, decodeBase64, UploadMemory, withJsonBody } from './body.ts'
 import { filePath, folder, folderPath, upload, uploaded } from './schema.ts'
 import { absolutePath, listFolder, sendFile, storeUpload } from './transfer.ts'
 
-const TAG = "Agents' files"
+const TAG = 'Agent files'
 const FILES = '/v0/agents/:agentId/files'
 /** So many uploads of the largest size are held in memory at a time, and many more of a usual one. */
 const LARGEST_AT_A_TIME = 8

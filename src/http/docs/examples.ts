@@ -2,6 +2,8 @@
  * One example of each route's body and answer, by the route's id. A test holds them against the schemas of the
  * routes, and finds routes that have none.
  */
+import { engineExamples } from './engine-examples.ts'
+
 const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'
 const USER = '0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60'
 const GROUP = '0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15'
@@ -160,6 +162,7 @@ const deleted = { response: { data: null } }
 const revoked = { response: 'Revoked' }
 
 export const examples: Record<string, Example> = {
+  ...engineExamples,
   pinByCid: {
     request: {
       cid: CID,

@@ -1,0 +1,140 @@
+/** Examples of the routes that an agent's agentd and engine answer, see `examples.ts`. */
+import type { Example } from './examples.ts'
+
+const JOB = 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277'
+const PAIRING = '683619e4-3515-4229-9c58-05e77bc17d85'
+const CREATED_MS = 1_795_281_866_768
+const CONFIG =
+  '{\n  "agents": {\n    "defaults": {\n      "model": { "primary": "berth/default" }\n    }\n  }\n}\n'
+
+const device = {
+  deviceId: '334e41ae88807321775fd2e6309ce4acdc1666544cac1339c57b7994a3262594',
+  publicKey: 'PX2gnBxN_0WQLJ7SKSb1ka2fs0_194_kAM3569_gbKc',
+  platform: 'linux',
+  clientId: 'cli',
+  clientMode: 'cli',
+  role: 'operator',
+  roles: ['operator'],
+  scopes: ['operator.read', 'operator.write'],
+}
+
+const job = {
+  id: JOB,
+  name: 'Morning report',
+  enabled: true,
+  createdAtMs: CREATED_MS,
+  updatedAtMs: CREATED_MS,
+  schedule: { kind: 'cron', expr: '0 9 * * *', tz: 'Europe/Berlin' },
+  sessionTarget: 'isolated',
+  wakeMode: 'now',
+  payload: { kind: 'agentTurn', message: 'Sum up what came in over night.', timeoutSeconds: 300 },
+  delivery: { mode: 'none' },
+  state: { nextRunAtMs: 1_795_334_400_000 },
+}
+
+const run = {
+  ts: 1_795_334_404_210,
+  jobId: JOB,
+  action: 'finished',
+  status: 'ok',
+  summary: 'Three letters, one of them urgent.',
+  runAtMs: 1_795_334_400_004,
+  durationMs: 4206,
+}
+
+const restarting = { id: '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41', state: 'running' }
+
+export const engineExamples: Record<string, Example> = {
+  execCommand: {
+    request: { command: 'git log --oneline -1', cwd: '/home/node/clawd' },
+    response: {
+      stdout: '4f1c2ab feat: begin workspace\n',
+      stderr: '',
+      exitCode: 0,
+      truncated: false,
+      timedOut: false,
+      command: 'git log --oneline -1',
+      timestamp: '2026-11-21T10:58:03.485Z',
+    },
+  },
+  readAgentFile: { response: '# Librarian\n' },
+  listAgentFiles: {
+    response: {
+      path: '/home/node/clawd/workspace',
+      entries: [{ name: 'IDENTITY.md', type: 'file', size: 12, modifiedAt: '2026-11-21T10:58:03.485Z' }],
+      truncated: false,
+    },
+  },
+  uploadAgentFile: {
+    request: { filename: 'notes.txt', contentBase64: 'SGVsbG8K' },
+    response: { path: '/home/node/clawd/workspace/uploads/notes.txt', filename: 'notes.txt', size: 6 },
+  },
+  readConfig: { response: { config: CONFIG } },
+  writeConfig: { request: { config: CONFIG }, response: { success: true, message: 'Config written' } },
+  validateConfig: { request: { config: CONFIG }, response: { valid: true, output: '' } },
+  listChannels: {
+    response: {
+      telegram: {
+        configured: true,
+        enabled: true,
+        dmPolicy: 'pairing',
+        allowFrom: ['603767951'],
+        botTokenSet: true,
+        botTokenHint: '****x9Qk',
+      },
+      slack: null,
+      discord: null,
+      whatsapp: null,
+      version: '2026.9.6',
+    },
+  },
+  configureChannel: {
+    request: { botToken: '123456789:AAHf…', dmPolicy: 'pairing', allowFrom: ['603767951'] },
+    response: { success: true, message: 'Channel telegram configured' },
+    others: {
+      202: {
+        success: true,
+        message: 'Channel telegram configured; the gateway is being restarted',
+        operation: restarting,
+      },
+    },
+  },
+  removeChannel: {
+    response: { success: true, message: 'Channel telegram removed' },
+    others: {
+      202: {
+        success: true,
+        message: 'Channel telegram removed; the gateway is being restarted',
+        operation: restarting,
+      },
+    },
+  },
+  listDevices: {
+    response: {
+      pending: [{ requestId: PAIRING, ...device, ts: 1_795_281_914_736 }],
+      paired: [],
+    },
+  },
+  approveDevice: { response: { success: true, requestId: PAIRING, message: `Approved ${PAIRING}` } },
+  approveAllDevices: { response: { approved: [PAIRING], failed: [], message: 'Approved 1 of 1' } },
+  listTasks: { response: { jobs: [job] } },
+  createTask: {
+    request: {
+      name: job.name,
+      schedule: job.schedule,
+      payload: { kind: 'agentTurn', message: job.payload.message },
+    },
+    response: job,
+  },
+  getTask: { response: job },
+  updateTask: {
+    request: { schedule: { kind: 'every', everyMs: 3_600_000 } },
+    response: { ...job, schedule: { kind: 'every', everyMs: 3_600_000 } },
+  },
+  deleteTask: { response: { success: true } },
+  runTask: { response: { ok: true, enqueued: true, runId: `manual:${JOB}:1795281900000:1` } },
+  toggleTask: { request: { enabled: false }, response: { ...job, enabled: false } },
+  listTaskRuns: {
+    response: { entries: [run], total: 1, offset: 0, limit: 50, hasMore: false, nextOffset: null },
+  },
+}
