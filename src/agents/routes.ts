@@ -5,6 +5,8 @@ import { agentConfigRoutes } from './config/routes.ts'
 import { consoleRoutes } from './console/routes.ts'
 import { deviceRoutes } from './devices/routes.ts'
 import { agentFileRoutes } from './files/routes.ts'
+import { lifecycleRoutes } from './lifecycle/routes.ts'
+import { runRoutes } from './lifecycle/run-routes.ts'
 import { secretRoutes } from './secrets/routes.ts'
 import type { AgentServices } from './services.ts'
 import { taskRoutes } from './tasks/routes.ts'
@@ -12,6 +14,9 @@ import { tokenRoutes } from './tokens/routes.ts'
 
 export function agentRoutes(services: AgentServices): Route[] {
   return [
+    // `/v0/agents/engines` before `/v0/agents/:agentId`.
+    ...runRoutes(services),
+    ...lifecycleRoutes(services),
     ...secretRoutes(services),
     ...tokenRoutes(services),
     ...consoleRoutes(services),

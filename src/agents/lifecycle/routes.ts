@@ -101,7 +101,6 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       description: 'What it is, what is attached to it, and how its gateway is now.',
       scope: 'org:agents:read',
       agent: 'any',
-      params: z.object({ agentId: z.string() }),
       success: { status: 200, description: 'The agent.', body: agentDetail },
       async handle({ agent, principal, signal }) {
         const [live, secrets] = await Promise.all([
@@ -132,7 +131,6 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         'container and volume are removed; 202 when that takes longer than 25 seconds.',
       scope: 'org:agents:write',
       agent: 'owner',
-      params: z.object({ agentId: z.string() }),
       success: { status: 200, description: 'It is gone.', body: deleted },
       otherSuccess: {
         status: 202,
@@ -163,7 +161,6 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       description: 'Its gateway, its scripts and its disk, as they are now.',
       scope: 'org:agents:read',
       agent: 'any',
-      params: z.object({ agentId: z.string() }),
       success: { status: 200, description: 'How it is.', body: agentStatus },
       async handle({ agent, signal }) {
         const live = await readLive(agentd, agent, signal)

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { availableVersions } from '../../engine/versions.ts'
 import { contractError, messages, notFound } from '../../errors.ts'
 import { agentRoute, type Context, type Route, route } from '../../http/route.ts'
@@ -22,7 +21,6 @@ import {
 
 const TAG = 'Agents'
 const AGENT = '/v0/agents/:agentId'
-const params = z.object({ agentId: z.string() })
 const ENGINES = [{ id: 'openclaw', label: 'OpenClaw' }]
 
 type Asked = Pick<Context<unknown, unknown, unknown>, 'prefer' | 'idempotencyKey' | 'signal'>
@@ -60,7 +58,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
         'wrote) the answer is 400 with the reason in `Error-Detail`, and the agent runs on the version that it had.',
       scope: 'org:agents:write',
       agent: 'any',
-      params,
       body: restartBody,
       success: { status: 200, description: 'It runs again.', body: restarted },
       otherSuccess: { status: 202, description: 'It is being restarted.', body: restarting },
@@ -95,7 +92,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       description: '`build`, then `start`. The answer does not wait for their end: the status shows them.',
       scope: 'org:agents:write',
       agent: 'any',
-      params,
       success: { status: 200, description: 'They run.', body: launched },
       otherSuccess: { status: 202, description: 'They wait for what is under way.', body: launching },
       operation: true,
@@ -115,7 +111,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       summary: 'List the versions on which an agent can be restarted',
       scope: 'org:agents:read',
       agent: 'any',
-      params,
       success: { status: 200, description: 'The versions.', body: agentVersions },
       async handle({ agent }) {
         const known = await versions()
@@ -137,7 +132,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       summary: 'Ask whether there is a newer version for an agent',
       scope: 'org:agents:read',
       agent: 'any',
-      params,
       success: { status: 200, description: 'The versions.', body: update },
       async handle({ agent }) {
         const [latestVersion = agent.engineVersion] = await versions()
@@ -155,7 +149,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       description: 'The same as a restart with that `version`; another one where `tag` names it.',
       scope: 'org:agents:write',
       agent: 'any',
-      params,
       body: updateBody,
       success: { status: 200, description: 'It runs on that version.', body: updated },
       otherSuccess: { status: 202, description: 'It is being restarted.', body: updating },

@@ -2,6 +2,7 @@
  * One example of each route's body and answer, by the route's id. A test holds them against the schemas of the
  * routes, and finds routes that have none.
  */
+import { messages } from '../../errors.ts'
 import { engineExamples } from './engine-examples.ts'
 
 const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'
@@ -161,6 +162,25 @@ const gatewayToken = {
 const deleted = { response: { data: null } }
 const revoked = { response: 'Revoked' }
 
+const deletedAgent = {
+  success: true,
+  message: `Agent ${AGENT} deleted`,
+  wasInRegistry: true,
+  r2ObjectsDeleted: 0,
+}
+const pending = { operation: { id: OPERATION, state: 'running' } }
+const script = {
+  state: 'success',
+  exitCode: 0,
+  startedAt: '2026-11-21T11:05:32.118Z',
+  finishedAt: '2026-11-21T11:05:40.733Z',
+}
+const versions = {
+  availableVersions: ['2026.9.6', '2026.9.5'],
+  availableVersionsPerEngine: { openclaw: ['2026.9.6', '2026.9.5'] },
+}
+const updatedAgent = { success: true, previousVersion: '2026.9.5', newVersion: '2026.9.6' }
+
 export const examples: Record<string, Example> = {
   ...engineExamples,
   pinByCid: {
@@ -315,6 +335,76 @@ export const examples: Record<string, Example> = {
     },
   },
   detachSecret: { response: { success: true } },
+  createAgent: {
+    request: { name: 'Librarian', description: 'Keeps the catalogue.', secretIds: [SECRET] },
+    response: { success: true, agent },
+    failures: {
+      500: {
+        error: messages.gatewayFailed,
+        agent: { ...agent, status: 'not_running', statusReason: 'the gateway was not ready in time' },
+      },
+    },
+  },
+  listAgents: { response: { agents: [agent], agentLimit: 10, timeCredits: null } },
+  getAgent: {
+    response: {
+      agent,
+      processStatus: 'running',
+      processId: 31,
+      skills: [],
+      secrets: [
+        {
+          id: SECRET,
+          name: secret.name,
+          createdAt: secret.createdAt,
+          updatedAt: secret.updatedAt,
+          synced: true,
+        },
+      ],
+      snapshots: [],
+      portForwarding: [],
+    },
+  },
+  deleteAgent: { response: deletedAgent, others: { 202: { ...deletedAgent, ...pending } } },
+  getAgentStatus: {
+    response: {
+      agentId: AGENT,
+      status: 'running',
+      statusReason: null,
+      engine: 'openclaw',
+      agentVersion: '2026.9.6',
+      reachable: true,
+      startedAt: '2026-11-21T11:05:20.405Z',
+      gateway: { state: 'ready', pid: 31, restarts: 0, exitCode: null, reason: null, lastLines: [] },
+      scripts: {
+        build: script,
+        start: { ...script, state: 'running', exitCode: null, finishedAt: null },
+      },
+      disk: { usedBytes: 14_155_776, limitBytes: 10_737_418_240 },
+    },
+  },
+  restartAgent: {
+    request: { version: '2026.9.6' },
+    response: { success: true, message: `Agent ${AGENT} restarted`, previousProcessId: 31 },
+    others: { 202: { success: true, message: `Agent ${AGENT} is being restarted`, ...pending } },
+  },
+  retryScripts: {
+    response: { success: true, message: 'Scripts launched' },
+    others: { 202: { success: true, message: 'Scripts are being launched', ...pending } },
+  },
+  listAgentVersions: {
+    response: { engine: 'openclaw', currentVersion: '2026.9.5', ...versions },
+  },
+  getAgentUpdate: {
+    response: { currentVersion: '2026.9.5', latestVersion: '2026.9.6', updateAvailable: true },
+  },
+  updateAgent: {
+    request: { tag: 'latest' },
+    response: { ...updatedAgent, output: 'Restarted on 2026.9.6' },
+    others: { 202: { ...updatedAgent, output: 'Restarting on 2026.9.6', ...pending } },
+  },
+  listEngines: { response: { engines: [{ id: 'openclaw', label: 'OpenClaw' }] } },
+  listEngineVersions: { response: versions },
   getGatewayToken: { response: gatewayToken },
   rotateGatewayToken: { response: gatewayToken },
   createPlatformToken: {

@@ -40,6 +40,11 @@ export const TAGS = [
   ['Swaps', 'Newer content under the address of a CID that was given away before.'],
   ['Gateways', 'Host names under which a workspace serves its files, and who may read there.'],
   [
+    'Agents',
+    'An agent runs an engine in a container of its own. It comes up in about half a minute, restarts on another ' +
+      'version of its engine, and keeps its files until it is deleted.',
+  ],
+  [
     'Secrets',
     'Values that the agents of a workspace need, such as keys of model providers. The vault has them, sealed; an agent ' +
       'gets those that are attached to it, as environment variables.',
