@@ -11,7 +11,7 @@ import { AGENT_ID, type Agent, findAgent } from './agent.ts'
 
 const AUDIENCE = 'berth:platform'
 const PLATFORM_TOKEN_S = 3600
-const GATEWAY_TOKEN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
+export const GATEWAY_TOKEN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
 
 export interface AgentAccessOptions {
   pool: Pool

@@ -46,6 +46,13 @@ export interface AgentdRequest {
   signal?: AbortSignal
 }
 
+/** A connection that speaks WebSocket now. */
+export interface Switched {
+  response: IncomingMessage
+  socket: Socket
+  head: Buffer
+}
+
 const TIMEOUT_MS = 10_000
 const MAX_BYTES = 1_048_576
 const MAX_ERROR_BYTES = 65_536
@@ -116,9 +123,7 @@ export class AgentdClient {
     const response = await this.send(target, options)
     const status = response.statusCode ?? 0
     if (status >= 200 && status < 300) return response
-    const text = await readBounded(response, MAX_ERROR_BYTES, AbortSignal.timeout(ERROR_MS)).catch(() => '')
-    const { error = 'bad_answer', message = `status ${status}` } = parseAgentdError(`${text}`)
-    throw new AgentdError(error, message, status)
+    throw await readError(response)
   }
 
   /**
@@ -140,9 +145,33 @@ export class AgentdClient {
     }
   }
 
-  /** A raw connection to agentd: for WebSocket upgrades. Whoever gets it closes it. @throws AgentdError */
-  connect({ address }: AgentdTarget, signal?: AbortSignal): Promise<Socket> {
-    return address ? this.#open(address, signal) : Promise.reject(noAddress())
+  /**
+   * Asks for a WebSocket, and resolves to the connection once agentd has switched, with what it sent behind its
+   * answer. Whoever gets the connection closes it.
+   * @throws AgentdError with agentd's code, where it refuses.
+   */
+  async upgrade(
+    target: AgentdTarget,
+    options: Pick<AgentdRequest, 'path' | 'headers' | 'signal'>,
+  ): Promise<Switched> {
+    if (!target.address) throw noAddress()
+    const { promise, resolve, reject } = Promise.withResolvers<Switched>()
+    const headers = { ...options.headers, connection: 'Upgrade', upgrade: 'websocket' }
+    const sent = this.#request(target, { ...options, headers }, this.#single)
+    const late = setTimeout(() => sent.destroy(tooLate()), TIMEOUT_MS)
+    sent.once('upgrade', (response, duplex, head) => {
+      clearTimeout(late)
+      const socket = duplex as Socket
+      socket.on('error', () => {})
+      resolve({ response, socket, head })
+    })
+    sent.once('response', (response) => void readError(response).then(reject))
+    sent.on('error', (error) => reject(explain(error, sent, options.signal)))
+    sent.once('close', () => {
+      clearTimeout(late)
+      reject(new AgentdError('bad_answer', 'agentd closed the connection'))
+    })
+    return promise
   }
 
   /** agentd's token of an agent; agentd itself knows only its hash. */
@@ -156,9 +185,8 @@ export class AgentdClient {
     this.#single.destroy()
   }
 
-  #open(address: string, signal?: AbortSignal): Promise<Socket> {
-    return openWay(this.#way, address, signal).catch((error) => {
-      if (signal?.aborted) throw signal.reason
+  #open(address: string): Promise<Socket> {
+    return openWay(this.#way, address).catch((error) => {
       throw new AgentdError('unreachable', `agentd cannot be reached: ${error.message}`, 0, { cause: error })
     })
   }
@@ -232,7 +260,8 @@ function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: Abo
 const noAddress = () => new AgentdError('unreachable', 'the agent has no address')
 const tooLate = (cause?: unknown) => new AgentdError('timeout', 'agentd did not answer in time', 0, { cause })
 
-async function readBounded(
+/** Reads a whole answer. @throws AgentdError `too_large` or `bad_answer`. */
+export async function readBounded(
   response: IncomingMessage,
   maxBytes: number,
   signal: AbortSignal,
@@ -257,6 +286,14 @@ async function readBounded(
     response.destroy()
   }
   return Buffer.concat(chunks)
+}
+
+/** The error that an answer is which is none of success. Never rejects. */
+async function readError(response: IncomingMessage): Promise<AgentdError> {
+  const { statusCode = 0 } = response
+  const text = await readBounded(response, MAX_ERROR_BYTES, AbortSignal.timeout(ERROR_MS)).catch(() => '')
+  const { error = 'bad_answer', message = `status ${statusCode}` } = parseAgentdError(`${text}`)
+  return new AgentdError(error, message, statusCode)
 }
 
 /** An error of agentd's own, from its body; empty where it is none. */

@@ -7,6 +7,7 @@ import { deviceRoutes } from './devices/routes.ts'
 import { agentFileRoutes } from './files/routes.ts'
 import { lifecycleRoutes } from './lifecycle/routes.ts'
 import { runRoutes } from './lifecycle/run-routes.ts'
+import { logRoutes } from './logs/routes.ts'
 import { secretRoutes } from './secrets/routes.ts'
 import type { AgentServices } from './services.ts'
 import { taskRoutes } from './tasks/routes.ts'
@@ -19,6 +20,7 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...lifecycleRoutes(services),
     ...secretRoutes(services),
     ...tokenRoutes(services),
+    ...logRoutes(services),
     ...consoleRoutes(services),
     ...agentFileRoutes(services),
     ...agentConfigRoutes(services),

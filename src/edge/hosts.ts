@@ -1,21 +1,32 @@
-/** Traffic by host name: gateways' hosts are none of the API's, and the API's host serves no content. */
-import type { RequestHandler } from 'express'
+/** Traffic by host name: gateways' and agents' hosts are none of the API's, and the API's host serves none of theirs. */
+import type { Request, RequestHandler } from 'express'
 import { badRequest } from '../errors.ts'
 
+/** What answers for every host below a domain. */
+export interface Realm {
+  domain: string
+  handler: RequestHandler
+}
+
 /**
- * Hands requests for any host below `gatewayDomain` to `gateway`, whether there is such a gateway or not.
- * @param publicUrl where the API is: its host stays the API's, also below that domain.
+ * Hands requests for any host below a realm's domain to its handler, whether there is such a host or not. Where one
+ * domain is below another, the nearer counts.
+ * @param publicUrl where the API is: its host stays the API's, also below those domains, as do the domains themselves.
  */
-export function byHost(
-  { gatewayDomain, publicUrl }: { gatewayDomain: string; publicUrl: string | undefined },
-  gateway: RequestHandler,
-): RequestHandler {
+export function byHost(publicUrl: string | undefined, realms: Realm[]): RequestHandler {
   const apiHost = publicUrl && new URL(publicUrl).hostname
+  const nearestFirst = realms.toSorted((a, b) => b.domain.length - a.domain.length)
   return (req, res, next) => {
     // A proxy in front may go by the other one (RFC 9112, 3.2).
     if ((req.headersDistinct.host?.length ?? 0) > 1) throw badRequest('Host: sent more than once')
-    const host = req.hostname?.toLowerCase().replace(/\.$/, '') ?? ''
-    if (host === apiHost || !host.endsWith(`.${gatewayDomain}`)) return next()
-    return gateway(req, res, next)
+    const host = requestHost(req)
+    if (host === apiHost || realms.some(({ domain }) => host === domain)) return next()
+    const realm = nearestFirst.find(({ domain }) => host.endsWith(`.${domain}`))
+    return realm ? realm.handler(req, res, next) : next()
   }
+}
+
+/** The host that a client asked for, without its port, in one spelling; empty where it named none. */
+export function requestHost(req: Request): string {
+  return req.hostname?.toLowerCase().replace(/\.$/, '') ?? ''
 }

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { type Binding, bind } from '../net/bind.ts'
+import { isWebSocket } from '../net/websocket.ts'
 import { ProxyError } from './dial.ts'
 import { joinSockets } from './tunnel.ts'
 
@@ -131,12 +132,6 @@ export function refuse(res: ServerResponse, { status, message }: ProxyError): vo
   res.setHeader('Content-Type', 'text/plain; charset=utf-8')
   res.setHeader('Connection', 'close')
   res.end(`${message}\n`)
-}
-
-/** Other upgrades (h2c) are optional for clients, which get an answer in HTTP/1.1 without. */
-function isWebSocket(req: IncomingMessage): boolean {
-  const bodiless = !('content-length' in req.headers || 'transfer-encoding' in req.headers)
-  return bodiless && req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
 }
 
 /** Answers what Node's parser did not take for a request. */

@@ -38,11 +38,7 @@ const REFUSALS: Record<number, string> = {
  * Opens a tunnel (`CONNECT`, RFC 9110, 9.3.6) to an `address:port`. Whoever gets the connection closes it.
  * @throws WayRefused, or another Error that says why there is none, within 5 s; and what `signal` says.
  */
-export function openWay(
-  { hostname, port, key }: Way,
-  address: string,
-  signal?: AbortSignal,
-): Promise<Socket> {
+export function openWay({ hostname, port, key }: Way, address: string): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const sent = request({
       agent: false,
@@ -51,7 +47,6 @@ export function openWay(
       method: 'CONNECT',
       path: address,
       headers: { host: address, 'proxy-authorization': `Bearer ${key}` },
-      signal,
     })
     const late = setTimeout(() => sent.destroy(new Error('the host role does not answer')), OPEN_MS)
     sent.once('connect', (response, socket: Socket, head: Buffer) => {

@@ -1,10 +1,15 @@
 import { createServer, type RequestListener } from 'node:http'
 import { bind } from '../net/bind.ts'
+import { isWebSocket } from '../net/websocket.ts'
 import { toOriginForm } from './origin-form.ts'
+import { serveUpgrades } from './upgrade.ts'
 
 export interface Listening {
   url: string
-  /** Takes no more requests and waits for those under way; long polls and streams are cut after 5 s. */
+  /**
+   * Takes no more requests and waits for those under way; long polls and streams are cut after 5 s. Connections that
+   * were upgraded are to be closed before, by whoever took them.
+   */
   close(): Promise<void>
 }
 
@@ -20,10 +25,16 @@ const LOCAL = ['0.0.0.0', '::', '127.0.0.1']
 export async function listen(app: RequestListener, port: number, host: string): Promise<Listening> {
   // Node would end every request, an upload too, after five minutes: bodies have bounds of their own.
   const server = createServer(
-    { requestTimeout: 0, headersTimeout: HEADERS_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+    {
+      requestTimeout: 0,
+      headersTimeout: HEADERS_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      shouldUpgradeCallback: isWebSocket,
+    },
     app,
   )
   server.prependListener('request', toOriginForm)
+  serveUpgrades(server, app)
   const bound = await bind(server, { host, port, settings: { host: 'HOST', port: 'PORT' } })
   return {
     url: `http://${LOCAL.includes(host) ? 'localhost' : host}:${bound}`,

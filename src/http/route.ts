@@ -143,18 +143,29 @@ export function mountRoutes(app: express.Express, routes: Route[], services: Rou
   }
 }
 
-function middleware(
-  declared: Route,
+/**
+ * Who asks, counted against their plan.
+ * @throws ApiError 401 without a good key, 403 without the scope, 429 above the plan's limit.
+ */
+export async function identify(
   { authenticator, rateLimiter, agents }: RouteServices,
-): RequestHandler[] {
+  { headers: { authorization } }: Request,
+  res: Response,
+  scope: Scope | Scope[] | 'any',
+): Promise<Principal> {
+  const principal =
+    (await agents.authenticate(authorization)) ?? (await authenticator.authenticate(authorization))
+  await rateLimiter.consume(principal, res)
+  if (scope !== 'any') requireScope(principal, [scope].flat())
+  return principal
+}
+
+function middleware(declared: Route, services: RouteServices): RequestHandler[] {
   const admit: RequestHandler = async (req, res, next) => {
     const { scope } = declared
     if (scope === null) return next()
-    const { authorization } = req.headers
-    const principal =
-      (await agents.authenticate(authorization)) ?? (await authenticator.authenticate(authorization))
-    await rateLimiter.consume(principal, res)
-    if (scope !== 'any') requireScope(principal, [scope].flat())
+    const principal = await identify(services, req, res, scope)
+    const { agents } = services
     if (declared.agent)
       res.locals.agent = await agents.admit(principal, String(req.params.agentId), declared.agent)
     else agents.admitToWorkspace(principal)

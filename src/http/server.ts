@@ -4,12 +4,14 @@ import express, { type Express, type RequestHandler } from 'express'
 import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
 import type { Registry } from 'prom-client'
+import { badRequest } from '../errors.ts'
 import { describeError, type Logger } from '../log.ts'
 import { errorHandler, unknownRoute } from './errors.ts'
 import { requestTimer } from './metrics.ts'
 import { parseQuery } from './query.ts'
 import { mountRoutes, type Route, type RouteServices } from './route.ts'
 import { discardUnread } from './unread.ts'
+import { isUpgrade } from './upgrade.ts'
 
 /** The contract's value of Strict-Transport-Security (compatibility 1.1). */
 const HSTS_SECONDS = 15_724_800
@@ -35,11 +37,18 @@ export function createServer({ routes, services, registry, edge, trustProxy, log
   app.use(requestTimer(registry))
   app.use(discardUnread)
   app.use(edge)
+  app.use(refuseUpgrades)
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
   mountRoutes(app, routes, services)
   app.use(unknownRoute)
   app.use(errorHandler(log))
   return app
+}
+
+/** The API has no WebSockets: what asks for one is told so, instead of getting an answer that it cannot read. */
+const refuseUpgrades: RequestHandler = (req, _res, next) => {
+  if (isUpgrade(req)) throw badRequest('upgrade: there is no WebSocket here')
+  next()
 }
 
 /** One line for each request; its id is in the answer (`X-Request-Id`, 32 hexadecimal digits). */

@@ -10,6 +10,8 @@ import { agentRoutes } from '../agents/routes.ts'
 import { type Config, hostUrl, loadHostKey } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { createPrisma } from '../db/prisma.ts'
+import { AgentConnections } from '../edge/agents/connections.ts'
+import { agentHandler } from '../edge/agents/handler.ts'
 import { gatewayHandler } from '../edge/gateway.ts'
 import { byHost } from '../edge/hosts.ts'
 import { fileRoutes } from '../files/files/routes.ts'
@@ -115,14 +117,29 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
     metricsRoute(registry),
   ]
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
+  const services = { authenticator, rateLimiter, agents: access }
+  const connections = new AgentConnections({ pool, notifications, registry, log })
   const app = createServer({
     routes: [...routes, ...documented],
-    services: { authenticator, rateLimiter, agents: access },
+    services,
     registry,
-    edge: byHost(
-      { gatewayDomain: config.BERTH_GATEWAY_DOMAIN, publicUrl: config.PUBLIC_URL },
-      gatewayHandler({ pool, gateways, signer, storages }),
-    ),
+    edge: byHost(config.PUBLIC_URL, [
+      {
+        domain: config.BERTH_GATEWAY_DOMAIN,
+        handler: gatewayHandler({ pool, gateways, signer, storages }),
+      },
+      {
+        domain: config.BERTH_AGENT_DOMAIN,
+        handler: agentHandler({
+          domain: config.BERTH_AGENT_DOMAIN,
+          isSecure: config.PUBLIC_URL?.startsWith('https:') ?? false,
+          pool,
+          agentd,
+          services,
+          connections,
+        }),
+      },
+    ]),
     trustProxy: config.BERTH_TRUST_PROXY,
     log,
   })
@@ -130,5 +147,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   parts.add('dispatcher', () => dispatcher.stop())
   const server = await listen(app, config.PORT, config.HOST)
   parts.add('server', () => server.close())
+  // First of all: the server waits for connections that were upgraded, and would not end them.
+  parts.add('connections to agents', () => connections.close())
   return { url: config.PUBLIC_URL ?? server.url, stop: () => parts.close() }
 }

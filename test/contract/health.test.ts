@@ -177,6 +177,7 @@ const ROUTES = [
   'get /v0/agents/{agentId}/files',
   'get /v0/agents/{agentId}/files/list',
   'get /v0/agents/{agentId}/gateway-token',
+  'get /v0/agents/{agentId}/logs',
   'get /v0/agents/{agentId}/platform/whoami',
   'get /v0/agents/{agentId}/secrets',
   'get /v0/agents/{agentId}/status',

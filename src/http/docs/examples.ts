@@ -392,6 +392,11 @@ export const examples: Record<string, Example> = {
     response: { success: true, message: 'Scripts launched' },
     others: { 202: { success: true, message: 'Scripts are being launched', ...pending } },
   },
+  readAgentLogs: {
+    response: {
+      logs: '2026-11-21T10:58:07.120Z INFO gateway/ws listening on 127.0.0.1:18789\n2026-11-21T10:58:09.481Z INFO script/build done',
+    },
+  },
   listAgentVersions: {
     response: { engine: 'openclaw', currentVersion: '2026.9.5', ...versions },
   },

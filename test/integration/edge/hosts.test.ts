@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { Writable } from 'node:stream'
 import { describe, it } from 'node:test'
+import type { RequestHandler } from 'express'
 import pino from 'pino'
 import { Registry } from 'prom-client'
 import { byHost } from '../../../src/edge/hosts.ts'
@@ -18,9 +19,14 @@ async function start({ trustProxy = 0, publicUrl }: { trustProxy?: number; publi
     { level: 'debug' },
     new Writable({ write: (chunk, _, done) => done(void lines.push(`${chunk}`)) }),
   )
-  const edge = byHost({ gatewayDomain: 'gateway.example', publicUrl }, (req, res) => {
-    res.send(`gateway of ${req.host}`)
-  })
+  const answer =
+    (name: string): RequestHandler =>
+    (req, res) =>
+      void res.send(`${name} of ${req.host}`)
+  const edge = byHost(publicUrl, [
+    { domain: 'gateway.example', handler: answer('gateway') },
+    { domain: 'agents.gateway.example', handler: answer('agent') },
+  ])
   const services = {} as RouteServices // there are no routes to serve
   const url = await listen(
     createServer({ routes: [], services, registry: new Registry(), edge, trustProxy, log }),
@@ -54,6 +60,16 @@ describe('the address of the API', () => {
     assert.equal(await ask({ host: 'Api.Gateway.Example' }), 'api')
     assert.equal(await ask({ host: 'other.gateway.example' }), 'gateway of other.gateway.example')
     assert.equal(await ask({ host: 'gateway.example' }), 'api')
+  })
+})
+
+describe('a domain below another', () => {
+  it('has its own hosts', async () => {
+    const { ask } = await start()
+    assert.equal(await ask({ host: 'a.agents.gateway.example' }), 'agent of a.agents.gateway.example')
+    assert.equal(await ask({ host: 'A.Agents.gateway.example.' }), 'agent of A.Agents.gateway.example.')
+    assert.equal(await ask({ host: 'agents.gateway.example' }), 'api')
+    assert.equal(await ask({ host: 'agents.example' }), 'api')
   })
 })
 

@@ -1,0 +1,95 @@
+/** HTTP to an agent's gateway: a request goes on with what belongs to it, and the answer comes back as it flows. */
+import type { IncomingMessage } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import type { Request, Response } from 'express'
+import { AGENTD_ERRORS } from '../../../agentd/protocol.ts'
+import type { Agent } from '../../agents/agent.ts'
+import { type AgentdClient, AgentdError, parseAgentdError, readBounded } from '../../agents/agentd-client.ts'
+import { type Answers, askAgent, toAnswer } from '../../agents/engine-call.ts'
+import { ApiError } from '../../errors.ts'
+
+/** A model may think for minutes before its first word. */
+const IDLE_MS = 600_000
+const ERROR_BYTES = 65_536
+const ERROR_MS = 10_000
+
+/** Neither keys nor cookies: agentd opens the gateway with the gateway's own token. */
+const REQUEST_HEADERS =
+  /^(accept|content-type|content-length|user-agent|idempotency-key|last-event-id|openai-[\w-]+|x-openclaw-[\w-]+)$/
+/** No cookies, for whatever domain, and nothing that would change how a browser treats this host. */
+const RESPONSE_HEADERS =
+  /^(content-type|content-length|content-encoding|cache-control|retry-after|openai-[\w-]+|x-openclaw-[\w-]+)$/
+
+const FAILURE = 'The agent sent no valid answer'
+const answers: Answers = {
+  timeout: (cause) => new ApiError(504, 'timeout', 'The agent did not answer in time', { cause }),
+  bad_answer: (cause) => new ApiError(502, 'bad_answer', FAILURE, { cause }),
+}
+
+export interface Exchange {
+  agentd: AgentdClient
+  agent: Agent
+  req: Request
+  res: Response
+  /** Ends it: the client has gone, or its token is no longer good. */
+  signal: AbortSignal
+}
+
+/**
+ * Passes a request on to a path of the gateway, and the answer back, whatever its status. Resolves when it is over.
+ * @throws ApiError 502, 503 or 504, as long as no answer has begun.
+ */
+export async function passToGateway(
+  { agentd, agent, req, res, signal }: Exchange,
+  path: string,
+): Promise<void> {
+  const response = await askAgent(
+    agent,
+    FAILURE,
+    () =>
+      agentd.send(agent, {
+        method: req.method,
+        path: `/v1/gateway${path}`,
+        ...(req.method !== 'GET' && { body: req }),
+        headers: picked(req, REQUEST_HEADERS),
+        timeoutMs: IDLE_MS,
+        signal,
+      }),
+    answers,
+  )
+  res.status(response.statusCode ?? 502).set(picked(response, RESPONSE_HEADERS))
+  if (mayBeAgentd(response)) return void res.end(await readGatewayError(agent, response))
+  response.setTimeout(IDLE_MS, () => response.destroy())
+  res.setTimeout(IDLE_MS, () => res.destroy())
+  signal.addEventListener('abort', () => res.destroy(), { once: true })
+  // The first event of a stream may be minutes away.
+  res.flushHeaders()
+  await pipeline(response, res).catch(() => {
+    // It was cut short, and the client sees that: its connection is gone as well.
+  })
+}
+
+function picked({ headers }: IncomingMessage, names: RegExp): Record<string, string> {
+  const kept = Object.entries(headers).filter(
+    ([name, value]) => typeof value === 'string' && names.test(name),
+  )
+  return Object.fromEntries(kept) as Record<string, string>
+}
+
+/** Whether agentd itself may have answered, where the gateway could not. */
+function mayBeAgentd({ statusCode = 0, headers }: IncomingMessage): boolean {
+  return statusCode >= 400 && Number(headers['content-length']) <= ERROR_BYTES
+}
+
+/** The body of an error that is the gateway's. @throws ApiError for agentd's own. */
+async function readGatewayError(agent: Agent, response: IncomingMessage): Promise<Buffer> {
+  const body = await askAgent(
+    agent,
+    FAILURE,
+    () => readBounded(response, ERROR_BYTES, AbortSignal.timeout(ERROR_MS)),
+    answers,
+  )
+  const { error, message = '' } = parseAgentdError(body.toString('utf8'))
+  if (!error || !(error in AGENTD_ERRORS)) return body
+  throw toAnswer(agent, FAILURE, new AgentdError(error, message, response.statusCode), answers)
+}

@@ -1,0 +1,177 @@
+/**
+ * Everything that is asked of `<agentId>.<BERTH_AGENT_DOMAIN>`: routes of the API, chat and webhooks by HTTP, and
+ * WebSockets for chat and for the log (compatibility 2.1, 2.15).
+ */
+import type { Request, RequestHandler, Response } from 'express'
+import type { Principal } from '../../accounts/authenticator.ts'
+import { AGENT_ID, type Agent, findAgent } from '../../agents/agent.ts'
+import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
+import { toAnswer } from '../../agents/engine-call.ts'
+import type { Pool } from '../../db/pool.ts'
+import { type ApiError, messages, notFound, unauthorized, unavailable } from '../../errors.ts'
+import { identify, type RouteServices } from '../../http/route.ts'
+import { isUpgrade } from '../../http/upgrade.ts'
+import { CLOSE, type CloseCode } from '../../net/websocket.ts'
+import { requestHost } from '../hosts.ts'
+import { openChat } from './chat.ts'
+import type { AgentConnections } from './connections.ts'
+import { COOKIE, isNavigation, readCredential, refuseForeign, splitToken } from './credential.ts'
+import { passToGateway } from './gateway.ts'
+import { LogStream } from './log-stream.ts'
+import { findSocketTarget, findTarget, type Target } from './targets.ts'
+
+export interface AgentHostParts {
+  /** BERTH_AGENT_DOMAIN. */
+  domain: string
+  /** Whether browsers come by https, whatever the last proxy speaks. */
+  isSecure: boolean
+  pool: Pool
+  agentd: AgentdClient
+  services: RouteServices
+  connections: AgentConnections
+}
+
+/** Of every answer but those of the API's routes: what an agent says is no page, least of all on this origin. */
+const EVERY_ANSWER = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+}
+
+/** Whoever talks to an agent has it act. */
+const SCOPE = 'org:agents:write'
+
+/** Answers every request for a host that is or could be an agent's; those of the API go on to its routes. */
+export function agentHandler(parts: AgentHostParts): RequestHandler {
+  return async (req, res, next) => {
+    res.set(EVERY_ANSWER)
+    const agentId = requestHost(req).slice(0, -parts.domain.length - 1)
+    const isThere = AGENT_ID.test(agentId) && (await findAgent(parts.pool, agentId))
+    if (!isThere) throw notFound(messages.noAgent)
+    const credential = readCredential(req)
+    if (credential) refuseForeign(req, credential)
+    const { url } = splitToken(req.url)
+    const target = targetOf(req, url, agentId)
+    if (target?.kind === 'foreign') throw unauthorized(messages.badToken, 'bad_token')
+    // From here on the token is in a header and nowhere else.
+    delete req.headers.cookie
+    if (credential) req.headers.authorization = credential.authorization
+    const keepsToken = credential?.by === 'query' && isNavigation(req) && !isUpgrade(req)
+    req.url = target?.kind === 'api' ? target.path + queryOf(url) : url
+    if (target?.kind === 'api' && !keepsToken) return next()
+
+    const since = parts.connections.changes
+    const principal = await identify(parts.services, req, res, SCOPE)
+    const agent = await parts.services.agents.admit(principal, agentId, 'any')
+    if (keepsToken) return showWithCookie(parts, agent, url, req, res)
+    if (!target) throw notFound(`No such route: ${req.method} ${req.path}`)
+    await answer(parts, { agent, principal, since, target, req, res })
+  }
+}
+
+interface Admitted {
+  agent: Agent
+  principal: Principal
+  /** As {@link AgentConnections.add} takes it. */
+  since: number
+  target: Target
+  req: Request
+  res: Response
+}
+
+function answer(parts: AgentHostParts, admitted: Admitted): Promise<void> {
+  const { agentd } = parts
+  const { agent, target, req, res } = admitted
+  if (isUpgrade(req)) {
+    return holdSocket(parts, admitted, (signal) => {
+      const request = { agentd, agent, req, res, signal }
+      return target.kind === 'logs' ? LogStream.open(request) : openChat(request)
+    })
+  }
+  return exchange(parts, admitted, target.kind === 'gateway' ? target.path : '/')
+}
+
+/** A request to the gateway, which ends when the client goes, or its token is no longer good. */
+async function exchange(
+  { agentd, connections }: AgentHostParts,
+  { agent, principal, since, req, res }: Admitted,
+  path: string,
+): Promise<void> {
+  if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'no gateway'))
+  const gone = new AbortController()
+  res.once('close', () => gone.abort())
+  const forget = connections.add(agent, principal, since, (code) => {
+    // On shutdown the server lets answers end.
+    if (code !== CLOSE.goingAway) gone.abort(whyEnded(code))
+  })
+  try {
+    await passToGateway({ agentd, agent, req, res, signal: gone.signal }, path)
+  } finally {
+    forget()
+  }
+}
+
+/** Something that a client has open by WebSocket. */
+interface Open {
+  /** Resolves when it is over. */
+  closed: Promise<void>
+  end(code: CloseCode, reason: string): void
+}
+
+async function holdSocket(
+  { connections }: AgentHostParts,
+  { agent, principal, since, req }: Admitted,
+  openIt: (signal: AbortSignal) => Promise<Open | undefined>,
+): Promise<void> {
+  const start = performance.now()
+  const opening = new AbortController()
+  let open: Open | undefined
+  let ended: [CloseCode, string] | undefined
+  const forget = connections.add(agent, principal, since, (...why) => {
+    ended = why
+    if (open) open.end(...why)
+    else opening.abort(whyEnded(why[0]))
+  })
+  try {
+    open = await openIt(opening.signal)
+    if (ended) open?.end(...ended)
+    await open?.closed
+  } finally {
+    forget()
+    const ms = Math.round(performance.now() - start)
+    req.log.debug({ agentId: agent.agentId, ms }, 'WebSocket closed')
+  }
+}
+
+/** What a client is told whose request had no answer yet. */
+const whyEnded = (code: CloseCode): ApiError =>
+  code === CLOSE.goingAway ? unavailable('Berth stops') : unauthorized(messages.badToken, 'bad_token')
+
+function targetOf(req: Request, url: string, agentId: string): Target | undefined {
+  const [path = ''] = url.split('?')
+  return isUpgrade(req) ? findSocketTarget(path, agentId) : findTarget(req.method, path, agentId)
+}
+
+const queryOf = (url: string): string => url.slice(url.split('?')[0]?.length)
+
+/**
+ * Puts the token of a page's address into a cookie, and leads to the same address without it. From another site it
+ * is the page that leads on: browsers would not send the cookie along a redirect that began elsewhere.
+ */
+function showWithCookie(
+  { isSecure }: AgentHostParts,
+  { gatewayToken }: Agent,
+  url: string,
+  req: Request,
+  res: Response,
+): void {
+  const secure = isSecure || req.secure
+  res.cookie(COOKIE, gatewayToken, { httpOnly: true, sameSite: 'strict', secure })
+  // Not a host: what begins with two slashes would be one.
+  const address = url.replace(/^[/\\]+/, '/')
+  if (req.headers['sec-fetch-site'] === 'cross-site')
+    res.set('Refresh', `0; url=${address}`).status(200).end()
+  else res.set('Location', address).status(303).end()
+}
