@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 
 /** What the API calls the agent's home, whatever the runtime. */
@@ -19,18 +20,12 @@ export interface Paths {
 
 /**
  * @param home the agent's home.
- * @returns its paths. In a container (home is /home/node) `tmp` is the container's own /tmp; elsewhere several
- *   agents share a machine, and it is a folder beside the agent's home, which is named after the agent.
+ * @param tmp for temporary files: /tmp in a container, elsewhere the folder that agentd was given as TMPDIR, as several
+ *   agents share the machine.
  */
-export function agentPaths(home: string): Paths {
+export function agentPaths(home: string, tmp = tmpdir()): Paths {
   const state = join(home, '.openclaw')
-  return {
-    home,
-    root: join(home, 'clawd'),
-    state,
-    configFile: join(state, 'openclaw.json'),
-    tmp: home === API_HOME ? '/tmp' : join(home, '..', 'tmp'),
-  }
+  return { home, root: join(home, 'clawd'), state, configFile: join(state, 'openclaw.json'), tmp }
 }
 
 /**

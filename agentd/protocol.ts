@@ -34,7 +34,11 @@ export interface AgentdConfig {
   diskBytes: number
 }
 
-/** `PUT /v1/gateway`: start the gateway, or restart it when `run` is another one than the running one's. Answers 202. */
+/**
+ * `PUT /v1/gateway`: start the gateway, or restart it when `run` is another one than the running one's. Answers 202.
+ * `DELETE /v1/gateway`: stop it and the scripts; answers when nothing of them is left, after 15 s at most.
+ * These, `POST /v1/scripts` and `PUT /v1/workspace` need the worker's epoch.
+ */
 export interface StartRequest {
   /** Names this run of the gateway; a repeat with the same one changes nothing. */
   run: string
@@ -88,6 +92,14 @@ export interface AgentStatus {
   }
   scripts: { build: ScriptStatus; start: ScriptStatus }
   disk: { usedBytes: number; limitBytes: number }
+}
+
+/**
+ * `POST /v1/scripts`: stops the scripts that run, then runs `build` and after its success `start`, or `start` alone.
+ * Answers 202; 503 `not_ready` while the gateway is not ready, as its environment is theirs.
+ */
+export interface ScriptsRequest {
+  run: 'build' | 'start'
 }
 
 /** `PUT /v1/workspace`: writes files below the root that are not there yet. */

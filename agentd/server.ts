@@ -234,7 +234,8 @@ function sendJson(res: ServerResponse, status: number, body: unknown): void {
 async function readJson<T>(req: IncomingMessage, maxBytes: number): Promise<T> {
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of req as AsyncIterable<Buffer>) {
+  // The default would close the connection with the first failure, before the client is told of it.
+  for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > maxBytes) throw new AgentdError('too_large', `the body has more than ${maxBytes} bytes`)
     chunks.push(chunk)

@@ -1,0 +1,121 @@
+import { execFile } from 'node:child_process'
+import { statfs } from 'node:fs/promises'
+import type { Log } from './logs.ts'
+import type { AgentStatus } from './protocol.ts'
+
+const POLL_MS = 5000
+/** Without a sign of growth it is still measured this often: others on the same disk may hide it. */
+const MEASURE_MS = 60_000
+/** Measuring takes at most one part in so many of the time: a home with a million files takes seconds. */
+const IDLE_SHARE = 20
+const DU_MS = 120_000
+
+interface DiskOptions {
+  home: string
+  limitBytes: number
+  log: Log
+  onChange(): void
+  /** It takes more than the limit; called at each measuring. */
+  onFull(reason: string): void
+}
+
+/**
+ * Watches how much the agent's home takes. Every 5 s the file system is asked how much is used (that costs nothing);
+ * when it may be a tenth of the limit more than at the last time, or a minute has passed, `du` counts.
+ */
+export class DiskWatch {
+  readonly #options: DiskOptions
+  #usedBytes = 0
+  #measuredAt = 0
+  #tookMs = 0
+  #fileSystemUsed = 0
+  #timer: NodeJS.Timeout | undefined
+  #measuring: Promise<void> | undefined
+  #failed = false
+
+  constructor(options: DiskOptions) {
+    this.#options = options
+  }
+
+  get status(): AgentStatus['disk'] {
+    return { usedBytes: this.#usedBytes, limitBytes: this.#options.limitBytes }
+  }
+
+  start(): void {
+    const tick = async () => {
+      if (await this.#isDue()) await this.measure()
+      this.#timer = setTimeout(tick, POLL_MS)
+    }
+    this.#timer = setTimeout(tick, 0)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** Why the agent must not run: it takes too much, also when counted anew. Null when it may. */
+  async refusal(): Promise<string | null> {
+    if (this.#usedBytes > this.#options.limitBytes) await this.measure()
+    return this.#usedBytes > this.#options.limitBytes ? this.#reason() : null
+  }
+
+  /** Counts now. */
+  measure(): Promise<void> {
+    this.#measuring ??= this.#measure().finally(() => {
+      this.#measuring = undefined
+    })
+    return this.#measuring
+  }
+
+  async #measure(): Promise<void> {
+    const started = Date.now()
+    this.#fileSystemUsed = await fileSystemUsed(this.#options.home)
+    const bytes = await diskUsage(this.#options.home).catch((error) => {
+      if (!this.#failed) this.#options.log.warn(`the disk space cannot be measured: ${error.message}`)
+      this.#failed = true
+      return this.#usedBytes
+    })
+    this.#measuredAt = Date.now()
+    this.#tookMs = this.#measuredAt - started
+    // A change of the log or of a database is no news.
+    const news = Math.abs(bytes - this.#usedBytes) > this.#options.limitBytes / 100
+    this.#usedBytes = bytes
+    if (news) this.#options.onChange()
+    if (bytes > this.#options.limitBytes) this.#options.onFull(this.#reason())
+  }
+
+  async #isDue(): Promise<boolean> {
+    const since = Date.now() - this.#measuredAt
+    if (since < this.#tookMs * IDLE_SHARE) return false
+    if (since > MEASURE_MS) return true
+    const grown = (await fileSystemUsed(this.#options.home)) - this.#fileSystemUsed
+    return grown > this.#options.limitBytes / 10
+  }
+
+  #reason(): string {
+    const { usedBytes, limitBytes } = this.status
+    return `disk full: the agent's files take ${mebibytes(usedBytes)} of ${mebibytes(limitBytes)}`
+  }
+}
+
+/** Bytes that the files below a folder take on the disk, each counted once. */
+function diskUsage(folder: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const env = { PATH: process.env.PATH, LC_ALL: 'C' }
+    execFile('du', ['-skx', folder], { env, timeout: DU_MS, killSignal: 'SIGKILL' }, (error, stdout) => {
+      // It fails as well when a file vanished meanwhile, and then has counted the others.
+      const kibibytes = /^(\d+)\s/.exec(stdout)?.[1]
+      if (kibibytes === undefined) reject(error ?? new Error('du said nothing'))
+      else resolve(Number(kibibytes) * 1024)
+    })
+  })
+}
+
+async function fileSystemUsed(folder: string): Promise<number> {
+  const { blocks, bfree, bsize } = await statfs(folder)
+  return (blocks - bfree) * bsize
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1_048_576)} MiB`
+}

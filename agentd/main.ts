@@ -1,0 +1,86 @@
+/** agentd: the supervisor of one agent, and its only door. Started with AGENTD_CONFIG; ends with SIGTERM. */
+import { rename, writeFile } from 'node:fs/promises'
+import { DiskWatch } from './disk.ts'
+import { execService } from './exec.ts'
+import { filesService } from './files.ts'
+import { Gateway } from './gateway.ts'
+import { lifecycleService } from './lifecycle.ts'
+import { Log, logService } from './logs.ts'
+import { agentMark } from './openclaw.ts'
+import { agentPaths } from './paths.ts'
+import { killFamily } from './processes.ts'
+import type { AgentdConfig } from './protocol.ts'
+import { rpcService } from './rpc.ts'
+import { Scripts } from './scripts.ts'
+import { type Agent, AgentdServer, type Service } from './server.ts'
+import { Status, statusService } from './status.ts'
+import { makeRoot, workspaceService } from './workspace.ts'
+
+const config: AgentdConfig = JSON.parse(process.env.AGENTD_CONFIG ?? '')
+const paths = agentPaths(config.home)
+const log = new Log()
+// What agentd itself has to say is also for the operator, in the container's own log.
+log.subscribe((line) => {
+  if (line.source === 'agentd') console.log(`${line.timestamp} ${line.level} ${line.message}`)
+})
+const status = new Status(config)
+const onChange = () => status.changed()
+const scripts = new Scripts({ paths, log, onChange, env: () => gateway.env })
+const disk = new DiskWatch({
+  home: config.home,
+  limitBytes: config.diskBytes,
+  log,
+  onChange,
+  onFull: (reason) => void stopAgent(reason),
+})
+const gateway = new Gateway({
+  config,
+  paths,
+  log,
+  onChange,
+  onReady: (request) => request.scripts !== 'none' && scripts.run(request.scripts),
+  beforeRun: () => scripts.stop(),
+  refusal: () => disk.refusal(),
+})
+const agent: Agent = { config, paths, gateway, log }
+const services: Service[] = [
+  statusService(status, { gateway, scripts, disk, epoch: () => server.epoch }),
+  lifecycleService({ gateway, scripts }),
+  workspaceService(agent),
+  logService(agent),
+  execService(agent),
+  filesService(agent),
+  rpcService(agent),
+]
+const server = new AgentdServer({ config, log, services })
+
+/** Ends everything that runs for the agent; agentd goes on, so that it can be seen why, and space be made. */
+async function stopAgent(reason: string): Promise<void> {
+  await Promise.all([gateway.fail(reason), scripts.stop()])
+  await killFamily({ leader: null, marks: [agentMark(paths)] })
+}
+
+let stopping = false
+async function stop(): Promise<void> {
+  if (stopping) return
+  stopping = true
+  disk.stop()
+  await server.close()
+  await Promise.all(services.map((service) => service.stop?.()))
+  await killFamily({ leader: null, marks: [agentMark(paths)] })
+  process.exit(0)
+}
+process.on('SIGTERM', stop)
+process.on('SIGINT', stop)
+
+await makeRoot(paths)
+// In process mode an agentd that was killed leaves its children behind.
+await killFamily({ leader: null, marks: [agentMark(paths)] })
+const port = await server.listen(config.host, config.port)
+disk.start()
+if (config.readyFile) {
+  const part = `${config.readyFile}.${process.pid}.part`
+  await writeFile(part, JSON.stringify({ pid: process.pid, port }), { mode: 0o600 })
+  await rename(part, config.readyFile)
+}
+log.info(`agentd of ${config.agentId} listens on port ${port}`)

@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { mkdir, open, rename, unlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { isErrno } from './errors.ts'
+import { type Paths, realPath } from './paths.ts'
+
+type Json = Record<string, unknown>
+
+/** The engine's own take kilobytes. */
+const CONFIG_BYTES = 8_388_608
+const KEYS_THAT_REACH_PROTOTYPES = ['__proto__', 'constructor', 'prototype']
+
+/** openclaw.json cannot be used as it is; only its owner can put it right. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+/**
+ * Brings openclaw.json up to date: `owned` replaces what is there, `defaults` fill what is not. What the agent's owner
+ * wrote otherwise stays. The file is replaced at once, with mode 600, and only when something changes.
+ *
+ * @param options.engineDir has the parser of JSON5, which the engine also accepts.
+ * @throws ConfigError
+ */
+export async function writeConfig(
+  paths: Paths,
+  { owned, defaults, engineDir }: { owned: Json; defaults: Json; engineDir: string },
+): Promise<void> {
+  const text = await readConfig(paths.configFile)
+  const before = text === undefined ? {} : parse(text, engineDir)
+  const after = override(fill(before, onThisMachine(paths, defaults)), onThisMachine(paths, owned))
+  const wanted = `${JSON.stringify(after, null, 2)}\n`
+  if (wanted === text) return
+  await mkdir(dirname(paths.configFile), { recursive: true, mode: 0o700 })
+  await replaceFile(paths.configFile, wanted)
+}
+
+/** `base` with each leaf of `owned` in its place; lists and null are leaves. */
+export function override(base: Json, owned: Json): Json {
+  const merged = { ...base }
+  for (const [key, value] of Object.entries(owned)) {
+    if (KEYS_THAT_REACH_PROTOTYPES.includes(key)) continue
+    const there = merged[key]
+    merged[key] = isObject(value) ? override(isObject(there) ? there : {}, value) : value
+  }
+  return merged
+}
+
+/** `base`, and of `defaults` what it does not have. */
+export function fill(base: Json, defaults: Json): Json {
+  const merged = { ...base }
+  for (const [key, value] of Object.entries(defaults)) {
+    if (KEYS_THAT_REACH_PROTOTYPES.includes(key)) continue
+    const there = Object.hasOwn(merged, key) ? merged[key] : undefined
+    if (there === undefined) merged[key] = value
+    else if (isObject(there) && isObject(value)) merged[key] = fill(there, value)
+  }
+  return merged
+}
+
+/** The worker writes paths as the API names them; the engine needs those of this machine. */
+function onThisMachine<T>(paths: Paths, value: T): T {
+  if (typeof value === 'string') return realPath(paths, value) as T
+  if (Array.isArray(value)) return value.map((item) => onThisMachine(paths, item)) as T
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, onThisMachine(paths, item)]),
+  ) as T
+}
+
+/** The text of openclaw.json, undefined when it is not there. */
+async function readConfig(path: string): Promise<string | undefined> {
+  // A link could lead to another agent's file (in process mode), a FIFO would hold us for ever.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const file = await open(path, flags).catch((error) => {
+    if (isErrno(error, 'ENOENT')) return undefined
+    if (isErrno(error, 'ELOOP', 'ENXIO')) throw new ConfigError('openclaw.json is not a plain file')
+    throw error
+  })
+  if (!file) return undefined
+  await using opened = file
+  const stats = await opened.stat()
+  if (!stats.isFile()) throw new ConfigError('openclaw.json is not a plain file')
+  if (stats.size > CONFIG_BYTES) throw new ConfigError('openclaw.json is too large')
+  return await opened.readFile('utf8')
+}
+
+function parse(text: string, engineDir: string): Json {
+  const value = parseJson(text) ?? parseJson5(text, engineDir)
+  if (!isObject(value)) throw new ConfigError('openclaw.json is not valid JSON')
+  return value
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function parseJson5(text: string, engineDir: string): unknown {
+  try {
+    const engine = createRequire(join(engineDir, 'node_modules', 'openclaw', 'package.json'))
+    return engine('json5').parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Puts a file in place as a whole, for its owner only: whoever reads it meanwhile sees the old or the new one. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const part = `${path}.${randomUUID()}.part`
+  try {
+    await using file = await open(part, 'wx', 0o600)
+    await file.writeFile(text)
+    // Without it a crash of the machine may leave the new name with nothing in it.
+    await file.sync()
+    await rename(part, path)
+  } catch (error) {
+    await unlink(part).catch(() => {})
+    if (isErrno(error, 'EISDIR', 'ENOTEMPTY')) throw new ConfigError('openclaw.json is not a plain file')
+    throw error
+  }
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,187 @@
+/** How the engine is started, asked and understood: OpenClaw 2026.9, as it was measured. */
+import { existsSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { apiPath, type Paths } from './paths.ts'
+import type { AgentdConfig, LogLine } from './protocol.ts'
+
+/** The engine's exit code for a configuration or a state that it refuses: it would refuse it again. */
+export const EXIT_REFUSED = 78
+const PROBE_MS = 2000
+const PROBE_BYTES = 65_536
+
+/** Of agentd's own environment, what the agent gets: nothing that names or opens anything of the operator's. */
+const INHERITED = [
+  'PATH',
+  'HOSTNAME',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'NODE_USE_ENV_PROXY',
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'NPM_CONFIG_REGISTRY',
+  'npm_config_registry',
+  'MALLOC_ARENA_MAX',
+  // The process driver finds by it what is left of a sandbox.
+  'BERTH_SANDBOX',
+]
+
+/** Names in `StartRequest.env` that say who the agent is. Secrets cannot have these names. */
+const IDENTITY = /^(AGENT_.*|AGENTS_API_URL|USER_NAME|USER_EMAIL)$/
+
+/** In the environment of all that agentd starts, with its part as value: `gateway` or `script`. */
+export const PART = 'AGENTD_PART'
+
+/** The mark of everything that belongs to the agent, in {@link agentEnvironment}. */
+export function agentMark(paths: Paths): string {
+  return `OPENCLAW_STATE_DIR=${paths.state}`
+}
+
+/**
+ * The environment of the agent's processes.
+ * @param sent what the worker sent: it may set LANG and TZ, and cannot change the base.
+ * @param own agentd's environment.
+ */
+export function agentEnvironment(
+  config: AgentdConfig,
+  paths: Paths,
+  sent: Record<string, string>,
+  own: NodeJS.ProcessEnv = process.env,
+): Record<string, string> {
+  const inherited = INHERITED.flatMap((name) => {
+    const value = own[name]
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  return {
+    LANG: own.LANG ?? 'C.UTF-8',
+    TZ: own.TZ ?? 'UTC',
+    ...sent,
+    ...Object.fromEntries(inherited),
+    HOME: paths.home,
+    TMPDIR: paths.tmp,
+    OPENCLAW_STATE_DIR: paths.state,
+    OPENCLAW_CONFIG_PATH: paths.configFile,
+    OPENCLAW_GATEWAY_PORT: String(config.gatewayPort),
+    // A restart that the engine asks for happens in its own process, not in one that nobody watches.
+    OPENCLAW_NO_RESPAWN: '1',
+    OPENCLAW_NO_AUTO_UPDATE: '1',
+    OPENCLAW_DISABLE_BONJOUR: '1',
+    ...compileCache(config, paths),
+  }
+}
+
+/** Values of the environment that must not be seen in logs. */
+export function secretValues(env: Record<string, string>): string[] {
+  return Object.entries(env)
+    .filter(([name]) => !IDENTITY.test(name))
+    .map(([, value]) => value)
+}
+
+/** The engine's command line. */
+export function engineCommand(config: AgentdConfig, args: string[]): { file: string; args: string[] } {
+  const program = join(config.engineDir, 'node_modules', 'openclaw', 'openclaw.mjs')
+  return { file: process.execPath, args: [program, ...args] }
+}
+
+export function gatewayCommand(config: AgentdConfig): { file: string; args: string[] } {
+  return engineCommand(config, ['gateway', 'run', '--bind', 'loopback', '--port', String(config.gatewayPort)])
+}
+
+/** What /readyz says: `silent` when nobody listens, `stalled` when the answer does not come. */
+export type Readiness = 'ready' | 'starting' | 'silent' | 'stalled'
+
+/** Asks the gateway whether it is ready; takes 1 ms, and 2 s at most. */
+export function probe(port: number): Promise<Readiness> {
+  return new Promise((resolve) => {
+    const asked = request({ host: '127.0.0.1', port, path: '/readyz', agent: false }, (response) => {
+      let bytes = 0
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+        if (bytes > PROBE_BYTES) asked.destroy()
+      })
+      response.once('end', () => resolve(response.statusCode === 200 ? 'ready' : 'starting'))
+      response.once('close', () => resolve('stalled'))
+      response.on('error', () => {})
+    })
+    const timer = setTimeout(() => {
+      resolve('stalled')
+      asked.destroy()
+    }, PROBE_MS)
+    asked.once('error', () => resolve('silent'))
+    asked.once('close', () => clearTimeout(timer))
+    asked.end()
+  })
+}
+
+/** A line of what the gateway prints: JSON with `logging.consoleStyle: json`, else as it is. */
+export function parseLogLine(text: string, stream: 'stdout' | 'stderr'): LogLine {
+  const plain = (): LogLine => ({
+    timestamp: new Date().toISOString(),
+    level: stream === 'stderr' ? 'WARN' : 'INFO',
+    source: 'gateway',
+    message: text,
+  })
+  if (!text.startsWith('{')) return plain()
+  let entry: Record<string, unknown>
+  try {
+    entry = JSON.parse(text)
+  } catch {
+    return plain()
+  }
+  const { time, level, subsystem, message } = entry
+  if (typeof message !== 'string') return plain()
+  const at = new Date(typeof time === 'string' ? time : Number.NaN)
+  return {
+    timestamp: Number.isNaN(at.getTime()) ? new Date().toISOString() : at.toISOString(),
+    level: LEVELS[String(level)] ?? 'INFO',
+    source: sourceOf(subsystem),
+    message,
+  }
+}
+
+const LEVELS: Record<string, LogLine['level'] | undefined> = {
+  trace: 'TRACE',
+  debug: 'DEBUG',
+  info: 'INFO',
+  warn: 'WARN',
+  error: 'ERROR',
+  fatal: 'FATAL',
+}
+
+/** `gateway`, `gateway/ws` as they are; the engine's other subsystems are part of the gateway as well. */
+function sourceOf(subsystem: unknown): string {
+  if (typeof subsystem !== 'string' || subsystem === '') return 'gateway'
+  const name = subsystem.slice(0, 100)
+  return name === 'gateway' || name.startsWith('gateway/') ? name : `gateway/${name}`
+}
+
+/**
+ * Why the gateway ended, in one line, by what it said last; null when it did not say. The engine says the reason, and
+ * then what to run about it.
+ */
+export function failureReason(lines: LogLine[], paths: Paths): string | null {
+  const bad = lines.filter(({ level }) => level === 'ERROR' || level === 'FATAL')
+  const reason = bad.findLast(({ message }) => !message.startsWith('Run "'))
+  if (!reason) return null
+  const said = reason.message.split('\n').filter((line) => !/^(Run "|If startup is still)/.test(line))
+  // The API knows other names for the folders of this machine.
+  const text = said.join(' ').replaceAll(paths.home, apiPath(paths, paths.home))
+  return text.replace(/\s+/g, ' ').trim().slice(0, 1000) || null
+}
+
+/**
+ * Compiled code: of the image where it was baked (by the same user), else kept in the agent's home, as /tmp is memory.
+ */
+function compileCache({ engineDir }: AgentdConfig, { home }: Paths): Record<string, string> {
+  const baked = join(engineDir, 'compile-cache')
+  return {
+    NODE_COMPILE_CACHE: existsSync(baked) ? baked : join(home, '.cache', 'node'),
+    // Otherwise the launcher starts itself again below a process that only waits.
+    OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED: '1',
+  }
+}

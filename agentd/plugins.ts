@@ -1,0 +1,105 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readLines } from './lines.ts'
+import type { Log } from './logs.ts'
+import { agentMark, engineCommand, PART } from './openclaw.ts'
+import type { Paths } from './paths.ts'
+import { endFamily } from './processes.ts'
+import type { AgentdConfig } from './protocol.ts'
+
+/** For one plugin; 20 to 30 s on a good line. */
+const INSTALL_MS = 120_000
+
+interface Options {
+  config: AgentdConfig
+  paths: Paths
+  log: Log
+  env: Record<string, string>
+  signal: AbortSignal
+}
+
+/**
+ * Installs plugins into the engine's state that are not there, one after another.
+ *
+ * A plugin that cannot be installed does not keep the gateway down: it belongs to one channel, and without the gateway
+ * the agent would have neither its other channels nor chat, for want of a registry that answers.
+ *
+ * @param specs as npm has them: `@openclaw/slack@2026.9.6`.
+ * @returns what went wrong, one sentence for each plugin.
+ */
+export async function installPlugins(specs: string[], options: Options): Promise<string[]> {
+  const failures: string[] = []
+  for (const spec of specs) {
+    if (options.signal.aborted) break
+    if (await isInstalled(spec, options.paths)) continue
+    options.log.info(`installing plugin ${spec}`)
+    const failure = await install(spec, options)
+    if (!failure) continue
+    options.log.error(`plugin ${spec} could not be installed: ${failure}`)
+    failures.push(`plugin ${spec} could not be installed: ${failure}`)
+  }
+  return failures
+}
+
+/** Whether the engine has the plugin, in the version that is asked for: each is an npm project of its own. */
+async function isInstalled(spec: string, { state }: Paths): Promise<boolean> {
+  const { name, version } = parseSpec(spec)
+  const projects = join(state, 'npm', 'projects')
+  for (const project of await readdir(projects).catch(() => [])) {
+    // An install that was broken off.
+    if (project.startsWith('.')) continue
+    const manifest = join(projects, project, 'node_modules', name, 'package.json')
+    const text = await readFile(manifest, 'utf8').catch(() => '{}')
+    if (version === undefined ? text !== '{}' : versionOf(text) === version) return true
+  }
+  return false
+}
+
+/** `@scope/name@1.2.3` → its name, and its version if it says one. */
+function parseSpec(spec: string): { name: string; version?: string } {
+  const at = spec.lastIndexOf('@')
+  return at > 0 ? { name: spec.slice(0, at), version: spec.slice(at + 1) } : { name: spec }
+}
+
+function versionOf(manifest: string): unknown {
+  try {
+    return JSON.parse(manifest).version
+  } catch {
+    return undefined
+  }
+}
+
+/** @returns what went wrong, null when nothing did. */
+async function install(spec: string, { config, paths, log, env, signal }: Options): Promise<string | null> {
+  const { file, args } = engineCommand(config, ['plugins', 'install', spec])
+  const child = spawn(file, args, {
+    cwd: paths.state,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let lastLine = ''
+  for (const stream of [child.stdout, child.stderr])
+    readLines(stream, (line) => {
+      lastLine = log.redact(line).slice(0, 300)
+      log.add({ level: 'INFO', source: 'gateway/plugins', message: line })
+    })
+  const limit = AbortSignal.timeout(INSTALL_MS)
+  const over = new AbortController()
+  const ended = new Promise<string | null>((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('close', (code) => resolve(code === 0 ? null : lastLine || `exit code ${code}`))
+  }).finally(() => over.abort())
+  const stopped = once(AbortSignal.any([limit, signal, over.signal]), 'abort')
+  await stopped
+  const family = { leader: child.pid ?? null, marks: [agentMark(paths), `${PART}=gateway`] }
+  if (!over.signal.aborted) await endFamily(family, 1000)
+  if (signal.aborted) return 'stopped'
+  if (limit.aborted && !over.signal.aborted) return `not done after ${INSTALL_MS / 1000} s`
+  const failure = await ended
+  // The engine answers with success although an allowlist, for one, kept the plugin out.
+  if (failure === null && !(await isInstalled(spec, paths))) return lastLine || 'it is not there afterwards'
+  return failure
+}

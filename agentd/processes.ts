@@ -1,0 +1,65 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Processes that the kernel does not let go (a disk that hangs), or that fork faster than we kill, hold nobody up. */
+const KILL_MS = 5000
+const POLL_MS = 25
+
+/** A process group and whoever left it, known by what is in their environment (`NAME=value`, every one of `marks`). */
+export interface Family {
+  /** The group's leader; null when only the marked ones are meant. */
+  leader: number | null
+  marks: string[]
+}
+
+/** SIGTERM to the group, then after `graceMs` SIGKILL to all that is left of the family. Resolves when nobody is. */
+export async function endFamily(family: Family, graceMs: number): Promise<void> {
+  if (family.leader !== null && signalGroup(family.leader, 'SIGTERM')) {
+    const deadline = Date.now() + graceMs
+    while (Date.now() < deadline && signalGroup(family.leader, 0)) await sleep(POLL_MS)
+  }
+  await killFamily(family)
+}
+
+/**
+ * SIGKILL to the whole family, again until nobody is left. Each round stops them all first, so that nobody forks
+ * between being found and being killed.
+ */
+export async function killFamily({ leader, marks }: Family): Promise<void> {
+  const deadline = Date.now() + KILL_MS
+  while (Date.now() < deadline) {
+    if (leader !== null) signalGroup(leader, 'SIGKILL')
+    const found = await markedProcesses(marks)
+    if (found.length === 0) return
+    for (const pid of found) signal(pid, 'SIGSTOP')
+    for (const pid of found) signal(pid, 'SIGKILL')
+    await sleep(POLL_MS)
+  }
+}
+
+/** The processes that live and have every mark in their environment; those of other users cannot be seen. */
+export async function markedProcesses(marks: string[]): Promise<number[]> {
+  const names = await readdir('/proc').catch(() => [])
+  const pids = names.filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      // Empty for one that has ended and only waits for its parent.
+      const environ = `\0${await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')}\0`
+      return marks.every((mark) => environ.includes(`\0${mark}\0`)) ? [Number(pid)] : []
+    }),
+  )
+  return found.flat()
+}
+
+/** @returns whether the group has anybody. */
+function signalGroup(leader: number, name: NodeJS.Signals | 0): boolean {
+  return signal(-leader, name)
+}
+
+function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, name)
+  } catch {
+    return false
+  }
+}

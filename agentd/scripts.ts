@@ -1,0 +1,193 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { readLines } from './lines.ts'
+import type { Log } from './logs.ts'
+import { type ManifestScripts, readScripts } from './manifest.ts'
+import { agentMark, PART } from './openclaw.ts'
+import type { Paths } from './paths.ts'
+import { endFamily, killFamily } from './processes.ts'
+import type { ScriptStatus } from './protocol.ts'
+
+const BUILD_MS = 300_000
+/** Between SIGTERM and SIGKILL. */
+const GRACE_MS = 3000
+/** /tmp is memory: a log that is longer begins anew. */
+const LOG_BYTES = 4_194_304
+
+type Name = 'build' | 'start'
+
+const IDLE: ScriptStatus = { state: 'not_configured', exitCode: null, startedAt: null, finishedAt: null }
+
+interface Options {
+  paths: Paths
+  log: Log
+  env(): Readonly<Record<string, string>>
+  onChange(): void
+  /** Kills a build that takes longer. */
+  buildMs?: number
+}
+
+/** The agent's own `build` and `start`, from its manifest; their failure leaves the agent as it is. */
+export class Scripts {
+  readonly #options: Options
+  #status: Record<Name, ScriptStatus> = { build: IDLE, start: IDLE }
+  #round: { abort: AbortController; ended: Promise<void> } | undefined
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  get status(): Record<Name, ScriptStatus> {
+    return this.#status
+  }
+
+  /**
+   * Stops what runs, then runs `build` and after its success `start`, or `start` alone. Nobody waits for it: see
+   * {@link status}. One that is called meanwhile takes the place of this one.
+   */
+  run(first: Name): void {
+    const previous = this.#round
+    const abort = new AbortController()
+    previous?.abort.abort()
+    const ended = (async () => {
+      await previous?.ended
+      if (!abort.signal.aborted) await this.#runRound(first, abort.signal)
+    })().catch((error) => this.#options.log.error(`the scripts could not be run: ${error.message}`))
+    this.#round = { abort, ended }
+  }
+
+  /** Ends all scripts. Resolves when nothing of them is left. */
+  async stop(): Promise<void> {
+    const round = this.#round
+    round?.abort.abort()
+    await round?.ended
+    await killFamily({ leader: null, marks: this.#marks() })
+  }
+
+  async #runRound(first: Name, signal: AbortSignal): Promise<void> {
+    const { paths, log } = this.#options
+    await killFamily({ leader: null, marks: this.#marks() })
+    const { scripts, problem } = await readScripts(paths)
+    if (problem) log.warn(`${problem}; no scripts are run`)
+    this.#announce(first, scripts)
+    if (
+      first === 'build' &&
+      scripts.build !== null &&
+      !(await this.#runOne('build', scripts.build, signal))
+    ) {
+      // There is nothing that `start` could rely on.
+      if (scripts.start !== null) this.#set('start', IDLE_FAILED)
+      return
+    }
+    if (scripts.start !== null && !signal.aborted) await this.#runOne('start', scripts.start, signal)
+  }
+
+  #announce(first: Name, scripts: ManifestScripts): void {
+    const pending = (script: string | null): ScriptStatus => ({
+      ...IDLE,
+      state: script === null ? 'not_configured' : 'pending',
+    })
+    if (first === 'build') this.#set('build', pending(scripts.build))
+    this.#set('start', pending(scripts.start))
+  }
+
+  /** @returns whether it ended with success. */
+  async #runOne(name: Name, script: string, signal: AbortSignal): Promise<boolean> {
+    const { paths, log, env, buildMs = BUILD_MS } = this.#options
+    const startedAt = new Date().toISOString()
+    const output = new LogFile(join(paths.tmp, `user-${name}.log`), log)
+    // One pipe for both streams, so that their lines stay in order.
+    const child = spawn('/bin/sh', ['-c', `exec 2>&1\n${script}`], {
+      cwd: paths.root,
+      env: { ...env(), [PART]: 'script' },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    this.#set(name, { state: 'running', exitCode: null, startedAt, finishedAt: null })
+    readLines(child.stdout, (line) => {
+      const message = log.redact(line)
+      output.write(message)
+      log.add({ level: 'INFO', source: `script/${name}`, message })
+    })
+    const limit = name === 'build' ? AbortSignal.timeout(buildMs) : undefined
+    const exitCode = await this.#end(child, limit ? AbortSignal.any([signal, limit]) : signal)
+    output.close()
+    if (limit?.aborted) log.error(`build was ended: it took longer than ${buildMs / 1000} s`)
+    const success = exitCode === 0
+    const finishedAt = new Date().toISOString()
+    this.#set(name, { state: success ? 'success' : 'failed', exitCode, startedAt, finishedAt })
+    return success
+  }
+
+  /**
+   * Waits for the script's end, or ends it when `signal` fires.
+   * @returns its exit code, 128 + the signal's number when a signal ended it; null when it could not be started.
+   */
+  async #end(child: ChildProcess, signal: AbortSignal): Promise<number | null> {
+    const over = new AbortController()
+    const ended = new Promise<number | null>((resolve) => {
+      child.once('error', () => resolve(null))
+      child.once('exit', (code, name) => resolve(code ?? 128 + (name ? constants.signals[name] : 0)))
+    }).finally(() => over.abort())
+    const stop = AbortSignal.any([signal, over.signal])
+    await new Promise<void>((resolve) => {
+      if (stop.aborted) resolve()
+      else stop.addEventListener('abort', () => resolve(), { once: true })
+    })
+    // What a script left in the background after its own end is meant to run; what we end, ends as a whole.
+    if (!over.signal.aborted) await endFamily({ leader: child.pid ?? null, marks: this.#marks() }, GRACE_MS)
+    return await Promise.race([
+      ended,
+      new Promise<null>((resolve) => setTimeout(resolve, 1000, null).unref()),
+    ])
+  }
+
+  #marks(): string[] {
+    return [agentMark(this.#options.paths), `${PART}=script`]
+  }
+
+  #set(name: Name, status: ScriptStatus): void {
+    this.#status = { ...this.#status, [name]: status }
+    this.#options.onChange()
+  }
+}
+
+const IDLE_FAILED: ScriptStatus = { ...IDLE, state: 'failed' }
+
+/** A script's output for its owner, made anew by each run. Without it the script runs as well. */
+class LogFile {
+  #file: number | undefined
+  #bytes = 0
+
+  constructor(path: string, log: Log) {
+    try {
+      // The agent may have put a link or a FIFO there.
+      rmSync(path, { force: true, recursive: true })
+      this.#file = openSync(path, 'wx', 0o600)
+    } catch (error) {
+      log.warn(`there is no log file of the script: ${(error as Error).message}`)
+    }
+  }
+
+  write(line: string): void {
+    if (this.#file === undefined) return
+    const text = Buffer.from(`${line}\n`)
+    try {
+      if (this.#bytes + text.length > LOG_BYTES) {
+        ftruncateSync(this.#file, 0)
+        this.#bytes = 0
+      }
+      writeSync(this.#file, text, 0, text.length, this.#bytes)
+      this.#bytes += text.length
+    } catch {
+      // No space is left: the lines are in agentd's log as well.
+    }
+  }
+
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file)
+    this.#file = undefined
+  }
+}

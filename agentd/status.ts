@@ -1,0 +1,87 @@
+import type { DiskWatch } from './disk.ts'
+import { AgentdError } from './errors.ts'
+import type { Gateway } from './gateway.ts'
+import type { AgentdConfig, AgentStatus } from './protocol.ts'
+import type { Scripts } from './scripts.ts'
+import type { Service } from './server.ts'
+
+const MAX_WAIT_MS = 60_000
+
+interface Parts {
+  gateway: Gateway
+  scripts: Scripts
+  disk: DiskWatch
+  epoch(): number
+}
+
+/** What there is to know about the agent, and waiting for it to change. */
+export class Status {
+  readonly #config: AgentdConfig
+  readonly #startedAt = new Date()
+  /** Begins with the time, so that it also grows from one agentd to the next: a reader must not take them for one. */
+  #version = Date.now()
+  readonly #waiting = new Set<() => void>()
+
+  constructor(config: AgentdConfig) {
+    this.#config = config
+  }
+
+  /** Something that {@link Status.read} tells is another now. */
+  changed(): void {
+    this.#version++
+    for (const wake of this.#waiting) wake()
+    this.#waiting.clear()
+  }
+
+  read({ gateway, scripts, disk, epoch }: Parts): AgentStatus {
+    return {
+      agentId: this.#config.agentId,
+      version: this.#version,
+      epoch: epoch(),
+      startedAt: this.#startedAt.toISOString(),
+      gateway: gateway.status,
+      scripts: scripts.status,
+      disk: disk.status,
+    }
+  }
+
+  /** Resolves when the version is another one than `seen`, after `ms`, or when `signal` fires. */
+  async wait(seen: number, ms: number, signal: AbortSignal): Promise<void> {
+    if (this.#version !== seen || signal.aborted) return
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', done)
+        this.#waiting.delete(done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      signal.addEventListener('abort', done)
+      this.#waiting.add(done)
+    })
+  }
+}
+
+/** `GET /v1/status?wait=<ms>&version=<seen>`: at once, or as soon as the version is another one than `seen`. */
+export function statusService(status: Status, parts: Parts): Service {
+  return {
+    routes: [
+      {
+        method: 'GET',
+        path: '/v1/status',
+        async handle({ url, signal }) {
+          const wait = wholeNumber(url, 'wait')
+          if (wait > 0) await status.wait(wholeNumber(url, 'version'), Math.min(wait, MAX_WAIT_MS), signal)
+          return { body: status.read(parts) }
+        },
+      },
+    ],
+  }
+}
+
+function wholeNumber(url: URL, name: string): number {
+  const value = Number(url.searchParams.get(name) ?? 0)
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new AgentdError('bad_request', `${name} must be a number`)
+  return value
+}
