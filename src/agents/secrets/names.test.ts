@@ -37,14 +37,12 @@ describe('the name of a secret', () => {
 })
 
 describe('credentials', () => {
-  const two = fc
-    .constantFrom(...conflictTable)
-    .chain(([provider, names]) =>
-      fc.record({
-        provider: fc.constant(provider),
-        names: fc.shuffledSubarray([...names], { minLength: 2 }),
-      }),
-    )
+  const two = fc.constantFrom(...conflictTable).chain(([provider, names]) =>
+    fc.record({
+      provider: fc.constant(provider),
+      names: fc.shuffledSubarray([...names], { minLength: 2 }),
+    }),
+  )
   const others = fc.array(envName.filter((name) => providerOf(name) === undefined))
 
   it('of one provider conflict, whatever stands around them', () => {

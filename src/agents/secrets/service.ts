@@ -25,7 +25,7 @@ export async function listSecrets(
   const { rows } = await db.query<Row & { sealed: Buffer | null; agents: ListedSecret['agents'] }>(
     `SELECT ${COLUMNS}, CASE s.type WHEN 'variable' THEN s.sealed END AS sealed,
        coalesce((SELECT json_agg(json_build_object('agentId', a.agent_id, 'name', a.name) ORDER BY a.id)
-                 FROM agent_secret JOIN agent a ON a.id = agent_id
+                 FROM agent_secret held JOIN agent a ON a.id = held.agent_id
                  WHERE secret_id = s.id), '[]') AS agents
      FROM secret s WHERE s.workspace_id = $1 ORDER BY s.id DESC`,
     [workspaceId],
@@ -131,7 +131,7 @@ export async function deleteSecret(pool: Pool, workspaceId: string, id: string):
 
 async function stillAttached(db: Queryable, id: string): Promise<ApiError> {
   const { rows } = await db.query<{ agentId: string; name: string }>(
-    `SELECT a.agent_id AS "agentId", a.name FROM agent_secret JOIN agent a ON a.id = agent_id
+    `SELECT a.agent_id AS "agentId", a.name FROM agent_secret held JOIN agent a ON a.id = held.agent_id
      WHERE secret_id = $1 ORDER BY a.id LIMIT 20`,
     [id],
   )
