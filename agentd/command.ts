@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { AgentdError, isErrno } from './errors.ts'
+import { killFamily } from './processes.ts'
 import type { ExecResult } from './protocol.ts'
 
 const SHELL = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh'
@@ -49,7 +49,7 @@ export async function runCommand(
   const killed = Promise.withResolvers<void>()
   let timedOut = false
   const kill = () => {
-    killEverything(child.pid as number, mark).then(() => later(KILL_MS, killed.resolve))
+    killFamily({ leader: child.pid as number, marks: [mark] }).then(() => later(KILL_MS, killed.resolve))
   }
   const timer = setTimeout(() => {
     timedOut = true
@@ -160,34 +160,6 @@ function killGroup(leader: number): void {
   } catch {
     // Nobody is left in it.
   }
-}
-
-/** Kills a command's group, and whoever left the group; again while one is found, as they may start others. */
-async function killEverything(leader: number, mark: string): Promise<void> {
-  killGroup(leader)
-  for (let round = 0; round < 10; round++) {
-    const found = await marked(mark)
-    if (found.length === 0) return
-    for (const pid of found) {
-      try {
-        process.kill(pid, 'SIGKILL')
-      } catch {
-        // It has ended meanwhile.
-      }
-    }
-  }
-}
-
-/** The processes with this in their environment. */
-async function marked(mark: string): Promise<number[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
-  const found = await Promise.all(
-    pids.map(async (pid) => {
-      const environ = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
-      return environ.includes(mark) ? [Number(pid)] : []
-    }),
-  )
-  return found.flat()
 }
 
 function later(ms: number, run: () => void): void {

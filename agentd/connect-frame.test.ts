@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
+
+const connect = {
+  type: 'req',
+  id: 'connect-1',
+  method: 'connect',
+  params: {
+    minProtocol: 3,
+    maxProtocol: 3,
+    client: { id: 'cli', version: '1.0.0', platform: 'linux', mode: 'cli' },
+    role: 'operator',
+    scopes: ['operator.read'],
+    auth: { token: 'old' },
+  },
+}
+
+/** A frame as clients send it, in the shortest form. */
+function frame(payload: string | Buffer, { opcode = 1, fin = true, masked = true, rsv = 0 } = {}): Buffer {
+  const bytes = Buffer.from(payload)
+  const length = bytes.length
+  const head =
+    length < 126
+      ? [length]
+      : length < 65_536
+        ? [126, length >> 8, length & 255]
+        : [127, 0, 0, 0, 0, ...uint32(length)]
+  head[0] = (head[0] ?? 0) | (masked ? 0x80 : 0)
+  const mask = masked ? randomBytes(4) : Buffer.alloc(0)
+  const sent = masked ? bytes.map((byte, i) => byte ^ (mask[i % 4] ?? 0)) : bytes
+  return Buffer.concat([Buffer.from([(fin ? 0x80 : 0) | rsv | opcode, ...head]), mask, sent])
+}
+const uint32 = (n: number) => [n >>> 24, (n >> 16) & 255, (n >> 8) & 255, n & 255]
+
+/** The texts of whole frames. */
+function texts(bytes: Buffer): string[] {
+  const found: string[] = []
+  for (let at = 0; at < bytes.length; ) {
+    let length = (bytes[at + 1] ?? 0) & 0x7f
+    let body = at + 2
+    if (length === 126) {
+      length = bytes.readUInt16BE(body)
+      body += 2
+    } else if (length === 127) {
+      length = Number(bytes.readBigUInt64BE(body))
+      body += 8
+    }
+    const mask = bytes.subarray(body, body + 4)
+    body += 4
+    found.push(
+      Buffer.from(bytes.subarray(body, body + length).map((byte, i) => byte ^ (mask[i % 4] ?? 0))).toString(),
+    )
+    at = body + length
+  }
+  return found
+}
+
+const upperCase = () => new ConnectFrame((message) => message.toUpperCase())
+
+describe('the first message', () => {
+  test('is rewritten, and nothing after it', () => {
+    const frames = upperCase()
+    assert.deepEqual(texts(frames.push(frame('first €'))), ['FIRST €'])
+    const second = frame('second')
+    assert.equal(frames.push(second), second)
+  })
+
+  test('is rewritten however its bytes are cut, alone or with what follows', () => {
+    const bytes = Buffer.concat([frame('x'.repeat(300)), frame('next'), frame('', { opcode: 8 })])
+    for (const size of [1, 2, 3, 7, 300, 1000]) {
+      const frames = upperCase()
+      const out: Buffer[] = []
+      for (let at = 0; at < bytes.length; at += size) out.push(frames.push(bytes.subarray(at, at + size)))
+      assert.deepEqual(texts(Buffer.concat(out)), ['X'.repeat(300), 'next', ''])
+    }
+  })
+
+  test('may be in parts, with control frames between them, which pass', () => {
+    const ping = frame('ping', { opcode: 9 })
+    const bytes = Buffer.concat([
+      ping,
+      frame('a', { fin: false }),
+      ping,
+      frame('', { fin: false, opcode: 0 }),
+      frame('b', { opcode: 0 }),
+      frame('rest'),
+    ])
+    for (const size of [1, 5, 1000]) {
+      const frames = upperCase()
+      const out: Buffer[] = []
+      for (let at = 0; at < bytes.length; at += size) out.push(frames.push(bytes.subarray(at, at + size)))
+      assert.deepEqual(texts(Buffer.concat(out)), ['ping', 'ping', 'AB', 'rest'])
+    }
+  })
+
+  test('grows and shrinks over every form of its length', () => {
+    for (const length of [0, 1, 125, 126, 127, 65_535, 65_536, 70_000]) {
+      const frames = new ConnectFrame(() => 'y'.repeat(length))
+      assert.deepEqual(texts(frames.push(frame('x'))), ['y'.repeat(length)])
+    }
+    assert.deepEqual(texts(upperCase().push(frame('x'.repeat(65_535)))), ['X'.repeat(65_535)])
+  })
+
+  test('goes on as it came when it is left alone, byte for byte', () => {
+    const bytes = Buffer.concat([frame('a', { fin: false }), frame('b', { opcode: 0 }), frame('c')])
+    const frames = new ConnectFrame(() => undefined)
+    assert.deepEqual(frames.push(bytes), bytes)
+  })
+
+  const hostile: Record<string, Buffer> = {
+    'no mask': frame('x', { masked: false }),
+    'binary first': frame('x', { opcode: 2 }),
+    'a continuation first': frame('x', { opcode: 0 }),
+    'an unknown opcode': frame('x', { opcode: 5 }),
+    'reserved bits': frame('x', { rsv: 0x40 }),
+    'a length of 64 bits': frame(Buffer.alloc(70_000)),
+    'a length beyond all': Buffer.from([
+      0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4,
+    ]),
+    'a text within a text': Buffer.concat([frame('a', { fin: false }), frame('b')]),
+    'endless parts': Buffer.concat([
+      frame('', { fin: false }),
+      ...Array.from({ length: 20_000 }, () => frame('', { fin: false, opcode: 0 })),
+    ]),
+    'large parts': Buffer.concat([
+      frame('x'.repeat(60_000), { fin: false }),
+      ...Array.from({ length: 4 }, () => frame('x'.repeat(60_000), { fin: false, opcode: 0 })),
+    ]),
+    'no WebSocket at all': Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+  }
+  for (const [name, bytes] of Object.entries(hostile))
+    test(`goes on as it came: ${name}`, () => {
+      for (const size of [1000, bytes.length]) {
+        const frames = new ConnectFrame(() => assert.fail('rewritten'))
+        const out: Buffer[] = []
+        for (let at = 0; at < bytes.length; at += size) out.push(frames.push(bytes.subarray(at, at + size)))
+        assert.ok(Buffer.concat(out).equals(bytes))
+        const later = Buffer.from('later')
+        assert.equal(frames.push(later), later)
+      }
+    })
+
+  test('random bytes never throw, and none are lost once they are given up', () => {
+    for (let i = 0; i < 2000; i++) {
+      const frames = new ConnectFrame(() => undefined)
+      const bytes = randomBytes(1 + (i % 64))
+      const out = Buffer.concat([frames.push(bytes.subarray(0, 5)), frames.push(bytes.subarray(5))])
+      assert.ok(out.length <= bytes.length)
+    }
+  })
+})
+
+describe('a connect request', () => {
+  const rewritten = (params: object) =>
+    JSON.parse(
+      rewriteConnect(JSON.stringify({ ...connect, params: { ...connect.params, ...params } }), 'mine') ?? '',
+    ).params
+
+  test('of an old client is one that the gateway takes', () => {
+    assert.deepEqual(JSON.parse(rewriteConnect(JSON.stringify(connect), 'mine') ?? ''), {
+      ...connect,
+      params: { ...connect.params, maxProtocol: 4, auth: { token: 'mine' } },
+    })
+  })
+
+  test('keeps the range of newer protocols', () => {
+    const { minProtocol, maxProtocol } = rewritten({ minProtocol: 4, maxProtocol: 5 })
+    assert.deepEqual([minProtocol, maxProtocol], [4, 5])
+    assert.equal(rewritten({ maxProtocol: undefined }).maxProtocol, undefined)
+  })
+
+  test('always gets the token of the gateway', () => {
+    for (const auth of [undefined, null, 'x', {}, { token: 'old' }, { password: 'p', deviceToken: 'd' }])
+      assert.deepEqual(rewritten({ auth }).auth, { token: 'mine' })
+  })
+
+  test('without a device comes from a client that the gateway gives rights to', () => {
+    const client = { id: 'webchat-ui', version: '2', platform: 'web', mode: 'webchat' }
+    assert.deepEqual(rewritten({ client }).client, { ...client, id: 'gateway-client', mode: 'backend' })
+    assert.deepEqual(rewritten({}).client, connect.params.client)
+    assert.equal(rewritten({ client: 'x' }).client, 'x')
+  })
+
+  test('keeps a device that signed the right token, and only that', () => {
+    const device = { id: 'd', signature: 's' }
+    const client = { id: 'openclaw-ios', mode: 'ui' }
+    const kept = rewritten({ device, client, auth: { token: 'mine' } })
+    assert.deepEqual([kept.device, kept.client], [device, client])
+    assert.equal('device' in rewritten({ device, auth: { token: 'old' } }), false)
+    assert.equal('device' in rewritten({ device, auth: undefined }), false)
+  })
+
+  test('is left alone when it is none', () => {
+    for (const message of [
+      '',
+      'null',
+      '[]',
+      '"connect"',
+      '{',
+      '{"type":"req","method":"connect"}',
+      '{"type":"req","method":"connect","params":[]}',
+      '{"type":"req","method":"cron.list","params":{}}',
+      '{"type":"event","method":"connect","params":{}}',
+    ])
+      assert.equal(rewriteConnect(message, 'mine'), undefined, message)
+  })
+})

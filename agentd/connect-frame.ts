@@ -1,0 +1,168 @@
+/**
+ * The first message of a client of the gateway, rewritten on its way (WebSocket, RFC 6455): the gateway must take old
+ * clients and its own token. All other bytes pass as they come.
+ */
+import { randomBytes } from 'node:crypto'
+
+/** A `connect` request takes about 1 KB. */
+const MESSAGE_BYTES = 65_536
+/** The protocol that the engine speaks (2026.9); it refuses clients that only know older ones. */
+const PROTOCOL = 4
+const TEXT = 1
+const FIN = 0x80
+const MASKED = 0x80
+/** Bits that are zero as no extension is agreed upon. */
+const RESERVED = 0x70
+
+interface Frame {
+  final: boolean
+  opcode: number
+  payload: Buffer
+  /** Where the next one begins. */
+  end: number
+}
+
+export class ConnectFrame {
+  readonly #rewrite: (message: string) => string | undefined
+  #done = false
+  /** What came since the message began. */
+  #held: Buffer = Buffer.alloc(0)
+  #read = 0
+  #message: Buffer[] = []
+
+  /** @param rewrite what takes the place of the message; undefined leaves it as it is. */
+  constructor(rewrite: (message: string) => string | undefined) {
+    this.#rewrite = rewrite
+  }
+
+  /**
+   * Takes bytes from the client; gives those that go on to the gateway. What cannot be understood, or is too long for a
+   * `connect` request, goes on as it came: refusing it is the gateway's business.
+   */
+  push(chunk: Buffer): Buffer {
+    if (this.#done) return chunk
+    this.#held = Buffer.concat([this.#held, chunk])
+    const passed: Buffer[] = []
+    while (!this.#done) {
+      const frame = readFrame(this.#held, this.#read)
+      if (frame === 'unknown' || this.#read > MESSAGE_BYTES) return this.#giveUp(passed)
+      if (!frame) break
+      if (frame.opcode >= 8) {
+        // Control frames may come between the parts of a message.
+        passed.push(this.#held.subarray(this.#read, frame.end))
+        this.#held = Buffer.concat([this.#held.subarray(0, this.#read), this.#held.subarray(frame.end)])
+        continue
+      }
+      if (frame.opcode !== (this.#message.length === 0 ? TEXT : 0)) return this.#giveUp(passed)
+      this.#message.push(frame.payload)
+      this.#read = frame.end
+      if (frame.final) this.#finish(passed)
+    }
+    return Buffer.concat(passed)
+  }
+
+  #finish(passed: Buffer[]): void {
+    const message = this.#rewrite(Buffer.concat(this.#message).toString('utf8'))
+    passed.push(message === undefined ? this.#held.subarray(0, this.#read) : textFrame(message))
+    passed.push(this.#held.subarray(this.#read))
+    this.#end()
+  }
+
+  #giveUp(passed: Buffer[]): Buffer {
+    const all = Buffer.concat([...passed, this.#held])
+    this.#end()
+    return all
+  }
+
+  #end(): void {
+    this.#done = true
+    this.#held = Buffer.alloc(0)
+    this.#message = []
+  }
+}
+
+/** The frame at `start`; undefined when it is not all there yet, `unknown` when no client may send it. */
+function readFrame(bytes: Buffer, start: number): Frame | 'unknown' | undefined {
+  const head = bytes.subarray(start, start + 2)
+  if (head.length < 2) return undefined
+  const [first = 0, second = 0] = head
+  if (first & RESERVED || !(second & MASKED)) return 'unknown'
+  let length = second & 0x7f
+  let at = start + 2
+  if (length === 126) {
+    if (bytes.length < at + 2) return undefined
+    length = bytes.readUInt16BE(at)
+    at += 2
+  } else if (length === 127) return 'unknown'
+  if (length > MESSAGE_BYTES) return 'unknown'
+  if (bytes.length < at + 4 + length) return undefined
+  const mask = bytes.subarray(at, at + 4)
+  const payload = Buffer.from(bytes.subarray(at + 4, at + 4 + length))
+  unmask(payload, mask)
+  return { final: (first & FIN) !== 0, opcode: first & 0x0f, payload, end: at + 4 + length }
+}
+
+/** A text as one frame of a client. */
+function textFrame(text: string): Buffer {
+  const payload = Buffer.from(text)
+  const mask = randomBytes(4)
+  unmask(payload, mask)
+  const head = Buffer.alloc(payload.length < 126 ? 2 : payload.length < 65_536 ? 4 : 10)
+  head[0] = FIN | TEXT
+  if (head.length === 2) head[1] = MASKED | payload.length
+  else if (head.length === 4) {
+    head[1] = MASKED | 126
+    head.writeUInt16BE(payload.length, 2)
+  } else {
+    head[1] = MASKED | 127
+    head.writeBigUInt64BE(BigInt(payload.length), 2)
+  }
+  return Buffer.concat([head, mask, payload])
+}
+
+/** Masks as well: it is its own opposite. */
+function unmask(bytes: Buffer, mask: Buffer): void {
+  for (let i = 0; i < bytes.length; i++) bytes[i] = (bytes[i] as number) ^ (mask[i & 3] as number)
+}
+
+/**
+ * Makes of a client's `connect` request one that the gateway takes as its own machine's: the gateway's token in place
+ * of the client's (who may talk to the agent was decided before), and {@link PROTOCOL} for clients that know only older
+ * ones: what they use of it is the same.
+ * @returns undefined for anything else than a `connect` request.
+ */
+export function rewriteConnect(message: string, token: string): string | undefined {
+  const request = parse(message)
+  if (request?.type !== 'req' || request.method !== 'connect' || !isObject(request.params)) return undefined
+  const { device, ...params } = request.params
+  const { maxProtocol } = params
+  if (typeof maxProtocol === 'number' && maxProtocol < PROTOCOL) params.maxProtocol = PROTOCOL
+  // A device signs the token that it sends, so it can be let through only with the right one.
+  const signed = isObject(params.auth) && params.auth.token === token
+  if (device !== undefined && signed) params.device = device
+  else params.client = knownClient(params.client)
+  params.auth = { token }
+  return JSON.stringify({ ...request, params })
+}
+
+/** Without a device the gateway gives rights to these clients only, and refuses ids that it does not know. */
+function knownClient(client: unknown): unknown {
+  if (!isObject(client)) return client
+  if (client.id === 'cli' && client.mode === 'cli') return client
+  return { ...client, id: 'gateway-client', mode: 'backend' }
+}
+
+type Json = Record<string, unknown>
+
+function parse(message: string): Json | undefined {
+  try {
+    const value = JSON.parse(message)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

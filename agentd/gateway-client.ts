@@ -1,0 +1,166 @@
+import { AgentdError } from './errors.ts'
+import type { RpcResponse } from './protocol.ts'
+import type { GatewayHandle } from './server.ts'
+
+/** Until the gateway has said hello; it takes 40 ms. */
+const HELLO_MS = 10_000
+/** A connection costs the gateway every event that it tells its clients. */
+const IDLE_MS = 60_000
+const AT_ONCE = 64
+/** The one that the engine speaks (2026.9). */
+const PROTOCOL = 4
+const SCOPES = ['read', 'write', 'admin', 'approvals', 'pairing'].map((name) => `operator.${name}`)
+
+/**
+ * Calls methods of the gateway over its WebSocket, on one connection that is kept while it is used. From loopback it
+ * gives a client without a device all scopes. Unlike its admin RPC over HTTP it has every method, and answers in 4 ms.
+ */
+export class GatewayClient {
+  readonly #gateway: GatewayHandle
+  #connection: Connection | undefined
+
+  constructor(gateway: GatewayHandle) {
+    this.#gateway = gateway
+  }
+
+  /**
+   * @returns the method's answer, or the engine's refusal with the most particular code that it gives.
+   * @throws AgentdError not_ready when the call was not made; engine when its outcome is not known; busy.
+   */
+  async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {
+    const { state, token, port } = this.#gateway
+    if (state !== 'ready' || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
+    if (!this.#connection?.open || this.#connection.token !== token) {
+      this.#connection?.close()
+      this.#connection = new Connection(port, token)
+    }
+    return await this.#connection.call(method, params, timeoutMs)
+  }
+
+  close(): void {
+    this.#connection?.close()
+  }
+}
+
+/** A frame that the gateway sends. */
+interface Frame {
+  type: 'event' | 'res'
+  event?: string
+  id?: string
+  ok?: boolean
+  payload?: unknown
+  error?: { code?: unknown; message?: unknown; details?: { code?: unknown } }
+}
+
+interface Waiting {
+  resolve(frame: Frame): void
+  reject(error: AgentdError): void
+}
+
+class Connection {
+  readonly token: string
+  open = true
+  readonly #socket: WebSocket
+  readonly #hello: Promise<unknown>
+  readonly #waiting = new Map<string, Waiting>()
+  #lastId = 0
+  #idle: NodeJS.Timeout | undefined
+
+  constructor(port: number, token: string) {
+    this.token = token
+    this.#socket = new WebSocket(`ws://127.0.0.1:${port}/`)
+    const challenged = Promise.withResolvers<void>()
+    this.#socket.onmessage = ({ data }) => {
+      const frame = parseFrame(data)
+      if (frame?.type === 'res') this.#waiting.get(frame.id ?? '')?.resolve(frame)
+      else if (frame?.event === 'connect.challenge') challenged.resolve()
+    }
+    const closed = () => {
+      this.open = false
+      clearTimeout(this.#idle)
+      challenged.reject(new Error('the gateway takes no connection'))
+      for (const waiting of this.#waiting.values())
+        waiting.reject(new AgentdError('engine', 'the gateway has gone before it answered'))
+    }
+    this.#socket.onclose = closed
+    this.#socket.onerror = closed
+    this.#hello = within(HELLO_MS, challenged.promise)
+      .then(() => this.#greet())
+      .catch((error) => {
+        this.close()
+        throw new AgentdError('not_ready', error.message, { cause: error })
+      })
+    this.#hello.catch(() => {})
+  }
+
+  async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {
+    if (this.#waiting.size >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} calls run already`)
+    await this.#hello
+    // It may have closed while this waited for its turn: nothing was sent, so it may be tried again.
+    if (!this.open) throw new AgentdError('not_ready', 'the gateway takes no connection')
+    clearTimeout(this.#idle)
+    try {
+      return answerOf(await this.#request(method, params, timeoutMs))
+    } finally {
+      if (this.#waiting.size === 0 && this.open) this.#idle = setTimeout(() => this.close(), IDLE_MS).unref()
+    }
+  }
+
+  close(): void {
+    this.open = false
+    this.#socket.close()
+  }
+
+  async #greet(): Promise<void> {
+    const hello = await this.#request(
+      'connect',
+      {
+        minProtocol: PROTOCOL,
+        maxProtocol: PROTOCOL,
+        client: { id: 'gateway-client', version: '1', platform: 'linux', mode: 'backend' },
+        role: 'operator',
+        scopes: SCOPES,
+        caps: [],
+        auth: { token: this.token },
+      },
+      HELLO_MS,
+    )
+    if (!hello.ok) throw new Error(`the gateway refuses us: ${hello.error?.message}`)
+  }
+
+  #request(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<Frame> {
+    const id = String(++this.#lastId)
+    const answered = new Promise<Frame>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject })
+      this.#socket.send(JSON.stringify({ type: 'req', id, method, params }))
+    })
+    return within(timeoutMs, answered).finally(() => this.#waiting.delete(id))
+  }
+}
+
+async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new AgentdError('engine', `the gateway did not answer within ${ms} ms`)),
+    ms,
+  )
+  try {
+    return await Promise.race([promise, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function answerOf({ ok, payload, error }: Frame): RpcResponse {
+  if (ok) return { ok, payload: payload ?? null }
+  const code = error?.details?.code ?? error?.code
+  return { ok: false, error: { code: String(code), message: String(error?.message) } }
+}
+
+function parseFrame(data: unknown): Frame | undefined {
+  try {
+    return JSON.parse(String(data))
+  } catch {
+    return undefined
+  }
+}
