@@ -37,11 +37,13 @@ export function openApiDocument(routes: Route[], version: string): Json {
 }
 
 function operation(route: Route): Json {
-  const { id, tag, summary, scope, body, stream, otherSuccess } = route
+  const { id, tag, summary, scope, agent, body, stream, otherSuccess } = route
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
     scope === 'any' ? 'Any key will do.' : scope && `Scope: \`${scope}\`.`,
+    agent === 'any' && 'The agent’s own gateway token will do as well.',
+    agent === 'owner' && 'Not with the agent’s own gateway token.',
     aliases.length > 0 && `Also at ${aliases.map((path) => `\`${path}\``).join(', ')}.`,
   ]
   return {
