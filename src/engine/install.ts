@@ -1,10 +1,9 @@
 /** Engine versions installed as folders: what the process runtime runs, and what images are made from. */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode, removeLeftovers, temporaryName } from '../embedded/files.ts'
-import { AlreadyRunning, acquireLock, type ProcessLock } from '../embedded/process-lock.ts'
 import { EngineError } from './error.ts'
+import { withLock } from './lock.ts'
 import { npm } from './npm.ts'
 import { prune } from './prune.ts'
 
@@ -12,6 +11,12 @@ const ENGINE_VERSION = /^\d{4}\.\d{1,2}\.\d{1,3}$/
 
 /** Whether a text has the form of a version of the engine; no other one gets into a command or a path. */
 export const isEngineVersion = (version: string): boolean => ENGINE_VERSION.test(version)
+
+/** @throws EngineError when it has not. */
+export function requireEngineVersion(version: string): void {
+  if (!isEngineVersion(version))
+    throw new EngineError('unknown_version', `${JSON.stringify(version)} is not a version like 2026.9.6`)
+}
 
 /** What prebuilt packages are chosen by, in npm's words. */
 export interface Platform {
@@ -33,7 +38,7 @@ export interface InstallOptions {
 
 /** Where a version is, or would be, installed. */
 export function engineFolder(dir: string, version: string, platform = thisPlatform()): string {
-  if (!isEngineVersion(version)) throw new EngineError('unknown_version', `${version} is not a version`)
+  requireEngineVersion(version)
   const here = thisPlatform()
   const same = platform.os === here.os && platform.cpu === here.cpu && platform.libc === here.libc
   return join(dir, same ? version : `${version}-${platform.os}-${platform.cpu}-${platform.libc}`)
@@ -49,12 +54,11 @@ export async function installEngine(options: InstallOptions): Promise<string> {
   const folder = engineFolder(dir, version, platform)
   if (await isThere(folder)) return folder
   await mkdir(dir, { recursive: true })
-  const lock = await waitForLock(join(dir, '.install.lock'), onLine, signal)
-  try {
+  return withLock(join(dir, '.install.lock'), { onLine, signal }, async () => {
     if (await isThere(folder)) return folder
-    const draft = temporaryName(folder)
     // Whoever made others of this kind has died: one holds the lock at a time.
     await removeLeftovers(folder, 0)
+    const draft = temporaryName(folder)
     try {
       await mkdir(draft)
       await fill(draft, version, platform, onLine, signal)
@@ -66,9 +70,7 @@ export async function installEngine(options: InstallOptions): Promise<string> {
     }
     onLine?.(`openclaw ${version} is installed`)
     return folder
-  } finally {
-    await lock.release()
-  }
+  })
 }
 
 /** The versions that are installed for this machine in `dir`. */
@@ -153,25 +155,6 @@ async function checkComplete(draft: string, version: string, platform: Platform)
         'offline',
         `npm could not download ${path.replace(/^.*node_modules\//, '')}: try again`,
       )
-  }
-}
-
-async function waitForLock(
-  path: string,
-  onLine: InstallOptions['onLine'],
-  signal: InstallOptions['signal'],
-): Promise<ProcessLock> {
-  for (let told = false; ; ) {
-    signal?.throwIfAborted()
-    try {
-      return await acquireLock(path)
-    } catch (error) {
-      if (!(error instanceof AlreadyRunning)) throw error
-      // Bounded by the holder: npm has a deadline, and the lock of a process that died is taken over.
-      if (!told) onLine?.(`Waiting for process ${error.holder.pid}, which is installing as well`)
-      told = true
-      await sleep(500, undefined, signal ? { signal } : {})
-    }
   }
 }
 

@@ -7,6 +7,8 @@ import { EngineError, type EngineErrorCode } from './error.ts'
 const NPM_MS = 15 * 60_000
 /** How much of what npm says is kept for its failure. */
 const KEPT_LINES = 40
+/** Of a shell. */
+const NOT_FOUND = 127
 
 /** npm's and the system's codes of failures whose remedy we know. */
 const REASONS: [RegExp, EngineErrorCode, string][] = [
@@ -38,7 +40,12 @@ export async function npm(
 ): Promise<void> {
   options.signal?.throwIfAborted()
   // A group of its own: npm's helpers end with it, and Ctrl-C at a terminal reaches us first.
-  const child = spawn('npm', args, { cwd: options.cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  // Agents run as another user than we, who must be able to read what is installed.
+  const child = spawn('sh', ['-c', 'umask 022 && exec npm "$@"', 'sh', ...args], {
+    cwd: options.cwd,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const said: string[] = []
   for (const stream of [child.stdout, child.stderr])
     createInterface({ input: stream }).on('line', (line) => {
@@ -58,10 +65,12 @@ export async function npm(
     options.signal?.throwIfAborted()
     if (deadline.aborted)
       throw new EngineError('timeout', `npm did not finish within ${NPM_MS / 60_000} minutes`)
+    if (code === NOT_FOUND)
+      throw new EngineError(
+        'failed',
+        'npm is not found: engines are installed with it, it comes with Node.js',
+      )
     if (code !== 0) throw explain(said)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    throw new EngineError('failed', 'npm is not found: engines are installed with it, it comes with Node.js')
   } finally {
     ended.removeEventListener('abort', end)
   }
