@@ -2,6 +2,7 @@
  * Every setting of Berth, read from the environment once, at boot. Nothing else reads `process.env`.
  * A setting that is wrong ends the process with a message that names the variable.
  */
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
@@ -150,6 +151,12 @@ export const settings = z.object({
   DOCKER_HOST: url('unix', 'tcp', 'http', 'https')
     .optional()
     .describe('The Docker engine of the worker. Not set: its usual socket.'),
+  BERTH_INSTANCE: text
+    .regex(/^[a-z0-9-]{1,40}$/, 'must have letters, digits and dashes only')
+    .optional()
+    .describe(
+      'Tells this Berth from others on the same Docker engine, the same for all of its workers. Not set: made once, under BERTH_DATA_DIR.',
+    ),
   BERTH_BASE_IMAGE: text
     .default('node:24-bookworm-slim')
     .describe('What engine images are built from: Debian with Node 24.'),
@@ -307,4 +314,11 @@ export function hostUrl(config: Config): string {
 /** The key of the way in; made under the data folder where none is set. */
 export function loadHostKey(config: Config): string {
   return config.HOST_KEY ?? readOrCreateSecret(config.BERTH_DATA_DIR, 'host.key')
+}
+
+/** By what this Berth knows what it has made on a Docker engine; made under the data folder where none is set. */
+export function loadInstance(config: Config): string {
+  if (config.BERTH_INSTANCE) return config.BERTH_INSTANCE
+  const secret = readOrCreateSecret(config.BERTH_DATA_DIR, 'instance.id')
+  return createHash('sha256').update(secret).digest('hex').slice(0, 16)
 }

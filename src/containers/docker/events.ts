@@ -1,0 +1,60 @@
+/** Events of an instance's containers, as the engine tells them, for as long as somebody listens. */
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SandboxEvent } from '../port.ts'
+import type { DockerEngine } from './engine.ts'
+import { AGENT_LABEL, ownFilter } from './names.ts'
+
+const RETRY_MS = 1000
+const TYPES: Record<string, SandboxEvent['type']> = { start: 'started', die: 'exited', destroy: 'removed' }
+
+/** Yields until `signal` fires; listens again when the engine was away, and what happened meanwhile is lost. */
+export async function* dockerEvents(
+  engine: DockerEngine,
+  instance: string,
+  signal: AbortSignal,
+): AsyncGenerator<SandboxEvent> {
+  while (!signal.aborted) {
+    try {
+      yield* listen(engine, instance, signal)
+    } catch {
+      // It is away: whoever needs it learns that from calls of their own.
+    }
+    await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
+  }
+}
+
+async function* listen(
+  engine: DockerEngine,
+  instance: string,
+  signal: AbortSignal,
+): AsyncGenerator<SandboxEvent> {
+  const filters = { ...ownFilter(instance), type: ['container' as const], event: Object.keys(TYPES) }
+  const stream = await engine.call('events', { signal }, (docker) => docker.getEvents({ filters }))
+  const readable = stream as Readable
+  const end = () => readable.destroy()
+  signal.addEventListener('abort', end, { once: true })
+  try {
+    for await (const line of createInterface({ input: readable })) {
+      const event = parse(line)
+      if (event) yield event
+    }
+  } finally {
+    signal.removeEventListener('abort', end)
+    readable.destroy()
+  }
+}
+
+function parse(line: string): SandboxEvent | undefined {
+  try {
+    const { Action, Actor } = JSON.parse(line) as {
+      Action?: string
+      Actor?: { Attributes?: Record<string, string> }
+    }
+    const [type, agentId] = [TYPES[Action ?? ''], Actor?.Attributes?.[AGENT_LABEL]]
+    return type && agentId ? { type, agentId } : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,77 @@
+/** Which runtime agents have. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { type Config, loadInstance } from '../config.ts'
+import type { Logger } from '../log.ts'
+import { DockerContainers } from './docker.ts'
+import type { Containers, Runtime } from './port.ts'
+import { openProcessContainers } from './process.ts'
+
+const AGENTD_DIR = join(import.meta.dirname, '../../agentd')
+
+/**
+ * Opens the runtime that BERTH_RUNTIME names. `auto` takes Docker when that can run agents now, and keeps to its
+ * first choice: agents that live in one runtime are not found in the other.
+ * @throws ContainerError whose message says what to do, when agents cannot run here as processes.
+ */
+export async function openContainers(config: Config, log: Logger): Promise<Containers> {
+  const docker = config.BERTH_RUNTIME === 'process' ? null : createDocker(config)
+  const { runtime, why } = docker
+    ? await choose(config, docker)
+    : { runtime: 'process', why: 'BERTH_RUNTIME' }
+  if (docker && runtime === 'docker') {
+    log.info({ runtime, why }, 'agents run in Docker')
+    return docker
+  }
+  await docker?.close()
+  log.warn({ runtime, why }, 'agents run as processes of this machine, on loopback: nothing isolates them')
+  return openProcessContainers({
+    dataDir: config.BERTH_DATA_DIR,
+    agentsDir: config.BERTH_AGENTS_DIR,
+    enginesDir: config.BERTH_ENGINES_DIR,
+    agentdDir: AGENTD_DIR,
+    log,
+  })
+}
+
+function createDocker(config: Config): DockerContainers {
+  return new DockerContainers({
+    host: config.DOCKER_HOST,
+    instance: loadInstance(config),
+    subnets: config.BERTH_AGENT_SUBNETS,
+    egressPort: config.BERTH_EGRESS_PORT,
+    baseImage: config.BERTH_BASE_IMAGE,
+    enginesDir: config.BERTH_ENGINES_DIR ?? join(config.BERTH_DATA_DIR, 'engines'),
+  })
+}
+
+async function choose(config: Config, docker: DockerContainers): Promise<{ runtime: Runtime; why: string }> {
+  if (config.BERTH_RUNTIME === 'docker') return { runtime: 'docker', why: 'BERTH_RUNTIME' }
+  const record = join(config.BERTH_DATA_DIR, 'runtime')
+  const before = (await readFile(record, 'utf8').catch(() => '')).trim()
+  if (before === 'docker' || before === 'process') return { runtime: before, why: `as before: ${record}` }
+  const obstacle = await whyNotDocker(config, docker)
+  const runtime = obstacle ? 'process' : 'docker'
+  await writeFile(record, `${runtime}\n`)
+  return { runtime, why: obstacle ?? 'Docker answers, and has an image for agents or can build one' }
+}
+
+/** Why agents cannot run in Docker just now; null when they can. */
+async function whyNotDocker(config: Config, docker: DockerContainers): Promise<string | null> {
+  try {
+    // The host role reaches agents through their bridges: unless it is elsewhere, these must be of this machine.
+    if (!config.BERTH_HOST_URL && !(await isLocal(docker)))
+      return "Docker's networks are not on this machine (rootless, or in a virtual machine)"
+    if ((await docker.engineVersions()).length > 0 || (await docker.canBuild())) return null
+    return `there is no image for agents, and its base ${config.BERTH_BASE_IMAGE} can neither be found nor pulled`
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+async function isLocal(docker: DockerContainers): Promise<boolean> {
+  const gateway = await docker.defaultGateway()
+  const own = Object.values(networkInterfaces()).flatMap((all) => all?.map((one) => one.address) ?? [])
+  return gateway === null || own.includes(gateway)
+}
