@@ -66,7 +66,9 @@ export class AgentdClient {
   readonly #way: Way
   /** Connections that are used again; and those for one request, which could not be repeated if they proved stale. */
   readonly #kept = new HttpAgent({ keepAlive: true, maxFreeSockets: 4, timeout: IDLE_MS })
-  readonly #single = new HttpAgent({ keepAlive: false })
+  // Not by `Connection: close`: a server that closes on a body which it does not read resets the connection, and its
+  // answer is lost.
+  readonly #single = new HttpAgent({ keepAlive: true, maxFreeSockets: 0 })
 
   /** @param options.hostUrl the way in of the host role; @param options.hostKey opens it. */
   constructor({ hostUrl, hostKey }: { hostUrl: string; hostKey: string }) {
@@ -165,7 +167,7 @@ export class AgentdClient {
       socket.on('error', () => {})
       resolve({ response, socket, head })
     })
-    sent.once('response', (response) => void readError(response).then(reject))
+    sent.once('response', (response) => resolve(readError(response).then((error) => Promise.reject(error))))
     sent.on('error', (error) => reject(explain(error, sent, options.signal)))
     sent.once('close', () => {
       clearTimeout(late)
