@@ -26,7 +26,7 @@ interface DiskOptions {
 export class DiskWatch {
   readonly #options: DiskOptions
   #usedBytes = 0
-  #measuredAt = 0
+  #measuredAt = Number.NEGATIVE_INFINITY
   #tookMs = 0
   #fileSystemUsed = 0
   #timer: NodeJS.Timeout | undefined
@@ -68,14 +68,14 @@ export class DiskWatch {
   }
 
   async #measure(): Promise<void> {
-    const started = Date.now()
+    const started = performance.now()
     this.#fileSystemUsed = await fileSystemUsed(this.#options.home)
     const bytes = await diskUsage(this.#options.home).catch((error) => {
       if (!this.#failed) this.#options.log.warn(`the disk space cannot be measured: ${error.message}`)
       this.#failed = true
       return this.#usedBytes
     })
-    this.#measuredAt = Date.now()
+    this.#measuredAt = performance.now()
     this.#tookMs = this.#measuredAt - started
     // A change of the log or of a database is no news.
     const news = Math.abs(bytes - this.#usedBytes) > this.#options.limitBytes / 100
@@ -85,7 +85,7 @@ export class DiskWatch {
   }
 
   async #isDue(): Promise<boolean> {
-    const since = Date.now() - this.#measuredAt
+    const since = performance.now() - this.#measuredAt
     if (since < this.#tookMs * IDLE_SHARE) return false
     if (since > MEASURE_MS) return true
     const grown = (await fileSystemUsed(this.#options.home)) - this.#fileSystemUsed

@@ -18,7 +18,7 @@ import {
   probe,
   secretValues,
 } from './openclaw.ts'
-import { ConfigError, writeConfig } from './openclaw-config.ts'
+import { ConfigError, onThisMachine, override, writeConfig } from './openclaw-config.ts'
 import type { Paths } from './paths.ts'
 import { installPlugins } from './plugins.ts'
 import { endFamily, type Family, killFamily } from './processes.ts'
@@ -69,6 +69,7 @@ export class Gateway implements GatewayHandle {
   #run: Run | undefined
   #env: Record<string, string>
   #token: string | null = null
+  #ownedConfig: Record<string, unknown> | null = null
 
   constructor(options: GatewayOptions) {
     this.#options = options
@@ -89,6 +90,10 @@ export class Gateway implements GatewayHandle {
 
   get env(): Readonly<Record<string, string>> {
     return this.#env
+  }
+
+  get ownedConfig(): Readonly<Record<string, unknown>> | null {
+    return this.#ownedConfig
   }
 
   get status(): GatewayStatus {
@@ -145,6 +150,8 @@ export class Gateway implements GatewayHandle {
   #adopt(request: StartRequest, previous: StartRequest | undefined): void {
     const { config, paths, log } = this.#options
     this.#token = request.gatewayToken
+    // The port is agentd's to choose: several agents of one machine cannot share one.
+    this.#ownedConfig = override(onThisMachine(paths, request.ownedConfig), { gateway: { port: this.port } })
     this.#env = agentEnvironment(config, paths, {
       ...request.env,
       OPENCLAW_GATEWAY_TOKEN: request.gatewayToken,
@@ -166,7 +173,7 @@ export class Gateway implements GatewayHandle {
       if (run.aborted) return
       const reason = life.reason ?? endReason(life, this.#options.paths)
       log.error(`the gateway has ended (${describeEnd(life)}): ${reason}`)
-      const now = Date.now()
+      const now = performance.now()
       if (now - (deaths.at(-1) ?? run.startedAt) > STABLE_MS) delay = BACKOFF_MS.first
       deaths.push(now)
       const recent = deaths.filter((at) => now - at < GIVE_UP.withinMs).length
@@ -185,12 +192,16 @@ export class Gateway implements GatewayHandle {
   /** Everything that has to be right before the gateway starts. @throws ConfigError, Refused */
   async #prepare(run: Run): Promise<void> {
     const { config, paths, log, refusal } = this.#options
-    const { ownedConfig, defaultConfig, plugins } = run.request
+    const { defaultConfig, plugins, readyMs } = run.request
     const refused = await refusal()
     if (refused) throw new Refused(refused)
     // What an agentd or a gateway that was killed has left would hold the port and the engine's lock.
     await killFamily(this.#family(null))
-    const keys = { owned: ownedConfig, defaults: defaultConfig, engineDir: config.engineDir }
+    const keys = {
+      owned: this.#ownedConfig ?? {},
+      defaults: onThisMachine(paths, defaultConfig),
+      engineDir: config.engineDir,
+    }
     await writeConfig(paths, keys)
     if (!run.prepared) {
       const failures = await installPlugins(plugins, {
@@ -198,6 +209,8 @@ export class Gateway implements GatewayHandle {
         paths,
         log,
         env: this.#processEnv(),
+        // The other half is for the gateway, which comes up without them as well.
+        limitMs: readyMs / 2,
         signal: run.abort.signal,
       })
       run.warning = failures.join('; ') || null
@@ -240,7 +253,8 @@ export class Gateway implements GatewayHandle {
 
   /** Follows the gateway's readiness until it ends, is to end, or has not been ready for too long. */
   async #watch(run: Run, life: Life, stop: AbortSignal): Promise<void> {
-    let lastReady = Date.now()
+    // The worker waits from its request on, with plugins and the end of the run before.
+    let lastReady = run.wasReady ? performance.now() : run.startedAt
     let stalls = 0
     while (!stop.aborted) {
       const answer = await probe(this.port)
@@ -249,11 +263,11 @@ export class Gateway implements GatewayHandle {
       // A gateway that is busy for a moment is still the one that clients should talk to.
       const busy = stalls > 0 && stalls < STALLS && this.state === 'ready'
       if (answer === 'ready' || busy) {
-        if (answer === 'ready') lastReady = Date.now()
+        if (answer === 'ready') lastReady = performance.now()
         this.#ready(run)
       } else {
         if (this.state === 'ready') this.#set({ ...this.#status, state: 'starting' })
-        if (Date.now() - lastReady > run.request.readyMs) {
+        if (performance.now() - lastReady > run.request.readyMs) {
           life.late = true
           life.reason = `the gateway is not ready after ${Math.round(run.request.readyMs / 1000)} s`
           return
@@ -297,7 +311,7 @@ export class Gateway implements GatewayHandle {
 class Run {
   readonly request: StartRequest
   readonly abort = new AbortController()
-  readonly startedAt = Date.now()
+  readonly startedAt = performance.now()
   ended: Promise<void> = Promise.resolve()
   /** Plugins are looked after once in a run. */
   prepared = false

@@ -5,7 +5,7 @@ import type { Scripts } from './scripts.ts'
 import type { Service } from './server.ts'
 
 const START_BYTES = 4_194_304
-const MAX_READY_MS = 600_000
+const MAX_READY_MS = 3_600_000
 
 /** `PUT` and `DELETE /v1/gateway`, `POST /v1/scripts`: the agent's life. */
 export function lifecycleService({ gateway, scripts }: { gateway: Gateway; scripts: Scripts }): Service {

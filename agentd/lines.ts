@@ -13,7 +13,7 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
   let rest: Buffer[] = []
   let restBytes = 0
   let budget = BYTES_PER_SECOND
-  let refilled = Date.now()
+  let refilled = performance.now()
   let dropped = 0
 
   const end = (tail?: Buffer) => {
@@ -28,7 +28,7 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     dropped = 0
   }
   stream.on('data', (chunk: Buffer) => {
-    const now = Date.now()
+    const now = performance.now()
     budget = Math.min(BYTES_PER_SECOND, budget + ((now - refilled) / 1000) * BYTES_PER_SECOND)
     refilled = now
     if (chunk.length > budget) {

@@ -10,6 +10,7 @@ import { agentMark } from './openclaw.ts'
 import { agentPaths } from './paths.ts'
 import { killFamily } from './processes.ts'
 import type { AgentdConfig } from './protocol.ts'
+import { proxyService } from './proxy.ts'
 import { rpcService } from './rpc.ts'
 import { Scripts } from './scripts.ts'
 import { type Agent, AgentdServer, type Service } from './server.ts'
@@ -51,6 +52,7 @@ const services: Service[] = [
   execService(agent),
   filesService(agent),
   rpcService(agent),
+  proxyService(agent),
 ]
 const server = new AgentdServer({ config, log, services })
 

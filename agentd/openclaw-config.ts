@@ -21,6 +21,7 @@ export class ConfigError extends Error {
  * Brings openclaw.json up to date: `owned` replaces what is there, `defaults` fill what is not. What the agent's owner
  * wrote otherwise stays. The file is replaced at once, with mode 600, and only when something changes.
  *
+ * @param options.owned, options.defaults with the paths of this machine, see {@link onThisMachine}.
  * @param options.engineDir has the parser of JSON5, which the engine also accepts.
  * @throws ConfigError
  */
@@ -29,21 +30,22 @@ export async function writeConfig(
   { owned, defaults, engineDir }: { owned: Json; defaults: Json; engineDir: string },
 ): Promise<void> {
   const text = await readConfig(paths.configFile)
-  const before = text === undefined ? {} : parse(text, engineDir)
-  const after = override(fill(before, onThisMachine(paths, defaults)), onThisMachine(paths, owned))
+  const before = text === undefined ? {} : parseConfig(text, engineDir)
+  const after = override(fill(before, defaults), owned)
   const wanted = `${JSON.stringify(after, null, 2)}\n`
   if (wanted === text) return
   await mkdir(dirname(paths.configFile), { recursive: true, mode: 0o700 })
   await replaceFile(paths.configFile, wanted)
 }
 
-/** `base` with each leaf of `owned` in its place; lists and null are leaves. */
+/** `base` with each leaf of `owned` in its place; a list is a leaf, and null removes the key (RFC 7396). */
 export function override(base: Json, owned: Json): Json {
   const merged = { ...base }
   for (const [key, value] of Object.entries(owned)) {
     if (KEYS_THAT_REACH_PROTOTYPES.includes(key)) continue
     const there = merged[key]
-    merged[key] = isObject(value) ? override(isObject(there) ? there : {}, value) : value
+    if (value === null) delete merged[key]
+    else merged[key] = isObject(value) ? override(isObject(there) ? there : {}, value) : value
   }
   return merged
 }
@@ -61,7 +63,7 @@ export function fill(base: Json, defaults: Json): Json {
 }
 
 /** The worker writes paths as the API names them; the engine needs those of this machine. */
-function onThisMachine<T>(paths: Paths, value: T): T {
+export function onThisMachine<T>(paths: Paths, value: T): T {
   if (typeof value === 'string') return realPath(paths, value) as T
   if (Array.isArray(value)) return value.map((item) => onThisMachine(paths, item)) as T
   if (!isObject(value)) return value
@@ -70,8 +72,8 @@ function onThisMachine<T>(paths: Paths, value: T): T {
   ) as T
 }
 
-/** The text of openclaw.json, undefined when it is not there. */
-async function readConfig(path: string): Promise<string | undefined> {
+/** The text of openclaw.json, undefined when it is not there. @throws ConfigError */
+export async function readConfig(path: string): Promise<string | undefined> {
   // A link could lead to another agent's file (in process mode), a FIFO would hold us for ever.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const file = await open(path, flags).catch((error) => {
@@ -87,7 +89,8 @@ async function readConfig(path: string): Promise<string | undefined> {
   return await opened.readFile('utf8')
 }
 
-function parse(text: string, engineDir: string): Json {
+/** Reads JSON, or JSON5 as the engine does. @throws ConfigError */
+export function parseConfig(text: string, engineDir: string): Json {
   const value = parseJson(text) ?? parseJson5(text, engineDir)
   if (!isObject(value)) throw new ConfigError('openclaw.json is not valid JSON')
   return value
@@ -111,7 +114,7 @@ function parseJson5(text: string, engineDir: string): unknown {
 }
 
 /** Puts a file in place as a whole, for its owner only: whoever reads it meanwhile sees the old or the new one. */
-async function replaceFile(path: string, text: string): Promise<void> {
+export async function replaceFile(path: string, text: string): Promise<void> {
   const part = `${path}.${randomUUID()}.part`
   try {
     await using file = await open(part, 'wx', 0o600)
@@ -126,6 +129,6 @@ async function replaceFile(path: string, text: string): Promise<void> {
   }
 }
 
-function isObject(value: unknown): value is Json {
+export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -12,7 +12,6 @@ const PROBE_BYTES = 65_536
 
 /** Of agentd's own environment, what the agent gets: nothing that names or opens anything of the operator's. */
 const INHERITED = [
-  'PATH',
   'HOSTNAME',
   'HTTP_PROXY',
   'HTTPS_PROXY',
@@ -62,6 +61,7 @@ export function agentEnvironment(
     TZ: own.TZ ?? 'UTC',
     ...sent,
     ...Object.fromEntries(inherited),
+    PATH: `${join(config.engineDir, 'node_modules', '.bin')}:${own.PATH ?? '/usr/bin:/bin'}`,
     HOME: paths.home,
     TMPDIR: paths.tmp,
     OPENCLAW_STATE_DIR: paths.state,

@@ -15,8 +15,8 @@ export interface Family {
 /** SIGTERM to the group, then after `graceMs` SIGKILL to all that is left of the family. Resolves when nobody is. */
 export async function endFamily(family: Family, graceMs: number): Promise<void> {
   if (family.leader !== null && signalGroup(family.leader, 'SIGTERM')) {
-    const deadline = Date.now() + graceMs
-    while (Date.now() < deadline && signalGroup(family.leader, 0)) await sleep(POLL_MS)
+    const deadline = performance.now() + graceMs
+    while (performance.now() < deadline && signalGroup(family.leader, 0)) await sleep(POLL_MS)
   }
   await killFamily(family)
 }
@@ -26,8 +26,8 @@ export async function endFamily(family: Family, graceMs: number): Promise<void> 
  * between being found and being killed.
  */
 export async function killFamily({ leader, marks }: Family): Promise<void> {
-  const deadline = Date.now() + KILL_MS
-  while (Date.now() < deadline) {
+  const deadline = performance.now() + KILL_MS
+  while (performance.now() < deadline) {
     if (leader !== null) signalGroup(leader, 'SIGKILL')
     const found = await markedProcesses(marks)
     if (found.length === 0) return

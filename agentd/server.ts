@@ -28,6 +28,8 @@ export interface GatewayHandle {
   readonly token: string | null
   /** What the agent's processes get as environment: the base, and once it was started what the worker sent. Has secrets. */
   readonly env: Readonly<Record<string, string>>
+  /** What the worker owns of openclaw.json, with the paths of this machine; null before the first start. Has secrets. */
+  readonly ownedConfig: Readonly<Record<string, unknown>> | null
 }
 
 /** One call of a route. */
@@ -76,6 +78,7 @@ export interface Service {
 
 const BODY_BYTES = 1_048_576
 const HEADERS_MS = 10_000
+const DISCARD_MS = 2000
 
 /** Serves `services` to whoever has the token. `listen` and `close` are as of `node:http`. */
 export class AgentdServer {
@@ -237,7 +240,10 @@ async function readJson<T>(req: IncomingMessage, maxBytes: number): Promise<T> {
   // The default would close the connection with the first failure, before the client is told of it.
   for await (const chunk of req.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > maxBytes) throw new AgentdError('too_large', `the body has more than ${maxBytes} bytes`)
+    if (size > maxBytes) {
+      discard(req)
+      throw new AgentdError('too_large', `the body has more than ${maxBytes} bytes`)
+    }
     chunks.push(chunk)
   }
   try {
@@ -245,6 +251,13 @@ async function readJson<T>(req: IncomingMessage, maxBytes: number): Promise<T> {
   } catch (error) {
     throw new AgentdError('bad_request', 'the body is no JSON', { cause: error })
   }
+}
+
+/** Reads the rest of a body away for a moment: a client that still sends would not see the answer otherwise. */
+export function discard(req: IncomingMessage): void {
+  req.resume()
+  const timer = setTimeout(() => req.destroy(), DISCARD_MS)
+  req.once('close', () => clearTimeout(timer))
 }
 
 function describe(error: unknown): string {

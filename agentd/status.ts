@@ -82,6 +82,6 @@ export function statusService(status: Status, parts: Parts): Service {
 function wholeNumber(url: URL, name: string): number {
   const value = Number(url.searchParams.get(name) ?? 0)
   if (!Number.isSafeInteger(value) || value < 0)
-    throw new AgentdError('bad_request', `${name} must be a number`)
+    throw new AgentdError('bad_request', `${name} must be a whole number`)
   return value
 }
