@@ -164,9 +164,8 @@ function success({ id, scope, operation }: Route, success: Route['success']): Js
 
 function failures(route: Route): Json {
   const statuses = new Set([...(route.errors ?? []), 500])
-  // Whoever asks for a key may find that its database is away.
-  if (route.scope !== null) for (const status of [401, 429, 503]) statuses.add(status)
-  if (route.scope !== null && route.scope !== 'any') statuses.add(403)
+  // Whoever asks for a key may find that its database is away; an agent's own token is no key for most routes.
+  if (route.scope !== null) for (const status of [401, 403, 429, 503]) statuses.add(status)
   if (route.agent) statuses.add(404)
   const hasBody = route.body || route.stream
   if (route.params || route.query || hasBody || route.operation) statuses.add(400)

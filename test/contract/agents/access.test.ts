@@ -1,0 +1,181 @@
+/**
+ * Who gets in: every route of the document, asked by everybody who should not (contract 5.3, 5.4, 7.1). A new route
+ * is in here without being named.
+ */
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { assertError, type Client, type Reply } from '../../support/client.ts'
+import { pathsOf } from '../../support/openapi.ts'
+import { openContext } from '../context.ts'
+import { insertAgent, type RowAgent } from './rows.ts'
+
+const BAD_TOKEN = 'Invalid, expired or revoked API key'
+const NO_AGENT = 'There is no such agent'
+const NEVER = 'xzzzzzzz'
+
+const context = await openContext()
+const { anonymous, berth, sql, workspace } = context
+const own = await workspace()
+const other = await workspace()
+
+interface Target {
+  method: string
+  path: string
+  scope: string
+  /** The agent's own gateway token will do. */
+  takesGateway: boolean
+}
+
+/** Every route of an agent, of a workspace, and of neither. */
+const guarded: Target[] = pathsOf(anonymous.document).flatMap(([path, operations]) =>
+  Object.entries(operations)
+    .filter(([, { security }]) => security?.length !== 0)
+    .map(([method, { description = '' }]) => ({
+      method: method.toUpperCase(),
+      path,
+      scope: /Scope: `([^`]+)`/.exec(description)?.[1] ?? '',
+      takesGateway: description.includes('own gateway token will do as well'),
+    })),
+)
+const ofAgents = guarded.filter(({ path }) => path.includes('{agentId}'))
+const ofOthers = guarded.filter(({ path }) => !path.includes('{agentId}'))
+
+const ask = (client: Client, { method, path }: Target, agentId = NEVER): Promise<Reply> =>
+  client.request(method, path.replace('{agentId}', agentId).replace(/\{\w+\}/g, 'x'), {
+    ...(method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS' && { json: {} }),
+    headers: { prefer: 'respond-async' },
+  })
+const mint = async ({ path, gateway }: RowAgent): Promise<Client> =>
+  anonymous.as((await gateway.post(`${path}/platform/token`, {})).body.token)
+const rowOf = async ({ id }: RowAgent) => {
+  const [row] = await sql('SELECT * FROM agent WHERE id = $1', [id])
+  const [operations] = await sql('SELECT count(*) FROM operation WHERE target_id = $1', [id])
+  return { ...row, operations: operations?.count }
+}
+
+describe('the routes of an agent', () => {
+  let agent: RowAgent
+  /** Callers that are nobody here, whatever the route. */
+  const strangers: Record<string, Client> = {}
+
+  before(async () => {
+    agent = await insertAgent(context, own)
+    const [sibling, foreign] = [await insertAgent(context, own), await insertAgent(context, other)]
+    Object.assign(strangers, {
+      'a key of another workspace': other.api,
+      'the gateway token of another agent': sibling.gateway,
+      'the platform token of another agent': await mint(sibling),
+      'the gateway token of a foreign agent': foreign.gateway,
+      'the platform token of a foreign agent': await mint(foreign),
+      'a gateway token that nobody has': anonymous.as('11111111-1111-4111-8111-111111111111'),
+      'its own id': anonymous.as(agent.id),
+      garbage: anonymous.as('garbage'),
+    })
+    const rotated = await insertAgent(context, own)
+    strangers['a platform token from before a rotation'] = await mint(rotated)
+    strangers['a gateway token from before a rotation'] = rotated.gateway
+    await sql('UPDATE agent SET gateway_token = gen_random_uuid() WHERE id = $1', [rotated.id])
+    const revoked = await own.created()
+    await sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [JSON.parse(payloadOf(revoked)).jti])
+    await sql(`SELECT pg_notify('berth_api_key', '')`)
+    strangers['a revoked key'] = revoked
+  })
+
+  it('are many, and all need a scope for agents', () => {
+    assert.ok(ofAgents.length > 10)
+    for (const { method, path, scope } of ofAgents)
+      assert.match(scope, /^org:agents:(read|write)$/, `${method} ${path}`)
+    const readers = ofAgents.filter(({ scope }) => scope.endsWith('read'))
+    assert.deepEqual(
+      readers.filter(({ method, path }) => method !== 'GET' && !path.endsWith('/config/validate')),
+      [],
+    )
+  })
+  it('are 401 for every stranger, and change nothing', async () => {
+    const before = await rowOf(agent)
+    for (const [who, client] of Object.entries(strangers))
+      for (const target of ofAgents) {
+        const reply = await ask(client, target, agent.agentId)
+        assert.equal(reply.status, 401, `${who}: ${target.method} ${target.path}`)
+        assertError(reply, 401, BAD_TOKEN)
+      }
+    assert.deepEqual(await rowOf(agent), before)
+  })
+  it('are 403 for keys and users that may not, and change nothing', async () => {
+    const before = await rowOf(agent)
+    await berth('users', 'add', 'access-viewer', '--workspace', own.name, '--role', 'viewer')
+    const clients = {
+      reader: await own.keyed('org:agents:read'),
+      files: await own.keyed('org:files:write'),
+      viewer: await own.created('--user', 'access-viewer'),
+    }
+    for (const target of ofAgents) {
+      const missing = `Missing scope: ${target.scope}`
+      assertError(await ask(clients.files, target, agent.agentId), 403, missing)
+      if (!target.scope.endsWith('write')) continue
+      assertError(await ask(clients.reader, target, agent.agentId), 403, missing)
+      assertError(await ask(clients.viewer, target, agent.agentId), 403, 'Workspace permission denied')
+    }
+    assert.deepEqual(await rowOf(agent), before)
+  })
+  it("are 403 for the agent's own gateway token where only the owner may", async () => {
+    const owners = ofAgents.filter(({ takesGateway }) => !takesGateway)
+    assert.ok(owners.length >= 3)
+    for (const target of owners)
+      assertError(await ask(agent.gateway, target, agent.agentId), 403, 'The gateway token cannot do this')
+  })
+  it('are 404 where there is no such agent', async () => {
+    const platform = await mint(agent)
+    for (const target of ofAgents) {
+      for (const agentId of [NEVER, 'x', agent.agentId.toUpperCase(), agent.id, '%00', '..%2f..'])
+        assertError(await ask(own.api, target, agentId), 404, NO_AGENT)
+      for (const client of [agent.gateway, platform]) assertError(await ask(client, target), 404, NO_AGENT)
+    }
+  })
+  it('are 404 for the owner of a deleted agent, whose tokens are nobody’s', async () => {
+    const gone = await insertAgent(context, own)
+    const platform = await mint(gone)
+    await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [gone.id])
+    for (const target of ofAgents) {
+      for (const client of [own.api, other.api, agent.gateway])
+        assertError(await ask(client, target, gone.agentId), 404, NO_AGENT)
+      for (const client of [gone.gateway, platform])
+        assertError(await ask(client, target, gone.agentId), 401, BAD_TOKEN)
+    }
+  })
+  it("let the agent's own tokens in where they say so", async () => {
+    const readable = ofAgents.filter(({ method, takesGateway }) => method === 'GET' && takesGateway)
+    const clients = [agent.gateway, await mint(agent)]
+    for (const target of readable)
+      for (const client of clients) {
+        const { headers } = await fetchOnly(client, target, agent.agentId)
+        const code = headers.get('error-code')
+        assert.ok(
+          !['bad_token', 'forbidden', 'missing_scope', 'owner_only', 'agent_only'].includes(code ?? ''),
+        )
+      }
+  })
+})
+
+describe('all other routes', () => {
+  it("are 403 for an agent's tokens", async () => {
+    const agent = await insertAgent(context, own)
+    for (const client of [agent.gateway, await mint(agent)])
+      for (const target of ofOthers) {
+        const reply = await ask(client, target)
+        assert.equal(reply.status, 403, `${target.method} ${target.path}`)
+        assert.match(reply.headers.get('error-code') ?? '', /^(missing_scope|agent_only)$/)
+      }
+  })
+})
+
+/** The claims of a client's key, as text. */
+const payloadOf = ({ key = '' }: Client) => Buffer.from(key.split('.')[1] ?? '', 'base64url').toString()
+
+/** Without the check against the document: an agent without a container answers no engine's question. */
+const fetchOnly = (client: Client, { method, path }: Target, agentId: string) =>
+  fetch(`${client.url}${path.replace('{agentId}', agentId).replace(/\{\w+\}/g, 'x')}`, {
+    method,
+    headers: { authorization: `Bearer ${client.key}` },
+    signal: AbortSignal.timeout(10_000),
+  })
