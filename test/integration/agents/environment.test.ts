@@ -1,0 +1,99 @@
+/** What an agent's gateway is started with, out of the database. */
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { type Agent, findAgent, newAgentId, newGatewayToken } from '../../../src/agents/agent.ts'
+import { attachSecrets, detachSecret } from '../../../src/agents/secrets/attachments.ts'
+import { agentEnvironment, SecretsUnreadable } from '../../../src/agents/secrets/environment.ts'
+import { createSecret, updateSecret } from '../../../src/agents/secrets/service.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { transaction } from '../../../src/db/pool.ts'
+import { Sealer } from '../../../src/sealer.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+const config = loadConfig({ PUBLIC_URL: 'https://berth.example', BERTH_AGENT_DOMAIN: 'agents.example' })
+const sealer = new Sealer('s'.repeat(32))
+
+describe('the environment of an agent', () => {
+  let database: TestDatabase
+  let workspaceId: string
+  let agent: Agent
+
+  const owner = () => ({ workspaceId, userId: uuidv7() })
+  const create = (name: string, value: string) =>
+    createSecret(database.pool, sealer, owner(), { name, value, type: 'secret' })
+  const attach = (...ids: string[]) =>
+    transaction(database.pool, (client) => attachSecrets(client, agent, ids))
+  const environment = (opener = sealer) => agentEnvironment(database.pool, opener, agent, config)
+
+  before(async () => {
+    database = await startDatabase()
+  })
+  after(() => database?.stop())
+  beforeEach(async () => {
+    workspaceId = await database.createWorkspace()
+    const agentId = newAgentId()
+    await database.pool.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, emoji, user_name, engine, engine_version,
+         gateway_token, status)
+       VALUES ($1, $2, $3, $4, 'Ann', '📚', 'Bob', 'openclaw', '2026.9.6', $5, 'starting')`,
+      [uuidv7(), agentId, workspaceId, uuidv7(), newGatewayToken()],
+    )
+    agent = (await findAgent(database.pool, agentId)) as Agent
+  })
+
+  it('says who the agent is and where, and leaves nothing out', async () => {
+    assert.deepEqual(await environment(), {
+      env: {
+        AGENT_ID: agent.agentId,
+        AGENT_NAME: 'Ann',
+        AGENT_EMOJI: '📚',
+        AGENT_VIBE: '',
+        AGENT_URL: `https://${agent.agentId}.agents.example`,
+        AGENTS_API_URL: 'https://agents.example',
+        OPENCLAW_GATEWAY_TOKEN: agent.gatewayToken,
+        USER_NAME: 'Bob',
+        USER_EMAIL: '',
+      },
+      applied: {},
+    })
+  })
+
+  it('has the secrets that are attached, as they are now, and their versions', async () => {
+    const [a, b] = [await create('A', 'one'), await create('B', 'zwei\n"ü"')]
+    await create('C', 'of nobody')
+    await attach(a.id, b.id)
+    await updateSecret(database.pool, sealer, workspaceId, a.id, 'another one')
+    const { env, applied } = await environment()
+    assert.deepEqual([env.A, env.B, env.C], ['another one', 'zwei\n"ü"', undefined])
+    assert.deepEqual(applied, { [a.id]: 2, [b.id]: 1 })
+    await detachSecret(database.pool, agent, b.id)
+    const later = await environment()
+    assert.deepEqual([later.env.B, later.applied], [undefined, { [a.id]: 2 }])
+  })
+
+  it('is not taken over by a secret, however its name got in', async () => {
+    const { id } = await create('AGENT_ID', 'another')
+    await attach(id)
+    assert.equal((await environment()).env.AGENT_ID, agent.agentId)
+  })
+
+  it('is refused, naming the secrets that no longer open', async () => {
+    const made = [await create('A', 'one'), await create('B', 'two'), await create('C', 'three')]
+    await attach(...made.map(({ id }) => id))
+    const [a, b] = made
+    // Each was sealed as another secret.
+    await database.pool.query(
+      'UPDATE secret s SET sealed = o.sealed FROM secret o WHERE s.id = ANY($1) AND o.id = ANY($1) AND o.id <> s.id',
+      [[a?.id, b?.id]],
+    )
+    const refused = (names: string) => (error: Error) =>
+      error instanceof SecretsUnreadable && error.message.startsWith(`SECRETS_KEY does not open ${names}: `)
+    await assert.rejects(environment(), refused('A, B'))
+    await assert.rejects(environment(new Sealer('t'.repeat(32))), refused('A, B, C'))
+    await assert.rejects(environment(new Sealer('')), refused('A, B, C'))
+    await updateSecret(database.pool, sealer, workspaceId, a?.id ?? '', 'one')
+    await detachSecret(database.pool, agent, b?.id ?? '')
+    assert.equal((await environment()).env.A, 'one')
+  })
+})

@@ -1,0 +1,136 @@
+/** Routes of agents under settings that the contract suite does not have, in a web process of their own. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { KeyService } from '../../../src/accounts/keys.ts'
+import { loadSigningKey } from '../../../src/accounts/tokens.ts'
+import { createWorkspace } from '../../../src/accounts/workspaces.ts'
+import { AgentAccess } from '../../../src/agents/access.ts'
+import type { Agent } from '../../../src/agents/agent.ts'
+import { newAgentId, newGatewayToken } from '../../../src/agents/agent.ts'
+import type { AgentServices } from '../../../src/agents/services.ts'
+import { tokenRoutes } from '../../../src/agents/tokens/routes.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
+import { ApiError } from '../../../src/errors.ts'
+import type { RunningRole } from '../../../src/roles/parts.ts'
+import { openWeb } from '../../../src/roles/web.ts'
+import { assertError, Client } from '../../support/client.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { DocumentCheck } from '../../support/openapi.ts'
+
+interface TestWorkspace {
+  id: string
+  api: Client
+}
+
+describe('a web process', () => {
+  let database: TestDatabase
+  let dataDir: string
+  let web: RunningRole
+  let anonymous: Client
+
+  before(async () => {
+    database = await startDatabase()
+    dataDir = await mkdtemp(join(tmpdir(), 'berth-agents-'))
+    web = await openWeb(
+      loadConfig({
+        PORT: '0',
+        DATABASE_URL: database.url,
+        BERTH_DATA_DIR: dataDir,
+        SECRETS_KEY: '',
+        BERTH_PLATFORM_TOKEN_SCOPE: 'workspace',
+      }),
+      database.log,
+    )
+    const url = web.url ?? ''
+    anonymous = new Client(url, await DocumentCheck.load(url))
+  })
+  after(async () => {
+    await web?.stop()
+    await database?.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  async function workspace(): Promise<TestWorkspace> {
+    const prisma = createPrisma(database.pool)
+    const keys = new KeyService(prisma, loadSigningKey(undefined, dataDir))
+    const { id, ownerId } = await createWorkspace(prisma, {
+      name: uuidv7(),
+      plan: 'unlimited',
+      owner: 'owner',
+    })
+    const { token } = await keys.create({ workspaceId: id, userId: ownerId, name: 'x', scopes: ['admin'] })
+    return { id, api: anonymous.as(token) }
+  }
+
+  async function insertAgent({ id }: TestWorkspace) {
+    const [agentId, token] = [newAgentId(), newGatewayToken()]
+    await database.pool.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+       VALUES ($1, $2, $3, $4, 'x', 'openclaw', '2026.9.6', $5, 'not_running')`,
+      [uuidv7(), agentId, id, uuidv7(), token],
+    )
+    const path = `/v0/agents/${agentId}`
+    const gateway = anonymous.as(token)
+    const minted = await gateway.post(`${path}/platform/token`, {})
+    return { path, gateway, platform: anonymous.as(minted.body.token) }
+  }
+
+  describe('without a SECRETS_KEY', () => {
+    it('answers 503 where a value has to be sealed, after authentication and validation', async () => {
+      const { api, id } = await workspace()
+      const request = (client: Client, value = 'x') => client.post('/v0/secrets', { name: 'A', value })
+      assertError(await request(anonymous), 401, /^Missing Authorization/)
+      assertError(await request(api, ''), 400, 'value: must not be empty')
+      const reply = await request(api)
+      assertError(reply, 503, 'Secrets not configured')
+      assert.equal(reply.headers.get('error-code'), 'secrets_not_configured')
+      const missing = await api.put(`/v0/secrets/${uuidv7()}`, { value: 'x' })
+      assertError(missing, 503, 'Secrets not configured')
+      const { path } = await insertAgent({ id, api })
+      const attached = await api.post(`${path}/secrets`, { secretIds: [uuidv7()] })
+      assertError(attached, 503, 'Secrets not configured')
+      assert.deepEqual((await api.get('/v0/secrets')).body, { secrets: [], secretLimit: null })
+    })
+  })
+
+  describe('where platform tokens are good for the workspace', () => {
+    it('takes them on routes of the workspace and of its other agents, and on no other', async () => {
+      const [own, other] = [await workspace(), await workspace()]
+      const [agent, sibling, foreign] = [
+        await insertAgent(own),
+        await insertAgent(own),
+        await insertAgent(other),
+      ]
+      assert.equal((await agent.platform.get('/v0/secrets')).status, 200)
+      const { body } = await agent.platform.get(`${sibling.path}/platform/whoami`)
+      assert.equal(body.tokenKind, 'platform')
+      const refused = 'Invalid, expired or revoked API key'
+      assertError(await agent.platform.get(`${foreign.path}/platform/whoami`), 401, refused)
+      assertError(await agent.gateway.get(`${sibling.path}/platform/whoami`), 401, refused)
+      assert.equal((await agent.gateway.get('/v0/secrets')).status, 403)
+      for (const path of ['/v3/files/public', '/v3/pinata/keys'])
+        assert.equal((await agent.platform.get(path)).headers.get('error-code'), 'missing_scope')
+    })
+  })
+
+  it('answers 500 when it cannot sign a platform token', async () => {
+    const access = new AgentAccess({
+      pool: database.pool,
+      signingKey: new Uint8Array(),
+      platformScope: 'agent',
+    })
+    const services = { pool: database.pool, access } as unknown as AgentServices
+    const route = tokenRoutes(services).find(({ id }) => id === 'createPlatformToken')
+    const context = { agent: { agentId: newAgentId(), gatewayToken: newGatewayToken() } as Agent }
+    await assert.rejects(
+      route?.handle(context as never) ?? assert.fail(),
+      (error) =>
+        error instanceof ApiError && error.status === 500 && error.message === 'Token generation failed',
+    )
+  })
+})
