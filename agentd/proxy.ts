@@ -1,5 +1,5 @@
 import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
-import { type Duplex, pipeline, Transform } from 'node:stream'
+import { type Duplex, pipeline, type Readable, Transform } from 'node:stream'
 import { pipeline as pipe } from 'node:stream/promises'
 import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
 import { AgentdError, isErrno } from './errors.ts'
@@ -134,7 +134,13 @@ function tunnel(
     agent: false,
     timeout: HALF_OPEN_MS * 5,
   })
-  socket.once('close', () => asked.destroy())
+  // Read from the start, or its end would not be noticed while the gateway is asked.
+  const first = new ConnectFrame((message) => rewriteConnect(message, token))
+  const sent = new Transform({ transform: (chunk, _encoding, done) => done(null, first.push(chunk)) })
+  if (head.length > 0) socket.unshift(head)
+  socket.pipe(sent)
+  const gone = () => asked.destroy()
+  socket.once('end', gone).once('close', gone)
   asked.once('timeout', () => asked.destroy(new Error('no answer')))
   asked.once('error', (error) =>
     refuseUpgrade(socket, 'engine', `the gateway cannot be reached: ${error.message}`),
@@ -148,17 +154,14 @@ function tunnel(
     const lines = pairs(answer.rawHeaders).map(([name, value]) => `${name}: ${value}`)
     socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`)
     if (upstreamHead.length > 0) upstream.unshift(upstreamHead)
-    if (head.length > 0) socket.unshift(head)
-    join(socket, upstream, new ConnectFrame((message) => rewriteConnect(message, token)))
+    socket.off('end', gone).off('close', gone)
+    join(socket, sent, upstream)
   })
   asked.end()
 }
 
 /** Passes bytes both ways until one side has ended; each waits for the other when it is slower. */
-function join(socket: Duplex, upstream: Duplex, first: ConnectFrame): void {
-  const rewritten = new Transform({
-    transform: (chunk, _encoding, done) => done(null, first.push(chunk)),
-  })
+function join(socket: Duplex, sent: Readable, upstream: Duplex): void {
   const close = () => {
     socket.destroy()
     upstream.destroy()
@@ -167,7 +170,8 @@ function join(socket: Duplex, upstream: Duplex, first: ConnectFrame): void {
     if (error) close()
     else setTimeout(close, HALF_OPEN_MS).unref()
   }
-  pipeline(socket, rewritten, upstream, ended)
+  socket.once('close', close)
+  pipeline(sent, upstream, ended)
   pipeline(upstream, socket, ended)
 }
 

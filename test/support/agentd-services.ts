@@ -45,13 +45,9 @@ export async function serveAgentd(
     diskBytes: 1e9,
   }
   const log = new Log()
-  const handle = {
-    port: 1,
-    state: 'stopped',
-    token: null,
-    env: { PATH: process.env.PATH ?? '' },
-    ...gateway,
-  } as GatewayHandle
+  const unstarted = { port: 1, state: 'stopped', token: null, env: { PATH: process.env.PATH ?? '' } }
+  // The test's own object: it may change it later.
+  const handle = Object.assign(gateway, { ...unstarted, ...gateway }) as GatewayHandle
   const agent: Agent = { config, paths: agentPaths(home), gateway: handle, log }
   const made = services.map((service) => service(agent))
   const server = new AgentdServer({ config, log, services: made })
