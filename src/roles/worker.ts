@@ -1,17 +1,22 @@
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
+import type { AgentWorkerServices } from '../../workers/agents/services.ts'
 import { createHandlers } from '../../workers/index.ts'
+import { startAgentLoop } from '../../workers/reconcile/agents.ts'
 import { removeExpiredFiles } from '../../workers/reconcile/expiry.ts'
 import { startLoop } from '../../workers/reconcile/loop.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
-import { type Config, ConfigError } from '../config.ts'
-import { createPool } from '../db/pool.ts'
+import { AgentdClient } from '../agents/agentd-client.ts'
+import { type Config, ConfigError, hostUrl, loadHostKey } from '../config.ts'
+import { openContainers } from '../containers/open.ts'
+import { createPool, type Pool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from '../operations/catalog.ts'
 import { createQueueBackend } from '../operations/queue.ts'
 import { Runner } from '../operations/runner.ts'
 import { forgetOldOperations } from '../operations/store.ts'
 import { type Slots, WorkerStatus } from '../operations/workers.ts'
+import { loadSealer } from '../sealer.ts'
 import { observeNode, openStorages } from '../storage/open.ts'
 import { openDatabase } from './database.ts'
 import { openHealthPort } from './health-port.ts'
@@ -37,6 +42,8 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   const leases = createPool(databaseUrl, LEASE_CONNECTIONS, log)
   parts.add('leases', () => leases.end())
 
+  const agents = 'agents' in slots ? await openAgents(config, pool, log, parts) : undefined
+
   const id = uuidv7()
   const runner = new Runner({
     pool,
@@ -45,6 +52,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     log,
     handlers: createHandlers({
       pool,
+      agents,
       storages,
       stallMs: config.BERTH_PIN_STALL_SECONDS,
       retryMs: config.BERTH_PIN_RETRY_SECONDS,
@@ -80,6 +88,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       startLoop(`${storage.network} gc`, config.BERTH_GC_SECONDS, log, (signal) => storage.gc({ signal })),
     )
   }
+  if (agents) loops.push(startAgentLoop(agents, log))
   parts.add('loops', async () => {
     await Promise.all(loops.map((loop) => loop.stop()))
     await status.remove(id)
@@ -101,6 +110,20 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       performance.now() - written > HEARTBEAT_LIMIT_MS ? 'cannot write its heartbeat' : undefined,
   })
   return { stop: () => parts.close() }
+}
+
+/** What a worker needs that brings agents up: where they run, the way to them, and their secrets. */
+async function openAgents(
+  config: Config,
+  pool: Pool,
+  log: Logger,
+  parts: Parts,
+): Promise<AgentWorkerServices> {
+  const containers = await openContainers(config, log)
+  parts.add('containers', () => containers.close())
+  const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
+  parts.add('ways to agents', () => agentd.close())
+  return { pool, containers, agentd, sealer: loadSealer(config), config }
 }
 
 /** Repairs and removals are rare, and must not take the place of pins. */

@@ -81,7 +81,7 @@ async function waitUntilReady(
 ): Promise<AgentStatus> {
   const { agentd, config } = services
   const deadline = performance.now() + config.BERTH_AGENT_READY_SECONDS + MARGIN_MS
-  let seen = -1
+  let seen = 0
   while (performance.now() < deadline) {
     const status = await readStatus(agentd, target, {
       after: { version: seen, waitMs: POLL_MS },
@@ -109,7 +109,8 @@ async function restAfter(
   signal: AbortSignal,
 ): Promise<undefined> {
   signal.throwIfAborted()
-  if (!(error instanceof AgentdError)) throw error
+  // What agentd itself refuses, it refuses again.
+  if (!(error instanceof AgentdError) || error.status !== 0) throw error
   if ((await runningAddress(services, agentId, signal)) !== address) throw error
   await delay(PAUSE_MS, undefined, { signal })
 }

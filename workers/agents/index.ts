@@ -1,17 +1,31 @@
 /** The handlers of operations on agents. */
 import type { AgentOperation } from '../../src/agents/operate.ts'
 import type { Handler } from '../../src/operations/runner.ts'
+import { agentDelete } from './delete.ts'
+import { agentProvision } from './provision.ts'
+import { agentRestart } from './restart.ts'
+import { agentScripts } from './scripts.ts'
+import type { AgentWorkerServices } from './services.ts'
 
-export function agentHandlers(): Record<AgentOperation, Handler> {
-  const missing: Handler = {
-    async handle() {
-      throw new Error('not there yet')
-    },
-  }
+/** @param services undefined in a worker that does not serve the queue of agents: it never gets one of these. */
+export function agentHandlers(services: AgentWorkerServices | undefined): Record<AgentOperation, Handler> {
+  if (!services)
+    return {
+      'agent.provision': elsewhere,
+      'agent.restart': elsewhere,
+      'agent.scripts': elsewhere,
+      'agent.delete': elsewhere,
+    }
   return {
-    'agent.provision': missing,
-    'agent.restart': missing,
-    'agent.scripts': missing,
-    'agent.delete': missing,
+    'agent.provision': agentProvision(services),
+    'agent.restart': agentRestart(services),
+    'agent.scripts': agentScripts(services),
+    'agent.delete': agentDelete(services),
   }
+}
+
+const elsewhere: Handler = {
+  async handle() {
+    throw new Error('this worker does not serve the queue of agents')
+  },
 }

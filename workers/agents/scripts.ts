@@ -1,3 +1,4 @@
+import type { ScriptsRequest } from '../../agentd/protocol.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { messages } from '../../src/errors.ts'
 import { LeaseLost } from '../../src/operations/lease.ts'
@@ -20,6 +21,7 @@ export function agentScripts({ pool, agentd }: AgentWorkerServices): Handler {
         await agentd.json(agent, {
           method: 'POST',
           path: '/v1/scripts',
+          json: { run: 'build' } satisfies ScriptsRequest,
           epoch: agent.epoch,
           timeoutMs: LAUNCH_MS,
           signal: run.signal,
