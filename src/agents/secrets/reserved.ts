@@ -20,6 +20,7 @@ export const RESERVED_NAMES = [
   'GCONV_PATH',
   'GLIBC_TUNABLES',
   'LD_*',
+  'MALLOC_ARENA_MAX',
   'NODE_COMPILE_CACHE',
   'NODE_EXTRA_CA_CERTS',
   'NODE_OPTIONS',
@@ -27,11 +28,12 @@ export const RESERVED_NAMES = [
   'NODE_TLS_REJECT_UNAUTHORIZED',
   'NODE_USE_ENV_PROXY',
   'NODE_V8_COVERAGE',
-  // The way out.
+  // The way out, which the operator decides.
   'ALL_PROXY',
   'HTTPS_PROXY',
   'HTTP_PROXY',
   'NO_PROXY',
+  'NPM_CONFIG_REGISTRY',
   'SSL_CERT_DIR',
   'SSL_CERT_FILE',
   // The repository that agentd keeps.
