@@ -1,22 +1,24 @@
-/** Images of the engine: one for each version, and a new one whenever agentd or its Dockerfile change. */
-import { spawn } from 'node:child_process'
+/**
+ * Images of the engine. Two for each version: the engine on its base, which takes a while, and agentd on top, built
+ * anew within seconds whenever agentd changes. The hashes in their names say what they were made from.
+ */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type Docker from 'dockerode'
+import { buildImage, hasImage, ignoreStatus } from './docker-build.ts'
 import { EngineError } from './error.ts'
 import { installEngine, type Platform, requireEngineVersion } from './install.ts'
 import { withLock } from './lock.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const REPOSITORY = 'berth-openclaw'
-const LABEL = 'berth.engine'
-/** Labels of an image, as the Dockerfile sets them. */
-const VERSION_LABEL = 'berth.engine-version'
+const AGENTD = { dir: ROOT, folder: 'agentd' }
+const ENGINE_RECIPE = 'engine.Dockerfile'
 
-/** 30 s measured, without the pull of a base image. */
-const BUILD_MS = 15 * 60_000
+const REPOSITORY = 'berth-openclaw'
+const ENGINE_REPOSITORY = 'berth-openclaw-engine'
 /** Docker's registry client has no bound of its own. */
 const REGISTRY_MS = 10_000
 
@@ -44,7 +46,7 @@ export interface BuildOptions {
 /** The name of the image that agents of this version run. */
 export async function engineImageName(version: string, baseImage: string): Promise<string> {
   requireEngineVersion(version)
-  return `${REPOSITORY}:${version}-${await recipeHash(baseImage)}`
+  return `${REPOSITORY}:${version}-${(await hashes(baseImage)).agent}`
 }
 
 /**
@@ -54,182 +56,97 @@ export async function engineImageName(version: string, baseImage: string): Promi
  * @throws EngineError
  */
 export async function buildEngineImage(docker: Docker, options: BuildOptions): Promise<string> {
-  const { version, baseImage, enginesDir, onLine, signal } = options
-  const name = await engineImageName(version, baseImage)
+  const { version, enginesDir, onLine, signal } = options
+  const name = await engineImageName(version, options.baseImage)
   if (await hasImage(docker, name)) return name
-  const platform = await platformOf(docker)
-  const engine = await installEngine({ version, dir: enginesDir, platform, onLine, signal })
+  const engine = `${ENGINE_REPOSITORY}:${version}-${(await hashes(options.baseImage)).engine}`
+  if (!(await hasImage(docker, engine))) await buildEngine(docker, engine, options)
   await withLock(join(enginesDir, '.build.lock'), { onLine, signal }, async () => {
     if (await hasImage(docker, name)) return
     onLine?.(`Building ${name}`)
-    await build(docker, name, { ...options, engine })
+    await buildImage(docker, {
+      name,
+      context: [AGENTD],
+      dockerfile: 'agentd/Dockerfile',
+      args: { ENGINE_IMAGE: engine, VERSION: version },
+      onLine,
+      signal,
+    })
   })
-  await removeReplaced(docker, version, name)
+  await removeImages(docker, version, [name, engine])
   onLine?.(`${name} is built`)
   return name
 }
 
-/** The images of the engine in this Docker, of every Berth that uses it. */
-export async function listEngineImages(docker: Docker, baseImage: string): Promise<EngineImage[]> {
-  const images = await docker.listImages({ filters: { label: [`${LABEL}=openclaw`] } })
-  const hash = await recipeHash(baseImage)
-  return images.flatMap(({ Id: id, RepoTags, Labels, Size: bytes }) => {
-    const name = RepoTags?.find((tag) => tag.startsWith(`${REPOSITORY}:`))
-    const version = Labels?.[VERSION_LABEL]
-    return name && version ? [{ version, name, id, bytes, current: name.endsWith(`-${hash}`) }] : []
+async function buildEngine(docker: Docker, name: string, options: BuildOptions): Promise<void> {
+  const { version, baseImage, enginesDir, onLine, signal } = options
+  // Before the engine is downloaded for nothing.
+  if (!(await canBuild(docker, baseImage, signal)))
+    throw new EngineError(
+      'no_base_image',
+      `Docker has no image ${baseImage} and cannot pull it: set BERTH_BASE_IMAGE to one that is there`,
+    )
+  const platform = await platformOf(docker)
+  const folder = basename(await installEngine({ version, dir: enginesDir, platform, onLine, signal }))
+  await withLock(join(enginesDir, '.build.lock'), { onLine, signal }, async () => {
+    if (await hasImage(docker, name)) return
+    onLine?.(`Building ${name}`)
+    await buildImage(docker, {
+      name,
+      context: [AGENTD, { dir: enginesDir, folder }],
+      dockerfile: `agentd/${ENGINE_RECIPE}`,
+      args: { BASE_IMAGE: baseImage, ENGINE: folder },
+      onLine,
+      signal,
+    })
   })
+}
+
+/** The images that agents run in this Docker, of every Berth that uses it. */
+export async function listEngineImages(docker: Docker, baseImage: string): Promise<EngineImage[]> {
+  const { agent } = await hashes(baseImage)
+  return (await namedImages(docker, REPOSITORY)).map(({ version, hash, ...image }) => ({
+    version,
+    ...image,
+    current: hash === agent,
+  }))
 }
 
 /** Removes the images of a version, but for those that containers are made of; nothing happens when there are none. */
 export async function removeEngineImages(docker: Docker, version: string): Promise<void> {
   requireEngineVersion(version)
-  await removeReplaced(docker, version, undefined)
+  await removeImages(docker, version, [])
 }
 
 /** Whether images can be built at all: the base is there, or a registry that has it answers. */
 export async function canBuild(docker: Docker, baseImage: string, signal?: AbortSignal): Promise<boolean> {
   if (await hasImage(docker, baseImage)) return true
-  const bound = AbortSignal.timeout(REGISTRY_MS)
-  const abortSignal = signal ? AbortSignal.any([signal, bound]) : bound
-  try {
-    await docker.getImage(baseImage).distribution({ abortSignal })
-    return true
-  } catch {
-    signal?.throwIfAborted()
-    return false
-  }
+  const inRegistry = docker
+    .getImage(baseImage)
+    .distribution()
+    .then(() => true)
+  const bound = sleep(REGISTRY_MS, false, { ref: false, ...(signal && { signal }) })
+  return Promise.race([inRegistry.catch(() => false), bound])
 }
 
-/** Older images of a version, of another agentd. Docker keeps those that a container is made of. */
-async function removeReplaced(docker: Docker, version: string, keep: string | undefined): Promise<void> {
-  const filters = { label: [`${LABEL}=openclaw`, `${VERSION_LABEL}=${version}`] }
-  for (const { Id, RepoTags } of await docker.listImages({ filters })) {
-    if (keep && RepoTags?.includes(keep)) continue
-    await docker
-      .getImage(RepoTags?.[0] ?? Id)
-      .remove()
-      .catch(ignoreStatus(404, 409))
-  }
+/** Docker keeps an image that a container is made of, whoever wants it gone. */
+async function removeImages(docker: Docker, version: string, keep: string[]): Promise<void> {
+  for (const repository of [REPOSITORY, ENGINE_REPOSITORY])
+    for (const image of await namedImages(docker, repository)) {
+      if (image.version !== version || keep.includes(image.name)) continue
+      await docker.getImage(image.name).remove().catch(ignoreStatus(404, 409))
+    }
 }
 
-async function build(
-  docker: Docker,
-  name: string,
-  options: BuildOptions & { engine: string },
-): Promise<void> {
-  const { version, baseImage, enginesDir, engine, onLine, signal } = options
-  const bound = AbortSignal.timeout(BUILD_MS)
-  const abortSignal = signal ? AbortSignal.any([signal, bound]) : bound
-  const folder = basename(engine)
-  const context = packContext(enginesDir, folder)
-  const said: string[] = []
-  try {
-    const answer = await docker.buildImage(context.stdout, {
-      t: name,
-      dockerfile: 'agentd/Dockerfile',
-      buildargs: { BASE_IMAGE: baseImage, ENGINE: folder, VERSION: version },
-      forcerm: true,
-      version: await recommendedBuilder(docker),
-      abortSignal,
-    })
-    await followBuild(docker, answer, abortSignal, (line) => {
-      said.push(line)
-      if (!/^( --->|Removing intermediate container)/.test(line)) onLine?.(line)
-    })
-  } catch (error) {
-    signal?.throwIfAborted()
-    if (bound.aborted)
-      throw new EngineError('timeout', `Docker did not finish within ${BUILD_MS / 60_000} minutes`)
-    throw explain(error as Error, baseImage, said)
-  } finally {
-    context.kill('SIGKILL')
-  }
-  // An answer that broke off looks like one that ended.
-  if (!(await hasImage(docker, name)))
-    throw new EngineError('failed', `Docker built no image: ${said.slice(-3).join(' ')}`)
-}
-
-/** Resolves when the build has ended; rejects with the engine's error. The library decodes what BuildKit says. */
-function followBuild(
-  docker: Docker,
-  answer: NodeJS.ReadableStream,
-  signal: AbortSignal,
-  onLine: (line: string) => void,
-): Promise<void> {
-  const library = docker as Docker & {
-    followProgress(
-      answer: NodeJS.ReadableStream,
-      onEnd: (error: Error | null) => void,
-      onEvent: (event: { stream?: string; error?: string }) => void,
-    ): void
-  }
-  return new Promise((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    library.followProgress(
-      answer,
-      (error) => (error ? reject(error) : resolve()),
-      ({ stream = '', error = '' }) => {
-        for (const line of `${stream}${error}`.split('\n')) if (line.trim()) onLine(line)
-      },
-    )
-  })
-}
-
-/** The engine and agentd as a tar, made while Docker reads it. */
-function packContext(enginesDir: string, folder: string) {
-  return spawn('tar', ['-cf', '-', '--exclude=*.test.ts', '-C', ROOT, 'agentd', '-C', enginesDir, folder], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-    // Or macOS adds a file for the attributes of each.
-    env: { ...process.env, COPYFILE_DISABLE: '1' },
-  })
-}
-
-/** The builder that Docker would use itself: `2` is BuildKit, the default since version 23. */
-async function recommendedBuilder(docker: Docker): Promise<'1' | '2'> {
-  const answer = await new Promise<NodeJS.ReadableStream & { headers?: Record<string, string> }>(
-    (resolve, reject) =>
-      docker.modem.dial(
-        { path: '/_ping', method: 'GET', isStream: true, statusCodes: { 200: true } },
-        (error, data) => (error ? reject(error) : resolve(data as never)),
-      ),
+async function namedImages(docker: Docker, repository: string) {
+  const images = await docker.listImages({ filters: { reference: [`${repository}:*`] } })
+  return images.flatMap(({ Id: id, RepoTags, Size: bytes }) =>
+    (RepoTags ?? []).flatMap((name) => {
+      const [, version = '', hash = ''] = /:([\d.]+)-([\da-f]+)$/.exec(name) ?? []
+      return name.startsWith(`${repository}:`) && version ? [{ version, hash, name, id, bytes }] : []
+    }),
   )
-  answer.resume()
-  return answer.headers?.['builder-version'] === '2' ? '2' : '1'
 }
-
-function explain(error: Error, baseImage: string, said: string[]): EngineError {
-  const text = `${error.message}\n${said.slice(-20).join('\n')}`
-  const options = { cause: error }
-  if (/no space left on device/i.test(text))
-    return new EngineError(
-      'disk_full',
-      'no space is left on the disk of Docker: an engine image takes 1 GB',
-      options,
-    )
-  if (
-    /pull access denied|manifest unknown|not found: manifest|lookup .*: (no such host|server misbehaving)|registry/i.test(
-      text,
-    )
-  )
-    return new EngineError(
-      'no_base_image',
-      `Docker has no image ${baseImage} and cannot pull it: pull it, or set BERTH_BASE_IMAGE to one that is there`,
-      options,
-    )
-  return new EngineError('failed', `the image cannot be built: ${said.at(-1) ?? error.message}`, options)
-}
-
-async function hasImage(docker: Docker, name: string): Promise<boolean> {
-  const found = await docker.getImage(name).inspect().catch(ignoreStatus(404))
-  return found !== undefined
-}
-
-/** For `catch`: answers of Docker with one of these statuses count as nothing. */
-const ignoreStatus =
-  (...statuses: number[]) =>
-  (error: { statusCode?: number }): undefined => {
-    if (!statuses.includes(error.statusCode ?? 0)) throw error
-  }
 
 /** What Docker's machine runs: not always what this one does. */
 async function platformOf(docker: Docker): Promise<Platform> {
@@ -241,20 +158,25 @@ async function platformOf(docker: Docker): Promise<Platform> {
   return { os, cpu, libc: 'glibc' }
 }
 
-let agentdHash: Promise<string> | undefined
+let sources: Promise<Map<string, Buffer>> | undefined
 
-/** Names what an image is made from, beside the engine: the base's name, the Dockerfile, and agentd's sources. */
-async function recipeHash(baseImage: string): Promise<string> {
-  agentdHash ??= hashFolder(join(ROOT, 'agentd'))
-  return createHash('sha256')
-    .update(`${await agentdHash}\0${baseImage}`)
-    .digest('hex')
-    .slice(0, 12)
+/** Of what the two images are made from, beside the version; the files are read once. */
+async function hashes(baseImage: string): Promise<{ engine: string; agent: string }> {
+  sources ??= readSources(join(ROOT, 'agentd'))
+  const files = await sources
+  const engine = digest(baseImage, files.get(ENGINE_RECIPE) ?? '')
+  return { engine, agent: digest(engine, ...[...files].flat()) }
 }
 
-async function hashFolder(dir: string): Promise<string> {
+async function readSources(dir: string): Promise<Map<string, Buffer>> {
   const names = (await readdir(dir)).filter((name) => !name.endsWith('.test.ts')).sort()
+  return new Map(
+    await Promise.all(names.map(async (name) => [name, await readFile(join(dir, name))] as const)),
+  )
+}
+
+function digest(...parts: (string | Buffer)[]): string {
   const hash = createHash('sha256')
-  for (const name of names) hash.update(`${name}\0`).update(await readFile(join(dir, name)))
-  return hash.digest('hex')
+  for (const part of parts) hash.update(`${part.length}\0`).update(part)
+  return hash.digest('hex').slice(0, 12)
 }
