@@ -1,5 +1,7 @@
 /** What the files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. */
 import { randomBytes, randomUUID } from 'node:crypto'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -9,6 +11,8 @@ import { sha256 } from 'multiformats/hashes/sha2'
 import { KeyService } from '../../src/accounts/keys.ts'
 import { loadSigningKey } from '../../src/accounts/tokens.ts'
 import { createWorkspace } from '../../src/accounts/workspaces.ts'
+import { loadConfig } from '../../src/config.ts'
+import { openContainers } from '../../src/containers/open.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
 import { postgresUrl } from '../../src/embedded/postgres.ts'
@@ -17,17 +21,56 @@ import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
 import { createKuboStorage } from '../../src/storage/kubo.ts'
 import type { Network } from '../../src/storage/port.ts'
 import { Client } from '../support/client.ts'
+import { enginesDir } from '../support/engines.ts'
+import { startModel } from '../support/model.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { type Provider, startProvider } from '../support/provider.ts'
-import { cli, type Stack, startStack } from '../support/stack.ts'
+import { cli, type Stack, stackKind, startStack } from '../support/stack.ts'
 
 /** The variable by which `setup.ts` tells the files of a run where Berth is. */
 export const SHARED = 'BERTH_TEST_SHARED'
 
-/** Short enough for tests that wait for the end of a try, long enough for all the others. */
-const SETTINGS = { BERTH_PIN_STALL_SECONDS: '2', BERTH_PIN_RETRY_SECONDS: '1', BERTH_PIN_CONCURRENCY: '64' }
+const SETTINGS = {
+  // Short enough for tests that wait for the end of a try, long enough for all the others.
+  BERTH_PIN_STALL_SECONDS: '2',
+  BERTH_PIN_RETRY_SECONDS: '1',
+  BERTH_PIN_CONCURRENCY: '64',
+  BERTH_RUNTIME: stackKind === 'real' ? 'docker' : 'process',
+  BERTH_ENGINES_DIR: enginesDir,
+  BERTH_AGENT_RECONCILE_SECONDS: '1',
+}
 
-export const startShared = (): Promise<Stack> => startStack({ env: SETTINGS })
+/**
+ * Starts a Berth whose agents use a model on loopback. Stopping it removes its agents, which outlive a Berth.
+ * @param env settings of its own.
+ */
+export async function startShared(env: NodeJS.ProcessEnv = {}): Promise<Stack> {
+  const model = await startModel()
+  // Beside the data, which is gone before the agents are.
+  const agentsDir = await mkdtemp(join(tmpdir(), 'berth-agents-'))
+  await chmod(agentsDir, 0o711)
+  const settings = { ...SETTINGS, ...model.env, BERTH_AGENTS_DIR: agentsDir, ...env }
+  const undo = async () => {
+    await model.stop()
+    await rm(agentsDir, { recursive: true, force: true })
+  }
+  const stack = await startStack({ env: settings }).catch(async (error) => {
+    await undo()
+    throw error
+  })
+  return {
+    ...stack,
+    async stop() {
+      const containers = await openContainers(loadConfig(stack.env), createLogger('test', 'silent'))
+      await stack.stop()
+      const { sandboxes, volumes } = await containers.list()
+      for (const agentId of [...sandboxes.map((one) => one.agentId), ...volumes])
+        await containers.remove(agentId, { volume: true })
+      await containers.close()
+      await undo()
+    },
+  }
+}
 
 type Berth = Pick<Stack, 'url' | 'env' | 'berth'>
 
@@ -45,6 +88,8 @@ export interface Workspace {
 export interface Context extends Berth {
   /** A client without a key. */
   anonymous: Client
+  /** A client of the workspace that all files of a run share; for what is too costly to make in each file. */
+  shared: Client
   /** A new workspace, so that no file of tests sees what another one does. */
   workspace(plan?: string): Promise<Workspace>
   /** A provider that is stopped after the tests of the file. */
@@ -59,15 +104,15 @@ export interface Context extends Berth {
 export async function openContext(berth?: Stack): Promise<Context> {
   const shared = process.env[SHARED]
   if (!berth && shared) {
-    const { url, env } = JSON.parse(shared)
-    return createContext({ url, env, berth: cli(env) })
+    const { url, env, key } = JSON.parse(shared)
+    return createContext({ url, env, berth: cli(env) }, key)
   }
   const own = berth ?? (await startShared())
   after(() => own.stop())
-  return createContext(own)
+  return createContext(own, await own.createKey())
 }
 
-async function createContext({ url, env, berth }: Berth): Promise<Context> {
+async function createContext({ url, env, berth }: Berth, key: string): Promise<Context> {
   const anonymous = new Client(url, await DocumentCheck.load(url))
   // A process of `berth` for each workspace would take half of the suite's time.
   const dataDir = env.BERTH_DATA_DIR ?? ''
@@ -84,6 +129,7 @@ async function createContext({ url, env, berth }: Berth): Promise<Context> {
     env,
     berth,
     anonymous,
+    shared: anonymous.as(key),
     async workspace(plan = 'unlimited') {
       const name = `test-${randomUUID()}`
       const { id, ownerId } = await createWorkspace(prisma, { name, plan, owner: 'owner' })

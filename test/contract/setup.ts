@@ -9,7 +9,7 @@ let stack: Stack | undefined
 
 export async function globalSetup(): Promise<void> {
   stack = await startShared()
-  process.env[SHARED] = JSON.stringify({ url: stack.url, env: stack.env })
+  process.env[SHARED] = JSON.stringify({ url: stack.url, env: stack.env, key: await stack.createKey() })
 }
 
 export async function globalTeardown(): Promise<void> {

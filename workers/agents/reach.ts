@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
 import { readStatus } from '../../src/agents/live.ts'
-import { BringUpFailed, isOutage, isSilent, SandboxEnded } from './failure.ts'
+import { BringUpFailed, isSilent, SandboxEnded } from './failure.ts'
 import type { AgentWorkerServices } from './services.ts'
 
 /** agentd answers within a second of its start; a busy machine takes longer. */
@@ -47,7 +47,9 @@ async function waitForAgentd(
       await readStatus(services.agentd, { agentId, address }, { timeoutMs: TRY_MS, signal })
       return { agentId, address }
     } catch (error) {
-      if (!isOutage(error) || performance.now() > deadline) throw error
+      // The way to agents is away: that may take long, and waits better in the line of operations.
+      if (address && !isSilent(error)) throw error
+      if (performance.now() > deadline) throw error
       await delay(PAUSE_MS, undefined, { signal })
     }
   }

@@ -1,0 +1,214 @@
+/** What workers do to agents, on a real database, with real agentds as processes, and a stand-in for the engine. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { until } from '../../support/processes.ts'
+import { STAND_IN } from './stand-in.ts'
+import { type AgentsWorld, startAgentsWorld } from './world.ts'
+
+describe('an operation on an agent', () => {
+  let world: AgentsWorld
+  before(async () => {
+    world = await startAgentsWorld({ BERTH_AGENT_READY_SECONDS: '3' })
+  })
+  after(() => world?.stop())
+
+  const up = async (version?: string) => {
+    const made = await world.create(version)
+    const { state, error_cause: cause } = await world.run(made.operationId)
+    assert.equal(state, 'succeeded', String(cause))
+    return made
+  }
+  const gatewayOf = async (agentId: string) => {
+    const { address } = await world.agent(agentId)
+    const status = await world.services.agentd.json<{ gateway: { run: string; pid: number; state: string } }>(
+      { agentId, address: String(address) },
+      { path: '/v1/status' },
+    )
+    return status.gateway
+  }
+
+  it('brings a new agent up, step by step', async () => {
+    const made = await world.create()
+    const steps = new Set<string>()
+    const running = world.runner().run(made.operationId)
+    let over = false
+    void running.then(() => (over = true))
+    while (!over) {
+      const { rows } = await world.database.pool.query('SELECT step FROM operation WHERE id = $1', [
+        made.operationId,
+      ])
+      if (rows[0].step) steps.add(rows[0].step)
+    }
+    const agent = await world.agent(made.agentId)
+    assert.deepEqual([agent.status, agent.status_reason, agent.epoch], ['running', null, 1])
+    assert.match(String(agent.address), /^127\.0\.0\.1:\d+$/)
+    assert.deepEqual(Object.keys(agent.scripts as object).sort(), ['build', 'start'])
+    assert.ok(steps.has('container') && steps.has('gateway'), [...steps].join())
+    assert.equal((await gatewayOf(made.agentId)).state, 'ready')
+  })
+
+  it('leaves a gateway alone that an earlier try has started', async () => {
+    const { agentId, operationId } = await up()
+    const before = await gatewayOf(agentId)
+    await world.database.pool.query(
+      `UPDATE operation SET state = 'queued', finished_at = NULL, next_attempt_at = now() WHERE id = $1`,
+      [operationId],
+    )
+    assert.equal((await world.run(operationId)).state, 'succeeded')
+    const again = await gatewayOf(agentId)
+    assert.deepEqual([again.run, again.pid], [before.run, before.pid])
+    assert.equal((await world.agent(agentId)).epoch, 2)
+  })
+
+  for (const [what, version, code, reason] of [
+    ['refuses its state', STAND_IN.refuses, 'engine_refused', /schema 18/],
+    ['is not ready in time', STAND_IN.slow, 'gateway_failed', /not ready/],
+    ['ends each time', STAND_IN.dies, 'gateway_failed', /./],
+    ['is not to be had', '2026.1.99', 'no_image', /version/],
+  ] as const) {
+    it(`fails with the agent not running when its engine ${what}`, { timeout: 60_000 }, async () => {
+      const { agentId, operationId } = await world.create(version)
+      const operation = await world.run(operationId)
+      assert.deepEqual([operation.state, operation.error], ['failed', 'Gateway failed to start'])
+      assert.equal(operation.error_code, code, String(operation.error_cause))
+      const agent = await world.agent(agentId)
+      assert.equal(agent.status, 'not_running')
+      assert.match(String(agent.status_reason), reason)
+    })
+  }
+
+  it('restarts with another gateway, and says which one there was', async () => {
+    const made = await up()
+    const before = await gatewayOf(made.agentId)
+    const operation = await world.run(await world.insert(made, 'agent.restart'))
+    assert.deepEqual([operation.state, operation.result], ['succeeded', { previousProcessId: before.pid }])
+    const now = await gatewayOf(made.agentId)
+    assert.equal(now.state, 'ready')
+    assert.notEqual(now.pid, before.pid)
+  })
+
+  it('moves an agent to another version', async () => {
+    const made = await up()
+    const restart = await world.insert(made, 'agent.restart', { version: STAND_IN.newer })
+    assert.equal((await world.run(restart)).state, 'succeeded')
+    assert.equal((await world.agent(made.agentId)).engine_version, STAND_IN.newer)
+    assert.equal((await world.containers.inspect(made.agentId))?.engineVersion, STAND_IN.newer)
+  })
+
+  for (const [what, version, error, code] of [
+    ['refuses to run it', STAND_IN.refuses, 'Invalid version', 'invalid_version'],
+    ['is not to be had', '2026.1.99', 'Invalid version', 'invalid_version'],
+    ['does not become ready', STAND_IN.slow, 'Restart failed', 'gateway_failed'],
+  ] as const) {
+    it(`goes back to the version before when another one ${what}`, { timeout: 60_000 }, async () => {
+      const made = await up()
+      const operation = await world.run(await world.insert(made, 'agent.restart', { version }))
+      assert.deepEqual([operation.state, operation.error, operation.error_code], ['failed', error, code])
+      assert.ok((operation.result as { detail: string }).detail)
+      const agent = await world.agent(made.agentId)
+      assert.deepEqual([agent.status, agent.engine_version], ['running', STAND_IN.good])
+      assert.equal((await gatewayOf(made.agentId)).state, 'ready')
+    })
+  }
+
+  it('restarts an agent that did not come up', async () => {
+    const made = await world.create(STAND_IN.dies)
+    assert.equal((await world.run(made.operationId)).state, 'failed')
+    const restart = await world.insert(made, 'agent.restart', { version: STAND_IN.good })
+    assert.equal((await world.run(restart)).state, 'succeeded')
+    assert.equal((await world.agent(made.agentId)).status, 'running')
+  })
+
+  it('waits for the way to agents, and goes on', async () => {
+    const made = await world.create()
+    await world.host.close()
+    const tried = await world.run(made.operationId)
+    await world.host.open()
+    assert.deepEqual([tried.state, tried.error_code, tried.faults], ['queued', 'outage', 0])
+    assert.equal((await world.agent(made.agentId)).status, 'starting')
+    await world.database.pool.query('UPDATE operation SET next_attempt_at = now() WHERE id = $1', [
+      made.operationId,
+    ])
+    assert.equal((await world.run(made.operationId)).state, 'succeeded')
+  })
+
+  it('leaves nothing of a deleted agent', async () => {
+    const made = await up()
+    const { pid } = await gatewayOf(made.agentId)
+    const removal = await world.insert(made, 'agent.delete')
+    await world.database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [made.id])
+    assert.equal((await world.run(removal)).state, 'succeeded')
+    assert.ok((await world.agent(made.agentId)).removed_at)
+    const { sandboxes, volumes } = await world.containers.list()
+    assert.ok(!sandboxes.some((one) => one.agentId === made.agentId))
+    assert.ok(!volumes.includes(made.agentId))
+    await until('the gateway is gone', () => !isThere(pid))
+    // A second one finds nothing, and is content.
+    await world.database.pool.query(
+      `UPDATE operation SET state = 'queued', finished_at = NULL, next_attempt_at = now() WHERE id = $1`,
+      [removal],
+    )
+    assert.equal((await world.run(removal)).state, 'succeeded')
+  })
+
+  it('is cancelled at once for an agent that was deleted', async () => {
+    const made = await world.create()
+    await world.database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [made.id])
+    assert.equal((await world.run(made.operationId)).state, 'canceled')
+    assert.equal(await world.containers.inspect(made.agentId), undefined)
+  })
+
+  it('stops soon when it is cancelled while the gateway starts', async () => {
+    const made = await world.create(STAND_IN.slow)
+    const running = world.run(made.operationId)
+    await until('the gateway starts', async () => {
+      const { rows } = await world.database.pool.query('SELECT step FROM operation WHERE id = $1', [
+        made.operationId,
+      ])
+      return rows[0].step === 'gateway'
+    })
+    await world.database.pool.query('UPDATE operation SET cancel_requested = true WHERE id = $1', [
+      made.operationId,
+    ])
+    const began = performance.now()
+    assert.equal((await running).state, 'canceled')
+    assert.ok(performance.now() - began < 2500)
+  })
+
+  it('is given back by a worker that shuts down', async () => {
+    const made = await world.create(STAND_IN.slow)
+    const runner = world.runner()
+    const running = runner.run(made.operationId)
+    await until('it runs', async () => {
+      const { rows } = await world.database.pool.query('SELECT step FROM operation WHERE id = $1', [
+        made.operationId,
+      ])
+      return rows[0].step !== null
+    })
+    runner.shutdown()
+    await running
+    const { rows } = await world.database.pool.query('SELECT state, attempts FROM operation WHERE id = $1', [
+      made.operationId,
+    ])
+    assert.deepEqual(rows, [{ state: 'queued', attempts: 0 }])
+  })
+
+  it('writes nothing for a worker whose lease was taken', async () => {
+    const made = await world.create(STAND_IN.slow)
+    const running = world.run(made.operationId)
+    await until('the gateway starts', async () => (await world.agent(made.agentId)).epoch === 1)
+    await world.database.pool.query(`UPDATE operation SET epoch = epoch + 1 WHERE id = $1`, [
+      made.operationId,
+    ])
+    await running
+    assert.equal((await world.agent(made.agentId)).status, 'starting')
+  })
+})
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

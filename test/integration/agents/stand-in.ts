@@ -1,0 +1,45 @@
+/**
+ * Stands in for the engine where a test is about what Berth does when one misbehaves: real ones take 10 s and 1 GB
+ * each, and behave. Which version it is says what it does.
+ */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Versions of the stand-in, by what they do. */
+export const STAND_IN = {
+  /** Ready at once. */
+  good: '2026.1.1',
+  /** Another one that is. */
+  newer: '2026.1.2',
+  /** Ends as OpenClaw does with a state that it cannot read. */
+  refuses: '2026.1.3',
+  /** Runs, and is never ready. */
+  slow: '2026.1.4',
+  /** Ends at once, each time. */
+  dies: '2026.1.5',
+} as const
+
+const PROGRAM = `
+import { createServer } from 'node:http'
+const version = process.argv[1].match(/(\\d+\\.\\d+\\.\\d+)\\/node_modules/)[1]
+const port = Number(process.argv[process.argv.indexOf('--port') + 1])
+if (version === '${STAND_IN.refuses}') {
+  console.error(JSON.stringify({ level: 'error', message: 'state database uses schema 18; this build supports 17' }))
+  process.exit(78)
+}
+if (version === '${STAND_IN.dies}') process.exit(1)
+createServer((request, response) => {
+  response.writeHead(version === '${STAND_IN.slow}' ? 503 : 200).end(JSON.stringify(process.env.GREETING ?? null))
+}).listen(port, '127.0.0.1')
+process.on('SIGTERM', () => process.exit(0))
+`
+
+/** Puts every version into a folder, as if they were installed there. */
+export async function installStandIns(dir: string): Promise<void> {
+  for (const version of Object.values(STAND_IN)) {
+    const folder = join(dir, version, 'node_modules/openclaw')
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'openclaw', version }))
+    await writeFile(join(folder, 'openclaw.mjs'), PROGRAM)
+  }
+}
