@@ -1,0 +1,27 @@
+/** Docker for tests: whether it can be used, and taking away what they made. */
+import Docker from 'dockerode'
+
+export const docker = new Docker()
+
+/** What engine images are built from in tests: `scripts/ci/base-image.sh` makes it. */
+export const BASE_IMAGE = process.env.BERTH_BASE_IMAGE || 'berth-base:bookworm'
+
+/** Whether a Docker engine answers, and the base image is there. */
+export async function dockerAnswers(): Promise<boolean> {
+  try {
+    await docker.getImage(BASE_IMAGE).inspect({ abortSignal: AbortSignal.timeout(5000) })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Removes all containers, networks and volumes with a label (`name` or `name=value`), running or not. */
+export async function removeLabelled(label: string): Promise<void> {
+  const filters = { label: [label] }
+  for (const { Id } of await docker.listContainers({ all: true, filters }))
+    await docker.getContainer(Id).remove({ force: true, v: true })
+  for (const { Id } of await docker.listNetworks({ filters })) await docker.getNetwork(Id).remove()
+  const { Volumes } = await docker.listVolumes({ filters })
+  for (const { Name } of Volumes ?? []) await docker.getVolume(Name).remove({ force: true })
+}
