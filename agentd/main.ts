@@ -1,5 +1,6 @@
 /** agentd: the supervisor of one agent, and its only door. Started with AGENTD_CONFIG; ends with SIGTERM. */
 import { rename, writeFile } from 'node:fs/promises'
+import { configService } from './config.ts'
 import { DiskWatch } from './disk.ts'
 import { execService } from './exec.ts'
 import { filesService } from './files.ts'
@@ -52,6 +53,7 @@ const services: Service[] = [
   execService(agent),
   filesService(agent),
   rpcService(agent),
+  configService(agent),
   proxyService(agent),
 ]
 const server = new AgentdServer({ config, log, services })

@@ -1,0 +1,63 @@
+import { AgentdError } from './errors.ts'
+import { isObject } from './openclaw-config.ts'
+
+/** What the engine, too, shows in place of a secret. */
+export const REDACTED = '__OPENCLAW_REDACTED__'
+/** Ends of names whose text is a secret: `apiKey`, `bot_token`, `x-api-key`; not `tokenFile`, not `maxTokens` (a number). */
+const SECRET_NAME = /(token|secret|password|passphrase|apikey|privatekey|credential|authorization)s?$/
+/** `https://user:password@host` */
+const URL_WITH_PASSWORD = /:\/\/[^\s/:@]*:[^\s/@]+@/
+/** `${NAME}` stands for a variable of the environment, and says nothing. */
+const REFERENCE = /^\$\{\w+\}$/
+const DEPTH = 64
+
+/**
+ * A configuration without its secrets: each is {@link REDACTED}.
+ * @param isSecret recognises values that are known to be secret wherever they stand.
+ */
+export function redact(value: unknown, isSecret: (text: string) => boolean, name = ''): unknown {
+  if (Array.isArray(value)) return value.map((item) => redact(item, isSecret, name))
+  if (isObject(value))
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, redact(item, isSecret, key)]))
+  if (typeof value !== 'string' || value === '' || REFERENCE.test(value)) return value
+  const named = SECRET_NAME.test(name.toLowerCase().replace(/[^a-z]/g, ''))
+  return named || URL_WITH_PASSWORD.test(value) || isSecret(value) ? REDACTED : value
+}
+
+/**
+ * A configuration in which each {@link REDACTED} is again what is stored in its place.
+ * @throws AgentdError bad_request, which names the key that has none.
+ */
+export function restore(value: unknown, stored: unknown, path: string[] = []): unknown {
+  if (path.length > DEPTH) throw new AgentdError('bad_request', `nested deeper than ${DEPTH}`)
+  if (value === REDACTED) {
+    if (typeof stored === 'string' && !stored.includes(REDACTED)) return stored
+    throw new AgentdError('bad_request', `${path.join('.')}: there is no stored value to keep`)
+  }
+  if (typeof value === 'string' && value.includes(REDACTED))
+    throw new AgentdError('bad_request', `${path.join('.')}: a redacted value cannot be part of another`)
+  if (Array.isArray(value))
+    return value.map((item, i) => restore(item, counterpart(item, i, value, stored), [...path, String(i)]))
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      if (key.includes(REDACTED)) throw new AgentdError('bad_request', `${path.join('.')}: a redacted name`)
+      const there = isObject(stored) && Object.hasOwn(stored, key) ? stored[key] : undefined
+      return [key, restore(item, there, [...path, key])]
+    }),
+  )
+}
+
+/** What is stored for an item of a list: the one with its id, or in a list as long as it was the one in its place. */
+function counterpart(item: unknown, index: number, list: unknown[], stored: unknown): unknown {
+  if (!Array.isArray(stored)) return undefined
+  const id = idOf(item)
+  if (id === undefined) return list.length === stored.length ? stored[index] : undefined
+  const same = stored.filter((other) => idOf(other) === id)
+  return same.length === 1 ? same[0] : undefined
+}
+
+function idOf(item: unknown): string | undefined {
+  const id = isObject(item) ? (item.id ?? item.name) : undefined
+  return typeof id === 'string' ? id : undefined
+}

@@ -1,0 +1,261 @@
+import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { unlink, writeFile } from 'node:fs/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { redact, restore } from './config-redaction.ts'
+import { AgentdError } from './errors.ts'
+import { GatewayClient } from './gateway-client.ts'
+import { engineCommand } from './openclaw.ts'
+import {
+  ConfigError,
+  isObject,
+  onThisMachine,
+  override,
+  parseConfig,
+  readConfig,
+  replaceFile,
+} from './openclaw-config.ts'
+import { apiPath, type Paths } from './paths.ts'
+import type { ConfigCheck } from './protocol.ts'
+import type { Agent, Service } from './server.ts'
+
+type Json = Record<string, unknown>
+
+/** The engine's command takes 2.6 s; more on a machine that is busy. */
+const CHECK_MS = 60_000
+const CHECK_OUTPUT_BYTES = 1_048_576
+const RPC_MS = 15_000
+/** Each may take 2.6 s, and they follow one another. */
+const WAITING = 8
+
+/** `GET`, `PUT /v1/config` and `POST /v1/config/validate`: openclaw.json without its secrets. */
+export function configService(agent: Agent): Service {
+  const client = new GatewayClient(agent.gateway)
+  const file = new ConfigFile(agent, client)
+  const inLine = line()
+  return {
+    routes: [
+      { method: 'GET', path: '/v1/config', handle: async () => ({ body: { text: await file.read() } }) },
+      {
+        method: 'PUT',
+        path: '/v1/config',
+        async handle(call) {
+          const text = textOf(await call.json())
+          if (text === undefined) throw new AgentdError('bad_request', 'text: must be a text')
+          return { body: await inLine(() => file.write(text)) }
+        },
+      },
+      {
+        method: 'POST',
+        path: '/v1/config/validate',
+        async handle(call) {
+          const text = textOf(await call.json())
+          return { body: await inLine(() => (text === undefined ? file.checkStored() : file.check(text))) }
+        },
+      },
+    ],
+    async stop() {
+      client.close()
+    },
+  }
+}
+
+class ConfigFile {
+  readonly #agent: Agent
+  readonly #client: GatewayClient
+
+  constructor(agent: Agent, client: GatewayClient) {
+    this.#agent = agent
+    this.#client = client
+  }
+
+  /** The text for the API: secrets are blotted out, paths are those of the API. */
+  async read(): Promise<string> {
+    const { paths, log } = this.#agent
+    const text = (await this.#stored()) ?? '{}'
+    const isSecret = (value: string) => log.redact(value) !== value
+    try {
+      const shown = redact(this.#parse(text), isSecret)
+      return `${JSON.stringify(onApi(paths, shown), null, 2)}\n`
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      // Whoever broke it has to see it to put it right.
+      return log.redact(text)
+    }
+  }
+
+  /** Replaces the file when the engine takes it. @throws AgentdError bad_request for what the engine is not asked about */
+  async write(text: string): Promise<ConfigCheck> {
+    const candidate = `${JSON.stringify(await this.#candidate(text), null, 2)}\n`
+    if (await this.#hand(candidate)) return { valid: true, output: '' }
+    const check = await this.#validate(candidate)
+    if (check.valid) await replaceFile(this.#agent.paths.configFile, candidate)
+    return check
+  }
+
+  async check(text: string): Promise<ConfigCheck> {
+    try {
+      return await this.#validate(JSON.stringify(await this.#candidate(text)))
+    } catch (error) {
+      if (error instanceof AgentdError && error.code === 'bad_request')
+        return { valid: false, output: error.message }
+      throw error
+    }
+  }
+
+  /** Checks what is there: the running gateway knows, in 3 ms. */
+  async checkStored(): Promise<ConfigCheck> {
+    if (this.#agent.gateway.state === 'ready') {
+      const { payload } = await this.#call('config.get', {})
+      if (isObject(payload) && typeof payload.valid === 'boolean') return this.#checkOf(payload)
+    }
+    return this.#validate((await this.#stored()) ?? '{}')
+  }
+
+  /** What would be stored: with the secrets that were blotted out, and the keys that the worker owns. */
+  async #candidate(text: string): Promise<Json> {
+    const { paths, gateway } = this.#agent
+    const written = parseObject(text)
+    const stored = await this.#stored().then(
+      (found) => this.#parse(found ?? '{}'),
+      () => ({}),
+    )
+    const restored = onThisMachine(paths, restore(written, stored)) as Json
+    const owned = gateway.ownedConfig ?? {}
+    const taken = conflict(restored, owned)
+    if (taken) throw new AgentdError('bad_request', `${taken}: is set by the operator and cannot be changed`)
+    return override(restored, owned)
+  }
+
+  /**
+   * Has the running gateway check it, store it and take it over at once. Anything but success is left to the slower
+   * way, which ends the same whatever the gateway did: it also refuses files that have become much shorter.
+   */
+  async #hand(candidate: string): Promise<boolean> {
+    if (this.#agent.gateway.state !== 'ready') return false
+    const { payload } = await this.#call('config.get', {})
+    if (!isObject(payload) || typeof payload.hash !== 'string') return false
+    const answer = await this.#call('config.set', { raw: candidate, baseHash: payload.hash })
+    return answer.ok
+  }
+
+  async #call(method: string, params: Json): Promise<{ ok: boolean; payload?: unknown }> {
+    try {
+      return await this.#client.call(method, params, RPC_MS)
+    } catch {
+      return { ok: false }
+    }
+  }
+
+  /** Asks the engine's command, on a file of its own beside the real one: includes are relative to it. */
+  async #validate(text: string): Promise<ConfigCheck> {
+    const { config, paths, gateway } = this.#agent
+    const candidate = `${paths.configFile}.${randomUUID()}.part`
+    const { file, args } = engineCommand(config, ['config', 'validate', '--json'])
+    try {
+      await writeFile(candidate, text, { flag: 'wx', mode: 0o600 })
+      const output = await run(file, args, {
+        cwd: paths.state,
+        env: { ...gateway.env, OPENCLAW_CONFIG_PATH: candidate },
+      })
+      return this.#checkOf(output)
+    } finally {
+      await unlink(candidate).catch(() => {})
+    }
+  }
+
+  #checkOf({ valid, issues, warnings }: Json): ConfigCheck {
+    const said = (valid ? warnings : issues) ?? []
+    const lines = Array.isArray(said)
+      ? said.map(({ path, message }) => `${path || '<root>'}: ${message}`)
+      : []
+    return { valid: valid === true, output: this.#agent.log.redact(lines.join('\n')) }
+  }
+
+  async #stored(): Promise<string | undefined> {
+    try {
+      return await readConfig(this.#agent.paths.configFile)
+    } catch (error) {
+      if (error instanceof ConfigError) throw new AgentdError('engine', error.message, { cause: error })
+      throw error
+    }
+  }
+
+  #parse(text: string): Json {
+    return parseConfig(text, this.#agent.config.engineDir)
+  }
+}
+
+/** @throws AgentdError bad_request */
+function parseObject(text: string): Json {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new AgentdError('bad_request', `not valid JSON: ${(error as Error).message}`)
+  }
+  if (!isObject(value)) throw new AgentdError('bad_request', 'must be a JSON object')
+  return value
+}
+
+/** The first key of `owned` that `written` has with another value; a key that is missing is put back. */
+function conflict(written: Json, owned: Json, path: string[] = []): string | undefined {
+  for (const [key, value] of Object.entries(owned)) {
+    if (!Object.hasOwn(written, key)) continue
+    const there = written[key]
+    const here = [...path, key]
+    if (isObject(value) && isObject(there)) {
+      const below = conflict(there, value, here)
+      if (below) return below
+    } else if (!isDeepStrictEqual(there, value)) return here.join('.')
+  }
+}
+
+/** The opposite of {@link onThisMachine}. */
+function onApi(paths: Paths, value: unknown): unknown {
+  if (typeof value === 'string') return value.startsWith('/') ? apiPath(paths, value) : value
+  if (Array.isArray(value)) return value.map((item) => onApi(paths, item))
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, onApi(paths, item)]))
+}
+
+/** Runs the engine's command and reads its answer, which comes with exit code 1 as well. @throws AgentdError engine */
+function run(
+  file: string,
+  args: string[],
+  options: { cwd: string; env: Record<string, string> },
+): Promise<Json> {
+  const bounds = { timeout: CHECK_MS, maxBuffer: CHECK_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const
+  return new Promise((resolve, reject) => {
+    execFile(file, args, { ...options, ...bounds }, (error, stdout, stderr) => {
+      try {
+        resolve(JSON.parse(stdout))
+      } catch {
+        const why = stderr.trim().split('\n').at(-1) || error?.message
+        reject(
+          new AgentdError('engine', `the engine did not check it: ${why}`.slice(0, 1000), { cause: error }),
+        )
+      }
+    })
+  })
+}
+
+/** Runs one after the other what it is given. @throws AgentdError busy */
+function line(): <T>(task: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  let waiting = 0
+  return async (task) => {
+    if (waiting >= WAITING) throw new AgentdError('busy', `${WAITING} wait already`)
+    waiting++
+    const mine = last.then(task).finally(() => waiting--)
+    last = mine.catch(() => {})
+    return await mine
+  }
+}
+
+function textOf(body: unknown): string | undefined {
+  const text = isObject(body) ? body.text : undefined
+  if (text !== undefined && typeof text !== 'string')
+    throw new AgentdError('bad_request', 'text: must be a text')
+  return text
+}
