@@ -101,6 +101,7 @@ export class Chat {
   /** Closes both sides now, with a Close frame for the client where one fits in. */
   end(code: CloseCode, reason: string): void {
     const client = this.#client
+    client.unpipe(this.#gateway)
     this.#gateway.removeAllListeners('data')
     this.#gateway.destroy()
     if (client.destroyed || client.writableEnded) return
@@ -109,7 +110,6 @@ export class Chat {
     else client.end(closeFrame(code, reason))
     // What the client still sends is for nobody; its own Close ends the connection.
     client.resume()
-    client.setTimeout(CLOSING_MS, () => client.destroy())
     setTimeout(() => client.destroy(), CLOSING_MS).unref()
   }
 }

@@ -57,7 +57,8 @@ export async function passToGateway(
       }),
     answers,
   )
-  res.status(response.statusCode ?? 502).set(picked(response, RESPONSE_HEADERS))
+  res.status(response.statusCode ?? 502)
+  for (const [name, value] of Object.entries(picked(response, RESPONSE_HEADERS))) res.setHeader(name, value)
   if (mayBeAgentd(response)) return void res.end(await readGatewayError(agent, response))
   response.setTimeout(IDLE_MS, () => response.destroy())
   res.setTimeout(IDLE_MS, () => res.destroy())

@@ -66,7 +66,8 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     const principal = await identify(parts.services, req, res, SCOPE)
     const agent = await parts.services.agents.admit(principal, agentId, 'any')
     if (keepsToken) return showWithCookie(parts, agent, url, req, res)
-    if (!target) throw notFound(`No such route: ${req.method} ${req.path}`)
+    if (target?.kind !== 'gateway' && target?.kind !== 'logs')
+      throw notFound(`No such route: ${req.method} ${req.path}`)
     await answer(parts, { agent, principal, since, target, req, res })
   }
 }
@@ -76,7 +77,7 @@ interface Admitted {
   principal: Principal
   /** As {@link AgentConnections.add} takes it. */
   since: number
-  target: Target
+  target: Extract<Target, { kind: 'gateway' | 'logs' }>
   req: Request
   res: Response
 }
@@ -84,13 +85,11 @@ interface Admitted {
 function answer(parts: AgentHostParts, admitted: Admitted): Promise<void> {
   const { agentd } = parts
   const { agent, target, req, res } = admitted
-  if (isUpgrade(req)) {
-    return holdSocket(parts, admitted, (signal) => {
-      const request = { agentd, agent, req, res, signal }
-      return target.kind === 'logs' ? LogStream.open(request) : openChat(request)
-    })
-  }
-  return exchange(parts, admitted, target.kind === 'gateway' ? target.path : '/')
+  const request = { agentd, agent, req, res }
+  if (target.kind === 'logs')
+    return holdSocket(parts, admitted, (signal) => LogStream.open({ ...request, signal }))
+  if (isUpgrade(req)) return holdSocket(parts, admitted, (signal) => openChat({ ...request, signal }))
+  return exchange(parts, admitted, target.path + queryOf(req.url))
 }
 
 /** A request to the gateway, which ends when the client goes, or its token is no longer good. */

@@ -1,0 +1,194 @@
+/**
+ * A web process with agents whose gateways are servers of the test's own: the host role's way in and agentd's doors
+ * (its server, its proxy, its log) are the real ones.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { uuidv7 } from 'uuidv7'
+import { WebSocketServer } from 'ws'
+import { Log, logService } from '../../../../agentd/logs.ts'
+import { agentPaths } from '../../../../agentd/paths.ts'
+import type { AgentdConfig, GatewayState } from '../../../../agentd/protocol.ts'
+import { proxyService } from '../../../../agentd/proxy.ts'
+import { AgentdServer } from '../../../../agentd/server.ts'
+import { KeyService } from '../../../../src/accounts/keys.ts'
+import { loadSigningKey } from '../../../../src/accounts/tokens.ts'
+import { createWorkspace } from '../../../../src/accounts/workspaces.ts'
+import { newAgentId } from '../../../../src/agents/agent.ts'
+import { AgentdClient } from '../../../../src/agents/agentd-client.ts'
+import { loadConfig } from '../../../../src/config.ts'
+import type { Pool } from '../../../../src/db/pool.ts'
+import { createPrisma } from '../../../../src/db/prisma.ts'
+import { createLogger } from '../../../../src/log.ts'
+import { openWeb } from '../../../../src/roles/web.ts'
+import { AgentHost } from '../../../support/agent-host.ts'
+import { startDatabase } from '../../../support/database.ts'
+import { freePort } from '../../../support/processes.ts'
+import { HOST_KEY, openWayIn } from '../../../support/way-in.ts'
+
+const JWT_KEY = 'a key for the tests of agents hosts'
+const GATEWAY_TOKEN = "the gateway's own"
+
+export interface TestAgent {
+  agentId: string
+  token: string
+  /** A client of its host with its token. */
+  host: AgentHost
+  /** A client without one. */
+  stranger: AgentHost
+  /** What agentd thinks of the gateway. */
+  setGateway(state: GatewayState): void
+  /** Sockets that the gateway has open. */
+  sockets: WebSocketServer
+  log: Log
+  /** Ends its agentd. */
+  stopAgentd(): Promise<void>
+  /** Gives it another token, as its owner can. @param notify whether the web process hears of it. */
+  rotate(notify?: boolean): Promise<string>
+  /** Sets a column of its row. */
+  set(column: 'status' | 'address' | 'deleted_at', value: unknown): Promise<void>
+}
+
+export interface World {
+  url: string
+  pool: Pool
+  /** What the web process has logged. */
+  lines: string[]
+  /** A new agent whose gateway answers with `gateway`, and echoes on WebSockets. */
+  agent(gateway?: RequestListener): Promise<TestAgent>
+  /** A new API key of the agents' workspace, or of another. */
+  key(options?: { scopes?: string[]; elsewhere?: boolean }): Promise<{ id: string; token: string }>
+  revoke(keyId: string): Promise<void>
+  stopWeb(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startWorld(env: Record<string, string> = {}): Promise<World> {
+  const database = await startDatabase()
+  const { pool } = database
+  const dataDir = await mkdtemp(join(tmpdir(), 'berth-edge-'))
+  const way = await openWayIn()
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const lines: string[] = []
+  const log = createLogger('web', 'debug', { write: (line: string) => void lines.push(line) })
+  const config = loadConfig({
+    PORT: String(port),
+    DATABASE_URL: database.url,
+    BERTH_DATA_DIR: dataDir,
+    BERTH_HOST_URL: way.url,
+    BERTH_IPFS_ROUTING_URL: '',
+    HOST_KEY,
+    JWT_KEY,
+    ...env,
+  })
+  const web = await openWeb(config, log)
+  const prisma = createPrisma(pool)
+  const keys = new KeyService(prisma, loadSigningKey(JWT_KEY, dataDir))
+  const newWorkspace = () =>
+    createWorkspace(prisma, { name: randomUUID(), plan: 'unlimited', owner: 'owner' })
+  const home = await newWorkspace()
+  const agentd = new AgentdClient({ hostUrl: way.url, hostKey: HOST_KEY })
+  const stops: (() => Promise<unknown>)[] = []
+  const stopWeb = () => web.stop()
+
+  return {
+    url,
+    pool,
+    lines,
+    stopWeb,
+    async agent(gateway = (_req, res) => res.end()) {
+      const agentId = newAgentId()
+      let token: string = randomUUID()
+      const sockets = new WebSocketServer({ noServer: true })
+      sockets.on('connection', (socket) => {
+        socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
+      })
+      const server = createServer(gateway)
+      server.on('upgrade', (req, socket, head) =>
+        sockets.handleUpgrade(req, socket, head, (webSocket) => sockets.emit('connection', webSocket, req)),
+      )
+      const port = await listen(server)
+      const agentLog = new Log()
+      const tokenHash = createHash('sha256').update(agentd.token(agentId)).digest('hex')
+      const handle = {
+        port,
+        token: GATEWAY_TOKEN,
+        state: 'ready' as GatewayState,
+        env: {},
+        ownedConfig: null,
+      }
+      const door = new AgentdServer({
+        config: { agentId, tokenHash } as AgentdConfig,
+        log: agentLog,
+        services: [
+          logService({ log: agentLog }),
+          proxyService({
+            config: {} as AgentdConfig,
+            paths: agentPaths(dataDir),
+            gateway: handle,
+            log: agentLog,
+          }),
+        ],
+      })
+      const address = `127.0.0.1:${await door.listen('127.0.0.1', 0)}`
+      stops.push(async () => {
+        for (const socket of sockets.clients) socket.terminate()
+        server.close()
+        server.closeAllConnections()
+        await door.close()
+      })
+      await pool.query(
+        `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
+           address) VALUES ($1, $2, $3, $4, 'agent', 'openclaw', '2026.9.6', $5, 'running', $6)`,
+        [uuidv7(), agentId, home.id, home.ownerId, token, address],
+      )
+      return {
+        agentId,
+        token,
+        host: new AgentHost(url, agentId, token),
+        stranger: new AgentHost(url, agentId),
+        setGateway(state) {
+          handle.state = state
+        },
+        sockets,
+        log: agentLog,
+        stopAgentd: () => door.close(),
+        async rotate(notify = true) {
+          token = randomUUID()
+          await pool.query('UPDATE agent SET gateway_token = $2 WHERE agent_id = $1', [agentId, token])
+          if (notify) await pool.query(`SELECT pg_notify('berth_agent', $1)`, [agentId])
+          return token
+        },
+        async set(column, value) {
+          await pool.query(`UPDATE agent SET ${column} = $2 WHERE agent_id = $1`, [agentId, value])
+          await pool.query(`SELECT pg_notify('berth_agent', $1)`, [agentId])
+        },
+      }
+    },
+    async key({ scopes = ['admin'], elsewhere = false } = {}) {
+      const { id: workspaceId, ownerId: userId } = elsewhere ? await newWorkspace() : home
+      return keys.create({ workspaceId, userId, name: 'test', scopes })
+    },
+    revoke: (keyId) => keys.revoke(keyId),
+    async stop() {
+      await stopWeb()
+      agentd.close()
+      for (const stop of stops) await stop()
+      await way.wayIn.close()
+      await database.stop()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
