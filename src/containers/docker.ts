@@ -78,13 +78,18 @@ export class DockerContainers implements Containers {
   }
 
   async ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
+    const Name = nameOf(agentId)
     const Labels = labelsOf(this.#options.instance, agentId)
-    // One that is there is answered as it is.
-    const volume = await this.#engine.call('create volume', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
-      docker.createVolume({ Name: nameOf(agentId), Labels, abortSignal }),
+    const found = await this.#engine.call(
+      'make volume',
+      { ms: SLOW_MS, signal },
+      async (docker, abortSignal) => {
+        // One that is there is left as it is.
+        await docker.createVolume({ Name, Labels, abortSignal })
+        return docker.getVolume(Name).inspect()
+      },
     )
-    const { Labels: labels } = volume as unknown as { Labels?: Record<string, string> }
-    if (labels?.[INSTANCE_LABEL] !== this.#options.instance) throw belongsToOthers('volume', agentId)
+    if (found.Labels?.[INSTANCE_LABEL] !== this.#options.instance) throw belongsToOthers('volume', agentId)
   }
 
   async create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {

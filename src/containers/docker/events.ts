@@ -1,6 +1,5 @@
 /** Events of an instance's containers, as the engine tells them, for as long as somebody listens. */
-import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SandboxEvent } from '../port.ts'
 import type { DockerEngine } from './engine.ts'
@@ -32,13 +31,15 @@ async function* listen(
 ): AsyncGenerator<SandboxEvent> {
   const filters = { ...ownFilter(instance), type: ['container' as const], event: Object.keys(TYPES) }
   const stream = await engine.call('events', { signal }, (docker) => docker.getEvents({ filters }))
-  const readable = stream as Readable
+  const readable = (stream as Readable).setEncoding('utf8')
   const end = () => readable.destroy()
   signal.addEventListener('abort', end, { once: true })
   try {
-    for await (const line of createInterface({ input: readable })) {
-      const event = parse(line)
-      if (event) yield event
+    let rest = ''
+    for await (const chunk of readable) {
+      const lines = `${rest}${chunk}`.split('\n')
+      rest = lines.pop() ?? ''
+      for (const event of lines.map(parse)) if (event) yield event
     }
   } finally {
     signal.removeEventListener('abort', end)

@@ -12,7 +12,8 @@ const HOME = '/home/node'
 const ENGINE_DIR = '/opt/openclaw'
 /** Part of the agent's memory, not beside it. */
 const TMP_BYTES = 512 * 1024 * 1024
-const OPEN_FILES = 65_536
+/** No more than Docker itself may open on any usual machine: it cannot give what it does not have. */
+const OPEN_FILES = 16_384
 const STOP_SECONDS = 10
 
 export interface ContainerOptions {

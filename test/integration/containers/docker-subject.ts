@@ -1,0 +1,105 @@
+/** Docker for the tests of its driver: images of the stand-in for agentd, instances of their own. */
+import { randomBytes } from 'node:crypto'
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Docker from 'dockerode'
+import { DockerContainers, type DockerOptions } from '../../../src/containers/docker.ts'
+import { engineImageName } from '../../../src/engine/image.ts'
+import type { Subject } from './subject.ts'
+import { VERSIONS } from './subject.ts'
+
+export const docker = new Docker()
+/** A network of the tests' own, so that they meet neither agents of a Berth that runs here nor each other. */
+export const SUBNETS = `10.2${(randomBytes(1).readUInt8() % 10) + 40}.${randomBytes(1).readUInt8()}.0/24`
+
+/** Why the tests cannot run here; false when they can. BERTH_TEST_DOCKER=1 lets them fail instead. */
+export async function whyNotDocker(): Promise<string | false> {
+  if (process.env.BERTH_TEST_DOCKER === '1') return false
+  const answers = await docker.ping().then(
+    () => true,
+    () => false,
+  )
+  if (!answers) return 'no Docker engine answers'
+  return (await findBase()) ? false : 'there is no base image: scripts/ci/base-image.sh makes one'
+}
+
+/** An image with Node 24 and tini. */
+async function findBase(): Promise<string | undefined> {
+  const images = await docker.listImages({ filters: { label: ['berth.base'] } })
+  return images.flatMap((image) => image.RepoTags ?? []).find((tag) => tag !== '<none>:<none>')
+}
+
+/** Options of a driver with an instance of its own. */
+export async function newOptions(): Promise<DockerOptions> {
+  return {
+    instance: `test-${randomBytes(4).toString('hex')}`,
+    subnets: SUBNETS,
+    egressPort: 3128,
+    baseImage: await testImages(),
+    enginesDir: join(tmpdir(), 'berth-no-engines'),
+  }
+}
+
+export async function openSubject(): Promise<Subject> {
+  const [one, two] = [await newOptions(), await newOptions()]
+  const all = [new DockerContainers(one), new DockerContainers(two), new DockerContainers(one)] as const
+  const [containers, stranger, colleague] = all
+  return {
+    containers,
+    stranger,
+    colleague,
+    async close() {
+      await Promise.all(all.map((driver) => driver.close()))
+    },
+  }
+}
+
+let made: Promise<string> | undefined
+
+/** Builds the images once, removes them when the process ends; resolves to the base that they pretend to have. */
+export function testImages(): Promise<string> {
+  made ??= buildImages(`berth-test-${randomBytes(4).toString('hex')}`)
+  return made
+}
+
+export async function removeImages(): Promise<void> {
+  const base = await made
+  if (!base) return
+  for (const version of VERSIONS)
+    await docker.getImage(await engineImageName(version, base)).remove({ force: true })
+}
+
+async function buildImages(base: string): Promise<string> {
+  const from = await findBase()
+  if (!from) throw new Error('there is no base image: scripts/ci/base-image.sh makes one')
+  const context = await mkdtemp(join(tmpdir(), 'berth-image-'))
+  try {
+    await mkdir(join(context, 'openclaw/node_modules/openclaw'), { recursive: true })
+    await cp(join(import.meta.dirname, 'agentd'), join(context, 'agentd'), { recursive: true })
+    for (const version of VERSIONS) {
+      await writeFile(
+        join(context, 'Dockerfile'),
+        `FROM ${from}
+COPY openclaw /opt/openclaw
+RUN mkdir -p /opt/openclaw/node_modules/openclaw
+COPY agentd /opt/agentd
+LABEL berth.test=containers berth.engine=openclaw berth.engine-version=${version}
+USER node
+WORKDIR /home/node
+ENTRYPOINT ["/usr/bin/tini", "--", "node", "/opt/agentd/main.ts"]
+`,
+      )
+      const stream = await docker.buildImage(
+        { context, src: ['Dockerfile', 'agentd', 'openclaw'] },
+        { t: await engineImageName(version, base), version: '1', forcerm: true },
+      )
+      await new Promise<void>((resolve, reject) => {
+        docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve()))
+      })
+    }
+  } finally {
+    await rm(context, { recursive: true })
+  }
+  return base
+}
