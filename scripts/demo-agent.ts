@@ -15,7 +15,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { enginesDir } from '../test/support/engines.ts'
 import { startModel } from '../test/support/model.ts'
 import { type AgentView, DemoAgent } from './demo/agent.ts'
-import { type Berth, startBerth } from './demo/berth.ts'
+import { type Berth, startBerth, UnexpectedAnswer } from './demo/berth.ts'
 import { type Demo, runDemo } from './demo/run.ts'
 import { bytes } from './demo/screen.ts'
 
@@ -24,6 +24,8 @@ const POLL_MS = 200
 const VERSIONS = { first: '2026.9.5', second: '2026.9.6' }
 const DOMAIN = 'agents.localhost'
 const FILE_BYTES = 100_000
+/** Answers when the agent runs again. */
+const RESTARTED = { prefer: 'wait=120' }
 
 await runDemo({ title: 'The life of an agent', limitMs: LIMIT_MS }, demo)
 
@@ -148,7 +150,7 @@ async function work({ screen, signal }: Shown, agent: DemoAgent): Promise<void> 
       }>('GET', `/tasks/${job.id}/runs`)
       const [run] = entries
       if (run && run.status !== 'ok') throw new Error(`the run ended as ${run.status}: ${run.error}`)
-      if (run) return [undefined, `runs every hour; ran now: ${run.status}, “${run.summary}”`]
+      if (run) return [undefined, `runs every hour; ran now: ${run.status}, “${firstLine(run.summary)}”`]
       await delay(POLL_MS, undefined, { signal })
     }
   })
@@ -157,7 +159,12 @@ async function work({ screen, signal }: Shown, agent: DemoAgent): Promise<void> 
 async function care({ screen, signal }: Shown, agent: DemoAgent): Promise<void> {
   await screen.step('Token', async () => {
     const old = agent.token
-    const { token } = await agent.call<{ token: string }>('POST', '/gateway-token/rotate')
+    const { token } = await agent.call<{ token: string }>(
+      'POST',
+      '/gateway-token/rotate',
+      undefined,
+      RESTARTED,
+    )
     agent.token = token
     const { statusCode } = await agent.onHost('GET', '/v0/status', undefined, old)
     if (statusCode !== 401) throw new Error(`the old one gets ${statusCode}`)
@@ -167,7 +174,7 @@ async function care({ screen, signal }: Shown, agent: DemoAgent): Promise<void> 
   await screen.step('Version', async () => {
     const tasks = () => agent.call<{ jobs: unknown[] }>('GET', '/tasks').then(({ jobs }) => jobs.length)
     const before = await tasks()
-    await agent.call('POST', '/restart', { version: VERSIONS.second }, { prefer: 'wait=120' })
+    await agent.call('POST', '/restart', { version: VERSIONS.second }, RESTARTED)
     const { agentVersion } = await agent.running()
     if (agentVersion !== VERSIONS.second) throw new Error(`it runs ${agentVersion}`)
     if ((await tasks()) !== before) throw new Error('its tasks are gone')
@@ -180,11 +187,17 @@ async function care({ screen, signal }: Shown, agent: DemoAgent): Promise<void> 
   })
 }
 
+const firstLine = (text = '') => text.split('\n', 1)[0]
+
 /** Deletes the agent and waits until nothing of it is left; a repeat finds it gone. */
 async function remove(berth: Berth, agent: DemoAgent): Promise<void> {
-  if (await agent.isGone()) return
-  await berth.request('DELETE', `/v0/agents/${agent.id}`, {
-    signal: AbortSignal.timeout(60_000),
-    headers: { prefer: 'wait=60' },
-  })
+  await berth
+    .request('DELETE', `/v0/agents/${agent.id}`, {
+      // Also when the demo was interrupted.
+      signal: AbortSignal.timeout(60_000),
+      headers: { prefer: 'wait=60' },
+    })
+    .catch((error) => {
+      if (!(error instanceof UnexpectedAnswer && error.status === 404)) throw error
+    })
 }
