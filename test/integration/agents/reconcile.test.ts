@@ -1,0 +1,215 @@
+/** Agents and their sandboxes put right: what died, was removed by hand or outlived its agent. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
+import { until } from '../../support/processes.ts'
+import { STAND_IN } from './stand-in.ts'
+import { type AgentsWorld, startAgentsWorld } from './world.ts'
+
+const signal = new AbortController().signal
+
+describe('the reconciler of agents', () => {
+  let world: AgentsWorld
+  let pass: () => Promise<void>
+  before(async () => {
+    world = await startAgentsWorld({ BERTH_AGENT_READY_SECONDS: '5' })
+    const reconciler = createAgentReconciler(world.services, world.database.log)
+    pass = () => reconciler.pass(signal)
+  })
+  after(() => world?.stop())
+
+  const sql = async (text: string, values: unknown[] = []) =>
+    (await world.database.pool.query(text, values)).rows
+  const up = async () => {
+    const made = await world.create()
+    assert.equal((await world.run(made.operationId)).state, 'succeeded')
+    return made
+  }
+  /** Operations on an agent that wait, oldest first. */
+  const waiting = (agentId: string) =>
+    sql(`SELECT id, kind, input FROM operation WHERE agent_id = $1 AND state = 'queued' ORDER BY id`, [
+      agentId,
+    ])
+  const corrections = async (agentId: string) =>
+    (
+      await sql(`SELECT reason FROM correction WHERE loop = 'agents' AND target = $1 ORDER BY id`, [agentId])
+    ).map(({ reason }) => reason)
+  const runWaiting = async (agentId: string) => {
+    const [operation] = await waiting(agentId)
+    return world.run(String(operation?.id))
+  }
+
+  it('changes nothing where all is well', async () => {
+    const { agentId } = await up()
+    const before = await world.agent(agentId)
+    await pass()
+    assert.deepEqual(await world.agent(agentId), before)
+    assert.deepEqual([await waiting(agentId), await corrections(agentId)], [[], []])
+  })
+
+  for (const [what, reason, harm] of [
+    ['whose sandbox ended', 'container ended', (id: string) => world.containers.stop(id, { graceMs: 0 })],
+    [
+      'whose sandbox was removed by hand',
+      'container missing',
+      (id: string) => world.containers.remove(id, { volume: false }),
+    ],
+    [
+      'whose sandbox was started anew by hand',
+      'gateway missing',
+      async (id: string) => {
+        await world.containers.stop(id, { graceMs: 0 })
+        await world.containers.start(id)
+      },
+    ],
+  ] as const) {
+    it(`starts an agent again ${what}, once`, async () => {
+      const { agentId } = await up()
+      await harm(agentId)
+      await pass()
+      await pass()
+      assert.deepEqual(
+        (await waiting(agentId)).map(({ kind, input }) => [kind, input]),
+        [['agent.restart', { reason }]],
+      )
+      assert.equal((await world.agent(agentId)).status, 'starting')
+      assert.deepEqual(await corrections(agentId), [reason])
+      assert.equal((await runWaiting(agentId)).state, 'succeeded')
+      await pass()
+      assert.equal((await world.agent(agentId)).status, 'running')
+      assert.deepEqual(await waiting(agentId), [])
+    })
+  }
+
+  it('leaves an agent alone that did not come up', async () => {
+    const { agentId, operationId } = await world.create(STAND_IN.refuses)
+    assert.equal((await world.run(operationId)).state, 'failed')
+    const before = await world.agent(agentId)
+    await pass()
+    await world.containers.remove(agentId, { volume: false })
+    await pass()
+    assert.deepEqual(await waiting(agentId), [])
+    assert.deepEqual((await world.agent(agentId)).status_reason, before.status_reason)
+  })
+
+  it('starts an agent again that was lost by an outage', async () => {
+    const { agentId, id } = await up()
+    await sql(`UPDATE agent SET status = 'not_running', status_reason = 'Docker is away' WHERE id = $1`, [id])
+    await sql(`UPDATE operation SET state = 'failed', error_code = 'outage' WHERE agent_id = $1`, [agentId])
+    await world.containers.stop(agentId, { graceMs: 0 })
+    await pass()
+    assert.equal((await runWaiting(agentId)).state, 'succeeded')
+    assert.equal((await world.agent(agentId)).status, 'running')
+  })
+
+  it('gives an agent up that keeps ending', async () => {
+    const { agentId } = await up()
+    /** As if its operations had ended so long ago. */
+    const endedAgo = (interval: string) =>
+      sql(`UPDATE operation SET finished_at = now() - $2::interval WHERE agent_id = $1`, [agentId, interval])
+    for (let i = 0; i < 5; i++) {
+      await world.containers.stop(agentId, { graceMs: 0 })
+      await endedAgo('-1 minute')
+      await pass()
+      assert.equal((await waiting(agentId)).length, i === 0 ? 1 : 0, 'the first one at once, others later')
+      await endedAgo('2 minutes')
+      await pass()
+      assert.equal((await runWaiting(agentId)).state, 'succeeded')
+    }
+    await world.containers.stop(agentId, { graceMs: 0 })
+    await pass()
+    const { status, status_reason: reason } = await world.agent(agentId)
+    assert.equal(status, 'not_running')
+    assert.match(String(reason), /keeps ending/)
+    assert.deepEqual(await waiting(agentId), [])
+    assert.equal((await corrections(agentId)).at(-1), 'keeps ending')
+  })
+
+  it('follows a gateway that restarts by itself, and one that gives up', async () => {
+    const { agentId, id } = await up()
+    await sql(`UPDATE agent SET status = 'starting' WHERE id = $1`, [id])
+    await pass()
+    assert.equal((await world.agent(agentId)).status, 'running')
+    await sql(`UPDATE agent SET address = '127.0.0.1:9' WHERE id = $1`, [id])
+    await pass()
+    assert.equal((await world.agent(agentId)).address, (await world.containers.inspect(agentId))?.address)
+    assert.deepEqual(await corrections(agentId), [])
+  })
+
+  it('restarts nothing while the way to agents is away', async () => {
+    const { agentId } = await up()
+    await world.host.close()
+    for (let i = 0; i < 4; i++) await pass()
+    await world.host.open()
+    assert.deepEqual(await waiting(agentId), [])
+    assert.equal((await world.agent(agentId)).status, 'running')
+  })
+
+  it('does not touch an agent that an operation has in hand', async () => {
+    const made = await up()
+    await world.insert(made, 'agent.restart')
+    await world.containers.remove(made.agentId, { volume: false })
+    await pass()
+    assert.equal((await waiting(made.agentId)).length, 1)
+    assert.deepEqual(await corrections(made.agentId), [])
+  })
+
+  it('removes what outlived its agent, with its volume', async () => {
+    const { agentId, id } = await up()
+    await sql('UPDATE agent SET deleted_at = now(), removed_at = now() WHERE id = $1', [id])
+    await pass()
+    const { sandboxes, volumes } = await world.containers.list()
+    assert.ok(![...sandboxes.map((one) => one.agentId), ...volumes].includes(agentId))
+    assert.deepEqual(await corrections(agentId), ['outlived its agent'])
+  })
+
+  it('finishes a deletion whose operation has ended without it', async () => {
+    const { agentId, id } = await up()
+    await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [id])
+    await pass()
+    assert.ok((await world.agent(agentId)).removed_at)
+    assert.equal(await world.containers.inspect(agentId), undefined)
+  })
+
+  it('removes a sandbox of no agent, and keeps its volume', async () => {
+    const { agentId, id } = await up()
+    await sql('DELETE FROM operation WHERE agent_id = $1', [agentId])
+    await sql('DELETE FROM agent WHERE id = $1', [id])
+    await pass()
+    await pass()
+    const { sandboxes, volumes } = await world.containers.list()
+    assert.ok(!sandboxes.some((one) => one.agentId === agentId))
+    assert.ok(volumes.includes(agentId))
+    assert.deepEqual(await corrections(agentId), ['of no agent'])
+  })
+
+  it('writes down which engine versions are at hand', async () => {
+    await sql(
+      `INSERT INTO engine_version (engine, version, runtime) VALUES ('openclaw', '2020.1.1', 'process')`,
+    )
+    await pass()
+    const rows = await sql(`SELECT version FROM engine_version WHERE runtime = 'process' ORDER BY version`)
+    assert.deepEqual(
+      rows.map(({ version }) => version),
+      Object.values(STAND_IN).sort(),
+    )
+  })
+
+  it('sees at once that a sandbox has ended', async () => {
+    const { agentId } = await up()
+    const services = {
+      ...world.services,
+      config: { ...world.services.config, BERTH_AGENT_RECONCILE_SECONDS: 3_600_000 },
+    }
+    await sql('DELETE FROM engine_version')
+    const loop = startAgentLoop(services, world.database.log)
+    try {
+      // Then the first pass is over, and the next one is an hour away.
+      await until('it has compared', async () => (await sql('SELECT FROM engine_version')).length > 0)
+      await world.containers.stop(agentId, { graceMs: 0 })
+      await until('a restart', async () => (await waiting(agentId)).length === 1, 5000)
+    } finally {
+      await loop.stop()
+    }
+  })
+})
