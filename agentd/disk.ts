@@ -1,13 +1,10 @@
 import { execFile } from 'node:child_process'
-import { statfs } from 'node:fs/promises'
 import type { Log } from './logs.ts'
 import type { AgentStatus } from './protocol.ts'
 
-const POLL_MS = 5000
-/** Without a sign of growth it is still measured this often: others on the same disk may hide it. */
-const MEASURE_MS = 60_000
+const PAUSE_MS = 10_000
 /** Measuring takes at most one part in so many of the time: a home with a million files takes seconds. */
-const IDLE_SHARE = 20
+const IDLE_SHARE = 50
 const DU_MS = 120_000
 
 interface DiskOptions {
@@ -19,16 +16,11 @@ interface DiskOptions {
   onFull(reason: string): void
 }
 
-/**
- * Watches how much the agent's home takes. Every 5 s the file system is asked how much is used (that costs nothing);
- * when it may be a tenth of the limit more than at the last time, or a minute has passed, `du` counts.
- */
+/** Watches how much the agent's home takes, with `du`. */
 export class DiskWatch {
   readonly #options: DiskOptions
   #usedBytes = 0
-  #measuredAt = Number.NEGATIVE_INFINITY
   #tookMs = 0
-  #fileSystemUsed = 0
   #timer: NodeJS.Timeout | undefined
   #measuring: Promise<void> | undefined
   #failed = false
@@ -43,10 +35,10 @@ export class DiskWatch {
 
   start(): void {
     const tick = async () => {
-      if (await this.#isDue()) await this.measure()
-      this.#timer = setTimeout(tick, POLL_MS)
+      await this.measure()
+      this.#timer = setTimeout(tick, Math.max(PAUSE_MS, this.#tookMs * IDLE_SHARE))
     }
-    this.#timer = setTimeout(tick, 0)
+    void tick()
   }
 
   stop(): void {
@@ -69,27 +61,17 @@ export class DiskWatch {
 
   async #measure(): Promise<void> {
     const started = performance.now()
-    this.#fileSystemUsed = await fileSystemUsed(this.#options.home)
     const bytes = await diskUsage(this.#options.home).catch((error) => {
       if (!this.#failed) this.#options.log.warn(`the disk space cannot be measured: ${error.message}`)
       this.#failed = true
       return this.#usedBytes
     })
-    this.#measuredAt = performance.now()
-    this.#tookMs = this.#measuredAt - started
+    this.#tookMs = performance.now() - started
     // A change of the log or of a database is no news.
     const news = Math.abs(bytes - this.#usedBytes) > this.#options.limitBytes / 100
     this.#usedBytes = bytes
     if (news) this.#options.onChange()
     if (bytes > this.#options.limitBytes) this.#options.onFull(this.#reason())
-  }
-
-  async #isDue(): Promise<boolean> {
-    const since = performance.now() - this.#measuredAt
-    if (since < this.#tookMs * IDLE_SHARE) return false
-    if (since > MEASURE_MS) return true
-    const grown = (await fileSystemUsed(this.#options.home)) - this.#fileSystemUsed
-    return grown > this.#options.limitBytes / 10
   }
 
   #reason(): string {
@@ -109,11 +91,6 @@ function diskUsage(folder: string): Promise<number> {
       else resolve(Number(kibibytes) * 1024)
     })
   })
-}
-
-async function fileSystemUsed(folder: string): Promise<number> {
-  const { blocks, bfree, bsize } = await statfs(folder)
-  return (blocks - bfree) * bsize
 }
 
 function mebibytes(bytes: number): string {

@@ -20,7 +20,7 @@ import {
 } from './openclaw.ts'
 import { ConfigError, onThisMachine, override, writeConfig } from './openclaw-config.ts'
 import type { Paths } from './paths.ts'
-import { installPlugins } from './plugins.ts'
+import { installPlugins, type PluginFailure, without } from './plugins.ts'
 import { endFamily, type Family, killFamily } from './processes.ts'
 import type { AgentdConfig, AgentStatus, GatewayState, LogLine, StartRequest } from './protocol.ts'
 import type { GatewayHandle } from './server.ts'
@@ -197,14 +197,17 @@ export class Gateway implements GatewayHandle {
     if (refused) throw new Refused(refused)
     // What an agentd or a gateway that was killed has left would hold the port and the engine's lock.
     await killFamily(this.#family(null))
-    const keys = {
-      owned: this.#ownedConfig ?? {},
-      defaults: onThisMachine(paths, defaultConfig),
-      engineDir: config.engineDir,
+    const write = () => {
+      const owned = override(this.#ownedConfig ?? {}, without(run.missing ?? []))
+      return writeConfig(paths, {
+        owned,
+        defaults: onThisMachine(paths, defaultConfig),
+        engineDir: config.engineDir,
+      })
     }
-    await writeConfig(paths, keys)
-    if (!run.prepared) {
-      const failures = await installPlugins(plugins, {
+    await write()
+    if (!run.missing) {
+      run.missing = await installPlugins(plugins, {
         config,
         paths,
         log,
@@ -213,10 +216,8 @@ export class Gateway implements GatewayHandle {
         limitMs: readyMs / 2,
         signal: run.abort.signal,
       })
-      run.warning = failures.join('; ') || null
-      run.prepared = true
       // Installing one writes into openclaw.json.
-      if (plugins.length > 0) await writeConfig(paths, keys)
+      if (plugins.length > 0) await write()
     }
     if (!(await isFree(this.port))) throw new Refused(`port ${this.port} is taken by another process`)
   }
@@ -246,7 +247,8 @@ export class Gateway implements GatewayHandle {
     const stop = AbortSignal.any([over.signal, run.abort.signal])
     await this.#watch(run, life, stop)
     // The stop is bounded for a process that will not go as well.
-    await endFamily(family, over.signal.aborted ? 0 : STOP_MS)
+    if (over.signal.aborted) await killFamily(family)
+    else await endFamily(family, { graceMs: STOP_MS, asked: 'leader' })
     await Promise.race([ended, sleep(1000)])
     return life
   }
@@ -280,7 +282,7 @@ export class Gateway implements GatewayHandle {
 
   #ready(run: Run): void {
     if (this.state !== 'ready')
-      this.#set({ ...this.#status, state: 'ready', exitCode: null, reason: run.warning })
+      this.#set({ ...this.#status, state: 'ready', exitCode: null, reason: warningOf(run) })
     if (run.wasReady) return
     run.wasReady = true
     this.#options.onReady(run.request)
@@ -313,11 +315,9 @@ class Run {
   readonly abort = new AbortController()
   readonly startedAt = performance.now()
   ended: Promise<void> = Promise.resolve()
-  /** Plugins are looked after once in a run. */
-  prepared = false
+  /** The plugins that could not be installed; undefined until that was tried, which is once in a run. */
+  missing: PluginFailure[] | undefined
   wasReady = false
-  /** What went wrong and did not keep the gateway down. */
-  warning: string | null = null
 
   constructor(request: StartRequest) {
     this.request = request
@@ -364,6 +364,11 @@ function endOf(child: ChildProcess, life: Life): Promise<void> {
 function endReason(life: Life, paths: Paths): string {
   const said = life.signal || life.exitCode === null ? null : failureReason(life.lines, paths)
   return said ?? `the gateway has ended: ${describeEnd(life)}`
+}
+
+/** What went wrong and did not keep the gateway down. */
+function warningOf({ missing = [] }: Run): string | null {
+  return missing.map(({ reason }) => reason).join('; ') || null
 }
 
 function describeEnd({ exitCode, signal }: Life): string {

@@ -4,6 +4,8 @@ import type { Readable } from 'node:stream'
 const LINE_BYTES = 65_536
 /** Output beyond this many bytes a second is dropped unread, so that a flood costs neither memory nor time. */
 const BYTES_PER_SECOND = 2_097_152
+/** What a line costs beside its bytes, in the same measure: many short ones are as much work as a few long ones. */
+const BYTES_PER_LINE = 256
 
 /**
  * Calls `onLine` for each line of a stream, without its end. What comes too fast is dropped by the chunk, and told as a
@@ -31,7 +33,7 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     const now = performance.now()
     budget = Math.min(BYTES_PER_SECOND, budget + ((now - refilled) / 1000) * BYTES_PER_SECOND)
     refilled = now
-    if (chunk.length > budget) {
+    if (budget < chunk.length) {
       if (dropped === 0) end()
       dropped += chunk.length
       return
@@ -41,6 +43,7 @@ export function readLines(stream: Readable, onLine: (line: string) => void): voi
     let from = 0
     for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, from)) {
       end(chunk.subarray(from, at))
+      budget -= BYTES_PER_LINE
       from = at + 1
     }
     if (from < chunk.length && restBytes < LINE_BYTES) {

@@ -49,7 +49,8 @@ export class Log {
 
   /** The last `count` lines, oldest first. */
   lines(count: number): LogLine[] {
-    return [...this.#lines.slice(this.#next), ...this.#lines.slice(0, this.#next)].slice(-count)
+    const lines = [...this.#lines.slice(this.#next), ...this.#lines.slice(0, this.#next)]
+    return lines.slice(Math.max(0, lines.length - count))
   }
 
   /** Calls `listener` with each new line, until the function that it returns is called. */

@@ -19,28 +19,46 @@ interface Options {
   signal: AbortSignal
 }
 
+/** A plugin that could not be installed. */
+export interface PluginFailure {
+  /** The engine's id of it, and of its channel. */
+  id: string
+  /** What went wrong, in a sentence. */
+  reason: string
+}
+
 /**
  * Installs plugins into the engine's state that are not there, one after another.
  *
  * A plugin that cannot be installed does not keep the gateway down: it belongs to one channel, and without the gateway
- * the agent would have neither its other channels nor chat, for want of a registry that answers.
+ * the agent would have neither its other channels nor chat, for want of a registry that answers. See {@link without}.
  *
  * @param specs as npm has them: `@openclaw/slack@2026.9.6`.
- * @returns what went wrong, one sentence for each plugin.
  */
-export async function installPlugins(specs: string[], options: Options): Promise<string[]> {
-  const failures: string[] = []
+export async function installPlugins(specs: string[], options: Options): Promise<PluginFailure[]> {
+  const failures: PluginFailure[] = []
   const deadline = performance.now() + options.limitMs
   for (const spec of specs) {
     if (options.signal.aborted) break
     if (await isInstalled(spec, options.paths)) continue
     options.log.info(`installing plugin ${spec}`)
-    const failure = await install(spec, { ...options, limitMs: Math.max(0, deadline - performance.now()) })
+    const limitMs = Math.max(0, deadline - performance.now())
+    const failure = await install(spec, { ...options, limitMs })
     if (!failure) continue
-    options.log.error(`plugin ${spec} could not be installed: ${failure}`)
-    failures.push(`plugin ${spec} could not be installed: ${failure}`)
+    const reason = `plugin ${spec} could not be installed: ${failure}`
+    options.log.error(reason)
+    failures.push({ id: parseSpec(spec).name.replace(/^.*\//, ''), reason })
   }
   return failures
+}
+
+/**
+ * What to lay over openclaw.json while these plugins are missing: the engine would look for an enabled one itself, for
+ * minutes, before it is ready. The channel's other settings stay; the next start enables it again.
+ */
+export function without(failures: PluginFailure[]): Record<string, unknown> {
+  const off = Object.fromEntries(failures.map(({ id }) => [id, { enabled: false }]))
+  return failures.length === 0 ? {} : { channels: off, plugins: { entries: off } }
 }
 
 /** Whether the engine has the plugin, in the version that is asked for: each is an npm project of its own. */
@@ -89,7 +107,7 @@ async function install(
       lastLine = log.redact(line).slice(0, 300)
       log.add({ level: 'INFO', source: 'gateway/plugins', message: line })
     })
-  const limit = AbortSignal.timeout(limitMs)
+  const limit = AbortSignal.timeout(Math.ceil(limitMs))
   const over = new AbortController()
   const ended = new Promise<string | null>((resolve) => {
     child.once('error', (error) => resolve(error.message))
@@ -98,7 +116,7 @@ async function install(
   const stopped = once(AbortSignal.any([limit, signal, over.signal]), 'abort')
   await stopped
   const family = { leader: child.pid ?? null, marks: [agentMark(paths), `${PART}=gateway`] }
-  if (!over.signal.aborted) await endFamily(family, 1000)
+  if (!over.signal.aborted) await endFamily(family, { graceMs: 1000, asked: 'group' })
   if (signal.aborted) return 'stopped'
   if (limit.aborted && !over.signal.aborted) return `not done after ${Math.round(limitMs / 1000)} s`
   const failure = await ended

@@ -12,11 +12,20 @@ export interface Family {
   marks: string[]
 }
 
-/** SIGTERM to the group, then after `graceMs` SIGKILL to all that is left of the family. Resolves when nobody is. */
-export async function endFamily(family: Family, graceMs: number): Promise<void> {
-  if (family.leader !== null && signalGroup(family.leader, 'SIGTERM')) {
+/**
+ * SIGTERM, then after `graceMs` SIGKILL to all that is left of the family. Resolves when nobody is.
+ * @param options.asked who gets the SIGTERM: the `group`, or its `leader` alone, where that ends its helpers itself and
+ *   takes it ill when they go before.
+ */
+export async function endFamily(
+  family: Family,
+  { graceMs, asked }: { graceMs: number; asked: 'leader' | 'group' },
+): Promise<void> {
+  const { leader } = family
+  const target = leader !== null && asked === 'group' ? -leader : leader
+  if (target !== null && signal(target, 'SIGTERM')) {
     const deadline = performance.now() + graceMs
-    while (performance.now() < deadline && signalGroup(family.leader, 0)) await sleep(POLL_MS)
+    while (performance.now() < deadline && signal(target, 0)) await sleep(POLL_MS)
   }
   await killFamily(family)
 }
@@ -28,7 +37,7 @@ export async function endFamily(family: Family, graceMs: number): Promise<void> 
 export async function killFamily({ leader, marks }: Family): Promise<void> {
   const deadline = performance.now() + KILL_MS
   while (performance.now() < deadline) {
-    if (leader !== null) signalGroup(leader, 'SIGKILL')
+    if (leader !== null) signal(-leader, 'SIGKILL')
     const found = await markedProcesses(marks)
     if (found.length === 0) return
     for (const pid of found) signal(pid, 'SIGSTOP')
@@ -51,11 +60,7 @@ export async function markedProcesses(marks: string[]): Promise<number[]> {
   return found.flat()
 }
 
-/** @returns whether the group has anybody. */
-function signalGroup(leader: number, name: NodeJS.Signals | 0): boolean {
-  return signal(-leader, name)
-}
-
+/** @returns whether there was anybody. A negative pid means its group. */
 function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name)

@@ -137,7 +137,8 @@ export class Scripts {
       else stop.addEventListener('abort', () => resolve(), { once: true })
     })
     // What a script left in the background after its own end is meant to run; what we end, ends as a whole.
-    if (!over.signal.aborted) await endFamily({ leader: child.pid ?? null, marks: this.#marks() }, GRACE_MS)
+    const family = { leader: child.pid ?? null, marks: this.#marks() }
+    if (!over.signal.aborted) await endFamily(family, { graceMs: GRACE_MS, asked: 'group' })
     return await Promise.race([
       ended,
       new Promise<null>((resolve) => setTimeout(resolve, 1000, null).unref()),

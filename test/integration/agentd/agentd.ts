@@ -1,11 +1,12 @@
 /** A real agentd for tests, on a home of its own, and a client for it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { markedProcesses } from '../../../agentd/processes.ts'
 import {
   type AgentdConfig,
   type AgentStatus,
@@ -161,6 +162,20 @@ export class TestAgentd {
     await this.kill('SIGTERM')
     await rm(this.folder, { recursive: true, force: true })
   }
+}
+
+/** A folder with the stand-in as the engine; the caller removes it. */
+export async function standInEngine(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'engine-'))
+  const place = join(folder, 'node_modules', 'openclaw')
+  await mkdir(place, { recursive: true })
+  await copyFile(join(import.meta.dirname, 'stand-in.mjs'), join(place, 'openclaw.mjs'))
+  return folder
+}
+
+/** The processes of an agent: its gateway, its scripts and what they started. */
+export async function processesOf({ home }: TestAgentd): Promise<number[]> {
+  return await markedProcesses([`OPENCLAW_STATE_DIR=${join(home, '.openclaw')}`])
 }
 
 /** Calls `check` until it answers with something, or `ms` have passed. */

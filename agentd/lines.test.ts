@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import { test } from 'node:test'
+import { readLines } from './lines.ts'
+
+async function linesOf(...chunks: (string | Buffer)[]): Promise<string[]> {
+  const stream = new PassThrough()
+  const lines: string[] = []
+  readLines(stream, (line) => lines.push(line))
+  for (const chunk of chunks) stream.write(chunk)
+  stream.end()
+  await once(stream, 'end')
+  return lines
+}
+
+test('lines are cut out of chunks, wherever those begin', async () => {
+  assert.deepEqual(await linesOf('one\ntw', 'o\r\n', '\n', 'last'), ['one', 'two', 'last'])
+})
+
+test('a character that two chunks share stays whole', async () => {
+  const text = Buffer.from('grün\n')
+  assert.deepEqual(await linesOf(text.subarray(0, 3), text.subarray(3)), ['grün'])
+})
+
+test('a line without an end is cut, and the next one is whole', async () => {
+  const lines = await linesOf(...Array(64).fill('x'.repeat(10_000)), '\nnext\n')
+  assert.deepEqual(
+    lines.map((line) => line.length),
+    [65_536, 4],
+  )
+})
+
+test('a flood costs no memory, and is told', async () => {
+  const child = spawn('sh', [
+    '-c',
+    'yes "a line of a flood" | head -c 500000000; echo; sleep 0.2; echo the end',
+  ])
+  let count = 0
+  const told: string[] = []
+  readLines(child.stdout, (line) => {
+    count++
+    if (!line.startsWith('a line')) told.push(line)
+  })
+  const before = process.memoryUsage().rss
+  await once(child, 'close')
+  assert.ok(process.memoryUsage().rss - before < 100_000_000)
+  assert.ok(count < 1_000_000, `${count} of 25 million lines were read`)
+  assert.match(told.join('\n'), /bytes of output were left out/)
+  assert.equal(told.at(-1), 'the end')
+})

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { ConfigError, fill, onThisMachine, override, writeConfig } from './openclaw-config.ts'
+import { agentPaths } from './paths.ts'
+
+async function newHome(t: { after(fn: () => Promise<void>): void }) {
+  const home = await mkdtemp(join(tmpdir(), 'home-'))
+  t.after(() => rm(home, { recursive: true, force: true }))
+  const paths = agentPaths(home, join(home, 'tmp'))
+  await mkdir(paths.state)
+  const write = (owned: Record<string, unknown>, defaults: Record<string, unknown> = {}) =>
+    writeConfig(paths, { owned, defaults, engineDir: join(home, 'engine') })
+  const read = async () => JSON.parse(await readFile(paths.configFile, 'utf8'))
+  return { paths, write, read }
+}
+
+test('owned keys replace leaf by leaf, null removes', () => {
+  const base = { gateway: { port: 1, mine: true }, list: [1, 2], channels: { slack: { token: 'x' } } }
+  const owned = { gateway: { port: 2 }, list: [3], channels: { slack: null, telegram: { on: true } } }
+  assert.deepEqual(override(base, owned), {
+    gateway: { port: 2, mine: true },
+    list: [3],
+    channels: { telegram: { on: true } },
+  })
+  assert.deepEqual(override({ gateway: 'a text' }, { gateway: { port: 2 } }), { gateway: { port: 2 } })
+})
+
+test('defaults fill only what is missing', () => {
+  const base = { a: 0, b: { c: null, d: '' } }
+  assert.deepEqual(fill(base, { a: 1, b: { c: 1, d: 1, e: 1 }, f: 1 }), {
+    a: 0,
+    b: { c: null, d: '', e: 1 },
+    f: 1,
+  })
+  assert.deepEqual(fill({ a: 'a text' }, { a: { b: 1 } }), { a: 'a text' })
+})
+
+test('a key that reaches prototypes is left out', () => {
+  const bad = JSON.parse(
+    '{"__proto__": {"polluted": true}, "constructor": {"prototype": {"polluted": true}}}',
+  )
+  assert.deepEqual(Object.keys(override({}, bad)), [])
+  assert.deepEqual(Object.keys(fill({}, bad)), [])
+  assert.equal(({} as Record<string, unknown>).polluted, undefined)
+})
+
+test('paths of the API become those of this machine, anywhere in a value', () => {
+  const paths = agentPaths('/srv/agents/x/home', '/srv/agents/x/tmp')
+  const config = { a: ['/home/node/clawd', '/home/nodejs'], b: { c: '/tmp/x', d: '/home/node' }, e: 1 }
+  assert.deepEqual(onThisMachine(paths, config), {
+    a: ['/srv/agents/x/home/clawd', '/home/nodejs'],
+    b: { c: '/srv/agents/x/tmp/x', d: '/srv/agents/x/home' },
+    e: 1,
+  })
+})
+
+test('the file is made for its owner only, and keeps what the owner wrote', async (t) => {
+  const { paths, write, read } = await newHome(t)
+  await rm(paths.state, { recursive: true })
+  await write({ gateway: { port: 1 } }, { theme: 'light' })
+  assert.deepEqual(await read(), { theme: 'light', gateway: { port: 1 } })
+  assert.equal((await stat(paths.configFile)).mode & 0o777, 0o600)
+  assert.equal((await stat(paths.state)).mode & 0o777, 0o700)
+
+  await writeFile(paths.configFile, JSON.stringify({ theme: 'dark', gateway: { port: 9, extra: true } }))
+  await write({ gateway: { port: 1 } }, { theme: 'light' })
+  assert.deepEqual(await read(), { theme: 'dark', gateway: { port: 1, extra: true } })
+  assert.deepEqual(await readdir(paths.state), ['openclaw.json'])
+})
+
+test('a file that is right is not written again', async (t) => {
+  const { paths, write } = await newHome(t)
+  await write({ a: 1 })
+  const before = await lstat(paths.configFile)
+  await write({ a: 1 })
+  assert.equal((await lstat(paths.configFile)).ino, before.ino)
+})
+
+test('what is no configuration is refused and left as it is', async (t) => {
+  const { paths, write } = await newHome(t)
+  for (const text of ['{"a":', '[]', '"text"', '', 'null']) {
+    await writeFile(paths.configFile, text)
+    await assert.rejects(write({ a: 1 }), ConfigError)
+    assert.equal(await readFile(paths.configFile, 'utf8'), text)
+  }
+})
+
+test('a link, a folder, a FIFO and a huge file are refused', async (t) => {
+  const { paths, write } = await newHome(t)
+  const target = join(dirname(paths.state), 'elsewhere.json')
+  await writeFile(target, '{"secret": 1}')
+  const makers = [
+    () => symlink(target, paths.configFile),
+    () => mkdir(paths.configFile),
+    async () => void execFileSync('mkfifo', [paths.configFile]),
+    async () => void execFileSync('truncate', ['-s', '1G', paths.configFile]),
+  ]
+  for (const make of makers) {
+    await make()
+    await assert.rejects(write({ a: 1 }), ConfigError)
+    await rm(paths.configFile, { recursive: true })
+  }
+  assert.equal(await readFile(target, 'utf8'), '{"secret": 1}')
+})

@@ -1,0 +1,52 @@
+/** A real agentd with the real engine and a model, for tests of what agentd does with them. */
+import { join } from 'node:path'
+import { defaultConfig, modelEnvironment, ownedConfig } from '../../../src/engine/config.ts'
+import { ENGINE_VERSION, ensureEngines } from '../../support/engines.ts'
+import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../../support/model.ts'
+import { TestAgentd } from './agentd.ts'
+
+export const GATEWAY_TOKEN = '6f1dd1f4-4b5e-4a30-9a55-0c9f0f8d3c11'
+
+export interface EngineTest {
+  agentd: TestAgentd
+  model: ModelServer
+  /** Starts the gateway, or another run of it, as a worker does; resolves when it is ready. */
+  run(): Promise<void>
+  close(): Promise<void>
+}
+
+/** @param env secrets of the agent. */
+export async function startEngine(env: Record<string, string> = {}): Promise<EngineTest> {
+  const engineDir = join(await ensureEngines(), ENGINE_VERSION)
+  const model = await startModel()
+  const config = {
+    BERTH_MODEL_URL: model.url,
+    BERTH_MODEL: MODEL,
+    BERTH_MODEL_KEY: MODEL_KEY,
+    BERTH_MODEL_CONTEXT: 128_000,
+  }
+  const agentd = await TestAgentd.start({ engineDir })
+  const test: EngineTest = {
+    agentd,
+    model,
+    async run() {
+      const { gateway } = await agentd.status()
+      await agentd.start({
+        env: { ...modelEnvironment(config), ...env },
+        gatewayToken: GATEWAY_TOKEN,
+        ownedConfig: ownedConfig({ config, agent: { gatewayToken: GATEWAY_TOKEN }, channels: {} }),
+        defaultConfig: defaultConfig({ config }),
+      })
+      await agentd.until('ready', 90_000, ({ gateway: now }) => {
+        if (now.state === 'failed') throw new Error(`${now.reason}\n${now.lastLines.join('\n')}`)
+        return now.state === 'ready' && now.run !== gateway.run
+      })
+    },
+    async close() {
+      await agentd.close()
+      await model.stop()
+    },
+  }
+  await test.run()
+  return test
+}

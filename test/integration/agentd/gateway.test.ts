@@ -1,0 +1,197 @@
+/** How agentd keeps a gateway running that misbehaves in every way. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import type { AgentStatus } from '../../../agentd/protocol.ts'
+import { processesOf, standInEngine, TestAgentd, until } from './agentd.ts'
+
+let engineDir: string
+let agentd: TestAgentd
+before(async () => {
+  engineDir = await standInEngine()
+})
+after(() => rm(engineDir, { recursive: true }))
+
+const ready = ({ gateway }: AgentStatus) => gateway.state === 'ready'
+const failed = ({ gateway }: AgentStatus) => gateway.state === 'failed'
+
+async function startReady(env: Record<string, string> = {}, run = 'first'): Promise<AgentStatus> {
+  await agentd.start({ run, env })
+  return await agentd.until('ready', 10_000, (status) => ready(status) && status.gateway.run === run)
+}
+
+describe('a gateway', { timeout: 120_000 }, () => {
+  beforeEach(async () => {
+    agentd = await TestAgentd.start({ engineDir })
+  })
+  afterEach(async () => {
+    await agentd.close()
+    assert.deepEqual(await processesOf(agentd), [])
+  })
+
+  test('becomes ready; its run again changes nothing; another run takes its place', async () => {
+    assert.equal((await agentd.status()).gateway.state, 'stopped')
+    const first = await startReady({ AGENT_READY_AFTER_MS: '300' })
+    assert.equal((await agentd.start({ run: 'first', env: { OTHER: '1' } })).status, 202)
+    assert.deepEqual((await agentd.status()).gateway, first.gateway)
+    const second = await startReady({}, 'second')
+    assert.notEqual(second.gateway.pid, first.gateway.pid)
+    assert.deepEqual(await processesOf(agentd), [second.gateway.pid])
+  })
+
+  test('is replaced while it starts, by the last that was asked for', async () => {
+    for (let i = 0; i < 10; i++)
+      await agentd.start({ run: `run ${i}`, env: { AGENT_READY_AFTER_MS: '60000' } })
+    const status = await startReady({}, 'last')
+    assert.equal(status.gateway.run, 'last')
+    assert.equal((await processesOf(agentd)).length, 1)
+  })
+
+  test('that was killed runs again, as the same run', async () => {
+    const before = await startReady({ WHO: 'me' })
+    for (let kills = 1; kills <= 3; kills++) {
+      process.kill((await agentd.status()).gateway.pid as number, 'SIGKILL')
+      const is = (status: AgentStatus) => ready(status) && status.gateway.restarts === kills
+      const after = await agentd.until('ready again', 10_000, is)
+      assert.equal(after.gateway.run, before.gateway.run)
+    }
+    const environments = (await agentd.logs()).filter(({ message }) => message.includes('"WHO":"me"'))
+    assert.equal(environments.length, 4)
+  })
+
+  test('that dies again and again has failed, with what it said', async () => {
+    await agentd.start({
+      run: 'x',
+      env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '3', AGENT_SAY: 'the disk is on fire' },
+    })
+    const { gateway } = await agentd.until('failed', 30_000, failed)
+    assert.equal(gateway.exitCode, 3)
+    assert.equal(gateway.restarts, 4)
+    assert.equal(gateway.reason, 'the disk is on fire')
+    assert.match(gateway.lastLines.join('\n'), /ERROR gateway: the disk is on fire/)
+    assert.equal(gateway.pid, null)
+    // A repeat of the same run is no new try; another run is.
+    await agentd.start({ run: 'x' })
+    assert.ok(failed(await agentd.status()))
+    await startReady({}, 'y')
+  })
+
+  test('that refuses its configuration has failed at once', async () => {
+    await agentd.start({
+      env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '78', AGENT_SAY: 'Invalid config:\n bogus' },
+    })
+    const { gateway } = await agentd.until('failed', 10_000, failed)
+    assert.deepEqual([gateway.exitCode, gateway.restarts, gateway.reason], [78, 0, 'Invalid config: bogus'])
+  })
+
+  test('that is not ready in time has failed', async () => {
+    await agentd.start({ readyMs: 1000, env: { AGENT_READY_AFTER_MS: '60000' } })
+    const { gateway } = await agentd.until('failed', 15_000, failed)
+    assert.equal(gateway.reason, 'the gateway is not ready after 1 s')
+    assert.deepEqual(await processesOf(agentd), [])
+  })
+
+  test('that ignores SIGTERM is killed with its helpers', async () => {
+    await startReady({ AGENT_IGNORE_SIGTERM: '1', AGENT_HELPER: '300' })
+    assert.equal((await processesOf(agentd)).length, 2)
+    const started = Date.now()
+    assert.equal((await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })).status, 200)
+    const took = Date.now() - started
+    assert.ok(took > 7500 && took < 11_000, `took ${took} ms`)
+    assert.deepEqual(await processesOf(agentd), [])
+    assert.deepEqual((await agentd.status()).gateway.state, 'stopped')
+  })
+
+  test('that stands still is ended and started again', async () => {
+    await agentd.start({ readyMs: 4000 })
+    const { gateway } = await agentd.until('ready', 10_000, ready)
+    process.kill(gateway.pid as number, 'SIGSTOP')
+    const again = await agentd.until(
+      'ready again',
+      40_000,
+      (status) => ready(status) && status.gateway.restarts === 1,
+    )
+    assert.notEqual(again.gateway.pid, gateway.pid)
+  })
+
+  test('has an environment that is clean, and logs without secrets', async () => {
+    await startReady({ API_KEY: 'sk-0123456789', AGENT_NAME: 'Pinnie', HOME: '/elsewhere', TZ: 'X/Y' })
+    const line = (await agentd.logs()).find(({ message }) => message.startsWith('environment: '))
+    const env = JSON.parse((line?.message ?? '').slice('environment: '.length))
+    assert.equal(env.API_KEY, '[redacted]')
+    assert.equal(env.OPENCLAW_GATEWAY_TOKEN, '[redacted]')
+    assert.equal(env.AGENT_NAME, 'Pinnie')
+    assert.equal(env.TZ, 'X/Y')
+    assert.equal(env.HOME, agentd.home)
+    assert.equal(env.TMPDIR, join(agentd.folder, 'tmp'))
+    for (const name of ['OPERATOR_SECRET', 'AGENTD_CONFIG', 'NODE_TEST_CONTEXT'])
+      assert.ok(!(name in env), name)
+  })
+
+  test('floods its log: agentd stays small and answers', async () => {
+    await startReady({ AGENT_FLOOD_BYTES: '1000000000' }, 'flood')
+    await until('the end of the flood', 5000, async () =>
+      (await agentd.logs(50)).some(({ message }) => message === 'the flood is over'),
+    )
+    const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${agentd.pid}/status`, 'utf8'))?.[1]
+    assert.ok(Number(peak) < 250_000, `${peak} kB`)
+  })
+
+  test('whose port is taken has failed, and says so', async () => {
+    const other = createServer().listen(agentd.config.gatewayPort, '127.0.0.1')
+    await once(other, 'listening')
+    await agentd.start({})
+    const { gateway } = await agentd.until('failed', 5000, failed)
+    other.close()
+    assert.equal(gateway.reason, `port ${agentd.config.gatewayPort} is taken by another process`)
+  })
+
+  test('whose configuration cannot be read has failed, and says so', async () => {
+    await writeFile(join(agentd.home, '.openclaw/openclaw.json'), '{"broken')
+    await agentd.start({})
+    const { gateway } = await agentd.until('failed', 5000, failed)
+    assert.equal(gateway.reason, 'openclaw.json is not valid JSON')
+  })
+
+  test('outlives no agentd: what a killed one left is ended by the next', async () => {
+    const { gateway } = await startReady({ AGENT_HELPER: '300', AGENT_IGNORE_SIGTERM: '1' })
+    await agentd.kill('SIGKILL')
+    assert.equal((await processesOf(agentd)).length, 2)
+    await agentd.boot()
+    assert.deepEqual(await processesOf(agentd), [])
+    assert.equal((await agentd.status()).gateway.state, 'stopped')
+    assert.notEqual((await startReady()).gateway.pid, gateway.pid)
+  })
+
+  test('ends with agentd, which exits with 0', async () => {
+    await startReady({ AGENT_IGNORE_SIGTERM: '1', AGENT_HELPER: '300' })
+    const { code, ms } = await agentd.kill('SIGTERM')
+    assert.equal(code, 0)
+    assert.ok(ms < 11_000, `${ms} ms`)
+    assert.deepEqual(await processesOf(agentd), [])
+  })
+})
+
+test('an agent whose files take too much is stopped, and starts again when there is room', {
+  timeout: 60_000,
+}, async () => {
+  agentd = await TestAgentd.start({ engineDir, diskBytes: 4_000_000 })
+  try {
+    await startReady()
+    const big = join(agentd.home, 'big')
+    await writeFile(big, Buffer.alloc(5_000_000, 1))
+    const { gateway, disk } = await agentd.until('failed', 40_000, failed)
+    assert.match(gateway.reason ?? '', /^disk full: the agent's files take 5 MiB of 4 MiB$/)
+    assert.ok(disk.usedBytes > 5_000_000)
+    assert.deepEqual(await processesOf(agentd), [])
+    await agentd.start({ run: 'no room' })
+    await agentd.until('refused', 10_000, (status) => failed(status) && status.gateway.run === 'no room')
+    await rm(big)
+    await startReady({}, 'room')
+  } finally {
+    await agentd.close()
+  }
+})

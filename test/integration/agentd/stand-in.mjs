@@ -1,0 +1,40 @@
+/** Stands in the place of the engine where a test needs one that misbehaves; told how by its environment
+ * (by names that are not hidden in the log). */
+import { execSync, spawn } from 'node:child_process'
+import { createServer } from 'node:http'
+
+const {
+  AGENT_READY_AFTER_MS = '0',
+  AGENT_DIE_AFTER_MS,
+  AGENT_EXIT_CODE = '1',
+  AGENT_SAY,
+  AGENT_FLOOD_BYTES,
+  AGENT_IGNORE_SIGTERM,
+  AGENT_HELPER,
+} = process.env
+const say = (level, message) =>
+  console.log(JSON.stringify({ time: new Date().toISOString(), level, subsystem: 'gateway', message }))
+
+say('info', `environment: ${JSON.stringify(process.env)}`)
+if (AGENT_SAY) say('error', AGENT_SAY)
+if (AGENT_IGNORE_SIGTERM) process.on('SIGTERM', () => say('info', 'SIGTERM is not for me'))
+// A helper in a session of its own, as the engine's spawn broker is.
+if (AGENT_HELPER) spawn('sleep', [AGENT_HELPER], { detached: true, stdio: 'ignore' })
+if (AGENT_FLOOD_BYTES) {
+  // Not by Node itself, which is slower than agentd.
+  const flood = `yes 'a line of a flood, of a flood, of a flood' | head -c ${AGENT_FLOOD_BYTES}`
+  execSync(flood, { stdio: ['ignore', 'inherit', 'inherit'] })
+  setTimeout(() => say('info', 'the flood is over'), 1500)
+}
+
+const started = Date.now()
+const server = createServer((req, res) => {
+  const ready = Date.now() - started >= Number(AGENT_READY_AFTER_MS)
+  res.writeHead(req.url === '/readyz' && ready ? 200 : 503).end(JSON.stringify({ ready }))
+})
+server.on('error', (error) => {
+  say('error', error.message)
+  process.exit(1)
+})
+server.listen(Number(process.argv[process.argv.indexOf('--port') + 1]), '127.0.0.1')
+if (AGENT_DIE_AFTER_MS) setTimeout(() => process.exit(Number(AGENT_EXIT_CODE)), Number(AGENT_DIE_AFTER_MS))
