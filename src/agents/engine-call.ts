@@ -46,6 +46,11 @@ export function toAnswer(agent: Agent, failure: string, error: AgentdError, answ
   const answer = answers[error.code]
   if (answer) return answer(error)
   if (error.code === 'unreachable' || error.code === 'not_ready') return notThere(agent, error)
+  if (error.code === 'busy') {
+    return new ApiError(503, 'busy', `The agent is busy: ${error.message}`, {
+      headers: { 'retry-after': '5' },
+    })
+  }
   return contractError(500, 'agent_failed', failure, error.message, { cause: error })
 }
 
@@ -71,7 +76,7 @@ export interface EngineCall<T> {
 
 /**
  * Calls a method of the agent's engine.
- * @throws EngineRefusal when the engine refuses; ApiError as {@link askAgent}, and where the answer has another shape.
+ * @throws EngineRefusal when the engine refuses; ApiError 429 when it does so for now; as {@link askAgent}, and where the answer has another shape.
  */
 export async function callEngine<T>(
   agentd: AgentdClient,
@@ -91,10 +96,21 @@ export async function callEngine<T>(
   const strange = () =>
     contractError(500, 'agent_failed', failure, `the engine answered ${method} in an unknown shape`)
   if (!response.success) throw strange()
-  if (!response.data.ok) throw new EngineRefusal(response.data.error.code, response.data.error.message)
+  if (!response.data.ok) throw refused(response.data.error)
   const payload = shape.safeParse(response.data.payload)
   if (!payload.success) throw strange()
   return payload.data
+}
+
+/** The engine is busy with itself, or limits how often it is changed: 30 times a minute for each method. */
+function refused({ code, message }: { code: string; message: string }): EngineRefusal | ApiError {
+  const refusal = new EngineRefusal(code, message)
+  if (code !== 'UNAVAILABLE') return refusal
+  const seconds = /^rate limit exceeded .*retry after (\d{1,4})s/.exec(message)?.[1]
+  const options = { cause: refusal, headers: { 'retry-after': seconds ?? '5' } }
+  return seconds === undefined
+    ? new ApiError(503, 'agent_not_ready', messages.agentNotReady, options)
+    : new ApiError(429, 'rate_limited', "Too many requests for the agent's engine", options)
 }
 
 /** 500 with the contract's message, for what the engine refuses though nothing is wrong with the request. */

@@ -28,7 +28,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       scope: 'org:agents:read',
       agent: 'any',
       query: filePath,
-      success: { status: 200, description: 'The bytes.', mediaType: 'application/octet-stream' },
+      success: { status: 200, description: 'The bytes.', mediaType: '*/*' },
       errors: [413],
       async handle({ agent, query, res, signal }) {
         await sendFile({ agentd, agent, signal }, query.path, maxBytes, res)
