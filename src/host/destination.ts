@@ -1,4 +1,5 @@
 /** Where a client of the egress proxy wants to go: a host and a port, read once, in one spelling. */
+import { HOST_MACHINE } from '../net/host-machine.ts'
 
 export interface Destination {
   /** A name in lower case, or an IP address without brackets. */
@@ -8,7 +9,8 @@ export interface Destination {
 
 /**
  * Reads `host:port` or `[IPv6]:port`. Every spelling of an IPv4 address that resolvers take (`0x7f.1`,
- * `2130706433`) becomes the dotted one, so that a check of the text and the resolver cannot disagree.
+ * `2130706433`) becomes the dotted one, so that a check of the text and the resolver cannot disagree. The name that
+ * containers have for this machine becomes its loopback address.
  * @param defaultPort For texts that name no port; without it they are malformed.
  * @returns undefined when it is malformed: user information, a path and port 0 included.
  */
@@ -17,7 +19,7 @@ export function parseDestination(text: string, defaultPort?: number): Destinatio
   const port = digits === undefined ? defaultPort : Number(digits)
   if (!name || !port || port > 65535 || !URL.canParse(`http://${name}`)) return undefined
   const { hostname } = new URL(`http://${name}`)
-  return { host: hostname.replace(/^\[|\]$/g, ''), port }
+  return { host: hostname === HOST_MACHINE ? '127.0.0.1' : hostname.replace(/^\[|\]$/g, ''), port }
 }
 
 /** The destination as it is written in a `Host` header and in a log. */
