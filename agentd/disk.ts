@@ -12,7 +12,7 @@ interface DiskOptions {
   limitBytes: number
   log: Log
   onChange(): void
-  /** It takes more than the limit; called at each measuring. */
+  /** It takes more than the limit, and more than at the last time: whoever makes room is left alone. */
   onFull(reason: string): void
 }
 
@@ -69,9 +69,10 @@ export class DiskWatch {
     this.#tookMs = performance.now() - started
     // A change of the log or of a database is no news.
     const news = Math.abs(bytes - this.#usedBytes) > this.#options.limitBytes / 100
+    const grown = bytes > this.#usedBytes
     this.#usedBytes = bytes
     if (news) this.#options.onChange()
-    if (bytes > this.#options.limitBytes) this.#options.onFull(this.#reason())
+    if (grown && bytes > this.#options.limitBytes) this.#options.onFull(this.#reason())
   }
 
   #reason(): string {

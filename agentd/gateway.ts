@@ -24,6 +24,7 @@ import { installPlugins, type PluginFailure, without } from './plugins.ts'
 import { endFamily, type Family, killFamily } from './processes.ts'
 import type { AgentdConfig, AgentStatus, GatewayState, LogLine, StartRequest } from './protocol.ts'
 import type { GatewayHandle } from './server.ts'
+import { makeRoot } from './workspace.ts'
 
 /** The engine itself may take 5.5 minutes over its end; its state survives SIGKILL. */
 const STOP_MS = 8000
@@ -195,6 +196,8 @@ export class Gateway implements GatewayHandle {
     const { defaultConfig, plugins, readyMs } = run.request
     const refused = await refusal()
     if (refused) throw new Refused(refused)
+    // The agent can remove any of them.
+    await makeRoot(paths)
     // What an agentd or a gateway that was killed has left would hold the port and the engine's lock.
     await killFamily(this.#family(null))
     const write = () => {

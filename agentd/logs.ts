@@ -12,6 +12,8 @@ const FOLLOWER_BYTES = 262_144
 const FOLLOWERS = 16
 /** Shorter values would hit ordinary words. */
 const SHORTEST_SECRET = 6
+/** Of a value with more lines (a bundle of certificates), only the first are hidden one by one: each costs time. */
+const SECRET_LINES = 100
 
 export type Level = LogLine['level']
 
@@ -65,7 +67,7 @@ export class Log {
 
   /** From now on none of these values gets into the log; values of several lines are hidden line by line. */
   hide(values: Iterable<string>): void {
-    const parts = new Set([...values].flatMap((value) => [value, ...value.split(/\r?\n/)]))
+    const parts = new Set([...values].flatMap((value) => [value, ...value.split(/\r?\n/, SECRET_LINES)]))
     const escaped = [...parts]
       .filter((part) => part.length >= SHORTEST_SECRET)
       // The longest first: one value may begin with another.

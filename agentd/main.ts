@@ -18,7 +18,8 @@ import { type Agent, AgentdServer, type Service } from './server.ts'
 import { Status, statusService } from './status.ts'
 import { makeRoot, workspaceService } from './workspace.ts'
 
-const config: AgentdConfig = JSON.parse(process.env.AGENTD_CONFIG ?? '')
+if (!process.env.AGENTD_CONFIG) throw new Error('AGENTD_CONFIG is not set: agentd is started by Berth')
+const config: AgentdConfig = JSON.parse(process.env.AGENTD_CONFIG)
 const paths = agentPaths(config.home)
 const log = new Log()
 // What agentd itself has to say is also for the operator, in the container's own log.
@@ -58,6 +59,9 @@ const services: Service[] = [
 ]
 const server = new AgentdServer({ config, log, services })
 
+/** More than the parts need: 8 s for the gateway, 5 s for what is left of it. */
+const STOP_MS = 15_000
+
 /** Ends everything that runs for the agent; agentd goes on, so that it can be seen why, and space be made. */
 async function stopAgent(reason: string): Promise<void> {
   await Promise.all([gateway.fail(reason), scripts.stop()])
@@ -68,6 +72,8 @@ let stopping = false
 async function stop(): Promise<void> {
   if (stopping) return
   stopping = true
+  // Whatever hangs: whoever ends agentd waits for it.
+  setTimeout(() => process.exit(1), STOP_MS).unref()
   disk.stop()
   await server.close()
   await Promise.all(services.map((service) => service.stop?.()))

@@ -19,6 +19,7 @@ const LOG_BYTES = 4_194_304
 type Name = 'build' | 'start'
 
 const IDLE: ScriptStatus = { state: 'not_configured', exitCode: null, startedAt: null, finishedAt: null }
+const FAILED: ScriptStatus = { ...IDLE, state: 'failed' }
 
 interface Options {
   paths: Paths
@@ -54,7 +55,11 @@ export class Scripts {
     const ended = (async () => {
       await previous?.ended
       if (!abort.signal.aborted) await this.#runRound(first, abort.signal)
-    })().catch((error) => this.#options.log.error(`the scripts could not be run: ${error.message}`))
+    })().catch((error) => {
+      this.#options.log.error(`the scripts could not be run: ${error.message}`)
+      for (const name of ['build', 'start'] as const)
+        if (this.#status[name].state === 'pending') this.#set(name, FAILED)
+    })
     this.#round = { abort, ended }
   }
 
@@ -78,7 +83,7 @@ export class Scripts {
       !(await this.#runOne('build', scripts.build, signal))
     ) {
       // There is nothing that `start` could rely on.
-      if (scripts.start !== null) this.#set('start', IDLE_FAILED)
+      if (scripts.start !== null) this.#set('start', FAILED)
       return
     }
     if (scripts.start !== null && !signal.aborted) await this.#runOne('start', scripts.start, signal)
@@ -154,8 +159,6 @@ export class Scripts {
     this.#options.onChange()
   }
 }
-
-const IDLE_FAILED: ScriptStatus = { ...IDLE, state: 'failed' }
 
 /** A script's output for its owner, made anew by each run. Without it the script runs as well. */
 class LogFile {

@@ -36,8 +36,9 @@ export async function startEngine(env: Record<string, string> = {}): Promise<Eng
         gatewayToken: GATEWAY_TOKEN,
         ownedConfig: ownedConfig({ config, agent: { gatewayToken: GATEWAY_TOKEN }, channels: {} }),
         defaultConfig: defaultConfig({ config }),
+        readyMs: 170_000,
       })
-      await agentd.until('ready', 90_000, ({ gateway: now }) => {
+      await agentd.until('ready', 180_000, ({ gateway: now }) => {
         if (now.state === 'failed') throw new Error(`${now.reason}\n${now.lastLines.join('\n')}`)
         return now.state === 'ready' && now.run !== gateway.run
       })

@@ -54,7 +54,7 @@ test('a task is added, changed, run and removed', async () => {
 
   const run = await payload('cron.run', { id, mode: 'force' })
   assert.deepEqual([run.ok, run.enqueued, typeof run.runId], [true, true, 'string'])
-  const [entry] = await until('the run is over', 30_000, async () => {
+  const [entry] = await until('the run is over', 120_000, async () => {
     const { entries } = await payload('cron.runs', { id })
     return entries.length > 0 && entries
   })
@@ -121,7 +121,7 @@ test('a gateway that died is answered for at once, and called again when it is b
   const { gateway } = await engine.agentd.status()
   process.kill(gateway.pid as number, 'SIGKILL')
   const seen = new Set<string>()
-  await until('the gateway answers again', 60_000, async () => {
+  await until('the gateway answers again', 150_000, async () => {
     const { status, body } = await engine.agentd.call<{ error?: string }>('POST', '/v1/rpc', {
       json: { method: 'health', params: {}, timeoutMs: 5000 },
     })

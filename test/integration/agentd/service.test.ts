@@ -1,0 +1,174 @@
+/** agentd as its clients see it, without an engine: tokens, epochs, status, log, workspace. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { type AgentStatus, EPOCH_HEADER, type LogLine } from '../../../agentd/protocol.ts'
+import { standInEngine, TestAgentd, TOKEN, until } from './agentd.ts'
+
+let agentd: TestAgentd
+before(async () => {
+  agentd = await TestAgentd.start({ engineDir: await standInEngine() })
+})
+after(async () => {
+  await agentd.close()
+  await rm(agentd.config.engineDir, { recursive: true })
+})
+
+/** A request with headers of its own; resolves to the status and the body. */
+function raw(
+  method: string,
+  path: string,
+  options: { headers?: Record<string, string>; body?: string | Buffer } = {},
+): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(agentd.url(''), { method, path, headers: options.headers, agent: false })
+    const read = async (response: IncomingMessage) => {
+      let body = ''
+      for await (const chunk of response) body += chunk
+      resolve({ status: response.statusCode as number, body })
+    }
+    sent.once('response', (response) => read(response).catch(reject))
+    sent.once('upgrade', (_response, socket) => socket.destroy(new Error('upgraded')))
+    sent.once('error', reject)
+    sent.end(options.body)
+  })
+}
+
+const authorized = { authorization: `Bearer ${TOKEN}` }
+
+test('without the right token nothing is said, not even what there is', async () => {
+  const headers = [
+    '',
+    'Bearer',
+    'Bearer ',
+    'Bearer x',
+    `Basic ${TOKEN}`,
+    `Bearer ${TOKEN} `,
+    `Bearer ${TOKEN}x`,
+  ]
+  for (const authorization of headers.slice(0, -2)) {
+    for (const path of ['/v1/status', '/nothing', '//']) {
+      const { status, body } = await raw('GET', path, { headers: { authorization } })
+      assert.equal(status, 401, authorization)
+      assert.deepEqual(JSON.parse(body), { error: 'unauthorized', message: 'the token is wrong' })
+    }
+  }
+  const upgrade = await raw('GET', '/v1/gateway/', {
+    headers: { connection: 'Upgrade', upgrade: 'websocket' },
+  })
+  assert.equal(upgrade.status, 401)
+})
+
+test('what is not known, or makes no sense, is refused', async () => {
+  const wrong: [string, string, Record<string, string>, string | undefined, number][] = [
+    ['GET', '/v1/nothing', {}, undefined, 404],
+    ['POST', '/v1/status', {}, undefined, 404],
+    ['GET', '//v1/status', {}, undefined, 404],
+    ['GET', '/v1/status?wait=x', {}, undefined, 400],
+    ['GET', '/v1/logs?lines=1001', {}, undefined, 400],
+    ['GET', '/v1/nothing', { connection: 'Upgrade', upgrade: 'websocket' }, undefined, 404],
+    ['PUT', '/v1/gateway', { [EPOCH_HEADER]: '1' }, '{"run', 400],
+    ['PUT', '/v1/gateway', { [EPOCH_HEADER]: '1' }, 'null', 400],
+    ['PUT', '/v1/gateway', { [EPOCH_HEADER]: '1' }, '{"run":"x","env":{"A B":"1"}}', 400],
+    ['PUT', '/v1/workspace', { [EPOCH_HEADER]: '1' }, 'x'.repeat(9_000_000), 413],
+  ]
+  for (const [method, path, headers, body, status] of wrong) {
+    const answer = await raw(method, path, { headers: { ...authorized, ...headers }, ...(body && { body }) })
+    assert.equal(answer.status, status, `${method} ${path}: ${answer.body}`)
+  }
+})
+
+test('a worker that another has followed can do nothing any more', async () => {
+  const json = { files: [] }
+  assert.equal((await agentd.call('PUT', '/v1/workspace', { json })).status, 400)
+  assert.equal((await agentd.call('PUT', '/v1/workspace', { json, epoch: 7 })).status, 200)
+  assert.equal((await agentd.call('PUT', '/v1/workspace', { json, epoch: 7 })).status, 200)
+  for (const [method, path] of [
+    ['PUT', '/v1/workspace'],
+    ['PUT', '/v1/gateway'],
+    ['DELETE', '/v1/gateway'],
+    ['POST', '/v1/scripts'],
+  ] as const) {
+    const { status, body } = await agentd.call<{ error: string }>(method, path, { json: {}, epoch: 6 })
+    assert.deepEqual([status, body.error], [409, 'stale_epoch'])
+  }
+  assert.equal((await agentd.status()).epoch, 7)
+})
+
+test('the status waits for another version, for a bounded time', async () => {
+  const { version } = await agentd.status()
+  const started = Date.now()
+  const same = await agentd.call<AgentStatus>('GET', `/v1/status?wait=300&version=${version}`)
+  assert.equal(same.body.version, version)
+  assert.ok(Date.now() - started >= 290)
+  const waiting = agentd.call<AgentStatus>('GET', `/v1/status?wait=30000&version=${version}`)
+  await agentd.start({ env: { AGENT_READY_AFTER_MS: '60000' } }, 8)
+  const { body } = await waiting
+  assert.ok(body.version > version)
+  assert.equal(body.gateway.state, 'starting')
+  await agentd.call('DELETE', '/v1/gateway', { epoch: 8 })
+})
+
+test('files of the workspace appear once, and stay as the agent has them', async () => {
+  const root = join(agentd.home, 'clawd')
+  const outside = join(agentd.folder, 'outside')
+  await mkdir(outside)
+  await writeFile(join(root, 'mine.md'), 'mine')
+  await symlink(outside, join(root, 'out'))
+  await symlink(join(outside, 'new'), join(root, 'link.md'))
+  const seed = (path: string) =>
+    agentd.call('PUT', '/v1/workspace', { json: { files: [{ path, text: 'seed' }] }, epoch: 9 })
+
+  for (const path of ['mine.md', 'workspace/a/AGENTS.md', 'link.md'])
+    assert.equal((await seed(path)).status, 200)
+  assert.equal(await readFile(join(root, 'mine.md'), 'utf8'), 'mine')
+  assert.equal(await readFile(join(root, 'workspace/a/AGENTS.md'), 'utf8'), 'seed')
+  for (const path of ['', '.', '../x', '/x', 'a/../../x', 'a\0b'])
+    assert.equal((await seed(path)).status, 400, path)
+  assert.equal((await seed('out/x')).status, 403)
+  assert.equal((await seed('mine.md/x')).status, 400)
+  assert.deepEqual(execFileSync('ls', ['-A', outside]).toString(), '')
+  const branch = execFileSync('git', ['-C', root, 'symbolic-ref', '--short', 'HEAD'])
+  assert.equal(branch.toString().trim(), 'main')
+})
+
+test('the log is followed; a reader that stands still costs nothing and is told', async () => {
+  const lines: LogLine[] = []
+  const follow = async (): Promise<IncomingMessage> => {
+    const sent = request(agentd.url('/v1/logs/stream?lines=2'), { headers: authorized, agent: false })
+    sent.end()
+    const [response] = await once(sent, 'response')
+    return response
+  }
+  const quick = await follow()
+  let rest = ''
+  quick.on('data', (chunk) => {
+    rest += chunk
+    const parts = rest.split('\n')
+    rest = parts.pop() as string
+    for (const part of parts) lines.push(JSON.parse(part))
+  })
+  const slow = await follow()
+  slow.pause()
+  await agentd.start({ env: { AGENT_FLOOD_BYTES: '100000000' } }, 10)
+  await until('the end of the flood', 30_000, async () =>
+    lines.some(({ message }) => message === 'the flood is over'),
+  )
+  const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${agentd.pid}/status`, 'utf8'))?.[1]
+  assert.ok(Number(peak) < 250_000, `${peak} kB`)
+  let text = ''
+  slow.on('data', (chunk) => {
+    text += chunk
+  })
+  slow.resume()
+  await until('what the slow one missed', 5000, async () =>
+    /lines were left out: the reader is too slow/.test(text),
+  )
+  quick.destroy()
+  slow.destroy()
+  await agentd.call('DELETE', '/v1/gateway', { epoch: 10 })
+})
