@@ -16,13 +16,12 @@ async function start(t: TestContext, allowed: string[], limits: EgressOptions['l
   const { proxy, port } = await startProxy(t, allowed, { limits })
   const lines: string[] = []
   const log = createLogger('test', 'debug', { write: (line: string) => void lines.push(line) })
-  const networks = new AgentNetworks({
-    egress: proxy,
-    port,
-    subnets: '127.9.0.0/16',
-    log,
-    interfaces: () => up,
-  })
+  let looks = 0
+  const interfaces = () => {
+    looks++
+    return up
+  }
+  const networks = new AgentNetworks({ egress: proxy, port, subnets: '127.9.0.0/16', log, interfaces })
   await networks.start()
   t.after(() => networks.stop())
   return {
@@ -80,6 +79,7 @@ test('an address that is not to be had is said once, and tried again', async (t)
   const { port, setUp, lines, looks } = await start(t, [])
   const holder = createServer().listen(port, '127.9.0.1')
   await once(holder, 'listening')
+  t.after(() => holder.close())
   setUp('127.9.0.1/29')
   const warnings = () => lines.filter((line) => line.includes('an agent has no way out'))
   await until('it is said', () => warnings().length > 0)
