@@ -1,0 +1,334 @@
+/** The life of an agent: made, listed, read, restarted on another version, repaired, deleted (contract 2.4, 4.3, 7, 9). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError, type Reply } from '../../support/client.ts'
+import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
+import { until } from '../../support/processes.ts'
+import { stackKind } from '../../support/stack.ts'
+import { openContext, startShared } from '../context.ts'
+import { newAgent, remove, running, sharedAgent } from './context.ts'
+
+const AGENTS = '/v0/agents'
+const NO_AGENT = 'There is no such agent'
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const GATEWAY_TOKEN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const MILLIS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const AT_ONCE = { prefer: 'respond-async' }
+
+const context = await openContext()
+const { workspace, shared } = context
+const { api, keyed } = await workspace()
+const other = await workspace()
+if (stackKind === 'embedded') await ensureEngines([OLDER_ENGINE_VERSION, ENGINE_VERSION])
+
+/** The operation of a reply once it has ended. */
+const ended = (reply: Reply, client = api): Promise<Reply['body']> =>
+  until(
+    'the operation ends',
+    async () => {
+      const { data } = (await client.get(`/v0/operations/${reply.headers.get('operation-id')}`)).body
+      return data.finished_at ? data : undefined
+    },
+    240_000,
+  )
+
+describe('creating an agent', () => {
+  const malformed: [object | string | null, string | RegExp][] = [
+    [{}, /^name: /],
+    [{ name: '' }, 'name: must not be empty'],
+    [{ name: ' \t ' }, 'name: must not be empty'],
+    [{ name: null }, /^name: /],
+    [{ name: 7 }, /^name: /],
+    [{ name: 'x'.repeat(101) }, 'name: must have at most 100 characters'],
+    ...[
+      'a\nb',
+      'a\rb',
+      'a\0b',
+      'a\u001bb',
+      'a\u0085b',
+      'a\u2028b',
+      'a\u202eb',
+      'a<b',
+      'a>b',
+      'a"b',
+      'a`b',
+      'a\\b',
+    ].map((name): [object, RegExp] => [{ name }, /^name: must not contain /]),
+    [{ name: 'a\ud800b' }, 'name: must not contain NUL or broken Unicode'],
+    [{ name: 'a', description: 'x'.repeat(10_001) }, 'description: must have at most 10000 characters'],
+    [{ name: 'a', vibe: 'x'.repeat(201) }, 'vibe: must have at most 200 characters'],
+    [{ name: 'a', emoji: 'x'.repeat(33) }, 'emoji: must have at most 32 characters'],
+    [{ name: 'a', engine: 'hermes' }, 'engine: must be openclaw'],
+    [{ name: 'a', secretIds: 'all' }, /^secretIds: /],
+    [{ name: 'a', secretIds: Array(101).fill('x') }, /^secretIds: /],
+    [{ name: 'a', skillCids: ['@pinata/api'] }, 'skillCids: skills cannot be given yet'],
+    [{ name: 'a', templateId: 'tpchchgg' }, 'templateId: a template cannot be given yet'],
+    [{ name: 'a', channels: { telegram: { botToken: 'x' } } }, 'channels: channels cannot be given yet'],
+    [[], /^body: /],
+    ['name', /^body: /],
+    [null, /^body: /],
+  ]
+  for (const [body, message] of malformed) {
+    it(`is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
+      assertError(await api.post(AGENTS, body), 400, message)
+    })
+  }
+  it('leaves nothing behind when it is refused', async () => {
+    assertError(await api.post(AGENTS, { name: 'a', secretIds: ['nothing'] }), 404, /./)
+    assert.deepEqual((await api.get(AGENTS)).body, { agents: [], agentLimit: null, timeCredits: null })
+  })
+  it('is 409 for two credentials of one provider', async () => {
+    const ids = []
+    for (const name of ['OPENAI_API_KEY', 'CODEX_API_KEY']) {
+      const { body } = await api.post('/v0/secrets', { name, value: 'x' })
+      ids.push(body.secret.id)
+    }
+    assertError(await api.post(AGENTS, { name: 'a', secretIds: ids }), 409, 'Conflicting secrets')
+    assert.deepEqual((await api.get(AGENTS)).body.agents, [])
+  })
+  it('needs the scope for agents', async () => {
+    assertError(
+      await (await keyed('org:agents:read')).post(AGENTS, { name: 'a' }),
+      403,
+      'Missing scope: org:agents:write',
+    )
+    const stranger = await keyed('org:files:write')
+    assertError(await stranger.post(AGENTS, { name: 'a' }), 403, 'Missing scope: org:agents:write')
+    assertError(await stranger.get(AGENTS), 403, 'Missing scope: org:agents:read')
+  })
+  it('stops at the limit of the plan, however many ask at once', { timeout: 120_000 }, async () => {
+    const { api: free } = await workspace('free')
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => free.post(AGENTS, { name: `agent ${i}` }, AT_ONCE)),
+    )
+    const made = replies.filter(({ status }) => status === 201)
+    assert.equal(made.length, 1)
+    for (const reply of replies) if (reply.status !== 201) assertError(reply, 403, 'Agent limit reached')
+    const list = (await free.get(AGENTS)).body
+    assert.deepEqual([list.agents.length, list.agentLimit], [1, 1])
+    // One that is deleted makes room at once.
+    const first = await free.delete(`${AGENTS}/${made[0]?.body.agent.agentId}`, AT_ONCE)
+    assert.ok([200, 202].includes(first.status))
+    const next = await free.post(AGENTS, { name: 'next' }, AT_ONCE)
+    assert.equal(next.status, 201)
+    await remove(free, next.body.agent.agentId)
+  })
+  it('finds the same agent for a repeat with the same Idempotency-Key', async () => {
+    const { api } = await workspace()
+    const headers = { ...AT_ONCE, 'idempotency-key': 'one' }
+    const replies = await Promise.all(
+      Array.from({ length: 5 }, () => api.post(AGENTS, { name: 'once' }, headers)),
+    )
+    const [first] = replies
+    assert.deepEqual([first?.status, first?.body.agent.status], [201, 'starting'])
+    const { agentId } = first?.body.agent ?? {}
+    for (const reply of replies) {
+      assert.equal(reply.body.agent.agentId, agentId)
+      assert.equal(reply.headers.get('operation-id'), first?.headers.get('operation-id'))
+      assert.equal(reply.headers.get('location'), `/v0/operations/${first?.headers.get('operation-id')}`)
+    }
+    assert.equal((await api.get(AGENTS)).body.agents.length, 1)
+    assertError(
+      await api.post(AGENTS, { name: 'other' }, headers),
+      422,
+      'Idempotency-Key: already used with another request',
+    )
+    await remove(api, agentId)
+    assertError(
+      await api.post(AGENTS, { name: 'once' }, headers),
+      404,
+      'The agent that this Idempotency-Key made was deleted',
+    )
+  })
+})
+
+describe('an agent that does not come up in time', { timeout: 300_000 }, () => {
+  it('is 500 with the agent, which is listed, and can be restarted', async () => {
+    const hasty = await openContext(await startShared({ BERTH_AGENT_READY_SECONDS: '1' }))
+    const { api } = await hasty.workspace()
+    const reply = await api.post(AGENTS, { name: 'Late' }, { prefer: 'wait=50' })
+    assert.equal(reply.status, 500, JSON.stringify(reply.body))
+    const { error, agent } = reply.body
+    assert.equal(error, 'Gateway failed to start')
+    assert.deepEqual([agent.name, agent.status], ['Late', 'not_running'])
+    assert.match(agent.statusReason, /not ready/)
+    assert.ok(reply.headers.get('operation-id'))
+    const listed = (await api.get(AGENTS)).body.agents
+    assert.deepEqual(
+      listed.map((one: { agentId: string; status: string }) => [one.agentId, one.status]),
+      [[agent.agentId, 'not_running']],
+    )
+    const restart = await api.post(`${AGENTS}/${agent.agentId}/restart`, {}, { prefer: 'wait=50' })
+    assertError(restart, 500, 'Restart failed')
+    assert.match(restart.headers.get('error-detail') ?? '', /not ready/)
+    const scripts = await api.post(`${AGENTS}/${agent.agentId}/scripts/retry`, undefined)
+    assertError(scripts, 500, 'Script launch failed')
+    await remove(api, agent.agentId)
+  })
+})
+
+describe('an agent', { timeout: 600_000 }, async () => {
+  const { api } = await workspace()
+  const { agentId, path, record, gateway } = await newAgent(api, {
+    name: ' Ada’s helper ',
+    description: 'Helps.',
+    vibe: 'calm',
+    emoji: '🦉',
+    userName: 'Ada',
+  })
+  const version = () => api.get(path).then(({ body }) => body.agent.agentVersion)
+
+  it('has exactly these fields', () => {
+    const { userId, gatewayToken, createdAt, updatedAt } = record
+    assert.match(agentId, /^x[a-z0-9]{7}$/)
+    assert.match(userId, UUID)
+    assert.match(gatewayToken, GATEWAY_TOKEN)
+    for (const time of [createdAt, updatedAt]) assert.match(time, MILLIS)
+    assert.deepEqual(record, {
+      agentId,
+      userId,
+      name: 'Ada’s helper',
+      description: 'Helps.',
+      vibe: 'calm',
+      emoji: '🦉',
+      gatewayToken,
+      createdAt,
+      updatedAt,
+      status: 'running',
+      statusReason: null,
+      lastSync: null,
+      snapshotCid: null,
+      fileManifest: null,
+      snapshotsUpdatedAt: null,
+      engine: 'openclaw',
+      agentVersion: ENGINE_VERSION,
+    })
+  })
+  it('is listed, and read with its process', async () => {
+    assert.deepEqual((await api.get(AGENTS)).body, { agents: [record], agentLimit: null, timeCredits: null })
+    const { status, body } = await api.get(path)
+    assert.equal(status, 200)
+    assert.ok(body.processId > 0)
+    assert.deepEqual(body, {
+      agent: record,
+      processStatus: 'running',
+      processId: body.processId,
+      skills: [],
+      secrets: [],
+      snapshots: [],
+      portForwarding: [],
+    })
+    assert.deepEqual((await gateway.get(path)).body, body)
+  })
+  it('says how it is', async () => {
+    for (const client of [api, gateway]) {
+      const { status, body } = await client.get(`${path}/status`)
+      assert.equal(status, 200)
+      assert.deepEqual([body.status, body.reachable, body.gateway.state], ['running', true, 'ready'])
+      assert.equal(body.scripts.build.state, 'not_configured')
+      assert.ok(body.disk.usedBytes > 0 && body.disk.usedBytes < body.disk.limitBytes)
+    }
+  })
+  it('is nobody else’s', async () => {
+    for (const suffix of ['', '/status', '/available-agent-versions', '/update']) {
+      assertError(await other.api.get(`${path}${suffix}`), 401, /./)
+      assertError(await api.get(`${AGENTS}/xzzzzzzz${suffix}`), 404, NO_AGENT)
+    }
+    assertError(await other.api.post(`${path}/restart`, {}), 401, /./)
+    assertError(await other.api.delete(path), 401, /./)
+    assertError(await gateway.delete(path), 403, /./)
+    assert.deepEqual((await other.api.get(AGENTS)).body.agents, [])
+  })
+  it('knows the versions that it can run', async () => {
+    const { body } = await api.get(`${path}/available-agent-versions`)
+    const { availableVersions } = body
+    assert.ok(availableVersions.includes(ENGINE_VERSION) && availableVersions.includes(OLDER_ENGINE_VERSION))
+    assert.deepEqual(body, {
+      engine: 'openclaw',
+      currentVersion: ENGINE_VERSION,
+      availableVersions,
+      availableVersionsPerEngine: { openclaw: availableVersions },
+    })
+    assert.deepEqual((await api.get('/v0/available-agent-versions')).body, {
+      availableVersions,
+      availableVersionsPerEngine: { openclaw: availableVersions },
+    })
+    assert.deepEqual((await api.get(`${AGENTS}/engines`)).body, {
+      engines: [{ id: 'openclaw', label: 'OpenClaw' }],
+    })
+    assert.deepEqual((await api.get(`${path}/update`)).body, {
+      currentVersion: ENGINE_VERSION,
+      latestVersion: ENGINE_VERSION,
+      updateAvailable: false,
+    })
+  })
+  for (const version of ['2020.1.1', 'latest', '../../etc', '']) {
+    it(`is not restarted on version ${JSON.stringify(version)}`, async () => {
+      const reply = await api.post(`${path}/restart`, { version })
+      assertError(reply, 400, 'Invalid version')
+      assert.match(reply.headers.get('error-detail') ?? '', new RegExp(ENGINE_VERSION.replaceAll('.', '\\.')))
+      if (version !== 'latest' && version !== '')
+        assertError(await api.post(`${path}/update`, { tag: version }), 400, 'Invalid version')
+    })
+  }
+  it('is 400 for a version that is no text', async () => {
+    assertError(await api.post(`${path}/restart`, { version: 7 }), 400, 'Invalid version')
+  })
+  it('restarts with another process', async () => {
+    const before = (await api.get(path)).body.processId
+    const reply = await api.request('POST', `${path}/restart`, { headers: { prefer: 'wait=55' } })
+    assert.equal(reply.status, 200, JSON.stringify(reply.body))
+    assert.deepEqual(reply.body, {
+      success: true,
+      message: `Agent ${agentId} restarted`,
+      previousProcessId: before,
+    })
+    assert.notEqual((await api.get(path)).body.processId, before)
+  })
+  it('refuses a version that cannot read what a newer one wrote, and goes on', async () => {
+    const body = { version: OLDER_ENGINE_VERSION }
+    const headers = { ...AT_ONCE, 'idempotency-key': 'downgrade' }
+    const reply = await api.post(`${path}/restart`, body, headers)
+    assert.equal(reply.status, 202, JSON.stringify(reply.body))
+    const { id, state } = reply.body.operation
+    assert.equal(id, reply.headers.get('operation-id'))
+    assert.ok(['queued', 'running'].includes(state))
+    const operation = await ended(reply, api)
+    assert.deepEqual([operation.state, operation.error], ['failed', 'Invalid version'])
+    await running(api, agentId)
+    assert.equal(await version(), ENGINE_VERSION)
+    // As whoever waits for it gets it: a repeat finds the operation.
+    const repeat = await api.post(`${path}/restart`, body, { 'idempotency-key': 'downgrade' })
+    assertError(repeat, 400, 'Invalid version')
+    assert.match(repeat.headers.get('error-detail') ?? '', /schema/)
+  })
+  it('has its scripts run again', async () => {
+    const reply = await api.post(`${path}/scripts/retry`, undefined)
+    assert.deepEqual([reply.status, reply.body], [200, { success: true, message: 'Scripts launched' }])
+  })
+  it('is gone at once when it is deleted, and for good', async () => {
+    const reply = await api.delete(path)
+    assert.ok([200, 202].includes(reply.status))
+    const { success, message, wasInRegistry, r2ObjectsDeleted } = reply.body
+    assert.deepEqual(
+      { success, message, wasInRegistry, r2ObjectsDeleted },
+      { success: true, message: `Agent ${agentId} deleted`, wasInRegistry: true, r2ObjectsDeleted: 0 },
+    )
+    for (const suffix of ['', '/status', '/update'])
+      assertError(await api.get(`${path}${suffix}`), 404, NO_AGENT)
+    assertError(await api.delete(path), 404, NO_AGENT)
+    assertError(await api.post(`${path}/restart`, {}), 404, NO_AGENT)
+    assertError(await gateway.get(path), 401, /./)
+    assert.deepEqual((await api.get(AGENTS)).body.agents, [])
+    assert.equal((await ended(reply, api)).state, 'succeeded')
+  })
+})
+
+describe('the shared agent', () => {
+  it('is one', { timeout: 300_000 }, async () => {
+    const [a, b] = await Promise.all([sharedAgent(context), sharedAgent(context)])
+    assert.equal(a.agentId, b.agentId)
+    const { agents } = (await shared.get(AGENTS, { limit: '1' })).body
+    assert.equal(agents.length, 1)
+  })
+})
