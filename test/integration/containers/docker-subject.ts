@@ -3,41 +3,34 @@ import { randomBytes } from 'node:crypto'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Docker from 'dockerode'
+import { INSTANCE_LABEL } from '../../../src/containers/docker/names.ts'
 import { DockerContainers, type DockerOptions } from '../../../src/containers/docker.ts'
 import { engineImageName } from '../../../src/engine/image.ts'
-import type { Subject } from './subject.ts'
-import { VERSIONS } from './subject.ts'
+import { BASE_IMAGE, docker, dockerAnswers, removeLabelled } from '../../support/docker.ts'
+import { type Subject, VERSIONS } from './subject.ts'
 
-export const docker = new Docker()
 /** A network of the tests' own, so that they meet neither agents of a Berth that runs here nor each other. */
 export const SUBNETS = `10.2${(randomBytes(1).readUInt8() % 10) + 40}.${randomBytes(1).readUInt8()}.0/24`
 
 /** Why the tests cannot run here; false when they can. BERTH_TEST_DOCKER=1 lets them fail instead. */
 export async function whyNotDocker(): Promise<string | false> {
-  if (process.env.BERTH_TEST_DOCKER === '1') return false
-  const answers = await docker.ping().then(
-    () => true,
-    () => false,
-  )
-  if (!answers) return 'no Docker engine answers'
-  return (await findBase()) ? false : 'there is no base image: scripts/ci/base-image.sh makes one'
+  if (process.env.BERTH_TEST_DOCKER === '1' || (await dockerAnswers())) return false
+  return `no Docker engine answers that has the image ${BASE_IMAGE} (scripts/ci/base-image.sh)`
 }
 
-/** An image with Node 24 and tini. */
-async function findBase(): Promise<string | undefined> {
-  const images = await docker.listImages({ filters: { label: ['berth.base'] } })
-  return images.flatMap((image) => image.RepoTags ?? []).find((tag) => tag !== '<none>:<none>')
-}
+const instances: string[] = []
 
 /** Options of a driver with an instance of its own. */
-export async function newOptions(): Promise<DockerOptions> {
+export async function newOptions(changes: Partial<DockerOptions> = {}): Promise<DockerOptions> {
+  const instance = `test-${randomBytes(4).toString('hex')}`
+  instances.push(instance)
   return {
-    instance: `test-${randomBytes(4).toString('hex')}`,
+    instance,
     subnets: SUBNETS,
     egressPort: 3128,
     baseImage: await testImages(),
     enginesDir: join(tmpdir(), 'berth-no-engines'),
+    ...changes,
   }
 }
 
@@ -57,13 +50,15 @@ export async function openSubject(): Promise<Subject> {
 
 let made: Promise<string> | undefined
 
-/** Builds the images once, removes them when the process ends; resolves to the base that they pretend to have. */
+/** Builds the images once; resolves to the base that they pretend to have. */
 export function testImages(): Promise<string> {
   made ??= buildImages(`berth-test-${randomBytes(4).toString('hex')}`)
   return made
 }
 
-export async function removeImages(): Promise<void> {
+/** Removes what the tests of this file have made, the images included. */
+export async function cleanUp(): Promise<void> {
+  for (const instance of instances) await removeLabelled(`${INSTANCE_LABEL}=${instance}`)
   const base = await made
   if (!base) return
   for (const version of VERSIONS)
@@ -71,8 +66,6 @@ export async function removeImages(): Promise<void> {
 }
 
 async function buildImages(base: string): Promise<string> {
-  const from = await findBase()
-  if (!from) throw new Error('there is no base image: scripts/ci/base-image.sh makes one')
   const context = await mkdtemp(join(tmpdir(), 'berth-image-'))
   try {
     await mkdir(join(context, 'openclaw/node_modules/openclaw'), { recursive: true })
@@ -80,7 +73,7 @@ async function buildImages(base: string): Promise<string> {
     for (const version of VERSIONS) {
       await writeFile(
         join(context, 'Dockerfile'),
-        `FROM ${from}
+        `FROM ${BASE_IMAGE}
 COPY openclaw /opt/openclaw
 RUN mkdir -p /opt/openclaw/node_modules/openclaw
 COPY agentd /opt/agentd

@@ -1,9 +1,7 @@
 import { after } from 'node:test'
 import { containersContract } from './contract.ts'
-import { openSubject, removeImages, whyNotDocker } from './docker-subject.ts'
+import { cleanUp, openSubject, whyNotDocker } from './docker-subject.ts'
 
-const skip = await whyNotDocker()
+containersContract('docker', openSubject, await whyNotDocker())
 
-after(removeImages)
-
-containersContract('docker', openSubject, skip)
+after(cleanUp)

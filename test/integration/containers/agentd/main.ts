@@ -21,10 +21,10 @@ const server = createServer((request, response) => {
     command += chunk
   })
   request.on('end', () => {
-    // By pid, as nothing that the command starts shall have our own files open.
     const child = spawn('/bin/sh', ['-c', command || 'true'], { stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+    child.once('error', (error) => response.end(JSON.stringify({ code: 127, output: error.message })))
     child.once('exit', (code) => setTimeout(() => response.end(JSON.stringify({ code, output })), 20))
   })
 })
