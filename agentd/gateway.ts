@@ -2,41 +2,26 @@
  * Keeps the engine's gateway running: starts it as the worker asked, watches whether it answers, starts it again when
  * it dies, and gives up when that is of no use.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readLines } from './lines.ts'
+import { gatewayEnvironment, gatewayFamily, type Life, liveOnce } from './life.ts'
 import type { Log } from './logs.ts'
-import {
-  agentEnvironment,
-  agentMark,
-  EXIT_REFUSED,
-  failureReason,
-  gatewayCommand,
-  PART,
-  parseLogLine,
-  probe,
-  secretValues,
-} from './openclaw.ts'
+import { agentEnvironment, EXIT_REFUSED, secretValues } from './openclaw.ts'
 import { ConfigError, onThisMachine, override, writeConfig } from './openclaw-config.ts'
 import type { Paths } from './paths.ts'
 import { installPlugins, type PluginFailure, without } from './plugins.ts'
-import { endFamily, type Family, killFamily } from './processes.ts'
-import type { AgentdConfig, AgentStatus, GatewayState, LogLine, StartRequest } from './protocol.ts'
+import { killFamily } from './processes.ts'
+import type { AgentdConfig, AgentStatus, GatewayState, StartRequest } from './protocol.ts'
 import type { GatewayHandle } from './server.ts'
 import { makeRoot } from './workspace.ts'
 
-/** The engine itself may take 5.5 minutes over its end; its state survives SIGKILL. */
-const STOP_MS = 8000
 const BACKOFF_MS = { first: 200, most: 10_000 }
 /** So many deaths within this are no accident. */
 const GIVE_UP = { deaths: 5, withinMs: 120_000 }
 /** After this long without a death the backoff begins anew. */
 const STABLE_MS = 600_000
-const POLL_MS = { starting: 100, ready: 1000 }
-/** How often in a row a ready gateway may fail to answer in time before it counts as not ready. */
-const STALLS = 3
-const LAST_LINES = 20
+
+const PORT_MS = 2000
 
 type GatewayStatus = AgentStatus['gateway']
 
@@ -172,15 +157,14 @@ export class Gateway implements GatewayHandle {
       if (run.aborted) return
       const life = await this.#live(run)
       if (run.aborted) return
-      const reason = life.reason ?? endReason(life, this.#options.paths)
-      log.error(`the gateway has ended (${describeEnd(life)}): ${reason}`)
+      log.error(`the gateway has ended: ${life.reason}`)
       const now = performance.now()
       if (now - (deaths.at(-1) ?? run.startedAt) > STABLE_MS) delay = BACKOFF_MS.first
       deaths.push(now)
       const recent = deaths.filter((at) => now - at < GIVE_UP.withinMs).length
       const hopeless = life.exitCode === EXIT_REFUSED || (life.late && !run.wasReady)
       if (hopeless || recent >= GIVE_UP.deaths) {
-        this.#failed(run, { reason, exitCode: life.exitCode, lastLines: lastLines(life.lines) })
+        this.#failed(run, life)
         return
       }
       const restarts = this.#status.restarts + 1
@@ -199,7 +183,7 @@ export class Gateway implements GatewayHandle {
     // The agent can remove any of them.
     await makeRoot(paths)
     // What an agentd or a gateway that was killed has left would hold the port and the engine's lock.
-    await killFamily(this.#family(null))
+    await killFamily(gatewayFamily(paths, null))
     const write = () => {
       const owned = override(this.#ownedConfig ?? {}, without(run.missing ?? []))
       return writeConfig(paths, {
@@ -214,7 +198,7 @@ export class Gateway implements GatewayHandle {
         config,
         paths,
         log,
-        env: this.#processEnv(),
+        env: gatewayEnvironment(this.#env),
         // The other half is for the gateway, which comes up without them as well.
         limitMs: readyMs / 2,
         signal: run.abort.signal,
@@ -222,89 +206,44 @@ export class Gateway implements GatewayHandle {
       // Installing one writes into openclaw.json.
       if (plugins.length > 0) await write()
     }
-    if (!(await isFree(this.port))) throw new Refused(`port ${this.port} is taken by another process`)
-  }
-
-  /** One life of the gateway's process, from its start until nothing of it is left. */
-  async #live(run: Run): Promise<Life> {
-    const { config, paths, log } = this.#options
-    const life: Life = { exitCode: null, signal: null, lines: [], late: false, reason: null }
-    const { file, args } = gatewayCommand(config)
-    const child = spawn(file, args, {
-      cwd: paths.root,
-      env: this.#processEnv(),
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    for (const stream of ['stdout', 'stderr'] as const)
-      readLines(child[stream], (text) => {
-        const line = parseLogLine(text, stream)
-        log.add(line)
-        life.lines.push({ ...line, message: log.redact(line.message).slice(0, 2000) })
-        if (life.lines.length > LAST_LINES) life.lines.shift()
-      })
-    const over = new AbortController()
-    const ended = endOf(child, life).finally(() => over.abort())
-    const family = this.#family(child.pid ?? null)
-    if (child.pid !== undefined) this.#set({ ...this.#status, state: 'starting', pid: child.pid })
-    const stop = AbortSignal.any([over.signal, run.abort.signal])
-    await this.#watch(run, life, stop)
-    // The stop is bounded for a process that will not go as well.
-    if (over.signal.aborted) await killFamily(family)
-    else await endFamily(family, { graceMs: STOP_MS, asked: 'leader' })
-    await Promise.race([ended, sleep(1000)])
-    return life
-  }
-
-  /** Follows the gateway's readiness until it ends, is to end, or has not been ready for too long. */
-  async #watch(run: Run, life: Life, stop: AbortSignal): Promise<void> {
-    // The worker waits from its request on, with plugins and the end of the run before.
-    let lastReady = run.wasReady ? performance.now() : run.startedAt
-    let stalls = 0
-    while (!stop.aborted) {
-      const answer = await probe(this.port)
-      if (stop.aborted) return
-      stalls = answer === 'stalled' ? stalls + 1 : 0
-      // A gateway that is busy for a moment is still the one that clients should talk to.
-      const busy = stalls > 0 && stalls < STALLS && this.state === 'ready'
-      if (answer === 'ready' || busy) {
-        if (answer === 'ready') lastReady = performance.now()
-        this.#ready(run)
-      } else {
-        if (this.state === 'ready') this.#set({ ...this.#status, state: 'starting' })
-        if (performance.now() - lastReady > run.request.readyMs) {
-          life.late = true
-          life.reason = `the gateway is not ready after ${Math.round(run.request.readyMs / 1000)} s`
-          return
-        }
-      }
-      const pause = this.state === 'ready' ? POLL_MS.ready : POLL_MS.starting
-      await sleep(pause, undefined, { signal: stop }).catch(() => {})
+    // A process that was killed closes its sockets a moment after it is gone.
+    const deadline = performance.now() + PORT_MS
+    while (!(await isFree(this.port))) {
+      if (performance.now() > deadline) throw new Refused(`port ${this.port} is taken by another process`)
+      await sleep(50)
     }
   }
 
+  #live(run: Run): Promise<Life> {
+    const { config, paths, log } = this.#options
+    return liveOnce({
+      config,
+      paths,
+      log,
+      env: this.#env,
+      readyMs: run.request.readyMs,
+      // The worker waits from its request on, with plugins and the end of the run before.
+      since: run.wasReady ? performance.now() : run.startedAt,
+      signal: run.abort.signal,
+      onStart: (pid) => this.#set({ ...this.#status, state: 'starting', pid }),
+      onReady: (ready) => (ready ? this.#ready(run) : this.#set({ ...this.#status, state: 'starting' })),
+    })
+  }
+
   #ready(run: Run): void {
-    if (this.state !== 'ready')
-      this.#set({ ...this.#status, state: 'ready', exitCode: null, reason: warningOf(run) })
+    this.#set({ ...this.#status, state: 'ready', exitCode: null, reason: warningOf(run) })
     if (run.wasReady) return
     run.wasReady = true
     this.#options.onReady(run.request)
   }
 
-  #failed(run: Run, why: Partial<GatewayStatus>): void {
+  #failed(run: Run, why: { reason: string; exitCode?: number | null; lastLines?: string[] }): void {
     const { log } = this.#options
-    const { restarts } = this.#status
-    const reason = why.reason == null ? null : log.redact(why.reason)
+    const { exitCode = null, lastLines = [] } = why
+    const reason = log.redact(why.reason)
     log.error(`the gateway has failed: ${reason}`)
-    this.#set({ ...STOPPED, run: run.request.run, restarts, ...why, reason, state: 'failed' })
-  }
-
-  #processEnv(): Record<string, string> {
-    return { ...this.#env, [PART]: 'gateway' }
-  }
-
-  #family(leader: number | null): Family {
-    return { leader, marks: [agentMark(this.#options.paths), `${PART}=gateway`] }
+    const { restarts } = this.#status
+    this.#set({ ...STOPPED, state: 'failed', run: run.request.run, restarts, exitCode, reason, lastLines })
   }
 
   #set(status: GatewayStatus): void {
@@ -336,51 +275,9 @@ class Refused extends Error {
   override name = 'Refused'
 }
 
-interface Life {
-  exitCode: number | null
-  signal: NodeJS.Signals | null
-  /** The last that it said. */
-  lines: LogLine[]
-  /** It was not ready in time. */
-  late: boolean
-  reason: string | null
-}
-
-/** Resolves when the process has ended and its output was read, or could not be started. */
-function endOf(child: ChildProcess, life: Life): Promise<void> {
-  return new Promise((resolve) => {
-    child.once('exit', (code, signal) => {
-      life.exitCode = code
-      life.signal = signal
-      // Its helpers may hold its output open; they are about to be killed.
-      setTimeout(resolve, 200)
-    })
-    child.once('close', () => resolve())
-    child.once('error', (error) => {
-      life.reason = `the engine cannot be started: ${error.message}`
-      resolve()
-    })
-  })
-}
-
-/** What the engine said is the reason only when it ended by itself. */
-function endReason(life: Life, paths: Paths): string {
-  const said = life.signal || life.exitCode === null ? null : failureReason(life.lines, paths)
-  return said ?? `the gateway has ended: ${describeEnd(life)}`
-}
-
 /** What went wrong and did not keep the gateway down. */
 function warningOf({ missing = [] }: Run): string | null {
   return missing.map(({ reason }) => reason).join('; ') || null
-}
-
-function describeEnd({ exitCode, signal }: Life): string {
-  if (signal) return `killed by ${signal}`
-  return exitCode === null ? 'it did not run' : `exit code ${exitCode}`
-}
-
-function lastLines(lines: LogLine[]): string[] {
-  return lines.map(({ level, source, message }) => `${level} ${source}: ${message}`)
 }
 
 function isFree(port: number): Promise<boolean> {

@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { gatewayFamily } from './life.ts'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
-import { agentMark, engineCommand, PART } from './openclaw.ts'
+import { engineCommand } from './openclaw.ts'
 import type { Paths } from './paths.ts'
 import { endFamily } from './processes.ts'
 import type { AgentdConfig } from './protocol.ts'
@@ -115,7 +116,7 @@ async function install(
   }).finally(() => over.abort())
   const stopped = once(AbortSignal.any([limit, signal, over.signal]), 'abort')
   await stopped
-  const family = { leader: child.pid ?? null, marks: [agentMark(paths), `${PART}=gateway`] }
+  const family = gatewayFamily(paths, child.pid ?? null)
   if (!over.signal.aborted) await endFamily(family, { graceMs: 1000, asked: 'group' })
   if (signal.aborted) return 'stopped'
   if (limit.aborted && !over.signal.aborted) return `not done after ${Math.round(limitMs / 1000)} s`

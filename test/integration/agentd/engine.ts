@@ -34,7 +34,12 @@ export async function startEngine(env: Record<string, string> = {}): Promise<Eng
       await agentd.start({
         env: { ...modelEnvironment(config), ...env },
         gatewayToken: GATEWAY_TOKEN,
-        ownedConfig: ownedConfig({ config, agent: { gatewayToken: GATEWAY_TOKEN }, channels: {} }),
+        ownedConfig: ownedConfig({
+          config,
+          runtime: 'process',
+          agent: { gatewayToken: GATEWAY_TOKEN },
+          channels: {},
+        }),
         defaultConfig: defaultConfig({ config }),
         readyMs: 170_000,
       })

@@ -1,0 +1,184 @@
+/** Talking to the real engine through agentd, as old and new clients do. */
+import assert from 'node:assert/strict'
+import { createHash, generateKeyPairSync, sign } from 'node:crypto'
+import { once } from 'node:events'
+import { after, before, test } from 'node:test'
+import { WebSocket } from 'ws'
+import { TOKEN } from './agentd.ts'
+import { type EngineTest, GATEWAY_TOKEN, startEngine } from './engine.ts'
+
+let engine: EngineTest
+
+before(async () => {
+  engine = await startEngine()
+})
+after(() => engine.close())
+
+const authorization = `Bearer ${TOKEN}`
+/** A first turn on a machine that is busy. */
+const TURN_MS = 120_000
+
+/** A client of the gateway's WebSocket. */
+class Client {
+  readonly socket: WebSocket
+  readonly #frames: any[] = []
+  #wake = () => {}
+
+  constructor(headers = {}) {
+    const url = engine.agentd.url('/v1/gateway/').replace('http', 'ws')
+    this.socket = new WebSocket(url, { headers: { authorization, ...headers } })
+    this.socket.on('message', (data) => {
+      this.#frames.push(JSON.parse(String(data)))
+      this.#wake()
+    })
+  }
+
+  /** The next frame that fits; those before it are dropped. */
+  async next(fits: (frame: any) => boolean): Promise<any> {
+    const late = setTimeout(() => this.socket.terminate(), TURN_MS)
+    try {
+      for (;;) {
+        const frame = this.#frames.shift()
+        if (frame && fits(frame)) return frame
+        if (frame) continue
+        assert.ok(this.socket.readyState <= WebSocket.OPEN, 'the connection is closed')
+        const closed = () => this.#wake()
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+          this.socket.once('close', closed)
+        })
+        this.socket.off('close', closed)
+      }
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  async request(method: string, params: object): Promise<any> {
+    const id = `${method}-1`
+    this.socket.send(JSON.stringify({ type: 'req', id, method, params }))
+    return await this.next((frame) => frame.type === 'res' && frame.id === id)
+  }
+
+  /** Answers the challenge. */
+  async connect(params: (nonce: string, ts: number) => object): Promise<any> {
+    const { payload } = await this.next(({ event }) => event === 'connect.challenge')
+    return await this.request('connect', params(payload.nonce, payload.ts))
+  }
+}
+
+const cli = {
+  client: { id: 'cli', version: '1.0.0', platform: 'linux', mode: 'cli' },
+  role: 'operator',
+  scopes: ['operator.read', 'operator.write'],
+  caps: [],
+  commands: [],
+  permissions: {},
+}
+
+test('clients of protocol 3 and 4 chat, whatever page they come from and token they send', async () => {
+  const clients = [
+    { minProtocol: 3, maxProtocol: 3, auth: { token: 'a token of ours' } },
+    { minProtocol: 4, maxProtocol: 4, auth: { token: GATEWAY_TOKEN } },
+    { minProtocol: 3, maxProtocol: 3, client: { ...cli.client, id: 'webchat-ui', mode: 'webchat' } },
+    { minProtocol: 3, maxProtocol: 4, client: { ...cli.client, id: 'some-tool', mode: 'cli' } },
+  ]
+  for (const [i, params] of clients.entries()) {
+    const client = new Client({ origin: 'https://agents.example', 'x-forwarded-for': '203.0.113.7' })
+    const hello = await client.connect(() => ({ ...cli, ...params }))
+    assert.ok(hello.ok, JSON.stringify(hello))
+    assert.deepEqual(hello.payload.auth.scopes, cli.scopes)
+    const sessionKey = `agent:main:test-${i}`
+    const message = `hello ${i}`
+    const sent = await client.request('chat.send', { sessionKey, message, idempotencyKey: `key-${i}` })
+    assert.deepEqual(sent.payload, { runId: `key-${i}`, status: 'started' })
+    const { payload } = await client.next(
+      ({ event, payload }) => event === 'chat' && payload.runId === `key-${i}` && payload.state === 'final',
+    )
+    assert.match(payload.message.content[0].text, new RegExp(`^pong: .*${message}`, 's'))
+    client.socket.close()
+  }
+})
+
+test('a device of its own is paired, and one that signed another token goes without', async () => {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)
+  const id = createHash('sha256').update(raw).digest('hex')
+  for (const token of [GATEWAY_TOKEN, 'another']) {
+    const client = new Client()
+    const hello = await client.connect((nonce, signedAt) => {
+      const text = [
+        'v3',
+        id,
+        'cli',
+        'cli',
+        'operator',
+        cli.scopes.join(','),
+        signedAt,
+        token,
+        nonce,
+        'linux',
+        '',
+      ]
+      const signature = sign(null, Buffer.from(text.join('|')), privateKey).toString('base64url')
+      const device = { id, publicKey: raw.toString('base64url'), signature, signedAt, nonce }
+      return { ...cli, minProtocol: 3, maxProtocol: 3, auth: { token }, device }
+    })
+    assert.ok(hello.ok, JSON.stringify(hello))
+    assert.deepEqual(hello.payload.auth.scopes, cli.scopes)
+    client.socket.close()
+  }
+  const { body } = await engine.agentd.call<any>('POST', '/v1/rpc', {
+    json: { method: 'device.pair.list', params: {}, timeoutMs: 20_000 },
+  })
+  assert.deepEqual(
+    body.payload.paired.map(({ deviceId }: { deviceId: string }) => deviceId),
+    [id],
+  )
+})
+
+test('a bad first frame closes the connection with 1008', async () => {
+  const client = new Client()
+  await once(client.socket, 'open')
+  client.socket.send('{"type":"req","id":"1","method":"connect","params":{"nothing":"right"}}')
+  const [code] = await once(client.socket, 'close')
+  assert.equal(code, 1008)
+})
+
+async function post(path: string, json: object): Promise<Response> {
+  return await fetch(engine.agentd.url(`/v1/gateway${path}`), {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json' },
+    body: JSON.stringify(json),
+    signal: AbortSignal.timeout(TURN_MS),
+  })
+}
+
+const question = { model: 'openclaw/default', messages: [{ role: 'user', content: 'how are you' }] }
+
+test('HTTP chat answers whole and as a stream', async () => {
+  const whole = await post('/v1/chat/completions', question)
+  assert.equal(whole.status, 200)
+  const completion = (await whole.json()) as any
+  assert.match(completion.choices[0].message.content, /^pong: .*how are you/s)
+
+  const streamed = await post('/v1/chat/completions', { ...question, stream: true })
+  assert.match(streamed.headers.get('content-type') ?? '', /^text\/event-stream/)
+  const events = (await streamed.text()).split('\n\n').filter((event) => event.startsWith('data: '))
+  assert.equal(events.pop(), 'data: [DONE]')
+  const text = events.map((event) => JSON.parse(event.slice(6)).choices[0]?.delta.content ?? '').join('')
+  assert.match(text, /^pong: .*how are you/s)
+})
+
+test('the responses endpoint answers too', async () => {
+  const response = await post('/v1/responses', { model: 'openclaw/default', input: 'what now' })
+  assert.equal(response.status, 200)
+  assert.match(JSON.stringify(await response.json()), /pong: .*what now/)
+})
+
+test('a request that the engine refuses keeps its status', async () => {
+  const response = await post('/v1/chat/completions', { model: 'openclaw/none', messages: [] })
+  assert.equal(response.status, 400)
+  await response.body?.cancel()
+  assert.equal((await post('/no/such/path', {})).status, 404)
+})

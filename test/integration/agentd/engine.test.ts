@@ -1,0 +1,130 @@
+/** agentd with the real engine. */
+import assert from 'node:assert/strict'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { AgentStatus, StartRequest } from '../../../agentd/protocol.ts'
+import type { Config } from '../../../src/config.ts'
+import { defaultConfig, ownedConfig } from '../../../src/engine/config.ts'
+import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
+import { processesOf, TestAgentd } from './agentd.ts'
+
+/** Of one boot, on a machine that has others to do as well: it takes 7 to 10 s on a quiet one. */
+const READY_MS = 240_000
+const GATEWAY_TOKEN = 'token-of-the-gateway'
+const config = {} as Config
+
+const ready = ({ gateway }: AgentStatus) => gateway.state === 'ready'
+const failed = ({ gateway }: AgentStatus) => gateway.state === 'failed'
+
+function start(agentd: TestAgentd, run: string, channels = {}, request: Partial<StartRequest> = {}) {
+  const agent = { gatewayToken: GATEWAY_TOKEN }
+  return agentd.start({
+    run,
+    gatewayToken: GATEWAY_TOKEN,
+    ownedConfig: ownedConfig({ config, runtime: 'process', agent, channels }),
+    defaultConfig: defaultConfig({ config }),
+    readyMs: READY_MS,
+    ...request,
+  })
+}
+
+/** Asks the gateway itself, past agentd. */
+async function rpc(agentd: TestAgentd, token: string): Promise<number> {
+  const url = `http://127.0.0.1:${agentd.config.gatewayPort}/api/v1/admin/rpc`
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ method: 'health', params: {} })
+  return (await fetch(url, { method: 'POST', headers, body })).status
+}
+
+describe('the real engine', { timeout: 10 * READY_MS }, () => {
+  let agentd: TestAgentd
+  before(async () => {
+    await ensureEngines([ENGINE_VERSION, OLDER_ENGINE_VERSION])
+    agentd = await TestAgentd.start({ engineDir: join(enginesDir, ENGINE_VERSION) })
+  })
+  after(async () => {
+    await agentd.close()
+    assert.deepEqual(await processesOf(agentd), [])
+  })
+
+  test('becomes ready with the token of the agent, on the port of agentd', async () => {
+    await start(agentd, 'first')
+    const { gateway } = await agentd.until('ready', READY_MS, (status) => ready(status) || failed(status))
+    assert.equal(gateway.state, 'ready', gateway.reason ?? '')
+    assert.equal(await rpc(agentd, GATEWAY_TOKEN), 200)
+    assert.equal(await rpc(agentd, 'another'), 401)
+    const file = join(agentd.home, '.openclaw/openclaw.json')
+    assert.equal((await stat(file)).mode & 0o777, 0o600)
+    const written = JSON.parse(await readFile(file, 'utf8'))
+    assert.equal(written.gateway.port, agentd.config.gatewayPort)
+    assert.equal(written.agents.defaults.workspace, join(agentd.home, 'clawd/workspace'))
+    const lines = await agentd.logs()
+    assert.ok(lines.some(({ source, message }) => source === 'gateway' && message === 'gateway ready'))
+    assert.ok(lines.every(({ message }) => !message.startsWith('{')))
+  })
+
+  test('answers again after SIGKILL, at any moment of its start', async () => {
+    for (const delayMs of [0, 1500, 4000]) {
+      await agentd.until('a process', READY_MS, ({ gateway }) => gateway.pid !== null)
+      await new Promise((resolve) => setTimeout(resolve, delayMs))
+      const { gateway } = await agentd.status()
+      if (gateway.pid !== null) process.kill(gateway.pid, 'SIGKILL')
+      await agentd.until('another life', READY_MS, (status) => status.gateway.restarts > gateway.restarts)
+    }
+    const { gateway } = await agentd.until('ready', READY_MS, (status) => ready(status) || failed(status))
+    assert.equal(gateway.state, 'ready', gateway.reason ?? '')
+    assert.equal(gateway.restarts, 3)
+    assert.equal(await rpc(agentd, GATEWAY_TOKEN), 200)
+  })
+
+  test('ends with its helpers', async () => {
+    assert.ok((await processesOf(agentd)).length >= 3)
+    const started = Date.now()
+    await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
+    assert.ok(Date.now() - started < 14_000)
+    assert.deepEqual(await processesOf(agentd), [])
+  })
+
+  test('refuses a key that it does not know, and says which', async () => {
+    const file = join(agentd.home, '.openclaw/openclaw.json')
+    const text = await readFile(file, 'utf8')
+    await writeFile(file, JSON.stringify({ ...JSON.parse(text), bogus: true }))
+    await start(agentd, 'bogus')
+    const { gateway } = await agentd.until('failed', READY_MS, (status) => ready(status) || failed(status))
+    assert.equal(gateway.exitCode, 78)
+    assert.match(
+      gateway.reason ?? '',
+      /Invalid config at \/home\/node\/\.openclaw\/openclaw\.json: .*"bogus"$/,
+    )
+    await writeFile(file, text)
+  })
+
+  test('refuses the state of a newer one, and says so', async () => {
+    await agentd.kill('SIGTERM')
+    agentd.config.engineDir = join(enginesDir, OLDER_ENGINE_VERSION)
+    await agentd.boot()
+    await start(agentd, 'older')
+    const { gateway } = await agentd.until('failed', READY_MS, (status) => ready(status) || failed(status))
+    assert.equal(gateway.exitCode, 78)
+    assert.match(gateway.reason ?? '', /schema/)
+  })
+
+  test('comes up without the plugin of a channel that cannot be installed', async () => {
+    await agentd.kill('SIGTERM')
+    agentd.config.engineDir = join(enginesDir, ENGINE_VERSION)
+    await agentd.boot()
+    const channels = {
+      channels: { slack: { enabled: true, botToken: 'xoxb-0123456789', appToken: 'xapp-0123456789' } },
+      plugins: { entries: { slack: { enabled: true } } },
+    }
+    await start(agentd, 'no plugin', channels, {
+      // Nothing answers there: the engine's npm fails at once.
+      env: { npm_config_registry: 'http://127.0.0.1:1', npm_config_fetch_retries: '0' },
+      plugins: ['@openclaw/slack@2026.9.6'],
+    })
+    const { gateway } = await agentd.until('ready', READY_MS, (status) => ready(status) || failed(status))
+    assert.equal(gateway.state, 'ready', gateway.reason ?? '')
+    assert.match(gateway.reason ?? '', /^plugin @openclaw\/slack@2026\.9\.6 could not be installed: /)
+  })
+})
