@@ -7,6 +7,8 @@
 import { AGENT_ROOT, GATEWAY_PORT } from '../../agentd/protocol.ts'
 import type { Agent } from '../agents/agent.ts'
 import type { Config } from '../config.ts'
+import type { Runtime } from '../containers/port.ts'
+import { fromContainer } from '../net/host-machine.ts'
 
 type Json = Record<string, unknown>
 type ModelSettings = Pick<
@@ -28,10 +30,12 @@ const LOG_BYTES = 10_485_760
  */
 export function ownedConfig({
   config,
+  runtime,
   agent,
   channels,
 }: {
   config: ModelSettings
+  runtime: Runtime
   agent: Pick<Agent, 'gatewayToken'>
   channels: Json
 }): Json {
@@ -46,6 +50,8 @@ export function ownedConfig({
       trustedProxies: [],
       tailscale: { mode: 'off' },
       tls: { enabled: false },
+      // To the engine everybody is local, since agentd is: else no device would ever wait for its owner.
+      nodes: { pairing: { autoApproveLocal: false } },
       controlUi: { enabled: false },
       terminal: { enabled: false },
       http: { endpoints: { chatCompletions: { enabled: true }, responses: { enabled: true } } },
@@ -62,7 +68,7 @@ export function ownedConfig({
     },
     // The image has none.
     browser: { enabled: false },
-    models: { catalogRefresh: { enabled: false }, ...operatorProvider(config) },
+    models: { catalogRefresh: { enabled: false }, providers: { berth: operatorProvider(config, runtime) } },
     agents: {
       defaults: { workspace: `${AGENT_ROOT}/workspace`, skipBootstrap: true, ...operatorModel(config) },
     },
@@ -95,24 +101,28 @@ export function modelEnvironment({
   return BERTH_MODEL_URL ? { [KEY_VARIABLE]: BERTH_MODEL_KEY ?? 'none' } : {}
 }
 
-function operatorProvider({ BERTH_MODEL_URL, BERTH_MODEL, BERTH_MODEL_CONTEXT }: ModelSettings): Json {
-  if (!BERTH_MODEL_URL) return {}
+/**
+ * Null takes it away again. In Docker an address of this machine is written as containers know it: the engine calls
+ * loopback addresses directly, and not through the egress proxy.
+ */
+function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null {
+  const { BERTH_MODEL_URL: url, BERTH_MODEL: name, BERTH_MODEL_CONTEXT: contextWindow } = config
+  if (!url) return null
   const model = {
     id: 'default',
-    name: BERTH_MODEL,
+    name,
     reasoning: false,
     input: ['text'],
     cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-    contextWindow: BERTH_MODEL_CONTEXT,
-    maxTokens: Math.min(MAX_REPLY_TOKENS, BERTH_MODEL_CONTEXT),
+    contextWindow,
+    maxTokens: Math.min(MAX_REPLY_TOKENS, contextWindow),
   }
-  const berth = {
-    baseUrl: BERTH_MODEL_URL,
+  return {
+    baseUrl: runtime === 'docker' ? fromContainer(url) : url,
     apiKey: `\${${KEY_VARIABLE}}`,
     api: 'openai-completions',
     models: [model],
   }
-  return { providers: { berth } }
 }
 
 /** The name under which the operator's server knows the model. */
