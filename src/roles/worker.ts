@@ -9,6 +9,7 @@ import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
 import { type Config, ConfigError, hostUrl, loadHostKey } from '../config.ts'
 import { openContainers } from '../containers/open.ts'
+import { ContainerError } from '../containers/port.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from '../operations/catalog.ts'
@@ -119,7 +120,10 @@ async function openAgents(
   log: Logger,
   parts: Parts,
 ): Promise<AgentWorkerServices> {
-  const containers = await openContainers(config, log)
+  const containers = await openContainers(config, log).catch((error) => {
+    // It says what the operator has to do.
+    throw error instanceof ContainerError ? new ConfigError(error.message) : error
+  })
   parts.add('containers', () => containers.close())
   const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
   parts.add('ways to agents', () => agentd.close())

@@ -21,6 +21,7 @@ import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
 import { createKuboStorage } from '../../src/storage/kubo.ts'
 import type { Network } from '../../src/storage/port.ts'
 import { Client } from '../support/client.ts'
+import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
 import { startModel } from '../support/model.ts'
 import { DocumentCheck } from '../support/openapi.ts'
@@ -35,7 +36,9 @@ const SETTINGS = {
   BERTH_PIN_STALL_SECONDS: '2',
   BERTH_PIN_RETRY_SECONDS: '1',
   BERTH_PIN_CONCURRENCY: '64',
-  BERTH_RUNTIME: stackKind === 'real' ? 'docker' : 'process',
+  ...(stackKind === 'real'
+    ? { BERTH_RUNTIME: 'docker', BERTH_BASE_IMAGE: BASE_IMAGE }
+    : { BERTH_RUNTIME: 'process' }),
   BERTH_ENGINES_DIR: enginesDir,
   BERTH_AGENT_RECONCILE_SECONDS: '1',
 }

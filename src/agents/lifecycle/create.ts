@@ -28,7 +28,7 @@ export async function createAgent(
 ): Promise<Created> {
   const { idempotencyKey } = options
   const request = `agent.provision ${JSON.stringify(input)}`
-  return transaction(pool, async (client) => {
+  const made = await transaction(pool, async (client) => {
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 2))', [caller.workspaceId])
     const repeated = idempotencyKey && (await findRepeated(client, caller, idempotencyKey, request))
     if (repeated) return repeated
@@ -39,6 +39,8 @@ export async function createAgent(
     crashPoint('before-commit')
     return { agent, operationId }
   })
+  crashPoint('after-commit')
+  return made
 }
 
 async function requireRoom(db: Queryable, { workspaceId, plan }: Principal): Promise<void> {
