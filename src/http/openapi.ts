@@ -168,7 +168,8 @@ function failures(route: Route): Json {
   if (route.scope !== null) for (const status of [401, 403, 429, 503]) statuses.add(status)
   if (route.agent) statuses.add(404)
   const hasBody = route.body || route.stream
-  if (route.params || route.query || hasBody || route.operation) statuses.add(400)
+  // Even of a path that has no shape, a parameter may be malformed: `%`.
+  if (route.path.includes(':') || route.query || hasBody || route.operation) statuses.add(400)
   if (hasBody) for (const status of [408, 413, 415]) statuses.add(status)
   if (route.operation && route.method === 'post') statuses.add(422)
   const alike = examples[route.id]?.failures ?? {}

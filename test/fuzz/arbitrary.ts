@@ -8,7 +8,7 @@ export interface FuzzRequest {
   path: string
   headers: Record<string, string>
   body: string | undefined
-  caller: 'admin' | 'viewer' | 'nobody' | 'garbage'
+  caller: 'admin' | 'viewer' | 'agent' | 'nobody' | 'garbage'
 }
 
 /** Values that exist on the server, by the name of the parameter or field that takes them. */
@@ -148,7 +148,7 @@ function toOperation(
     body: bodyOf(mediaType, content?.schema, document, pool),
     caller: fc.oneof(
       { weight: 12, arbitrary: fc.constant('admin' as const) },
-      fc.constantFrom('viewer' as const, 'nobody' as const, 'garbage' as const),
+      fc.constantFrom('viewer' as const, 'agent' as const, 'nobody' as const, 'garbage' as const),
     ),
   })
 }
