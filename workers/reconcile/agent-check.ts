@@ -29,8 +29,8 @@ export interface KnownAgent {
 }
 
 const STATUS_MS = 3000
-/** Passes in a row in which agentd of a running sandbox did not answer. */
-const STRIKES = 3
+/** agentd of a running sandbox that does not answer for so long is hung; a busy machine is slow, not hung. */
+const SILENT_MS = 60_000
 /** An agent that was started again this often within the time is not started any more. */
 const MAX_RESTARTS = 5
 const RESTARTS_WITHIN = `interval '10 minutes'`
@@ -40,11 +40,14 @@ const BACKOFF_MS = 2000
 export class AgentCheck {
   readonly #services: AgentWorkerServices
   readonly #log: Logger
-  readonly #strikes = new Map<string, number>()
+  readonly #silentMs: number
+  /** Since when agentd of an agent does not answer. */
+  readonly #silentSince = new Map<string, number>()
 
-  constructor(services: AgentWorkerServices, log: Logger) {
+  constructor(services: AgentWorkerServices, log: Logger, silentMs = SILENT_MS) {
     this.#services = services
     this.#log = log
+    this.#silentMs = silentMs
   }
 
   /** Puts one agent right. An error is logged: it is another agent's turn. */
@@ -70,10 +73,10 @@ export class AgentCheck {
   async #compare(agent: KnownAgent, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     const target = { agentId: agent.agentId, address: sandbox.address }
     const status = await readStatus(this.#services.agentd, target, { timeoutMs: STATUS_MS, signal }).catch(
-      (error) => this.#strike(agent, error, signal),
+      (error) => this.#noteSilence(agent, error, signal),
     )
     if (!status) return
-    this.#strikes.delete(agent.agentId)
+    this.#silentSince.delete(agent.agentId)
     if (status.gateway.state === 'stopped') return this.#revive(agent, 'gateway missing', signal)
     await this.#follow(agent, sandbox, status)
   }
@@ -96,12 +99,13 @@ export class AgentCheck {
   }
 
   /** agentd did not answer. One that keeps silent in a sandbox that runs is ended, and started again. */
-  async #strike(agent: KnownAgent, error: unknown, signal: AbortSignal): Promise<undefined> {
+  async #noteSilence(agent: KnownAgent, error: unknown, signal: AbortSignal): Promise<undefined> {
     if (signal.aborted || !isSilent(error)) throw error
-    const strikes = (this.#strikes.get(agent.agentId) ?? 0) + 1
-    this.#strikes.set(agent.agentId, strikes)
-    if (strikes < STRIKES) return
-    this.#strikes.delete(agent.agentId)
+    const since = this.#silentSince.get(agent.agentId) ?? performance.now()
+    this.#silentSince.set(agent.agentId, since)
+    if (performance.now() - since < this.#silentMs) return
+    this.#silentSince.delete(agent.agentId)
+    // The operation ends the sandbox, as agentd does not answer it either.
     await this.#revive(agent, 'agentd silent', signal)
   }
 

@@ -26,9 +26,14 @@ export interface AgentReconciler {
   pass(signal: AbortSignal): Promise<void>
 }
 
-export function createAgentReconciler(services: AgentWorkerServices, log: Logger): AgentReconciler {
+/** @param options.silentMs how long an agentd may keep silent, for tests. */
+export function createAgentReconciler(
+  services: AgentWorkerServices,
+  log: Logger,
+  options: { silentMs?: number } = {},
+): AgentReconciler {
   const { pool, containers } = services
-  const check = new AgentCheck(services, log)
+  const check = new AgentCheck(services, log, options.silentMs)
   const strangers = new Set<string>()
 
   async function compare(signal: AbortSignal): Promise<void> {

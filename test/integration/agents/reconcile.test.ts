@@ -1,5 +1,6 @@
 /** Agents and their sandboxes put right: what died, was removed by hand or outlived its agent. */
 import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
 import { until } from '../../support/processes.ts'
@@ -7,6 +8,16 @@ import { STAND_IN } from './stand-in.ts'
 import { type AgentsWorld, startAgentsWorld } from './world.ts'
 
 const signal = new AbortController().signal
+
+/** The process that is agentd of an agent: it has its settings in its environment. */
+async function agentdPid(agentId: string): Promise<number> {
+  for (const entry of await readdir('/proc')) {
+    const environment = await readFile(`/proc/${entry}/environ`, 'utf8').catch(() => '')
+    if (/^\d+$/.test(entry) && environment.includes('AGENTD_CONFIG=') && environment.includes(`"${agentId}"`))
+      return Number(entry)
+  }
+  throw new Error(`${agentId} has no agentd`)
+}
 
 describe('the reconciler of agents', () => {
   let world: AgentsWorld
@@ -143,6 +154,19 @@ describe('the reconciler of agents', () => {
     await world.host.open()
     assert.deepEqual(await waiting(agentId), [])
     assert.equal((await world.agent(agentId)).status, 'running')
+  })
+
+  it('starts an agent again whose agentd hangs', { timeout: 120_000 }, async () => {
+    const made = await up()
+    const hasty = createAgentReconciler(world.services, world.database.log, { silentMs: 0 })
+    const pid = await agentdPid(made.agentId)
+    process.kill(pid, 'SIGSTOP')
+    await hasty.pass(signal)
+    await hasty.pass(signal)
+    assert.deepEqual(await corrections(made.agentId), ['agentd silent'])
+    assert.equal((await runWaiting(made.agentId)).state, 'succeeded')
+    assert.notEqual(await agentdPid(made.agentId), pid)
+    assert.equal((await world.agent(made.agentId)).status, 'running')
   })
 
   it('does not touch an agent that an operation has in hand', async () => {
