@@ -120,8 +120,8 @@ class ConfigFile {
       (found) => this.#parse(found ?? '{}'),
       () => ({}),
     )
-    const restored = onThisMachine(paths, restore(written, stored)) as Json
     const owned = gateway.ownedConfig ?? {}
+    const restored = onThisMachine(paths, restore(written, override(stored, owned))) as Json
     const taken = conflict(restored, owned)
     if (taken) throw new AgentdError('bad_request', `${taken}: is set by the operator and cannot be changed`)
     return override(restored, owned)

@@ -274,7 +274,10 @@ test('a client that goes while the tunnel is made leaves nothing behind', async 
   const seen = Promise.withResolvers<void>()
   const silent = createServer().on('upgrade', (_req, socket) => {
     seen.resolve()
-    socket.on('error', () => {}).on('end', closed.resolve).resume()
+    socket
+      .on('error', () => {})
+      .on('end', closed.resolve)
+      .resume()
   })
   silent.listen(0, '127.0.0.1')
   await once(silent, 'listening')

@@ -172,7 +172,7 @@ test('what was written survives a restart, also a file that was made much shorte
 })
 
 test('a file that was broken can be seen, and put right while the gateway is down', async () => {
-  const good = await stored()
+  const good = await read()
   await engine.agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
   await writeFile(path(), `{ broken, "token": "${GATEWAY_TOKEN}"`)
   const { body } = await engine.agentd.call<{ text: string }>('GET', '/v1/config')

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { REDACTED, redact, restore } from './config-redaction.ts'
+
+const isSecret = (text: string) => text.includes('hunter2')
+
+describe('redact', () => {
+  test('blots out secrets by their name, their value and their form', () => {
+    const config = {
+      gateway: { auth: { token: 't', mode: 'token' } },
+      channels: { slack: { botToken: 'b', app_token: 'a', signingSecret: 's', enabled: true } },
+      models: {
+        providers: { a: { apiKey: 'k', maxTokens: 5, headers: { 'X-Api-Key': 'k', Accept: '*/*' } } },
+      },
+      tokens: ['one', 'two'],
+      url: 'https://user:pass@host/x',
+      plain: 'https://host:8080/x@y',
+      note: 'the word is hunter2 here',
+      tokenFile: '/run/token',
+    }
+    assert.deepEqual(redact(config, isSecret), {
+      gateway: { auth: { token: REDACTED, mode: 'token' } },
+      channels: {
+        slack: { botToken: REDACTED, app_token: REDACTED, signingSecret: REDACTED, enabled: true },
+      },
+      models: {
+        providers: {
+          a: { apiKey: REDACTED, maxTokens: 5, headers: { 'X-Api-Key': REDACTED, Accept: '*/*' } },
+        },
+      },
+      tokens: [REDACTED, REDACTED],
+      url: REDACTED,
+      plain: 'https://host:8080/x@y',
+      note: REDACTED,
+      tokenFile: '/run/token',
+    })
+  })
+
+  test('leaves references to secrets as they are', () => {
+    const config = { apiKey: `\${KEY}`, password: '', token: { source: 'env', id: 'KEY' }, secret: null }
+    assert.deepEqual(redact(config, isSecret), config)
+  })
+})
+
+describe('restore', () => {
+  const stored = {
+    a: { key: 'one' },
+    list: [
+      { id: 'x', key: 'X' },
+      { id: 'y', key: 'Y' },
+    ],
+    words: ['p', 'q'],
+  }
+
+  test('puts back what is stored in the same place', () => {
+    const written = { a: { key: REDACTED, more: 1 }, b: null }
+    assert.deepEqual(restore(written, stored), { a: { key: 'one', more: 1 }, b: null })
+  })
+
+  test('finds items of lists by their id, whatever their order', () => {
+    const list = [
+      { id: 'y', key: REDACTED },
+      { id: 'new', key: 'Z' },
+      { id: 'x', key: REDACTED },
+    ]
+    assert.deepEqual(restore({ list }, stored), {
+      list: [
+        { id: 'y', key: 'Y' },
+        { id: 'new', key: 'Z' },
+        { id: 'x', key: 'X' },
+      ],
+    })
+    assert.deepEqual(restore({ words: ['other', REDACTED] }, stored), { words: ['other', 'q'] })
+  })
+
+  const refused: [string, unknown, RegExp][] = [
+    ['a place that is new', { b: REDACTED }, /^b: there is no stored value/],
+    ['a place that holds no text', { a: REDACTED }, /^a: there is no stored value/],
+    ['a list without ids that has another length', { words: [REDACTED] }, /^words\.0: /],
+    ['an item with an unknown id', { list: [{ id: 'z', key: REDACTED }] }, /^list\.0\.key: /],
+    ['two items of one id, stored', { twice: [{ id: 'x', key: REDACTED }] }, /^twice\.0\.key: /],
+    ['a part of a text', { a: { key: `Bearer ${REDACTED}` } }, /^a\.key: /],
+    ['a name', { a: { [REDACTED]: 1 } }, /^a: /],
+    ['a name that every object has', { constructor: REDACTED }, /^constructor: /],
+    ['a stored text that is redacted itself', { broken: REDACTED }, /^broken: /],
+  ]
+  for (const [what, written, message] of refused)
+    test(`refuses ${what}`, () => {
+      const twice = [
+        { id: 'x', key: '1' },
+        { id: 'x', key: '2' },
+      ]
+      assert.throws(() => restore(written, { ...stored, twice, broken: REDACTED }), {
+        code: 'bad_request',
+        message,
+      })
+    })
+
+  test('refuses what is nested too deep, instead of failing', () => {
+    const deep = JSON.parse('['.repeat(5000) + ']'.repeat(5000))
+    assert.throws(() => restore(deep, {}), { code: 'bad_request' })
+  })
+
+  test('leaves names that reach prototypes as plain names', () => {
+    const value = restore(JSON.parse('{"__proto__":{"polluted":true}}'), {}) as object
+    assert.equal(JSON.stringify(value), '{"__proto__":{"polluted":true}}')
+    assert.equal('polluted' in {}, false)
+  })
+})
