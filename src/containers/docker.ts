@@ -4,7 +4,7 @@
  * killed worker leaves half-made is found through it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ContainerInspectInfo } from 'dockerode'
+import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode'
 import { AGENTD_PORT } from '../../agentd/protocol.ts'
 import {
   buildEngineImage,
@@ -100,11 +100,11 @@ export class DockerContainers implements Containers {
     await this.ensureVolume(agentId, { signal })
     for (let tries = 0; tries < TRIES; tries++) {
       const network = await ensureNetwork(this.#engine, { instance, agentId, pool, signal })
-      const options = containerOptions({ spec, instance, image, network, egressPort, runsc })
+      const { name, hash, body } = containerOptions({ spec, instance, image, network, egressPort, runsc })
       const found = await this.#find(agentId, signal)
       if (found && found.Config.Labels[INSTANCE_LABEL] !== instance)
         throw belongsToOthers('container', agentId)
-      if (found && isWhole(found) && found.Config.Labels[SPEC_LABEL] === options.Labels?.[SPEC_LABEL]) return
+      if (found && isWhole(found) && found.Config.Labels[SPEC_LABEL] === hash) return
       if (found) {
         await this.stop(agentId, { signal })
         await this.#removeContainer(found.Id, signal)
@@ -112,7 +112,7 @@ export class DockerContainers implements Containers {
       const made = await this.#engine.call(
         'create container',
         { ms: SLOW_MS, signal },
-        (docker, abortSignal) => docker.createContainer({ ...options, abortSignal }).catch(ignoring(409)),
+        (docker, abortSignal) => docker.createContainer(inBody(name, body, abortSignal)).catch(ignoring(409)),
       )
       if (made) return
       // Another worker was faster: what it made is looked at.
@@ -128,7 +128,9 @@ export class DockerContainers implements Containers {
     const found = await this.#existing(agentId, signal)
     const sandbox = toSandbox(found)
     if (sandbox.state === 'running') return sandbox
-    await ensureNetwork(this.#engine, { instance, agentId, pool, address: addressOf(found), signal })
+    const address = addressOf(found)
+    const network = await ensureNetwork(this.#engine, { instance, agentId, pool, address, signal })
+    await this.#rejoin(found, network.id, signal)
     await this.#engine.call('start container', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
       docker.getContainer(found.Id).start({ abortSignal }).catch(ignoring(304)),
     )
@@ -242,6 +244,20 @@ export class DockerContainers implements Containers {
     )
   }
 
+  /** Docker knows a container's network by its id: one that was made anew is another one to it. */
+  async #rejoin(
+    found: ContainerInspectInfo,
+    networkId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const joined = endpointOf(found)?.NetworkID
+    if (!joined || joined === networkId) return
+    const EndpointConfig = { IPAMConfig: { IPv4Address: addressOf(found) } }
+    await this.#engine.call('join network', { ms: SLOW_MS, signal }, (docker) =>
+      docker.getNetwork(networkId).connect({ Container: found.Id, EndpointConfig }),
+    )
+  }
+
   async #image(version: string, signal: AbortSignal | undefined): Promise<{ name: string; id: string }> {
     const name = await this.#engine.call('name image', { signal }, () =>
       engineImageName(version, this.#options.baseImage),
@@ -299,9 +315,20 @@ const belongsToOthers = (what: string, agentId: string) =>
 /** One that the engine could not remove before it died is of no use any more. */
 const isWhole = (found: ContainerInspectInfo) => !found.State.Dead
 
+const endpointOf = ({ Name, NetworkSettings }: ContainerInspectInfo) =>
+  NetworkSettings.Networks[Name.replace(/^\//, '')]
+
 /** The agent's own address, which it has from its making on. */
-function addressOf({ Name, NetworkSettings }: ContainerInspectInfo): string | undefined {
-  return NetworkSettings.Networks[Name.replace(/^\//, '')]?.IPAMConfig?.IPv4Address
+const addressOf = (found: ContainerInspectInfo): string | undefined =>
+  endpointOf(found)?.IPAMConfig?.IPv4Address
+
+/** The library would put all of it into the address of the request as well. */
+function inBody(
+  name: string,
+  _body: ContainerCreateOptions,
+  abortSignal: AbortSignal,
+): ContainerCreateOptions {
+  return { _query: { name }, _body, abortSignal } as ContainerCreateOptions
 }
 
 function toSandbox(found: ContainerInspectInfo): Sandbox {

@@ -40,8 +40,10 @@ export class DockerEngine {
     { ms = QUICK_MS, signal }: { ms?: number; signal?: AbortSignal | undefined },
     work: (docker: Docker, abortSignal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const { docker } = await this.#connect()
-    return this.#bounded(what, ms, signal, (abortSignal) => work(docker, abortSignal))
+    return this.#bounded(what, ms, signal, async (abortSignal) => {
+      const { docker } = await this.#connect()
+      return work(docker, abortSignal)
+    })
   }
 
   /** What the engine is. @throws ContainerError */

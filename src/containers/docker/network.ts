@@ -15,6 +15,9 @@ const TAKEN = /overlap|already exists|same bridge name|already in use/i
 /** Linux allows 15 characters. It locks as well: of two bridges with one name the engine refuses the second. */
 const bridgeOf = (agentId: string) => `bth-${agentId}`
 
+/** An agent's network, and Docker's id of it. */
+export type AgentNetwork = Subnet & { id: string }
+
 interface Options {
   instance: string
   agentId: string
@@ -29,7 +32,7 @@ interface Options {
 export async function ensureNetwork(
   engine: DockerEngine,
   options: Options & { pool: string; address?: string | undefined },
-): Promise<Subnet> {
+): Promise<AgentNetwork> {
   const { instance, agentId, pool, address, signal } = options
   for (let tries = 0; tries < TRIES; tries++) {
     const networks = await engine.call('list networks', { signal }, (docker, abortSignal) =>
@@ -44,17 +47,22 @@ export async function ensureNetwork(
         'internal',
         `BERTH_AGENT_SUBNETS (${pool}) is used up: give it a larger network`,
       )
-    if (await tryToMake(engine, options, chosen)) return chosen
+    const id = await tryToMake(engine, options, chosen)
+    if (id) return { ...chosen, id }
   }
   const wanted = address ? subnetOf(address).subnet : pool
   throw new ContainerError('internal', `no network could be made in ${wanted}: something else has it`)
 }
 
-/** Makes the network; false when its addresses or its name were taken meanwhile. */
-async function tryToMake(engine: DockerEngine, options: Options, chosen: Subnet): Promise<boolean> {
+/** Makes the network and resolves to its id; undefined when its addresses or its name were taken meanwhile. */
+async function tryToMake(
+  engine: DockerEngine,
+  options: Options,
+  chosen: Subnet,
+): Promise<string | undefined> {
   const { instance, agentId, signal } = options
   try {
-    await engine.call('create network', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
+    const { id } = await engine.call('create network', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
       docker.createNetwork({
         Name: nameOf(agentId),
         CheckDuplicate: true,
@@ -66,10 +74,10 @@ async function tryToMake(engine: DockerEngine, options: Options, chosen: Subnet)
         abortSignal,
       }),
     )
-    return true
+    return id
   } catch (error) {
     const cause = (error as Error).cause
-    if (statusOf(cause) !== undefined && TAKEN.test(reasonOf(cause))) return false
+    if (statusOf(cause) !== undefined && TAKEN.test(reasonOf(cause))) return undefined
     throw error
   }
 }
@@ -98,11 +106,11 @@ export async function removeNetwork(
   }
 }
 
-function checkOwn(network: NetworkInspectInfo, instance: string): Subnet {
+function checkOwn(network: NetworkInspectInfo, instance: string): AgentNetwork {
   const subnet = subnetsOf(network)[0]
   if (network.Labels?.[INSTANCE_LABEL] !== instance || !subnet)
     throw new ContainerError('internal', `the network ${network.Name} belongs to somebody else`)
-  return subnetOf(subnet.split('/')[0] ?? '')
+  return { ...subnetOf(subnet.split('/')[0] ?? ''), id: network.Id }
 }
 
 const subnetsOf = (network: NetworkInspectInfo): string[] =>

@@ -27,8 +27,12 @@ export interface ContainerOptions {
   runsc: boolean
 }
 
-/** Options of Docker's create call, with a hash of themselves in a label. */
-export function containerOptions(options: ContainerOptions): ContainerCreateOptions & { name: string } {
+/** The name and the body of Docker's create call, with a hash of it in a label. */
+export function containerOptions(options: ContainerOptions): {
+  name: string
+  hash: string
+  body: ContainerCreateOptions
+} {
   const { spec, instance, image } = options
   const name = nameOf(spec.agentId)
   const body: ContainerCreateOptions = {
@@ -43,13 +47,14 @@ export function containerOptions(options: ContainerOptions): ContainerCreateOpti
       EndpointsConfig: { [name]: { IPAMConfig: { IPv4Address: options.network.address } } },
     },
   }
+  // An image that was built anew under the same name is another one.
+  const hash = hashOf({ body, image: image.id })
   const Labels = {
     ...labelsOf(instance, spec.agentId),
     [VERSION_LABEL]: spec.engineVersion,
-    // An image that was built anew under the same name is another one.
-    [SPEC_LABEL]: hashOf({ body, image: image.id }),
+    [SPEC_LABEL]: hash,
   }
-  return { ...body, name, Labels }
+  return { name, hash, body: { ...body, Labels } }
 }
 
 function environment({ spec, network, egressPort }: ContainerOptions): Record<string, string> {
