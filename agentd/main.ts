@@ -1,5 +1,6 @@
 /** agentd: the supervisor of one agent, and its only door. Started with AGENTD_CONFIG; ends with SIGTERM. */
 import { rename, writeFile } from 'node:fs/promises'
+import { flushCompileCache } from 'node:module'
 import { configService } from './config.ts'
 import { DiskWatch } from './disk.ts'
 import { execService } from './exec.ts'
@@ -86,6 +87,8 @@ process.on('SIGINT', stop)
 await makeRoot(paths)
 // In process mode an agentd that was killed leaves its children behind.
 await killFamily({ leader: null, marks: [agentMark(paths)] })
+// With NODE_COMPILE_CACHE the next agentd starts without Node's TypeScript compiler, which takes 30 MB.
+flushCompileCache()
 const port = await server.listen(config.host, config.port)
 disk.start()
 if (config.readyFile) {

@@ -100,11 +100,11 @@ test('clients of protocol 3 and 4 chat, whatever page they come from and token t
   }
 })
 
-test('a device of its own is paired, and one that signed another token goes without', async () => {
+test('a device waits for its owner; one that signed another token is none', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)
   const id = createHash('sha256').update(raw).digest('hex')
-  for (const token of [GATEWAY_TOKEN, 'another']) {
+  const connect = async (token: string) => {
     const client = new Client()
     const hello = await client.connect((nonce, signedAt) => {
       const text = [
@@ -124,15 +124,22 @@ test('a device of its own is paired, and one that signed another token goes with
       const device = { id, publicKey: raw.toString('base64url'), signature, signedAt, nonce }
       return { ...cli, minProtocol: 3, maxProtocol: 3, auth: { token }, device }
     })
-    assert.ok(hello.ok, JSON.stringify(hello))
-    assert.deepEqual(hello.payload.auth.scopes, cli.scopes)
     client.socket.close()
+    return hello
   }
-  const { body } = await engine.agentd.call<any>('POST', '/v1/rpc', {
-    json: { method: 'device.pair.list', params: {}, timeoutMs: 20_000 },
-  })
+  const rpc = async (method: string, params = {}) => {
+    const json = { method, params, timeoutMs: 20_000 }
+    return (await engine.agentd.call<any>('POST', '/v1/rpc', { json })).body.payload
+  }
+  assert.equal((await connect(GATEWAY_TOKEN)).error.details.code, 'PAIRING_REQUIRED')
+  const [pending] = (await rpc('device.pair.list')).pending
+  assert.equal(pending.deviceId, id)
+  await rpc('device.pair.approve', { requestId: pending.requestId })
+  assert.deepEqual((await connect(GATEWAY_TOKEN)).payload.auth.scopes, cli.scopes)
+  assert.deepEqual((await connect('another')).payload.auth.scopes, cli.scopes)
+  const { paired } = await rpc('device.pair.list')
   assert.deepEqual(
-    body.payload.paired.map(({ deviceId }: { deviceId: string }) => deviceId),
+    paired.map(({ deviceId }: { deviceId: string }) => deviceId),
     [id],
   )
 })
