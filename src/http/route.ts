@@ -223,7 +223,8 @@ function parse(shape: Shape, input: unknown, message?: string): unknown {
   throw message ? contractError(400, 'bad_request', message, detail) : badRequest(detail)
 }
 
-function describeIssue({ issues: [issue] }: z.ZodError): string {
+/** What is wrong with an input, for people: the first field at fault, and why. */
+export function describeIssue({ issues: [issue] }: z.ZodError): string {
   // What is wrong with a key stands inside; the key itself may be anything, and is not repeated.
   const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
   const path = issue?.path.slice(0, key ? -1 : undefined).join('.') || 'body'

@@ -1,5 +1,5 @@
 import { ApiError, badRequest, contractError, forbidden, messages, notFound } from '../../errors.ts'
-import { agentRoute, type Context, type Route } from '../../http/route.ts'
+import { agentRoute, type Context, describeIssue, type Route } from '../../http/route.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentServices } from '../services.ts'
 import {
@@ -125,6 +125,5 @@ function parseChange(channel: Channel, body: Record<string, unknown>): ChannelCh
   }
   const parsed = settingsOf[channel].safeParse(body)
   if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  throw badRequest(`${issue?.path.join('.') || 'body'}: ${issue?.message}`)
+  throw badRequest(describeIssue(parsed.error))
 }

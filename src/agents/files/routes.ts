@@ -1,5 +1,5 @@
 import { badRequest } from '../../errors.ts'
-import { agentRoute, type Route } from '../../http/route.ts'
+import { agentRoute, describeIssue, type Route } from '../../http/route.ts'
 import type { AgentServices } from '../services.ts'
 import { bodyLimit, decodeBase64, UploadMemory, withJsonBody } from './body.ts'
 import { filePath, folder, folderPath, upload, uploaded } from './schema.ts'
@@ -65,7 +65,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       handle: ({ agent, req, signal }) =>
         withJsonBody(req, memory, maxBody, async (body) => {
           const parsed = upload.safeParse(body)
-          if (!parsed.success) throw badRequest(firstIssue(parsed.error.issues))
+          if (!parsed.success) throw badRequest(describeIssue(parsed.error))
           const { filename, contentBase64 } = parsed.data
           const content = decodeBase64(contentBase64, maxBytes)
           const path = await storeUpload({ agentd, agent, signal }, filename, content)
@@ -74,6 +74,3 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
     }),
   ]
 }
-
-const firstIssue = ([issue]: { path: PropertyKey[]; message: string }[]): string =>
-  `${issue?.path.join('.') || 'body'}: ${issue?.message}`

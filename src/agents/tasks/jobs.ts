@@ -11,8 +11,8 @@ const MAX_TASKS = 20
 const TURN_SECONDS = 300
 /** The engine lists at most so many at a time. */
 const PAGE = 200
-/** The engine's own job, which it makes again when it is gone: nobody's task. */
-const OWN_JOBS = /^skill-collection-review:/
+/** The engine's own jobs, which it makes again when they are gone: nobody's tasks. */
+const OWN_JOBS = /^(skill-collection-review|heartbeat):/
 
 const isTask = ({ declarationKey }: Job) => !OWN_JOBS.test(declarationKey ?? '')
 
