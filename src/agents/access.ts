@@ -3,7 +3,7 @@
  * it mints for itself, which is good for that agent alone unless a setting widens it.
  */
 import { createHash } from 'node:crypto'
-import { jwtVerify, SignJWT } from 'jose'
+import { decodeJwt, jwtVerify, SignJWT } from 'jose'
 import { PLAN, type Plan, type Principal } from '../accounts/authenticator.ts'
 import type { Pool } from '../db/pool.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
@@ -84,6 +84,8 @@ export class AgentAccess {
 
   async #verifyPlatformToken(token: string): Promise<{ agentId: string; mark: string } | undefined> {
     try {
+      // API keys are JWTs as well, and in every request: what is none of ours costs no signature.
+      if (decodeJwt(token).aud !== AUDIENCE) return undefined
       const options = { algorithms: ['HS256'], audience: AUDIENCE, requiredClaims: ['sub', 'exp', 'mark'] }
       const { payload } = await jwtVerify(token, this.#options.signingKey, options)
       return { agentId: String(payload.sub), mark: String(payload.mark) }
