@@ -176,7 +176,9 @@ export const settings = z.object({
     .toLowerCase()
     .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
     .default('agents.localhost')
-    .describe('Agents are at <agentId>.<this domain>: point a wildcard DNS record at the web process.'),
+    .describe(
+      'Agents are at <agentId>.<this domain>, and call the API at the domain itself: point both names, the first as a wildcard DNS record, at the web process.',
+    ),
   BERTH_AGENT_SUBNETS: text
     .regex(/^\d+\.\d+\.\d+\.\d+\/(8|9|1\d|2[0-4])$/, 'must be an IPv4 network like 10.231.0.0/16')
     .default('10.231.0.0/16')
