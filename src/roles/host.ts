@@ -6,6 +6,7 @@ import { type Destination, parseDestination } from '../host/destination.ts'
 import { EgressProxy } from '../host/egress.ts'
 import { WayIn } from '../host/way-in.ts'
 import type { Logger } from '../log.ts'
+import { fromContainer } from '../net/host-machine.ts'
 import { openHealthPort } from './health-port.ts'
 import { Parts, type RunningRole } from './parts.ts'
 
@@ -52,13 +53,14 @@ async function openEgress(config: Config, log: Logger, parts: Parts, registry: R
   log.info({ host, port }, 'the egress proxy listens')
 }
 
-/** What the operator allows, and Berth itself with the hosts of agents: agents call its API. */
+/** What the operator allows, their model, and Berth itself with the hosts of agents: agents call its API. */
 function allowedDestinations(config: Config): Destination[] {
   const allowed = config.BERTH_EGRESS_ALLOW.map((text) => {
     const destination = parseDestination(text)
     if (!destination) throw new ConfigError(`BERTH_EGRESS_ALLOW: ${text} is not host:port`)
     return destination
   })
+  if (config.BERTH_MODEL_URL) allowed.push(own(fromContainer(config.BERTH_MODEL_URL), 'BERTH_MODEL_URL'))
   const agents = own(agentsApiUrl(config), 'BERTH_AGENT_DOMAIN')
   const hosts = [agents, { ...agents, host: `*.${agents.host}` }]
   if (config.PUBLIC_URL) return [...allowed, ...hosts, own(config.PUBLIC_URL, 'PUBLIC_URL')]

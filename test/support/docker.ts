@@ -9,7 +9,8 @@ export const BASE_IMAGE = process.env.BERTH_BASE_IMAGE || 'berth-base:bookworm'
 /** Whether a Docker engine answers, and the base image is there. */
 export async function dockerAnswers(): Promise<boolean> {
   try {
-    await docker.getImage(BASE_IMAGE).inspect({ abortSignal: AbortSignal.timeout(5000) })
+    await docker.version({ abortSignal: AbortSignal.timeout(5000) })
+    await docker.getImage(BASE_IMAGE).inspect()
     return true
   } catch {
     return false

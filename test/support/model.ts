@@ -13,12 +13,7 @@ export interface ModelServer {
   /** For BERTH_MODEL_URL, ending in /v1. */
   readonly url: string
   /** Settings of Berth under which all agents use it. */
-  readonly env: {
-    BERTH_MODEL_URL: string
-    BERTH_MODEL: string
-    BERTH_MODEL_KEY: string
-    BERTH_EGRESS_ALLOW: string
-  }
+  readonly env: { BERTH_MODEL_URL: string; BERTH_MODEL: string; BERTH_MODEL_KEY: string }
   /** What was asked so far, oldest first. */
   readonly requests: readonly ModelRequest[]
   stop(): Promise<void>
@@ -58,12 +53,7 @@ export async function startModel(): Promise<ModelServer> {
   const url = `http://127.0.0.1:${port}/v1`
   return {
     url,
-    env: {
-      BERTH_MODEL_URL: url,
-      BERTH_MODEL: MODEL,
-      BERTH_MODEL_KEY: MODEL_KEY,
-      BERTH_EGRESS_ALLOW: `127.0.0.1:${port}`,
-    },
+    env: { BERTH_MODEL_URL: url, BERTH_MODEL: MODEL, BERTH_MODEL_KEY: MODEL_KEY },
     requests,
     async stop() {
       server.closeAllConnections()

@@ -39,7 +39,7 @@ export async function startGateway(
   target: Reached,
   { version, scripts }: { version: string; scripts: 'build' | 'start' },
 ): Promise<GatewayUp> {
-  const { pool, sealer, config, agentd } = services
+  const { pool, sealer, config, agentd, containers } = services
   await run.report('secrets')
   const [environment, channels] = await Promise.all([
     agentEnvironment(pool, sealer, agent, config),
@@ -48,7 +48,12 @@ export async function startGateway(
   const request: Omit<StartRequest, 'run'> = {
     env: { ...environment.env, ...modelEnvironment(config) },
     gatewayToken: agent.gatewayToken,
-    ownedConfig: ownedConfig({ config, agent, channels: { ...channels.config } }),
+    ownedConfig: ownedConfig({
+      config,
+      runtime: containers.runtime,
+      agent,
+      channels: { ...channels.config },
+    }),
     defaultConfig: defaultConfig({ config }),
     plugins: channels.plugins,
     readyMs: config.BERTH_AGENT_READY_SECONDS,
