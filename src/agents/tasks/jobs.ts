@@ -23,10 +23,14 @@ export class Tasks {
     this.#agentd = agentd
   }
 
-  /** Oldest first. */
-  async list(agent: Agent, includeDisabled: boolean): Promise<Job[]> {
+  /** Oldest first. @param failure what is answered where that fails. */
+  async list(
+    agent: Agent,
+    includeDisabled: boolean,
+    failure: string = messages.listTasksFailed,
+  ): Promise<Job[]> {
     const params = { includeDisabled, limit: PAGE }
-    const found = await this.#call(agent, 'cron.list', params, jobs, messages.listTasksFailed)
+    const found = await this.#call(agent, 'cron.list', params, jobs, failure)
     return found.jobs.filter(isTask).sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1))
   }
 
@@ -39,16 +43,17 @@ export class Tasks {
 
   /** @throws ApiError 400 for what the engine refuses, and for one task too many. */
   async create(agent: Agent, task: z.output<typeof newTask>): Promise<Job> {
-    if ((await this.list(agent, true)).length >= MAX_TASKS) throw tooMany()
+    const failure = messages.createTaskFailed
+    if ((await this.list(agent, true, failure)).length >= MAX_TASKS) throw tooMany()
     const params =
       task.payload.kind === 'agentTurn'
         ? { sessionTarget: 'isolated', ...task, payload: { timeoutSeconds: TURN_SECONDS, ...task.payload } }
         : { sessionTarget: 'main', ...task }
-    const created = await this.#call(agent, 'cron.add', params, job, messages.createTaskFailed)
+    const created = await this.#call(agent, 'cron.add', params, job, failure)
     // Others may have been made meanwhile: of those that came last, each goes by itself.
-    const rank = (await this.list(agent, true)).findIndex(({ id }) => id === created.id)
+    const rank = (await this.list(agent, true, failure)).findIndex(({ id }) => id === created.id)
     if (rank < MAX_TASKS) return created
-    await this.#call(agent, 'cron.remove', { id: created.id }, z.unknown())
+    await this.#call(agent, 'cron.remove', { id: created.id }, z.unknown(), failure)
     throw tooMany()
   }
 
