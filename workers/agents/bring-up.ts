@@ -35,6 +35,7 @@ export async function bringUp(
   try {
     await prepareImage(services, run, options.version)
     const target = await startSandbox(services, run, agent, options.version)
+    await showAddress(services, agent, target)
     // Later the agent may have removed some of these files for good.
     if (!wasUp(agent)) await seedWorkspace(services, run, agent, target)
     const up = await startGateway(services, run, agent, target, options)
@@ -60,6 +61,15 @@ async function prepareImage({ containers }: AgentWorkerServices, run: Run, versi
       run.report('image', { version, line: line.slice(0, 500) }).catch(() => {})
     },
   })
+}
+
+/** From here on its status, its log and its files can be read, also where its gateway does not come up. */
+async function showAddress({ pool }: AgentWorkerServices, agent: Agent, target: Reached): Promise<void> {
+  await pool.query('UPDATE agent SET address = $3 WHERE id = $1 AND epoch = $2', [
+    agent.id,
+    agent.epoch,
+    target.address,
+  ])
 }
 
 /** Whether the agent has been up before: then a worker has written down how its scripts were. */
