@@ -107,8 +107,9 @@ async function defaultEnginesDir(dataDir: string, user: RunAs): Promise<string> 
   return join((await canEnter(dataDir, user)) ? dataDir : SYSTEM_FOLDER, 'engines')
 }
 
+/** Makes a folder that everybody may pass through; one that is there stays as its owner wants it. */
 async function openFolder(path: string): Promise<void> {
-  await mkdir(path, { recursive: true })
+  if (!(await mkdir(path, { recursive: true }))) return
   await chmod(path, 0o711)
   if (path.startsWith(`${SYSTEM_FOLDER}/`)) await chmod(SYSTEM_FOLDER, 0o755)
 }
