@@ -9,9 +9,9 @@ export const BASE_IMAGE = process.env.BERTH_BASE_IMAGE || 'berth-base:bookworm'
 /** Whether a Docker engine answers, and the base image is there. */
 export async function dockerAnswers(): Promise<boolean> {
   try {
-    await docker.version({ abortSignal: AbortSignal.timeout(5000) })
-    await docker.getImage(BASE_IMAGE).inspect()
-    return true
+    const abortSignal = AbortSignal.timeout(5000)
+    const found = await docker.listImages({ filters: { reference: [BASE_IMAGE] }, abortSignal })
+    return found.length > 0
   } catch {
     return false
   }
