@@ -41,7 +41,7 @@ function operation(route: Route): Json {
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
-    scope === 'any' ? 'Any key will do.' : scope && `Scope: \`${scope}\`.`,
+    scope === 'any' ? 'Any key will do.' : scope && `Scope: \`${[scope].flat().join('` or `')}\`.`,
     agent === 'any' && 'The agent’s own gateway token will do as well.',
     agent === 'owner' && 'Not with the agent’s own gateway token.',
     aliases.length > 0 && `Also at ${aliases.map((path) => `\`${path}\``).join(', ')}.`,

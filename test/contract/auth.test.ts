@@ -24,7 +24,7 @@ const guarded = pathsOf(anonymous.document).flatMap(([path, operations]) =>
     .map(([method, { description = '' }]) => ({
       method: method.toUpperCase(),
       path: path.replace(/\{[^}]+\}/g, 'x'),
-      scope: /Scope: `([^`]+)`/.exec(description)?.[1] ?? '',
+      scope: (/Scope: (`[^.]+`)\./.exec(description)?.[1] ?? '').replaceAll('`', ''),
     })),
 )
 
