@@ -27,7 +27,7 @@ export function saveChannel(
 ): Promise<string | undefined> {
   return changeAgent(pool, agent, async (db) => {
     const known = (await readChannels(db, sealer, agent)).find((stored) => stored.channel === channel)
-    await writeChannel(db, sealer, agent, merge(channel, known, change))
+    await writeChannel(db, sealer, agent, mergeChannel(channel, known, change))
     if (change.skipRestart) return undefined
     const request = `channel ${agent.agentId} ${channel} ${JSON.stringify(change)}`
     return insertOperation(db, agent, 'agent.restart', { idempotencyKey, request })
@@ -63,8 +63,12 @@ async function changeAgent<T>(pool: Pool, agent: Agent, change: (db: Queryable) 
 /** As the public service says it (compatibility 2.9). */
 export const missingToken = (name: TokenName) => badRequest(`${name} is required (string)`)
 
-/** What the change makes of the channel. Tokens that no longer open are to be given again. */
-function merge(
+/**
+ * What the change makes of the channel, which is not there yet where `known` is undefined. Tokens that no longer open
+ * are to be given again.
+ * @throws ApiError 400 where a token is missing, or nobody could write to the agent.
+ */
+export function mergeChannel(
   channel: Channel,
   known: StoredChannel | undefined,
   { botToken, appToken, enabled, dmPolicy, allowFrom }: ChannelChange,

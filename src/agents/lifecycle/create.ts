@@ -4,7 +4,11 @@ import type { Principal } from '../../accounts/authenticator.ts'
 import { crashPoint } from '../../crash-point.ts'
 import { type Pool, type Queryable, transaction } from '../../db/pool.ts'
 import { forbidden, messages, notFound } from '../../errors.ts'
+import type { Sealer } from '../../sealer.ts'
 import { AGENT_COLUMNS, type Agent, newAgentId, newGatewayToken } from '../agent.ts'
+import { CHANNELS } from '../channels/schema.ts'
+import { mergeChannel } from '../channels/service.ts'
+import { writeChannel } from '../channels/store.ts'
 import { fingerprintOf, idempotencyMismatch, insertOperation } from '../operate.ts'
 import { attachSecrets } from '../secrets/attachments.ts'
 import type { NewAgent } from './schema.ts'
@@ -17,11 +21,11 @@ export interface Created {
 /**
  * Makes an agent of the caller's workspace. One create of a workspace runs at a time: so none gets past the limit,
  * and a repeat with the same idempotency key finds what the first one made.
- * @throws ApiError 403 at the plan's limit; 404 or 409 for secrets that cannot be attached, or when what the key
+ * @throws ApiError 403 at the plan's limit; 400 for channels without what they need; 404 or 409 for secrets that cannot be attached, or when what the key
  *   made was deleted; 422 for a known key with another request.
  */
 export async function createAgent(
-  pool: Pool,
+  { pool, sealer }: { pool: Pool; sealer: Sealer },
   caller: Principal,
   input: NewAgent,
   options: { engineVersion: string; idempotencyKey?: string | undefined },
@@ -35,6 +39,10 @@ export async function createAgent(
     await requireRoom(client, caller)
     const agent = await insertAgent(client, caller, input, options.engineVersion)
     await attachSecrets(client, agent, input.secretIds)
+    for (const channel of CHANNELS) {
+      const settings = input.channels[channel]
+      if (settings) await writeChannel(client, sealer, agent, mergeChannel(channel, undefined, settings))
+    }
     const operationId = await insertOperation(client, agent, 'agent.provision', { idempotencyKey, request })
     crashPoint('before-commit')
     return { agent, operationId }

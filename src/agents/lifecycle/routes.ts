@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { messages, notFound } from '../../errors.ts'
+import { forbidden, messages, notFound } from '../../errors.ts'
 import { agentRoute, type Route, route } from '../../http/route.ts'
 import { limit, nextPageToken, readPageToken, text } from '../../http/shapes.ts'
 import { findAgentById, toRecord } from '../agent.ts'
+import { checkTelegramToken } from '../channels/telegram.ts'
 import { attachedSecrets } from '../secrets/attachments.ts'
 import type { AgentServices } from '../services.ts'
 import { createAgent } from './create.ts'
@@ -48,7 +49,12 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       errors: [404, 409],
       operation: true,
       async handle({ principal, body, prefer, idempotencyKey, signal }) {
-        const { agent, operationId } = await createAgent(pool, principal, body, {
+        const { telegram } = body.channels
+        if (Object.keys(body.channels).length > 0 && !principal.plan.channels)
+          throw forbidden(messages.channelsPlan, 'plan')
+        if (telegram?.botToken !== undefined && config.BERTH_TELEGRAM_URL !== '')
+          await checkTelegramToken(config.BERTH_TELEGRAM_URL, telegram.botToken)
+        const { agent, operationId } = await createAgent(services, principal, body, {
           engineVersion: config.BERTH_ENGINE_VERSION,
           idempotencyKey,
         })

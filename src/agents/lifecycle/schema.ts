@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
 import { agentRecord } from '../agent.ts'
+import { settingsOf } from '../channels/schema.ts'
 import { gatewayStatus, scriptStates } from '../live.ts'
 import { startedOperation } from '../operate.ts'
 import { agentSecret } from '../secrets/schema.ts'
@@ -51,7 +52,11 @@ export const newAgent = z.object({
   userEmail: text(320).nullish(),
   skillCids: notYet('skills'),
   templateId: notYet('a template'),
-  channels: notYet('channels').describe('Configure channels once the agent is there.'),
+  channels: z
+    .strictObject(settingsOf)
+    .partial()
+    .default({})
+    .describe('As the bodies of `configureChannel`, by channel.'),
 })
 export type NewAgent = z.output<typeof newAgent>
 

@@ -74,7 +74,9 @@ describe('creating an agent', () => {
     [{ name: 'a', secretIds: Array(101).fill('x') }, /^secretIds: /],
     [{ name: 'a', skillCids: ['@pinata/api'] }, 'skillCids: skills cannot be given yet'],
     [{ name: 'a', templateId: 'tpchchgg' }, 'templateId: a template cannot be given yet'],
-    [{ name: 'a', channels: { telegram: { botToken: 'x' } } }, 'channels: channels cannot be given yet'],
+    [{ name: 'a', channels: { telegram: { botToken: 'x' } } }, /^channels\.telegram\.botToken: /],
+    [{ name: 'a', channels: { signal: {} } }, /^channels: /],
+    [{ name: 'a', channels: { slack: { botToken: 'xoxb-1' } } }, 'appToken is required (string)'],
     [[], /^body: /],
     ['name', /^body: /],
     [null, /^body: /],
@@ -87,6 +89,22 @@ describe('creating an agent', () => {
   it('leaves nothing behind when it is refused', async () => {
     assertError(await api.post(AGENTS, { name: 'a', secretIds: ['nothing'] }), 404, /./)
     assert.deepEqual((await api.get(AGENTS)).body, { agents: [], agentLimit: null, timeCredits: null })
+  })
+  it('is 403 with channels on the free plan', async () => {
+    const { api: free } = await workspace('free')
+    const body = { name: 'a', channels: { whatsapp: {} } }
+    assertError(await free.post(AGENTS, body), 403, 'Channels are not part of the free plan')
+    assert.deepEqual((await free.get(AGENTS)).body.agents, [])
+  })
+  it('keeps the channels that it is given', async () => {
+    const { api } = await workspace()
+    const channels = { slack: { botToken: 'xoxb-1-abcd', appToken: 'xapp-1-efgh', enabled: false } }
+    const reply = await api.post(AGENTS, { name: 'a', channels }, AT_ONCE)
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    const { agentId } = reply.body.agent
+    const { body } = await api.get(`${AGENTS}/${agentId}/channels`)
+    assert.deepEqual([body.slack.configured, body.slack.enabled, body.telegram], [true, false, null])
+    await remove(api, agentId)
   })
   it('is 409 for two credentials of one provider', async () => {
     const ids = []

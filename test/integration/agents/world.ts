@@ -104,7 +104,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     },
     async create(version = STAND_IN.good) {
       const input = newAgent.parse({ name: 'Test' })
-      const { agent, operationId } = await createAgent(pool, caller, input, { engineVersion: version })
+      const { agent, operationId } = await createAgent(services, caller, input, { engineVersion: version })
       return { id: agent.id, agentId: agent.agentId, operationId }
     },
     insert: (agent, kind, input) => insertOperation(pool, { ...agent, workspaceId }, kind, { input }),
