@@ -81,7 +81,7 @@ export async function liveOnce(options: LifeOptions): Promise<Life> {
   const end = await Promise.race([ended, sleep(1000, UNKNOWN_END)])
   const reason = late
     ? `the gateway is not ready after ${Math.round(options.readyMs / 1000)} s`
-    : reasonOf(end, lines, paths)
+    : reasonOf(end, lines, options)
   const lastLines = lines.map(({ level, source, message }) => `${level} ${source}: ${message}`)
   return { exitCode: end.code, signal: end.signal, late, reason, lastLines }
 }
@@ -136,10 +136,13 @@ function endOf(child: ChildProcess): Promise<End> {
   })
 }
 
-function reasonOf({ code, signal, error }: End, lines: LogLine[], paths: Paths): string {
+function reasonOf({ code, signal, error }: End, lines: LogLine[], { paths, config }: LifeOptions): string {
   if (error) return `the engine cannot be started: ${error.message}`
   if (signal) return `the gateway was ended by ${signal}`
   if (code === null) return 'the gateway does not end'
   // What the engine said is the reason only when it ended by itself.
-  return failureReason(lines, paths) ?? `the gateway has ended with exit code ${code}`
+  return (
+    failureReason(lines, { paths, engineDir: config.engineDir }) ??
+    `the gateway has ended with exit code ${code}`
+  )
 }

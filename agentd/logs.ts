@@ -95,8 +95,7 @@ export function logService({ log }: { log: Log }): Service {
         method: 'GET',
         path: '/v1/logs/stream',
         handle: async ({ url, res, signal }) => {
-          if (log.followers >= FOLLOWERS)
-            throw new AgentdError('bad_request', `at most ${FOLLOWERS} may follow the log`)
+          if (log.followers >= FOLLOWERS) throw new AgentdError('busy', `${FOLLOWERS} follow the log already`)
           res.writeHead(200, { 'content-type': 'application/x-ndjson' })
           follow(log, res, { lines: lineCount(url, 0), signal })
           return undefined

@@ -48,16 +48,16 @@ test('the reason of a failure is what the engine says, without its advice and ou
     line('ERROR', 'an older one'),
     line(
       'ERROR',
-      'Gateway failed to start: Invalid config at /srv/x/home/.openclaw/openclaw.json:\n<root>: Unrecognized key: "bogus"\nRun "openclaw doctor --fix" to repair, then retry.',
+      'Gateway failed to start: Invalid config at /srv/x/home/.openclaw/openclaw.json:\n<root>: Unrecognized key: "bogus" for /srv/engine/x\nRun "openclaw doctor --fix" to repair, then retry.',
     ),
     line('ERROR', 'Run "openclaw doctor --fix" to repair the config, then retry.'),
     line('INFO', 'bye'),
   ]
   assert.equal(
-    failureReason(lines, paths),
-    'Gateway failed to start: Invalid config at /home/node/.openclaw/openclaw.json: <root>: Unrecognized key: "bogus"',
+    failureReason(lines, { paths, engineDir: '/srv/engine' }),
+    'Gateway failed to start: Invalid config at /home/node/.openclaw/openclaw.json: <root>: Unrecognized key: "bogus" for …/x',
   )
-  assert.equal(failureReason([line('INFO', 'bye')], paths), null)
+  assert.equal(failureReason([line('INFO', 'bye')], { paths, engineDir: '/srv/engine' }), null)
 })
 
 test("the agent's environment has what was sent, and of agentd's own only what it needs", () => {

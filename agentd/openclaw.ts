@@ -164,13 +164,16 @@ function sourceOf(subsystem: unknown): string {
  * Why the gateway ended, in one line, by what it said last; null when it did not say. The engine says the reason, and
  * then what to run about it.
  */
-export function failureReason(lines: LogLine[], paths: Paths): string | null {
+export function failureReason(
+  lines: LogLine[],
+  { paths, engineDir }: { paths: Paths; engineDir: string },
+): string | null {
   const bad = lines.filter(({ level }) => level === 'ERROR' || level === 'FATAL')
   const reason = bad.findLast(({ message }) => !message.startsWith('Run "'))
   if (!reason) return null
   const said = reason.message.split('\n').filter((line) => !/^(Run "|If startup is still)/.test(line))
-  // The API knows other names for the folders of this machine.
-  const text = said.join(' ').replaceAll(paths.home, apiPath(paths, paths.home))
+  // Where things are on this machine is not for the agent's owner.
+  const text = said.join(' ').replaceAll(paths.home, apiPath(paths, paths.home)).replaceAll(engineDir, '…')
   return text.replace(/\s+/g, ' ').trim().slice(0, 1000) || null
 }
 

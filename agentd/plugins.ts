@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { gatewayFamily } from './life.ts'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
-import { engineCommand } from './openclaw.ts'
+import { engineCommand, parseLogLine } from './openclaw.ts'
 import type { Paths } from './paths.ts'
 import { endFamily } from './processes.ts'
 import type { AgentdConfig } from './protocol.ts'
@@ -103,10 +103,11 @@ async function install(
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let lastLine = ''
-  for (const stream of [child.stdout, child.stderr])
-    readLines(stream, (line) => {
-      lastLine = log.redact(line).slice(0, 300)
-      log.add({ level: 'INFO', source: 'gateway/plugins', message: line })
+  for (const stream of ['stdout', 'stderr'] as const)
+    readLines(child[stream], (text) => {
+      const line = { ...parseLogLine(text, stream), source: 'gateway/plugins' }
+      lastLine = log.redact(line.message).slice(0, 300)
+      log.add(line)
     })
   const limit = AbortSignal.timeout(Math.ceil(limitMs))
   const over = new AbortController()

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Processes that the kernel does not let go (a disk that hangs), or that fork faster than we kill, hold nobody up. */
 const KILL_MS = 5000
 const POLL_MS = 25
+const AT_ONCE = 16
 
 /** A process group and whoever left it, known by what is in their environment (`NAME=value`, every one of `marks`). */
 export interface Family {
@@ -50,14 +51,15 @@ export async function killFamily({ leader, marks }: Family): Promise<void> {
 export async function markedProcesses(marks: string[]): Promise<number[]> {
   const names = await readdir('/proc').catch(() => [])
   const pids = names.filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-  const found = await Promise.all(
-    pids.map(async (pid) => {
-      // Empty for one that has ended and only waits for its parent.
-      const environ = `\0${await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')}\0`
-      return marks.every((mark) => environ.includes(`\0${mark}\0`)) ? [Number(pid)] : []
-    }),
-  )
-  return found.flat()
+  const found: number[] = []
+  const look = async (pid: string) => {
+    // Empty for one that has ended and only waits for its parent.
+    const environ = `\0${await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')}\0`
+    if (marks.every((mark) => environ.includes(`\0${mark}\0`))) found.push(Number(pid))
+  }
+  // A few at a time: an environment may have megabytes.
+  while (pids.length > 0) await Promise.all(pids.splice(0, AT_ONCE).map(look))
+  return found
 }
 
 /** @returns whether there was anybody. A negative pid means its group. */

@@ -5,6 +5,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentStatus } from '../../../agentd/protocol.ts'
 import { processesOf, standInEngine, TestAgentd, until } from './agentd.ts'
 
@@ -20,7 +21,7 @@ const failed = ({ gateway }: AgentStatus) => gateway.state === 'failed'
 
 async function startReady(env: Record<string, string> = {}, run = 'first'): Promise<AgentStatus> {
   await agentd.start({ run, env })
-  return await agentd.until('ready', 10_000, (status) => ready(status) && status.gateway.run === run)
+  return await agentd.until('ready', 30_000, (status) => ready(status) && status.gateway.run === run)
 }
 
 describe('a gateway', { timeout: 300_000 }, () => {
@@ -165,6 +166,29 @@ describe('a gateway', { timeout: 300_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [])
     assert.equal((await agentd.status()).gateway.state, 'stopped')
     assert.notEqual((await startReady()).gateway.pid, gateway.pid)
+  })
+
+  test('is one in the end, whatever happened to it at whatever moment', async () => {
+    const pick = (count: number) => Math.floor(Math.random() * count)
+    const happened: string[] = []
+    for (let step = 0; step < 40; step++) {
+      const what = pick(4)
+      happened.push(['start', 'stop', 'kill', 'kill all'][what] as string)
+      if (what === 0) await agentd.start({ run: `run ${step}`, env: { AGENT_HELPER: '300' } })
+      if (what === 1) await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
+      const { gateway } = await agentd.status()
+      const victims = what === 2 && gateway.pid ? [gateway.pid] : what === 3 ? await processesOf(agentd) : []
+      for (const pid of victims) {
+        try {
+          process.kill(pid, 'SIGKILL')
+        } catch {
+          // It has ended by itself.
+        }
+      }
+      await sleep(pick(300))
+    }
+    const { gateway } = await startReady({}, 'last')
+    assert.deepEqual(await processesOf(agentd), [gateway.pid], happened.join(', '))
   })
 
   test('ends with agentd, which exits with 0', async () => {
