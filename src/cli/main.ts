@@ -4,8 +4,11 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { isScope, SCOPES } from '../accounts/scopes.ts'
 import { AccountError } from '../accounts/workspaces.ts'
 import { ConfigError } from '../config.ts'
+import { ContainerError } from '../containers/port.ts'
 import { DatabaseAwayError } from '../db/errors.ts'
+import { EngineError } from '../engine/error.ts'
 import { doctor } from './doctor.ts'
+import { buildEngine, listEngines, removeEngine } from './engines.ts'
 import { createKey, listKeys, revokeKey } from './keys.ts'
 import { runMigrate } from './migrate.ts'
 import { addUser, listUsers, removeUser } from './users.ts'
@@ -64,13 +67,28 @@ users
   .addOption(inWorkspace())
   .action(removeUser)
 
+const engines = berth.command('engines').description('versions of OpenClaw that agents can run')
+engines.command('list').description('list versions').addOption(asJson()).action(listEngines)
+engines
+  .command('build')
+  .description('build the image of a version, or install it, ahead of the first agent that needs it')
+  .argument('<version>', 'for example 2026.9.6')
+  .action(buildEngine)
+engines
+  .command('remove')
+  .description('remove a version that no agent runs')
+  .argument('<version>')
+  .action(removeEngine)
+
 berth.command('migrate').description('bring the database schema up to date').action(runMigrate)
 berth.command('doctor').description('check each part and say what to do').action(doctor)
 
 try {
   await berth.parseAsync()
 } catch (error) {
-  const expected = [AccountError, ConfigError, DatabaseAwayError].some((type) => error instanceof type)
+  const expected = [AccountError, ConfigError, ContainerError, DatabaseAwayError, EngineError].some(
+    (type) => error instanceof type,
+  )
   if (!expected) throw error
   console.error((error as Error).message)
   process.exitCode = 1

@@ -13,6 +13,7 @@ import {
   listEngineImages,
   removeEngineImages,
 } from '../engine/image.ts'
+import { removeInstalledEngine } from '../engine/install.ts'
 import { DockerEngine, SLOW_MS } from './docker/engine.ts'
 import { ignoring } from './docker/errors.ts'
 import { dockerEvents } from './docker/events.ts'
@@ -31,6 +32,7 @@ import { toStats } from './docker/stats.ts'
 import {
   ContainerError,
   type Containers,
+  type EngineAtHand,
   type Sandbox,
   type SandboxEvent,
   type SandboxSpec,
@@ -197,11 +199,17 @@ export class DockerContainers implements Containers {
     return dockerEvents(this.#engine, this.#options.instance, either)
   }
 
-  async engineVersions({ signal }: CallOptions = {}): Promise<string[]> {
+  async engineVersions(options: CallOptions = {}): Promise<string[]> {
+    return (await this.engines(options)).map(({ version }) => version)
+  }
+
+  async engines({ signal }: CallOptions = {}): Promise<EngineAtHand[]> {
     const images = await this.#engine.call('list images', { signal }, (docker) =>
       listEngineImages(docker, this.#options.baseImage),
     )
-    return images.filter((image) => image.current).map((image) => image.version)
+    return images
+      .filter((image) => image.current)
+      .map(({ version, name, bytes }) => ({ version, place: name, bytes }))
   }
 
   async prepareEngine(
@@ -218,6 +226,8 @@ export class DockerContainers implements Containers {
     await this.#engine.call('remove images', { ms: SLOW_MS, signal }, (docker) =>
       removeEngineImages(docker, version),
     )
+    // What the image was made from.
+    await removeInstalledEngine(this.#options.enginesDir, version)
   }
 
   async ping({ signal }: CallOptions = {}): Promise<void> {

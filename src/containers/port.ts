@@ -46,6 +46,15 @@ export interface SandboxEvent {
   type: 'started' | 'exited' | 'removed'
 }
 
+/** A version of the engine that is at hand. */
+export interface EngineAtHand {
+  version: string
+  /** Name of its image, or its folder. */
+  place: string
+  /** On the disk; images share part of it. */
+  bytes: number
+}
+
 export type ContainerErrorCode =
   /** The engine (Docker) does not answer. */
   | 'unreachable'
@@ -95,6 +104,8 @@ export interface Containers {
   events(options: { signal: AbortSignal }): AsyncIterable<SandboxEvent>
   /** The versions of the engine that are at hand. */
   engineVersions(options?: CallOptions): Promise<string[]>
+  /** The same, with where they are and how large. */
+  engines(options?: CallOptions): Promise<EngineAtHand[]>
   /** Makes a version available: builds its image, or installs it. Long; `onLine` gets what it prints. */
   prepareEngine(version: string, options?: CallOptions & { onLine?: (line: string) => void }): Promise<void>
   removeEngine(version: string, options?: CallOptions): Promise<void>

@@ -7,13 +7,20 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isAlive, type ProcessIdentity } from '../embedded/process-identity.ts'
-import { installEngine, installedEngines, removeInstalledEngine } from '../engine/install.ts'
+import {
+  engineFolder,
+  folderBytes,
+  installEngine,
+  installedEngines,
+  removeInstalledEngine,
+} from '../engine/install.ts'
 import type { Logger } from '../log.ts'
 import { toContainerError } from './errors.ts'
 import { hashOf } from './hash.ts'
 import {
   ContainerError,
   type Containers,
+  type EngineAtHand,
   type Sandbox,
   type SandboxEvent,
   type SandboxSpec,
@@ -164,6 +171,17 @@ class ProcessContainers implements Containers {
 
   engineVersions(): Promise<string[]> {
     return this.#guarded(undefined, () => installedEngines(this.#place.enginesDir))
+  }
+
+  engines(): Promise<EngineAtHand[]> {
+    return this.#guarded(undefined, async () => {
+      const found: EngineAtHand[] = []
+      for (const version of await installedEngines(this.#place.enginesDir)) {
+        const place = engineFolder(this.#place.enginesDir, version)
+        found.push({ version, place, bytes: await folderBytes(place) })
+      }
+      return found
+    })
   }
 
   prepareEngine(

@@ -9,6 +9,8 @@ export type EngineErrorCode =
   | 'timeout'
   /** The base image is neither there nor can it be pulled. */
   | 'no_base_image'
+  /** Agents run it. */
+  | 'in_use'
   | 'failed'
 
 /** An engine version could not be installed, or its image not be built. The message says what to do. */

@@ -1,12 +1,15 @@
 /** Engine versions installed as folders: what the process runtime runs, and what images are made from. */
+import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { hasCode, removeLeftovers, temporaryName } from '../embedded/files.ts'
 import { EngineError } from './error.ts'
 import { withLock } from './lock.ts'
 import { npm } from './npm.ts'
 import { prune } from './prune.ts'
 
+const DU_MS = 60_000
 const ENGINE_VERSION = /^\d{4}\.\d{1,2}\.\d{1,3}$/
 
 /** Whether a text has the form of a version of the engine; no other one gets into a command or a path. */
@@ -80,6 +83,12 @@ export async function installedEngines(dir: string): Promise<string[]> {
     throw error
   })
   return names.filter(isEngineVersion)
+}
+
+/** What a folder takes on the disk, as `du` counts it. */
+export async function folderBytes(folder: string): Promise<number> {
+  const { stdout } = await promisify(execFile)('du', ['-sk', folder], { timeout: DU_MS })
+  return Number.parseInt(stdout, 10) * 1024
 }
 
 /** Removes an installed version, for whatever machines it was installed; nothing happens when there is none. */

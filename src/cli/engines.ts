@@ -1,0 +1,97 @@
+/** `berth engines`: the versions of OpenClaw that agents can run, as images or as folders. */
+import { styleText } from 'node:util'
+import { loadConfig } from '../config.ts'
+import { openContainers } from '../containers/open.ts'
+import type { Containers } from '../containers/port.ts'
+import type { Queryable } from '../db/pool.ts'
+import { EngineError } from '../engine/error.ts'
+import { requireEngineVersion } from '../engine/install.ts'
+import { availableVersions, compareVersions } from '../engine/versions.ts'
+import { createLogger } from '../log.ts'
+import { withDatabase } from './database.ts'
+import { printRows } from './print.ts'
+
+export function listEngines({ json }: { json?: boolean }): Promise<void> {
+  return withDatabase(({ pool, config }) =>
+    withContainers(async (containers) => {
+      const atHand = new Map((await containers.engines()).map((engine) => [engine.version, engine]))
+      const agents = await countAgents(pool)
+      const versions = new Set([
+        ...(await availableVersions(pool, config)),
+        ...atHand.keys(),
+        ...agents.keys(),
+      ])
+      const rows = [...versions]
+        .sort((a, b) => compareVersions(b, a))
+        .map((version) => {
+          const { bytes, place } = atHand.get(version) ?? {}
+          const size = bytes && (json ? bytes : `${Math.round(bytes / 1_000_000)} MB`)
+          const isDefault = version === config.BERTH_ENGINE_VERSION
+          return {
+            version,
+            default: json ? isDefault : isDefault ? 'yes' : null,
+            runtime: containers.runtime,
+            agents: agents.get(version) ?? 0,
+            size: size ?? null,
+            place: place ?? (json ? null : 'not built'),
+          }
+        })
+      printRows(rows, json)
+    }),
+  )
+}
+
+/** Builds the image of a version, or installs it; what is done is shown as it happens. */
+export async function buildEngine(version: string): Promise<void> {
+  requireEngineVersion(version)
+  const began = performance.now()
+  const seconds = () => ((performance.now() - began) / 1000).toFixed(1).padStart(6)
+  await withContainers(async (containers) => {
+    await containers.prepareEngine(version, {
+      onLine: (line) => console.log(`${styleText('dim', `${seconds()} s`)}  ${shorten(line)}`),
+    })
+    const engine = (await containers.engines()).find((one) => one.version === version)
+    console.log(`${styleText('green', '✔')} ${version} is ready: ${engine?.place}`)
+  })
+}
+
+/** @throws EngineError while agents run it. */
+export function removeEngine(version: string): Promise<void> {
+  requireEngineVersion(version)
+  return withDatabase(({ pool }) =>
+    withContainers(async (containers) => {
+      const agents = (await countAgents(pool)).get(version) ?? 0
+      if (agents > 0)
+        throw new EngineError(
+          'in_use',
+          `${agents === 1 ? 'An agent runs' : `${agents} agents run`} ${version}: restart them on another version first`,
+        )
+      const there = (await containers.engineVersions()).includes(version)
+      await containers.removeEngine(version)
+      console.log(there ? `${version} is removed` : `${version} was not there`)
+    }),
+  )
+}
+
+async function withContainers<T>(work: (containers: Containers) => Promise<T>): Promise<T> {
+  const containers = await openContainers(loadConfig(), createLogger('cli', 'silent'))
+  try {
+    return await work(containers)
+  } finally {
+    await containers.close()
+  }
+}
+
+/** Agents that still have a sandbox, by version. */
+async function countAgents(db: Queryable): Promise<Map<string, number>> {
+  const { rows } = await db.query<{ version: string; count: number }>(
+    `SELECT engine_version AS version, count(*)::int AS count FROM agent WHERE removed_at IS NULL GROUP BY 1`,
+  )
+  return new Map(rows.map(({ version, count }) => [version, count]))
+}
+
+/** A step of a Dockerfile may be as long as a screen. */
+function shorten(line: string): string {
+  const width = (process.stdout.columns ?? 120) - 11
+  return line.length > width ? `${line.slice(0, width - 1)}…` : line
+}
