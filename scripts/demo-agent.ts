@@ -39,6 +39,8 @@ async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Prom
   const berth = await screen.step('Berth', async () => {
     const env = {
       ...(runtime && { BERTH_RUNTIME: runtime }),
+      // The one setting of the shell that counts: without a registry no other image may be there.
+      BERTH_BASE_IMAGE: process.env.BERTH_BASE_IMAGE ?? '',
       BERTH_ENGINE_VERSION: VERSIONS.first,
       BERTH_ENGINES_DIR: enginesDir,
       BERTH_AGENT_DOMAIN: DOMAIN,

@@ -8,6 +8,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
+import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
 import { MODEL, MODEL_KEY, startModel } from '../support/model.ts'
 import { type Stack, startStack } from '../support/stack.ts'
@@ -34,7 +35,12 @@ export async function bench(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const model = await startModel()
   ending.defer(() => model.stop())
-  const env = { BERTH_RUNTIME: 'docker', BERTH_ENGINES_DIR: enginesDir, ...model.env }
+  const env = {
+    BERTH_RUNTIME: 'docker',
+    BERTH_BASE_IMAGE: BASE_IMAGE,
+    BERTH_ENGINES_DIR: enginesDir,
+    ...model.env,
+  }
   const stack = await startStack({ kind: 'embedded', env })
   ending.defer(() => stack.stop())
   const api = new Api(stack, await stack.createKey())

@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config.ts'
 import { openContainers } from '../../src/containers/open.ts'
 import type { Containers } from '../../src/containers/port.ts'
 import { createLogger } from '../../src/log.ts'
+import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
 import { type ModelServer, startModel } from '../support/model.ts'
 import { freePort, until } from '../support/processes.ts'
@@ -46,6 +47,7 @@ export class AgentWorld {
       host: true,
       env: {
         BERTH_RUNTIME: runtime,
+        BERTH_BASE_IMAGE: BASE_IMAGE,
         BERTH_ENGINE_VERSION: version,
         BERTH_ENGINES_DIR: enginesDir,
         BERTH_HOST_PORT: String(hostPort),
