@@ -14,7 +14,9 @@ export type FailureCode =
   | 'disk_full'
   | 'out_of_memory'
   | 'secrets_unreadable'
-  /** Docker or the way to agents was away, or the container kept ending, for as long as we try. */
+  /** The container ended each time before the gateway was ready. */
+  | 'sandbox_ended'
+  /** Docker or the way to agents was away for as long as we try. */
   | 'outage'
 
 /** The agent did not come up, for a reason that another try does not remove. */
@@ -44,8 +46,7 @@ export class SandboxEnded extends Error {
 /** Whether an error is about a part that is away, and may be back later. */
 export function isOutage(error: unknown): boolean {
   if (error instanceof ContainerError) return error.code === 'unreachable'
-  if (error instanceof AgentdError) return error.code === 'unreachable' || error.code === 'timeout'
-  return error instanceof SandboxEnded
+  return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }
 
 /** Whether it is agentd itself that does not answer, rather than the way to it. */

@@ -6,11 +6,13 @@ import { type Queryable, transaction } from '../../src/db/pool.ts'
 import { type Ending, LeaseLost } from '../../src/operations/lease.ts'
 import type { Run } from '../../src/operations/runner.ts'
 import type { Up } from './bring-up.ts'
-import { BringUpFailed, failureOf, isOutage } from './failure.ts'
+import { BringUpFailed, failureOf, isOutage, SandboxEnded } from './failure.ts'
 import type { AgentWorkerServices } from './services.ts'
 
 /** A part that is away is waited for this long; it may be back later, and then the reconciler goes on. */
 const OUTAGE_MS = 600_000
+/** A sandbox may end because Docker is restarted; one that ends at each try does so by itself. */
+const MAX_ENDS = 5
 const MAX_RETRY_MS = 10_000
 
 /** Writes that the agent is up, with `ending`. */
@@ -56,18 +58,20 @@ export async function endTry(
   if (error instanceof AgentdError && error.code === 'stale_epoch')
     throw new LeaseLost(`agent ${agent.agentId}, epoch ${agent.epoch}`)
   const { ageMs, attempts } = run.operation
-  if (isOutage(error)) {
-    const cause = String((error as Error).message)
-    if (ageMs < OUTAGE_MS) {
-      const delayMs = Math.min(500 * 2 ** Math.min(attempts - 1, 10), MAX_RETRY_MS)
-      run.log.info({ err: error, delayMs }, 'a part that agents need is away')
-      return run.end(services.pool, { state: 'queued', delayMs, code: 'outage', cause })
-    }
-    return failAgent(services, run, message, new BringUpFailed('outage', cause, { cause: error }))
+  const hasEnded = error instanceof SandboxEnded
+  if (!hasEnded && !isOutage(error)) {
+    const failure = failureOf(error)
+    if (!failure) throw error
+    return failAgent(services, run, message, failure)
   }
-  const failure = failureOf(error)
-  if (!failure) throw error
-  await failAgent(services, run, message, failure)
+  const { message: cause } = error as Error
+  if (hasEnded ? attempts < MAX_ENDS : ageMs < OUTAGE_MS) {
+    const delayMs = Math.min(500 * 2 ** Math.min(attempts - 1, 10), MAX_RETRY_MS)
+    run.log.info({ err: error, delayMs }, 'what an agent needs is away')
+    return run.end(services.pool, { state: 'queued', delayMs, code: 'outage', cause })
+  }
+  const code = hasEnded ? 'sandbox_ended' : 'outage'
+  await failAgent(services, run, message, new BringUpFailed(code, cause, { cause: error }))
 }
 
 /** Ends a run in failure, and writes that its agent does not run, and why. */
