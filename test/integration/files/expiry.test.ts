@@ -37,7 +37,7 @@ describe('files whose time has come', () => {
     for (const storage of Object.values(storages)) await storage.start()
     const { pool, log } = database
     const limits = { stallMs: 1000, retryMs: 1000, expiryMs: 1000, allowPrivateHostNodes: true }
-    const handlers = createHandlers({ pool, storages, ...limits })
+    const handlers = createHandlers({ pool, storages, ...limits, agents: undefined })
     runner = new Runner({ pool, leases: pool, workerId: uuidv7(), log, handlers })
   })
   after(async () => {
