@@ -1,11 +1,8 @@
-import { execFile } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
-import { unlink, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { checkOf, checkWithEngine } from './config-check.ts'
 import { redact, restore } from './config-redaction.ts'
 import { AgentdError } from './errors.ts'
 import { GatewayClient } from './gateway-client.ts'
-import { engineCommand } from './openclaw.ts'
 import {
   ConfigError,
   isObject,
@@ -21,9 +18,6 @@ import type { Agent, Service } from './server.ts'
 
 type Json = Record<string, unknown>
 
-/** The engine's command takes 2.6 s; more on a machine that is busy. */
-const CHECK_MS = 60_000
-const CHECK_OUTPUT_BYTES = 1_048_576
 const RPC_MS = 15_000
 /** Each may take 2.6 s, and they follow one another. */
 const WAITING = 8
@@ -88,14 +82,14 @@ class ConfigFile {
   async write(text: string): Promise<ConfigCheck> {
     const candidate = `${JSON.stringify(await this.#candidate(text), null, 2)}\n`
     if (await this.#hand(candidate)) return { valid: true, output: '' }
-    const check = await this.#validate(candidate)
+    const check = await checkWithEngine(this.#agent, candidate)
     if (check.valid) await replaceFile(this.#agent.paths.configFile, candidate)
     return check
   }
 
   async check(text: string): Promise<ConfigCheck> {
     try {
-      return await this.#validate(JSON.stringify(await this.#candidate(text)))
+      return await checkWithEngine(this.#agent, JSON.stringify(await this.#candidate(text)))
     } catch (error) {
       if (error instanceof AgentdError && error.code === 'bad_request')
         return { valid: false, output: error.message }
@@ -107,19 +101,19 @@ class ConfigFile {
   async checkStored(): Promise<ConfigCheck> {
     if (this.#agent.gateway.state === 'ready') {
       const { payload } = await this.#call('config.get', {})
-      if (isObject(payload) && typeof payload.valid === 'boolean') return this.#checkOf(payload)
+      if (isObject(payload) && typeof payload.valid === 'boolean') return checkOf(this.#agent, payload)
     }
-    return this.#validate((await this.#stored()) ?? '{}')
+    return checkWithEngine(this.#agent, (await this.#stored()) ?? '{}')
   }
 
   /** What would be stored: with the secrets that were blotted out, and the keys that the worker owns. */
   async #candidate(text: string): Promise<Json> {
     const { paths, gateway } = this.#agent
     const written = parseObject(text)
-    const stored = await this.#stored().then(
-      (found) => this.#parse(found ?? '{}'),
-      () => ({}),
-    )
+    // One that cannot be read has nothing to keep, but may be replaced.
+    const stored = await this.#stored()
+      .then((found) => this.#parse(found ?? '{}'))
+      .catch((): Json => ({}))
     const owned = gateway.ownedConfig ?? {}
     const restored = onThisMachine(paths, restore(written, override(stored, owned))) as Json
     const taken = conflict(restored, owned)
@@ -145,31 +139,6 @@ class ConfigFile {
     } catch {
       return { ok: false }
     }
-  }
-
-  /** Asks the engine's command, on a file of its own beside the real one: includes are relative to it. */
-  async #validate(text: string): Promise<ConfigCheck> {
-    const { config, paths, gateway } = this.#agent
-    const candidate = `${paths.configFile}.${randomUUID()}.part`
-    const { file, args } = engineCommand(config, ['config', 'validate', '--json'])
-    try {
-      await writeFile(candidate, text, { flag: 'wx', mode: 0o600 })
-      const output = await run(file, args, {
-        cwd: paths.state,
-        env: { ...gateway.env, OPENCLAW_CONFIG_PATH: candidate },
-      })
-      return this.#checkOf(output)
-    } finally {
-      await unlink(candidate).catch(() => {})
-    }
-  }
-
-  #checkOf({ valid, issues, warnings }: Json): ConfigCheck {
-    const said = (valid ? warnings : issues) ?? []
-    const lines = Array.isArray(said)
-      ? said.map(({ path, message }) => `${path || '<root>'}: ${message}`)
-      : []
-    return { valid: valid === true, output: this.#agent.log.redact(lines.join('\n')) }
   }
 
   async #stored(): Promise<string | undefined> {
@@ -217,27 +186,6 @@ function onApi(paths: Paths, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => onApi(paths, item))
   if (!isObject(value)) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, onApi(paths, item)]))
-}
-
-/** Runs the engine's command and reads its answer, which comes with exit code 1 as well. @throws AgentdError engine */
-function run(
-  file: string,
-  args: string[],
-  options: { cwd: string; env: Record<string, string> },
-): Promise<Json> {
-  const bounds = { timeout: CHECK_MS, maxBuffer: CHECK_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const
-  return new Promise((resolve, reject) => {
-    execFile(file, args, { ...options, ...bounds }, (error, stdout, stderr) => {
-      try {
-        resolve(JSON.parse(stdout))
-      } catch {
-        const why = stderr.trim().split('\n').at(-1) || error?.message
-        reject(
-          new AgentdError('engine', `the engine did not check it: ${why}`.slice(0, 1000), { cause: error }),
-        )
-      }
-    })
-  })
 }
 
 /** Runs one after the other what it is given. @throws AgentdError busy */

@@ -160,7 +160,12 @@ export interface FileEntry {
   modifiedAt: string
 }
 
-/** `PUT /v1/config` (`{text}`) and `POST /v1/config/validate` (`{text?}`: without it what is on disk). */
+/**
+ * `PUT /v1/config` (`{text}`) and `POST /v1/config/validate` (`{text?}`: without it what is on disk). `GET /v1/config`
+ * answers `{text}`, with `__OPENCLAW_REDACTED__` for each secret; written back it stands for what is stored. A PUT of
+ * no JSON object, of another value for a key that the worker owns, or of a redacted value where none is stored is
+ * `bad_request`, and the message begins with the key.
+ */
 export interface ConfigCheck {
   valid: boolean
   /** What the engine said. */
@@ -175,6 +180,7 @@ export interface RpcRequest {
 }
 export type RpcResponse =
   | { ok: true; payload: unknown }
+  /** `code` is the engine's most particular one: `CRON_JOB_NOT_FOUND` rather than `INVALID_REQUEST`. */
   | { ok: false; error: { code: string; message: string } }
 
 /** Codes of agentd's errors and their statuses. */
