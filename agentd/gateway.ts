@@ -86,10 +86,10 @@ export class Gateway implements GatewayHandle {
     return this.#status
   }
 
-  /** Starts a run, in place of the one that there is; nothing happens when that has the same name. */
+  /** Starts a run, in place of the one that there is; nothing happens when that has the same name and is not ending. */
   start(request: StartRequest): void {
-    if (this.#run?.request.run === request.run) return
     const previous = this.#run
+    if (previous?.request.run === request.run && !previous.aborted) return
     const run = new Run(request)
     this.#run = run
     this.#set({ ...STOPPED, state: 'starting', run: request.run })
@@ -184,14 +184,9 @@ export class Gateway implements GatewayHandle {
     await makeRoot(paths)
     // What an agentd or a gateway that was killed has left would hold the port and the engine's lock.
     await killFamily(gatewayFamily(paths, null))
-    const write = () => {
-      const owned = override(this.#ownedConfig ?? {}, without(run.missing ?? []))
-      return writeConfig(paths, {
-        owned,
-        defaults: onThisMachine(paths, defaultConfig),
-        engineDir: config.engineDir,
-      })
-    }
+    const defaults = onThisMachine(paths, defaultConfig)
+    const write = () =>
+      writeConfig(paths, { owned: this.#ownedConfig ?? {}, defaults, engineDir: config.engineDir })
     await write()
     if (!run.missing) {
       run.missing = await installPlugins(plugins, {
@@ -203,6 +198,7 @@ export class Gateway implements GatewayHandle {
         limitMs: readyMs / 2,
         signal: run.abort.signal,
       })
+      this.#ownedConfig = override(this.#ownedConfig ?? {}, without(run.missing))
       // Installing one writes into openclaw.json.
       if (plugins.length > 0) await write()
     }
