@@ -20,7 +20,8 @@ export function reasonOf(error: unknown): string {
  * @param what the call, for the message.
  */
 export function dockerError(error: unknown, what: string): unknown {
-  if (error instanceof EngineError || !(error instanceof Error)) return toContainerError(error)
+  if (error instanceof ContainerError || error instanceof EngineError || !(error instanceof Error))
+    return toContainerError(error)
   const status = statusOf(error)
   const text = `${what}: ${reasonOf(error).trim()}`
   const options = { cause: error }
