@@ -61,6 +61,9 @@ const oddText = fc.oneof(
   fc.constantFrom('0', '-1', '1e999', 'NaN', '9007199254740993', '99999999999999999999', 'x'.repeat(5000)),
 )
 
+/** Of more than 16 KiB in front of a body Node tells nobody but the client: 431. */
+const MAX_PATH = 8000
+
 const BOUNDARY = 'fuzz'
 const MULTIPART = `multipart/form-data; boundary=${BOUNDARY}`
 
@@ -138,7 +141,8 @@ function toOperation(
           pool,
         ),
       )
-      .map(([path, query]) => (query ? `${path}?${query}` : path)),
+      .map(([path, query]) => (query ? `${path}?${query}` : path))
+      .filter((path) => path.length < MAX_PATH),
     headers: fc
       .tuple(
         fc.record(HEADERS, { requiredKeys: [] }),
