@@ -64,6 +64,7 @@ class Connection {
   readonly #hello: Promise<unknown>
   readonly #waiting = new Map<string, Waiting>()
   #lastId = 0
+  #calls = 0
   #idle: NodeJS.Timeout | undefined
 
   constructor(port: number, token: string) {
@@ -84,7 +85,7 @@ class Connection {
     }
     this.#socket.onclose = closed
     this.#socket.onerror = closed
-    this.#hello = within(HELLO_MS, challenged.promise)
+    this.#hello = within(HELLO_MS, challenged.promise, 'not_ready')
       .then(() => this.#greet())
       .catch((error) => {
         this.close()
@@ -94,15 +95,17 @@ class Connection {
   }
 
   async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {
-    if (this.#waiting.size >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} calls run already`)
-    await this.#hello
-    // It may have closed while this waited for its turn: nothing was sent, so it may be tried again.
-    if (!this.open) throw new AgentdError('not_ready', 'the gateway takes no connection')
+    if (this.#calls >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} calls run already`)
+    this.#calls++
     clearTimeout(this.#idle)
     try {
+      await within(timeoutMs, this.#hello, 'not_ready')
+      // It may have closed while this waited for its turn: nothing was sent, so it may be tried again.
+      if (!this.open) throw new AgentdError('not_ready', 'the gateway takes no connection')
       return answerOf(await this.#request(method, params, timeoutMs))
     } finally {
-      if (this.#waiting.size === 0 && this.open) this.#idle = setTimeout(() => this.close(), IDLE_MS).unref()
+      this.#calls--
+      if (this.#calls === 0 && this.open) this.#idle = setTimeout(() => this.close(), IDLE_MS).unref()
     }
   }
 
@@ -134,14 +137,14 @@ class Connection {
       this.#waiting.set(id, { resolve, reject })
       this.#socket.send(JSON.stringify({ type: 'req', id, method, params }))
     })
-    return within(timeoutMs, answered).finally(() => this.#waiting.delete(id))
+    return within(timeoutMs, answered, 'engine').finally(() => this.#waiting.delete(id))
   }
 }
 
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+async function within<T>(ms: number, promise: Promise<T>, code: 'engine' | 'not_ready'): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(
-    () => late.reject(new AgentdError('engine', `the gateway did not answer within ${ms} ms`)),
+    () => late.reject(new AgentdError(code, `the gateway did not answer within ${ms} ms`)),
     ms,
   )
   try {
