@@ -79,6 +79,8 @@ export interface Service {
 const BODY_BYTES = 1_048_576
 const HEADERS_MS = 10_000
 const DISCARD_MS = 2000
+/** Longer than clients keep a connection: who closes it first must not be us, while a request is on its way. */
+const KEEP_ALIVE_MS = 60_000
 
 /** Serves `services` to whoever has the token. `listen` and `close` are as of `node:http`. */
 export class AgentdServer {
@@ -97,7 +99,12 @@ export class AgentdServer {
     this.#tokenHash = Buffer.from(options.config.tokenHash, 'hex')
     this.#services = options.services
     this.#log = options.log
-    this.#http = createServer({ headersTimeout: HEADERS_MS, requestTimeout: 0, noDelay: true })
+    this.#http = createServer({
+      headersTimeout: HEADERS_MS,
+      // Uploads and streams take as long as they take; whoever sends them has the token.
+      requestTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    })
     this.#http.on('request', (req, res) => void this.#answer(req, res))
     this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, socket, head))
     // A CONNECT would otherwise end the connection without a word, which is right; an error must not end agentd.
