@@ -1,14 +1,15 @@
 #!/bin/sh
 # Makes the base image of engine images where no image registry is in reach: Debian bookworm from its packages,
-# and Node from node_modules. Once: the tar lies in a cache outside of the checkout. Prints the image's name as
+# Node from node_modules, and this machine's npm. Once: the tar lies in a cache outside of the checkout. Prints the image's name as
 # the last line: BERTH_BASE_IMAGE=$(scripts/ci/base-image.sh | tail -n 1)
 set -eu
 cd "$(dirname "$0")/../.."
 
 node=$PWD/node_modules/node/bin/node
+npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
 # What is in the image; another list or another Node makes another one.
 packages=git,ca-certificates,tini,curl
-stamp=$("$node" --version)-$(echo "$packages" | cksum | cut -d ' ' -f 1)
+stamp=$("$node" --version)-npm$(npm --version)-$(echo "$packages" | cksum | cut -d ' ' -f 1)
 image=berth-base:bookworm
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/berth"
 tar="$cache/base-bookworm-$stamp.tar"
@@ -25,8 +26,13 @@ if [ ! -f "$tar" ]; then
   debootstrap --variant=minbase "--include=$packages" bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >&2
   rm -rf "$root"/var/cache/apt/*.bin "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* \
     "$root"/usr/share/doc/* "$root"/usr/share/man/* "$root"/usr/share/locale/* "$root"/var/log/*.log
-  # As in the official Node images: the binary, and the user `node` with id 1000.
+  # As in the official Node images: node and npm, and the user `node` with id 1000.
   install -m 755 "$node" "$root/usr/local/bin/node"
+  mkdir -p "$root/usr/local/lib/node_modules"
+  cp -r "$npm" "$root/usr/local/lib/node_modules/npm"
+  for name in npm npx; do
+    ln -s "../lib/node_modules/npm/bin/$name-cli.js" "$root/usr/local/bin/$name"
+  done
   chroot "$root" groupadd --gid 1000 node
   chroot "$root" useradd --uid 1000 --gid node --shell /bin/bash --create-home node
   tar --numeric-owner -C "$root" -cf "$work/base.tar" .

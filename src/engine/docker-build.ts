@@ -16,6 +16,8 @@ export interface BuildRequest {
   /** Path of the Dockerfile in the context. */
   dockerfile: string
   args: Record<string, string>
+  /** `none` where no step needs one. */
+  network?: 'none'
   onLine?: ((line: string) => void) | undefined
   signal?: AbortSignal | undefined
 }
@@ -32,6 +34,7 @@ export async function buildImage(docker: Docker, request: BuildRequest): Promise
       dockerfile,
       buildargs: args,
       forcerm: true,
+      ...(request.network && { networkmode: request.network }),
       version: await recommendedBuilder(docker),
       abortSignal,
     })

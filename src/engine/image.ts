@@ -69,6 +69,7 @@ export async function buildEngineImage(docker: Docker, options: BuildOptions): P
       context: [AGENTD],
       dockerfile: 'agentd/Dockerfile',
       args: { ENGINE_IMAGE: engine, VERSION: version },
+      network: 'none',
       onLine,
       signal,
     })

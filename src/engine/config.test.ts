@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DEFAULT_MODEL, defaultConfig, modelEnvironment, ownedConfig } from './config.ts'
+
+const agent = { gatewayToken: 'the-token' }
+const none = {
+  BERTH_MODEL_URL: undefined,
+  BERTH_MODEL: 'default',
+  BERTH_MODEL_KEY: undefined,
+  BERTH_MODEL_CONTEXT: 4096,
+}
+const local = { ...none, BERTH_MODEL_URL: 'http://localhost:11434/v1', BERTH_MODEL: 'small-1' }
+
+/** Parts of a configuration are looked at, wherever they are. */
+type Loose = any
+
+test('the gateway listens on loopback, with the token of the agent', () => {
+  const { gateway }: Loose = ownedConfig({ config: none, runtime: 'docker', agent, channels: {} })
+  assert.equal(gateway.bind, 'loopback')
+  assert.equal(gateway.auth.mode, 'token')
+  assert.equal(gateway.auth.token, 'the-token')
+  assert.deepEqual(gateway.trustedProxies, [])
+})
+
+test("the operator's model is called by the name that the server knows, whatever agents call it", () => {
+  const { models, agents }: Loose = ownedConfig({ config: local, runtime: 'process', agent, channels: {} })
+  const { berth } = models.providers
+  assert.equal(`berth/${berth.models[0].id}`, DEFAULT_MODEL)
+  assert.equal(agents.defaults.models[DEFAULT_MODEL].params.extra_body.model, 'small-1')
+  assert.equal(berth.models[0].contextWindow, 4096)
+  assert.ok(berth.models[0].maxTokens <= 4096)
+  const { agents: chosen }: Loose = defaultConfig({ config: local })
+  assert.equal(chosen.defaults.model.primary, DEFAULT_MODEL)
+})
+
+test('a model on this machine is at another name for agents in Docker', () => {
+  const urlIn = (runtime: 'docker' | 'process') => {
+    const { models }: Loose = ownedConfig({ config: local, runtime, agent, channels: {} })
+    return models.providers.berth.baseUrl
+  }
+  assert.equal(urlIn('process'), 'http://localhost:11434/v1')
+  assert.equal(urlIn('docker'), 'http://host.docker.internal:11434/v1')
+})
+
+test("the operator's key is in the environment, not in the file", () => {
+  const config = { ...local, BERTH_MODEL_KEY: 'the-key' }
+  const owned = ownedConfig({ config, runtime: 'docker', agent, channels: {} })
+  assert.ok(!JSON.stringify(owned).includes('the-key'))
+  const env = modelEnvironment(config)
+  assert.deepEqual(Object.values(env), ['the-key'])
+  const { models }: Loose = owned
+  assert.equal(models.providers.berth.apiKey, `\${${Object.keys(env)[0]}}`)
+})
+
+test('without a model of the operator, the provider goes and nothing is chosen', () => {
+  const { models }: Loose = ownedConfig({ config: none, runtime: 'docker', agent, channels: {} })
+  assert.equal(models.providers.berth, null)
+  const { agents }: Loose = defaultConfig({ config: none })
+  assert.equal(agents.defaults.model, undefined)
+  assert.deepEqual(modelEnvironment(none), {})
+})
+
+test('channels are added to what is owned', () => {
+  const channels = {
+    channels: { telegram: { enabled: true } },
+    plugins: { entries: { telegram: { enabled: true } } },
+  }
+  const owned: Loose = ownedConfig({ config: none, runtime: 'docker', agent, channels })
+  assert.deepEqual(owned.channels, channels.channels)
+  assert.deepEqual(Object.keys(owned.plugins.entries).sort(), ['admin-http-rpc', 'telegram'])
+})
