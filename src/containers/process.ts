@@ -4,7 +4,7 @@
  * sandbox again, and two of them never work on the same one at once.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isAlive, type ProcessIdentity } from '../embedded/process-identity.ts'
 import {
@@ -38,7 +38,9 @@ import {
   type AgentPaths,
   agentIds,
   holding,
+  isMarked,
   makeOwnFolder,
+  markFolder,
   pathsOf,
   type RunState,
   readState,
@@ -128,6 +130,7 @@ class ProcessContainers implements Containers {
 
   remove(agentId: string, { signal, volume }: CallOptions & { volume: boolean }): Promise<void> {
     return this.#alone(agentId, signal, async (paths) => {
+      if (!isMarked(paths)) return
       const state = await readState(paths)
       if (state?.run) await endRun(state.run, 0)
       await rm(paths.state, { force: true })
@@ -210,7 +213,7 @@ class ProcessContainers implements Containers {
   }
 
   async #makeFolders(paths: AgentPaths): Promise<void> {
-    await mkdir(paths.folder, { recursive: true, mode: 0o711 })
+    await markFolder(paths)
     for (const path of [paths.home, paths.temporary]) await makeOwnFolder(path, this.#place.user)
   }
 

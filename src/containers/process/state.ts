@@ -1,6 +1,6 @@
 /** What is known of the sandboxes of a folder, in files that outlive the worker: `<agentsDir>/<agentId>/…`. */
-import { constants } from 'node:fs'
-import { chown, mkdir, open, readdir, rm } from 'node:fs/promises'
+import { constants, existsSync } from 'node:fs'
+import { chown, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode, readIfExists, replaceFile } from '../../embedded/files.ts'
@@ -33,6 +33,7 @@ export interface RunState {
 /** The paths of one agent. */
 export interface AgentPaths {
   folder: string
+  mark: string
   state: string
   home: string
   temporary: string
@@ -53,6 +54,7 @@ export function pathsOf(agentsDir: string, agentId: string): AgentPaths {
   const folder = join(agentsDir, agentId)
   return {
     folder,
+    mark: join(folder, '.berth-agent'),
     state: join(folder, 'state.json'),
     home: join(folder, 'home'),
     temporary: join(folder, 'tmp'),
@@ -70,10 +72,19 @@ export async function readState(paths: AgentPaths): Promise<SandboxState | null>
 export const writeState = (paths: AgentPaths, state: SandboxState): Promise<void> =>
   replaceFile(paths.state, `${JSON.stringify(state)}\n`, 0o600)
 
-/** The ids of all agents that have a folder. */
+/** The ids of all agents that have a folder. What else lies beside them is not ours: the operator chose the place. */
 export async function agentIds(agentsDir: string): Promise<string[]> {
-  const entries = await readdir(agentsDir, { withFileTypes: true })
-  return entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith('.')).map(({ name }) => name)
+  const names = (await readdir(agentsDir)).filter((name) => AGENT_ID.test(name))
+  return names.filter((name) => isMarked(pathsOf(agentsDir, name)))
+}
+
+/** Whether a folder is an agent's, made by {@link markFolder}. */
+export const isMarked = (paths: AgentPaths): boolean => existsSync(paths.mark)
+
+/** Makes the folder of an agent, and marks it as such. */
+export async function markFolder(paths: AgentPaths): Promise<void> {
+  await mkdir(paths.folder, { recursive: true, mode: 0o711 })
+  await writeFile(paths.mark, '')
 }
 
 /** Makes a folder that belongs to the agents' user alone. Its parent is ours: nobody can exchange it meanwhile. */

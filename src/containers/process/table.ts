@@ -39,7 +39,8 @@ const KILL_LIMIT_MS = 10_000
 
 /**
  * Ends a run: asks its first process by SIGTERM, and after `graceMs`, or when that has ended, kills whatever
- * is left of the run.
+ * is left of the run. A process that left the session, was adopted and cleaned its environment is not found: this is
+ * no isolation.
  * @throws ContainerError `internal` when something survives SIGKILL (the kernel holds it).
  */
 export async function endRun(run: Run, graceMs: number): Promise<void> {

@@ -85,7 +85,7 @@ ENTRYPOINT ["/usr/bin/tini", "--", "node", "/opt/agentd/main.ts"]
       )
       const stream = await docker.buildImage(
         { context, src: ['Dockerfile', 'agentd', 'openclaw'] },
-        { t: await engineImageName(version, base), version: '1', forcerm: true },
+        { t: await engineImageName(version, base), version: '1', networkmode: 'none', forcerm: true },
       )
       await new Promise<void>((resolve, reject) => {
         docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve()))

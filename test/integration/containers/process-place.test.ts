@@ -1,7 +1,7 @@
 /** As whom agents run as processes, from where, and what a worker that dies leaves to the next. */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -94,6 +94,18 @@ test('links that an agent leaves in its home lead its removal nowhere', async ()
   await containers.remove(agentId, { volume: true })
   assert((await stat(join(precious, 'file'))).isFile())
   assert.deepEqual(await containers.list(), { sandboxes: [], volumes: [] })
+  await containers.close()
+})
+
+test('what else lies in a folder that the operator has chosen is neither listed nor removed', async () => {
+  const { dir, dataDir, enginesDir } = await newFolder(0o755)
+  const agentsDir = join(dir, 'shared')
+  const containers = await openProcessContainers({ dataDir, enginesDir, agentdDir, agentsDir, log })
+  for (const path of ['other/home', 'other/tmp']) await mkdir(join(agentsDir, path), { recursive: true })
+  await writeFile(join(agentsDir, 'other/state.json'), '{}')
+  assert.deepEqual(await containers.list(), { sandboxes: [], volumes: [] })
+  await containers.remove('other', { volume: true })
+  assert.deepEqual((await readdir(join(agentsDir, 'other'))).sort(), ['home', 'state.json', 'tmp'])
   await containers.close()
 })
 
