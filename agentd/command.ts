@@ -8,7 +8,8 @@ import { AgentdError, isErrno } from './errors.ts'
 import { killFamily } from './processes.ts'
 import type { ExecResult } from './protocol.ts'
 
-const SHELL = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh'
+/** Of consoles and of scripts: what works in one works in the other. */
+export const SHELL = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh'
 /** In the environment of all that a command starts: by it they are found when they have left its group. */
 const MARKER = 'AGENTD_COMMAND'
 /** How long output is waited for once the shell has exited: what it left in the background may hold the pipe. */

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
+import { SHELL } from './command.ts'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
 import { type ManifestScripts, readScripts } from './manifest.ts'
@@ -86,7 +87,9 @@ export class Scripts {
       if (scripts.start !== null) this.#set('start', FAILED)
       return
     }
-    if (scripts.start !== null && !signal.aborted) await this.#runOne('start', scripts.start, signal)
+    if (scripts.start === null) return
+    if (signal.aborted) this.#set('start', FAILED)
+    else await this.#runOne('start', scripts.start, signal)
   }
 
   #announce(first: Name, scripts: ManifestScripts): void {
@@ -104,7 +107,7 @@ export class Scripts {
     const startedAt = new Date().toISOString()
     const output = new LogFile(join(paths.tmp, `user-${name}.log`), log)
     // One pipe for both streams, so that their lines stay in order.
-    const child = spawn('/bin/sh', ['-c', `exec 2>&1\n${script}`], {
+    const child = spawn(SHELL, ['-c', `exec 2>&1\n${script}`], {
       cwd: paths.root,
       env: { ...env(), [PART]: 'script' },
       detached: true,
