@@ -8,7 +8,7 @@ import { endTry, endUp, failed, giveUp } from './outcome.ts'
 import type { AgentWorkerServices } from './services.ts'
 import { takeAgent } from './take.ts'
 
-const ASK_MS = 2000
+const ASK_MS = 5000
 
 /** Starts an agent again, on another version of its engine where the operation names one. */
 export function agentRestart(services: AgentWorkerServices): Handler {
