@@ -198,6 +198,11 @@ export const settings = z.object({
   BERTH_AGENT_RECONCILE_SECONDS: seconds(0.1, 86_400)
     .default(5000)
     .describe('Interval of the loop that compares agents with their containers.'),
+  BERTH_STOP_AGENTS: flag
+    .default(false)
+    .describe(
+      'Whether a worker that is told to end stops the agents of its machine; the next start brings them up again. `npm start` sets it.',
+    ),
   BERTH_CONSOLE_SECONDS: seconds(0.1, 3600)
     .default(60_000)
     .describe('A console command that runs longer is killed.'),

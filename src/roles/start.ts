@@ -55,6 +55,8 @@ export async function start(config: Config): Promise<void> {
       DATABASE_URL_FILE: '',
       // Two roles cannot share it, and the supervisor watches them anyway.
       BERTH_HEALTH_PORT: '',
+      // Ctrl-C stops everything.
+      BERTH_STOP_AGENTS: 'true',
       BERTH_DATA_DIR: dataDir,
       ...(await choosePorts(config)),
     }

@@ -9,7 +9,7 @@ import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
 import { type Config, ConfigError, hostUrl, loadHostKey } from '../config.ts'
 import { openContainers } from '../containers/open.ts'
-import { ContainerError } from '../containers/port.ts'
+import { ContainerError, type Containers } from '../containers/port.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from '../operations/catalog.ts'
@@ -27,6 +27,8 @@ const HEARTBEAT_MS = 5000
 /** A worker that could not write its row for this long is of no use: its claims fail as well. */
 const HEARTBEAT_LIMIT_MS = 30_000
 const RETENTION_MS = 3_600_000
+/** Within the time that the supervisor gives a worker. */
+const AGENT_GRACE_MS = 6000
 
 /**
  * Leases and heartbeats have connections of their own: while the IPFS node hangs, transactions that wait
@@ -125,9 +127,16 @@ async function openAgents(
     throw error instanceof ContainerError ? new ConfigError(error.message) : error
   })
   parts.add('containers', () => containers.close())
+  if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(containers))
   const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
   parts.add('ways to agents', () => agentd.close())
   return { pool, containers, agentd, sealer: loadSealer(config), config }
+}
+
+/** Their rows stay as they are: the next worker finds them ended, and starts them again. */
+async function stopAgents(containers: Containers): Promise<void> {
+  const { sandboxes } = await containers.list()
+  await Promise.all(sandboxes.map(({ agentId }) => containers.stop(agentId, { graceMs: AGENT_GRACE_MS })))
 }
 
 /** Repairs and removals are rare, and must not take the place of pins. */
