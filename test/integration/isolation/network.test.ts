@@ -1,0 +1,175 @@
+/**
+ * What an agent in Docker reaches of the machine, of Berth and of other agents, tried from inside while a whole Berth
+ * runs beside it. `containers/docker-walls.test.ts` has the walls of the container itself.
+ */
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, before, describe, it } from 'node:test'
+import { DockerContainers } from '../../../src/containers/docker.ts'
+import { postgresUrl } from '../../../src/embedded/postgres.ts'
+import { freePort, until } from '../../support/processes.ts'
+import { type Stack, startStack } from '../../support/stack.ts'
+import { cleanUp, newOptions, SUBNETS, whyNotDocker } from '../containers/docker-subject.ts'
+import { newAgent, outputIn, runIn, specOf } from '../containers/subject.ts'
+
+/** Prints, for each `host:port` of its arguments, whether a connection is made. */
+const KNOCK = `
+  const { connect } = require('node:net')
+  const knock = (target) => new Promise((resolve) => {
+    const [, host, port] = /^(.*):(\\d+)$/.exec(target)
+    const socket = connect({ host, port })
+    socket.setTimeout(2000, () => socket.destroy())
+    socket.once('connect', () => { resolve('open'); socket.destroy() })
+    socket.once('error', () => {})
+    socket.once('close', () => resolve('closed'))
+  })
+  Promise.all(process.argv.slice(1).map(async (target) => [target, await knock(target)]))
+    .then((found) => console.log(JSON.stringify(Object.fromEntries(found))))`
+
+/** Prints, for each target of its arguments but the first, the status with which the proxy there answers a CONNECT. */
+const TUNNEL = `
+  const { request } = require('node:http')
+  const [proxy, ...targets] = process.argv.slice(1)
+  const ask = (path) => new Promise((resolve) => {
+    const { hostname: host, port } = new URL(proxy)
+    const sent = request({ host, port, method: 'CONNECT', path, agent: false })
+    sent.once('connect', (response, socket) => { resolve(response.statusCode); socket.destroy() })
+    sent.once('error', (error) => resolve(error.code))
+    sent.end()
+  })
+  Promise.all(targets.map(async (target) => [target, await ask(target)]))
+    .then((found) => console.log(JSON.stringify(Object.fromEntries(found))))`
+
+describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () => {
+  const [agentId, neighbourId] = [newAgent(), newAgent()]
+  let stack: Stack
+  let containers: DockerContainers
+  let address: string
+  let neighbour: string
+  /** The host's address on the agent's network. */
+  let gateway: string
+  let egressPort: number
+
+  const script = async (source: string, ...args: string[]) => {
+    const quoted = args.map((arg) => `'${arg}'`).join(' ')
+    return JSON.parse(await outputIn(address, `node -e "$(cat <<'EOS'\n${source}\nEOS\n)" ${quoted}`))
+  }
+  const allAre = (value: unknown, found: Record<string, unknown>) =>
+    assert.deepEqual(found, Object.fromEntries(Object.keys(found).map((key) => [key, value])))
+
+  before(async () => {
+    egressPort = await freePort()
+    stack = await startStack({
+      kind: 'embedded',
+      env: {
+        BERTH_RUNTIME: 'docker',
+        BERTH_AGENT_SUBNETS: SUBNETS,
+        BERTH_EGRESS_PORT: String(egressPort),
+        BERTH_HOST_PORT: String(await freePort()),
+        OPERATORS_SECRET: 'not-for-agents',
+      },
+    })
+    containers = new DockerContainers(await newOptions({ egressPort }))
+    const start = async (id: string) => {
+      await containers.create(specOf(id))
+      const sandbox = await containers.start(id)
+      await until('it answers', async () => (await runIn(sandbox.address, 'true')).code === 0)
+      return sandbox.address ?? ''
+    }
+    address = await start(agentId)
+    neighbour = await start(neighbourId)
+    gateway = new URL(await outputIn(address, 'echo $HTTP_PROXY')).hostname
+    await until('the way out is open', async () => {
+      return (await script(KNOCK, `${gateway}:${egressPort}`))[`${gateway}:${egressPort}`] === 'open'
+    })
+  })
+  after(async () => {
+    await stack?.stop()
+    await containers?.close()
+    await cleanUp()
+  })
+
+  it('of all that Berth listens on, the egress proxy alone is there', async () => {
+    const found: Record<string, string> = await script(
+      KNOCK,
+      ...[...(await portsOf(stack))].map((port) => `${gateway}:${port}`),
+    )
+    const { [`${gateway}:${egressPort}`]: egress, ...rest } = found
+    assert.equal(egress, 'open')
+    assert.ok(Object.keys(rest).length >= 3, 'web, the way in and PostgreSQL at least')
+    allAre('closed', rest)
+  })
+
+  it('no other agent, no metadata, no other network and nothing outside is there', async () => {
+    const targets = [neighbour, '172.17.0.1:22', '169.254.169.254:80', '192.0.2.1:443', '1.1.1.1:53']
+    allAre('closed', await script(KNOCK, ...targets))
+  })
+
+  it('the way out of another agent is closed to it', async () => {
+    // Docker lets a container reach the host by any address of it: it is the proxy that lets nobody else in.
+    const others = neighbour.replace(/\d+:\d+$/, (end) => String(Number.parseInt(end, 10) - 1))
+    const target = `127.0.0.1:${stack.env.PORT}`
+    const found = await script(TUNNEL, `http://${others}:${egressPort}`, target)
+    assert.match(String(found[target]), /^E[A-Z]+$/)
+  })
+
+  it('the proxy leads to none of them either, by whatever name', async () => {
+    const { PORT, BERTH_HOST_PORT } = stack.env
+    const database = new URL((await postgresUrl(stack.dataDir)) ?? '').port
+    const targets = [
+      neighbour,
+      address,
+      `${gateway}:${egressPort}`,
+      `127.0.0.1:${database}`,
+      `localhost:${database}`,
+      `127.0.0.1:${BERTH_HOST_PORT}`,
+      `127.0.0.1:${egressPort}`,
+      `[::1]:${database}`,
+      `[::ffff:127.0.0.1]:${BERTH_HOST_PORT}`,
+      `2130706433:${database}`,
+      `0.0.0.0:${PORT}`,
+      '169.254.169.254:80',
+      '[fd00:ec2::254]:80',
+      '10.0.0.1:80',
+      '192.168.0.1:80',
+      '172.17.0.1:2375',
+    ]
+    allAre(403, await script(TUNNEL, `http://${gateway}:${egressPort}`, ...targets))
+  })
+
+  it('the proxy leads to Berth’s own address', async () => {
+    const { PORT } = stack.env
+    const targets = [`127.0.0.1:${PORT}`, `localhost:${PORT}`, `agents.localhost:${PORT}`]
+    allAre(200, await script(TUNNEL, `http://${gateway}:${egressPort}`, ...targets))
+  })
+
+  it('nothing of the operator’s environment is there', async () => {
+    const all = await outputIn(
+      address,
+      "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | cut -d= -f1 | sort -u",
+    )
+    const names = all.split('\n')
+    assert.ok(names.includes('HTTP_PROXY'))
+    const foreign =
+      /^(OPERATORS_SECRET|DATABASE_URL|REDIS_URL|JWT_KEY|SECRETS_KEY|HOST_KEY|BERTH_.*|DOCKER_HOST)$/
+    assert.deepEqual(
+      names.filter((name) => foreign.test(name)),
+      [],
+    )
+  })
+})
+
+/** The TCP ports on which the processes of a stack listen, PostgreSQL included, wherever on this machine. */
+async function portsOf(stack: Stack): Promise<Set<string>> {
+  const { port } = new URL((await postgresUrl(stack.dataDir)) ?? '')
+  const { PORT = '', BERTH_HOST_PORT = '', BERTH_EGRESS_PORT = '' } = stack.env
+  const known = new Set([port, PORT, BERTH_HOST_PORT, BERTH_EGRESS_PORT])
+  // As the kernel has it: nothing that was forgotten above may listen for everybody.
+  const listening = await readFile('/proc/net/tcp', 'utf8')
+  for (const value of known) {
+    const hex = Number(value).toString(16).toUpperCase().padStart(4, '0')
+    assert.ok(listening.includes(`:${hex} 00000000:0000 0A`), `nothing listens on ${value}`)
+    assert.ok(!listening.includes(` 00000000:${hex} 00000000:0000 0A`), `${value} is open on all addresses`)
+  }
+  return known
+}
