@@ -11,10 +11,8 @@ const MAX_TASKS = 20
 const TURN_SECONDS = 300
 /** The engine lists at most so many at a time. */
 const PAGE = 200
-/** The engine's own jobs, which it makes again when they are gone: nobody's tasks. */
-const OWN_JOBS = /^(skill-collection-review|heartbeat):/
-
-const isTask = ({ declarationKey }: Job) => !OWN_JOBS.test(declarationKey ?? '')
+/** The engine and its plugins declare jobs of their own, and make them again when they are gone: nobody's tasks. */
+const isTask = ({ declarationKey }: Job) => declarationKey === undefined
 
 export class Tasks {
   readonly #agentd: AgentdClient
