@@ -1,6 +1,6 @@
 /** Which runtime `openContainers` takes, and that it says why. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -19,6 +19,8 @@ after(async () => {
 async function newDataDir(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-open-'))
   made.push(dir)
+  // Or, as root, agents would live outside of it.
+  await chmod(dir, 0o711)
   return dir
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { openProcessContainers } from '../../../src/containers/process.ts'
@@ -58,6 +58,9 @@ test('below a folder of mode 700, root keeps agents elsewhere, with copies that 
   const config = JSON.parse(await outputIn(address, 'echo "$AGENTD_CONFIG"'))
   assert.equal(await outputIn(address, `ls ${config.engineDir}/node_modules`), 'openclaw')
   made.push(config.engineDir)
+  const program = await outputIn(address, `tr '\\0' '\\n' </proc/$PPID/cmdline | tail -n 1`)
+  assert.match(program, /^\/var\/lib\/berth\/agentd-\w+\/main\.ts$/)
+  made.push(dirname(program))
   // The choice stays, though the folder has become one that the user may enter.
   await chmod(dir, 0o755)
   const later = await open()
