@@ -37,12 +37,13 @@ export function openApiDocument(routes: Route[], version: string): Json {
 }
 
 function operation(route: Route): Json {
-  const { id, tag, summary, scope, agent, body, stream, otherSuccess } = route
+  const { id, tag, summary, scope, agent, openToAgents, body, stream, otherSuccess } = route
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
     scope === 'any' ? 'Any key will do.' : scope && `Scope: \`${[scope].flat().join('` or `')}\`.`,
     agent === 'any' && 'The agent’s own gateway token will do as well.',
+    openToAgents && 'An agent’s own gateway token will do as well, for what is that agent’s.',
     agent === 'owner' && 'Not with the agent’s own gateway token.',
     aliases.length > 0 && `Also at ${aliases.map((path) => `\`${path}\``).join(', ')}.`,
   ]

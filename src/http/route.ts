@@ -54,6 +54,8 @@ export interface Route {
    * owner's keys are (`owner`). The handler gets the agent, see {@link agentRoute}.
    */
   agent?: 'any' | 'owner'
+  /** On other paths: whether an agent's own tokens are keys as well. The handler keeps to what is that agent's. */
+  openToAgents?: boolean
   params?: Shape
   query?: Shape
   /** JSON; a shape that takes undefined makes the body optional. */
@@ -168,7 +170,7 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     const { agents } = services
     if (declared.agent)
       res.locals.agent = await agents.admit(principal, String(req.params.agentId), declared.agent)
-    else agents.admitToWorkspace(principal)
+    else if (!declared.openToAgents) agents.admitToWorkspace(principal)
     res.locals.principal = principal
     next()
   }

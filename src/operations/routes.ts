@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Principal } from '../accounts/authenticator.ts'
 import { AGENT_ID } from '../agents/agent.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError, notFound } from '../errors.ts'
@@ -38,9 +39,11 @@ const params = z.object({ id: pathId })
 const MAX_WAIT_S = 300
 
 export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices): Route[] {
-  const find = async (workspaceId: string, id: string) => {
+  /** @throws ApiError 404; for an agent's own token also when the operation is about another agent. */
+  const find = async ({ workspaceId, agent }: Pick<Principal, 'workspaceId' | 'agent'>, id: string) => {
     const operation = await findOperation(pool, workspaceId, id)
-    if (!operation) throw notFound('There is no such operation')
+    if (!operation || (agent && operation.target !== agent.agentId))
+      throw notFound('There is no such operation')
     return operation
   }
   return [
@@ -89,6 +92,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       method: 'get',
       path: '/v0/operations/:id',
       id: 'getOperation',
+      openToAgents: true,
       tag: TAG,
       summary: 'Get an operation, or wait for its end',
       scope: ['org:files:read', 'org:agents:read'],
@@ -106,7 +110,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       success: { status: 200, description: 'The operation.', body: one },
       errors: [404],
       async handle({ principal, params, query, signal }) {
-        const operation = await find(principal.workspaceId, params.id)
+        const operation = await find(principal, params.id)
         if (!query.wait || isFinished(operation.state)) return { body: { data: view(operation) } }
         const latest = await waiter.finished(principal.workspaceId, params.id, query.wait * 1000, signal)
         return { body: { data: view(latest ?? operation) } }
@@ -116,6 +120,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       method: 'get',
       path: '/v0/operations/:id/events',
       id: 'streamOperation',
+      openToAgents: true,
       tag: TAG,
       summary: 'Stream an operation as server-sent events',
       description:
@@ -130,7 +135,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       },
       errors: [404],
       async handle({ principal, params, req, res, signal }) {
-        await find(principal.workspaceId, params.id)
+        await find(principal, params.id)
         await streamEvents(
           waiter.changes(principal.workspaceId, params.id, signal),
           req.get('last-event-id'),
@@ -152,7 +157,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
       success: { status: 200, description: 'The operation, cancelled or about to be.', body: one },
       errors: [404, 409],
       async handle({ principal, params }) {
-        const operation = await find(principal.workspaceId, params.id)
+        const operation = await find(principal, params.id)
         refuseWhenFinished(operation)
         if (operation.state === 'canceled') return { body: { data: view(operation) } }
         if (!catalog[operation.kind].cancelable) {
@@ -161,7 +166,7 @@ export function operationRoutes({ pool, waiter, cancel }: OperationRouteServices
         await cancel(operation, principal.workspaceId)
         await requestCancel(pool, principal.workspaceId, params.id)
         // Its worker may have been faster.
-        const latest = await find(principal.workspaceId, params.id)
+        const latest = await find(principal, params.id)
         refuseWhenFinished(latest)
         return { body: { data: view(latest) } }
       },

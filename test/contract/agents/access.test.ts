@@ -161,11 +161,20 @@ describe('all other routes', () => {
   it("are 403 for an agent's tokens", async () => {
     const agent = await insertAgent(context, own)
     for (const client of [agent.gateway, await mint(agent)])
-      for (const target of ofOthers) {
+      for (const target of ofOthers.filter(({ takesGateway }) => !takesGateway)) {
         const reply = await ask(client, target)
         assert.equal(reply.status, 403, `${target.method} ${target.path}`)
         assert.match(reply.headers.get('error-code') ?? '', /^(missing_scope|agent_only)$/)
       }
+  })
+  it('show an agent its own operations, and no other', async () => {
+    const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
+    const { headers } = await own.api.post(`${agent.path}/restart`, undefined, { prefer: 'respond-async' })
+    const path = `/v0/operations/${headers.get('operation-id')}`
+    const { status, body } = await agent.gateway.get(path)
+    assert.deepEqual([status, body.data.target], [200, agent.agentId])
+    assertError(await sibling.gateway.get(path), 404, 'There is no such operation')
+    assertError(await agent.gateway.delete(path), 403, /good for that agent only/)
   })
 })
 
