@@ -73,8 +73,8 @@ export function ownedConfig({
       defaults: { workspace: `${AGENT_ROOT}/workspace`, skipBootstrap: true, ...operatorModel(config) },
     },
     skills: { load: { extraDirs: [`${AGENT_ROOT}/skills`] } },
-    // agentd's way to the engine.
-    plugins: { enabled: true, entries: { 'admin-http-rpc': { enabled: true } } },
+    // agentd's way to the engine. A list of what is allowed or not could take it, or a channel, away.
+    plugins: { enabled: true, allow: null, deny: null, entries: { 'admin-http-rpc': { enabled: true } } },
   }
   return merge(base, channels)
 }
@@ -89,6 +89,8 @@ export function defaultConfig({ config }: { config: ModelSettings }): Json {
         heartbeat: { every: '0m' },
       },
     },
+    // Nor should memories be gone through every night.
+    plugins: { entries: { 'memory-core': { config: { dreaming: { enabled: false } } } } },
   }
 }
 
