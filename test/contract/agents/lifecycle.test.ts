@@ -306,7 +306,7 @@ describe('an agent', { timeout: 600_000 }, async () => {
   it('restarts with another process', async () => {
     const before = (await api.get(path)).body.processId
     const reply = await finalAnswer(api, `${path}/restart`)
-    assert.equal(reply.status, 200, JSON.stringify(reply.body))
+    assert.equal(reply.status, 200, `${reply.body.error}: ${reply.headers.get('error-detail')}`)
     assert.deepEqual(reply.body, {
       success: true,
       message: `Agent ${agentId} restarted`,
