@@ -1,0 +1,74 @@
+/** What the contract says where an agent's engine fails (7.2), on a gateway that hangs. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { assertError, type Reply } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { openContext } from '../context.ts'
+import { newAgent } from './context.ts'
+
+const TASK = {
+  name: 'Morning',
+  schedule: { kind: 'cron', expr: '0 9 * * *' },
+  payload: { kind: 'agentTurn', message: 'Good morning' },
+}
+
+const context = await openContext()
+const { api } = await context.workspace()
+const agent = await newAgent(api)
+const { processId } = (await api.get(agent.path)).body
+const exec = async (command: string) => {
+  const { body } = await api.post(`${agent.path}/console/exec`, { command })
+  assert.equal(body.exitCode, 0, body.stderr)
+}
+const resume = () => exec(`kill -CONT ${processId}`)
+/** A call shortly before keeps a connection: on a new one, the engine would count as not ready. */
+const hang = async () => {
+  assert.equal((await api.get(`${agent.path}/tasks`)).status, 200)
+  await exec(`kill -STOP ${processId}`)
+}
+
+describe('an engine that hangs', { concurrency: true }, () => {
+  before(hang)
+  after(resume)
+
+  for (const [what, message, ask] of [
+    ['listing devices', 'CLI error', () => api.get(`${agent.path}/devices`)],
+    ['approving a device', 'CLI error', () => api.post(`${agent.path}/devices/some/approve`, {})],
+    ['approving all devices', 'CLI error', () => api.post(`${agent.path}/devices/approve-all`, {})],
+    ['listing tasks', 'Failed to list cron jobs', () => api.get(`${agent.path}/tasks`)],
+    ['creating a task', 'Failed to create cron job', () => api.post(`${agent.path}/tasks`, TASK)],
+    ['reading a task', 'CLI error', () => api.get(`${agent.path}/tasks/some`)],
+    ['running a task', 'CLI error', () => api.post(`${agent.path}/tasks/some/run`, {})],
+  ] as [string, string, () => Promise<Reply>][])
+    it(`fails ${what}: ${message}`, async () => {
+      const reply = await ask()
+      assertError(reply, 500, message)
+      assert.equal(reply.headers.get('error-code'), 'agent_failed')
+      assert.ok(reply.headers.get('error-detail'))
+    })
+  it('leaves the console, files and the config as they are', async () => {
+    assert.equal((await api.post(`${agent.path}/console/exec`, { command: 'true' })).status, 200)
+    assert.equal((await api.get(`${agent.path}/files/list`)).status, 200)
+    assert.equal((await api.get(`${agent.path}/config`)).status, 200)
+  })
+})
+
+describe('an engine that hangs, without its config', () => {
+  before(async () => {
+    await exec(`kill -STOP ${processId}`)
+    await exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json')
+  })
+  after(async () => {
+    await exec('cd ../.openclaw && rmdir openclaw.json && mv kept openclaw.json')
+    await resume()
+  })
+
+  it('fails validating the config: Validation command failed', async () => {
+    assertError(await api.request('POST', `${agent.path}/config/validate`), 500, 'Validation command failed')
+  })
+})
+
+describe('an engine that goes on', () => {
+  it('answers again', () =>
+    until('tasks are listed', async () => (await api.get(`${agent.path}/tasks`)).status === 200))
+})
