@@ -69,6 +69,7 @@ describe('an engine that hangs, without its config', () => {
 })
 
 describe('an engine that goes on', () => {
-  it('answers again', () =>
-    until('tasks are listed', async () => (await api.get(`${agent.path}/tasks`)).status === 200))
+  it('answers again', async () => {
+    await until('tasks are listed', async () => (await api.get(`${agent.path}/tasks`)).status === 200)
+  })
 })
