@@ -189,7 +189,9 @@ async function care({ screen, signal }: Shown, agent: DemoAgent): Promise<void> 
   })
 }
 
-const firstLine = (text = '') => text.split('\n', 1)[0]
+function firstLine(text = ''): string {
+  return text.split('\n', 1)[0] ?? ''
+}
 
 /** Deletes the agent and waits until nothing of it is left; a repeat finds it gone. */
 async function remove(berth: Berth, agent: DemoAgent): Promise<void> {
