@@ -33,7 +33,7 @@ describe('reading a file', () => {
     exec(`cd workspace && mkdir -p read/folder && cd read && printf '<script>1</script>' > page.html \
       && printf '{"error": "mine"}' > data.json && printf '\\000\\377' > noname && : > empty.txt \
       && head -c ${MAX_BYTES} /dev/zero > full.bin && head -c ${MAX_BYTES + 1} /dev/zero > over.bin \
-      && ln -sf /etc/passwd out && ln -sfn /etc outdir && ln -sf data.json in && (rm -f pipe; mkfifo pipe)`),
+      && ln -sf /etc/passwd out && ln -sfn /etc outdir && ln -sf data.json in.json && (rm -f pipe; mkfifo pipe)`),
   )
 
   it('answers its bytes as they are, and lets no browser run them', async () => {
@@ -50,8 +50,8 @@ describe('reading a file', () => {
     assert.equal(headers.get('content-disposition'), 'attachment; filename=page.html')
   })
   it('takes absolute paths, and those below the root', async () => {
-    for (const path of ['workspace/read/data.json', '/home/node/clawd/workspace/read/../read/in'])
-      assert.equal((await read(path)).body, '{"error": "mine"}')
+    for (const path of ['workspace/read/data.json', '/home/node/clawd/workspace/read/../read/in.json'])
+      assert.deepEqual((await read(path)).body, { error: 'mine' })
   })
   it('has a type for whatever has no known name', async () => {
     const response = await fetch(`${context.url}${FILES}?path=workspace/read/noname`, {
