@@ -303,7 +303,9 @@ export function parseAgentdError(body: string): { error?: string; message?: stri
   try {
     const { error, message } = JSON.parse(body)
     if (typeof error !== 'string' || typeof message !== 'string') return {}
-    return { error: error.slice(0, 100), message: message.slice(0, 2000) }
+    // PostgreSQL stores neither NUL nor half a character.
+    const text = message.slice(0, 2000).replaceAll('\0', '').toWellFormed()
+    return { error: error.slice(0, 100), message: text }
   } catch {
     return {}
   }

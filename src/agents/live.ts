@@ -3,14 +3,23 @@ import { z } from 'zod'
 import type { AgentStatus } from '../../agentd/protocol.ts'
 import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
 
-const MAX_BYTES = 65_536
-const line = z.string().max(4000)
+/** Twenty last lines of 2000 characters, each of which may take six bytes as JSON, and room. */
+const MAX_BYTES = 524_288
+
+/** A text as PostgreSQL can store it: engines print NUL, and a text that was cut may end in half a character. */
+const storable = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .overwrite((text) => text.replaceAll('\0', '').toWellFormed())
+const line = storable(4000)
+const time = storable(40).nullable()
 
 export const scriptStatus = z.object({
   state: z.enum(['not_configured', 'pending', 'running', 'success', 'failed']),
   exitCode: z.number().int().nullable(),
-  startedAt: z.string().max(40).nullable(),
-  finishedAt: z.string().max(40).nullable(),
+  startedAt: time,
+  finishedAt: time,
 })
 export const scriptStates = z.object({ build: scriptStatus, start: scriptStatus })
 

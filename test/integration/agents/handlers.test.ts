@@ -64,6 +64,7 @@ describe('an operation on an agent', () => {
     ['refuses its state', STAND_IN.refuses, 'engine_refused', /schema 18/],
     ['is not ready in time', STAND_IN.slow, 'gateway_failed', /not ready/],
     ['ends each time', STAND_IN.dies, 'gateway_failed', /./],
+    ['babbles at its end', STAND_IN.babbles, 'engine_refused', /half of a pair/],
     ['is not to be had', '2026.1.99', 'no_image', /version/],
   ] as const) {
     it(`fails with the agent not running when its engine ${what}`, { timeout: 60_000 }, async () => {

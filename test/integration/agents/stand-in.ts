@@ -17,6 +17,8 @@ export const STAND_IN = {
   slow: '2026.1.4',
   /** Ends at once, each time. */
   dies: '2026.1.5',
+  /** Ends at once, with the longest last words in characters that nobody can store or show. */
+  babbles: '2026.1.6',
 } as const
 
 const PROGRAM = `
@@ -28,6 +30,11 @@ if (version === '${STAND_IN.refuses}') {
   process.exit(78)
 }
 if (version === '${STAND_IN.dies}') process.exit(1)
+if (version === '${STAND_IN.babbles}') {
+  const words = 'half of a pair: \\ud83d, NUL: \\0, ' + '\\u0001'.repeat(4000)
+  for (let i = 0; i < 20; i++) console.error(JSON.stringify({ level: 'error', message: words }))
+  process.exitCode = 78
+} else
 createServer((request, response) => {
   response.writeHead(version === '${STAND_IN.slow}' ? 503 : 200).end(JSON.stringify(process.env.GREETING ?? null))
 }).listen(port, '127.0.0.1')
