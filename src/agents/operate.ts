@@ -143,6 +143,22 @@ export async function insertOperation(
   throw idempotencyMismatch()
 }
 
+/**
+ * Whether a request under this key was accepted before: then what it changed must not be changed again. To be asked
+ * while the agent's row is locked, so that a repeat sees what the first one has written.
+ */
+export async function isRepeat(
+  db: Queryable,
+  { workspaceId }: Pick<Agent, 'workspaceId'>,
+  idempotencyKey: string | undefined,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'SELECT FROM operation WHERE workspace_id = $1 AND idempotency_key = $2',
+    [workspaceId, idempotencyKey ?? null],
+  )
+  return rowCount !== 0
+}
+
 export const fingerprintOf = (request: string): Buffer => createHash('sha256').update(request).digest()
 
 export const idempotencyMismatch = () =>

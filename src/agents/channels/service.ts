@@ -4,7 +4,7 @@ import { type Pool, type Queryable, transaction } from '../../db/pool.ts'
 import { badRequest, messages, notFound } from '../../errors.ts'
 import type { Sealer } from '../../sealer.ts'
 import type { Agent } from '../agent.ts'
-import { insertOperation } from '../operate.ts'
+import { insertOperation, isRepeat } from '../operate.ts'
 import { type Channel, type ChannelChange, DEFAULTS, REQUIRED_TOKENS, type TokenName } from './schema.ts'
 import { deleteChannel, readChannels, type StoredChannel, type Tokens, writeChannel } from './store.ts'
 
@@ -14,9 +14,11 @@ export interface ChannelServices {
 }
 
 /**
- * Saves a channel; what the change leaves out stays, tokens included.
+ * Saves a channel; what the change leaves out stays, tokens included. A repeat under the same idempotency key
+ * changes nothing.
  * @returns the id of the restart, undefined when the change wants none.
- * @throws ApiError 400 for a first setup without a token, 503 without a key to seal it with.
+ * @throws ApiError 400 for a first setup without a token, 503 without a key to seal it with, 422 when the idempotency
+ *   key named another request.
  */
 export function saveChannel(
   { pool, sealer }: ChannelServices,
@@ -26,11 +28,12 @@ export function saveChannel(
   idempotencyKey: string | undefined,
 ): Promise<string | undefined> {
   return changeAgent(pool, agent, async (db) => {
+    const request = `channel ${agent.agentId} ${channel} ${JSON.stringify(change)}`
+    const restart = () => insertOperation(db, agent, 'agent.restart', { idempotencyKey, request })
+    if (await isRepeat(db, agent, idempotencyKey)) return restart()
     const known = (await readChannels(db, sealer, agent)).find((stored) => stored.channel === channel)
     await writeChannel(db, sealer, agent, mergeChannel(channel, known, change))
-    if (change.skipRestart) return undefined
-    const request = `channel ${agent.agentId} ${channel} ${JSON.stringify(change)}`
-    return insertOperation(db, agent, 'agent.restart', { idempotencyKey, request })
+    return change.skipRestart ? undefined : restart()
   })
 }
 

@@ -3,7 +3,7 @@ import { crashPoint } from '../../crash-point.ts'
 import { type Pool, type Queryable, transaction } from '../../db/pool.ts'
 import { messages, notFound } from '../../errors.ts'
 import { AGENT_COLUMNS, type Agent, newGatewayToken } from '../agent.ts'
-import { insertOperation } from '../operate.ts'
+import { insertOperation, isRepeat } from '../operate.ts'
 import type { MetadataChange } from './schema.ts'
 
 /**
@@ -24,14 +24,10 @@ export function rotateGatewayToken(
       [agent.id],
     )
     if (!rows[0]) throw notFound(messages.noAgent)
-    // After the lock: then it sees what a repeat that had the lock before has written.
-    const repeated = await client.query(
-      'SELECT FROM operation WHERE workspace_id = $1 AND idempotency_key = $2',
-      [agent.workspaceId, idempotencyKey],
-    )
+    const repeated = await isRepeat(client, agent, idempotencyKey)
     const request = `rotate ${agent.agentId}`
     const operationId = await insertOperation(client, agent, 'agent.restart', { idempotencyKey, request })
-    if (repeated.rowCount) return { token: rows[0].token, operationId }
+    if (repeated) return { token: rows[0].token, operationId }
     const token = newGatewayToken()
     await client.query(
       `WITH changed AS (
