@@ -14,8 +14,9 @@ const ERROR_BYTES = 65_536
 const ERROR_MS = 10_000
 
 /** Neither keys nor cookies: agentd opens the gateway with the gateway's own token. */
-const REQUEST_HEADERS =
-  /^(accept|content-type|content-length|user-agent|idempotency-key|last-event-id|openai-[\w-]+|x-openclaw-[\w-]+)$/
+const REQUEST_HEADERS = /^(accept|user-agent|idempotency-key|last-event-id|openai-[\w-]+|x-openclaw-[\w-]+)$/
+/** Only with the body: a length without one would have agentd wait for it. */
+const BODY_HEADERS = /^content-(type|length)$/
 /** No cookies, for whatever domain, and nothing that would change how a browser treats this host. */
 const RESPONSE_HEADERS =
   /^(content-type|content-length|content-encoding|cache-control|retry-after|openai-[\w-]+|x-openclaw-[\w-]+)$/
@@ -43,6 +44,7 @@ export async function passToGateway(
   { agentd, agent, req, res, signal }: Exchange,
   path: string,
 ): Promise<void> {
+  const hasBody = req.method !== 'GET'
   const response = await askAgent(
     agent,
     FAILURE,
@@ -50,8 +52,8 @@ export async function passToGateway(
       agentd.send(agent, {
         method: req.method,
         path: `/v1/gateway${path}`,
-        ...(req.method !== 'GET' && { body: req }),
-        headers: picked(req, REQUEST_HEADERS),
+        ...(hasBody && { body: req }),
+        headers: { ...picked(req, REQUEST_HEADERS), ...(hasBody && picked(req, BODY_HEADERS)) },
         timeoutMs: IDLE_MS,
         signal,
       }),
