@@ -10,7 +10,7 @@ describe('redact', () => {
       gateway: { auth: { token: 't', mode: 'token' } },
       channels: { slack: { botToken: 'b', app_token: 'a', signingSecret: 's', enabled: true } },
       models: {
-        providers: { a: { apiKey: 'k', maxTokens: 5, headers: { 'X-Api-Key': 'k', Accept: '*/*' } } },
+        providers: { a: { apiKey: 'k', maxTokens: 5, api: 'openai-completions' } },
       },
       tokens: ['one', 'two'],
       url: 'https://user:pass@host/x',
@@ -25,7 +25,7 @@ describe('redact', () => {
       },
       models: {
         providers: {
-          a: { apiKey: REDACTED, maxTokens: 5, headers: { 'X-Api-Key': REDACTED, Accept: '*/*' } },
+          a: { apiKey: REDACTED, maxTokens: 5, api: 'openai-completions' },
         },
       },
       tokens: [REDACTED, REDACTED],
@@ -33,6 +33,27 @@ describe('redact', () => {
       plain: 'https://host:8080/x@y',
       note: REDACTED,
       tokenFile: '/run/token',
+    })
+  })
+
+  test('blots out what the engine takes for secret by its place or another name', () => {
+    const config = {
+      env: { vars: { FAL_KEY: 'f', DATABASE_URL: 'd' }, shellEnv: { enabled: true } },
+      mcp: {
+        servers: { a: { command: 'c', env: { PAT: 'p', HOME: `\${HOME}` }, headers: { 'X-Auth': 'x' } } },
+      },
+      channels: { chat: { serviceAccount: '{}', serviceAccountFile: '/f', encryptKey: 'e' } },
+      s3: { secretAccessKey: 's', publicKey: 'p' },
+    }
+    assert.deepEqual(redact(config, isSecret), {
+      env: { vars: { FAL_KEY: REDACTED, DATABASE_URL: REDACTED }, shellEnv: { enabled: true } },
+      mcp: {
+        servers: {
+          a: { command: 'c', env: { PAT: REDACTED, HOME: `\${HOME}` }, headers: { 'X-Auth': REDACTED } },
+        },
+      },
+      channels: { chat: { serviceAccount: REDACTED, serviceAccountFile: '/f', encryptKey: REDACTED } },
+      s3: { secretAccessKey: REDACTED, publicKey: 'p' },
     })
   })
 

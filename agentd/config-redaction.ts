@@ -4,7 +4,10 @@ import { isObject } from './openclaw-config.ts'
 /** What the engine, too, shows in place of a secret. */
 export const REDACTED = '__OPENCLAW_REDACTED__'
 /** Ends of names whose text is a secret: `apiKey`, `bot_token`, `x-api-key`; not `tokenFile`, not `maxTokens` (a number). */
-const SECRET_NAME = /(token|secret|password|passphrase|apikey|privatekey|credential|authorization)s?$/
+const SECRET_NAME =
+  /(token|secret|passw(or)?d|passphrase|credential|authorization|cookie|serviceaccount|(api|access|secret|private|encrypt|encryption|signing|aes)key)s?$/
+/** What is below these has names of the owner's choice, and credentials more often than not; the engine hides it as well. */
+const SECRET_PARENTS = ['env', 'headers']
 /** `https://user:password@host` */
 const URL_WITH_PASSWORD = /:\/\/[^\s/:@]*:[^\s/@]+@/
 /** `${NAME}` stands for a variable of the environment, and says nothing. */
@@ -15,12 +18,17 @@ const DEPTH = 64
  * A configuration without its secrets: each is {@link REDACTED}.
  * @param isSecret recognises values that are known to be secret wherever they stand.
  */
-export function redact(value: unknown, isSecret: (text: string) => boolean, name = ''): unknown {
-  if (Array.isArray(value)) return value.map((item) => redact(item, isSecret, name))
+export function redact(value: unknown, isSecret: (text: string) => boolean, path: string[] = []): unknown {
+  if (Array.isArray(value)) return value.map((item) => redact(item, isSecret, path))
   if (isObject(value))
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, redact(item, isSecret, key)]))
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [key, redact(item, isSecret, [...path, key])]),
+    )
   if (typeof value !== 'string' || value === '' || REFERENCE.test(value)) return value
-  const named = SECRET_NAME.test(name.toLowerCase().replace(/[^a-z]/g, ''))
+  const name = path.at(-1) ?? ''
+  const named =
+    SECRET_NAME.test(name.toLowerCase().replace(/[^a-z]/g, '')) ||
+    path.slice(0, -1).some((parent) => SECRET_PARENTS.includes(parent))
   return named || URL_WITH_PASSWORD.test(value) || isSecret(value) ? REDACTED : value
 }
 
