@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: every benchmark, one after the other, and one table at the end. Each holds Berth against
+ * `npm run bench`: every benchmark, or those that are named behind `--`, one after the other, and one table at the end. Each holds Berth against
  * something bare in the same run, on the same servers, in turns; absolute figures are this machine's of this
  * minute, the ratios are what counts. Needs Redis, PostgreSQL and BERTH_TEST_KUBO, see `scripts/ci/kubo.sh`.
  */
@@ -9,7 +9,8 @@ import { print, type Result } from './support/report.ts'
 const BENCHMARKS = ['accept', 'pin', 'list', 'transfer', 'gateway', 'memory', 'flat', 'agents']
 
 const tables: { title: string; results: Result[] }[] = []
-for (const name of BENCHMARKS) {
+const chosen = process.argv.slice(2)
+for (const name of chosen.length > 0 ? chosen : BENCHMARKS) {
   const { title, bench } = await import(`./${name}.bench.ts`)
   console.log(`${title} …`)
   try {
