@@ -31,7 +31,10 @@ export interface KnownAgent {
 const STATUS_MS = 3000
 /** agentd of a running sandbox that does not answer for so long is hung; a busy machine is slow, not hung. */
 const SILENT_MS = 60_000
-/** An agent that was started again this often within the time is not started any more. */
+/**
+ * An agent that was started again this often within the time is not started any more. Counted from this process's own
+ * start on: that agents end with Berth says nothing against them.
+ */
 const MAX_RESTARTS = 5
 const RESTARTS_WITHIN = `interval '10 minutes'`
 /** Wait after the first restart of the time; it doubles with each further one. */
@@ -41,6 +44,7 @@ export class AgentCheck {
   readonly #services: AgentWorkerServices
   readonly #log: Logger
   readonly #silentMs: number
+  readonly #since = performance.now()
   /** Since when agentd of an agent does not answer. */
   readonly #silentSince = new Map<string, number>()
 
@@ -116,7 +120,7 @@ export class AgentCheck {
   async #revive(agent: KnownAgent, reason: string, signal: AbortSignal): Promise<void> {
     if (agent.status === 'not_running' && !agent.lostByOutage) return
     const { pool, containers } = this.#services
-    const recent = await readRestarts(pool, agent.agentId)
+    const recent = await readRestarts(pool, agent.agentId, performance.now() - this.#since)
     if (recent.count >= MAX_RESTARTS) return this.#giveUp(agent, reason)
     if (recent.count > 0 && recent.agoMs < BACKOFF_MS * 2 ** (recent.count - 1)) return
     // The list may be older than an operation that has ended meanwhile.
@@ -147,13 +151,18 @@ export class AgentCheck {
   }
 }
 
-/** Restarts by the reconciler alone: their input has a reason. */
-async function readRestarts(db: Queryable, agentId: string): Promise<{ count: number; agoMs: number }> {
+/** Restarts of the last `withinMs` by the reconciler alone: their input has a reason. */
+async function readRestarts(
+  db: Queryable,
+  agentId: string,
+  withinMs: number,
+): Promise<{ count: number; agoMs: number }> {
   const { rows } = await db.query(
     `SELECT count(*)::int AS count, (extract(epoch FROM now() - max(finished_at)) * 1000)::float8 AS "agoMs"
      FROM operation
-     WHERE agent_id = $1 AND kind = 'agent.restart' AND input ? 'reason' AND created_at > now() - ${RESTARTS_WITHIN}`,
-    [agentId],
+     WHERE agent_id = $1 AND kind = 'agent.restart' AND input ? 'reason'
+       AND created_at > now() - least($2 * interval '1 ms', ${RESTARTS_WITHIN})`,
+    [agentId, withinMs],
   )
   return rows[0]
 }

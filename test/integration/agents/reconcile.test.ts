@@ -136,6 +136,16 @@ describe('the reconciler of agents', () => {
     assert.equal((await corrections(agentId)).at(-1), 'keeps ending')
   })
 
+  it('starts an agent again at once after each restart of Berth, however many there are', async () => {
+    const { agentId } = await up()
+    for (let i = 0; i < 7; i++) {
+      await world.containers.stop(agentId, { graceMs: 0 })
+      await createAgentReconciler(world.services, world.database.log).pass(signal)
+      assert.equal((await waiting(agentId)).length, 1, `start ${i}`)
+      assert.equal((await runWaiting(agentId)).state, 'succeeded')
+    }
+  })
+
   it('follows a gateway that restarts by itself, and one that gives up', async () => {
     const { agentId, id } = await up()
     await sql(`UPDATE agent SET status = 'starting' WHERE id = $1`, [id])
