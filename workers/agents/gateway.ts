@@ -18,6 +18,8 @@ import type { AgentWorkerServices } from './services.ts'
 const POLL_MS = 10_000
 const MARGIN_MS = 15_000
 const PAUSE_MS = 500
+/** Between two polls that are answered: agentd may have news all the time, or say so. */
+const NEWS_MS = 100
 /** The engine's exit code for a state or a configuration that it will not start with. */
 const REFUSED = 78
 
@@ -99,7 +101,10 @@ async function waitUntilReady(
     // agentd was started anew, and knows nothing of it.
     if (run !== name) throw new AgentdError('unreachable', 'agentd was started anew')
     if (state === 'ready') return status
-    if (state !== 'failed') continue
+    if (state !== 'failed') {
+      await delay(NEWS_MS, undefined, { signal })
+      continue
+    }
     const code = exitCode === REFUSED ? 'engine_refused' : 'gateway_failed'
     throw new BringUpFailed(code, reason ?? `the gateway ended with exit code ${exitCode}`, { lastLines })
   }

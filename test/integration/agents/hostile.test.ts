@@ -1,0 +1,53 @@
+/** An agentd that lies: it is the agent's, which may have put anything in its place. */
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { it } from 'node:test'
+import type { AgentStatus, StartRequest } from '../../../agentd/protocol.ts'
+import { findAgent } from '../../../src/agents/agent.ts'
+import type { Run } from '../../../src/operations/runner.ts'
+import { startGateway } from '../../../workers/agents/gateway.ts'
+import { listen } from '../../support/egress.ts'
+import { startAgentsWorld } from './world.ts'
+
+const script = { state: 'pending', exitCode: null, startedAt: null, finishedAt: null } as const
+
+it('an agentd that has news all the time is not asked all the time', async (t) => {
+  const world = await startAgentsWorld()
+  t.after(() => world.stop())
+  const { agentId, operationId } = await world.create()
+  const agent = await findAgent(world.database.pool, agentId)
+  assert.ok(agent)
+  let asked = 0
+  let run = ''
+  const port = await listen(
+    t,
+    createServer(async (req, res) => {
+      if (req.method === 'PUT') {
+        run = ((await json(req)) as StartRequest).run
+        return void res.end('{}')
+      }
+      const gateway = { run, pid: null, restarts: 0, exitCode: null, reason: null, lastLines: [] }
+      const status: AgentStatus = {
+        agentId,
+        version: ++asked,
+        epoch: 1,
+        startedAt: new Date().toISOString(),
+        gateway: { state: 'starting', ...gateway },
+        scripts: { build: script, start: script },
+        disk: { usedBytes: 0, limitBytes: 1 },
+      }
+      res.end(JSON.stringify(status))
+    }),
+  )
+  const signal = AbortSignal.timeout(1000)
+  const started = startGateway(
+    world.services,
+    { operation: { id: operationId }, signal, report: async () => {} } as unknown as Run,
+    agent,
+    { agentId, address: `127.0.0.1:${port}` },
+    { version: '2026.1.1', scripts: 'start' },
+  )
+  await assert.rejects(started)
+  assert.ok(asked > 1 && asked <= 20, `asked ${asked} times in a second`)
+})
