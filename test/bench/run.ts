@@ -1,7 +1,8 @@
 /**
- * `npm run bench`: every benchmark, or those that are named behind `--`, one after the other, and one table at the end. Each holds Berth against
- * something bare in the same run, on the same servers, in turns; absolute figures are this machine's of this
- * minute, the ratios are what counts. Needs Redis, PostgreSQL and BERTH_TEST_KUBO, see `scripts/ci/kubo.sh`.
+ * `npm run bench`: every benchmark, or those that are named behind `--`, one after the other, and one table at the
+ * end. Each holds Berth against something bare in the same run, on the same servers, in turns; absolute figures are
+ * this machine's of this minute, the ratios are what counts. Needs Redis, PostgreSQL, Docker and BERTH_TEST_KUBO, see
+ * `scripts/ci`.
  */
 import { cpus, totalmem } from 'node:os'
 import { print, type Result } from './support/report.ts'
