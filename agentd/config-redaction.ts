@@ -25,11 +25,19 @@ export function redact(value: unknown, isSecret: (text: string) => boolean, path
       Object.entries(value).map(([key, item]) => [key, redact(item, isSecret, [...path, key])]),
     )
   if (typeof value !== 'string' || value === '' || REFERENCE.test(value)) return value
-  const name = path.at(-1) ?? ''
-  const named =
-    SECRET_NAME.test(name.toLowerCase().replace(/[^a-z]/g, '')) ||
-    path.slice(0, -1).some((parent) => SECRET_PARENTS.includes(parent))
-  return named || URL_WITH_PASSWORD.test(value) || isSecret(value) ? REDACTED : value
+  return isNamedSecret(path) || URL_WITH_PASSWORD.test(value) || isSecret(value) ? REDACTED : value
+}
+
+/** The texts of a configuration that are secret by their place. */
+export function secretsOf(value: unknown, path: string[] = []): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => secretsOf(item, path))
+  if (isObject(value)) return Object.entries(value).flatMap(([key, item]) => secretsOf(item, [...path, key]))
+  return typeof value === 'string' && !REFERENCE.test(value) && isNamedSecret(path) ? [value] : []
+}
+
+function isNamedSecret(path: string[]): boolean {
+  const name = (path.at(-1) ?? '').toLowerCase().replace(/[^a-z]/g, '')
+  return SECRET_NAME.test(name) || path.slice(0, -1).some((parent) => SECRET_PARENTS.includes(parent))
 }
 
 /**

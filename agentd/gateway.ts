@@ -4,6 +4,7 @@
  */
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { secretsOf } from './config-redaction.ts'
 import { gatewayEnvironment, gatewayFamily, type Life, liveOnce } from './life.ts'
 import type { Log } from './logs.ts'
 import { agentEnvironment, EXIT_REFUSED, secretValues } from './openclaw.ts'
@@ -143,7 +144,7 @@ export class Gateway implements GatewayHandle {
       OPENCLAW_GATEWAY_TOKEN: request.gatewayToken,
     })
     const hidden = [request, previous].flatMap((one) =>
-      one ? [one.gatewayToken, ...secretValues(one.env)] : [],
+      one ? [one.gatewayToken, ...secretValues(one.env), ...secretsOf(one.ownedConfig)] : [],
     )
     log.hide(hidden)
   }

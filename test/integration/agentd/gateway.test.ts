@@ -132,6 +132,16 @@ describe('a gateway', { timeout: 300_000 }, () => {
       assert.ok(!(name in env), name)
   })
 
+  test('logs without the tokens of its channels', async () => {
+    const botToken = '123456:AAbbCC'
+    const env = { AGENT_SAY: `https://chat.example/bot${botToken}/getMe failed` }
+    await agentd.start({ env, ownedConfig: { channels: { telegram: { botToken } } } })
+    await agentd.until('ready', 10_000, ready)
+    const said = (await agentd.logs()).find(({ message }) => message.startsWith('https://chat.example'))
+    assert.equal(said?.message, 'https://chat.example/bot[redacted]/getMe failed')
+    assert.ok(!JSON.stringify(await agentd.logs()).includes('AAbbCC'))
+  })
+
   test('floods its log: agentd stays small and answers', async () => {
     await agentd.start({ env: { AGENT_FLOOD_BYTES: '500000000' } })
     await agentd.until('ready', 60_000, ready)
