@@ -20,6 +20,7 @@ const LOG_BYTES = 4_194_304
 type Name = 'build' | 'start'
 
 const IDLE: ScriptStatus = { state: 'not_configured', exitCode: null, startedAt: null, finishedAt: null }
+const PENDING: ScriptStatus = { ...IDLE, state: 'pending' }
 const FAILED: ScriptStatus = { ...IDLE, state: 'failed' }
 
 interface Options {
@@ -53,6 +54,9 @@ export class Scripts {
     const previous = this.#round
     const abort = new AbortController()
     previous?.abort.abort()
+    // From now on, and not only when the manifest was read: nobody must take it for an agent without scripts.
+    if (first === 'build') this.#set('build', PENDING)
+    this.#set('start', PENDING)
     const ended = (async () => {
       await previous?.ended
       if (!abort.signal.aborted) await this.#runRound(first, abort.signal)
@@ -84,7 +88,7 @@ export class Scripts {
       !(await this.#runOne('build', scripts.build, signal))
     ) {
       // There is nothing that `start` could rely on.
-      if (scripts.start !== null) this.#set('start', FAILED)
+      if (scripts.start !== null && !signal.aborted) this.#set('start', FAILED)
       return
     }
     if (scripts.start === null) return
@@ -93,12 +97,9 @@ export class Scripts {
   }
 
   #announce(first: Name, scripts: ManifestScripts): void {
-    const pending = (script: string | null): ScriptStatus => ({
-      ...IDLE,
-      state: script === null ? 'not_configured' : 'pending',
-    })
-    if (first === 'build') this.#set('build', pending(scripts.build))
-    this.#set('start', pending(scripts.start))
+    const status = (script: string | null) => (script === null ? IDLE : PENDING)
+    if (first === 'build') this.#set('build', status(scripts.build))
+    this.#set('start', status(scripts.start))
   }
 
   /** @returns whether it ended with success. */
@@ -122,6 +123,11 @@ export class Scripts {
     const limit = name === 'build' ? AbortSignal.timeout(buildMs) : undefined
     const exitCode = await this.#end(child, limit ? AbortSignal.any([signal, limit]) : signal)
     output.close()
+    // Interrupted it has not failed: it waits for the gateway's next start.
+    if (limit && signal.aborted) {
+      this.#set(name, PENDING)
+      return false
+    }
     if (limit?.aborted) log.error(`build was ended: it took longer than ${buildMs / 1000} s`)
     const success = exitCode === 0
     const finishedAt = new Date().toISOString()

@@ -1,5 +1,5 @@
 import type { Agent } from '../../src/agents/agent.ts'
-import { readStatus } from '../../src/agents/live.ts'
+import { readLive } from '../../src/agents/lifecycle/read.ts'
 import { messages } from '../../src/errors.ts'
 import type { Handler, Run } from '../../src/operations/runner.ts'
 import { bringUp } from './bring-up.ts'
@@ -8,8 +8,6 @@ import { endTry, endUp, failed, giveUp } from './outcome.ts'
 import type { AgentWorkerServices } from './services.ts'
 import { takeAgent } from './take.ts'
 
-const ASK_MS = 5000
-
 /** Starts an agent again, on another version of its engine where the operation names one. */
 export function agentRestart(services: AgentWorkerServices): Handler {
   return {
@@ -17,9 +15,12 @@ export function agentRestart(services: AgentWorkerServices): Handler {
       const agent = await takeAgent(services.pool, run, 'starting')
       if (!agent) return run.end(services.pool, { state: 'canceled' })
       const version = String(run.operation.input?.version ?? agent.engineVersion)
-      const scripts = scriptsToRun(agent)
+      const live = await readLive(services.agentd, agent, run.signal)
+      // An agentd that was started anew knows nothing of scripts.
+      const isNew = live?.gateway.state === 'stopped'
+      const scripts = scriptsToRun(live && !isNew ? live.scripts : agent.scripts)
       try {
-        const previousProcessId = await gatewayPid(services, agent, run.signal)
+        const previousProcessId = live?.gateway.pid ?? null
         const up = await bringUp(services, run, agent, { version, scripts })
         const ending = { state: 'succeeded', result: { previousProcessId } } as const
         await endUp(services, run, agent, { version, up, ending })
@@ -59,18 +60,7 @@ async function goBack(
 }
 
 /** An agent whose `build` has never ended is built; else its `start` runs, as after every boot. */
-function scriptsToRun({ scripts }: Agent): 'build' | 'start' {
-  const { build } = scripts as { build?: { state?: string } }
+function scriptsToRun({ build }: { build?: { state?: string } }): 'build' | 'start' {
   const hasEnded = ['success', 'failed', 'not_configured'].includes(build?.state ?? '')
   return hasEnded ? 'start' : 'build'
-}
-
-async function gatewayPid(
-  { agentd }: AgentWorkerServices,
-  agent: Agent,
-  signal: AbortSignal,
-): Promise<number | null> {
-  if (!agent.address) return null
-  const status = await readStatus(agentd, agent, { timeoutMs: ASK_MS, signal }).catch(() => undefined)
-  return status?.gateway.pid ?? null
 }

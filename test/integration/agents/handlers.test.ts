@@ -112,6 +112,32 @@ describe('an operation on an agent', () => {
     })
   }
 
+  it('builds again what a restart interrupts', { timeout: 60_000 }, async () => {
+    const made = await up()
+    const { agentd } = world.services
+    const target = { agentId: made.agentId, address: String((await world.agent(made.agentId)).address) }
+    const file = (name: string) => `/v1/file?path=${name}`
+    const scripts = { build: 'echo begun >> begun; sleep 2; echo built > built' }
+    await agentd.bytes(target, {
+      method: 'PUT',
+      path: file('manifest.json'),
+      body: Buffer.from(JSON.stringify({ scripts })),
+    })
+    assert.equal((await world.run(await world.insert(made, 'agent.scripts'))).state, 'succeeded')
+    await until('it builds', () => agentd.bytes(target, { path: file('begun') }).catch(() => undefined))
+    const restart = await world.insert(made, 'agent.restart')
+    assert.equal((await world.run(restart)).state, 'succeeded')
+    // Once more, as after a worker that died right before its last word.
+    await world.database.pool.query(
+      `UPDATE operation SET state = 'queued', finished_at = NULL, next_attempt_at = now() WHERE id = $1`,
+      [restart],
+    )
+    assert.equal((await world.run(restart)).state, 'succeeded')
+    await until('it is built', () => agentd.bytes(target, { path: file('built') }).catch(() => undefined))
+    const { body } = await agentd.bytes(target, { path: file('begun') })
+    assert.equal(body.toString(), 'begun\nbegun\n')
+  })
+
   it('restarts an agent that did not come up', async () => {
     const made = await world.create(STAND_IN.dies)
     assert.equal((await world.run(made.operationId)).state, 'failed')

@@ -52,6 +52,8 @@ describe('the reconciler of agents', () => {
 
   it('changes nothing where all is well', async () => {
     const { agentId } = await up()
+    // Whether it has scripts is known a moment after it is up.
+    await pass()
     const before = await world.agent(agentId)
     await pass()
     assert.deepEqual(await world.agent(agentId), before)
