@@ -49,8 +49,7 @@ export class AgentOperations {
 
   /**
    * Starts an operation on a live agent and waits for its end, as long as `Prefer` says.
-   * @param options.db where to write the row: inside the caller's transaction, which changes the agent with it.
-   *   The caller then calls {@link wait} after its commit.
+   * @param options.request as for {@link insertOperation}.
    * @throws ApiError 404 when the agent was deleted meanwhile, 422 when `idempotencyKey` named another request.
    */
   async run(
@@ -59,6 +58,7 @@ export class AgentOperations {
     options: {
       input?: Record<string, unknown>
       idempotencyKey?: string | undefined
+      request?: string
       prefer: Prefer
       signal: AbortSignal
     },

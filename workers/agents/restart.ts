@@ -22,7 +22,8 @@ export function agentRestart(services: AgentWorkerServices): Handler {
       try {
         const previousProcessId = live?.gateway.pid ?? null
         const up = await bringUp(services, run, agent, { version, scripts })
-        const ending = { state: 'succeeded', result: { previousProcessId } } as const
+        const result = { previousProcessId, previousVersion: agent.engineVersion, version }
+        const ending = { state: 'succeeded', result } as const
         await endUp(services, run, agent, { version, up, ending })
       } catch (error) {
         const isRefused = error instanceof BringUpFailed && version !== agent.engineVersion

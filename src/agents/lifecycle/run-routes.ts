@@ -1,4 +1,4 @@
-import { availableVersions } from '../../engine/versions.ts'
+import { availableVersions, compareVersions } from '../../engine/versions.ts'
 import { contractError, messages, notFound } from '../../errors.ts'
 import { agentRoute, type Context, type Route, route } from '../../http/route.ts'
 import type { Agent } from '../agent.ts'
@@ -40,7 +40,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
     agent: Agent,
     kind: AgentOperation,
     input: Record<string, unknown> | undefined,
-    asked: Asked,
+    asked: Asked & { request?: string },
   ) {
     return requireSuccess(await operations.run(agent, kind, { input, ...asked }))
   }
@@ -137,7 +137,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       async handle({ agent }) {
         const [latestVersion = agent.engineVersion] = await versions()
         const currentVersion = agent.engineVersion
-        const updateAvailable = latestVersion !== currentVersion
+        const updateAvailable = compareVersions(latestVersion, currentVersion) > 0
         return { body: { currentVersion, latestVersion, updateAvailable } }
       },
     }),
@@ -160,10 +160,21 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
         const tag = body?.tag ?? 'latest'
         const newVersion = tag === 'latest' ? latest : tag
         await requireVersion(newVersion)
-        const { finished, ...started } = await run(agent, 'agent.restart', { version: newVersion }, asked)
+        // What `latest` is may be another version when the request is repeated.
+        const request = `update ${agent.agentId} ${tag}`
+        const { finished, ...started } = await run(
+          agent,
+          'agent.restart',
+          { version: newVersion },
+          { ...asked, request },
+        )
         const { headers } = started
+        if (finished) {
+          const { previousVersion, version } = finished.result ?? {}
+          const output = `Restarted on ${version}`
+          return { headers, body: { success: true, previousVersion, newVersion: version, output } }
+        }
         const answer = { success: true, previousVersion: agent.engineVersion, newVersion }
-        if (finished) return { headers, body: { ...answer, output: `Restarted on ${newVersion}` } }
         const output = `Restarting on ${newVersion}`
         return { status: 202, headers, body: { ...answer, output, ...pending(started) } }
       },

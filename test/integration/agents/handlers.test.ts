@@ -82,7 +82,11 @@ describe('an operation on an agent', () => {
     const made = await up()
     const before = await gatewayOf(made.agentId)
     const operation = await world.run(await world.insert(made, 'agent.restart'))
-    assert.deepEqual([operation.state, operation.result], ['succeeded', { previousProcessId: before.pid }])
+    const versions = { previousVersion: STAND_IN.good, version: STAND_IN.good }
+    assert.deepEqual(
+      [operation.state, operation.result],
+      ['succeeded', { previousProcessId: before.pid, ...versions }],
+    )
     const now = await gatewayOf(made.agentId)
     assert.equal(now.state, 'ready')
     assert.notEqual(now.pid, before.pid)
@@ -91,7 +95,10 @@ describe('an operation on an agent', () => {
   it('moves an agent to another version', async () => {
     const made = await up()
     const restart = await world.insert(made, 'agent.restart', { version: STAND_IN.newer })
-    assert.equal((await world.run(restart)).state, 'succeeded')
+    const { state, result } = await world.run(restart)
+    assert.equal(state, 'succeeded')
+    const { previousVersion, version } = result as Record<string, string>
+    assert.deepEqual([previousVersion, version], [STAND_IN.good, STAND_IN.newer])
     assert.equal((await world.agent(made.agentId)).engine_version, STAND_IN.newer)
     assert.equal((await world.containers.inspect(made.agentId))?.engineVersion, STAND_IN.newer)
   })
