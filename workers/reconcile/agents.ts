@@ -128,6 +128,7 @@ async function readAgents(db: Queryable): Promise<KnownAgent[]> {
        EXISTS (SELECT FROM operation WHERE exclusive_key = 'agent:' || a.id AND state IN ('queued', 'running')) AS busy,
        a.status = 'not_running' AND 'outage' = (
          SELECT error_code FROM operation o WHERE o.agent_id = a.agent_id AND o.finished_at IS NOT NULL
+           AND o.kind IN ('agent.provision', 'agent.restart')
          ORDER BY id DESC LIMIT 1) IS TRUE AS "lostByOutage"
      FROM agent a WHERE a.removed_at IS NULL`,
   )

@@ -110,6 +110,8 @@ describe('the reconciler of agents', () => {
     await sql(`UPDATE agent SET status = 'not_running', status_reason = 'Docker is away' WHERE id = $1`, [id])
     await sql(`UPDATE operation SET state = 'failed', error_code = 'outage' WHERE agent_id = $1`, [agentId])
     await world.containers.stop(agentId, { graceMs: 0 })
+    // Somebody tries to help.
+    assert.equal((await world.run(await world.insert({ id, agentId }, 'agent.scripts'))).state, 'failed')
     await pass()
     assert.equal((await runWaiting(agentId)).state, 'succeeded')
     assert.equal((await world.agent(agentId)).status, 'running')
