@@ -89,7 +89,10 @@ test('what is no answer is refused, and nothing waits for ever', async (t) => {
     ['bad_answer', `${ok}Content-Length: 3\r\n\r\nno!`],
     ['bad_answer', 'HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'],
     ['timeout', `${ok}Content-Length: 10\r\n\r\nshort`],
-    ['timeout', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['bad_answer', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['bad_answer', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(10_000)],
+    ['bad_answer', 'HTTP/1.1 099 Odd\r\n\r\n'],
+    ['bad_answer', 'HTTP/1.1 999 Odd\r\n\r\n'],
     ['timeout', ''],
   ]
   for (const [expected, bytes] of lies) {

@@ -200,6 +200,11 @@ export class AgentdClient {
     const late = setTimeout(() => sent.destroy(tooLate()), ms)
     sent.once('response', (response) => {
       clearTimeout(late)
+      const { statusCode = 0 } = response
+      if (statusCode < 200 || statusCode > 599) {
+        reject(new AgentdError('bad_answer', `agentd answered status ${statusCode}`))
+        return void sent.destroy()
+      }
       // Said before all was sent, it may be the last word: nobody waits for the rest.
       response.once('close', () => {
         if (!sent.writableFinished) sent.destroy()
@@ -239,6 +244,8 @@ export class AgentdClient {
         ...options.headers,
       },
     })
+    // None was asked for, and each costs time: they could come without an end.
+    sent.once('information', () => sent.destroy(new AgentdError('bad_answer', 'agentd answers in parts')))
     if (body === undefined || Buffer.isBuffer(body)) sent.end(body)
     else body.on('error', (error: Error) => sent.destroy(error)).pipe(sent)
     return sent

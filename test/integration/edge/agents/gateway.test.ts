@@ -1,6 +1,8 @@
 /** HTTP to an agent's gateway: what goes there, what comes back, and how it ends. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { until } from '../../../support/processes.ts'
@@ -180,6 +182,15 @@ describe('an agent that is not ready', () => {
       else
         assert.deepEqual([why, status, headers['retry-after'], typeof body.error], [why, 503, '5', 'string'])
     }
+  })
+  it('is 502 when what is in its place answers with no status of HTTP', async (t) => {
+    const own = await world.agent()
+    const odd = createServer((socket) => socket.end('HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nok'))
+    t.after(() => void odd.close())
+    odd.listen(0, '127.0.0.1')
+    await once(odd, 'listening')
+    await own.set('address', `127.0.0.1:${(odd.address() as AddressInfo).port}`)
+    assert.equal((await own.host.post(COMPLETIONS, {})).status, 502)
   })
   it('is 502 when its gateway is none', async () => {
     const own = await world.agent((req) => req.socket.end('garbage\r\n\r\n'))
