@@ -1,7 +1,7 @@
 /** Reading agents: lists of rows, and one agent with what its agentd says of it now. */
 import type { AgentStatus } from '../../../agentd/protocol.ts'
 import type { Queryable } from '../../db/pool.ts'
-import { AGENT_COLUMNS, type Agent } from '../agent.ts'
+import { AGENT_COLUMNS, type Agent, type AgentStatusName } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
 import { readStatus } from '../live.ts'
 
@@ -33,8 +33,12 @@ export async function readLive(
   return readStatus(agentd, agent, { timeoutMs: LIVE_MS, signal }).catch(() => undefined)
 }
 
-/** How the gateway is, in the words that agents have for it. */
-export function processStatus(live: AgentStatus | undefined): 'starting' | 'running' | 'not_running' {
+/** How the gateway is, in the words that agents have for it: one that comes up cannot be asked yet. */
+export function processStatus(
+  live: AgentStatus | undefined,
+  { status }: Pick<Agent, 'status'>,
+): AgentStatusName {
   if (live?.gateway.state === 'ready') return 'running'
-  return live?.gateway.state === 'starting' ? 'starting' : 'not_running'
+  if (live?.gateway.state === 'starting') return 'starting'
+  return status === 'starting' ? 'starting' : 'not_running'
 }

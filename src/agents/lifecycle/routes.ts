@@ -116,7 +116,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         return {
           body: {
             agent: toRecord(agent, principal),
-            processStatus: processStatus(live),
+            processStatus: processStatus(live, agent),
             processId: live?.gateway.pid ?? null,
             skills: [],
             secrets,
