@@ -2,7 +2,7 @@
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { isIP, connect as openSocket, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { isPrivateAddress } from '../net/private-address.ts'
+import { isPrivateAddress, toIPv4 } from '../net/private-address.ts'
 import { type Destination, formatDestination } from './destination.ts'
 
 /** Why a client does not get through: the status and the text that it is answered with. */
@@ -83,7 +83,8 @@ async function findAddresses(host: string, resolve: Resolve): Promise<LookupAddr
  */
 function isInside(address: string): boolean {
   if (isPrivateAddress(address)) return true
-  return Object.values(networkInterfaces()).some((all) => all?.some((own) => own.address === address))
+  const plain = toIPv4(address) ?? address
+  return Object.values(networkInterfaces()).some((all) => all?.some((own) => own.address === plain))
 }
 
 function connect(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isPrivateAddress } from './private-address.ts'
+import { isPrivateAddress, toIPv4 } from './private-address.ts'
 
 const PRIVATE = {
   'this network and this host': ['0.0.0.0', '0.1.2.3', '127.0.0.1', '127.255.255.255', '::', '::1'],
@@ -118,4 +118,10 @@ describe('isPrivateAddress', () => {
       assert.throws(() => isPrivateAddress(text), TypeError, text)
     }
   })
+})
+
+test('toIPv4', () => {
+  for (const ip of ['44.1.1.1', '::ffff:44.1.1.1', '::FFFF:2c01:101', '64:ff9b::2c01:101'])
+    assert.equal(toIPv4(ip), '44.1.1.1', ip)
+  for (const ip of ['::1', '2003::2c01:101', '::44.1.1.1']) assert.equal(toIPv4(ip), undefined, ip)
 })

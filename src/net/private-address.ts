@@ -42,9 +42,15 @@ export function isPrivateAddress(ip: string): boolean {
   const address = ip.replace(/%.*$/, '')
   const version = isIP(address)
   if (version === 0) throw new TypeError(`${ip} is no IP address`)
-  if (version === 4) return special.check(address, 'ipv4')
-  if (ipv4Inside.check(address, 'ipv6')) return special.check(lastFourBytes(address), 'ipv4')
+  const ipv4 = toIPv4(address)
+  if (ipv4) return special.check(ipv4, 'ipv4')
   return !globalUnicast.check(address, 'ipv6') || special.check(address, 'ipv6')
+}
+
+/** The IPv4 address that an IP address is, in whichever spelling; undefined for any other IPv6 address. */
+export function toIPv4(ip: string): string | undefined {
+  if (isIP(ip) === 4) return ip
+  return ipv4Inside.check(ip, 'ipv6') ? lastFourBytes(ip) : undefined
 }
 
 /** The last 32 bits of an IPv6 address, in whichever spelling, as an IPv4 address. */
