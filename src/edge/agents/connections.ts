@@ -17,6 +17,10 @@ const MOST = 4096
 /** How long a notification that was missed, or a check that failed, leaves connections open at most. */
 const RECHECK_MS = 1000
 const CLOSING_MS = 1500
+/** The longest that a timer takes; no connection lasts as long. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+const NO_LONGER_GOOD = 'The token or key is no longer good'
 
 /** Something that is open. */
 export interface Connection {
@@ -84,7 +88,11 @@ export class AgentConnections {
     const connection = { agentId, gatewayToken, keyId: principal.agent ? undefined : principal.keyId, end }
     this.#open.add(connection)
     if (this.#changes !== since) this.#check()
-    return () => this.#open.delete(connection)
+    const expiry = principal.expiresAt && this.#endAt(principal.expiresAt, connection)
+    return () => {
+      clearTimeout(expiry ?? undefined)
+      this.#open.delete(connection)
+    }
   }
 
   /** Ends all of them, and takes no more. Resolves when they are gone, or soon after. */
@@ -96,6 +104,12 @@ export class AgentConnections {
     const deadline = performance.now() + CLOSING_MS
     while (this.#open.size > 0 && performance.now() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+
+  /** A key that expires tells nobody. */
+  #endAt(time: Date, { end }: Connection): NodeJS.Timeout {
+    const ms = Math.min(time.getTime() - Date.now(), MAX_TIMER_MS)
+    return setTimeout(() => end(CLOSE.policyViolation, NO_LONGER_GOOD), ms).unref()
   }
 
   #check(): void {
@@ -131,7 +145,7 @@ export class AgentConnections {
     const goodKeys = new Set(keys.rows.map(({ id }) => id))
     for (const { agentId, gatewayToken, keyId, end } of open) {
       const isGood = tokens.get(agentId) === gatewayToken && (keyId === undefined || goodKeys.has(keyId))
-      if (!isGood) end(CLOSE.policyViolation, 'The token or key is no longer good')
+      if (!isGood) end(CLOSE.policyViolation, NO_LONGER_GOOD)
     }
   }
 }

@@ -193,6 +193,15 @@ describe('what is open', () => {
     assert.equal(bystander.raw.readyState, bystander.raw.OPEN)
     bystander.raw.close()
   })
+  it('is closed when the key that opened it expires', { timeout: 20_000 }, async () => {
+    const expiresAt = new Date(Date.now() + 3000)
+    const { token } = await world.key({ expiresAt })
+    const chat = new AgentHost(world.url, agent.agentId, token).socket('/')
+    await chat.opened
+    assert.equal((await chat.closed).code, 1008)
+    assert.ok(Date.now() > expiresAt.getTime() - 100)
+    await nothingIsOpen()
+  })
   it('is closed in the middle of a message, if need be', async () => {
     const own = await world.agent()
     const chat = await openChat(own)

@@ -62,7 +62,11 @@ export interface World {
   /** A new agent whose gateway answers with `gateway`, and echoes on WebSockets. */
   agent(gateway?: RequestListener): Promise<TestAgent>
   /** A new API key of the agents' workspace, or of another. */
-  key(options?: { scopes?: string[]; elsewhere?: boolean }): Promise<{ id: string; token: string }>
+  key(options?: {
+    scopes?: string[]
+    elsewhere?: boolean
+    expiresAt?: Date
+  }): Promise<{ id: string; token: string }>
   revoke(keyId: string): Promise<void>
   stopWeb(): Promise<void>
   stop(): Promise<void>
@@ -171,9 +175,9 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
         },
       }
     },
-    async key({ scopes = ['admin'], elsewhere = false } = {}) {
+    async key({ scopes = ['admin'], elsewhere = false, expiresAt } = {}) {
       const { id: workspaceId, ownerId: userId } = elsewhere ? await newWorkspace() : home
-      return keys.create({ workspaceId, userId, name: 'test', scopes })
+      return keys.create({ workspaceId, userId, name: 'test', scopes, expiresAt: expiresAt ?? null })
     },
     revoke: (keyId) => keys.revoke(keyId),
     async stop() {
