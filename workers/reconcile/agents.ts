@@ -15,6 +15,7 @@ import { type Loop, startLoop } from './loop.ts'
 
 /** Any constant: one process compares at a time. */
 const LOCK = 0x6167656e
+const LOCK_MS = 10_000
 const PASS_MS = 120_000
 /** Agents that are looked at side by side. */
 const WIDTH = 8
@@ -108,7 +109,9 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
 async function alone(pool: Pool, work: () => Promise<void>): Promise<void> {
   const client = new pg.Client({
     connectionString: pool.options.connectionString,
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: LOCK_MS,
+    query_timeout: LOCK_MS,
+    keepAlive: true,
     application_name: 'berth-reconcile',
   })
   client.on('error', () => {})
@@ -117,7 +120,8 @@ async function alone(pool: Pool, work: () => Promise<void>): Promise<void> {
     const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS mine', [LOCK])
     if (rows[0].mine) await work()
   } finally {
-    await client.end()
+    // On a connection that is dead without a word the goodbye would wait for minutes.
+    await Promise.race([client.end().catch(() => {}), delay(LOCK_MS, undefined, { ref: false })])
   }
 }
 

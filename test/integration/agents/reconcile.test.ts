@@ -1,7 +1,10 @@
 /** Agents and their sandboxes put right: what died, was removed by hand or outlived its agent. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { createPool } from '../../../src/db/pool.ts'
 import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
 import { until } from '../../support/processes.ts'
 import { STAND_IN } from './stand-in.ts'
@@ -181,6 +184,31 @@ describe('the reconciler of agents', () => {
     assert.equal((await runWaiting(made.agentId)).state, 'succeeded')
     assert.notEqual(await agentdPid(made.agentId), pid)
     assert.equal((await world.agent(made.agentId)).status, 'running')
+  })
+
+  it('gives a pass up when PostgreSQL does not answer any more', { timeout: 60_000 }, async () => {
+    const { port, hostname } = new URL(world.database.url)
+    const sockets = new Set<Socket>()
+    // A database behind a network that swallows everything after the greeting.
+    const server = createServer((client) => {
+      const upstream = connect(Number(port), hostname)
+      sockets.add(client).add(upstream)
+      for (const socket of [client, upstream]) socket.on('error', () => {})
+      client.on(
+        'data',
+        (bytes) => bytes.toString('latin1').includes('pg_try_advisory') || upstream.write(bytes),
+      )
+      upstream.pipe(client)
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = new URL(world.database.url)
+    url.port = String((server.address() as AddressInfo).port)
+    const pool = createPool(url.href, 2, world.database.log)
+    const reconciler = createAgentReconciler({ ...world.services, pool }, world.database.log)
+    await assert.rejects(reconciler.pass(signal), /timeout/i)
+    for (const socket of sockets) socket.destroy()
+    await pool.end()
+    server.close()
   })
 
   it('does not touch an agent that an operation has in hand', async () => {
