@@ -59,11 +59,7 @@ export interface StartRequest {
 
 export type GatewayState = 'stopped' | 'starting' | 'ready' | 'failed'
 
-/**
- * Of `build` and `start`. `POST /v1/scripts` runs both again, as after the gateway's first start, and answers 202 with
- * `{"build": …, "start": …}` once `build` (or, where there is none, `start`) runs; 503 `not_ready` before the gateway
- * was ready in this run. It is fenced like `PUT /v1/gateway`. A `build` that is interrupted is `pending` again.
- */
+/** Of `build` and `start`. A `build` that is interrupted is `pending` again. */
 export interface ScriptStatus {
   state: 'not_configured' | 'pending' | 'running' | 'success' | 'failed'
   exitCode: number | null
