@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { REDACTED, redact, restore } from './config-redaction.ts'
+import { REDACTED, redact, redactText, restore } from './config-redaction.ts'
 
 const isSecret = (text: string) => text.includes('hunter2')
 
@@ -61,6 +61,19 @@ describe('redact', () => {
     const config = { apiKey: `\${KEY}`, password: '', token: { source: 'env', id: 'KEY' }, secret: null }
     assert.deepEqual(redact(config, isSecret), config)
   })
+})
+
+test('redactText blots out secrets where the text is broken', () => {
+  const text = `{ "apiKey": "k\\"1", botToken:'b2', "name": "n", "tokenFile": "/f",\n "password" : "open\n broken`
+  const hidden = `"${REDACTED}"`
+  assert.equal(
+    redactText(text),
+    `{ "apiKey": ${hidden}, botToken:${hidden}, "name": "n", "tokenFile": "/f",\n "password" : ${hidden}\n broken`,
+  )
+})
+
+test('redactText takes no time over a long text', { timeout: 5000 }, () => {
+  for (const part of ['a', ' ', 'a:"', '"\\', 'a   ']) redactText(part.repeat(500_000))
 })
 
 describe('restore', () => {

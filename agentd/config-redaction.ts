@@ -28,6 +28,16 @@ export function redact(value: unknown, isSecret: (text: string) => boolean, path
   return isNamedSecret(path) || URL_WITH_PASSWORD.test(value) || isSecret(value) ? REDACTED : value
 }
 
+/** A name with the text that it has, in JSON5 or what was meant to be. It takes linear time: the agent wrote the text. */
+const MEMBER = /(?<![\w-])([\w-]{1,100})(["']?\s*:\s*)("(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)/g
+
+/** The text of a configuration that cannot be parsed, without what its own names call secret. */
+export function redactText(text: string): string {
+  return text.replace(MEMBER, (member, name, between) =>
+    isNamedSecret([name]) ? `${name}${between}"${REDACTED}"` : member,
+  )
+}
+
 /** The texts of a configuration that are secret by their place. */
 export function secretsOf(value: unknown, path: string[] = []): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => secretsOf(item, path))

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { checkOf, checkWithEngine } from './config-check.ts'
-import { redact, restore } from './config-redaction.ts'
+import { redact, redactText, restore } from './config-redaction.ts'
 import { AgentdError } from './errors.ts'
 import { GatewayClient } from './gateway-client.ts'
 import {
@@ -74,7 +74,7 @@ class ConfigFile {
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       // Whoever broke it has to see it to put it right.
-      return log.redact(text)
+      return redactText(log.redact(text))
     }
   }
 
