@@ -1,4 +1,4 @@
-import { contractError, messages } from '../../errors.ts'
+import { contractError, forbidden, messages } from '../../errors.ts'
 import { agentRoute, type Route } from '../../http/route.ts'
 import { toRecord } from '../agent.ts'
 import type { AgentServices } from '../services.ts'
@@ -20,7 +20,8 @@ export function tokenRoutes({ pool, config, access, operations }: AgentServices)
       tag: TAG,
       summary: 'Get the gateway token of an agent',
       description:
-        'Its holder may do with the agent what a key with the scope can, but for this and deleting it.',
+        'Its holder may do with the agent what a key with the scope can; for this, its rotation and deleting the ' +
+        'agent it takes a platform token, which the holder may mint.',
       // Whoever has the token may write.
       scope: 'org:agents:write',
       agent: 'owner',
@@ -61,7 +62,9 @@ export function tokenRoutes({ pool, config, access, operations }: AgentServices)
       scope: 'org:agents:write',
       agent: 'any',
       success: { status: 200, description: 'The token.', body: platformToken },
-      async handle({ agent }) {
+      async handle({ agent, principal }) {
+        // It would never end.
+        if (principal.agent?.by === 'platform') throw forbidden('A platform token cannot mint another one')
         const token = await access.mintPlatformToken(agent).catch((error: Error) => {
           throw contractError(500, 'token_failed', messages.tokenFailed, error.message, { cause: error })
         })

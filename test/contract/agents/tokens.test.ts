@@ -115,6 +115,12 @@ describe('a platform token', () => {
       .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
       .sign(signedBy)
 
+  it('mints no other one: it would never end', async () => {
+    const agent = await insertAgent(context, own)
+    const platform = anonymous.as(await platformToken(agent))
+    const reply = await platform.post(`${agent.path}/platform/token`, {})
+    assertError(reply, 403, 'A platform token cannot mint another one')
+  })
   it('is a JWT for one hour, with nothing secret in it', async () => {
     const agent = await insertAgent(context, own)
     const token = await platformToken(agent)
