@@ -44,7 +44,7 @@ export const newAgent = z.object({
   emoji: agentFields.emoji.optional(),
   engine: z.literal('openclaw', 'must be openclaw').default('openclaw'),
   secretIds: z
-    .array(z.string().max(64))
+    .array(text(64))
     .max(100, 'must have at most 100 items')
     .default([])
     .describe('Secrets of the workspace that the agent gets from its first start.'),

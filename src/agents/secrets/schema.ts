@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { text } from '../../http/shapes.ts'
 import { isReserved } from './reserved.ts'
 
 const MAX_NAME = 128
@@ -76,7 +77,7 @@ export const secretChange = z.object({ value })
 
 export const attachment = z.object({
   secretIds: z
-    .array(z.string().max(64))
+    .array(text(64))
     .min(1, 'must not be empty')
     .max(100, 'must have at most 100 items')
     .describe('Ids of secrets of the workspace.'),
