@@ -2,6 +2,7 @@
  * The network of an agent: an internal bridge of its own. The host has the gateway's address on it, whether the
  * agent runs or not, and the egress proxy listens there; nothing else is routed out.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { NetworkInspectInfo } from 'dockerode'
 import { ContainerError } from '../port.ts'
 import { type DockerEngine, SLOW_MS } from './engine.ts'
@@ -9,7 +10,9 @@ import { ignoring, reasonOf, statusOf } from './errors.ts'
 import { INSTANCE_LABEL, labelsOf, nameOf } from './names.ts'
 import { freeSubnet, type Subnet, subnetOf } from './subnets.ts'
 
-const TRIES = 20
+/** What another one makes at this moment is in no list yet, and taken all the same. */
+const TRIES = 50
+const PAUSE_MS = 100
 const TAKEN = /overlap|already exists|same bridge name|already in use/i
 
 /** Linux allows 15 characters. It locks as well: of two bridges with one name the engine refuses the second. */
@@ -49,6 +52,7 @@ export async function ensureNetwork(
       )
     const id = await tryToMake(engine, options, chosen)
     if (id) return { ...chosen, id }
+    await sleep(PAUSE_MS * (0.5 + Math.random()), undefined, { signal })
   }
   const wanted = address ? subnetOf(address).subnet : pool
   throw new ContainerError('internal', `no network could be made in ${wanted}: something else has it`)
