@@ -168,7 +168,7 @@ export interface ConfigCheck {
   output: string
 }
 
-/** `POST /v1/rpc`: a method of the gateway, over its admin RPC or its WebSocket, whichever can do it. */
+/** `POST /v1/rpc`: a method of the gateway, over its WebSocket. */
 export interface RpcRequest {
   method: string
   params: Record<string, unknown>

@@ -73,7 +73,8 @@ export function ownedConfig({
       defaults: { workspace: `${AGENT_ROOT}/workspace`, skipBootstrap: true, ...operatorModel(config) },
     },
     skills: { load: { extraDirs: [`${AGENT_ROOT}/skills`] } },
-    // agentd's way to the engine. A list of what is allowed or not could take it, or a channel, away.
+    // The gateway's methods over HTTP, for programs inside of the agent: its own host does not lead there. A list of
+    // what is allowed or not could take it, or a channel, away.
     plugins: { enabled: true, allow: null, deny: null, entries: { 'admin-http-rpc': { enabled: true } } },
   }
   return merge(base, channels)

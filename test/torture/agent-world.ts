@@ -53,6 +53,7 @@ export class AgentWorld {
         BERTH_HOST_PORT: String(hostPort),
         BERTH_EGRESS_PORT: String(egressPort),
         BERTH_AGENT_RECONCILE_SECONDS: '1',
+        BERTH_AGENT_DISK_MB: '400',
         ...model.env,
       },
     })

@@ -151,6 +151,23 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.answers(one())
   })
 
+  torture('an agent that fills its disk is stopped, and runs again when there is room', async () => {
+    // In files of 100 MB: one alone cannot get larger than the disk of its agent.
+    await agents.exec(one(), 'for i in 1 2 3 4 5; do head -c 100000000 /dev/zero > fill.$i; done')
+    const { statusReason } = await until('it is stopped', async () => {
+      const agent = await agents.read(one())
+      return agent.status === 'not_running' && agent
+    })
+    assert.match(statusReason ?? '', /disk/)
+    await until(
+      'there is room',
+      async () => (await agents.exec(one(), 'rm -f fill.* && echo room')) !== undefined,
+    )
+    await agents.restart(one())
+    await agents.answers(one())
+    await agents.assertSettled(kept)
+  })
+
   // It ends every container of the machine: only where that was said to be welcome.
   if (runtime === 'docker' && process.env.BERTH_TORTURE_DOCKERD) {
     torture('dockerd killed', async () => {
