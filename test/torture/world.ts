@@ -19,7 +19,10 @@ import { Subject } from './subject.ts'
 const LINES = 50
 
 export type Backend = 'postgres' | 'redis'
-export const backends: Backend[] = kuboBinary ? ['postgres', 'redis'] : ['postgres']
+const possible: Backend[] = kuboBinary ? ['postgres', 'redis'] : ['postgres']
+const chosen = process.env.BERTH_TORTURE_BACKEND
+/** Those of this run: all that are possible here, or the one of BERTH_TORTURE_BACKEND. */
+export const backends = possible.filter((backend) => !chosen || backend === chosen)
 
 export class World extends Subject {
   readonly backend: Backend

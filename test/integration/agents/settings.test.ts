@@ -126,7 +126,8 @@ describe('a web process', () => {
     })
     const services = { pool: database.pool, access } as unknown as AgentServices
     const route = tokenRoutes(services).find(({ id }) => id === 'createPlatformToken')
-    const context = { agent: { agentId: newAgentId(), gatewayToken: newGatewayToken() } as Agent }
+    const agent = { agentId: newAgentId(), gatewayToken: newGatewayToken() } as Agent
+    const context = { agent, principal: {} }
     await assert.rejects(
       route?.handle(context as never) ?? assert.fail(),
       (error) =>
