@@ -88,7 +88,8 @@ for (const kind of kinds) {
       await sending
       await ledger.settle()
       note(`${what}: all ended`, 'npm start', kind, performance.now() - started)
-      await assertSettled(subject, ledger, { explained: EXPLAINED })
+      // A worker may hear of its supervisor's death, and give its tries back, a moment before its own.
+      await assertSettled(subject, ledger, { explained: EXPLAINED, restarted: true })
     }
 
     torture(
