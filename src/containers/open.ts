@@ -1,6 +1,6 @@
 /** Which runtime agents have. */
 import { readFile, writeFile } from 'node:fs/promises'
-import { networkInterfaces } from 'node:os'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type Config, loadInstance } from '../config.ts'
 import type { Logger } from '../log.ts'
@@ -70,8 +70,13 @@ async function whyNotDocker(config: Config, docker: DockerContainers): Promise<s
   }
 }
 
+/** Whether an address of Docker's own bridge is this machine's: an idle bridge is down, and in no list of interfaces. */
 async function isLocal(docker: DockerContainers): Promise<boolean> {
   const gateway = await docker.defaultGateway()
-  const own = Object.values(networkInterfaces()).flatMap((all) => all?.map((one) => one.address) ?? [])
-  return gateway === null || own.includes(gateway)
+  if (gateway === null) return true
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen({ host: gateway, port: 0 }, () => server.close(() => resolve(true)))
+  })
 }

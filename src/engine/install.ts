@@ -9,6 +9,7 @@ import { withLock } from './lock.ts'
 import { npm } from './npm.ts'
 import { prune } from './prune.ts'
 
+const LAUNCH_MS = 120_000
 const DU_MS = 60_000
 const ENGINE_VERSION = /^\d{4}\.\d{1,2}\.\d{1,3}$/
 
@@ -134,8 +135,22 @@ async function fill(
   if (platform.os === 'linux') args.push(`--libc=${platform.libc}`)
   await npm(args, { cwd: draft, onLine, signal })
   await checkComplete(draft, version, platform)
+  await completeLifecycle(join(draft, 'node_modules/openclaw'), signal)
   onLine?.('Removing what is not needed to run it')
   await prune(draft)
+}
+
+/**
+ * Without its install scripts the package counts as half installed, and does what is left at its first launch: by us,
+ * since agents cannot write here.
+ */
+async function completeLifecycle(folder: string, signal: InstallOptions['signal']): Promise<void> {
+  const pending = join(folder, '.openclaw-lifecycle-pending')
+  if (!(await isThere(pending))) return
+  const options = { timeout: LAUNCH_MS, ...(signal && { signal }) }
+  await promisify(execFile)(process.execPath, [join(folder, 'openclaw.mjs'), '--version'], options)
+  if (await isThere(pending))
+    throw new EngineError('failed', 'the package does not complete its installation')
 }
 
 interface LockedPackage {
