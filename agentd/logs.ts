@@ -15,8 +15,6 @@ const SHORTEST_SECRET = 6
 /** Of a value with more lines (a bundle of certificates), only the first are hidden one by one: each costs time. */
 const SECRET_LINES = 100
 
-export type Level = LogLine['level']
-
 /** The log of the agent. */
 export class Log {
   #lines: LogLine[] = []

@@ -261,7 +261,7 @@ async function readJson<T>(req: IncomingMessage, maxBytes: number): Promise<T> {
 }
 
 /** Reads the rest of a body away for a moment: a client that still sends would not see the answer otherwise. */
-export function discard(req: IncomingMessage): void {
+function discard(req: IncomingMessage): void {
   req.resume()
   const timer = setTimeout(() => req.destroy(), DISCARD_MS)
   req.once('close', () => clearTimeout(timer))

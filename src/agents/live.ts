@@ -15,7 +15,7 @@ const storable = (max: number) =>
 const line = storable(4000)
 const time = storable(40).nullable()
 
-export const scriptStatus = z.object({
+const scriptStatus = z.object({
   state: z.enum(['not_configured', 'pending', 'running', 'success', 'failed']),
   exitCode: z.number().int().nullable(),
   startedAt: time,

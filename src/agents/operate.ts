@@ -1,10 +1,9 @@
 /** Starting an operation on an agent, and the bounded wait for its end (design, "The way of a request"). */
-import { createHash } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
 import { crashPoint } from '../crash-point.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
-import { ApiError, messages, notFound } from '../errors.ts'
+import { messages, notFound } from '../errors.ts'
 import type { Prefer } from '../http/prefer.ts'
 import {
   catalog,
@@ -14,6 +13,7 @@ import {
   type OperationState,
 } from '../operations/catalog.ts'
 import { operationHeaders } from '../operations/headers.ts'
+import { findRepeated, fingerprintOf } from '../operations/idempotency.ts'
 import type { Versioned } from '../operations/store.ts'
 import type { Waiter } from '../operations/wait.ts'
 import type { Agent } from './agent.ts'
@@ -133,14 +133,11 @@ export async function insertOperation(
     ],
   )
   if (rows[0]) return rows[0].id
-  if (!options.idempotencyKey) throw notFound(messages.noAgent)
-  const repeated = await db.query(
-    'SELECT id, fingerprint FROM operation WHERE workspace_id = $1 AND idempotency_key = $2',
-    [agent.workspaceId, options.idempotencyKey],
-  )
-  if (!repeated.rows[0]) throw notFound(messages.noAgent)
-  if (fingerprint.equals(repeated.rows[0].fingerprint)) return repeated.rows[0].id
-  throw idempotencyMismatch()
+  const { workspaceId } = agent
+  const key = options.idempotencyKey
+  const repeated = key && (await findRepeated(db, { workspaceId, key, fingerprint }))
+  if (!repeated) throw notFound(messages.noAgent)
+  return repeated.operationId
 }
 
 /**
@@ -158,8 +155,3 @@ export async function isRepeat(
   )
   return rowCount !== 0
 }
-
-export const fingerprintOf = (request: string): Buffer => createHash('sha256').update(request).digest()
-
-export const idempotencyMismatch = () =>
-  new ApiError(422, 'idempotency_mismatch', 'Idempotency-Key: already used with another request')

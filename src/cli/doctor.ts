@@ -2,6 +2,7 @@
 import { styleText } from 'node:util'
 import { loadConfig } from '../config.ts'
 import { isMigrated } from '../db/migrate.ts'
+import { createLogger } from '../log.ts'
 import { inspectRedis } from '../operations/redis.ts'
 import { type IpfsStatus, WorkerStatus } from '../operations/workers.ts'
 import type { KuboOptions } from '../storage/kubo.ts'
@@ -20,7 +21,12 @@ interface Finding {
 
 /** Prints a line for each part; the exit code is 1 when any of them is not well. */
 export async function doctor(): Promise<void> {
-  const findings = [...(await checkDatabase()), await checkQueue(), ...(await checkIpfs())]
+  const findings = [
+    ...(await checkDatabase()),
+    await checkQueue(),
+    ...(await checkIpfs()),
+    ...(await checkAgents()),
+  ]
   for (const { part, ok, said, advice } of findings) {
     console.log(`${ok ? styleText('green', '✔') : styleText('red', '✘')} ${part.padEnd(WIDTH)}${said}`)
     if (!ok && advice) console.log(`  ${' '.repeat(WIDTH)}${advice}`)
@@ -93,6 +99,28 @@ async function checkIpfs(): Promise<Finding[]> {
     }),
   ]
   return (await Promise.all(checks)).flat()
+}
+
+/** Where agents run; nothing before the first start, which chooses. */
+async function checkAgents(): Promise<Finding[]> {
+  const config = loadConfig()
+  const { chosenRuntime, openContainers } = await import('../containers/open.ts')
+  const runtime = await chosenRuntime(config)
+  if (!runtime) return []
+  if (runtime === 'process')
+    return [{ part: 'Agents', ok: true, said: 'processes of this machine: nothing isolates them' }]
+  const containers = await openContainers(config, createLogger('doctor', 'silent'))
+  try {
+    await containers.ping()
+    const versions = await containers.engineVersions()
+    const said = `in Docker, engine ${versions.join(', ') || 'built with the first agent'}`
+    return [{ part: 'Agents', ok: true, said }]
+  } catch (error) {
+    const advice = 'Check DOCKER_HOST, that Docker runs, and that this user may use it: `docker version`.'
+    return [{ part: 'Agents', ok: false, said: (error as Error).message, advice }]
+  } finally {
+    await containers.close()
+  }
 }
 
 async function checkKubo(

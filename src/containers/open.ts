@@ -46,11 +46,20 @@ function createDocker(config: Config): DockerContainers {
   })
 }
 
+const recordOf = (config: Config) => join(config.BERTH_DATA_DIR, 'runtime')
+
+/** The runtime that is set, or was chosen at an earlier start; undefined before the first one. */
+export async function chosenRuntime(config: Config): Promise<Runtime | undefined> {
+  if (config.BERTH_RUNTIME !== 'auto') return config.BERTH_RUNTIME
+  const chosen = (await readFile(recordOf(config), 'utf8').catch(() => '')).trim()
+  return chosen === 'docker' || chosen === 'process' ? chosen : undefined
+}
+
 async function choose(config: Config, docker: DockerContainers): Promise<{ runtime: Runtime; why: string }> {
   if (config.BERTH_RUNTIME === 'docker') return { runtime: 'docker', why: 'BERTH_RUNTIME' }
-  const record = join(config.BERTH_DATA_DIR, 'runtime')
-  const before = (await readFile(record, 'utf8').catch(() => '')).trim()
-  if (before === 'docker' || before === 'process') return { runtime: before, why: `as before: ${record}` }
+  const record = recordOf(config)
+  const before = await chosenRuntime(config)
+  if (before) return { runtime: before, why: `as before: ${record}` }
   const obstacle = await whyNotDocker(config, docker)
   const runtime = obstacle ? 'process' : 'docker'
   await writeFile(record, `${runtime}\n`)

@@ -21,6 +21,8 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
   const pin = () => api.pin({ cid: `${inlineCid(`outage ${randomBytes(4).toString('hex')}`)}` })
 
   it('of Kubo is shown as degraded, and pins wait for it', async () => {
+    // A worker that has just started, or is busy, may not have seen it yet.
+    await until('all is well', async () => (await health()).status === 'ok', READY_MS)
     await parts.kubo.kill()
     const degraded = await until('Kubo is missed', async () => {
       const { status, body } = await anonymous.get('/readyz')

@@ -106,7 +106,7 @@ export function giveUp({ pool }: Pick<AgentWorkerServices, 'pool'>, message: str
 const MAX_REASON = 1000
 
 /** Writes that a live agent does not run. The caller holds the operation: nobody else writes its status. */
-export async function markNotRunning(db: Queryable, id: string, reason: string): Promise<void> {
+async function markNotRunning(db: Queryable, id: string, reason: string): Promise<void> {
   await db.query(
     `UPDATE agent SET status = 'not_running', status_reason = $2 WHERE id = $1 AND deleted_at IS NULL`,
     [id, reason.slice(0, MAX_REASON)],

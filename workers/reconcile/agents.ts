@@ -152,7 +152,7 @@ async function refreshVersions(
     ])
     await client.query(
       `INSERT INTO engine_version (engine, version, runtime) SELECT 'openclaw', unnest($2::text[]), $1
-       ON CONFLICT (engine, version, runtime) DO UPDATE SET seen_at = now()`,
+       ON CONFLICT (engine, version, runtime) DO NOTHING`,
       [containers.runtime, versions],
     )
   })

@@ -78,7 +78,6 @@ CREATE TABLE engine_version (
   engine   text NOT NULL,
   version  text NOT NULL,
   runtime  text NOT NULL CHECK (runtime IN ('docker', 'process')),
-  seen_at  timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (engine, version, runtime)
 );
 

@@ -1,9 +1,9 @@
 /** Running a command in an agent. It is killed when the client goes, and after the time that a command has. */
-import { once } from 'node:events'
 import type { Response } from 'express'
 import { z } from 'zod'
 import type { ExecRequest } from '../../../agentd/protocol.ts'
 import { contractError, messages } from '../../errors.ts'
+import { type EventStream, openEventStream } from '../../http/event-stream.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentdClient, AgentdError, type AgentdRequest } from '../agentd-client.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
@@ -15,8 +15,6 @@ const MARGIN_MS = 5000
 /** A byte of output is at most six in JSON: `\u0000`. */
 const JSON_FACTOR = 6
 const LINE_BYTES = 1_048_576
-/** A comment now and then keeps proxies from closing a quiet stream. */
-const KEEP_ALIVE_MS = 15_000
 
 export interface Execution {
   agentd: AgentdClient
@@ -83,42 +81,33 @@ export async function streamCommand(execution: Execution, res: Response): Promis
       }),
     answers,
   )
-  res.writeHead(200, {
-    'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-store',
-    'x-accel-buffering': 'no',
-  })
-  res.flushHeaders()
-  const keepAlive = setInterval(() => res.write(': keep-alive\n\n'), KEEP_ALIVE_MS)
+  const events = openEventStream(res)
   try {
-    await writeEvents(output, outputBytes, res)
+    await writeEvents(output, outputBytes, events)
   } catch {
     // The status is sent: the client has gone, or hears of it in the stream.
-    writeEvent(res, 'error', { error: messages.executionFailed })
+    await events.send('error', { error: messages.executionFailed })
   } finally {
-    clearInterval(keepAlive)
     output.destroy()
-    res.end()
+    events.end()
   }
 }
 
-async function writeEvents(output: AsyncIterable<Buffer>, outputBytes: number, res: Response): Promise<void> {
+async function writeEvents(
+  output: AsyncIterable<Buffer>,
+  outputBytes: number,
+  events: EventStream,
+): Promise<void> {
   // A byte that is no UTF-8 became U+FFFD, which is three.
   let left = outputBytes * 3
   for await (const line of jsonLines(output, LINE_BYTES)) {
     const event: ExecEvent = execEvent.parse(line)
     if ('exit' in event) {
-      writeEvent(res, 'exit', { ...event.exit, timestamp: new Date().toISOString() })
-      return
+      return events.send('exit', { ...event.exit, timestamp: new Date().toISOString() })
     }
     left -= Buffer.byteLength(event.text)
     if (left < 0) throw new AgentdError('bad_answer', 'agentd sent more output than was asked for')
-    const flushed = writeEvent(res, event.stream, { text: event.text })
-    if (!flushed) await Promise.race([once(res, 'drain'), once(res, 'close')])
+    await events.send(event.stream, { text: event.text })
   }
   throw new AgentdError('bad_answer', "agentd's stream ended without an exit")
 }
-
-/** Writes a server-sent event (WHATWG HTML, 9.2); false when the client does not read as fast. */
-const writeEvent = (res: Response, name: string, data: unknown): boolean =>
-  res.write(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)

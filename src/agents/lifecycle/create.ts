@@ -4,12 +4,13 @@ import type { Principal } from '../../accounts/authenticator.ts'
 import { crashPoint } from '../../crash-point.ts'
 import { type Pool, type Queryable, transaction } from '../../db/pool.ts'
 import { forbidden, messages, notFound } from '../../errors.ts'
+import { findRepeated, fingerprintOf } from '../../operations/idempotency.ts'
 import type { Sealer } from '../../sealer.ts'
-import { AGENT_COLUMNS, type Agent, newAgentId, newGatewayToken } from '../agent.ts'
+import { AGENT_COLUMNS, type Agent, findAgentById, newAgentId, newGatewayToken } from '../agent.ts'
 import { CHANNELS } from '../channels/schema.ts'
 import { mergeChannel } from '../channels/service.ts'
 import { writeChannel } from '../channels/store.ts'
-import { fingerprintOf, idempotencyMismatch, insertOperation } from '../operate.ts'
+import { insertOperation } from '../operate.ts'
 import { attachSecrets } from '../secrets/attachments.ts'
 import type { NewAgent } from './schema.ts'
 
@@ -21,8 +22,8 @@ export interface Created {
 /**
  * Makes an agent of the caller's workspace. One create of a workspace runs at a time: so none gets past the limit,
  * and a repeat with the same idempotency key finds what the first one made.
- * @throws ApiError 403 at the plan's limit; 400 for channels without what they need; 404 or 409 for secrets that cannot be attached, or when what the key
- *   made was deleted; 422 for a known key with another request.
+ * @throws ApiError 403 at the plan's limit; 400 for channels without what they need; 404 or 409 for secrets that
+ *   cannot be attached; 404 when what the key made was deleted, 422 for a known key with another request.
  */
 export async function createAgent(
   { pool, sealer }: { pool: Pool; sealer: Sealer },
@@ -34,7 +35,7 @@ export async function createAgent(
   const request = `agent.provision ${JSON.stringify(input)}`
   const made = await transaction(pool, async (client) => {
     await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 2))', [caller.workspaceId])
-    const repeated = idempotencyKey && (await findRepeated(client, caller, idempotencyKey, request))
+    const repeated = idempotencyKey && (await findCreated(client, caller, idempotencyKey, request))
     if (repeated) return repeated
     await requireRoom(client, caller)
     const agent = await insertAgent(client, caller, input, options.engineVersion)
@@ -93,22 +94,16 @@ async function insertAgent(
   }
 }
 
-async function findRepeated(
+/** What a request under this key made before. @throws ApiError 404 when that was deleted, 422 for another request. */
+async function findCreated(
   db: Queryable,
   { workspaceId }: Principal,
   key: string,
   request: string,
 ): Promise<Created | undefined> {
-  const { rows } = await db.query(
-    'SELECT id, target_id, fingerprint FROM operation WHERE workspace_id = $1 AND idempotency_key = $2',
-    [workspaceId, key],
-  )
-  const operation = rows[0]
-  if (!operation) return undefined
-  if (!fingerprintOf(request).equals(operation.fingerprint)) throw idempotencyMismatch()
-  const found = await db.query(`SELECT ${AGENT_COLUMNS} FROM agent WHERE id = $1 AND deleted_at IS NULL`, [
-    operation.target_id,
-  ])
-  if (!found.rows[0]) throw notFound('The agent that this Idempotency-Key made was deleted')
-  return { agent: found.rows[0], operationId: operation.id }
+  const repeated = await findRepeated(db, { workspaceId, key, fingerprint: fingerprintOf(request) })
+  if (!repeated) return undefined
+  const agent = await findAgentById(db, repeated.targetId)
+  if (!agent) throw notFound('The agent that this Idempotency-Key made was deleted')
+  return { agent, operationId: repeated.operationId }
 }

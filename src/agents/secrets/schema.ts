@@ -7,7 +7,7 @@ const NAME = new RegExp(`^[A-Z_][A-Z0-9_]{0,${MAX_NAME - 1}}$`)
 /** With its name it stays below the 128 KiB that Linux gives one variable. */
 const MAX_VALUE_BYTES = 32_768
 
-export const secretType = z
+const secretType = z
   .enum(['secret', 'variable'], 'must be secret or variable')
   .describe('The value of a variable is shown, that of a secret never.')
 
@@ -27,7 +27,7 @@ export const secretRecord = z.object({
 })
 export type SecretRecord = z.output<typeof secretRecord>
 
-export const listedSecret = secretRecord.extend({
+const listedSecret = secretRecord.extend({
   agents: z
     .array(z.object({ agentId: z.string(), name: z.string() }))
     .describe('The agents that it is attached to.'),

@@ -16,7 +16,7 @@ const NEWEST_API = '1.47'
 /** Docker 20.10. */
 const OLDEST_API = '1.41'
 /** For what the engine answers from memory. */
-export const QUICK_MS = 10_000
+const QUICK_MS = 10_000
 /** For what it does on the disk and in the kernel: measured below one second, on a busy machine many. */
 export const SLOW_MS = 60_000
 /** A connection on which nothing passes for this long is closed: not every call of the library can be aborted. */

@@ -1,12 +1,12 @@
 /** Pin requests: accepted, listed and withdrawn. The work itself is `workers/pin-add.ts`. */
-import { createHash } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import type { Principal } from '../../accounts/authenticator.ts'
 import { crashPoint } from '../../crash-point.ts'
 import { isForeignKeyViolation } from '../../db/errors.ts'
 import type { Pool, Queryable } from '../../db/pool.ts'
-import { ApiError, notFound } from '../../errors.ts'
+import { notFound } from '../../errors.ts'
 import { catalog } from '../../operations/catalog.ts'
+import { findRepeated, fingerprintOf } from '../../operations/idempotency.ts'
 import { isoTime } from '../../operations/store.ts'
 import type { PinRecord } from './schema.ts'
 
@@ -62,7 +62,8 @@ export class PinService {
       this.#onAccepted()
       return accepted
     }
-    const repeated = idempotencyKey && (await this.#repeated(caller, idempotencyKey, fingerprint))
+    const repeated =
+      idempotencyKey && fingerprint && (await this.#repeated(caller, idempotencyKey, fingerprint))
     if (repeated) return repeated
     throw groupNotFound()
   }
@@ -96,19 +97,13 @@ export class PinService {
     return rows[0].count
   }
 
-  async #repeated(caller: Principal, key: string, fingerprint: Buffer | null): Promise<Accepted | undefined> {
-    const { rows } = await this.#pool.query(
-      `SELECT id, fingerprint, target_id FROM operation WHERE workspace_id = $1 AND idempotency_key = $2`,
-      [caller.workspaceId, key],
-    )
-    const operation = rows[0]
-    if (!operation) return undefined
-    if (!fingerprint?.equals(operation.fingerprint)) {
-      throw new ApiError(422, 'idempotency_mismatch', 'Idempotency-Key: already used with another request')
-    }
-    const record = await this.find(caller.workspaceId, operation.target_id)
+  async #repeated(caller: Principal, key: string, fingerprint: Buffer): Promise<Accepted | undefined> {
+    const { workspaceId } = caller
+    const repeated = await findRepeated(this.#pool, { workspaceId, key, fingerprint })
+    if (!repeated) return undefined
+    const record = await this.find(workspaceId, repeated.targetId)
     if (!record) throw notFound('The pin that this Idempotency-Key made was deleted')
-    return { record, operationId: operation.id }
+    return { record, operationId: repeated.operationId }
   }
 }
 
@@ -159,9 +154,7 @@ const groupNotFound = () => notFound('group_id: there is no such group')
 /** What a request is, for telling a repeat from another request under the same key. */
 function hash(pin: NewPin): Buffer {
   const sorted = { ...pin, keyvalues: Object.entries(pin.keyvalues).sort() }
-  return createHash('sha256')
-    .update(`pin.add ${JSON.stringify(sorted)}`)
-    .digest()
+  return fingerprintOf(`pin.add ${JSON.stringify(sorted)}`)
 }
 
 const QUEUED = `workspace_id = $1 AND network = 'public' AND status <> 'pinned' AND removed_at IS NULL
