@@ -212,6 +212,40 @@ export const settings = z.object({
   BERTH_AGENT_UPLOAD_BYTES: integer(1, 268_435_456)
     .default(8_388_608)
     .describe('Largest file that can be uploaded to an agent, and read from one.'),
+  BERTH_SNAPSHOT_NETWORK: z
+    .enum(['public', 'private', 'none'])
+    .default('private')
+    .describe('IPFS network on which snapshots of agents are pinned; `none`: there are no snapshots.'),
+  BERTH_SNAPSHOT_SECONDS: seconds(0.5, 86_400)
+    .default(60_000)
+    .describe('An agent whose workspace has changed is saved within about this time.'),
+  BERTH_SNAPSHOT_KEEP: integer(1, 100_000)
+    .default(50)
+    .describe('Newest snapshots of an agent that are kept.'),
+  BERTH_SNAPSHOT_KEEP_DAYS: integer(0, 36_500)
+    .default(30)
+    .describe('Beside those, the last snapshot of each of this many days is kept.'),
+  BERTH_CLAWHUB_URL: z
+    .union([z.literal(''), url('http', 'https')])
+    .default('')
+    .describe('A hub of skills that is offered beside those that ship with Berth; empty for none.'),
+  BERTH_CLAWHUB_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe(
+      'Folder of skills (`<owner>/<name>/SKILL.md`) that the hub offers beside those that ship with Berth.',
+    ),
+  BERTH_APP_DOMAIN: text
+    .toLowerCase()
+    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
+    .default('apps.localhost')
+    .describe(
+      "Agents' own pages are at <subdomain>.<this domain>, and custom domains point there: point a wildcard DNS record at the web process. Must be another site than the API's where browsers sign in.",
+    ),
+  BERTH_DNS_SERVER: text
+    .regex(/^[\da-f.:[\]]+$/i, 'must be an IP address, with a port where it is not 53')
+    .optional()
+    .describe('DNS server that is asked about custom domains. Not set: those of the machine.'),
   BERTH_TELEGRAM_URL: z
     .union([z.literal(''), url('http', 'https')])
     .default('https://api.telegram.org')

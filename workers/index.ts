@@ -2,6 +2,7 @@
 import type { Handlers } from '../src/operations/runner.ts'
 import { agentHandlers } from './agents/index.ts'
 import type { AgentWorkerServices } from './agents/services.ts'
+import { contentRelease } from './content-release.ts'
 import { type PinAddServices, pinAdd } from './pin-add.ts'
 import { pinRemove } from './pin-remove.ts'
 
@@ -15,6 +16,7 @@ export function createHandlers(services: WorkerServices): Handlers {
     'pin.add': pinAdd(services, 'add'),
     'pin.repair': pinAdd(services, 'repair'),
     'pin.remove': pinRemove(services),
+    'content.release': contentRelease(services),
     ...agentHandlers(services.agents),
   }
 }

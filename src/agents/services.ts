@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Sealer } from '../sealer.ts'
+import type { Storages } from '../storage/open.ts'
 import type { AgentAccess } from './access.ts'
 import type { AgentdClient } from './agentd-client.ts'
 import type { AgentOperations } from './operate.ts'
@@ -15,4 +16,5 @@ export interface AgentServices {
   operations: AgentOperations
   sealer: Sealer
   notifications: Notifications
+  storages: Storages
 }

@@ -22,12 +22,22 @@ const kinds = {
   'pin.repair': { queue: 'repairs', cancelable: false, maxFaults: 8 },
   /** Release the content of a deleted file, unless something else keeps it. */
   'pin.remove': { queue: 'storage', cancelable: false, maxFaults: 1000 },
+  /** Release content that a snapshot, a skill or a template kept (`input`: network, cid), unless something else keeps it. */
+  'content.release': { queue: 'storage', cancelable: false, maxFaults: 1000 },
   /** Bring a new agent up: container, secrets, gateway, scripts. */
   'agent.provision': { queue: 'agents', cancelable: false, maxFaults: 5 },
   /** Start an agent again, on another engine version when `input.version` names one. */
   'agent.restart': { queue: 'agents', cancelable: false, maxFaults: 5 },
   /** Run an agent's `build` script, then `start`. */
   'agent.scripts': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  /** Commit an agent's workspace, store its tree on IPFS and pin it. */
+  'agent.sync': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  /** Save an agent's workspace, then put the snapshot `input.snapshotCid` in its place. */
+  'agent.reset': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  /** Take over what was pushed to an agent's repository: apply its manifest, then `build` and `start`. */
+  'agent.push': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  /** Make an agent's skill folders those of the skills that are attached to it. */
+  'agent.skills': { queue: 'agents', cancelable: false, maxFaults: 5 },
   /** Remove a deleted agent's container and volume. */
   'agent.delete': { queue: 'agents', cancelable: false, maxFaults: 1000 },
 } as const satisfies Record<string, Kind>

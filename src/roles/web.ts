@@ -91,6 +91,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
     operations: new AgentOperations({ pool, waiter, wakeDispatcher }),
     sealer: loadSealer(config),
     notifications,
+    storages,
   }
   const allowPrivateHostNodes = config.BERTH_ALLOW_PRIVATE_HOST_NODES
   const routes: Route[] = [

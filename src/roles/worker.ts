@@ -18,7 +18,7 @@ import { Runner } from '../operations/runner.ts'
 import { forgetOldOperations } from '../operations/store.ts'
 import { type Slots, WorkerStatus } from '../operations/workers.ts'
 import { loadSealer } from '../sealer.ts'
-import { observeNode, openStorages } from '../storage/open.ts'
+import { observeNode, openStorages, type Storages } from '../storage/open.ts'
 import { openDatabase } from './database.ts'
 import { openHealthPort } from './health-port.ts'
 import { Parts, type RunningRole } from './parts.ts'
@@ -45,7 +45,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   const leases = createPool(databaseUrl, LEASE_CONNECTIONS, log)
   parts.add('leases', () => leases.end())
 
-  const agents = 'agents' in slots ? await openAgents(config, pool, log, parts) : undefined
+  const agents = 'agents' in slots ? await openAgents(config, { pool, storages, log, parts }) : undefined
 
   const id = uuidv7()
   const runner = new Runner({
@@ -118,9 +118,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
 /** What a worker needs that brings agents up: where they run, the way to them, and their secrets. */
 async function openAgents(
   config: Config,
-  pool: Pool,
-  log: Logger,
-  parts: Parts,
+  { pool, storages, log, parts }: { pool: Pool; storages: Storages; log: Logger; parts: Parts },
 ): Promise<AgentWorkerServices> {
   const containers = await openContainers(config, log).catch((error) => {
     // It says what the operator has to do.
@@ -130,7 +128,7 @@ async function openAgents(
   if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(containers))
   const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
   parts.add('ways to agents', () => agentd.close())
-  return { pool, containers, agentd, sealer: loadSealer(config), config }
+  return { pool, containers, agentd, sealer: loadSealer(config), config, storages }
 }
 
 /** Their rows stay as they are: the next worker finds them ended, and starts them again. */

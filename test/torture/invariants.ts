@@ -8,7 +8,7 @@ import type { Ledger } from './ledger.ts'
 import type { Subject } from './subject.ts'
 
 /** The reasons of the corrections that a fault can cause. */
-export type Reason = 'lease expired' | 'job lost by the queue' | 'pin missing' | 'pin that no file keeps'
+export type Reason = 'lease expired' | 'job lost by the queue' | 'pin missing' | 'pin that nothing keeps'
 
 interface Row {
   key: string

@@ -18,7 +18,7 @@ const LOAD_MS = 25_000
 const CONTENTS = 40
 /** About a third of the contents. */
 const QUOTA = 400_000
-const EXPLAINED: Reason[] = ['lease expired', 'job lost by the queue', 'pin that no file keeps']
+const EXPLAINED: Reason[] = ['lease expired', 'job lost by the queue', 'pin that nothing keeps']
 
 type Fault = (world: World, random: Random) => Promise<void>
 

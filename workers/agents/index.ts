@@ -14,12 +14,21 @@ export function agentHandlers(services: AgentWorkerServices | undefined): Record
       'agent.provision': elsewhere,
       'agent.restart': elsewhere,
       'agent.scripts': elsewhere,
+      'agent.sync': elsewhere,
+      'agent.reset': elsewhere,
+      'agent.push': elsewhere,
+      'agent.skills': elsewhere,
       'agent.delete': elsewhere,
     }
   return {
     'agent.provision': agentProvision(services),
     'agent.restart': agentRestart(services),
     'agent.scripts': agentScripts(services),
+    // Replaced by their owners.
+    'agent.sync': elsewhere,
+    'agent.reset': elsewhere,
+    'agent.push': elsewhere,
+    'agent.skills': elsewhere,
     'agent.delete': agentDelete(services),
   }
 }

@@ -10,7 +10,7 @@ import { lockCid } from '../../src/files/cid-lock.ts'
 import { KEEPS } from '../../src/files/keepers.ts'
 import { catalog } from '../../src/operations/catalog.ts'
 import { recordCorrections } from '../../src/operations/corrections.ts'
-import type { Storage } from '../../src/storage/port.ts'
+import { type Storage, StorageError } from '../../src/storage/port.ts'
 
 const BATCH = 1000
 /** Corrections of one pass; the next pass finds the rest. */
@@ -25,9 +25,9 @@ const CLAIMED = `(${KEEPS} OR EXISTS (
   SELECT FROM operation WHERE target_id = file.id AND state IN ('queued', 'running')))`
 
 export interface PinCorrections {
-  /** Files whose pin was gone; each has a repair operation now. */
+  /** Pins that were gone: files have a repair operation now, what else is held was pinned again where its blocks are here. */
   missing: number
-  /** Pins that no file keeps; released. */
+  /** Pins that nothing keeps; released. */
   orphaned: number
 }
 
@@ -59,13 +59,20 @@ export async function reconcilePins(
        LIMIT $3`,
       [storage.network, started[0].at, MAX_CORRECTIONS],
     )
+    const held = await client.query(
+      `SELECT DISTINCT cid FROM held_content h
+       WHERE network = $1 AND NOT EXISTS (SELECT FROM pinned WHERE cid = h.cid) LIMIT $2`,
+      [storage.network, MAX_CORRECTIONS],
+    )
     const orphaned = await client.query(
       `SELECT cid FROM pinned p
-       WHERE NOT EXISTS (SELECT FROM file WHERE network = $1 AND cid_v1 = p.cid AND ${CLAIMED}) LIMIT $2`,
+       WHERE NOT EXISTS (SELECT FROM file WHERE network = $1 AND cid_v1 = p.cid AND ${CLAIMED})
+         AND NOT EXISTS (SELECT FROM held_content WHERE network = $1 AND cid = p.cid) LIMIT $2`,
       [storage.network, MAX_CORRECTIONS],
     )
     const report = { missing: 0, orphaned: 0 }
     for (const file of missing.rows) if (await repair(pool, storage, file, signal)) report.missing++
+    for (const { cid } of held.rows) if (await pinAgain(pool, storage, cid, signal)) report.missing++
     for (const { cid } of orphaned.rows) if (await release(pool, storage, cid, signal)) report.orphaned++
     return report
   } finally {
@@ -111,19 +118,42 @@ async function repair(
   })
 }
 
+/** Pins content of snapshots, skills and templates again. Where its blocks are gone nobody else has them to give. */
+async function pinAgain(pool: Pool, storage: Storage, text: string, signal: AbortSignal): Promise<boolean> {
+  const cid = CID.parse(text)
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)])
+  return transaction(pool, async (client) => {
+    await lockCid(client, cid)
+    const { rowCount } = await client.query(
+      'SELECT FROM held_content WHERE network = $1 AND cid = $2 LIMIT 1',
+      [storage.network, text],
+    )
+    if (!rowCount || (await storage.isPinned(cid, { signal: bounded }))) return false
+    try {
+      await storage.pin(cid, { offline: true, stallMs: CHECK_MS, signal: bounded })
+    } catch (error) {
+      if (error instanceof StorageError && error.code === 'not_found') return false
+      throw error
+    }
+    await recordCorrections(client, 'pins', 'pin missing', [text])
+    return true
+  })
+}
+
 async function release(pool: Pool, storage: Storage, text: string, signal: AbortSignal): Promise<boolean> {
   const cid = CID.parse(text)
   return transaction(pool, async (client) => {
     await lockCid(client, cid)
     const { rowCount } = await client.query(
-      `SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND ${CLAIMED} LIMIT 1`,
+      `SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND ${CLAIMED}
+       UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2 LIMIT 1`,
       [storage.network, text],
     )
     if (rowCount) return false
     const gone = await storage.unpin(cid, {
       signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]),
     })
-    if (gone) await recordCorrections(client, 'pins', 'pin that no file keeps', [text])
+    if (gone) await recordCorrections(client, 'pins', 'pin that nothing keeps', [text])
     return gone
   })
 }

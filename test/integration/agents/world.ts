@@ -13,8 +13,9 @@ import { openContainers } from '../../../src/containers/open.ts'
 import type { Containers } from '../../../src/containers/port.ts'
 import { Runner } from '../../../src/operations/runner.ts'
 import { openHost } from '../../../src/roles/host.ts'
-import type { RunningRole } from '../../../src/roles/parts.ts'
+import { Parts, type RunningRole } from '../../../src/roles/parts.ts'
 import { loadSealer } from '../../../src/sealer.ts'
+import { openStorages } from '../../../src/storage/open.ts'
 import type { AgentWorkerServices } from '../../../workers/agents/services.ts'
 import { createHandlers } from '../../../workers/index.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -67,7 +68,9 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
   let host: RunningRole | undefined = await openHost(config, log)
   const containers = await openContainers(config, log)
   const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
-  const services = { pool, containers, agentd, sealer: loadSealer(config), config }
+  const parts = new Parts(log)
+  const storages = await openStorages(config, 'worker', log, parts)
+  const services = { pool, containers, agentd, sealer: loadSealer(config), config, storages }
   const runner = () =>
     new Runner({
       pool,
@@ -77,8 +80,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
       handlers: createHandlers({
         pool,
         agents: services,
-        // Nothing is pinned here.
-        storages: {} as never,
+        storages,
         stallMs: 1,
         retryMs: 1,
         expiryMs: 1,
@@ -123,6 +125,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
         await containers.remove(agentId, { volume: true })
       await containers.close()
       agentd.close()
+      await parts.close()
       await host?.stop()
       await database.stop()
       await rm(dir, { recursive: true, force: true })

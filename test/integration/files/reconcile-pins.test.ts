@@ -67,13 +67,13 @@ describe('reconciling pins', () => {
     assert.ok(await isPinned(pending))
   })
 
-  it('releases a pin that no file keeps', async () => {
+  it('releases a pin that nothing keeps', async () => {
     const cid = await addPin('orphan')
     await addFile(cid, { status: 'over_free_limit' })
     assert.deepEqual(await reconcile(), { missing: 0, orphaned: 1 })
     assert.equal(await isPinned(cid), false)
     const { rows } = await database.pool.query('SELECT loop, reason, target FROM correction')
-    assert.deepEqual(rows, [{ loop: 'pins', reason: 'pin that no file keeps', target: `${cid}` }])
+    assert.deepEqual(rows, [{ loop: 'pins', reason: 'pin that nothing keeps', target: `${cid}` }])
   })
 
   it('leaves the pin of a deleted file to the operation that will release it', async () => {
