@@ -14,15 +14,15 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { enginesDir } from '../test/support/engines.ts'
 import { startModel } from '../test/support/model.ts'
-import { type AgentView, DemoAgent } from './demo/agent.ts'
-import { type Berth, startBerth, UnexpectedAnswer } from './demo/berth.ts'
+import type { DemoAgent } from './demo/agent.ts'
+import { AGENT_DOMAIN, createAgent, removeAgent } from './demo/agent-steps.ts'
+import { startBerth } from './demo/berth.ts'
 import { type Demo, runDemo } from './demo/run.ts'
 import { bytes } from './demo/screen.ts'
 
 const LIMIT_MS = 10 * 60_000
 const POLL_MS = 200
 const VERSIONS = { first: '2026.9.5', second: '2026.9.6' }
-const DOMAIN = 'agents.localhost'
 const FILE_BYTES = 100_000
 /** Answers when the agent runs again. */
 const RESTARTED = { prefer: 'wait=120' }
@@ -43,14 +43,19 @@ async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Prom
       BERTH_BASE_IMAGE: process.env.BERTH_BASE_IMAGE ?? '',
       BERTH_ENGINE_VERSION: VERSIONS.first,
       BERTH_ENGINES_DIR: enginesDir,
-      BERTH_AGENT_DOMAIN: DOMAIN,
+      BERTH_AGENT_DOMAIN: AGENT_DOMAIN,
       ...model.env,
     }
     const berth = await startBerth({ dataDir: join(temp, 'berth'), parts, stack, signal, env })
     return [berth, berth.url]
   })
-  const agent = await create({ screen, signal }, berth)
-  stack.defer(() => remove(berth, agent))
+  screen.section('An agent')
+  const agent = await createAgent({ screen, signal }, berth, {
+    name: 'Demo',
+    vibe: 'short and friendly',
+    emoji: '⚓',
+  })
+  stack.defer(() => removeAgent(berth, agent))
 
   screen.section('Chat')
   await screen.step('WebSocket', async () => {
@@ -77,7 +82,7 @@ async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Prom
   await care({ screen, signal }, agent)
 
   await screen.step('Delete', async () => {
-    await remove(berth, agent)
+    await removeAgent(berth, agent)
     if (!(await agent.isGone())) throw new Error('the agent is still there')
     return [undefined, 'its container and its volume are gone']
   })
@@ -86,38 +91,6 @@ async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Prom
 }
 
 type Shown = Pick<Demo, 'screen' | 'signal'>
-
-async function create({ screen, signal }: Shown, berth: Berth): Promise<DemoAgent> {
-  screen.section('An agent')
-  const began = performance.now()
-  const request = await screen.step('Request', async () => {
-    const response = await berth.request('POST', '/v0/agents', {
-      signal,
-      headers: { prefer: 'respond-async' },
-      body: { name: 'Demo', vibe: 'short and friendly', emoji: '⚓' },
-    })
-    const { agent } = (await response.json()) as { agent: AgentView }
-    return [
-      { agent, operation: response.headers.get('operation-id') ?? '' },
-      `${response.status}, agent ${agent.agentId} is ${agent.status}`,
-    ]
-  })
-  const agent = new DemoAgent(berth, request.agent, { domain: DOMAIN, signal })
-  await screen.step('Provision', async (live) => {
-    const steps: { name: string; at: number }[] = []
-    const now = () => performance.now() - began
-    live(() => steps.map(({ name }) => name).join(' → '))
-    for await (const { step } of berth.follow(request.operation, signal)) {
-      if (step && steps.at(-1)?.name !== step) steps.push({ name: step, at: now() })
-    }
-    const ends = [...steps.slice(1).map(({ at }) => at), now()]
-    const text = steps.map(({ name, at }, i) => `${name} ${(((ends[i] ?? at) - at) / 1000).toFixed(1)} s`)
-    return [undefined, text.join(' → ')]
-  })
-  const { agentVersion } = await agent.running()
-  screen.detail(`running OpenClaw ${agentVersion} at http://${agent.host}`)
-  return agent
-}
 
 async function work({ screen, signal }: Shown, agent: DemoAgent): Promise<void> {
   await screen.step('Console', async () => {
@@ -191,17 +164,4 @@ async function care({ screen, signal }: Shown, agent: DemoAgent): Promise<void> 
 
 function firstLine(text = ''): string {
   return text.split('\n', 1)[0] ?? ''
-}
-
-/** Deletes the agent and waits until nothing of it is left; a repeat finds it gone. */
-async function remove(berth: Berth, agent: DemoAgent): Promise<void> {
-  await berth
-    .request('DELETE', `/v0/agents/${agent.id}`, {
-      // Also when the demo was interrupted.
-      signal: AbortSignal.timeout(60_000),
-      headers: { prefer: 'wait=60' },
-    })
-    .catch((error) => {
-      if (!(error instanceof UnexpectedAnswer && error.status === 404)) throw error
-    })
 }

@@ -1,0 +1,55 @@
+/** What every demo of agents begins and ends with. */
+import { type AgentView, DemoAgent } from './agent.ts'
+import { type Berth, UnexpectedAnswer } from './berth.ts'
+import type { Demo } from './run.ts'
+
+/** Agents' hosts are below it. */
+export const AGENT_DOMAIN = 'agents.localhost'
+/** The longest that a demo waits for an agent that goes. */
+const REMOVE_MS = 60_000
+
+/** Asks for an agent and shows the steps of its provisioning as they come. Resolves when it runs. */
+export async function createAgent(
+  { screen, signal }: Pick<Demo, 'screen' | 'signal'>,
+  berth: Berth,
+  body: Record<string, unknown>,
+): Promise<DemoAgent> {
+  const began = performance.now()
+  const request = await screen.step('Request', async () => {
+    const headers = { prefer: 'respond-async' }
+    const response = await berth.request('POST', '/v0/agents', { signal, headers, body })
+    const { agent } = (await response.json()) as { agent: AgentView }
+    return [
+      { agent, operation: response.headers.get('operation-id') ?? '' },
+      `${response.status}, agent ${agent.agentId} is ${agent.status}`,
+    ]
+  })
+  const agent = new DemoAgent(berth, request.agent, { domain: AGENT_DOMAIN, signal })
+  await screen.step('Provision', async (live) => {
+    const steps: { name: string; at: number }[] = []
+    const now = () => performance.now() - began
+    live(() => steps.map(({ name }) => name).join(' → '))
+    for await (const { step } of berth.follow(request.operation, signal)) {
+      if (step && steps.at(-1)?.name !== step) steps.push({ name: step, at: now() })
+    }
+    const ends = [...steps.slice(1).map(({ at }) => at), now()]
+    const text = steps.map(({ name, at }, i) => `${name} ${(((ends[i] ?? at) - at) / 1000).toFixed(1)} s`)
+    return [undefined, text.join(' → ')]
+  })
+  const { agentVersion } = await agent.running()
+  screen.detail(`running OpenClaw ${agentVersion} at http://${agent.host}`)
+  return agent
+}
+
+/** Deletes the agent and waits until nothing of it is left; a repeat finds it gone. */
+export async function removeAgent(berth: Berth, agent: DemoAgent): Promise<void> {
+  await berth
+    .request('DELETE', `/v0/agents/${agent.id}`, {
+      // Also when the demo was interrupted.
+      signal: AbortSignal.timeout(REMOVE_MS),
+      headers: { prefer: 'wait=60' },
+    })
+    .catch((error) => {
+      if (!(error instanceof UnexpectedAnswer && error.status === 404)) throw error
+    })
+}
