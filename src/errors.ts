@@ -94,6 +94,7 @@ export const messages = {
   resetFailed: 'Reset failed',
   domainsPlan: 'Custom domains are not part of the free plan',
   noAgent: 'There is no such agent',
+  noIssues: 'Issues are not available',
   agentNotReady: 'The agent is not ready yet',
   agentNotRunning: 'The agent is not running',
   channelsPlan: 'Channels are not part of the free plan',

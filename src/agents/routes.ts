@@ -5,6 +5,7 @@ import { agentConfigRoutes } from './config/routes.ts'
 import { consoleRoutes } from './console/routes.ts'
 import { deviceRoutes } from './devices/routes.ts'
 import { agentFileRoutes } from './files/routes.ts'
+import { issueRoutes } from './issues/routes.ts'
 import { lifecycleRoutes } from './lifecycle/routes.ts'
 import { runRoutes } from './lifecycle/run-routes.ts'
 import { logRoutes } from './logs/routes.ts'
@@ -27,5 +28,6 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...channelRoutes(services),
     ...deviceRoutes(services),
     ...taskRoutes(services),
+    ...issueRoutes(),
   ]
 }

@@ -8,8 +8,8 @@ import type { Route } from './route.ts'
 
 export type Json = Record<string, unknown>
 
-/** Express's `/v3/:id` is OpenAPI's `/v3/{id}`. */
-const openApiPath = (path: string): string => path.replace(/:(\w+)/g, '{$1}')
+/** Express's `/v3/:id` is OpenAPI's `/v3/{id}`, and so is its `/v3/*id`: one or more segments. */
+const openApiPath = (path: string): string => path.replace(/[:*](\w+)/g, '{$1}')
 
 /**
  * Describes `routes`. A route's aliases are no entries of their own, which would show everything twice:

@@ -147,11 +147,11 @@ describe('a key', () => {
 })
 
 describe('a scope', () => {
-  it('is required by every route that needs a key, but the test of the key itself', async () => {
+  it('is required by every route that needs a key, but the test of the key itself and the closed beta', async () => {
     const client = await keyed('org:analytics:read')
     assert.ok((await client.get('/data/testAuthentication')).body.message)
     for (const { method, path, scope } of guarded) {
-      if (path.endsWith('/testAuthentication')) continue
+      if (path.endsWith('/testAuthentication') || path.startsWith('/v0/issues')) continue
       const reply = await client.request(method, path, method === 'POST' ? { json: {} } : {})
       assertError(reply, 403, `Missing scope: ${scope}`)
       assert.equal(reply.headers.get('error-code'), 'missing_scope')

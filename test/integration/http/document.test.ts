@@ -160,7 +160,7 @@ function mounted(stack: Layer[], prefix = ''): string[] {
   return stack.flatMap(({ route, handle, rawPath }) => {
     const path = `${prefix}${route?.path ?? rawPath}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1')
     if (route) {
-      const name = path.replace(/:(\w+)/g, '{$1}')
+      const name = path.replace(/[:*](\w+)/g, '{$1}')
       return Object.keys(route.methods).map((method) => `${method.toUpperCase()} ${name}`)
     }
     if (handle.stack) return mounted(handle.stack, path)
