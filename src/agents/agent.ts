@@ -29,6 +29,10 @@ export interface Agent {
   /** The version of each secret that the running gateway was given. */
   applied: Record<string, number>
   scripts: Record<string, unknown>
+  /** The template that it was made from. */
+  templateId: string | null
+  /** Of the manifest that was applied to it last; null before the first. */
+  manifestHash: string | null
   createdAt: string
   updatedAt: string
 }
@@ -43,6 +47,7 @@ export const AGENT_COLUMNS = `agent.id, agent.agent_id AS "agentId", agent.works
   agent.user_name AS "userName", agent.user_email AS "userEmail", agent.engine,
   agent.engine_version AS "engineVersion", agent.gateway_token AS "gatewayToken", agent.status,
   agent.status_reason AS "statusReason", agent.address, agent.epoch, agent.applied, agent.scripts,
+  agent.template_id AS "templateId", agent.manifest_hash AS "manifestHash",
   ${isoMillis('agent.created_at')} AS "createdAt", ${isoMillis('agent.updated_at')} AS "updatedAt"`
 
 /** A live agent of any workspace, by the id in its paths. */

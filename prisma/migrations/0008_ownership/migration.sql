@@ -7,6 +7,7 @@ ALTER TABLE agent
   ADD COLUMN template_id   text,
   -- The manifest that was applied to it last, by the hash of its text.
   ADD COLUMN manifest_hash text;
+CREATE INDEX agent_template ON agent (template_id) WHERE template_id IS NOT NULL AND deleted_at IS NULL;
 
 -- A commit of an agent's workspace, whose tree is on IPFS. The rows of an agent are its history, by id.
 CREATE TABLE snapshot (
@@ -74,12 +75,14 @@ CREATE TABLE agent_skill (
 CREATE INDEX agent_skill_skill ON agent_skill (skill_id);
 CREATE INDEX agent_skill_version ON agent_skill (version_id);
 
--- A template of agents that a workspace made out of a snapshot. Those that ship with Berth are files.
+-- A template of agents that a workspace made out of a snapshot, for its own agents: nobody else sees it, so a slug is
+-- taken within the workspace only. Those that ship with Berth are files.
 CREATE TABLE template (
   id            text PRIMARY KEY CHECK (id ~ '^t[a-z0-9]{7}$'),
   workspace_id  uuid NOT NULL,
   user_id       uuid NOT NULL,
-  slug          text NOT NULL,
+  -- Lists go by it, byte by byte.
+  slug          text COLLATE "C" NOT NULL,
   name          text NOT NULL,
   -- What else clients read of it; see src/agents/templates/schema.ts.
   details       jsonb NOT NULL,
@@ -90,8 +93,8 @@ CREATE TABLE template (
   updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
   archived_at   timestamptz
 );
-CREATE UNIQUE INDEX template_slug ON template (slug) WHERE archived_at IS NULL;
-CREATE INDEX template_list ON template (workspace_id, id);
+CREATE UNIQUE INDEX template_slug ON template (workspace_id, slug) WHERE archived_at IS NULL;
+CREATE INDEX template_archived ON template (workspace_id) WHERE archived_at IS NOT NULL;
 CREATE INDEX template_content ON template (snapshot_cid);
 
 -- What Berth keeps on IPFS beside files: each row keeps its CID. An archived template serves agents made before.
