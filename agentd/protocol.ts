@@ -145,7 +145,14 @@ export interface Committed {
  * Sorted by path as git does. Submodules are left out, and so are names that are no UTF-8.
  */
 export type TreeChange =
-  | { path: string; mode: '100644' | '100755' | '120000'; blob: string; size: number }
+  | {
+      path: string
+      mode: '100644' | '100755' | '120000'
+      blob: string
+      size: number
+      /** Whether `from` has nothing under this path. */
+      isNew: boolean
+    }
   | { path: string; removed: true }
 
 /**
@@ -160,6 +167,7 @@ export interface BlobsRequest {
  * `GET /v1/repository/diff?from=&to=&max=`: the unified diff as text, cut after `max` bytes at a line's end; without `from`
  * against nothing. `GET /v1/repository/file?commit=&path=&max=`: a file's bytes as they are in a commit.
  * `GET /v1/repository/files?commit=&max=`: text, a line `<size> <path>` a file, cut after `max` bytes.
+ * What was cut has the header `truncated: true`.
  */
 
 /**

@@ -3,6 +3,8 @@
 ALTER TABLE agent
   -- The last time that its workspace was found the same as, or became, its newest snapshot.
   ADD COLUMN synced_at     timestamptz,
+  -- The files of its newest snapshot, a line `<size> <path>` each; the first 64 KiB.
+  ADD COLUMN file_manifest text,
   -- The template that it was made from; its workspace is written at the first start.
   ADD COLUMN template_id   text,
   -- The manifest that was applied to it last, by the hash of its text.
@@ -25,9 +27,9 @@ CREATE TABLE snapshot (
   executables     text[] NOT NULL DEFAULT '{}',
   change_summary  text,
   content_diff    text,
-  created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-  CONSTRAINT snapshot_commit UNIQUE (agent_id, commit_sha)
+  created_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+-- A reset adds the commit to which it went once more: the newest one is always how the workspace is.
 CREATE INDEX snapshot_history ON snapshot (agent_id, id);
 CREATE INDEX snapshot_cid ON snapshot (cid);
 
