@@ -2,10 +2,8 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isErrno } from './errors.ts'
+import { MANIFEST_BYTES } from './manifest-check.ts'
 import type { Paths } from './paths.ts'
-
-/** The manifest's fields have limits of their own, which make it a few kilobytes. */
-const MANIFEST_BYTES = 1_048_576
 
 /** The scripts that `manifest.json` in the agent's root names. */
 export interface ManifestScripts {

@@ -1,0 +1,204 @@
+/** Whether a text is a manifest v1, and what is wrong with it: with the path of each field, for people. */
+import { MANIFEST_SCHEMA, type Schema } from './manifest-schema.ts'
+
+/** A longer one is no manifest: its fields have limits of their own. */
+export const MANIFEST_BYTES = 1_048_576
+const MAX_ERRORS = 20
+
+/** As `manifest-schema.ts` allows it; comments (`_…`) may be anywhere in it. */
+export interface Manifest {
+  version: 1
+  engine?: 'openclaw' | 'hermes'
+  agent: { name: string; description?: string | null; vibe?: string | null; emoji?: string | null }
+  model?: string | { primary: string }
+  secrets?: ManifestSecret[]
+  skills?: ManifestSkill[]
+  tasks?: ManifestTask[]
+  scripts?: { build?: string; start?: string }
+  routes?: { port: number; path: string; protected?: boolean }[]
+  channels?: Partial<Record<'telegram' | 'slack' | 'discord' | 'whatsapp', ManifestChannel>>
+  template?: ManifestTemplate
+}
+export interface ManifestSecret {
+  name: string
+  description?: string | null
+  required?: boolean
+  guideUrl?: string | null
+  guideSteps?: string[]
+}
+/** One of `cid` and `clawhub_slug`. */
+export interface ManifestSkill {
+  name?: string
+  cid?: string
+  clawhub_slug?: string
+}
+/** One of `payload` and `prompt`; a schedule that is a text is a cron expression. */
+export interface ManifestTask {
+  name: string
+  description?: string | null
+  enabled?: boolean
+  schedule: string | { kind: 'at' | 'every' | 'cron'; [field: string]: unknown }
+  payload?: { kind: 'agentTurn' | 'systemEvent'; [field: string]: unknown }
+  prompt?: string
+  delivery?: { mode: 'none' | 'announce' | 'webhook'; channel?: string; to?: string; bestEffort?: boolean }
+  sessionTarget?: 'main' | 'isolated'
+  wakeMode?: 'now' | 'next-heartbeat'
+}
+/** Tokens are `env:NAME`. */
+export interface ManifestChannel {
+  botToken?: string
+  appToken?: string
+  enabled?: boolean
+  dmPolicy?: 'open' | 'pairing' | 'allowlist' | 'disabled' | 'closed'
+  allowFrom?: (string | number)[]
+}
+export interface ManifestTemplate {
+  slug?: string
+  category?: string
+  tags?: string[]
+  partnerName?: string | null
+  partnerUrl?: string | null
+  partnerLogoUrl?: string | null
+  authorName?: string | null
+  authorUrl?: string | null
+  authorLogoUrl?: string | null
+  paid?: { amount: number; currency: string }
+}
+
+/**
+ * Checks the text of a `manifest.json`.
+ * @returns the manifest; or what is wrong, one line each, at most 20 and then how many more there are.
+ */
+export function checkManifest(text: string): { manifest: Manifest } | { errors: string[] } {
+  if (Buffer.byteLength(text) > MANIFEST_BYTES)
+    return { errors: [`manifest.json is larger than ${MANIFEST_BYTES} bytes`] }
+  let value: unknown
+  try {
+    value = JSON.parse(text.replace(/^\uFEFF/, ''))
+  } catch (error) {
+    return { errors: [`manifest.json is not valid JSON: ${printable((error as Error).message, 200)}`] }
+  }
+  const errors = [...check(MANIFEST_SCHEMA, value, '')]
+  // What a schema cannot say: of two with one name, one would silently be lost.
+  if (errors.length === 0) errors.push(...duplicates(value as Manifest))
+  if (errors.length === 0) return { manifest: value as Manifest }
+  const more = errors.length - MAX_ERRORS
+  return { errors: more > 0 ? [...errors.slice(0, MAX_ERRORS), `and ${more} more`] : errors }
+}
+
+function* duplicates(manifest: Manifest): Generator<string> {
+  yield* repeated('secrets', 'name', manifest.secrets)
+  yield* repeated('skills', 'cid', manifest.skills)
+  yield* repeated('skills', 'clawhub_slug', manifest.skills)
+  yield* repeated('tasks', 'name', manifest.tasks)
+  yield* repeated('routes', 'path', manifest.routes)
+}
+
+function* repeated<T>(list: string, field: string & keyof T, items: T[] = []): Generator<string> {
+  const first = new Map<unknown, number>()
+  for (const [index, item] of items.entries()) {
+    const value = item[field]
+    if (value === undefined) continue
+    const before = first.get(value)
+    if (before === undefined) first.set(value, index)
+    else yield `${list}[${index}].${field}: is that of ${list}[${before}] as well`
+  }
+}
+
+type Json = Record<string, unknown>
+
+/** What is wrong with a value. It goes only as deep as the schema does. */
+function* check(schema: Schema, value: unknown, path: string): Generator<string> {
+  const types = [schema.type ?? []].flat()
+  if (types.length > 0 && !types.some((type) => isOfType(value, type)))
+    return yield `${path || 'manifest.json'}: must be ${types.map((type) => NAMED[type]).join(' or ')}`
+  if ('const' in schema && value !== schema.const) yield `${path} must be ${JSON.stringify(schema.const)}`
+  if (schema.enum && !schema.enum.includes(value)) yield `${path}: must be one of ${schema.enum.join(', ')}`
+  if (typeof value === 'string') yield* checkText(schema, value, path)
+  else if (typeof value === 'number') yield* checkNumber(schema, value, path)
+  else if (Array.isArray(value)) yield* checkList(schema, value, path)
+  else if (isObject(value)) yield* checkObject(schema, value, path)
+}
+
+function* checkText(schema: Schema, value: string, path: string): Generator<string> {
+  // As JSON Schema counts: characters, not halves of them.
+  const length = [...value].length
+  if (length < (schema.minLength ?? 0)) yield `${path}: must not be empty`
+  else if (schema.maxLength !== undefined && length > schema.maxLength)
+    yield `${path}: must have at most ${schema.maxLength} characters`
+  else if (schema.pattern && !new RegExp(schema.pattern, 'u').test(value))
+    yield `${path}: ${schema.patternErrorMessage}`
+}
+
+function* checkNumber({ minimum, maximum, not }: Schema, value: number, path: string): Generator<string> {
+  if (minimum !== undefined && maximum !== undefined && (value < minimum || value > maximum))
+    yield `${path} out of range: must be ${minimum} to ${maximum}`
+  else if (not?.enum.includes(value)) yield `${path} reserved`
+}
+
+function* checkList({ items, maxItems }: Schema, value: unknown[], path: string): Generator<string> {
+  // The items of an endless list are not worth a message each.
+  if (maxItems !== undefined && value.length > maxItems) return yield `${path} exceeds maximum of ${maxItems}`
+  for (const [index, item] of value.entries()) if (items) yield* check(items, item, `${path}[${index}]`)
+}
+
+function* checkObject(schema: Schema, value: Json, path: string): Generator<string> {
+  const at = (key: string) => join(path, key)
+  for (const key of schema.required ?? []) {
+    if (Object.hasOwn(value, key)) continue
+    const wanted = schema.properties?.[key]
+    if (wanted && 'const' in wanted) yield `${at(key)} must be ${JSON.stringify(wanted.const)}`
+    else yield `${at(key)} is required`
+  }
+  for (const [key, item] of Object.entries(value)) {
+    const known = schema.properties && Object.hasOwn(schema.properties, key) && schema.properties[key]
+    if (known) yield* check(known, item, at(key))
+    else if (schema.additionalProperties === false && !key.startsWith('_'))
+      yield `${at(key)}: there is no such field`
+  }
+  if (schema.oneOf)
+    yield* checkChoice(
+      schema.oneOf.map(({ required: [key] }) => key),
+      value,
+      path,
+    )
+  for (const { if: condition, then } of schema.allOf ?? []) {
+    if (check(condition, value, path).next().done) yield* check(then, value, path)
+  }
+}
+
+function* checkChoice(keys: string[], value: Json, path: string): Generator<string> {
+  const given = keys.filter((key) => Object.hasOwn(value, key))
+  if (given.length === 0) yield `${path}: needs ${keys.join(' or ')}`
+  if (given.length > 1) yield `${path}: has ${given.join(' and ')}, of which only one can be`
+}
+
+const NAMED = {
+  object: 'an object',
+  array: 'a list',
+  string: 'a text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  null: 'null',
+} as const
+
+function isOfType(value: unknown, type: keyof typeof NAMED): boolean {
+  if (type === 'null') return value === null
+  if (type === 'array') return Array.isArray(value)
+  if (type === 'object') return isObject(value)
+  return type === 'integer' ? Number.isInteger(value) : typeof value === type
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The path of a key; a key may be any text, and is shown as one where it is no plain name. */
+function join(path: string, key: string): string {
+  if (!/^[\w$-]{1,60}$/.test(key)) return `${path}[${JSON.stringify(printable(key, 60))}]`
+  return path ? `${path}.${key}` : key
+}
+
+/** One line without characters that would move about in a terminal, of at most `max`. */
+const printable = (text: string, max: number): string =>
+  text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]+/gu, ' ').slice(0, max)
