@@ -9,6 +9,7 @@ import { issueRoutes } from './issues/routes.ts'
 import { lifecycleRoutes } from './lifecycle/routes.ts'
 import { runRoutes } from './lifecycle/run-routes.ts'
 import { logRoutes } from './logs/routes.ts'
+import { portRoutes } from './ports/routes.ts'
 import { secretRoutes } from './secrets/routes.ts'
 import type { AgentServices } from './services.ts'
 import { taskRoutes } from './tasks/routes.ts'
@@ -28,6 +29,7 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...channelRoutes(services),
     ...deviceRoutes(services),
     ...taskRoutes(services),
+    ...portRoutes(services),
     ...issueRoutes(),
   ]
 }

@@ -229,9 +229,16 @@ function parse(shape: Shape, input: unknown, message?: string): unknown {
 export function describeIssue({ issues: [issue] }: z.ZodError): string {
   // What is wrong with a key stands inside; the key itself may be anything, and is not repeated.
   const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
-  const path = issue?.path.slice(0, key ? -1 : undefined).join('.') || 'body'
-  return `${path}: ${(key ?? issue)?.message}`
+  const path = fieldPath(issue?.path.slice(0, key ? -1 : undefined) ?? [])
+  return `${path || 'body'}: ${(key ?? issue)?.message}`
 }
+
+/** As clients write it: `mappings[0].port`. */
+const fieldPath = (path: PropertyKey[]): string =>
+  path
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    .join('')
+    .replace(/^\./, '')
 
 function idempotencyKey(req: Request): string | undefined {
   const key = req.get('idempotency-key')

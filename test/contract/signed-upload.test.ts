@@ -270,7 +270,7 @@ describe('signing', () => {
     milliseconds: [{ date: Date.now() * 1000 }, 'date: must be Unix time in seconds'],
     'another network': [{ network: 'x' }, 'network: must be public or private'],
     'no type at all': [{ allow_mime_types: [] }, 'allow_mime_types: must not be empty'],
-    'what is no type': [{ allow_mime_types: ['png'] }, /^allow_mime_types\.0: must be as image\/png/],
+    'what is no type': [{ allow_mime_types: ['png'] }, /^allow_mime_types\[0\]: must be as image\/png/],
     'a size of nothing': [{ max_file_size: 0 }, 'max_file_size: must be at least 1'],
     'a value that is no text': [{ keyvalues: { a: 1 } }, /^keyvalues\.a: /],
     'a group that is no id': [{ group_id: 'x' }, 'group_id: must be a UUID'],

@@ -30,6 +30,9 @@ export async function deleteAgent(pool: Pool, agent: Agent): Promise<string> {
     await client.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [agent.id])
     await client.query('DELETE FROM agent_secret WHERE agent_id = $1', [agent.id])
     await client.query('DELETE FROM agent_channel WHERE agent_id = $1', [agent.id])
+    // Its names are free for others at once.
+    await client.query('DELETE FROM domain WHERE agent_id = $1', [agent.id])
+    await client.query('DELETE FROM agent_route WHERE agent_id = $1', [agent.id])
     await client.query(`SELECT pg_notify('berth_agent', $1)`, [agent.agentId])
     crashPoint('before-commit')
     return operationId

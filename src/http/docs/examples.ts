@@ -3,6 +3,7 @@
  * routes, and finds routes that have none.
  */
 import { agentExamples } from './agent-examples.ts'
+import { domainExamples } from './domain-examples.ts'
 import { engineExamples } from './engine-examples.ts'
 
 const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'
@@ -247,6 +248,7 @@ export const examples: Record<string, Example> = {
   deleteGatewayToken: deleted,
 
   ...agentExamples,
+  ...domainExamples,
   testAuthentication: {
     response: { message: 'Congratulations! You are communicating with the Pinata API!' },
   },

@@ -56,6 +56,10 @@ export const TAGS = [
   ['Channels', 'Messengers by which people reach an agent. Not part of the free plan.'],
   ['Devices', "Clients with a key of their own that are paired with an agent's gateway."],
   ['Tasks', 'What an agent does by itself at a time or every so often.'],
+  [
+    'Domains and routes',
+    'How the pages of an agent’s own programs are reached: by names of their own, or by paths of its host.',
+  ],
   ['Issues', 'A closed beta, in which no account of Berth takes part: all of it is 404.'],
   ['Usage', 'Whether a key works, and how much its workspace stores.'],
   ['Operations', 'Work that outlives a request: its progress, its end, and how to cancel it.'],

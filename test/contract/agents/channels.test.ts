@@ -110,7 +110,7 @@ describe('channels', () => {
     ['telegram', { botToken: TELEGRAM, dmPolicy: 'everybody' }, /^dmPolicy: /],
     ['telegram', { botToken: TELEGRAM, dmPolicy: 'allowlist' }, /^allowFrom: /],
     ['telegram', { botToken: TELEGRAM, allowFrom: 'me' }, /^allowFrom: /],
-    ['telegram', { botToken: TELEGRAM, allowFrom: [''] }, /^allowFrom.0: /],
+    ['telegram', { botToken: TELEGRAM, allowFrom: [''] }, /^allowFrom\[0\]: /],
     ['telegram', { botToken: TELEGRAM, enabled: 'yes' }, /^enabled: /],
     ['slack', { botToken: SLACK.botToken }, 'appToken is required (string)'],
     ['slack', { appToken: SLACK.appToken }, 'botToken is required (string)'],
