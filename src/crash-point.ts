@@ -19,6 +19,14 @@ export type CrashPoint =
   | 'agent-after-gateway'
   | 'agent-before-final-write'
   | 'agent-after-remove'
+  | 'sync-after-commit'
+  | 'sync-after-build'
+  | 'sync-before-final-write'
+  | 'reset-after-save'
+  | 'reset-after-reset'
+  | 'reset-before-final-write'
+  | 'import-after-tree'
+  | 'import-after-adopt'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

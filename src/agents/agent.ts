@@ -33,6 +33,11 @@ export interface Agent {
   templateId: string | null
   /** Of the manifest that was applied to it last; null before the first. */
   manifestHash: string | null
+  /** When its workspace was last found the same as, or became, its newest snapshot; null before the first. */
+  lastSync: string | null
+  /** Its newest snapshot, and since when it is. */
+  snapshotCid: string | null
+  snapshotsUpdatedAt: string | null
   createdAt: string
   updatedAt: string
 }
@@ -41,6 +46,9 @@ export interface Agent {
 export const isoMillis = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
+const ofNewestSnapshot = (value: string) =>
+  `(SELECT ${value} FROM snapshot WHERE snapshot.agent_id = agent.id ORDER BY snapshot.id DESC LIMIT 1)`
+
 /** The columns of an {@link Agent}, of a table or alias named `agent`. */
 export const AGENT_COLUMNS = `agent.id, agent.agent_id AS "agentId", agent.workspace_id AS "workspaceId",
   agent.user_id AS "userId", agent.name, agent.description, agent.vibe, agent.emoji,
@@ -48,6 +56,8 @@ export const AGENT_COLUMNS = `agent.id, agent.agent_id AS "agentId", agent.works
   agent.engine_version AS "engineVersion", agent.gateway_token AS "gatewayToken", agent.status,
   agent.status_reason AS "statusReason", agent.address, agent.epoch, agent.applied, agent.scripts,
   agent.template_id AS "templateId", agent.manifest_hash AS "manifestHash",
+  ${isoMillis('agent.synced_at')} AS "lastSync", ${ofNewestSnapshot('snapshot.cid')} AS "snapshotCid",
+  ${ofNewestSnapshot(isoMillis('snapshot.created_at'))} AS "snapshotsUpdatedAt",
   ${isoMillis('agent.created_at')} AS "createdAt", ${isoMillis('agent.updated_at')} AS "updatedAt"`
 
 /** A live agent of any workspace, by the id in its paths. */
@@ -69,6 +79,12 @@ export async function findAgentById(db: Queryable, id: string): Promise<Agent | 
   return rows[0]
 }
 
+/** The files of an agent's newest snapshot, a line `<size> <path>` each. It is long: only who shows it reads it. */
+export async function readFileManifest(db: Queryable, { id }: Pick<Agent, 'id'>): Promise<string | null> {
+  const { rows } = await db.query('SELECT file_manifest FROM agent WHERE id = $1', [id])
+  return rows[0]?.file_manifest ?? null
+}
+
 export const AGENT_ID = /^x[a-z0-9]{7}$/
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
@@ -79,7 +95,7 @@ export function newAgentId(): string {
 
 export const newGatewayToken = (): string => randomUUID()
 
-/** The agent as clients see it (compatibility 2.3). What Berth does not keep yet is null. */
+/** The agent as clients see it (compatibility 2.3). */
 export const agentRecord = z.object({
   agentId: z.string(),
   userId: z.string(),
@@ -95,10 +111,19 @@ export const agentRecord = z.object({
   updatedAt: z.string(),
   status: z.enum(['starting', 'running', 'not_running']),
   statusReason: z.string().nullable().describe('Why it does not run.'),
-  lastSync: z.string().nullable(),
-  snapshotCid: z.string().nullable(),
-  fileManifest: z.string().nullable(),
-  snapshotsUpdatedAt: z.string().nullable(),
+  lastSync: z
+    .string()
+    .nullable()
+    .describe('When its workspace was last found the same as its newest snapshot, or became it.'),
+  snapshotCid: z.string().nullable().describe('Its newest snapshot.'),
+  fileManifest: z
+    .string()
+    .nullable()
+    .describe(
+      'The files of its newest snapshot, a line `<size> <path>` each; at most 64 KiB, and a last line that begins ' +
+        'with `…` where there are more. Null but where one agent is read.',
+    ),
+  snapshotsUpdatedAt: z.string().nullable().describe('Of its newest snapshot.'),
   engine: z.string(),
   agentVersion: z.string().describe('Version of the engine.'),
 })
@@ -107,12 +132,17 @@ export type AgentRecord = z.output<typeof agentRecord>
 /**
  * The agent as `reader` may see it: the gateway token lets its holder change the agent, so a key that may only read
  * does not get it.
+ * @param fileManifest see {@link readFileManifest}.
  */
-export function toRecord(agent: Agent, reader: Pick<Principal, 'role' | 'scopes'>): AgentRecord {
+export function toRecord(
+  agent: Agent,
+  reader: Pick<Principal, 'role' | 'scopes'>,
+  fileManifest: string | null = null,
+): AgentRecord {
   const { agentId, userId, name, description, vibe, emoji, createdAt, updatedAt } = agent
   const mayWrite = reader.role !== 'viewer' && grants(reader.scopes, 'org:agents:write')
   const { status, statusReason, engine, engineVersion: agentVersion } = agent
-  const snapshots = { lastSync: null, snapshotCid: null, fileManifest: null, snapshotsUpdatedAt: null }
+  const { lastSync, snapshotCid, snapshotsUpdatedAt } = agent
   return {
     agentId,
     userId,
@@ -125,7 +155,10 @@ export function toRecord(agent: Agent, reader: Pick<Principal, 'role' | 'scopes'
     updatedAt,
     status,
     statusReason,
-    ...snapshots,
+    lastSync,
+    snapshotCid,
+    fileManifest,
+    snapshotsUpdatedAt,
     engine,
     agentVersion,
   }
