@@ -16,6 +16,7 @@ import { proxyService } from './proxy.ts'
 import { rpcService } from './rpc.ts'
 import { Scripts } from './scripts.ts'
 import { type Agent, AgentdServer, type Service } from './server.ts'
+import { skillsService } from './skills.ts'
 import { Status, statusService } from './status.ts'
 import { makeRoot, workspaceService } from './workspace.ts'
 
@@ -56,6 +57,7 @@ const services: Service[] = [
   filesService(agent),
   rpcService(agent),
   configService(agent),
+  skillsService(agent),
   proxyService(agent),
 ]
 const server = new AgentdServer({ config, log, services })

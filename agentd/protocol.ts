@@ -198,20 +198,27 @@ export interface AdoptRequest {
  * branch has diverged, manifest.json is not valid, or a file is in it that must not leave the agent.
  */
 
+/** Below the root; the engine reads it, see `src/engine/config.ts`. */
+export const SKILLS_FOLDER = 'skills'
+
 /**
- * A skill's folder. `GET /v1/skills`: `{skills: SkillFolder[]}`, those that Berth put there. `PUT /v1/skills/<name>`
- * (fenced, name percent-encoded; `@owner/name` is two folders): {@link SkillFiles}, replaces the folder at once.
- * `DELETE /v1/skills/<name>` (fenced).
+ * The folders of skills. `GET /v1/skills`: `{skills: SkillFolder[]}`. `PUT /v1/skills/<name>` (fenced, the name
+ * percent-encoded; `@owner/name` is two folders): {@link SkillFiles}, replaces the folder in one step and answers its
+ * {@link SkillFolder}; 409 `conflict` where that would lose something which the agent made. `DELETE
+ * /v1/skills/<name>` (fenced): removes a folder that Berth put there, with what the agent changed in it.
  */
 export interface SkillFolder {
   name: string
-  cid: string
-  /** Whether the agent has changed it since. */
-  modified: boolean
+  /** What Berth put there; null for a folder of the agent's own. */
+  cid: string | null
+  /** Whether it is as Berth put it there. A folder of the agent's own is `modified`. */
+  state: 'same' | 'modified' | 'missing'
 }
 export interface SkillFiles {
   cid: string
   files: { path: string; base64: string }[]
+  /** In a conflict: `replace` the folder, or `keep` it as it is, as if it came from this version. */
+  resolution?: 'replace' | 'keep'
 }
 
 /** `/v1/port/<port>/<path>`: HTTP and upgrades to 127.0.0.1:<port> of the agent, with `host` and the rest as they came. */
@@ -302,6 +309,8 @@ export const AGENTD_ERRORS = {
   not_a_file: 400,
   too_large: 413,
   stale_epoch: 409,
+  /** It would lose what the agent made. */
+  conflict: 409,
   /** As many of these run already as may at once. */
   busy: 429,
   /** The gateway is not ready. */
