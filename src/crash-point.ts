@@ -19,6 +19,16 @@ export type CrashPoint =
   | 'agent-after-gateway'
   | 'agent-before-final-write'
   | 'agent-after-remove'
+  /** Of a sync, also that in a reset: agentd has committed; the tree is stored and pinned; all is ready to be written. */
+  | 'snapshot-after-commit'
+  | 'snapshot-after-build'
+  | 'snapshot-before-final-write'
+  /** The workspace is the snapshot's. */
+  | 'reset-after-reset'
+  /** Of a restore: the commit is in the repository, the working tree empty. */
+  | 'restore-after-import'
+  /** What was pushed is applied and its scripts were started. */
+  | 'push-after-scripts'
   | 'sync-after-commit'
   | 'sync-after-build'
   | 'sync-before-final-write'
