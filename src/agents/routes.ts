@@ -4,6 +4,7 @@ import { channelRoutes } from './channels/routes.ts'
 import { agentConfigRoutes } from './config/routes.ts'
 import { consoleRoutes } from './console/routes.ts'
 import { deviceRoutes } from './devices/routes.ts'
+import { domainRoutes } from './domains/routes.ts'
 import { agentFileRoutes } from './files/routes.ts'
 import { issueRoutes } from './issues/routes.ts'
 import { lifecycleRoutes } from './lifecycle/routes.ts'
@@ -30,6 +31,7 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...deviceRoutes(services),
     ...taskRoutes(services),
     ...portRoutes(services),
+    ...domainRoutes(services),
     ...issueRoutes(),
   ]
 }

@@ -13,8 +13,8 @@ function publicUrl({ PUBLIC_URL, HOST, PORT }: Addresses): URL {
   return new URL(`http://${ANY_ADDRESS.has(HOST) ? 'localhost' : host}:${PORT}`)
 }
 
-/** A host at the scheme and port of the public URL. */
-function urlOf(config: Addresses, host: string): string {
+/** A host at the scheme and port of the public URL, without a slash at the end. */
+export function urlOf(config: Addresses, host: string): string {
   const { protocol, port } = publicUrl(config)
   return `${protocol}//${host}${port && `:${port}`}`
 }

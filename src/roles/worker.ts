@@ -7,6 +7,8 @@ import { removeExpiredFiles } from '../../workers/reconcile/expiry.ts'
 import { startLoop } from '../../workers/reconcile/loop.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
+import { loadOwnership } from '../agents/domains/ownership.ts'
+import { recheckDomains } from '../agents/domains/service.ts'
 import { type Config, ConfigError, hostUrl, loadHostKey } from '../config.ts'
 import { openContainers } from '../containers/open.ts'
 import { ContainerError, type Containers } from '../containers/port.ts'
@@ -27,6 +29,8 @@ const HEARTBEAT_MS = 5000
 /** A worker that could not write its row for this long is of no use: its claims fail as well. */
 const HEARTBEAT_LIMIT_MS = 30_000
 const RETENTION_MS = 3_600_000
+/** Each domain is asked about at most once a minute. */
+const DOMAINS_MS = 60_000
 /** Within the time that the supervisor gives a worker. */
 const AGENT_GRACE_MS = 6000
 
@@ -63,6 +67,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
     }),
   })
+  const ownership = loadOwnership(config)
   const status = new WorkerStatus(leases)
   let written = performance.now()
   const loops = [
@@ -78,6 +83,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     startLoop('retention', RETENTION_MS, log, (signal) =>
       forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal),
     ),
+    startLoop('domains', DOMAINS_MS, log, (signal) => recheckDomains({ pool, ownership }, log, signal)),
   ]
   for (const storage of Object.values(storages)) {
     loops.push(

@@ -124,6 +124,8 @@ CREATE TABLE domain (
   CONSTRAINT domain_subdomain UNIQUE (subdomain)
 );
 CREATE INDEX domain_agent ON domain (agent_id, id);
+-- Those whose owners may have proven them meanwhile.
+CREATE INDEX domain_pending ON domain (checked_at) WHERE status = 'pending_ownership';
 -- Anybody may claim a name; who proves it has it.
 CREATE UNIQUE INDEX domain_verified ON domain (custom_domain) WHERE status = 'verified';
 

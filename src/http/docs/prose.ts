@@ -77,6 +77,7 @@ export const PARAMETERS: Record<string, { description: string; enum?: string[]; 
   jobId: { description: 'The id of the task.' },
   requestId: { description: 'The id of the pairing request.' },
   channel: { description: 'The messenger.', enum: ['telegram', 'slack', 'discord', 'whatsapp'] },
+  domainId: { description: 'The id of the domain, a UUID.' },
   secretId: { description: 'The id of the secret, a UUID.' },
   gateway_id: { description: 'The id of the gateway, a UUID.' },
   item_id: { description: 'The id of the access token, a UUID.' },

@@ -1,0 +1,104 @@
+/** Names that lead to an agent's ports: one label below the operator's domain, or a domain of the owner's own. */
+import { isIP } from 'node:net'
+import { domainToASCII } from 'node:url'
+import type { Config } from '../../config.ts'
+import { AGENT_ID } from '../agent.ts'
+
+/** What no name may contain (contract 7.1): it would pass for the operator's own. */
+const BRANDS = ['berth', 'pinata']
+/** RFC 1035, 2.3.4, with letters as RFC 5890 writes those of other scripts. */
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+/** The TXT record's name is longer by `_service-verify.`, and a name has 253 characters at most. */
+const MAX_CUSTOM = 253 - '_service-verify.'.length
+/** No name has them, though parsers of URLs read them as something. */
+const NEVER_IN_NAMES = /[\s%/\\?#@:[\]*,"'<>]/
+/** Names that an operator may want, and those that people take for the operator's. */
+const RESERVED = new Set([
+  'abuse',
+  'account',
+  'admin',
+  'administrator',
+  'agents',
+  'api',
+  'app',
+  'apps',
+  'auth',
+  'billing',
+  'blog',
+  'dashboard',
+  'dns',
+  'docs',
+  'email',
+  'ftp',
+  'gateway',
+  'help',
+  'hostmaster',
+  'imap',
+  'ipfs',
+  'ipns',
+  'localhost',
+  'login',
+  'mail',
+  'mta-sts',
+  'ns1',
+  'ns2',
+  'pop',
+  'postmaster',
+  'root',
+  'security',
+  'smtp',
+  'ssl',
+  'status',
+  'support',
+  'uploads',
+  'webmaster',
+  'wpad',
+  'www',
+])
+
+/** A name in the one spelling that is stored, or what is wrong with it. */
+export type Checked = { name: string; fault?: undefined } | { name?: undefined; fault: string }
+
+/** The name of a subdomain: one label. */
+export function checkSubdomain(input: string): Checked {
+  const name = toAscii(input)
+  if (!name || name.includes('.') || !LABEL.test(name))
+    return { fault: 'must be one label of a domain: 1 to 63 letters, digits and hyphens' }
+  const brand = BRANDS.find((word) => name.includes(word))
+  if (brand) return { fault: `must not contain "${brand}"` }
+  // Ids lead to the path routes of their agents.
+  if (RESERVED.has(name) || AGENT_ID.test(name)) return { fault: 'is reserved' }
+  return { name }
+}
+
+export type OwnDomains = Pick<
+  Config,
+  'PUBLIC_URL' | 'BERTH_APP_DOMAIN' | 'BERTH_AGENT_DOMAIN' | 'BERTH_GATEWAY_DOMAIN'
+>
+
+/** The name of a custom domain: none of this machine, and none of Berth's. */
+export function checkCustomDomain(input: string, config: OwnDomains): Checked {
+  const name = toAscii(input)
+  if (!name) return { fault: 'must be a domain name' }
+  if (isIP(name)) return { fault: 'must be a name, not an address' }
+  const labels = name.split('.')
+  const isName = labels.length > 1 && labels.every((label) => LABEL.test(label)) && name.length <= MAX_CUSTOM
+  if (!isName)
+    return { fault: `must be a domain name of at most ${MAX_CUSTOM} characters, such as shop.example.com` }
+  const brand = BRANDS.find((word) => name.includes(word))
+  if (brand) return { fault: `must not contain "${brand}"` }
+  if (labels.at(-1) === 'localhost') return { fault: 'is a name of this machine only' }
+  const isOwn = ownDomains(config).some((own) => name === own || name.endsWith(`.${own}`))
+  return isOwn ? { fault: 'is a name of this service' } : { name }
+}
+
+function ownDomains({ PUBLIC_URL, BERTH_APP_DOMAIN, BERTH_AGENT_DOMAIN, BERTH_GATEWAY_DOMAIN }: OwnDomains) {
+  const domains = [BERTH_APP_DOMAIN, BERTH_AGENT_DOMAIN, BERTH_GATEWAY_DOMAIN]
+  return PUBLIC_URL ? [...domains, new URL(PUBLIC_URL).hostname] : domains
+}
+
+/** In lower case, without the dot at the end, other scripts in punycode (UTS 46); empty for what is no name. */
+function toAscii(input: string): string {
+  if (NEVER_IN_NAMES.test(input)) return ''
+  return domainToASCII(input).toLowerCase().replace(/\.$/, '')
+}

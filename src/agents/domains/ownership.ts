@@ -1,0 +1,79 @@
+/**
+ * Proof that a workspace owns a domain: a TXT record that only who rules its zone can set (contract 3). The value
+ * follows from the workspace and the name, so that it can be known, and set, before the domain is added.
+ */
+import { createHmac } from 'node:crypto'
+import { Resolver } from 'node:dns/promises'
+import { loadSigningKey } from '../../accounts/tokens.ts'
+import { type Config, ConfigError } from '../../config.ts'
+
+const PREFIX = '_service-verify.'
+/** Of one question to one server; with the second try, and all servers, no longer than {@link CHECK_MS}. */
+const TIMEOUT_MS = 2000
+const TRIES = 2
+const CHECK_MS = 5000
+/** There is no such record: any other failure says nothing about it. */
+const ABSENT = ['ENOTFOUND', 'ENODATA']
+
+/** No DNS server said whether there is such a record. */
+export class DnsAwayError extends Error {
+  override name = 'DnsAwayError'
+}
+
+/** The TXT record to set. */
+export interface Challenge {
+  name: string
+  value: string
+}
+
+export class Ownership {
+  readonly #key: Uint8Array
+  readonly #server: string | undefined
+
+  /** @param options.server `address` or `address:port`; the machine's own where it is not given. */
+  constructor({ key, server }: { key: Uint8Array; server?: string | undefined }) {
+    this.#key = key
+    this.#server = server
+    try {
+      this.#resolver()
+    } catch {
+      throw new ConfigError('BERTH_DNS_SERVER: must be an IP address, with a port where it is not 53')
+    }
+  }
+
+  /** The record by which a workspace proves that a domain is its own. */
+  challenge(workspaceId: string, domain: string): Challenge {
+    const mark = createHmac('sha256', this.#key).update(`domain ownership\0${workspaceId}\0${domain}`)
+    return { name: `${PREFIX}${domain}`, value: `berth-verify=${mark.digest('base64url')}` }
+  }
+
+  /** Whether the record is there now. @throws DnsAwayError when nobody can tell within five seconds. */
+  async isProven(workspaceId: string, domain: string): Promise<boolean> {
+    const { name, value } = this.challenge(workspaceId, domain)
+    const resolver = this.#resolver()
+    const late = setTimeout(() => resolver.cancel(), CHECK_MS)
+    try {
+      const records = await resolver.resolveTxt(name)
+      return records.some((strings) => strings.join('').trim() === value)
+    } catch (error) {
+      const { code = '', message } = error as NodeJS.ErrnoException
+      if (ABSENT.includes(code)) return false
+      throw new DnsAwayError(`DNS did not answer: ${message}`, { cause: error })
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  /** Each question has its own: what is cancelled is all that a resolver does. */
+  #resolver(): Resolver {
+    const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
+    if (this.#server) resolver.setServers([this.#server])
+    return resolver
+  }
+}
+
+/** @throws ConfigError for a DNS server that is none. */
+export function loadOwnership(config: Config): Ownership {
+  const key = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
+  return new Ownership({ key, server: config.BERTH_DNS_SERVER })
+}

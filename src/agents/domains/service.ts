@@ -1,0 +1,121 @@
+/** Names that lead to an agent's ports: adding and proving them (contract 3 and 7.1, compatibility 2.10). */
+import { uuidv7 } from 'uuidv7'
+import type { Principal } from '../../accounts/authenticator.ts'
+import { crashPoint } from '../../crash-point.ts'
+import { type Pool, transaction } from '../../db/pool.ts'
+import { ApiError, badRequest, messages, notFound, unavailable } from '../../errors.ts'
+import type { Logger } from '../../log.ts'
+import { Slots } from '../../slots.ts'
+import type { Agent } from '../agent.ts'
+import { DnsAwayError, type Ownership } from './ownership.ts'
+import { MAX_DOMAINS, type NewDomain } from './schema.ts'
+import {
+  type Domain,
+  deleteDomain,
+  insertDomain,
+  isVerified,
+  listDomains,
+  markVerified,
+  readDomain,
+  takeDue,
+  takenDomain,
+} from './store.ts'
+
+/** Questions to DNS of one process, side by side: each may take seconds. */
+const questions = new Slots(32, 'Too many domains are being checked')
+/** Domains that one pass of the loop looks at. */
+const DUE_AT_ONCE = 20
+
+export interface DomainServices {
+  pool: Pool
+  ownership: Ownership
+}
+
+/**
+ * Adds a domain to an agent. A subdomain is there at once; so is a custom domain whose TXT record is seen, and
+ * otherwise it is pending, also where DNS cannot be asked.
+ * @param input its name as it is stored.
+ * @throws ApiError 400 for the sixth; 409 for a name that is taken; 404 when the agent was deleted.
+ */
+export async function addDomain(
+  { pool, ownership }: DomainServices,
+  agent: Agent,
+  { userId }: Pick<Principal, 'userId'>,
+  input: Pick<NewDomain, 'targetPort' | 'protected'> & {
+    subdomain: string | null
+    customDomain: string | null
+  },
+): Promise<Domain> {
+  const { subdomain, customDomain } = input
+  const id = uuidv7()
+  await transaction(pool, async (client) => {
+    // Two that are added at once would each not see the other.
+    const { rowCount } = await client.query(
+      'SELECT FROM agent WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE',
+      [agent.id],
+    )
+    if (!rowCount) throw notFound(messages.noAgent)
+    const before = await listDomains(client, agent)
+    if (customDomain !== null && before.some((domain) => domain.customDomain === customDomain))
+      throw new ApiError(409, 'domain_taken', 'The agent has this domain already')
+    if (customDomain !== null && (await isVerified(client, customDomain))) throw takenDomain()
+    if (before.length >= MAX_DOMAINS) throw badRequest(`An agent can have at most ${MAX_DOMAINS} domains`)
+    const { workspaceId } = agent
+    const status = customDomain === null ? 'verified' : 'pending_ownership'
+    await insertDomain(client, agent, { ...input, id, workspaceId, userId, subdomain, customDomain, status })
+    crashPoint('before-commit')
+  })
+  crashPoint('after-commit')
+  const added = await readDomain(pool, agent, id)
+  if (added.customDomain === null) return added
+  return verifyDomain({ pool, ownership }, agent, added).catch(async (error) => {
+    // It is added; DNS is asked again later.
+    if (error instanceof ApiError && error.status === 503) return added
+    // Another one was faster.
+    if (error instanceof ApiError && error.status === 409) await deleteDomain(pool, agent, id)
+    throw error
+  })
+}
+
+/**
+ * Looks for the TXT record of a domain that is not verified yet.
+ * @returns the domain, verified or still pending.
+ * @throws ApiError 409 when another one has proven it before; 503 when DNS cannot be asked; 404 when it is gone.
+ */
+export async function verifyDomain(
+  { pool, ownership }: DomainServices,
+  agent: Pick<Agent, 'id'>,
+  domain: Domain,
+): Promise<Domain> {
+  const { customDomain, status, workspaceId } = domain
+  if (customDomain === null || status === 'verified') return domain
+  const isProven = await questions.run(() =>
+    ownership.isProven(workspaceId, customDomain).catch((error) => {
+      throw error instanceof DnsAwayError ? unavailable('DNS did not answer: try again', error) : error
+    }),
+  )
+  if (isProven) await markVerified(pool, domain)
+  else if (await isVerified(pool, customDomain)) throw takenDomain()
+  else return domain
+  return readDomain(pool, agent, domain.id)
+}
+
+/** One pass over domains that wait for their TXT record; whoever set it need not come back. */
+export async function recheckDomains(
+  { pool, ownership }: DomainServices,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const domain of await takeDue(pool, DUE_AT_ONCE)) {
+    if (signal.aborted) return
+    try {
+      const isProven = await ownership.isProven(domain.workspaceId, domain.customDomain ?? '')
+      if (isProven) await markVerified(pool, domain)
+    } catch (error) {
+      // Without DNS the rest would only wait as well; they are due again soon.
+      if (error instanceof DnsAwayError) return log.warn({ err: error }, 'cannot check domains')
+      // Another one has it, or it is gone.
+      if (!(error instanceof ApiError)) throw error
+    }
+  }
+}
