@@ -3,18 +3,12 @@ import { type BytesReader, chunkReader, createDecoder } from '@ipld/car/decoder'
 import { encode as encodeCbor } from '@ipld/dag-cbor'
 import type { CID } from 'multiformats/cid'
 import { encode as encodeVarint } from 'uint8-varint'
-import { assertSupported, blockKey, inlineBytes, matches, readLinks } from './codecs.ts'
-import { StorageError } from './port.ts'
+import { assertSupported, inlineBytes, matches, readLinks } from './codecs.ts'
+import { BLOCKS_LIMIT, Contents } from './contents.ts'
+import { type Block, StorageError } from './port.ts'
 
 /** Bitswap carries no larger block, so nobody could retrieve a DAG that has one. */
 export const BLOCK_LIMIT = 2 * 1024 * 1024
-/** Blocks that are remembered of a CAR, at about 100 bytes each. */
-const BLOCKS_LIMIT = 1_000_000
-
-export interface Block {
-  cid: CID
-  bytes: Uint8Array
-}
 
 export interface Car {
   root: CID
@@ -49,16 +43,18 @@ export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
   const decoder = createDecoder(bounded(chunkReader(readChunk)))
 
   async function* blocks(root: CID): AsyncGenerator<Block> {
-    const contents = new Contents(root)
+    const contents = new Contents()
+    contents.owe(root)
     try {
       for await (const { cid, bytes } of decoder.blocks()) {
         assertSupported(cid)
         if (inlineBytes(cid)) continue
         if (!(await matches(cid, bytes))) throw invalid(`block ${cid} is damaged`)
         contents.add(cid, readLinks(cid, bytes).links)
+        if (contents.size > BLOCKS_LIMIT) throw invalid(`more than ${BLOCKS_LIMIT} blocks`)
         yield { cid, bytes }
       }
-      contents.assertComplete()
+      if (contents.missing > 0) throw invalid(`${contents.missing} blocks that it links to are missing`)
       while ((await readChunk()) !== null); // the index of a version 2
     } catch (error) {
       throw asInvalid(error)
@@ -102,36 +98,6 @@ function bounded(reader: BytesReader): BytesReader {
     },
   }
 }
-
-/** Which blocks a CAR has, and which ones it owes. A codec is part of the name, for what is a leaf under one has links under another. */
-class Contents {
-  readonly #here = new Set<string>()
-  readonly #owed = new Set<string>()
-
-  constructor(root: CID) {
-    this.#owe(root)
-  }
-
-  add(cid: CID, links: CID[]): void {
-    const key = keyOf(cid)
-    this.#here.add(key)
-    this.#owed.delete(key)
-    for (const link of links) this.#owe(link)
-    if (this.#here.size + this.#owed.size > BLOCKS_LIMIT) throw invalid(`more than ${BLOCKS_LIMIT} blocks`)
-  }
-
-  assertComplete(): void {
-    if (this.#owed.size > 0) throw invalid(`${this.#owed.size} blocks that it links to are missing`)
-  }
-
-  #owe(cid: CID): void {
-    const inline = inlineBytes(cid)
-    if (inline) for (const link of readLinks(cid, inline).links) this.#owe(link)
-    else if (!this.#here.has(keyOf(cid))) this.#owed.add(keyOf(cid))
-  }
-}
-
-const keyOf = (cid: CID): string => `${cid.code}:${blockKey(cid)}`
 
 /** The beginning of a CARv1. */
 export function carHeader(root: CID): Uint8Array {

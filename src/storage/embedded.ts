@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { CID } from 'multiformats/cid'
 import { assertSupported } from './codecs.ts'
 import { BlockFolder } from './embedded/blocks.ts'
+import { buildBlocks } from './embedded/build.ts'
 import { exportCar, importCar } from './embedded/car.ts'
 import { onDisk } from './embedded/disk.ts'
 import { collectGarbage } from './embedded/gc.ts'
@@ -88,6 +89,18 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     }
   }
 
+  /** Runs a build on what is pinned: it stays, also when its pin is released meanwhile. */
+  const keepingBase = async <T>(base: CID | null, run: () => Promise<T>): Promise<T> => {
+    if (!base) return run()
+    const mark = await pins.markPinning(base.toV1())
+    try {
+      if (await pins.has(base.toV1())) return await run()
+      throw new StorageError('not_found', `${base} is not pinned`)
+    } finally {
+      await mark.release()
+    }
+  }
+
   /** Runs a call of the port: its signal ends with `stop`, and every failure is a StorageError. */
   const call = async <T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
     const combined = AbortSignal.any([signal, stopped.signal])
@@ -154,6 +167,16 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
           await pins.add(cid.toV1())
           return { cid }
         }),
+      ),
+    build: (make, { base, signal }) =>
+      call(signal, (combined) =>
+        keepingImport(() =>
+          keepingBase(base, async () => {
+            const root = await buildBlocks(make, base, blocks, combined)
+            await pins.add(root.toV1())
+            return root
+          }),
+        ),
       ),
     exportCar: (cid, { signal }) =>
       iterate(signal, stopped.signal, (combined) => exportCar(cid, read, combined)),

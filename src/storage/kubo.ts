@@ -1,13 +1,14 @@
 /** The storage driver for Kubo 0.43 or newer, over its RPC API. */
 import { CID } from 'multiformats/cid'
 import { importFiles } from './kubo/add.ts'
+import { buildBlocks } from './kubo/build.ts'
 import { exportCar, importCar } from './kubo/car.ts'
 import { checkNode, SAME_NODE } from './kubo/check.ts'
 import { asStorageError, isNotPinned } from './kubo/errors.ts'
 import { pinNames } from './kubo/pin-names.ts'
 import { blockReader, readBlock, readFile, statDag } from './kubo/read.ts'
 import { retrieveAndPin } from './kubo/retrieve.ts'
-import { KuboRpc } from './kubo/rpc.ts'
+import { KuboError, KuboRpc } from './kubo/rpc.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
 import { listDirectory, resolvePath } from './unixfs.ts'
 
@@ -26,6 +27,9 @@ const UNPIN_MS = 30_000
 const LIST_IDLE_MS = 60_000
 /** Kubo walks a DAG again when its pin gets another name; the blocks are all there. */
 const RENAME_STALL_MS = 30_000
+
+/** Kubo says nothing while it goes through what is new. */
+const EXTEND_PIN_MS = 120_000
 
 interface Id {
   ID: string
@@ -74,11 +78,29 @@ export function createKuboStorage(options: KuboOptions): Storage {
   /**
    * Pins what was just added. A caller who goes does not end it: where somebody else has pinned the same since
    * the look at it, Kubo has dropped that pin, to add it anew.
+   * @param base A pin of Berth's that has most of it already.
    */
-  const keep = async (cid: CID): Promise<void> => {
+  const keep = async (cid: CID, base?: CID): Promise<void> => {
     const existing = await nameOf(cid, stopped.signal)
-    if (existing === null || !names.isOurs(existing)) {
-      await pinLocal(cid, names.claim(existing), stopped.signal)
+    if (existing !== null && names.isOurs(existing)) return
+    if (existing === null && base && (await extendPin(base, cid, stopped.signal))) return
+    await pinLocal(cid, names.claim(existing), stopped.signal)
+  }
+
+  /**
+   * Pins what was just added to a DAG that is pinned, without another walk through the rest of it. False where
+   * Kubo cannot, for example as the pin of the base is gone meanwhile, or has the name of somebody else too,
+   * which Kubo would give the new pin.
+   */
+  const extendPin = async (base: CID, cid: CID, signal: AbortSignal): Promise<boolean> => {
+    if ((await nameOf(base, signal)) !== names.claim(null)) return false
+    const params = { arg: [`${base}`, `${cid}`], unpin: false, offline: true }
+    try {
+      await rpc.call('pin/update', params, { signal, deadlineMs: EXTEND_PIN_MS })
+      return true
+    } catch (error) {
+      if (error instanceof KuboError) return false
+      throw error
     }
   }
 
@@ -185,6 +207,16 @@ export function createKuboStorage(options: KuboOptions): Storage {
         const cid = await importCar(rpc, bytes, combined)
         await keep(cid.toV1())
         return { cid }
+      }),
+    build: (make, { base, signal }) =>
+      call(signal, async (combined) => {
+        const baseName = base && (await nameOf(base.toV1(), combined))
+        if (base && (baseName === null || !names.isOurs(baseName))) {
+          throw new StorageError('not_found', `${base} is not pinned`)
+        }
+        const root = await buildBlocks(rpc, make, base, combined)
+        await keep(root.toV1(), base?.toV1())
+        return root
       }),
     exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(rpc, cid, combined)),
     cat: (cid, { signal, ...range }) =>

@@ -112,6 +112,15 @@ export interface GcReport {
   keptBlocks: number | null
 }
 
+/** A block as it comes from outside: nothing says yet that the bytes are what the CID names. */
+export interface Block {
+  cid: CID
+  bytes: Uint8Array
+}
+
+/** Takes a block of a DAG that is built, once there is room for it. */
+export type PutBlock = (block: Block) => Promise<void>
+
 export interface Storage {
   readonly network: Network
   readonly driver: 'kubo' | 'embedded'
@@ -154,6 +163,20 @@ export interface Storage {
    *   has, as whoever imports must not get hold of the content of others by naming it.
    */
   importCar(bytes: AsyncIterable<Uint8Array>, options: { signal: AbortSignal }): Promise<{ cid: CID }>
+  /**
+   * Stores the blocks that `make` puts, each checked against its CID, and pins the root that it returns, by its
+   * CIDv1. Blocks that it does not put have to be in the DAG of `base`, which Berth has pinned: they are neither
+   * sent nor walked again, so that a new version of a large tree costs what has changed. A build that fails keeps
+   * nothing that GC cannot collect. On Kubo, a GC of its operator's in the middle of a build makes that end as
+   * `unavailable`. What `make` throws passes as it is.
+   * @throws StorageError `not_found` when `base` is not pinned; `invalid_object` for a block that is damaged or above
+   *   2 MiB, or a link to one that is neither put nor in `base`, also where the node has it (see `importCar`);
+   *   `too_large` above 1,000,000 blocks.
+   */
+  build(
+    make: (put: PutBlock) => Promise<CID>,
+    options: { base: CID | null; signal: AbortSignal },
+  ): Promise<CID>
   /** A DAG of the node's own blocks as a CARv1, each block once, depth first; never asks the network. A missing block ends it as `not_found`. */
   exportCar(cid: CID, options: { signal: AbortSignal }): AsyncIterable<Uint8Array>
   /** Bytes of a UnixFS file in the node's own blocks, verified; never asks the network. `path` walks directories. */

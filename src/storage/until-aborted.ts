@@ -16,8 +16,12 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
   }
 }
 
-/** Not `Promise.race`: a promise that lives as long as the signal would hold every result until then. */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+/**
+ * What a promise resolves to, until the signal fires. Not `Promise.race`: a promise that lives as long as the
+ * signal would hold every result until then.
+ * @throws the signal's reason, or what the promise rejects with.
+ */
+export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)
     if (signal.aborted) onAbort()

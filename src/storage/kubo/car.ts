@@ -1,6 +1,6 @@
 import type { CID } from 'multiformats/cid'
-import { type Car, carHeader, carSection, openCar } from '../car.ts'
-import { StorageError } from '../port.ts'
+import { carHeader, carSection, openCar } from '../car.ts'
+import { type Block, StorageError } from '../port.ts'
 import { untilAborted } from '../until-aborted.ts'
 import { asStorageError } from './errors.ts'
 import { multipart, single } from './multipart.ts'
@@ -24,9 +24,24 @@ export async function importCar(
   signal: AbortSignal,
 ): Promise<CID> {
   const car = await openCar(untilAborted(stream, signal))
+  await storeBlocks(rpc, car.root, car.blocks, signal)
+  return car.root
+}
+
+/**
+ * Has Kubo store blocks, in one call, as they come.
+ * @param root What the CAR on the way names as its root; Kubo does nothing with it.
+ * @throws StorageError, or what `blocks` throws.
+ */
+export async function storeBlocks(
+  rpc: KuboRpc,
+  root: CID,
+  blocks: AsyncIterable<Block>,
+  signal: AbortSignal,
+): Promise<void> {
   let sent = 0
   let stored: number | undefined
-  async function* rewritten({ root, blocks }: Car): AsyncGenerator<Uint8Array> {
+  async function* car(): AsyncGenerator<Uint8Array> {
     yield carHeader(root)
     for await (const block of blocks) {
       sent++
@@ -34,20 +49,15 @@ export async function importCar(
     }
   }
   const params = { 'pin-roots': false, stats: true, offline: true }
-  const body = multipart(single('car', rewritten(car)))
+  const call = { signal, idleMs: IMPORT_IDLE_MS, body: multipart(single('car', car())) }
   try {
-    for await (const row of rpc.rows<ImportRow>('dag/import', params, {
-      signal,
-      idleMs: IMPORT_IDLE_MS,
-      body,
-    })) {
+    for await (const row of rpc.rows<ImportRow>('dag/import', params, call)) {
       stored = row.Stats?.BlockCount ?? stored
     }
   } catch (error) {
     throw asStorageError(error)
   }
   if (stored !== sent) throw new StorageError('unavailable', `Kubo stored ${stored} of ${sent} blocks`)
-  return car.root
 }
 
 /** A DAG as a CAR, see `Storage.exportCar`. */

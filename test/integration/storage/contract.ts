@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Storage } from '../../../src/storage/port.ts'
 import { addCases } from './cases/add.ts'
+import { buildCases } from './cases/build.ts'
 import { carCases } from './cases/car.ts'
 import type { Cases } from './cases/context.ts'
 import { gcCases } from './cases/gc.ts'
@@ -44,6 +45,7 @@ export function storageContract(
     readCases(cases)
     pathCases(cases)
     carCases(cases)
+    buildCases(cases)
     untrustedDagCases(cases)
     pinCases(cases)
     gcCases(cases)

@@ -3,7 +3,8 @@ import { UnixFS } from 'ipfs-unixfs'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
-import { type Block, carHeader, carSection } from '../../../../src/storage/car.ts'
+import { carHeader, carSection } from '../../../../src/storage/car.ts'
+import type { Block } from '../../../../src/storage/port.ts'
 
 /** A block of these bytes. */
 export async function block(bytes: Uint8Array, code: number = raw.code): Promise<Block> {

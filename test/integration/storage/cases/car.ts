@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { CarBlockIterator } from '@ipld/car'
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagPb from '@ipld/dag-pb'
@@ -14,7 +12,7 @@ import type { Storage } from '../../../../src/storage/port.ts'
 import { until } from '../../../support/processes.ts'
 import { collect, file, randomBytes, texts } from '../content.ts'
 import { block, carOf, inPieces, node } from './blocks.ts'
-import { type Cases, cidOf, failsWith, MIB, pinned } from './context.ts'
+import { type Cases, cidOf, failsWith, heldBytes, MIB, pinned } from './context.ts'
 
 /** CARs, in and out. */
 export function carCases(cases: Cases): void {
@@ -196,15 +194,6 @@ export function carCases(cases: Cases): void {
       assert.ok(most < 32 * MIB, `${most} bytes were held`)
     })
   })
-}
-
-setFlagsFromString('--expose-gc')
-const collectHeap = runInNewContext('gc') as () => void
-
-/** Bytes of buffers that are in use. */
-function heldBytes(): number {
-  collectHeap()
-  return process.memoryUsage().arrayBuffers
 }
 
 /** The same CAR as version 2: a fixed header, padding, the version 1, and an index that nobody reads. */

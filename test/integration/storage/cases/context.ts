@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
@@ -32,4 +34,13 @@ export async function pinned(storage: Storage): Promise<string[]> {
   const cids: string[] = []
   for await (const cid of storage.list({ signal: AbortSignal.timeout(30_000) })) cids.push(`${cid}`)
   return cids.sort()
+}
+
+setFlagsFromString('--expose-gc')
+const collectHeap = runInNewContext('gc') as () => void
+
+/** Bytes of buffers that are in use. */
+export function heldBytes(): number {
+  collectHeap()
+  return process.memoryUsage().arrayBuffers
 }

@@ -1,0 +1,84 @@
+/** What both drivers do of `Storage.build`: checking that nothing is linked but what was put, or is in the base. */
+import type { CID } from 'multiformats/cid'
+import { BLOCK_LIMIT } from './car.ts'
+import { assertSupported, inlineBytes, isLeafCodec, matches, readLinks } from './codecs.ts'
+import { BLOCKS_LIMIT, Contents, nameOf } from './contents.ts'
+import { type PutBlock, StorageError } from './port.ts'
+import type { ReadBlock } from './unixfs.ts'
+import { orAborted } from './until-aborted.ts'
+
+/** Blocks of the base that are read side by side. */
+const READS = 16
+
+/**
+ * Runs `make` and stores what it puts, each block once.
+ * @param node.read Reads a block of the base.
+ * @param node.write Stores a block that was checked.
+ * @returns the root, whose blocks have all been handed to `write` or are in `base`.
+ * @throws StorageError as `Storage.build` says, what `make` or the node throws, or the signal's reason.
+ */
+export async function buildDag(
+  make: (put: PutBlock) => Promise<CID>,
+  base: CID | null,
+  node: { read: ReadBlock; write: PutBlock },
+  signal: AbortSignal,
+): Promise<CID> {
+  const contents = new Contents()
+  let underWay = 0
+  const take: PutBlock = async ({ cid, bytes }) => {
+    signal.throwIfAborted()
+    assertSupported(cid)
+    if (inlineBytes(cid) || contents.has(cid)) return
+    if (bytes.length > BLOCK_LIMIT) throw invalid(`block ${cid} has ${bytes.length} bytes`)
+    if (!(await matches(cid, bytes))) throw invalid(`block ${cid} is damaged`)
+    contents.add(cid, readLinks(cid, bytes).links)
+    if (contents.size > BLOCKS_LIMIT) {
+      throw new StorageError('too_large', `The DAG has more than ${BLOCKS_LIMIT} new blocks`)
+    }
+    await node.write({ cid, bytes })
+  }
+  const put: PutBlock = async (block) => {
+    underWay++
+    await take(block)
+    underWay--
+  }
+  const root = await orAborted(make(put), signal)
+  if (underWay > 0) throw new Error('A block was put that nobody waited for, or that was refused')
+  assertSupported(root)
+  contents.owe(root)
+  await settle(contents, base, node.read, signal)
+  return root
+}
+
+/**
+ * Checks that all that is owed is in the base. Of the base it reads what the new DAG has not taken over: the
+ * blocks that were replaced, whose links are those that their replacements have as well. Only then, for a
+ * block that came from another place, it goes through the rest.
+ */
+async function settle(
+  contents: Contents,
+  base: CID | null,
+  read: ReadBlock,
+  signal: AbortSignal,
+): Promise<void> {
+  const visited = new Set<string>()
+  const replaced: CID[] = []
+  const kept: CID[] = []
+  const visit = (cid: CID): void => {
+    const isKept = contents.settle(cid)
+    if (isLeafCodec(cid) || visited.has(nameOf(cid))) return
+    visited.add(nameOf(cid))
+    const ahead = isKept ? kept : replaced
+    ahead.push(cid)
+  }
+  if (base) visit(base)
+  while (contents.missing > 0) {
+    signal.throwIfAborted()
+    const batch = (replaced.length > 0 ? replaced : kept).splice(0, READS)
+    if (batch.length === 0) throw invalid(`${contents.missing} blocks are neither new nor in ${base}`)
+    const blocks = await Promise.all(batch.map(async (cid) => ({ cid, bytes: await read(cid) })))
+    for (const { cid, bytes } of blocks) for (const link of readLinks(cid, bytes).links) visit(link)
+  }
+}
+
+const invalid = (message: string) => new StorageError('invalid_object', `Not a DAG to keep: ${message}`)
