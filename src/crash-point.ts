@@ -29,14 +29,6 @@ export type CrashPoint =
   | 'restore-after-import'
   /** What was pushed is applied and its scripts were started. */
   | 'push-after-scripts'
-  | 'sync-after-commit'
-  | 'sync-after-build'
-  | 'sync-before-final-write'
-  | 'reset-after-save'
-  | 'reset-after-reset'
-  | 'reset-before-final-write'
-  | 'import-after-tree'
-  | 'import-after-adopt'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

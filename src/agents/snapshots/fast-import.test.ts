@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { describe, it, type TestContext } from 'node:test'
+import { type FolderEntry, fastImport, quotePath, UnfitFolder } from './fast-import.ts'
+
+const limits = { message: 'm', maxFiles: 1000, maxBytes: 1_000_000 }
+const LIMIT_MS = 10_000
+
+const file = (path: string, ...chunks: string[]): FolderEntry => ({
+  path,
+  type: 'file',
+  size: chunks.reduce((sum, chunk) => sum + Buffer.byteLength(chunk), 0),
+  async *content() {
+    for (const chunk of chunks) yield Buffer.from(chunk)
+  },
+})
+const link = (path: string, target: string): FolderEntry => ({ ...file(path), type: 'symlink', target })
+
+async function* each(entries: FolderEntry[]) {
+  yield* entries
+}
+
+async function streamOf(entries: FolderEntry[], options: Partial<Parameters<typeof fastImport>[1]> = {}) {
+  return buffer(fastImport(each(entries), { executables: [], ...limits, ...options }))
+}
+
+function repository(t: TestContext): (...args: [string[], Buffer?]) => string {
+  const dir = mkdtempSync(join(tmpdir(), 'berth-import-'))
+  t.after(() => rmSync(dir, { recursive: true }))
+  const git = (args: string[], input?: Buffer) =>
+    execFileSync('git', args, {
+      cwd: dir,
+      input,
+      encoding: 'utf8',
+      timeout: LIMIT_MS,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+  git(['init', '--quiet'])
+  return git
+}
+
+const ODD = [
+  'plain.txt',
+  'with blank',
+  '"quoted"',
+  'back\\slash',
+  'line\nbreak',
+  'tab\tand\u007f',
+  '-dash',
+  'ünï/cødé/🦉',
+  "it's",
+  'a/b/c/d/e',
+  'M 100644 inline x',
+]
+
+describe('a folder as a stream for git', () => {
+  it('is the same tree that git makes of the files', async (t) => {
+    const git = repository(t)
+    const entries = [
+      ...ODD.map((path) => file(path, `of ${path}`)),
+      file('empty'),
+      file('run.sh', '#!/bin/sh\n', 'exit 0\n'),
+      file('tricky', 'done\nM 100644 inline evil\ndata 1\nx\n'),
+      link('link', 'a/b'),
+    ]
+    git(['fast-import', '--quiet'], await streamOf(entries, { executables: ['run.sh', 'gone'] }))
+    const imported = git(['rev-parse', 'refs/berth/import^{tree}'])
+    const root = git(['rev-parse', '--show-toplevel']).trim()
+    for (const entry of entries) {
+      const path = join(root, entry.path)
+      mkdirSync(dirname(path), { recursive: true })
+      if (entry.type === 'symlink') symlinkSync(entry.target ?? '', path)
+      else writeFileSync(path, await buffer(entry.content()))
+    }
+    chmodSync(join(root, 'run.sh'), 0o755)
+    git(['add', '--all'])
+    assert.equal(imported, git(['write-tree']))
+  })
+  it('of nothing is an empty tree', async (t) => {
+    const git = repository(t)
+    git(['fast-import', '--quiet'], await streamOf([]))
+    assert.equal(
+      git(['rev-parse', 'refs/berth/import^{tree}']).trim(),
+      '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
+    )
+  })
+  it('is refused by git when it was cut', async (t) => {
+    const git = repository(t)
+    const whole = await streamOf([file('a', 'text')])
+    for (const length of [whole.length - 5, whole.length - 8, 100])
+      assert.throws(() => git(['fast-import', '--quiet'], whole.subarray(0, length)))
+    assert.throws(() => git(['rev-parse', '--verify', '--quiet', 'refs/berth/import']))
+  })
+  it('is given up over a bound', async () => {
+    await assert.rejects(streamOf([file('a'), file('b')], { maxFiles: 1 }), UnfitFolder)
+    await assert.rejects(streamOf([file('a', 'xx'), file('b', 'xx')], { maxBytes: 3 }), UnfitFolder)
+    await assert.rejects(streamOf([link('a', 'xxxx')], { maxBytes: 3 }), UnfitFolder)
+  })
+  it('is given up for a file of another size than it says', async () => {
+    for (const size of [3, 5]) await assert.rejects(streamOf([{ ...file('a', 'text'), size }]), UnfitFolder)
+  })
+  for (const path of ['', '/a', 'a/', 'a//b', '.', 'a/../b', '..', 'a/.git/config', '.GIT', 'nul\0'])
+    it(`has no path ${JSON.stringify(path)}`, () => assert.throws(() => quotePath(path), UnfitFolder))
+})

@@ -1,0 +1,197 @@
+/** An agent's repository, over its agentd. What that answers is untrusted: every answer is checked, and bounded. */
+import { createHash } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { z } from 'zod'
+import type { CommitRequest, Imported, RepositoryStatus, TreeChange } from '../../../agentd/protocol.ts'
+import { type AgentdClient, AgentdError, type AgentdTarget } from '../agentd-client.ts'
+import { jsonLines } from '../console/lines.ts'
+import { readWithin } from './byte-reader.ts'
+
+const STATUS_MS = 20_000
+/** Committing hashes all that has changed: the first time everything. */
+const COMMIT_MS = 300_000
+const TEXT_MS = 60_000
+const CHECKOUT_MS = 300_000
+/** A message of a commit may be as long as its author likes; longer ones are not taken. */
+const COMMIT_BYTES = 2_097_152
+/** A path has at most 4096 bytes, each of which may take six in JSON. */
+const LINE_BYTES = 32_768
+const MAX_PATH_BYTES = 4096
+
+/** Whose repository, and how the caller reaches it. */
+export interface RepositoryAccess {
+  agentd: AgentdClient
+  target: AgentdTarget
+  /** Of the run: agentd refuses a lower one than it has seen. */
+  epoch: number
+  signal: AbortSignal
+}
+
+const hash = z.string().regex(/^[0-9a-f]{40}$/)
+const repositoryStatus = z.object({ head: hash.nullable(), dirty: z.boolean(), pushed: hash.nullable() })
+const committed = z.object({
+  commit: hash,
+  tree: hash,
+  isNew: z.boolean(),
+  object: z.base64(),
+  leftOut: z.array(z.string().max(MAX_PATH_BYTES).overwrite(storable)).max(20),
+})
+const imported = z.object({ commit: hash, tree: hash })
+
+const path = z
+  .string()
+  .min(1)
+  .refine((value) => Buffer.byteLength(value) <= MAX_PATH_BYTES && storable(value) === value, 'unfit text')
+  .refine((value) => !value.split('/').some((name) => ['', '.', '..', '.git'].includes(name)), 'no such path')
+const change = z.union([
+  z.object({ path, removed: z.literal(true) }),
+  z.object({
+    path,
+    mode: z.enum(['100644', '100755', '120000']),
+    blob: hash,
+    size: z.number().int().nonnegative(),
+    isNew: z.boolean(),
+  }),
+])
+
+/** A commit as agentd made or found it; `object` is what git stores of it, without its header. */
+export interface CheckedCommit {
+  commit: string
+  tree: string
+  object: Buffer
+  /** Files that were left out because a secret's value is in them. */
+  leftOut: string[]
+}
+
+/** How the repository is now. @throws AgentdError */
+export async function readRepository(
+  { agentd, target }: Pick<RepositoryAccess, 'agentd' | 'target'>,
+  signal: AbortSignal,
+): Promise<RepositoryStatus> {
+  const answer = await agentd.json(target, { path: '/v1/repository', timeoutMs: STATUS_MS, signal })
+  return checked(repositoryStatus, answer)
+}
+
+/** Commits what has changed. @throws AgentdError, also for a commit that is not what its id says. */
+export async function commitAll(access: RepositoryAccess, request: CommitRequest): Promise<CheckedCommit> {
+  const answer = checked(
+    committed,
+    await ask(access, {
+      method: 'POST',
+      path: '/v1/repository/commit',
+      json: request,
+      timeoutMs: COMMIT_MS,
+      maxBytes: COMMIT_BYTES,
+    }),
+  )
+  const { commit, tree, leftOut } = answer
+  const object = Buffer.from(answer.object, 'base64')
+  if (commitHash(object) !== commit || treeOf(object) !== tree)
+    throw new AgentdError('bad_answer', 'agentd answered a commit that is another one than it says')
+  return { commit, tree, object, leftOut }
+}
+
+/** The id of a commit. */
+export const commitHash = (object: Buffer): string =>
+  createHash('sha1').update(`commit ${object.length}\0`).update(object).digest('hex')
+
+/** The tree of a commit; undefined for what is no commit. */
+export const treeOf = (object: Buffer): string | undefined =>
+  /^tree ([0-9a-f]{40})\n/.exec(object.toString('latin1', 0, 46))?.[1]
+
+/**
+ * What a commit has that another one has not; everything without `from`.
+ * @throws AgentdError `not_found` where one of the commits is not there.
+ */
+export async function* readChanges(
+  { agentd, target, signal }: RepositoryAccess,
+  { from, to }: { from: string | undefined; to: string },
+): AsyncGenerator<TreeChange> {
+  const query = new URLSearchParams({ ...(from && { from }), to })
+  const response = await agentd.stream(target, {
+    path: `/v1/repository/changes?${query}`,
+    timeoutMs: TEXT_MS,
+    signal,
+  })
+  for await (const line of jsonLines(readWithin(response), LINE_BYTES)) yield checked(change, line)
+}
+
+/** A text of the repository, at most `max` bytes of it. */
+interface Cut {
+  text: string
+  truncated: boolean
+}
+
+/** The unified diff of two commits, or of one against nothing. @throws AgentdError */
+export function readDiff(
+  access: RepositoryAccess,
+  { from, to, max }: { from: string | undefined; to: string; max: number },
+): Promise<Cut> {
+  const query = new URLSearchParams({ ...(from && { from }), to, max: `${max}` })
+  return readText(access, `/v1/repository/diff?${query}`, max)
+}
+
+/** The files of a commit, a line `<size> <path>` each. @throws AgentdError */
+export function readFiles(
+  access: RepositoryAccess,
+  { commit, max }: { commit: string; max: number },
+): Promise<Cut> {
+  return readText(access, `/v1/repository/files?${new URLSearchParams({ commit, max: `${max}` })}`, max)
+}
+
+async function readText(
+  { agentd, target, signal }: RepositoryAccess,
+  path: string,
+  max: number,
+): Promise<Cut> {
+  const { body, headers } = await agentd.bytes(target, { path, timeoutMs: TEXT_MS, maxBytes: max, signal })
+  return { text: storable(body.toString('utf8')), truncated: headers.truncated === 'true' }
+}
+
+/** Makes the working tree that of a commit. @throws AgentdError `not_found` where the commit is not there. */
+export async function resetTo(access: RepositoryAccess, commit: string): Promise<void> {
+  await ask(access, {
+    method: 'POST',
+    path: '/v1/repository/reset',
+    json: { commit },
+    timeoutMs: CHECKOUT_MS,
+  })
+}
+
+/** Makes the objects of one commit out of a git-fast-import stream. @throws AgentdError */
+export async function importStream(
+  access: RepositoryAccess,
+  stream: Readable,
+  timeoutMs: number,
+): Promise<Imported> {
+  const request = { method: 'PUT', path: '/v1/repository/import', body: stream, timeoutMs }
+  return checked(imported, await ask(access, request))
+}
+
+/** Makes a commit whose tree is there. @throws AgentdError */
+export async function adoptCommit(access: RepositoryAccess, object: Buffer): Promise<void> {
+  await ask(access, {
+    method: 'POST',
+    path: '/v1/repository/adopt',
+    json: { object: object.toString('base64') },
+  })
+}
+
+/** A fenced request. */
+function ask(
+  { agentd, target, epoch, signal }: RepositoryAccess,
+  request: Parameters<AgentdClient['json']>[1],
+): Promise<unknown> {
+  return agentd.json(target, { ...request, epoch, signal })
+}
+
+function checked<T>(shape: z.ZodType<T>, answer: unknown): T {
+  const parsed = shape.safeParse(answer)
+  if (parsed.success) return parsed.data
+  throw new AgentdError('bad_answer', 'agentd answered what nobody asked for', 0, { cause: parsed.error })
+}
+
+/** A text as PostgreSQL can store it. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '').toWellFormed()
+}

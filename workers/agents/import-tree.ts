@@ -1,0 +1,80 @@
+/** A folder on IPFS becomes the working tree of an agent. */
+import { Readable } from 'node:stream'
+import type { CID } from 'multiformats/cid'
+import type { Agent } from '../../src/agents/agent.ts'
+import type { AgentdTarget } from '../../src/agents/agentd-client.ts'
+import { fastImport, UnfitFolder } from '../../src/agents/snapshots/fast-import.ts'
+import { MAX_FILES } from '../../src/agents/snapshots/limits.ts'
+import {
+  adoptCommit,
+  commitHash,
+  importStream,
+  resetTo,
+  treeOf,
+} from '../../src/agents/snapshots/repository.ts'
+import { crashPoint } from '../../src/crash-point.ts'
+import type { Run } from '../../src/operations/runner.ts'
+import { walkFolder } from '../../src/storage/folder.ts'
+import { type Network, StorageError } from '../../src/storage/port.ts'
+import type { AgentWorkerServices } from './services.ts'
+
+const IMPORT_MS = 900_000
+
+export interface TreeSource {
+  network: Network
+  cid: CID
+  /** Paths of files that are executable. */
+  executables: string[]
+  /** Of the commit, where `object` is not that. */
+  message: string
+  /**
+   * The commit that the folder is the tree of, as git stores it without its header. It is made again where git's tree
+   * of the folder is the same: it is not where names were left out that a folder on IPFS cannot have.
+   */
+  object?: Buffer
+}
+
+/**
+ * Brings a folder from IPFS into the repository of an agent, and its working tree to it. What is ignored stays, and so
+ * does the history that is there.
+ * @returns the commit.
+ * @throws StorageError, AgentdError, and UnfitFolder for a folder that cannot be an agent's tree.
+ */
+export async function importTree(
+  { agentd, storages, config }: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdTarget,
+  { network, cid, executables, message, object }: TreeSource,
+): Promise<string> {
+  const signal = AbortSignal.any([run.signal, AbortSignal.timeout(IMPORT_MS)])
+  const access = { agentd, target, epoch: agent.epoch, signal }
+  const source = fastImport(walkFolder(storages[network], cid, { signal }), {
+    executables,
+    message,
+    maxFiles: MAX_FILES,
+    maxBytes: config.BERTH_AGENT_DISK_MB * 1_048_576,
+  })
+  let failure: unknown
+  const stream = Readable.from(source, { objectMode: false }).on('error', (error) => {
+    failure = error
+  })
+  const imported = await importStream(access, stream, IMPORT_MS).catch((error) => {
+    // What keeps us from reading is no fault of agentd's, to which the stream only breaks off.
+    throw failure instanceof StorageError || failure instanceof UnfitFolder ? failure : error
+  })
+  stream.destroy()
+  let { commit } = imported
+  if (object && treeOf(object) === imported.tree) {
+    await adoptCommit(access, object)
+    commit = commitHash(object)
+  } else if (object) {
+    run.log.warn(
+      { agentId: agent.agentId, cid: `${cid}` },
+      'a snapshot is not all of its commit; it gets a new one',
+    )
+  }
+  crashPoint('restore-after-import')
+  await resetTo(access, commit)
+  return commit
+}
