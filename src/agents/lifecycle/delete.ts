@@ -5,7 +5,7 @@ import type { Agent } from '../agent.ts'
 import { insertOperation } from '../operate.ts'
 
 /**
- * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, and its secrets are free.
+ * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, and its secrets and skills are free.
  * What waited or ran for it is cancelled, and an operation removes its container and volume.
  * @returns the operation's id. @throws ApiError 404 when it was deleted already.
  */
@@ -29,6 +29,7 @@ export async function deleteAgent(pool: Pool, agent: Agent): Promise<string> {
     const operationId = await insertOperation(client, agent, 'agent.delete')
     await client.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [agent.id])
     await client.query('DELETE FROM agent_secret WHERE agent_id = $1', [agent.id])
+    await client.query('DELETE FROM agent_skill WHERE agent_id = $1', [agent.id])
     await client.query('DELETE FROM agent_channel WHERE agent_id = $1', [agent.id])
     // Its names are free for others at once.
     await client.query('DELETE FROM domain WHERE agent_id = $1', [agent.id])
