@@ -1,4 +1,4 @@
-/** Making an agent: its row, its secrets and the operation that brings it up, in one transaction. */
+/** Making an agent: its row, what is attached to it, and the operation that brings it up, in one transaction. */
 import { uuidv7 } from 'uuidv7'
 import type { Principal } from '../../accounts/authenticator.ts'
 import { crashPoint } from '../../crash-point.ts'
@@ -12,6 +12,9 @@ import { mergeChannel } from '../channels/service.ts'
 import { writeChannel } from '../channels/store.ts'
 import { insertOperation } from '../operate.ts'
 import { attachSecrets } from '../secrets/attachments.ts'
+import { attachSkills } from '../skills/attach.ts'
+import { requireTemplate } from '../templates/store.ts'
+import type { Template } from '../templates/template.ts'
 import type { NewAgent } from './schema.ts'
 
 export interface Created {
@@ -22,8 +25,9 @@ export interface Created {
 /**
  * Makes an agent of the caller's workspace. One create of a workspace runs at a time: so none gets past the limit,
  * and a repeat with the same idempotency key finds what the first one made.
- * @throws ApiError 403 at the plan's limit; 400 for channels without what they need; 404 or 409 for secrets that
- *   cannot be attached; 404 when what the key made was deleted, 422 for a known key with another request.
+ * @throws ApiError 403 at the plan's limit; 400 for channels without what they need; 404 or 409 for secrets and skills
+ *   that cannot be attached; 404 for a template that is not there or was archived, and when what the key made was
+ *   deleted; 422 for a known key with another request.
  */
 export async function createAgent(
   { pool, sealer }: { pool: Pool; sealer: Sealer },
@@ -38,8 +42,14 @@ export async function createAgent(
     const repeated = idempotencyKey && (await findCreated(client, caller, idempotencyKey, request))
     if (repeated) return repeated
     await requireRoom(client, caller)
-    const agent = await insertAgent(client, caller, input, options.engineVersion)
+    // It stays until the agent is there: whoever archives it then sees that it is needed.
+    const template =
+      input.templateId == null
+        ? undefined
+        : await requireTemplate(client, caller.workspaceId, input.templateId, 'either', 'FOR SHARE')
+    const agent = await insertAgent(client, caller, input, { ...options, template })
     await attachSecrets(client, agent, input.secretIds)
+    await attachSkills(client, agent, input.skillCids ?? [])
     for (const channel of CHANNELS) {
       const settings = input.channels[channel]
       if (settings) await writeChannel(client, sealer, agent, mergeChannel(channel, undefined, settings))
@@ -65,14 +75,15 @@ async function insertAgent(
   db: Queryable,
   { workspaceId, userId }: Principal,
   input: NewAgent,
-  engineVersion: string,
+  { engineVersion, template }: { engineVersion: string; template: Template | undefined },
 ): Promise<Agent> {
-  const { name, description, vibe, emoji, userName, userEmail, engine } = input
+  const { name, userName, userEmail, engine } = input
+  const { description, defaultVibe, defaultEmoji } = template?.details ?? {}
   for (;;) {
     const { rows } = await db.query(
       `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, description, vibe, emoji, user_name, user_email,
-         engine, engine_version, gateway_token, status)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'starting')
+         engine, engine_version, gateway_token, template_id, status)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'starting')
        ON CONFLICT (agent_id) DO NOTHING RETURNING ${AGENT_COLUMNS}`,
       [
         uuidv7(),
@@ -80,19 +91,24 @@ async function insertAgent(
         workspaceId,
         userId,
         name,
-        description ?? null,
-        vibe ?? null,
-        emoji ?? null,
+        orElse(input.description, description),
+        orElse(input.vibe, defaultVibe),
+        orElse(input.emoji, defaultEmoji),
         userName ?? null,
         userEmail ?? null,
         engine,
         engineVersion,
         newGatewayToken(),
+        template?.id ?? null,
       ],
     )
     if (rows[0]) return rows[0]
   }
 }
+
+/** What the request says, also where that is null; else what the template has. */
+const orElse = (given: string | null | undefined, fallback: string | null | undefined): string | null =>
+  given === undefined ? (fallback ?? null) : given
 
 /** What a request under this key made before. @throws ApiError 404 when that was deleted, 422 for another request. */
 async function findCreated(

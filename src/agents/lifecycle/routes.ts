@@ -2,10 +2,13 @@ import { z } from 'zod'
 import { forbidden, messages, notFound } from '../../errors.ts'
 import { agentRoute, type Route, route } from '../../http/route.ts'
 import { limit, nextPageToken, readPageToken, text } from '../../http/shapes.ts'
-import { findAgentById, toRecord } from '../agent.ts'
+import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
 import { checkTelegramToken } from '../channels/telegram.ts'
+import { readRoutes } from '../ports/store.ts'
 import { attachedSecrets } from '../secrets/attachments.ts'
 import type { AgentServices } from '../services.ts'
+import { attachedSkills } from '../skills/attach.ts'
+import { listSnapshots } from '../snapshots/store.ts'
 import { createAgent } from './create.ts'
 import { deleteAgent } from './delete.ts'
 import { listAgents, processStatus, readLive } from './read.ts'
@@ -40,6 +43,9 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         'Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is ' +
         'then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the ' +
         'answer is 500 with the agent, which is there, and can be restarted.\n\n' +
+        'With `templateId` its first files are those of a template, and what the manifest of that asks for (skills, ' +
+        'tasks, routes, a model) is done once its gateway is up. Secrets that it names are not attached by it. 404 for ' +
+        'a template or a skill that is not there.\n\n' +
         'A name must not have control characters, line breaks, characters that turn the direction of text, or any ' +
         'of < > " ` \\\\.',
       scope: 'org:agents:write',
@@ -109,19 +115,23 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       agent: 'any',
       success: { status: 200, description: 'The agent.', body: agentDetail },
       async handle({ agent, principal, signal }) {
-        const [live, secrets] = await Promise.all([
+        const [live, fileManifest, skills, secrets, snapshots, portForwarding] = await Promise.all([
           readLive(agentd, agent, signal),
+          readFileManifest(pool, agent),
+          attachedSkills(pool, agent),
           attachedSecrets(pool, agent),
+          listSnapshots(pool, agent),
+          readRoutes(pool, agent.id),
         ])
         return {
           body: {
-            agent: toRecord(agent, principal),
+            agent: toRecord(agent, principal, fileManifest),
             processStatus: processStatus(live, agent),
             processId: live?.gateway.pid ?? null,
-            skills: [],
+            skills,
             secrets,
-            snapshots: [],
-            portForwarding: [],
+            snapshots,
+            portForwarding,
           },
         }
       },

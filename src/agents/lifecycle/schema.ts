@@ -4,7 +4,10 @@ import { agentRecord } from '../agent.ts'
 import { settingsOf } from '../channels/schema.ts'
 import { gatewayStatus, scriptStates } from '../live.ts'
 import { startedOperation } from '../operate.ts'
+import { mappingList } from '../ports/schema.ts'
 import { agentSecret } from '../secrets/schema.ts'
+import { agentSkill, MAX_ATTACHED } from '../skills/schema.ts'
+import { snapshot } from '../snapshots/schema.ts'
 
 /**
  * Characters that a name must not have. It is shown in pages and terminals, written into the agent's files and put
@@ -28,15 +31,6 @@ export const agentFields = {
   emoji: text(32).nullable(),
 }
 
-/** Parts of the contract that this version does not have: empty is as good as absent. */
-const notYet = (what: string) =>
-  z
-    .unknown()
-    .refine((value) => value == null || (typeof value === 'object' && Object.keys(value).length === 0), {
-      message: `${what} cannot be given yet`,
-    })
-    .optional()
-
 export const newAgent = z.object({
   name: agentFields.name,
   description: agentFields.description.optional(),
@@ -50,8 +44,17 @@ export const newAgent = z.object({
     .describe('Secrets of the workspace that the agent gets from its first start.'),
   userName: text(200).nullish().describe('The owner as the agent knows them.'),
   userEmail: text(320).nullish(),
-  skillCids: notYet('skills'),
-  templateId: notYet('a template'),
+  skillCids: z
+    .array(text(512))
+    .max(MAX_ATTACHED, `must have at most ${MAX_ATTACHED} items`)
+    .nullish()
+    .describe('Skills that the agent has from its first start: CIDs of the library, or slugs.'),
+  templateId: text(255)
+    .nullish()
+    .describe(
+      'A template, by its id or slug: its files are what the agent begins with. What it says of description, vibe and ' +
+        'emoji holds where the body does not name them.',
+    ),
   channels: z
     .strictObject(settingsOf)
     .partial()
@@ -75,10 +78,10 @@ export const agentDetail = z.object({
   agent: agentRecord,
   processStatus: processStatus.describe('Of the gateway, as it is now.'),
   processId: z.number().nullable(),
-  skills: z.array(z.never()),
+  skills: z.array(agentSkill),
   secrets: z.array(agentSecret),
-  snapshots: z.array(z.never()),
-  portForwarding: z.array(z.never()),
+  snapshots: z.array(snapshot).describe('The newest 10, the newest first.'),
+  portForwarding: mappingList.shape.mappings,
 })
 
 export const agentStatus = z.object({

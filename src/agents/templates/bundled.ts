@@ -1,0 +1,82 @@
+/** The templates that ship with Berth: folders of `bundled/`, named by their slugs, the same for every workspace. */
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import { importer } from 'ipfs-unixfs-importer'
+import type { CID } from 'multiformats/cid'
+import { PROFILE } from '../../storage/profile.ts'
+import { describeTemplate } from './describe.ts'
+import type { Template } from './template.ts'
+
+/** That they were tried with. */
+const ENGINE_VERSION = '2026.9.6'
+const FOLDER = join(import.meta.dirname, 'bundled')
+
+export interface BundledTemplate extends Template {
+  stored: null
+  files: { path: string; text: string }[]
+}
+
+let loaded: Promise<BundledTemplate[]> | undefined
+
+/** All of them, by slug. They are read once. */
+export function bundledTemplates(): Promise<BundledTemplate[]> {
+  loaded ??= load()
+  return loaded
+}
+
+async function load(): Promise<BundledTemplate[]> {
+  const slugs = (await readdir(FOLDER)).sort()
+  return Promise.all(slugs.map(loadOne))
+}
+
+async function loadOne(slug: string): Promise<BundledTemplate> {
+  const files = await readFiles(join(FOLDER, slug))
+  const textOf = (path: string) => files.find((file) => file.path === path)?.text ?? null
+  const described = describeTemplate({
+    manifest: textOf('manifest.json'),
+    readme: textOf('README.md'),
+    hasWorkspace: files.some(({ path }) => path.startsWith('workspace/')),
+  })
+  if ('errors' in described) throw new Error(`the template ${slug} is broken: ${described.errors.join('; ')}`)
+  return {
+    id: idOf(slug),
+    slug,
+    name: described.name,
+    details: { ...described.details, openclawVersion: ENGINE_VERSION, version: 1, commitSha: null },
+    snapshotCid: await cidOf(files),
+    stored: null,
+    submittedBy: null,
+    createdAt: null,
+    updatedAt: null,
+    files,
+  }
+}
+
+/** The files below a folder, by path. */
+async function readFiles(folder: string): Promise<BundledTemplate['files']> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  return Promise.all(
+    files.sort().map(async (file) => ({
+      path: relative(folder, file).replaceAll(sep, '/'),
+      text: await readFile(file, 'utf8'),
+    })),
+  )
+}
+
+/** An id that stays the same wherever Berth runs, and as long as the slug does. */
+function idOf(slug: string): string {
+  const number = BigInt(`0x${createHash('sha256').update(slug).digest('hex')}`)
+  return `t${number.toString(36).slice(0, 7)}`
+}
+
+/** The CID that an upload of these files would have. Nothing is stored: Berth has the files. */
+async function cidOf(files: BundledTemplate['files']): Promise<string> {
+  const source = files.map(({ path, text }) => ({ path, content: Buffer.from(text) }))
+  const nowhere = { put: async (cid: CID) => cid }
+  let root: CID | undefined
+  for await (const { cid } of importer(source, nowhere, { profile: PROFILE, wrapWithDirectory: true }))
+    root = cid
+  return `${root}`
+}

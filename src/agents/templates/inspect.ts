@@ -1,0 +1,89 @@
+/** Reading the snapshot of an agent as what may become a template. */
+import { CID } from 'multiformats/cid'
+import { MANIFEST_BYTES } from '../../../agentd/manifest-check.ts'
+import { messages, notFound } from '../../errors.ts'
+import { walkFolder } from '../../storage/folder.ts'
+import { type Storage, StorageError } from '../../storage/port.ts'
+import type { Agent } from '../agent.ts'
+import type { AgentServices } from '../services.ts'
+import { findSnapshot, latestSnapshot, type StoredSnapshot } from '../snapshots/store.ts'
+import { type Described, describeTemplate } from './describe.ts'
+
+const MAX_FILES = 1000
+const README_BYTES = 1_048_576
+/** For a whole snapshot. */
+const READ_MS = 30_000
+
+export interface Inspected {
+  snapshot: StoredSnapshot
+  readme: string | null
+  /** What the template is, or what is wrong with it, one line each. */
+  described: Described | { errors: string[] }
+}
+
+/**
+ * Reads what a snapshot of an agent says of itself as a template.
+ * @param cid CIDv1 in base32; undefined for the newest snapshot.
+ * @throws ApiError 404 `Snapshot not found` where it is not in the agent's history; StorageError.
+ */
+export async function inspectSnapshot(
+  { pool, storages }: Pick<AgentServices, 'pool' | 'storages'>,
+  agent: Agent,
+  cid: string | undefined,
+  signal: AbortSignal,
+): Promise<Inspected> {
+  const snapshot = cid ? await findSnapshot(pool, agent, cid) : await latestSnapshot(pool, agent)
+  if (!snapshot) throw notFound(messages.snapshotNotFound)
+  const source = {
+    storage: storages[snapshot.network],
+    root: CID.parse(snapshot.cid),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]),
+  }
+  // That it is here at all: else every file would be missing.
+  await source.storage.resolve(source.root, { signal: source.signal })
+  const [manifest, readme, workspace] = await Promise.all([
+    readText(source, 'manifest.json', MANIFEST_BYTES),
+    readText(source, 'README.md', README_BYTES),
+    lookUp(source, 'workspace'),
+  ])
+  const hasWorkspace = workspace?.type === 'directory'
+  return { snapshot, readme, described: describeTemplate({ manifest, readme, hasWorkspace }) }
+}
+
+/** Paths of the files in a snapshot, in git's order, at most 1000. */
+export async function listFiles(
+  { storages }: Pick<AgentServices, 'storages'>,
+  { network, cid }: StoredSnapshot,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(READ_MS)])
+  const paths: string[] = []
+  for await (const { path } of walkFolder(storages[network], CID.parse(cid), { signal: bounded })) {
+    paths.push(path)
+    if (paths.length === MAX_FILES) break
+  }
+  return paths
+}
+
+interface Source {
+  storage: Storage
+  root: CID
+  signal: AbortSignal
+}
+
+function lookUp({ storage, root, signal }: Source, path: string) {
+  return storage.resolve(root, { path, signal }).catch((error) => {
+    if (error instanceof StorageError && error.code === 'not_found') return undefined
+    throw error
+  })
+}
+
+/** A text file, cut after `maxBytes` and made one that PostgreSQL can hold; null where there is none. */
+async function readText(source: Source, path: string, maxBytes: number): Promise<string | null> {
+  if ((await lookUp(source, path))?.type !== 'file') return null
+  const { storage, root, signal } = source
+  const chunks: Uint8Array[] = []
+  // One byte more: what is too large must not pass as what it begins with.
+  for await (const chunk of storage.cat(root, { path, length: maxBytes + 1, signal })) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8').replaceAll('\0', '').toWellFormed()
+}

@@ -1,0 +1,112 @@
+/** A template of agents, wherever it comes from, and as clients see it (compatibility 2.14). */
+import { randomInt } from 'node:crypto'
+import { z } from 'zod'
+import type { Network } from '../../storage/port.ts'
+
+/** What a template says of itself, beside its name and slug. Stored as JSON with the templates of workspaces. */
+export const templateDetails = z.object({
+  description: z.string(),
+  longDescription: z.string().nullable(),
+  authorName: z.string(),
+  authorUrl: z.string().nullable(),
+  authorLogoUrl: z.string().nullable(),
+  category: z.string(),
+  tags: z.array(z.string()),
+  /** Version of the engine that it was made on. */
+  openclawVersion: z.string(),
+  requiredSecrets: z.array(
+    z.object({
+      name: z.string(),
+      description: z.string(),
+      guideUrl: z.string().optional(),
+      guideSteps: z.array(z.string()).optional(),
+      required: z.boolean(),
+    }),
+  ),
+  includedSkillCids: z.array(z.string()),
+  defaultVibe: z.string().nullable(),
+  defaultEmoji: z.string().nullable(),
+  /** Grows with each snapshot that is put in place of another. */
+  version: z.number(),
+  /** Of the snapshot, in the history of the agent that it was made of; null for those that ship with Berth. */
+  commitSha: z.string().nullable(),
+})
+export type TemplateDetails = z.output<typeof templateDetails>
+
+export interface Template {
+  id: string
+  slug: string
+  name: string
+  details: TemplateDetails
+  snapshotCid: string
+  /** Where its files are on IPFS; null where they ship with Berth. */
+  stored: { network: Network; executables: string[] } | null
+  /** The user who made it. */
+  submittedBy: string | null
+  createdAt: string | null
+  updatedAt: string | null
+}
+
+export const TEMPLATE_ID = /^t[a-z0-9]{7}$/
+export const TEMPLATE_SLUG = /^[a-z0-9]+(-[a-z0-9]+)*$/
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** A new id: 8 characters (compatibility 2.14). */
+export function newTemplateId(): string {
+  return `t${Array.from({ length: 7 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')}`
+}
+
+export const templateRecord = z.object({
+  templateId: z.string(),
+  name: z.string(),
+  slug: z.string(),
+  ...templateDetails.omit({ commitSha: true }).shape,
+  partnerName: z.string(),
+  partnerUrl: z.string().nullable(),
+  partnerLogoUrl: z.string().nullable(),
+  snapshotCid: z.string(),
+  featured: z.boolean().describe('Those that ship with Berth are.'),
+  sortOrder: z.number(),
+  status: z.literal('published'),
+  archived: z.literal(false),
+  price: z.null(),
+  priceAsset: z.string(),
+  priceNetwork: z.string(),
+  payToAddress: z.null(),
+  isFree: z.literal(true),
+  createdAt: z.string().nullable(),
+  updatedAt: z.string().nullable(),
+  submittedBy: z.string().nullable(),
+  gitUrl: z.null(),
+  gitCommitSha: z.string().nullable(),
+})
+
+/** The template as clients see it. `partner…` is how older clients call the author; nothing here has a price. */
+export function toTemplateRecord({
+  id,
+  details,
+  stored,
+  ...template
+}: Template): z.output<typeof templateRecord> {
+  const { commitSha, ...shown } = details
+  const { authorName, authorUrl, authorLogoUrl } = details
+  return {
+    templateId: id,
+    ...template,
+    ...shown,
+    partnerName: authorName,
+    partnerUrl: authorUrl,
+    partnerLogoUrl: authorLogoUrl,
+    featured: stored === null,
+    sortOrder: stored === null ? 0 : 1,
+    status: 'published',
+    archived: false,
+    price: null,
+    priceAsset: '',
+    priceNetwork: '',
+    payToAddress: null,
+    isFree: true,
+    gitUrl: null,
+    gitCommitSha: commitSha,
+  }
+}
