@@ -10,6 +10,7 @@ import { lifecycleService } from './lifecycle.ts'
 import { Log, logService } from './logs.ts'
 import { agentMark } from './openclaw.ts'
 import { agentPaths } from './paths.ts'
+import { portService } from './ports.ts'
 import { killFamily } from './processes.ts'
 import type { AgentdConfig } from './protocol.ts'
 import { proxyService } from './proxy.ts'
@@ -59,6 +60,7 @@ const services: Service[] = [
   configService(agent),
   skillsService(agent),
   proxyService(agent),
+  portService(agent),
 ]
 const server = new AgentdServer({ config, log, services })
 

@@ -221,7 +221,17 @@ export interface SkillFiles {
   resolution?: 'replace' | 'keep'
 }
 
-/** `/v1/port/<port>/<path>`: HTTP and upgrades to 127.0.0.1:<port> of the agent, with `host` and the rest as they came. */
+/**
+ * `/v1/port/<port>`: HTTP and upgrades to a port of the agent on loopback, with `host` and the other headers as they
+ * came, except those that begin with `berth-`. Path and query are in {@link PORT_PATH_HEADER}, and not in the path of
+ * the call: there `..`, in whichever spelling, would lead to other ports and to all that agentd can do. An answer with
+ * {@link PORT_ANSWER_HEADER} is the port's, any other agentd's own: 503 `not_ready` where nothing listens, 502 `engine`
+ * where no HTTP comes back.
+ */
+export const PORT_PATH_HEADER = 'berth-path'
+/** The visitor's `Authorization`, as the call itself has agentd's. */
+export const PORT_AUTHORIZATION_HEADER = 'berth-authorization'
+export const PORT_ANSWER_HEADER = 'berth-answer'
 
 /** `POST /v1/exec`. */
 export interface ExecRequest {

@@ -262,7 +262,7 @@ test('an upgrade that the gateway does not make is refused', async () => {
   gateway.state = 'ready'
   const { port } = gateway
   gateway.port = 1
-  assert.equal(await refused(), 502)
+  assert.equal(await refused(), 503)
   gateway.port = port
   sockets.options.verifyClient = (_info, done) => done(false, 401)
   assert.equal(await refused(), 502)

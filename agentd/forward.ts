@@ -1,0 +1,169 @@
+/** Passing a call on to a server on this machine: HTTP as it flows, and WebSockets joined. */
+import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import { type Duplex, PassThrough, pipeline, type Readable, type Transform } from 'node:stream'
+import { pipeline as pipe } from 'node:stream/promises'
+import { AgentdError, isErrno } from './errors.ts'
+import { type Call, refuseUpgrade } from './server.ts'
+
+/** A model may think for minutes before its first word; a connection on which nothing moves for longer is dead. */
+const SILENCE_MS = 600_000
+/** How long a side that has ended its half may wait for the other's. */
+const HALF_OPEN_MS = 2000
+const UPGRADE_MS = 10_000
+/** Of one connection only (RFC 9110, 7.6.1). */
+const HOP_BY_HOP = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+/** Where a call goes on to. */
+export interface Destination {
+  /** Who is there, as messages call it: `the gateway`. */
+  name: string
+  /** Addresses of loopback, in the order in which they are tried. */
+  addresses: string[]
+  port: number
+  /** Path and query. */
+  path: string
+  headers: OutgoingHttpHeaders
+}
+
+/**
+ * Sends a call on, and the answer back.
+ * @param more headers of the answer.
+ * @throws AgentdError `not_ready` where nothing listens, `engine` where it does not answer.
+ */
+export async function forwardCall(
+  { req, res, signal }: Call,
+  to: Destination,
+  more: OutgoingHttpHeaders = {},
+): Promise<undefined> {
+  const sent = request({
+    ...connection(to),
+    method: req.method,
+    path: to.path,
+    headers: {
+      ...to.headers,
+      // Node frames a body by itself for some methods only; without a frame it would be the next request.
+      ...(req.headers['transfer-encoding'] && { 'transfer-encoding': 'chunked' }),
+    },
+    signal,
+  })
+  sent.setTimeout(SILENCE_MS, () => sent.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`)))
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    sent.on('error', reject)
+    sent.once('response', (answer) => {
+      const { statusCode = 0 } = answer
+      if (statusCode >= 200 && statusCode <= 599) return resolve(answer)
+      reject(new Error(`its status is ${statusCode}`))
+      sent.destroy()
+    })
+    sent.once('upgrade', (_answer, socket) => {
+      socket.destroy()
+      reject(new Error('it switched protocols unasked'))
+    })
+  })
+  req.pipe(sent)
+  const answer = await answered.catch((error) => {
+    if (isErrno(error, 'ECONNREFUSED'))
+      throw new AgentdError('not_ready', `${to.name} takes no connection`, { cause: error })
+    throw new AgentdError('engine', `${to.name} did not answer: ${error.message}`, { cause: error })
+  })
+  res.writeHead(answer.statusCode as number, { ...endToEnd(answer.headers), ...more })
+  // The head goes at once: an event stream may be silent for long.
+  res.flushHeaders()
+  await pipe(answer, res)
+}
+
+/**
+ * Asks for a WebSocket and joins both connections. Whatever goes wrong is told to the client.
+ * @param first changes what the client sends.
+ */
+export function forwardUpgrade(
+  socket: Duplex,
+  head: Buffer,
+  to: Destination,
+  first: Transform = new PassThrough(),
+): void {
+  const asked = request({
+    ...connection(to),
+    path: to.path,
+    headers: { ...to.headers, connection: 'Upgrade', upgrade: 'websocket' },
+    timeout: UPGRADE_MS,
+  })
+  if (head.length > 0) socket.unshift(head)
+  // Read from the start, or its end would not be noticed while the other side is asked.
+  const sent = socket.pipe(first)
+  const gone = () => asked.destroy()
+  socket.once('end', gone).once('close', gone)
+  asked.once('timeout', () => asked.destroy(new Error('no answer')))
+  asked.once('error', (error) => {
+    if (isErrno(error, 'ECONNREFUSED')) refuseUpgrade(socket, 'not_ready', `${to.name} takes no connection`)
+    else refuseUpgrade(socket, 'engine', `${to.name} cannot be reached: ${error.message}`)
+  })
+  asked.once('response', (answer) => {
+    answer.destroy()
+    refuseUpgrade(socket, 'engine', `${to.name} answered ${answer.statusCode}`)
+  })
+  asked.once('upgrade', (answer, upstream, upstreamHead) => {
+    upstream.setTimeout(0)
+    const lines = pairs(answer.rawHeaders).map(([name, value]) => `${name}: ${value}`)
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`)
+    if (upstreamHead.length > 0) upstream.unshift(upstreamHead)
+    socket.off('end', gone).off('close', gone)
+    join(socket, sent, upstream)
+  })
+  asked.end()
+}
+
+/** What goes on beyond this connection. */
+export function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
+  return only(headers, (name) => !HOP_BY_HOP.includes(name) && !named.includes(name))
+}
+
+export function only(headers: IncomingHttpHeaders, keep: (name: string) => boolean): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => keep(name)))
+}
+
+/** A kept connection may have been closed just now; a new one takes 0.1 ms. */
+const connection = ({ addresses, port }: Destination) => ({
+  host: 'localhost',
+  port,
+  agent: false as const,
+  lookup: (
+    _name: string,
+    { all }: { all?: boolean },
+    done: (error: null, found: string | { address: string; family: number }[], family?: number) => void,
+  ) => {
+    const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+    if (all) done(null, found)
+    else done(null, found[0]?.address ?? '', found[0]?.family)
+  },
+})
+
+/** Passes bytes both ways until one side has ended; each waits for the other when it is slower. */
+function join(socket: Duplex, sent: Readable, upstream: Duplex): void {
+  const close = () => {
+    socket.destroy()
+    upstream.destroy()
+  }
+  const ended = (error: unknown) => {
+    if (error) close()
+    else setTimeout(close, HALF_OPEN_MS).unref()
+  }
+  socket.once('close', close)
+  pipeline(sent, upstream, ended)
+  pipeline(upstream, socket, ended)
+}
+
+function pairs(raw: string[]): [string, string][] {
+  return raw.flatMap((name, i) => (i % 2 === 0 ? [[name, raw[i + 1] ?? ''] as [string, string]] : []))
+}

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { after, before, beforeEach, test } from 'node:test'
+import { WebSocket, WebSocketServer } from 'ws'
+import { readAll, type ServedAgentd, serveAgentd } from '../test/support/agentd-services.ts'
+import { portService } from './ports.ts'
+
+let program: Server
+let listener: RequestListener
+let sockets: WebSocketServer
+let port: number
+let agentd: ServedAgentd
+const gateway = { port: 0 }
+
+before(async () => {
+  program = createServer((req, res) => listener(req, res))
+  sockets = new WebSocketServer({ server: program, perMessageDeflate: true })
+  port = await listen(program)
+  // In the place of the gateway: nobody may get there.
+  const own = createServer((_req, res) => res.end('the gateway'))
+  gateway.port = await listen(own)
+  agentd = await serveAgentd([portService], gateway)
+  after(() => void own.close())
+})
+beforeEach(() => {
+  listener = (req, res) => {
+    const { method, url, headers } = req
+    res.setHeader('content-type', 'application/json')
+    res.end(JSON.stringify({ method, url, headers }))
+  }
+})
+after(async () => {
+  await agentd.close()
+  program.closeAllConnections()
+  program.close()
+})
+
+async function listen(server: Server, host = '127.0.0.1'): Promise<number> {
+  server.listen(0, host)
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+const ask = (headers: Record<string, string>, to: number | string = port, method = 'GET') =>
+  agentd.send(method, `/v1/port/${to}`, { headers: { 'berth-path': '/', ...headers } })
+
+test('a call goes to the port as the visitor made it', async () => {
+  const response = await ask({
+    'berth-path': '/a/../%2e%2e//b?x=%20&token=t',
+    'berth-authorization': 'Basic dmlzaXRvcg==',
+    'berth-anything': 'x',
+    host: 'shop.example.test:3000',
+    cookie: 'a=b',
+    'x-forwarded-for': '192.0.2.7',
+    connection: 'close, X-Only-Here',
+    'x-only-here': '1',
+  })
+  assert.equal(response.headers['berth-answer'], 'port')
+  const { method, url, headers } = JSON.parse(String(await readAll(response)))
+  assert.deepEqual([method, url], ['GET', '/a/../%2e%2e//b?x=%20&token=t'])
+  assert.deepEqual(headers, {
+    host: 'shop.example.test:3000',
+    cookie: 'a=b',
+    'x-forwarded-for': '192.0.2.7',
+    authorization: 'Basic dmlzaXRvcg==',
+    connection: 'close',
+  })
+})
+
+test("agentd's token stays with agentd", async () => {
+  const seen = String(await readAll(await ask({})))
+  assert.doesNotMatch(seen, /authorization|token of agentd/)
+})
+
+test('a program on the other loopback address is found as well', async (t) => {
+  const six = createServer((_req, res) => res.end('six'))
+  t.after(() => void six.close())
+  const found = await listen(six, '::1')
+  assert.equal(String(await readAll(await ask({}, found))), 'six')
+})
+
+test('a body arrives, whatever its frame', async () => {
+  listener = (req, res) => req.pipe(res)
+  for (const method of ['POST', 'DELETE']) {
+    const response = await agentd.send(method, `/v1/port/${port}`, {
+      body: 'hello',
+      headers: { 'berth-path': '/', 'transfer-encoding': 'chunked' },
+    })
+    assert.equal(String(await readAll(response)), 'hello', method)
+  }
+})
+
+test('neither agentd, nor the gateway, nor a port of the system can be reached', async () => {
+  for (const other of [agentd.port, gateway.port, 80, 1024, 65_536, 0, `${port}/x`, `${port}%2f`, 'x', '']) {
+    const response = await ask({}, other)
+    assert.equal(response.statusCode, 400, String(other))
+    assert.equal(response.headers['berth-answer'], undefined)
+    response.destroy()
+  }
+  assert.equal((await ask({ 'berth-path': 'x' })).statusCode, 400)
+  for (const other of [agentd.port, gateway.port]) {
+    const socket = open(other)
+    const [, response] = await once(socket, 'unexpected-response')
+    assert.equal(response.statusCode, 400)
+    socket.terminate()
+  }
+})
+
+test('a port on which nothing listens, or no HTTP is spoken, is told of', async (t) => {
+  const closed = createTcpServer().listen(0, '127.0.0.1')
+  await once(closed, 'listening')
+  const { port: free } = closed.address() as AddressInfo
+  closed.close()
+  await once(closed, 'close')
+  const answers = ['HTTP/1.1 101 Hm\r\n\r\n', 'SSH-2.0-x\r\n', '', 'HTTP/1.1 200 OK\r\n\r\n']
+  const odd = createTcpServer((socket) => void socket.on('error', () => {}).end(answers.shift() ?? ''))
+  odd.listen(0, '127.0.0.1')
+  await once(odd, 'listening')
+  t.after(() => void odd.close())
+  for (const [to, expected] of [
+    [free, [503, 'not_ready']],
+    ...answers.slice(0, 2).map(() => [(odd.address() as AddressInfo).port, [502, 'engine']] as const),
+  ] as const) {
+    const response = await ask({}, to)
+    const { error } = JSON.parse(String(await readAll(response)))
+    assert.deepEqual([response.statusCode, error], expected)
+    assert.equal(response.headers['berth-answer'], undefined)
+    const socket = open(to)
+    const [, refused] = await once(socket, 'unexpected-response')
+    assert.equal(refused.statusCode, expected[0])
+    socket.terminate()
+  }
+})
+
+function open(to: number): WebSocket {
+  const headers = { ...agentd.headers, 'berth-path': '/live?x=1', origin: 'https://shop.example.test' }
+  const socket = new WebSocket(`ws://127.0.0.1:${agentd.port}/v1/port/${to}`, 'chat', { headers })
+  socket.on('error', () => {})
+  return socket
+}
+
+test('a WebSocket is joined with all that both sides agreed on', async () => {
+  const asked = once(sockets, 'connection')
+  const socket = open(port)
+  const [side, req] = await asked
+  side.on('message', (data: Buffer) => side.send(data))
+  await once(socket, 'open')
+  assert.deepEqual([req.url, req.headers.origin], ['/live?x=1', 'https://shop.example.test'])
+  assert.equal(req.headers.authorization, undefined)
+  assert.deepEqual([socket.protocol, socket.extensions], ['chat', 'permessage-deflate'])
+  const message = Buffer.alloc(1_000_000, 'x')
+  socket.send(message)
+  const [echo] = await once(socket, 'message')
+  assert.equal(echo.length, message.length)
+  socket.close(4001)
+  const [code] = await once(side, 'close')
+  assert.equal(code, 4001)
+})

@@ -1,0 +1,71 @@
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { AgentdError } from './errors.ts'
+import { type Destination, endToEnd, forwardCall, forwardUpgrade, only } from './forward.ts'
+import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from './protocol.ts'
+import { type Agent, refuseUpgrade, type Service } from './server.ts'
+
+const PATH = '/v1/port/*'
+/** The lower ones are the system's. */
+const MIN_PORT = 1025
+const MAX_PORT = 65_535
+/** Programs listen on one of them: what calls itself `localhost` may well be the second. */
+const LOOPBACK = ['127.0.0.1', '::1']
+
+/** `/v1/port/<port>`: HTTP and WebSockets of the agent's own programs. */
+export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
+  const tunnels = new Set<Duplex>()
+
+  /** @throws AgentdError bad_request */
+  function destination(req: IncomingMessage, rest: string): Destination {
+    const port = /^\d{4,5}$/.test(rest) ? Number(rest) : 0
+    // agentd and the gateway would take the call for one from their own machine.
+    const isOurs = port === req.socket.localPort || port === gateway.port
+    if (port < MIN_PORT || port > MAX_PORT || isOurs)
+      throw new AgentdError('bad_request', `${rest} is no port of the agent's own`)
+    const path = req.headers[PORT_PATH_HEADER]
+    if (typeof path !== 'string' || !path.startsWith('/'))
+      throw new AgentdError('bad_request', `${PORT_PATH_HEADER} must be a path`)
+    return { name: `port ${port}`, addresses: LOOPBACK, port, path, headers: forProgram(req) }
+  }
+
+  return {
+    routes: [
+      {
+        method: '*',
+        path: PATH,
+        handle: async (call) =>
+          // Whoever asked has to tell it from agentd's own answers.
+          forwardCall(call, destination(call.req, call.rest), { [PORT_ANSWER_HEADER]: 'port' }),
+      },
+    ],
+    upgrades: [
+      {
+        path: PATH,
+        handle({ req, rest }, socket, head) {
+          try {
+            const to = destination(req, rest)
+            tunnels.add(socket)
+            socket.once('close', () => tunnels.delete(socket))
+            forwardUpgrade(socket, head, to)
+          } catch (error) {
+            if (!(error instanceof AgentdError)) throw error
+            refuseUpgrade(socket, error.code, error.message)
+          }
+        },
+      },
+    ],
+    async stop() {
+      for (const socket of tunnels) socket.destroy()
+    },
+  }
+}
+
+/** The headers as the visitor sent them: agentd's own token opens nothing but agentd. */
+function forProgram({ headers }: IncomingMessage): OutgoingHttpHeaders {
+  const authorization = headers[PORT_AUTHORIZATION_HEADER]
+  return {
+    ...only(endToEnd(headers), (name) => name !== 'authorization' && !name.startsWith('berth-')),
+    ...(typeof authorization === 'string' && { authorization }),
+  }
+}
