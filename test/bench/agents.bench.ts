@@ -11,10 +11,12 @@ import { promisify } from 'node:util'
 import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
 import { MODEL, MODEL_KEY, startModel } from '../support/model.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import { startStack } from '../support/stack.ts'
+import { type Agent, Api } from './support/agent-api.ts'
 import { type BareGateway, startBareGateway } from './support/bare-gateway.ts'
 import { median } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
+import { compare, ms, time } from './support/time.ts'
 
 export const title = 'Agents'
 
@@ -25,11 +27,6 @@ const API_LISTS = 100
 const TURNS = 20
 const OPENCLAW = '/opt/openclaw/node_modules/openclaw/openclaw.mjs'
 const execute = promisify(execFile)
-
-interface Agent {
-  agentId: string
-  gatewayToken: string
-}
 
 export async function bench(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
@@ -76,39 +73,6 @@ export async function bench(): Promise<Result[]> {
     compare('a chat turn over HTTP', await turns(api, agent, bare)),
     await memory(api, agent),
   ]
-}
-
-/** A client of one workspace. */
-class Api {
-  readonly url: string
-  readonly #key: string
-
-  constructor(stack: Stack, key: string) {
-    this.url = stack.url
-    this.#key = key
-  }
-
-  /** An agent that runs. */
-  async create(): Promise<Agent> {
-    const { agent } = await this.call('POST', '/v0/agents', { name: 'bench' }, { prefer: 'wait=180' })
-    if (agent.status !== 'running') throw new Error(`the agent is ${agent.status}: ${agent.statusReason}`)
-    return agent
-  }
-
-  async remove({ agentId }: Agent): Promise<void> {
-    await this.call('DELETE', `/v0/agents/${agentId}`, undefined, { prefer: 'wait=60' })
-  }
-
-  async call(method: string, path: string, body?: unknown, headers?: Record<string, string>) {
-    const response = await fetch(`${this.url}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${this.#key}`, ...headers },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    })
-    const answer = await response.text()
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${answer}`)
-    return JSON.parse(answer)
-  }
 }
 
 const containerOf = ({ agentId }: Agent) => `berth-${agentId}`
@@ -219,27 +183,6 @@ async function memory(api: Api, agent: Agent): Promise<Result> {
   }
 }
 
-async function time(work: () => Promise<unknown>): Promise<number> {
-  const began = performance.now()
-  await work()
-  return performance.now() - began
-}
-
-function compare(
-  what: string,
-  rounds: { berth: number; bare: number }[],
-  options: Pick<Result, 'goal'> = {},
-): Result {
-  return {
-    what,
-    berth: ms(median(rounds.map(({ berth }) => berth))),
-    bare: ms(median(rounds.map(({ bare }) => bare))),
-    ratio: median(rounds.map(({ berth, bare }) => berth / bare)),
-    ...options,
-  }
-}
-
-const ms = (n: number) => (n < 1000 ? `${n.toFixed(1)} ms` : `${(n / 1000).toFixed(2)} s`)
 const mib = (n: number) => `${(n / 2 ** 20).toFixed(0)} MiB`
 
 if (import.meta.main) print(title, await bench())

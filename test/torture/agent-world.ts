@@ -40,7 +40,11 @@ export class AgentWorld {
     this.#tenant = tenant
   }
 
-  static async start(runtime: 'docker' | 'process', version: string): Promise<AgentWorld> {
+  static async start(
+    runtime: 'docker' | 'process',
+    version: string,
+    env: NodeJS.ProcessEnv = {},
+  ): Promise<AgentWorld> {
     const model = await startModel()
     const [hostPort, egressPort] = [await freePort(), await freePort()]
     const world = await World.start('postgres', {
@@ -55,6 +59,7 @@ export class AgentWorld {
         BERTH_AGENT_RECONCILE_SECONDS: '1',
         BERTH_AGENT_DISK_MB: '400',
         ...model.env,
+        ...env,
       },
     })
     const containers = await openContainers(loadConfig(world.env), createLogger('torture', 'silent'))
