@@ -133,11 +133,21 @@ async function storeSince(
   }
   // Without the commit before there is nothing to compare with: what is new is not known.
   if (newest && !base) return { content, difference: { changeSummary: null, contentDiff: null } }
-  const contentDiff = await describeChanges(access, { from: base?.commitSha, to })
+  const contentDiff = await diffCommits(access, { from: base?.commitSha, to })
   return { content, difference: { changeSummary: changes.summary, contentDiff } }
 }
 
-async function describeChanges(
+/** What one commit has that another one has not, for people. @throws AgentdError */
+export async function compareCommits(
+  access: RepositoryAccess,
+  commits: { from: string | undefined; to: string },
+): Promise<Difference> {
+  const changes = new Changes([], Number.POSITIVE_INFINITY)
+  for await (const _ of changes.count(readChanges(access, commits)));
+  return { changeSummary: changes.summary, contentDiff: await diffCommits(access, commits) }
+}
+
+async function diffCommits(
   access: RepositoryAccess,
   commits: { from: string | undefined; to: string },
 ): Promise<string | null> {
@@ -151,7 +161,8 @@ async function describeChanges(
   }
 }
 
-async function listFiles(access: RepositoryAccess, commit: string): Promise<string> {
+/** The files of a commit, as the agent's record has them. @throws AgentdError */
+export async function listFiles(access: RepositoryAccess, commit: string): Promise<string> {
   const { text, truncated } = await readFiles(access, { commit, max: TEXT_BYTES })
   return truncated ? `${text}… and more\n` : text
 }

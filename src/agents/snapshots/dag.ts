@@ -1,0 +1,141 @@
+/**
+ * The tree of a commit as UnixFS, built from the snapshot before it and what has changed since: only blobs that
+ * changed are read, and only directories that lead to them are written. The CID is that of a full import of the
+ * same files (`unixfs-v1-2025`, as `ipfs add -r` makes it), where the CID before it was.
+ */
+import * as dagPb from '@ipld/dag-pb'
+import type { CID } from 'multiformats/cid'
+import type { TreeChange } from '../../../agentd/protocol.ts'
+import { type PutBlock, type Storage, StorageError } from '../../storage/port.ts'
+import { decodeUnixFs, listDirectory, type ReadBlock } from '../../storage/unixfs.ts'
+import { type Entry, writeDirectory, writeFile, writeSymlink } from '../../storage/unixfs-write.ts'
+import { untilAborted } from '../../storage/until-aborted.ts'
+import { type ChangedFile, type ChangedFolder, collectChanges } from './changed-tree.ts'
+
+export interface SnapshotSource {
+  /** The snapshot that `changes` are against; null where they are all the files. Berth has it pinned. */
+  base: CID | null
+  changes: AsyncIterable<TreeChange>
+  /** Reads up to 1000 blobs, in any order. Each is read to its end before the next one is asked for. */
+  read: (blobs: string[]) => AsyncIterable<{ blob: string; content: AsyncIterable<Uint8Array> }>
+  signal: AbortSignal
+}
+
+/** Blobs that are asked for at a time. */
+const BATCH = 1000
+/** A symbolic link leads no further on Linux (PATH_MAX). */
+const TARGET_BYTES = 4095
+
+/**
+ * Stores a snapshot and pins it.
+ * @returns its CID, and how many blocks of how many bytes were put for it.
+ * @throws StorageError as `Storage.build`; also `invalid_object` for a name that no file can have or a blob that is
+ *   not given, and `too_large`. What the sources throw passes as it is.
+ */
+export async function buildSnapshot(
+  storage: Storage,
+  source: SnapshotSource,
+): Promise<{ cid: CID; blocks: number; bytes: number }> {
+  const { base, signal } = source
+  const total = { blocks: 0, bytes: 0 }
+  const make = async (putBlock: PutBlock): Promise<CID> => {
+    const known = new Set<string>()
+    const put: PutBlock = async (block) => {
+      const name = `${block.cid}`
+      if (known.has(name)) return
+      known.add(name)
+      total.blocks++
+      total.bytes += block.bytes.length
+      await putBlock(block)
+    }
+    // A directory of the base that comes out as it was need not be put again.
+    const read: ReadBlock = (cid) => {
+      known.add(`${cid}`)
+      return storage.block(cid, { signal })
+    }
+    const { root, files } = await collectChanges(untilAborted(source.changes, signal))
+    await writeBlobs(files, source, put)
+    const entries = await applyChanges(root, base, read, put, signal)
+    return (await writeDirectory(entries, put)).cid
+  }
+  const cid = await storage.build(make, { base, signal })
+  return { cid, ...total }
+}
+
+/** Writes the content of all changed files, each blob once, and notes it in them. */
+async function writeBlobs(files: ChangedFile[], source: SnapshotSource, put: PutBlock): Promise<void> {
+  const { signal } = source
+  // A target is another node than a file of the same content.
+  for (const isSymlink of [false, true]) {
+    const byBlob = Map.groupBy(
+      files.filter((file) => file.isSymlink === isSymlink),
+      ({ blob }) => blob,
+    )
+    const blobs = [...byBlob.keys()]
+    for (let start = 0; start < blobs.length; start += BATCH) {
+      for await (const { blob, content } of untilAborted(
+        source.read(blobs.slice(start, start + BATCH)),
+        signal,
+      )) {
+        const bytes = untilAborted(content, signal)
+        const entry = isSymlink
+          ? await writeSymlink(await readTarget(bytes), put)
+          : await writeFile(bytes, put)
+        for (const file of byBlob.get(blob) ?? []) file.entry = entry
+      }
+    }
+  }
+}
+
+async function readTarget(content: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of content) {
+    size += chunk.length
+    if (size > TARGET_BYTES) throw new StorageError('invalid_object', 'A symbolic link is too long')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/**
+ * The entries of a directory after its changes; none of them is an empty directory, as git has none.
+ * @param base The directory before; null where there was none.
+ */
+async function applyChanges(
+  changes: ChangedFolder,
+  base: CID | null,
+  read: ReadBlock,
+  put: PutBlock,
+  signal: AbortSignal,
+): Promise<Map<string, Entry>> {
+  const entries = new Map<string, Entry>()
+  if (base)
+    for await (const { name, cid, size } of listDirectory(base, read, signal))
+      entries.set(name, { cid, size })
+  for (const [name, { file, folder }] of changes) {
+    signal.throwIfAborted()
+    if (file && file !== 'removed') {
+      // Where a folder was before, all that was in it is gone.
+      entries.set(name, written(file))
+      continue
+    }
+    const before = entries.get(name)
+    entries.delete(name)
+    if (!folder) continue
+    const folderBefore = before && !file && (await isDirectory(before.cid, read)) ? before.cid : null
+    const inside = await applyChanges(folder, folderBefore, read, put, signal)
+    if (inside.size > 0) entries.set(name, await writeDirectory(inside, put))
+  }
+  return entries
+}
+
+function written({ blob, entry }: ChangedFile): Entry {
+  if (!entry) throw new StorageError('invalid_object', `The content of ${blob} was not given`)
+  return entry
+}
+
+async function isDirectory(cid: CID, read: ReadBlock): Promise<boolean> {
+  if (cid.code !== dagPb.code) return false
+  return decodeUnixFs(await read(cid))?.unixfs.isDirectory() ?? false
+}
