@@ -13,6 +13,7 @@ import { logRoutes } from './logs/routes.ts'
 import { portRoutes } from './ports/routes.ts'
 import { secretRoutes } from './secrets/routes.ts'
 import type { AgentServices } from './services.ts'
+import { snapshotRoutes } from './snapshots/routes.ts'
 import { taskRoutes } from './tasks/routes.ts'
 import { tokenRoutes } from './tokens/routes.ts'
 
@@ -30,6 +31,7 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...channelRoutes(services),
     ...deviceRoutes(services),
     ...taskRoutes(services),
+    ...snapshotRoutes(services),
     ...portRoutes(services),
     ...domainRoutes(services),
     ...issueRoutes(),

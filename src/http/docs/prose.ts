@@ -57,6 +57,10 @@ export const TAGS = [
   ['Devices', "Clients with a key of their own that are paired with an agent's gateway."],
   ['Tasks', 'What an agent does by itself at a time or every so often.'],
   [
+    'Snapshots',
+    'The history of what an agent keeps in its folder: commits whose files are pinned on IPFS, each as one folder.',
+  ],
+  [
     'Domains and routes',
     'How the pages of an agent’s own programs are reached: by names of their own, or by paths of its host.',
   ],
