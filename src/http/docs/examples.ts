@@ -250,6 +250,7 @@ export const examples: Record<string, Example> = {
 
   ...agentExamples,
   ...domainExamples,
+  ...snapshotExamples,
   testAuthentication: {
     response: { message: 'Congratulations! You are communicating with the Pinata API!' },
   },
