@@ -82,23 +82,21 @@ export const templateRecord = z.object({
 })
 
 /** The template as clients see it. `partner…` is how older clients call the author; nothing here has a price. */
-export function toTemplateRecord({
-  id,
-  details,
-  stored,
-  ...template
-}: Template): z.output<typeof templateRecord> {
+export function toTemplateRecord(template: Template): z.output<typeof templateRecord> {
+  const { id, name, slug, details, snapshotCid, stored, createdAt, updatedAt, submittedBy } = template
   const { commitSha, ...shown } = details
-  const { authorName, authorUrl, authorLogoUrl } = details
+  const isShipped = stored === null
   return {
     templateId: id,
-    ...template,
+    name,
+    slug,
     ...shown,
-    partnerName: authorName,
-    partnerUrl: authorUrl,
-    partnerLogoUrl: authorLogoUrl,
-    featured: stored === null,
-    sortOrder: stored === null ? 0 : 1,
+    partnerName: details.authorName,
+    partnerUrl: details.authorUrl,
+    partnerLogoUrl: details.authorLogoUrl,
+    snapshotCid,
+    featured: isShipped,
+    sortOrder: isShipped ? 0 : 1,
     status: 'published',
     archived: false,
     price: null,
@@ -106,6 +104,9 @@ export function toTemplateRecord({
     priceNetwork: '',
     payToAddress: null,
     isFree: true,
+    createdAt,
+    updatedAt,
+    submittedBy,
     gitUrl: null,
     gitCommitSha: commitSha,
   }

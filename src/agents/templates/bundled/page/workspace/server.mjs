@@ -79,7 +79,7 @@ async function answer(req, res) {
 /** The decoded path; undefined for one that does not decode, or has an empty or hidden name or a way up in it. */
 function pathOf({ url }) {
   try {
-    const path = decodeURIComponent(new URL(url, 'http://page').pathname)
+    const path = decodeURIComponent(new URL(`http://page${url}`).pathname)
     return /\/[/.]|[\0\\]/.test(path) ? undefined : path
   } catch {
     return undefined

@@ -1,0 +1,219 @@
+/** The templates that ship with Berth, and what makes a folder one. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { checkManifest } from '../../../agentd/manifest-check.ts'
+import { createEmbeddedStorage } from '../../storage/embedded.ts'
+import type { AddEntry } from '../../storage/port.ts'
+import { adoptIdentity, adoptManifest } from './adopt.ts'
+import { bundledTemplates } from './bundled.ts'
+import { describeTemplate } from './describe.ts'
+import { TEMPLATE_ID } from './template.ts'
+
+const manifest = (more: object = {}) =>
+  JSON.stringify({ version: 1, agent: { name: ' Librarian ' }, ...more })
+const texts = { manifest: manifest(), readme: '# Librarian\n', hasWorkspace: true }
+const described = (more: Partial<typeof texts>) => {
+  const found = describeTemplate({ ...texts, ...more })
+  return 'errors' in found ? assert.fail(found.errors.join()) : found
+}
+
+describe('a folder as a template', () => {
+  it('needs a manifest, a README and a workspace', () => {
+    assert.deepEqual(describeTemplate({ manifest: null, readme: null, hasWorkspace: false }), {
+      errors: ['manifest.json is missing', 'README.md is missing', 'workspace/ is missing'],
+    })
+  })
+  it('needs a manifest that is one', () => {
+    assert.deepEqual(describeTemplate({ ...texts, readme: null, manifest: '{"version":2}' }), {
+      errors: ['agent is required', 'version must be 1', 'README.md is missing'],
+    })
+  })
+  it('is named by its manifest alone', () => {
+    const { name, slug, details } = described({})
+    assert.deepEqual([name, slug], ['Librarian', undefined])
+    assert.deepEqual(details, {
+      description: '',
+      longDescription: '# Librarian',
+      authorName: '',
+      authorUrl: null,
+      authorLogoUrl: null,
+      category: 'other',
+      tags: [],
+      requiredSecrets: [],
+      includedSkillCids: [],
+      defaultVibe: null,
+      defaultEmoji: null,
+    })
+  })
+  it('says what it needs', () => {
+    const cid = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
+    const { slug, details } = described({
+      manifest: manifest({
+        agent: { name: 'a', description: 'Lends books.', vibe: 'quiet', emoji: '📚' },
+        secrets: [{ name: 'A' }, { name: 'B', description: 'b', required: false, guideSteps: ['get it'] }],
+        skills: [{ name: 'one', cid }, { clawhub_slug: '@owner/two' }],
+        template: { slug: 'books', category: 'reference', tags: ['books'], partnerName: 'The library' },
+      }),
+    })
+    assert.equal(slug, 'books')
+    const { description, category, tags, authorName, requiredSecrets, includedSkillCids } = details
+    assert.deepEqual(
+      [description, category, tags, authorName],
+      ['Lends books.', 'reference', ['books'], 'The library'],
+    )
+    assert.deepEqual(requiredSecrets, [
+      { name: 'A', description: '', required: true },
+      { name: 'B', description: 'b', guideSteps: ['get it'], required: false },
+    ])
+    assert.deepEqual(includedSkillCids, [cid])
+    assert.deepEqual([details.defaultVibe, details.defaultEmoji], ['quiet', '📚'])
+  })
+  it('has the beginning of a long README', () => {
+    const { longDescription } = described({ readme: 'x'.repeat(20_000) }).details
+    assert.equal(longDescription?.length, 10_000)
+    assert.ok(longDescription?.endsWith('x…'))
+  })
+})
+
+describe('files of a template in a new agent', () => {
+  const agent = { name: 'Ada', description: null, vibe: 'brisk\nand kind', emoji: '🦉' }
+
+  it('have a manifest of its own', () => {
+    const text = manifest({ scripts: { start: 'true' }, template: { slug: 'x' }, _docs: 'kept' })
+    assert.deepEqual(JSON.parse(adoptManifest(text, agent)), {
+      version: 1,
+      agent: { name: 'Ada', vibe: 'brisk\nand kind', emoji: '🦉' },
+      scripts: { start: 'true' },
+      _docs: 'kept',
+    })
+    assert.equal(adoptManifest(adoptManifest(text, agent), agent), adoptManifest(text, agent))
+  })
+  it('have an identity of its own, and what else the other one wrote', () => {
+    const text = '# Who you are\n\n- **Name:** $& Bob\n- **Emoji:**\n- **Vibe:** slow\n\nI like rain.\n'
+    const wanted =
+      '# Who you are\n\n- **Name:** Ada\n- **Emoji:** 🦉\n- **Vibe:** brisk and kind\n\nI like rain.\n'
+    assert.equal(adoptIdentity(text, agent), wanted)
+    assert.equal(adoptIdentity('I am nobody.\n', agent), 'I am nobody.\n')
+  })
+})
+
+describe('the templates that ship with Berth', async () => {
+  const templates = await bundledTemplates()
+
+  it('are named by their folders, and have ids', () => {
+    assert.deepEqual(
+      templates.map(({ slug }) => slug),
+      ['assistant', 'page', 'researcher'],
+    )
+    for (const { id } of templates) assert.match(id, TEMPLATE_ID)
+    assert.equal(new Set(templates.map(({ id }) => id)).size, templates.length)
+  })
+  for (const { slug, files, details, snapshotCid } of templates) {
+    it(`${slug} has a manifest for a template of that name, and says what it is`, () => {
+      const text = files.find(({ path }) => path === 'manifest.json')?.text ?? ''
+      const checked = checkManifest(text)
+      assert.ok('manifest' in checked)
+      assert.equal(checked.manifest.template?.slug, slug)
+      assert.ok(details.description && details.longDescription && details.tags.length > 0)
+      assert.ok(files.some(({ path }) => path === 'workspace/AGENTS.md'))
+      // These are made from what the owner says of the agent.
+      for (const own of ['IDENTITY', 'USER'])
+        assert.ok(!files.some(({ path }) => path === `workspace/${own}.md`))
+    })
+    it(`${slug} has the CID that an upload of it has`, async () => {
+      const dir = await mkdtemp(join(tmpdir(), 'berth-template-'))
+      const storage = createEmbeddedStorage({ dir, network: 'private', offline: true })
+      await storage.start()
+      try {
+        const added = await storage.add(entries(files), { signal: AbortSignal.timeout(10_000) })
+        assert.equal(`${added.cid}`, snapshotCid)
+      } finally {
+        await storage.stop()
+        await rm(dir, { recursive: true })
+      }
+    })
+  }
+})
+
+async function* entries(files: { path: string; text: string }[]): AsyncGenerator<AddEntry> {
+  for (const { path, text } of files) {
+    async function* content() {
+      yield Buffer.from(text)
+    }
+    yield { path, content: content() }
+  }
+}
+
+describe('the server of the page', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-page-'))
+  await cp(join(import.meta.dirname, 'bundled/page/workspace'), dir, { recursive: true })
+  await mkdir(join(dir, 'site/sub'))
+  await cp(join(dir, 'site/index.html'), join(dir, 'site/sub/index.html'))
+  await writeFile(join(dir, 'site/.hidden'), 'hidden')
+  await symlink('../server.mjs', join(dir, 'site/link.txt'))
+  const port = await freePort()
+  const server = spawn(process.execPath, ['server.mjs'], {
+    cwd: dir,
+    env: { ...process.env, PORT: `${port}` },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  after(async () => {
+    server.kill()
+    await rm(dir, { recursive: true })
+  })
+  await once(server.stdout, 'data')
+  const get = (path: string, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual', ...init })
+
+  it('serves files with their types, and folders by their index', async () => {
+    const page = await get('/')
+    assert.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html; charset=utf-8'])
+    assert.match(await page.text(), /<head><base href="\/">/)
+    const style = await get('/style.css')
+    assert.deepEqual([style.status, style.headers.get('content-type')], [200, 'text/css; charset=utf-8'])
+    const again = await get('/style.css', {
+      headers: { 'if-modified-since': style.headers.get('last-modified') ?? '' },
+    })
+    assert.equal(again.status, 304)
+    assert.equal((await get('/sub/', { method: 'HEAD' })).status, 200)
+  })
+  it('lets links lead to the same place under a path', async () => {
+    const headers = { 'x-forwarded-prefix': '/page' }
+    assert.match(await (await get('/sub/', { headers })).text(), /<base href="\/page\/sub\/">/)
+    assert.equal((await get('/sub', { headers })).headers.get('location'), '/page/sub/')
+    const odd = await get('/', { headers: { 'x-forwarded-prefix': '//evil.example/"' } })
+    assert.match(await odd.text(), /<base href="\/">/)
+  })
+  for (const path of [
+    '/nothing',
+    '/%2e%2e/server.mjs',
+    '/.hidden',
+    '/link.txt',
+    '//sub',
+    '/%00',
+    '/%zz',
+    '/..%5cserver.mjs',
+  ])
+    it(`has nothing at ${path}`, async () => {
+      assert.equal((await get(path)).status, 404)
+    })
+  it('takes GET and HEAD only', async () => {
+    const refused = await get('/', { method: 'POST', body: 'x' })
+    assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD'])
+  })
+})
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as { port: number }
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
