@@ -3,6 +3,7 @@ import type { CID } from 'multiformats/cid'
 import { ImportMeter } from '../import-meter.ts'
 import type { AddEntry, DagStat } from '../port.ts'
 import { PROBE_BYTES, PROBE_CID, PROFILE, PROFILE_V0 } from '../profile.ts'
+import { importerStore } from '../unixfs-write.ts'
 import type { BlockFolder } from './blocks.ts'
 import { WriteBehind } from './write-behind.ts'
 
@@ -14,17 +15,10 @@ export async function importFiles(
 ): Promise<DagStat & { cid: CID }> {
   const meter = new ImportMeter()
   const writes = new WriteBehind(blocks)
-  const store = {
-    put: async (
-      cid: CID,
-      bytes: Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-    ): Promise<CID> => {
-      signal.throwIfAborted()
-      if (!(bytes instanceof Uint8Array)) throw new TypeError('The importer hands over whole blocks')
-      await writes.put(cid, bytes)
-      return cid
-    },
-  }
+  const store = importerStore(async ({ cid, bytes }) => {
+    signal.throwIfAborted()
+    await writes.put(cid, bytes)
+  })
 
   // Entries of an upload come one after the other on one stream, so they are read one at a time.
   const profile = cidVersion === 0 ? PROFILE_V0 : PROFILE
