@@ -56,6 +56,7 @@ export class Gateway implements GatewayHandle {
   #run: Run | undefined
   #env: Record<string, string>
   #token: string | null = null
+  #secrets: string[] = []
   #ownedConfig: Record<string, unknown> | null = null
 
   constructor(options: GatewayOptions) {
@@ -77,6 +78,10 @@ export class Gateway implements GatewayHandle {
 
   get env(): Readonly<Record<string, string>> {
     return this.#env
+  }
+
+  get secrets(): readonly string[] {
+    return this.#secrets
   }
 
   get ownedConfig(): Readonly<Record<string, unknown>> | null {
@@ -123,7 +128,7 @@ export class Gateway implements GatewayHandle {
     if (run.aborted) return
     try {
       await this.#options.beforeRun()
-      this.#adopt(run.request, previous?.request)
+      this.#adopt(run.request)
       await this.#keepRunning(run)
     } catch (error) {
       if (run.aborted) return
@@ -134,7 +139,7 @@ export class Gateway implements GatewayHandle {
   }
 
   /** Takes over the environment of the run; lines of the run before may still come. */
-  #adopt(request: StartRequest, previous: StartRequest | undefined): void {
+  #adopt(request: StartRequest): void {
     const { config, paths, log } = this.#options
     this.#token = request.gatewayToken
     // The port is agentd's to choose: several agents of one machine cannot share one.
@@ -143,10 +148,9 @@ export class Gateway implements GatewayHandle {
       ...request.env,
       OPENCLAW_GATEWAY_TOKEN: request.gatewayToken,
     })
-    const hidden = [request, previous].flatMap((one) =>
-      one ? [one.gatewayToken, ...secretValues(one.env), ...secretsOf(one.ownedConfig)] : [],
-    )
-    log.hide(hidden)
+    const before = this.#secrets
+    this.#secrets = [request.gatewayToken, ...secretValues(request.env), ...secretsOf(request.ownedConfig)]
+    log.hide([...this.#secrets, ...before])
   }
 
   async #keepRunning(run: Run): Promise<void> {

@@ -14,6 +14,7 @@ import { portService } from './ports.ts'
 import { killFamily } from './processes.ts'
 import type { AgentdConfig } from './protocol.ts'
 import { proxyService } from './proxy.ts'
+import { RepositoryService } from './repository/service.ts'
 import { rpcService } from './rpc.ts'
 import { Scripts } from './scripts.ts'
 import { type Agent, AgentdServer, type Service } from './server.ts'
@@ -49,10 +50,12 @@ const gateway = new Gateway({
   refusal: () => disk.refusal(),
 })
 const agent: Agent = { config, paths, gateway, log }
+const repository = new RepositoryService(agent)
 const services: Service[] = [
   statusService(status, { gateway, scripts, disk, epoch: () => server.epoch }),
   lifecycleService({ gateway, scripts }),
-  workspaceService(agent),
+  workspaceService(agent, repository),
+  repository,
   logService(agent),
   execService(agent),
   filesService(agent),
@@ -91,6 +94,7 @@ process.on('SIGINT', stop)
 await makeRoot(paths)
 // In process mode an agentd that was killed leaves its children behind.
 await killFamily({ leader: null, marks: [agentMark(paths)] })
+await repository.recover()
 // With NODE_COMPILE_CACHE the next agentd starts without Node's TypeScript compiler, which takes 30 MB.
 flushCompileCache()
 const port = await server.listen(config.host, config.port)

@@ -121,7 +121,9 @@ export interface RepositoryStatus {
 /**
  * `POST /v1/repository/commit` (fenced): brings `skills` and `secrets` of manifest.json up to date where they are given,
  * then commits what has changed, except what must not leave the agent: what `.gitignore` or agentd's own list excludes,
- * and files that hold the value of a secret. Where nothing has changed it answers the commit that is there.
+ * and files that hold the value of a secret. Where nothing has changed it answers the commit that is there. The tree has
+ * files and symlinks with names in UTF-8 only: repositories within the repository are kept as files. A secret that the
+ * manifest declares stays in it, also when the agent has not got it.
  */
 export interface CommitRequest {
   message: string
@@ -135,7 +137,10 @@ export interface Committed {
   isNew: boolean
   /** The commit as git stores it, without its header, in base64. */
   object: string
-  /** Files that were left out because a secret's value is in them, at most 20 paths. */
+  /**
+   * At most 20 paths that were left out though nothing ignores them, or stay as they were in the commit before: a
+   * secret's value is in them, or their name is no UTF-8.
+   */
   leftOut: string[]
 }
 
@@ -157,7 +162,7 @@ export type TreeChange =
 
 /**
  * `POST /v1/repository/blobs`: `{blobs: string[]}`, at most 1000. Streams for each one, in that order,
- * `<id> <size>\n<bytes>\n`. 404 `not_found` before the first byte where the first one is not there.
+ * `<id> <size>\n<bytes>\n`. 404 `not_found` where one of them is not there.
  */
 export interface BlobsRequest {
   blobs: string[]

@@ -28,6 +28,8 @@ export interface GatewayHandle {
   readonly token: string | null
   /** What the agent's processes get as environment: the base, and once it was started what the worker sent. Has secrets. */
   readonly env: Readonly<Record<string, string>>
+  /** Values that nobody else may see: what the worker sent that is not the agent's name; empty before the first start. */
+  readonly secrets: readonly string[]
   /** What the worker owns of openclaw.json, with the paths of this machine; null before the first start. Has secrets. */
   readonly ownedConfig: Readonly<Record<string, unknown>> | null
 }

@@ -1,20 +1,17 @@
-import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { link, lstat, mkdir, open, unlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { link, mkdir, open, unlink } from 'node:fs/promises'
 import { normalize } from 'node:path/posix'
 import { AgentdError, isErrno } from './errors.ts'
-import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
 import type { SeedRequest } from './protocol.ts'
+import type { RepositoryService } from './repository/service.ts'
 import type { Agent, Service } from './server.ts'
 import { inFolder, makeFolder, refuse } from './tree.ts'
 
 const SEED_BYTES = 8_388_608
-const GIT_MS = 30_000
 
 /** `PUT /v1/workspace`: makes the agent's root, writes the files that are not there, and makes it a git repository. */
-export function workspaceService({ paths, log, gateway }: Agent): Service {
+export function workspaceService({ paths }: Agent, repository: RepositoryService): Service {
   return {
     routes: [
       {
@@ -27,7 +24,7 @@ export function workspaceService({ paths, log, gateway }: Agent): Service {
           const named = files.map(checkFile)
           await makeRoot(paths)
           for (const { names, text } of named) await writeMissing(paths.root, names, text)
-          await initRepository(paths, { log, env: gateway.env })
+          await repository.make()
           return { body: {} }
         },
       },
@@ -65,29 +62,4 @@ async function writeMissing(root: string, names: string[], text: string): Promis
   } finally {
     await unlink(part).catch(() => {})
   }
-}
-
-/** `git init` with branch main, when the root has no repository. Without git the agent works, but has no history. */
-async function initRepository(
-  { root }: Paths,
-  { log, env }: { log: Log; env: Readonly<Record<string, string>> },
-): Promise<void> {
-  // Anything of that name is the agent's own.
-  if (await lstat(join(root, '.git')).catch(() => undefined)) return
-  const child = spawn('git', ['init', '--quiet', '--initial-branch=main', root], {
-    cwd: root,
-    env: { ...env, GIT_CONFIG_NOSYSTEM: '1' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-    timeout: GIT_MS,
-    killSignal: 'SIGKILL',
-  })
-  let said = ''
-  child.stderr.on('data', (chunk: Buffer) => {
-    if (said.length < 1000) said += chunk.toString('utf8')
-  })
-  const failure = await new Promise<string | null>((resolve) => {
-    child.once('error', (error) => resolve(error.message))
-    child.once('close', (code) => resolve(code === 0 ? null : said.trim() || `exit code ${code}`))
-  })
-  if (failure) log.warn(`the agent's root could not be made a git repository: ${failure}`)
 }

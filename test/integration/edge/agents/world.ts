@@ -13,6 +13,7 @@ import { uuidv7 } from 'uuidv7'
 import { WebSocketServer } from 'ws'
 import { Log, logService } from '../../../../agentd/logs.ts'
 import { agentPaths } from '../../../../agentd/paths.ts'
+import { portService } from '../../../../agentd/ports.ts'
 import type { AgentdConfig, GatewayState } from '../../../../agentd/protocol.ts'
 import { proxyService } from '../../../../agentd/proxy.ts'
 import { AgentdServer } from '../../../../agentd/server.ts'
@@ -126,6 +127,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
         state: 'ready' as GatewayState,
         env: {},
         ownedConfig: null,
+        secrets: [],
       }
       const door = new AgentdServer({
         config: { agentId, tokenHash } as AgentdConfig,
@@ -138,6 +140,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
             gateway: handle,
             log: agentLog,
           }),
+          portService({ gateway: handle }),
         ],
       })
       const address = `127.0.0.1:${await door.listen('127.0.0.1', 0)}`

@@ -1,0 +1,81 @@
+import { endOf, type Git, GitError, killGit } from './git.ts'
+
+const TIMEOUT_MS = 600_000
+
+/** A blob's content, to be read to its end before the next blob is asked for. */
+export interface Blob {
+  id: string
+  size: number
+  content: AsyncIterable<Buffer>
+}
+
+/**
+ * Reads blobs, in this order, a chunk at a time.
+ * @param ids 40 hex digits each.
+ * @throws GitError also for one that is not there.
+ */
+export async function* readBlobs(git: Git, ids: string[]): AsyncGenerator<Blob> {
+  const child = git.spawn(['cat-file', '--batch'])
+  child.stdin.end(`${ids.join('\n')}\n`)
+  const ended = endOf(child)
+  const timer = setTimeout(() => killGit(child), TIMEOUT_MS)
+  const input = new Input(child.stdout)
+  try {
+    for (const id of ids) {
+      const head = await input.line()
+      const [, type, size] = /^\S+ (\w+) (\d+)$/.exec(head) ?? []
+      if (type !== 'blob') throw new GitError('cat-file', null, `${id} is no blob: ${head}`)
+      yield { id, size: Number(size), content: input.bytes(Number(size)) }
+      await input.skip(1)
+    }
+    const { code, stderr } = await ended
+    if (code !== 0) throw new GitError('cat-file', code, stderr)
+  } finally {
+    clearTimeout(timer)
+    killGit(child)
+  }
+}
+
+/** Reads a stream by lines and counted bytes. */
+class Input {
+  readonly #chunks: AsyncIterator<Buffer>
+  #rest: Buffer = Buffer.alloc(0)
+
+  constructor(stream: AsyncIterable<Buffer>) {
+    this.#chunks = stream[Symbol.asyncIterator]()
+  }
+
+  async line(): Promise<string> {
+    for (;;) {
+      const end = this.#rest.indexOf('\n')
+      if (end >= 0) return this.#take(end + 1).toString('utf8', 0, end)
+      const next = await this.#next()
+      this.#rest = Buffer.concat([this.#rest, next])
+    }
+  }
+
+  async *bytes(count: number): AsyncGenerator<Buffer> {
+    for (let left = count; left > 0; ) {
+      if (this.#rest.length === 0) this.#rest = await this.#next()
+      const part = this.#take(Math.min(left, this.#rest.length))
+      left -= part.length
+      yield part
+    }
+  }
+
+  async skip(count: number): Promise<void> {
+    for await (const _ of this.bytes(count));
+  }
+
+  #take(count: number): Buffer {
+    const part = this.#rest.subarray(0, count)
+    this.#rest = this.#rest.subarray(count)
+    return part
+  }
+
+  async #next(): Promise<Buffer> {
+    const { value, done } = await this.#chunks.next()
+    if (done) throw new GitError('cat-file', null, 'ended too early')
+    return value
+  }
+}

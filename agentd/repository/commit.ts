@@ -1,0 +1,255 @@
+/** A commit of what the agent has changed: consistent while others write, and without what must not leave the agent. */
+import { isUtf8 } from 'node:buffer'
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isConfidential, SecretScan } from './confidential.ts'
+import { type Git, GitError } from './git.ts'
+import { dropIndex, indexStamp, putIndex, takeIndex } from './index-file.ts'
+import { CHECKED_REF, EMPTY_TREE, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
+
+const ATTEMPTS = 6
+/** From this one on, files that are written just now stay as they were in the last commit. */
+const WITHOUT_BUSY_FILES = 4
+/** How often files that cannot be read are tried again: most of them have gone. */
+const UNREADABLE_TRIES = 3
+const ADD_MS = 300_000
+/** Blobs that are searched for secrets by one process. */
+const SCANNED_AT_ONCE = 1000
+const LEFT_OUT = 20
+const EMPTY_BLOB = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
+
+export interface Commit {
+  commit: string
+  tree: string
+  /** False where nothing had changed. */
+  isNew: boolean
+  /** Paths that were left out though nothing ignores them; a folder's ends with `/`. */
+  leftOut: string[]
+}
+
+/** A path of the index that differs from the last checked commit. */
+interface Change {
+  path: Buffer
+  mode: string
+  blob: string
+  /** What the path was, as `update-index --index-info` takes it: a mode of 0 for nothing. */
+  before: string
+}
+
+/**
+ * Commits what has changed; to be called with the mutex. Values of secrets are looked for in what has changed since the
+ * last commit that was looked through, the agent's own commits included; in everything when the secrets are others.
+ * @throws GitError
+ */
+export class Committer {
+  readonly #repository: Repository
+  /** The secrets that {@link CHECKED_REF} was looked through for. */
+  #checkedFor: string | undefined
+  /** What the last commit left out, with the time of its last change. */
+  #leftOut = new Map<string, number | undefined>()
+
+  constructor(repository: Repository) {
+    this.#repository = repository
+  }
+
+  async commit(message: string): Promise<Commit> {
+    const startedAt = Date.now()
+    return retried(ATTEMPTS, (attempt) => this.#try(message, { attempt, startedAt }))
+  }
+
+  async #try(message: string, options: { attempt: number; startedAt: number }): Promise<Commit> {
+    const { git, log } = this.#repository
+    const head = await openRepository(this.#repository)
+    await readIndex(git, head, options.attempt)
+    const stamp = await indexStamp(git)
+    const busy = options.attempt < WITHOUT_BUSY_FILES ? [] : await this.#busyFiles(options.startedAt)
+    const leftOut = await this.#stage(busy)
+    if (busy.length > 0) log.warn(`not in the commit, as they are written all the time: ${busy.join(', ')}`)
+
+    const tree = await git.line(['write-tree'])
+    if (head !== null && (await git.line(['rev-parse', `${head}^{tree}`])) === tree) {
+      await git.run(['update-ref', CHECKED_REF, head])
+      if ((await indexStamp(git)) !== stamp) await putIndex(git)
+      return { commit: head, tree, isNew: false, leftOut }
+    }
+    const parents = head === null ? [] : ['-p', head]
+    const commit = await git.line(['commit-tree', tree, ...parents], { input: `${message}\n` })
+    // Refused when the agent has committed meanwhile.
+    const updates = [`update HEAD ${commit} ${head ?? NO_COMMIT}`, `update ${CHECKED_REF} ${commit}`]
+    await git.run(['update-ref', '-m', `commit: ${message.split('\n')[0]}`, '--stdin'], {
+      input: `${updates.join('\n')}\n`,
+    })
+    await putIndex(git)
+    return { commit, tree, isNew: true, leftOut }
+  }
+
+  /** Whether there is something to commit. */
+  async isDirty(): Promise<boolean> {
+    const args = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames']
+    for await (const record of this.#repository.git.records(args)) {
+      const path = record.toString('utf8', 3)
+      if (isConfidential(path)) continue
+      if (this.#leftOut.has(path) && this.#leftOut.get(path) === (await this.#changedAt(path))) continue
+      return true
+    }
+    return false
+  }
+
+  async #changedAt(path: string): Promise<number | undefined> {
+    return (await lstat(join(this.#repository.root, path)).catch(() => undefined))?.mtimeMs
+  }
+
+  /** Brings the index up to date with the files. @returns what was left out. */
+  async #stage(busy: string[]): Promise<string[]> {
+    const { git } = this.#repository
+    const scan = new SecretScan(this.#repository.secrets())
+    const base = this.#checkedFor === scan.key ? await checkedTree(git) : EMPTY_TREE
+    const opened = new Set<string>()
+    const skipped = new Set<string>()
+    for (let tries = 1; ; ) {
+      const complete = await addAll(git, [...busy, ...skipped])
+      const changes = await changesSince(git, base)
+      const unborn = complete ? [] : await repositoriesWithoutCommit(git)
+      const submodules = changes.filter(({ mode }) => mode === '160000')
+      const closed = [...submodules.map(({ path }) => path.toString('utf8')), ...unborn]
+      const toOpen = closed.filter((path) => !opened.has(path))
+      if (toOpen.length > 0) {
+        for (const path of toOpen) opened.add(path)
+        await openUp(git, toOpen)
+      } else if (unborn.some((path) => !skipped.has(path))) {
+        // There is no file in it.
+        for (const path of unborn) skipped.add(path)
+      } else if (complete || tries++ === UNREADABLE_TRIES) {
+        const leftOut = await withhold(git, changes, scan)
+        this.#checkedFor = scan.key
+        this.#leftOut = new Map()
+        for (const path of [...leftOut, ...[...skipped].map((path) => `${path}/`)])
+          this.#leftOut.set(path, await this.#changedAt(path))
+        return leftOut.slice(0, LEFT_OUT)
+      } else await sleep(50)
+    }
+  }
+
+  /** The changed files that were written since `startedAt`. */
+  async #busyFiles(startedAt: number): Promise<string[]> {
+    const { git, root } = this.#repository
+    const busy: string[] = []
+    const args = ['ls-files', '-z', '--others', '--modified', '--exclude-standard']
+    for await (const record of git.records(args)) {
+      const path = record.toString('utf8')
+      const stats = await lstat(join(root, path)).catch(() => undefined)
+      if (stats?.isFile() && stats.mtimeMs >= startedAt) busy.push(path)
+    }
+    return busy
+  }
+}
+
+/** The agent's index at first; when git fails on it, one as of HEAD; then none, so that git reads all files again. */
+async function readIndex(git: Git, head: string | null, attempt: number): Promise<void> {
+  if (attempt === 1 && (await takeIndex(git))) return
+  await dropIndex(git)
+  if (head !== null && attempt < ATTEMPTS) await git.run(['read-tree', head])
+}
+
+async function checkedTree(git: Git): Promise<string> {
+  const args = ['rev-parse', '--quiet', '--verify', `${CHECKED_REF}^{tree}`]
+  const { code, stdout } = await git.attempt(args)
+  return code === 0 ? stdout.toString('utf8').trim() : EMPTY_TREE
+}
+
+/**
+ * `git add` of everything but `busy`.
+ * @returns false when files could not be read: they have gone meanwhile, are closed to the agent itself, or are a
+ *   repository without a commit.
+ */
+async function addAll(git: Git, busy: string[]): Promise<boolean> {
+  const paths = ['.', ...busy.map((path) => `:(exclude,literal)${path}`)]
+  const args = ['add', '--all', '--ignore-errors', '--pathspec-from-file=-', '--pathspec-file-nul']
+  const { code, stderr } = await git.attempt(args, { input: paths.join('\0'), timeoutMs: ADD_MS })
+  if (code > 1) throw new GitError('add', code, stderr)
+  return code === 0
+}
+
+async function changesSince(git: Git, tree: string): Promise<Change[]> {
+  const changes: Change[] = []
+  const args = ['diff-index', '--cached', '--raw', '-z', '--no-renames', '--no-abbrev', tree]
+  let head: string[] | undefined
+  for await (const record of git.records(args)) {
+    if (head === undefined) {
+      head = record.toString('latin1').split(' ')
+      continue
+    }
+    const [modeBefore, mode, blobBefore, blob, status] = head as [string, string, string, string, string]
+    head = undefined
+    if (status === 'D') continue
+    changes.push({
+      path: Buffer.from(record),
+      mode,
+      blob,
+      before: modeBefore === ':000000' ? `0 ${NO_COMMIT}` : `${modeBefore.slice(1)} ${blobBefore}`,
+    })
+  }
+  return changes
+}
+
+/** Repositories in folders of the agent's that git cannot even add as submodules. */
+async function repositoriesWithoutCommit(git: Git): Promise<string[]> {
+  const paths: string[] = []
+  for await (const record of git.records(['ls-files', '-z', '--others', '--exclude-standard'])) {
+    const path = record.toString('utf8')
+    if (path.endsWith('/')) paths.push(path.slice(0, -1))
+  }
+  return paths
+}
+
+/**
+ * Has git take the files of repositories within the repository, not the name of their commit only: with a file below it
+ * in the index, such a folder is a folder like any other. The next `add --all` removes that file.
+ */
+async function openUp(git: Git, paths: string[]): Promise<void> {
+  const lines = paths.flatMap((path) => [`0 ${NO_COMMIT}\t${path}`, `100644 ${EMPTY_BLOB}\t${path}/.berth`])
+  await updateIndex(
+    git,
+    lines.map((line) => Buffer.from(line)),
+  )
+}
+
+/** Takes out of the index what must not be in a commit. @returns what the owner should know of. */
+async function withhold(git: Git, changes: Change[], scan: SecretScan): Promise<string[]> {
+  const lines: Buffer[] = []
+  const leftOut: string[] = []
+  const files: Change[] = []
+  const remove = ({ path }: Change) => lines.push(indexLine(`0 ${NO_COMMIT}`, path))
+  for (const change of changes) {
+    const path = change.path.toString('utf8')
+    if (change.mode === '160000') leftOut.push(`${path}/`)
+    // No tree of IPFS can have it.
+    else if (!isUtf8(change.path)) leftOut.push(path)
+    else if (!isConfidential(path)) {
+      files.push(change)
+      continue
+    }
+    remove(change)
+  }
+  for (let from = 0; from < files.length; from += SCANNED_AT_ONCE) {
+    const part = files.slice(from, from + SCANNED_AT_ONCE)
+    const found = await scan.find(git, [...new Set(part.map(({ blob }) => blob))])
+    for (const { path, blob, before } of part) {
+      if (!found.has(blob)) continue
+      leftOut.push(path.toString('utf8'))
+      lines.push(indexLine(before, path))
+    }
+  }
+  if (lines.length > 0) await updateIndex(git, lines)
+  return leftOut
+}
+
+function indexLine(entry: string, path: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${entry}\t`), path])
+}
+
+async function updateIndex(git: Git, lines: Buffer[]): Promise<void> {
+  const input = Buffer.concat(lines.flatMap((line) => [line, Buffer.from([0])]))
+  await git.run(['update-index', '-z', '--index-info'], { input })
+}

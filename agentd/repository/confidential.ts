@@ -1,0 +1,60 @@
+/** What must not leave the agent with its repository, whatever `.gitignore` says. */
+
+import { readBlobs } from './blobs.ts'
+import type { Git } from './git.ts'
+
+/** Shorter values would hit ordinary words. */
+const SHORTEST_VALUE = 8
+/** Folders count as well, as in `.gitignore` (compatibility 3.4). `.env.example` names secrets, and has none. */
+const NAMES = /^(\.env(\..+)?|.+\.key|.+\.pem|secrets.*)$/
+const EXAMPLE = '.env.example'
+
+/** Whether a path, as git writes it, is one that must stay where it is. */
+export function isConfidential(path: string): boolean {
+  return path.split('/').some((name) => NAMES.test(name) && name !== EXAMPLE)
+}
+
+/** Finds values of secrets in contents. */
+export class SecretScan {
+  readonly #needles: Buffer[]
+  readonly #longest: number
+  /** The same for the same values. Secret itself. */
+  readonly key: string
+
+  /** @param values of the agent's secrets; those that are too short are not looked for. */
+  constructor(values: Iterable<string>) {
+    const texts = new Set<string>()
+    for (const value of values) {
+      const text = value.trim()
+      if (text.length < SHORTEST_VALUE) continue
+      texts.add(text)
+      // As it is in a JSON file.
+      texts.add(JSON.stringify(text).slice(1, -1))
+    }
+    this.key = JSON.stringify([...texts].sort())
+    this.#needles = [...texts].map((text) => Buffer.from(text))
+    this.#longest = Math.max(0, ...this.#needles.map(({ length }) => length))
+  }
+
+  /** Nothing is looked for. */
+  get isEmpty(): boolean {
+    return this.#needles.length === 0
+  }
+
+  /** Which of these blobs hold a secret's value. */
+  async find(git: Git, blobs: string[]): Promise<Set<string>> {
+    const found = new Set<string>()
+    if (this.isEmpty || blobs.length === 0) return found
+    for await (const { id, content } of readBlobs(git, blobs)) {
+      let tail = Buffer.alloc(0)
+      for await (const chunk of content) {
+        if (found.has(id)) continue
+        // A value may begin in one chunk and end in the next.
+        const text = tail.length > 0 ? Buffer.concat([tail, chunk]) : chunk
+        if (this.#needles.some((needle) => text.includes(needle))) found.add(id)
+        tail = Buffer.from(text.subarray(Math.max(0, text.length - this.#longest + 1)))
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,72 @@
+/** The agent's repository as a folder: made where it is missing, mended where agentd or git was killed in it. */
+import { lstat, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isErrno } from '../errors.ts'
+import type { Log } from '../logs.ts'
+import type { Git } from './git.ts'
+
+const HEAD = 'ref: refs/heads/main\n'
+const CONFIG =
+  '[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n'
+
+/**
+ * Makes what is missing of the agent's `.git` (gitrepository-layout): all of it at first, and when the agent has deleted
+ * it. By hand, as `git init` would read what the agent has put there.
+ */
+export async function ensureRepository(git: Git, log: Log): Promise<void> {
+  if (!(await lstat(join(git.own, 'config')).catch(() => undefined))) await git.prepare()
+  const stats = await lstat(git.dir).catch(() => undefined)
+  if (stats && !stats.isDirectory()) await setAside(git, log, 'it is no folder')
+  for (const folder of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags', 'info'])
+    await mkdir(join(git.dir, folder), { recursive: true })
+  await writeFile(join(git.dir, 'config'), CONFIG, { flag: 'wx' }).catch(unlessThere)
+  if (await hasHead(git)) return
+  const part = join(git.dir, 'HEAD.part')
+  await writeFile(part, HEAD)
+  await rename(part, join(git.dir, 'HEAD'))
+}
+
+/** Moves a repository that cannot be used away: what is left of its history may still be wanted by somebody. */
+export async function setAside(git: Git, log: Log, reason: string): Promise<void> {
+  const place = `${git.own}-damaged`
+  await rm(place, { recursive: true, force: true })
+  await rename(git.dir, place)
+  log.warn(`the agent's repository cannot be used (${reason}): it begins anew, the old one is ${place}`)
+}
+
+/** Removes the locks and half-written files of those who were killed; nothing else may run in the repository. */
+export async function removeLeftovers(git: Git): Promise<void> {
+  const files = await names(git.dir)
+  const refs = await names(join(git.dir, 'refs'), { recursive: true })
+  const objects = await names(join(git.dir, 'objects'), { recursive: true })
+  const stale = [
+    ...files.filter((name) => name.endsWith('.lock')),
+    ...refs.filter((name) => name.endsWith('.lock')).map((name) => join('refs', name)),
+    ...objects
+      .filter((name) => /(^|\/)tmp_(obj_|pack_|idx_|objdir-)[^/]*$/.test(name))
+      .map((name) => join('objects', name)),
+  ]
+  for (const name of stale) await rm(join(git.dir, name), { recursive: true, force: true })
+}
+
+/** Whether HEAD is something that git takes for one. */
+async function hasHead(git: Git): Promise<boolean> {
+  const path = join(git.dir, 'HEAD')
+  const stats = await lstat(path).catch(() => undefined)
+  if (!stats?.isFile() || stats.size > 4096) {
+    if (stats) await unlink(path).catch(() => rm(path, { recursive: true }))
+    return false
+  }
+  return /^(ref:\s*refs\/|[0-9a-f]{40}\s*$)/.test(await readFile(path, 'utf8'))
+}
+
+async function names(folder: string, options: { recursive?: boolean } = {}): Promise<string[]> {
+  return readdir(folder, options).catch((error) => {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return []
+    throw error
+  })
+}
+
+function unlessThere(error: unknown): void {
+  if (!isErrno(error, 'EEXIST')) throw error
+}

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto'
+import { rename, unlink, writeFile } from 'node:fs/promises'
+import { MANIFEST_BYTES } from '../manifest-check.ts'
+import type { CommitRequest } from '../protocol.ts'
+import { inFolder, makeFolder, openBelow } from '../tree.ts'
+
+const NAME = 'manifest.json'
+
+/**
+ * Brings `skills` and `secrets` of the agent's manifest.json up to date; nothing else of it changes. An entry keeps what
+ * else it says. A secret that is declared stays also when the agent has not got it: it is what the agent needs. A
+ * manifest that is missing, or is no JSON object, stays as it is.
+ */
+export async function updateManifest(
+  root: string,
+  attached: NonNullable<CommitRequest['manifest']>,
+): Promise<void> {
+  const text = await readManifest(root)
+  if (text === undefined) return
+  const manifest = parse(text)
+  if (!manifest) return
+  const updated = { ...manifest }
+  const skills = entries(manifest.skills)
+  const secrets = entries(manifest.secrets)
+  const newSkills = attached.skills.map(({ name, cid }) => {
+    const { clawhub_slug: _, ...rest } = find(skills, name) ?? {}
+    return { ...rest, name, cid }
+  })
+  const missing = attached.secrets.filter(({ name }) => !find(secrets, name))
+  if (newSkills.length > 0 || manifest.skills !== undefined) updated.skills = newSkills
+  if (missing.length > 0) updated.secrets = [...secrets, ...missing.map(({ name }) => ({ name }))]
+  if (JSON.stringify(updated) === JSON.stringify(manifest)) return
+  await replace(root, `${JSON.stringify(updated, null, 2)}\n`)
+}
+
+async function readManifest(root: string): Promise<string | undefined> {
+  const file = await openBelow(root, [NAME]).catch(() => undefined)
+  if (!file) return
+  await using opened = file
+  const stats = await opened.stat()
+  if (!stats.isFile() || stats.size > MANIFEST_BYTES) return
+  const { bytesRead, buffer } = await opened.read(Buffer.alloc(MANIFEST_BYTES), 0, MANIFEST_BYTES, 0)
+  return buffer.toString('utf8', 0, bytesRead)
+}
+
+/** The new text appears as a whole, or not at all. */
+async function replace(root: string, text: string): Promise<void> {
+  await using folder = await makeFolder(root, [])
+  const part = inFolder(folder, `.${randomUUID()}.part`)
+  try {
+    await writeFile(part, text, { flag: 'wx', mode: 0o644 })
+    await rename(part, inFolder(folder, NAME))
+  } catch (error) {
+    await unlink(part).catch(() => {})
+    throw error
+  }
+}
+
+type Entry = Record<string, unknown>
+
+function parse(text: string): Entry | undefined {
+  try {
+    const value = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function entries(value: unknown): Entry[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'object' && entry !== null) : []
+}
+
+function find(list: Entry[], name: string): Entry | undefined {
+  return list.find((entry) => entry.name === name)
+}

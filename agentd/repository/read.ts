@@ -1,0 +1,205 @@
+/** What is in the commits of the repository, as streams. */
+import { isUtf8 } from 'node:buffer'
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { AgentdError } from '../errors.ts'
+import type { BlobsRequest, TreeChange } from '../protocol.ts'
+import type { Call } from '../server.ts'
+import { readBlobs } from './blobs.ts'
+import type { Git } from './git.ts'
+import { EMPTY_TREE, exists } from './repository.ts'
+
+const MAX_BLOBS = 1000
+/** Paths whose sizes are asked for at once. */
+const AT_ONCE = 1000
+const MAX_BYTES = 67_108_864
+/** A text is held in memory, as what is said of it comes first. */
+const TEXT_BYTES = 16_777_216
+
+/** `GET /v1/repository/changes`. */
+export async function sendChanges(git: Git, { url, res }: Call): Promise<undefined> {
+  const from = await commitOf(git, url, 'from', EMPTY_TREE)
+  const to = await commitOf(git, url, 'to')
+  res.writeHead(200, { 'content-type': 'application/x-ndjson' })
+  let lines: Change[] = []
+  const flush = async () => {
+    const sizes = await sizesOf(
+      git,
+      lines.flatMap((line) => ('blob' in line ? [line.blob] : [])),
+    )
+    const complete = lines.map((line): TreeChange => {
+      if ('removed' in line) return line
+      return { ...line, size: sizes.get(line.blob) as number }
+    })
+    lines = []
+    await write(res, Buffer.from(complete.map((line) => `${JSON.stringify(line)}\n`).join('')))
+  }
+  for await (const change of changesBetween(git, from, to)) {
+    if (lines.push(change) >= AT_ONCE) await flush()
+  }
+  if (lines.length > 0) await flush()
+  res.end()
+}
+
+type Change = Extract<TreeChange, { removed: true }> | Omit<Extract<TreeChange, { blob: string }>, 'size'>
+
+async function* changesBetween(git: Git, from: string, to: string): AsyncGenerator<Change> {
+  const args = ['diff-tree', '-r', '--raw', '-z', '--no-renames', '--no-abbrev', from, to]
+  let head: string[] | undefined
+  for await (const record of git.records(args)) {
+    if (head === undefined) {
+      head = record.toString('latin1').split(' ')
+      continue
+    }
+    const [modeBefore, mode, , blob] = head as [string, string, string, string]
+    head = undefined
+    if (!isUtf8(record)) continue
+    const path = record.toString('utf8')
+    const wasFile = isFileMode(modeBefore.slice(1))
+    if (isFileMode(mode)) yield { path, mode, blob, isNew: !wasFile }
+    else if (wasFile) yield { path, removed: true }
+  }
+}
+
+type FileMode = '100644' | '100755' | '120000'
+/** Not one of a submodule, nor `000000`. */
+function isFileMode(mode: string): mode is FileMode {
+  return mode === '100644' || mode === '100755' || mode === '120000'
+}
+
+/** @throws AgentdError not_found where one is not there, or is no blob. */
+async function sizesOf(git: Git, blobs: string[]): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>()
+  if (blobs.length === 0) return sizes
+  const input = `${[...new Set(blobs)].join('\n')}\n`
+  for await (const record of git.records(['cat-file', '--batch-check'], { input, end: '\n' })) {
+    const [id, type, size] = record.toString('latin1').split(' ')
+    if (type !== 'blob') throw new AgentdError('not_found', `blobs: ${id} is not there`)
+    sizes.set(id as string, Number(size))
+  }
+  return sizes
+}
+
+/** `POST /v1/repository/blobs`. */
+export async function sendBlobs(git: Git, call: Call): Promise<undefined> {
+  const { blobs } = (await call.json<BlobsRequest>()) ?? {}
+  if (!Array.isArray(blobs) || blobs.length > MAX_BLOBS || !blobs.every(isId))
+    throw new AgentdError('bad_request', `blobs: must be a list of at most ${MAX_BLOBS} ids`)
+  await sizesOf(git, blobs)
+  const { res } = call
+  res.writeHead(200, { 'content-type': 'application/octet-stream' })
+  if (blobs.length > 0) {
+    for await (const { id, size, content } of readBlobs(git, blobs)) {
+      await write(res, Buffer.from(`${id} ${size}\n`))
+      for await (const chunk of content) await write(res, chunk)
+      await write(res, Buffer.from('\n'))
+    }
+  }
+  res.end()
+}
+
+/** `GET /v1/repository/diff`. */
+export async function sendDiff(git: Git, { url, res }: Call): Promise<undefined> {
+  const from = await commitOf(git, url, 'from', EMPTY_TREE)
+  const to = await commitOf(git, url, 'to')
+  const args = ['diff', '--no-color', '--no-ext-diff', '--no-textconv', from, to]
+  await sendLines(res, maxOf(url), git.chunks(args))
+}
+
+/** `GET /v1/repository/files`. */
+export async function sendFiles(git: Git, { url, res }: Call): Promise<undefined> {
+  const commit = await commitOf(git, url, 'commit')
+  await sendLines(res, maxOf(url), fileLines(git, commit))
+}
+
+async function* fileLines(git: Git, commit: string): AsyncGenerator<Buffer> {
+  for await (const record of git.records(['ls-tree', '-r', '-z', '--long', commit])) {
+    const [, size, path] = /^\d+ blob \S+ +(\d+)\t([^]*)$/.exec(record.toString('utf8')) ?? []
+    // A line is a file.
+    if (path !== undefined) yield Buffer.from(`${size} ${path.replace(/[\r\n]/g, '?')}\n`)
+  }
+}
+
+/** `GET /v1/repository/file`. */
+export async function sendFile(git: Git, { url, res }: Call): Promise<undefined> {
+  const commit = await commitOf(git, url, 'commit')
+  const path = url.searchParams.get('path') ?? ''
+  if (
+    path === '' ||
+    path.includes('\0') ||
+    path.split('/').some((name) => name === '' || /^\.\.?$/.test(name))
+  )
+    throw new AgentdError('bad_request', 'path: must be a path below the root')
+  const found = await git.attempt(['rev-parse', '--quiet', '--verify', `${commit}:${path}`])
+  const blob = found.stdout.toString('utf8').trim()
+  const size = found.code === 0 ? (await sizesOf(git, [blob])).get(blob) : undefined
+  if (size === undefined) throw new AgentdError('not_found', 'path: there is nothing there')
+  const max = maxOf(url)
+  if (size > max) throw new AgentdError('too_large', `more than ${max} bytes`)
+  res.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': size })
+  for await (const { content } of readBlobs(git, [blob])) {
+    for await (const chunk of content) await write(res, chunk)
+  }
+  res.end()
+}
+
+/** Sends whole lines, as long as there is space for them; the rest is not asked for. */
+async function sendLines(res: ServerResponse, most: number, text: AsyncIterable<Buffer>): Promise<undefined> {
+  const max = Math.min(most, TEXT_BYTES)
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of text) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > max) break
+  }
+  const all = Buffer.concat(chunks)
+  const truncated = size > max
+  const body = truncated ? all.subarray(0, all.lastIndexOf('\n', max - 1) + 1) : all
+  res.writeHead(200, {
+    'content-type': 'text/plain; charset=utf-8',
+    'content-length': body.length,
+    ...(truncated && { truncated: 'true' }),
+  })
+  res.end(body)
+}
+
+/** Resolves when more may be written. @throws when the client has gone. */
+export async function write(res: ServerResponse, chunk: Buffer): Promise<void> {
+  if (res.destroyed) throw new Error('the client has gone')
+  if (res.write(chunk)) return
+  const drained = new AbortController()
+  const gone = once(res, 'close', drained).then(() => {
+    throw new Error('the client has gone')
+  })
+  try {
+    await Promise.race([once(res, 'drain', drained), gone])
+  } finally {
+    gone.catch(() => {})
+    drained.abort()
+  }
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{40}$/.test(value)
+}
+
+/** The id of a commit that must be there. */
+export function commitId(value: unknown, name: string): string {
+  if (!isId(value)) throw new AgentdError('bad_request', `${name}: must be 40 hex digits`)
+  return value
+}
+
+async function commitOf(git: Git, url: URL, name: string, fallback?: string): Promise<string> {
+  const text = url.searchParams.get(name)
+  if (text === null && fallback !== undefined) return fallback
+  const id = commitId(text, name)
+  if (!(await exists(git, id, 'commit'))) throw new AgentdError('not_found', `${name}: no such commit`)
+  return id
+}
+
+function maxOf(url: URL): number {
+  const text = url.searchParams.get('max') ?? String(MAX_BYTES)
+  if (!/^\d{1,15}$/.test(text)) throw new AgentdError('bad_request', 'max: must be a number')
+  return Math.min(Number(text), MAX_BYTES)
+}

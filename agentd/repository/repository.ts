@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../logs.ts'
+import type { Git } from './git.ts'
+import { GitError } from './git.ts'
+import { ensureRepository, setAside } from './layout.ts'
+import type { Mutex } from './mutex.ts'
+
+/** The agent's repository, as its parts here share it. */
+export interface Repository {
+  git: Git
+  /** The working tree: the agent's root. */
+  root: string
+  log: Log
+  /** For whatever changes the repository or its working tree. */
+  mutex: Mutex
+  /** Values that must not get into a commit. */
+  secrets(): Iterable<string>
+}
+
+/** What git compares with where there is no commit: it knows this tree without having it. */
+export const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
+export const NO_COMMIT = '0'.repeat(40)
+/** The newest commit whose tree is known to have nothing in it that must not leave the agent. */
+export const CHECKED_REF = 'refs/berth/checked'
+
+/** The commit that HEAD names; null before the first one. The repository may be missing altogether. */
+export async function headOf(git: Git): Promise<string | null> {
+  const { code, stdout } = await git.attempt(['rev-parse', '--quiet', '--verify', 'HEAD'])
+  return code === 0 ? stdout.toString('utf8').trim() : null
+}
+
+/** Whether an object of this kind is there: `commit`, or `tree` of a commit. */
+export async function exists(git: Git, id: string, type: 'commit' | 'tree'): Promise<boolean> {
+  return (await git.attempt(['cat-file', '-e', `${id}^{${type}}`])).code === 0
+}
+
+/**
+ * Sees to it that there is a repository whose HEAD can be worked on; to be called with the mutex.
+ * @returns the commit of HEAD, null before the first one.
+ */
+export async function openRepository({ git, log }: Repository): Promise<string | null> {
+  await ensureRepository(git, log)
+  const head = await headOf(git)
+  if (head === null || (await exists(git, head, 'tree'))) return head
+  // The agent has deleted objects. All that refers to them would fail from now on.
+  await setAside(git, log, `the commit ${head} is not in it any more`)
+  await ensureRepository(git, log)
+  return null
+}
+
+/**
+ * Runs `work` again when git fails, as it does while others change what it reads: `attempt` counts from 1.
+ * @throws GitError of the last time; at once when git took too long.
+ */
+export async function retried<T>(attempts: number, work: (attempt: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work(attempt)
+    } catch (error) {
+      if (!(error instanceof GitError) || error.timedOut || attempt === attempts) throw error
+      await sleep(50 * attempt)
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import { AgentdError } from '../errors.ts'
+import type { CommitRequest, Committed, RepositoryStatus } from '../protocol.ts'
+import type { Agent, Answer, Call, Route, Service } from '../server.ts'
+import { Committer } from './commit.ts'
+import { Git, GitError } from './git.ts'
+import { takeIndex } from './index-file.ts'
+import { ensureRepository, removeLeftovers } from './layout.ts'
+import { updateManifest } from './manifest-update.ts'
+import { Mutex } from './mutex.ts'
+import { sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
+import { headOf, type Repository } from './repository.ts'
+
+const COMMIT_BYTES = 1_048_576
+const MESSAGE_CHARS = 10_000
+
+/** `/v1/repository…` and `/v1/git/*`: the agent's root as a git repository. */
+export class RepositoryService implements Service {
+  readonly routes: Route[]
+  readonly #repository: Repository
+  readonly #committer: Committer
+
+  constructor({ config, paths, gateway, log }: Agent) {
+    const git = new Git({ paths, diskBytes: config.diskBytes })
+    const repository = { git, root: paths.root, log, mutex: new Mutex(), secrets: () => gateway.secrets }
+    this.#repository = repository
+    this.#committer = new Committer(repository)
+    const at = '/v1/repository'
+    const routes: Route[] = [
+      { method: 'GET', path: at, handle: async () => ({ body: await this.#status() }) },
+      { method: 'POST', path: `${at}/commit`, fenced: true, handle: (call) => this.#commit(call) },
+      { method: 'GET', path: `${at}/changes`, handle: (call) => sendChanges(git, call) },
+      { method: 'POST', path: `${at}/blobs`, handle: (call) => sendBlobs(git, call) },
+      { method: 'GET', path: `${at}/diff`, handle: (call) => sendDiff(git, call) },
+      { method: 'GET', path: `${at}/file`, handle: (call) => sendFile(git, call) },
+      { method: 'GET', path: `${at}/files`, handle: (call) => sendFiles(git, call) },
+    ]
+    this.routes = routes.map((route) => ({ ...route, handle: (call) => explained(route.handle(call)) }))
+  }
+
+  /** Puts right what an agentd that was killed left behind; before anything else runs. */
+  async recover(): Promise<void> {
+    const { git, log } = this.#repository
+    try {
+      await git.prepare()
+      await removeLeftovers(git)
+      await takeIndex(git)
+    } catch (error) {
+      log.error(`the agent's repository could not be looked through: ${(error as Error).message}`)
+    }
+  }
+
+  /** Makes the repository where there is none. */
+  async make(): Promise<void> {
+    const { git, log, mutex } = this.#repository
+    await mutex.run(() => ensureRepository(git, log))
+  }
+
+  async #status(): Promise<RepositoryStatus> {
+    const head = await headOf(this.#repository.git)
+    return { head, dirty: head === null || (await this.#committer.isDirty()), pushed: null }
+  }
+
+  async #commit(call: Call): Promise<Answer> {
+    const { message, manifest } = checkCommit(await call.json<CommitRequest>(COMMIT_BYTES))
+    const { git, root, mutex } = this.#repository
+    return mutex.run(async () => {
+      if (manifest) await updateManifest(root, manifest)
+      const commit = await this.#committer.commit(message)
+      const object = await git.run(['cat-file', 'commit', commit.commit])
+      const body: Committed = { ...commit, object: object.toString('base64') }
+      return { body }
+    })
+  }
+}
+
+function checkCommit(request: CommitRequest): CommitRequest {
+  const { message, manifest } = request ?? {}
+  if (
+    typeof message !== 'string' ||
+    message.trim() === '' ||
+    message.length > MESSAGE_CHARS ||
+    message.includes('\0')
+  )
+    throw new AgentdError('bad_request', `message: must be a text of 1 to ${MESSAGE_CHARS} characters`)
+  if (manifest === undefined) return { message }
+  const named = (list: unknown, fields: string[]) =>
+    Array.isArray(list) && list.every((entry) => fields.every((field) => typeof entry?.[field] === 'string'))
+  if (!named(manifest?.skills, ['name', 'cid']) || !named(manifest?.secrets, ['name']))
+    throw new AgentdError('bad_request', 'manifest: must have lists of skills and secrets')
+  return { message, manifest }
+}
+
+/** Says what git's failure means to the client. */
+async function explained<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error
+    const code = /No space left on device|Disk quota exceeded/.test(error.message) ? 'disk_full' : 'internal'
+    throw new AgentdError(code, error.message, { cause: error })
+  }
+}

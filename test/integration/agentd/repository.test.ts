@@ -1,0 +1,347 @@
+/** The agent's root as a git repository: commits, what is read of them, and what must not get into them. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import type { CommitRequest, Committed, RepositoryStatus, TreeChange } from '../../../agentd/protocol.ts'
+import { standInEngine, TestAgentd, TOKEN } from './agentd.ts'
+
+let agentd: TestAgentd
+let root: string
+before(async () => {
+  agentd = await TestAgentd.start({ engineDir: await standInEngine() })
+  root = join(agentd.home, 'clawd')
+})
+after(async () => {
+  await agentd.close()
+  await rm(agentd.config.engineDir, { recursive: true })
+})
+beforeEach(async () => {
+  await rm(root, { recursive: true, force: true })
+  await agentd.call('PUT', '/v1/workspace', { json: { files: [] }, epoch: 1 })
+})
+
+/** As the agent itself would. */
+function git(...args: string[]): string {
+  const name = ['-c', 'user.name=Agent', '-c', 'user.email=agent@example.com']
+  return execFileSync('git', [...name, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
+    .toString()
+    .trim()
+}
+
+async function put(path: string, content: string | Buffer): Promise<void> {
+  await mkdir(dirname(join(root, path)), { recursive: true })
+  await writeFile(join(root, path), content)
+}
+
+async function commit(request: Partial<CommitRequest> = {}): Promise<Committed> {
+  const json = { message: 'sync', ...request }
+  const { status, body } = await agentd.call<Committed>('POST', '/v1/repository/commit', { json, epoch: 1 })
+  assert.equal(status, 200, JSON.stringify(body))
+  return body
+}
+
+/** Starts the gateway with this environment. */
+async function secrets(env: Record<string, string>): Promise<void> {
+  const run = randomUUID()
+  await agentd.start({ env, run })
+  await agentd.until('ready', 20_000, ({ gateway }) => gateway.run === run && gateway.state === 'ready')
+}
+
+async function repository(): Promise<RepositoryStatus> {
+  const { status, body } = await agentd.call<RepositoryStatus>('GET', '/v1/repository')
+  assert.equal(status, 200, JSON.stringify(body))
+  return body
+}
+
+async function text(
+  path: string,
+  init: RequestInit = {},
+): Promise<{ status: number; text: string; truncated: boolean }> {
+  const response = await fetch(agentd.url(path), { ...init, headers: { authorization: `Bearer ${TOKEN}` } })
+  return {
+    status: response.status,
+    text: await response.text(),
+    truncated: response.headers.get('truncated') === 'true',
+  }
+}
+
+async function changes(to: string, from?: string): Promise<TreeChange[]> {
+  const query = from ? `from=${from}&to=${to}` : `to=${to}`
+  const answer = await text(`/v1/repository/changes?${query}`)
+  assert.equal(answer.status, 200, answer.text)
+  return answer.text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+}
+
+const files = (commit: string) => git('ls-tree', '-r', '--name-only', commit).split('\n').filter(Boolean)
+
+test('what has changed is committed, once', async () => {
+  assert.deepEqual(await repository(), { head: null, dirty: true, pushed: null })
+  const empty = await commit()
+  assert.deepEqual([empty.isNew, files(empty.commit)], [true, []])
+  assert.deepEqual(await repository(), { head: empty.commit, dirty: false, pushed: null })
+
+  await put('workspace/a.md', 'a')
+  await put('.gitignore', 'ignored\n')
+  await put('ignored/x', 'x')
+  assert.equal((await repository()).dirty, true)
+  const first = await commit({ message: 'feat: begin' })
+  assert.equal(first.isNew, true)
+  assert.deepEqual(files(first.commit), ['.gitignore', 'workspace/a.md'])
+  assert.equal(git('log', '-1', '--format=%an <%ae> %cn %s'), 'Berth <agent@berth.invalid> Berth feat: begin')
+  assert.equal(git('rev-parse', 'main^{tree}'), first.tree)
+  assert.equal(git('rev-parse', 'main^'), empty.commit)
+  const object = Buffer.from(first.object, 'base64').toString()
+  assert.equal(object.trim(), git('cat-file', 'commit', first.commit))
+  // The agent's own git sees a clean tree.
+  assert.equal(git('status', '--porcelain'), '')
+
+  const again = await commit()
+  assert.deepEqual([again.isNew, again.commit], [false, first.commit])
+  await rm(join(root, 'workspace/a.md'))
+  assert.deepEqual(files((await commit()).commit), ['.gitignore'])
+})
+
+test('the agent commits itself, leaves its branch, or deletes the repository', async () => {
+  await put('a', 'a')
+  const first = await commit()
+  await put('b', 'b')
+  git('add', '-A')
+  git('commit', '-qm', 'mine')
+  const mine = git('rev-parse', 'HEAD')
+  const taken = await commit()
+  assert.deepEqual([taken.isNew, taken.commit], [false, mine])
+
+  git('checkout', '-q', '--detach', first.commit)
+  await put('c', 'c')
+  const detached = await commit()
+  assert.deepEqual(files(detached.commit), ['a', 'c'])
+  assert.deepEqual([git('rev-parse', 'HEAD'), git('rev-parse', 'main')], [detached.commit, mine])
+
+  await rm(join(root, '.git'), { recursive: true })
+  assert.equal((await repository()).head, null)
+  const anew = await commit()
+  assert.deepEqual([anew.isNew, files(anew.commit)], [true, ['a', 'c']])
+  assert.equal(git('rev-list', '--count', 'main'), '1')
+
+  // Half of it, or something else in its place.
+  await rm(join(root, '.git/objects'), { recursive: true })
+  assert.deepEqual(files((await commit()).commit), ['a', 'c'])
+  await rm(join(root, '.git'), { recursive: true })
+  await put('.git', 'gitdir: /nowhere')
+  assert.deepEqual(files((await commit()).commit), ['a', 'c'])
+  await put('.git/HEAD', 'junk')
+  assert.deepEqual(files((await commit()).commit), ['a', 'c'])
+})
+
+test('changes, blobs, diff and files say what is in commits', async () => {
+  await put('a b', 'one\ntwo\n')
+  await put('run', '#!/bin/sh\n')
+  await put('gone', 'gone\n')
+  await put('turns', 'file\n')
+  await put('ö', 'ö')
+  await chmod(join(root, 'run'), 0o755)
+  await symlink('a b', join(root, 'link'))
+  const from = await commit()
+  await put('a b', 'one\nthree\n')
+  await rm(join(root, 'gone'))
+  await rm(join(root, 'turns'))
+  await put('turns/into', 'folder\n')
+  await put('new', 'new')
+  const to = await commit()
+
+  const all = await changes(from.commit)
+  assert.deepEqual(
+    all.map((change) => 'blob' in change && [change.path, change.mode, change.size, change.isNew]),
+    [
+      ['a b', '100644', 8, true],
+      ['gone', '100644', 5, true],
+      ['link', '120000', 3, true],
+      ['run', '100755', 10, true],
+      ['turns', '100644', 5, true],
+      ['ö', '100644', 2, true],
+    ],
+  )
+  const id = (path: string) => git('rev-parse', `${to.commit}:${path}`)
+  const file = { mode: '100644' } as const
+  assert.deepEqual(await changes(to.commit, from.commit), [
+    { path: 'a b', ...file, blob: id('a b'), size: 10, isNew: false },
+    { path: 'gone', removed: true },
+    { path: 'new', ...file, blob: id('new'), size: 3, isNew: true },
+    { path: 'turns', removed: true },
+    { path: 'turns/into', ...file, blob: id('turns/into'), size: 7, isNew: true },
+  ])
+  assert.equal((await text(`/v1/repository/changes?to=${'1'.repeat(40)}`)).status, 404)
+  assert.equal((await text('/v1/repository/changes?to=HEAD')).status, 400)
+
+  const blobs = [id('new'), id('a b'), id('new')]
+  const read = (list: unknown) =>
+    text('/v1/repository/blobs', { method: 'POST', body: JSON.stringify({ blobs: list }) })
+  assert.equal(
+    (await read(blobs)).text,
+    `${blobs[0]} 3\nnew\n${blobs[1]} 10\none\nthree\n\n${blobs[2]} 3\nnew\n`,
+  )
+  assert.deepEqual((await read([])).text, '')
+  assert.equal((await read(['1'.repeat(40)])).status, 404)
+  assert.equal((await read([id('new'), to.commit])).status, 404)
+  assert.equal((await read(['HEAD'])).status, 400)
+
+  const diff = `/v1/repository/diff?from=${from.commit}&to=${to.commit}`
+  const whole = await text(diff)
+  assert.match(whole.text, /^diff --git a\/a b b\/a b\n[^]*\n-two\n\+three\n/)
+  assert.equal(whole.truncated, false)
+  const cut = await text(`${diff}&max=200`)
+  assert.equal(cut.truncated, true)
+  assert.ok(cut.text.length <= 200 && cut.text.endsWith('\n') && whole.text.startsWith(cut.text))
+  assert.equal(
+    (await text(`/v1/repository/files?commit=${to.commit}`)).text,
+    '10 a b\n3 link\n3 new\n10 run\n7 turns/into\n2 ö\n',
+  )
+  const at = `/v1/repository/file?commit=${from.commit}`
+  assert.equal((await text(`${at}&path=a%20b`)).text, 'one\ntwo\n')
+  assert.equal((await text(`${at}&path=a%20b&max=3`)).status, 413)
+  assert.equal((await text(`${at}&path=turns/into`)).status, 404)
+  assert.equal((await text(`${at}&path=../x`)).status, 400)
+})
+
+test('secrets stay, whatever .gitignore says, tracked or not', async () => {
+  await agentd.start({
+    env: { API_KEY: 'value-of-the-key', SHORT: 'short', AGENT_NAME: 'Name of the agent' },
+  })
+  await put('.gitignore', '!.env\n!*.pem\n')
+  for (const name of ['.env', '.env.local', 'sub/my.key', 'a.pem', 'secrets.json', 'secrets/x', 'sub/.env/x'])
+    await put(name, 'secret')
+  for (const name of ['.env.example', 'keys', 'my.key.md', 'environment'])
+    await put(name, 'short Name of the agent')
+  await put('notes.md', 'before value-of-the-key after')
+  await put('big', `${'x'.repeat(65_530)}value-of-the-key${'x'.repeat(1_000_000)}`)
+  const kept = ['.env.example', '.gitignore', 'environment', 'keys', 'my.key.md']
+  const first = await commit()
+  assert.deepEqual(files(first.commit), kept)
+  assert.deepEqual(first.leftOut, ['big', 'notes.md'])
+  assert.equal((await repository()).dirty, false)
+  assert.equal((await commit()).isNew, false)
+
+  // The agent commits them itself.
+  git('add', '-A', '-f')
+  git('commit', '-qm', 'all')
+  const second = await commit()
+  assert.deepEqual(files(second.commit), kept)
+  assert.equal(await readFile(join(root, '.env'), 'utf8'), 'secret')
+
+  // A file that gets a secret stays as it was; without it, it is taken.
+  await put('keys', 'value-of-the-key')
+  await put('new', 'new')
+  const third = await commit()
+  assert.equal(git('show', `${third.commit}:keys`), 'short Name of the agent')
+  assert.deepEqual(third.leftOut, ['big', 'keys', 'notes.md'])
+  await put('notes.md', 'clean')
+  assert.equal((await repository()).dirty, true)
+  assert.deepEqual((await commit()).leftOut, ['big', 'keys'])
+
+  // Another secret, of which a value is in what was committed already.
+  await put('log', 'clean and more')
+  const open = await commit()
+  assert.ok(files(open.commit).includes('log'))
+  await secrets({ OTHER: 'clean and more' })
+  const closed = await commit()
+  assert.deepEqual(closed.leftOut, ['log'])
+  assert.ok(!files(closed.commit).includes('log'))
+  await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
+})
+
+test('repositories within the repository are kept as files', async () => {
+  const inner = (folder: string, ...args: string[]) => git('-C', folder, ...args)
+  for (const folder of ['with', 'without', 'deep', 'empty']) {
+    await mkdir(join(root, folder), { recursive: true })
+    inner(folder, 'init', '-q')
+  }
+  await put('with/a/x', 'x')
+  await put('with/.gitignore', 'ignored')
+  await put('with/ignored', 'x')
+  inner('with', 'add', '-A')
+  inner('with', 'commit', '-qm', 'inner')
+  await put('without/y', 'y')
+  await mkdir(join(root, 'deep/er'))
+  inner('deep/er', 'init', '-q')
+  await put('deep/er/z', 'z')
+  inner('deep/er', 'add', '-A')
+  inner('deep/er', 'commit', '-qm', 'inner')
+  await put('plain', 'plain')
+
+  const first = await commit()
+  assert.deepEqual(files(first.commit), ['deep/er/z', 'plain', 'with/.gitignore', 'with/a/x', 'without/y'])
+  assert.equal((await repository()).dirty, false)
+  await put('with/a/new', 'new')
+  inner('with', 'add', '-A')
+  inner('with', 'commit', '-qm', 'more')
+  const second = await commit()
+  assert.deepEqual(
+    (await changes(second.commit, first.commit)).map(({ path }) => path),
+    ['with/a/new'],
+  )
+  // One that the agent has in its own commit.
+  git('rm', '-rq', '--cached', 'with')
+  git('add', 'with')
+  git('commit', '-qm', 'as a submodule')
+  assert.match(git('ls-tree', 'HEAD', 'with'), /^160000/)
+  const third = await commit()
+  assert.equal(third.tree, second.tree)
+})
+
+test('what cannot be kept is left out and said; the rest is committed', async () => {
+  await put('fine', 'fine')
+  await writeFile(Buffer.concat([Buffer.from(join(root, 'bad-')), Buffer.from([0xff])]), 'x')
+  execFileSync('mkfifo', [join(root, 'fifo')])
+  const first = await commit()
+  assert.deepEqual(files(first.commit), ['fine'])
+  assert.deepEqual(first.leftOut, ['bad-\ufffd'])
+  // Mid-merge, with an index that is no index.
+  await put('.git/index', 'junk')
+  await put('more', 'more')
+  assert.deepEqual(files((await commit()).commit), ['fine', 'more'])
+})
+
+test('manifest.json gets the skills and secrets that are attached, and keeps the rest', async () => {
+  const manifest = {
+    version: 1,
+    agent: { name: 'A' },
+    skills: [
+      { name: 'one', clawhub_slug: '@x/one', note: 'n' },
+      { name: 'gone', cid: 'c' },
+    ],
+    secrets: [{ name: 'NEEDED', description: 'why', required: true }],
+  }
+  await put('manifest.json', JSON.stringify(manifest))
+  const attached = { skills: [{ name: 'one', cid: 'bafy1' }], secrets: [{ name: 'NEEDED' }, { name: 'NEW' }] }
+  const first = await commit({ manifest: attached })
+  const written = await readFile(join(root, 'manifest.json'), 'utf8')
+  assert.deepEqual(JSON.parse(written), {
+    ...manifest,
+    skills: [{ note: 'n', name: 'one', cid: 'bafy1' }],
+    secrets: [...manifest.secrets, { name: 'NEW' }],
+  })
+  assert.equal(written, `${JSON.stringify(JSON.parse(written), null, 2)}\n`)
+  assert.equal((await commit({ manifest: attached })).commit, first.commit)
+  for (const broken of ['{', '[]', '']) {
+    await put('manifest.json', broken)
+    await commit({ manifest: attached })
+    assert.equal(await readFile(join(root, 'manifest.json'), 'utf8'), broken)
+  }
+  await rm(join(root, 'manifest.json'))
+  await commit({ manifest: attached })
+  await assert.rejects(readFile(join(root, 'manifest.json')))
+})
+
+test('requests that make no sense are refused', async () => {
+  for (const json of [null, {}, { message: '' }, { message: 'a\0' }, { message: 'x', manifest: {} }])
+    assert.equal((await agentd.call('POST', '/v1/repository/commit', { json, epoch: 1 })).status, 400)
+  const json = { message: 'x' }
+  assert.equal((await agentd.call('POST', '/v1/repository/commit', { json })).status, 400)
+  assert.equal((await agentd.call('POST', '/v1/repository/commit', { json, epoch: 0 })).status, 409)
+})
