@@ -15,6 +15,7 @@ import { secretRoutes } from './secrets/routes.ts'
 import type { AgentServices } from './services.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { taskRoutes } from './tasks/routes.ts'
+import { templateRoutes } from './templates/routes.ts'
 import { tokenRoutes } from './tokens/routes.ts'
 
 export function agentRoutes(services: AgentServices): Route[] {
@@ -31,6 +32,7 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...channelRoutes(services),
     ...deviceRoutes(services),
     ...taskRoutes(services),
+    ...templateRoutes(services),
     ...snapshotRoutes(services),
     ...portRoutes(services),
     ...domainRoutes(services),

@@ -96,7 +96,12 @@ export const agentExamples: Record<string, Example> = {
   },
   detachSecret: { response: { success: true } },
   createAgent: {
-    request: { name: 'Librarian', description: 'Keeps the catalogue.', secretIds: [SECRET] },
+    request: {
+      name: 'Librarian',
+      description: 'Keeps the catalogue.',
+      templateId: 'assistant',
+      secretIds: [SECRET],
+    },
     response: { success: true, agent },
     failures: {
       500: {
@@ -111,7 +116,18 @@ export const agentExamples: Record<string, Example> = {
       agent,
       processStatus: 'running',
       processId: 31,
-      skills: [],
+      skills: [
+        {
+          agentId: AGENT,
+          skillId: '0193a1c9-6b3f-7c04-a5d2-1e8f7b9c0d34',
+          skillCid: 'bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku',
+          attachedAt: '2026-11-21T11:04:48.230Z',
+          name: 'catalogue',
+          description: 'Finds books by title, author and shelf.',
+          version: '1.2.0',
+          slug: null,
+        },
+      ],
       secrets: [
         {
           id: SECRET,
@@ -121,8 +137,18 @@ export const agentExamples: Record<string, Example> = {
           synced: true,
         },
       ],
-      snapshots: [],
-      portForwarding: [],
+      snapshots: [
+        {
+          agentId: AGENT,
+          snapshotCid: 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi',
+          userId: USER,
+          commitSha: '4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01',
+          changeSummary: '1 changed',
+          contentDiff: null,
+          createdAt: '2026-11-21T11:20:41.377Z',
+        },
+      ],
+      portForwarding: [{ port: 4180, pathPrefix: '/page', protected: false }],
     },
   },
   deleteAgent: { response: deletedAgent, others: { 202: { ...deletedAgent, ...pending } } },

@@ -6,6 +6,7 @@ import { agentExamples } from './agent-examples.ts'
 import { domainExamples } from './domain-examples.ts'
 import { engineExamples } from './engine-examples.ts'
 import { snapshotExamples } from './snapshot-examples.ts'
+import { templateExamples } from './template-examples.ts'
 
 const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'
 const USER = '0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60'
@@ -251,6 +252,7 @@ export const examples: Record<string, Example> = {
   ...agentExamples,
   ...domainExamples,
   ...snapshotExamples,
+  ...templateExamples,
   testAuthentication: {
     response: { message: 'Congratulations! You are communicating with the Pinata API!' },
   },

@@ -45,6 +45,11 @@ export const TAGS = [
       'version of its engine, and keeps its files until it is deleted.',
   ],
   [
+    'Templates',
+    'What agents can begin with: files, and what their manifest asks for. Some ship with Berth; a workspace makes others ' +
+      'out of snapshots of its agents, and nobody else sees them.',
+  ],
+  [
     'Secrets',
     'Values that the agents of a workspace need, such as keys of model providers. The vault has them, sealed; an agent ' +
       'gets those that are attached to it, as environment variables.',

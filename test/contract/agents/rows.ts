@@ -1,9 +1,10 @@
 /** Agents that are rows only: enough for routes that ask no engine, and a thousand times as fast as real ones. */
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import { newAgentId } from '../../../src/agents/agent.ts'
 import type { Client } from '../../support/client.ts'
 import type { Context, Workspace } from '../context.ts'
+import { file, type Part, upload } from '../upload-form.ts'
 
 export interface RowAgent {
   /** Of the row. */
@@ -34,4 +35,24 @@ export async function insertAgent(
     [agent.id, agent.agentId, workspaceId, randomUUID(), name, agent.gatewayToken],
   )
   return { ...agent, path: `/v0/agents/${agent.agentId}`, gateway: anonymous.as(agent.gatewayToken) }
+}
+
+/** A snapshot as the newest of an agent's history, with this tree. Its commit is that of no repository. */
+export async function insertSnapshot(
+  { sql }: Pick<Context, 'sql'>,
+  { id: workspaceId, api }: Pick<Workspace, 'id' | 'api'>,
+  agent: Pick<RowAgent, 'id'>,
+  tree: Record<string, string>,
+): Promise<{ cid: string; commitSha: string }> {
+  const parts: Part[] = Object.entries(tree).map(([path, text]) => file(text, `tree/${path}`))
+  const { id, cid } = await upload(api, ...parts, ['network', 'private'])
+  const commitSha = randomBytes(20).toString('hex')
+  await sql(
+    `INSERT INTO snapshot (id, agent_id, workspace_id, user_id, network, cid, commit_sha, commit_object, tree_sha)
+     VALUES ($1, $2, $3, $4, 'private', $5, $6, '', $6)`,
+    [uuidv7(), agent.id, workspaceId, randomUUID(), cid, commitSha],
+  )
+  // From now on only the snapshot keeps it.
+  await api.delete(`/v3/files/private/${id}`)
+  return { cid, commitSha }
 }
