@@ -29,7 +29,7 @@ export async function releaseContent(
   const id = uuidv7()
   await db.query(
     `INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key, input)
-     VALUES ($1, $2, 'content.release', $3, $1, 'content:' || $1, $4)`,
-    [id, workspaceId, catalog['content.release'].queue, JSON.stringify({ network, cid })],
+     VALUES ($1, $2, 'content.release', $3, $1, $4, $5)`,
+    [id, workspaceId, catalog['content.release'].queue, `content:${id}`, JSON.stringify({ network, cid })],
   )
 }

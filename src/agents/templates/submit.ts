@@ -199,6 +199,7 @@ const toJson = (details: TemplateDetails): string =>
 const slugOf = (name: string): string =>
   name
     .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, 100)

@@ -174,7 +174,7 @@ describe('a template of a snapshot', () => {
     [body({ description: 'x'.repeat(10_001) }), /^description: must have at most/],
     [body({ category: 'x'.repeat(101) }), /^category: /],
     [body({ tags: Array(11).fill('x') }), 'tags: must have at most 10 items'],
-    [body({ tags: [''] }), 'tags.0: must not be empty'],
+    [body({ tags: [''] }), 'tags[0]: must not be empty'],
     [body({ authorUrl: 'javascript:alert(1)' }), 'authorUrl: must be an http or https address'],
   ]
   for (const [input, message] of malformed)
