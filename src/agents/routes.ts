@@ -1,6 +1,7 @@
 /** Every route of agents; each resource has a folder of its own. */
 import type { Route } from '../http/route.ts'
 import { channelRoutes } from './channels/routes.ts'
+import { clawhubRoutes } from './clawhub/routes.ts'
 import { agentConfigRoutes } from './config/routes.ts'
 import { consoleRoutes } from './console/routes.ts'
 import { deviceRoutes } from './devices/routes.ts'
@@ -13,6 +14,8 @@ import { logRoutes } from './logs/routes.ts'
 import { portRoutes } from './ports/routes.ts'
 import { secretRoutes } from './secrets/routes.ts'
 import type { AgentServices } from './services.ts'
+import { agentSkillRoutes } from './skills/agent-routes.ts'
+import { skillRoutes } from './skills/routes.ts'
 import { snapshotRoutes } from './snapshots/routes.ts'
 import { taskRoutes } from './tasks/routes.ts'
 import { templateRoutes } from './templates/routes.ts'
@@ -24,6 +27,9 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...runRoutes(services),
     ...lifecycleRoutes(services),
     ...secretRoutes(services),
+    ...skillRoutes(services),
+    ...agentSkillRoutes(services),
+    ...clawhubRoutes(services),
     ...tokenRoutes(services),
     ...logRoutes(services),
     ...consoleRoutes(services),

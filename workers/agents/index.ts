@@ -6,6 +6,7 @@ import { agentProvision } from './provision.ts'
 import { agentRestart } from './restart.ts'
 import { agentScripts } from './scripts.ts'
 import type { AgentWorkerServices } from './services.ts'
+import { agentSkills } from './skills.ts'
 
 /** @param services undefined in a worker that does not serve the queue of agents: it never gets one of these. */
 export function agentHandlers(services: AgentWorkerServices | undefined): Record<AgentOperation, Handler> {
@@ -28,7 +29,7 @@ export function agentHandlers(services: AgentWorkerServices | undefined): Record
     'agent.sync': elsewhere,
     'agent.reset': elsewhere,
     'agent.push': elsewhere,
-    'agent.skills': elsewhere,
+    'agent.skills': agentSkills(services),
     'agent.delete': agentDelete(services),
   }
 }

@@ -5,6 +5,7 @@
 import { agentExamples } from './agent-examples.ts'
 import { domainExamples } from './domain-examples.ts'
 import { engineExamples } from './engine-examples.ts'
+import { skillExamples } from './skill-examples.ts'
 import { snapshotExamples } from './snapshot-examples.ts'
 import { templateExamples } from './template-examples.ts'
 
@@ -252,6 +253,7 @@ export const examples: Record<string, Example> = {
   ...agentExamples,
   ...domainExamples,
   ...snapshotExamples,
+  ...skillExamples,
   ...templateExamples,
   testAuthentication: {
     response: { message: 'Congratulations! You are communicating with the Pinata API!' },

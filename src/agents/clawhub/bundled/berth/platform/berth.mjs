@@ -1,0 +1,51 @@
+#!/usr/bin/env node
+/** Speaks to Berth in the name of the agent that it runs in. Prints JSON; ends with 1 when it was refused. */
+const { AGENTS_API_URL, AGENT_ID, OPENCLAW_GATEWAY_TOKEN } = process.env
+const ANSWER_MS = 60_000
+
+const COMMANDS = {
+  whoami: () => ask('GET', '/platform/whoami'),
+  status: () => ask('GET', '/status'),
+  skills: () => ask('GET', '/skills'),
+  attach: (...skillCids) => ask('POST', '/skills', { skillCids }),
+  detach: (skillId) => ask('DELETE', `/skills/${name(skillId)}`),
+  updates: () => ask('GET', '/skills/updates'),
+  update: (skillId, version) => ask('POST', `/skills/${name(skillId)}/update`, version ? { version } : {}),
+  secrets: () => ask('GET', '/secrets'),
+  snapshots: () => ask('GET', '/snapshots'),
+  save: () => ask('POST', '/snapshots/sync', {}),
+  routes: () => ask('GET', '/port-forwarding'),
+  domains: () => ask('GET', '/domains'),
+  get: (path = '') => ask('GET', path.startsWith('/') ? path : `/${path}`),
+}
+
+async function ask(method, path, body) {
+  const response = await fetch(`${AGENTS_API_URL}/v0/agents/${AGENT_ID}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${OPENCLAW_GATEWAY_TOKEN}`,
+      ...(body && { 'content-type': 'application/json' }),
+    },
+    body: body && JSON.stringify(body),
+    signal: AbortSignal.timeout(ANSWER_MS),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${response.status} ${text}`)
+  return text
+}
+
+function name(value) {
+  if (!value) throw new Error('which one? The list has its id')
+  return encodeURIComponent(value)
+}
+
+const [command = '', ...rest] = process.argv.slice(2)
+try {
+  for (const needed of ['AGENTS_API_URL', 'AGENT_ID', 'OPENCLAW_GATEWAY_TOKEN'])
+    if (!process.env[needed]) throw new Error(`${needed} is not set: this runs in an agent only`)
+  if (!Object.hasOwn(COMMANDS, command)) throw new Error(`commands: ${Object.keys(COMMANDS).join(', ')}`)
+  console.log(await COMMANDS[command](...rest))
+} catch (error) {
+  console.error(error.cause ? `${error.message}: ${error.cause.message}` : error.message)
+  process.exitCode = 1
+}

@@ -1,0 +1,83 @@
+/** Skills of the hub that are folders on this machine: those that ship with Berth, and the operator's. */
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { checkSkill, MAX_BYTES, MAX_FILES, type SkillFile } from '../skills/files.ts'
+import { SKILL_NAME } from '../skills/schema.ts'
+import { BadSkill } from '../skills/skill-md.ts'
+import { folderCid } from './folder-dag.ts'
+import type { HubEntry } from './hub-skill.ts'
+import { skillJson } from './schema.ts'
+
+const BUNDLED = join(import.meta.dirname, 'bundled')
+/** In every agent without asking. */
+export const PLATFORM_SKILL = '@berth/platform'
+
+let bundled: Promise<HubEntry[]> | undefined
+
+/** The skills that ship with Berth. */
+export function bundledSkills(): Promise<HubEntry[]> {
+  bundled ??= readFolders(BUNDLED)
+  return bundled
+}
+
+/**
+ * The skills in `<dir>/<owner>/<name>/`, as they are now. What is no good skill is left out.
+ * @throws Error where the folder cannot be read.
+ */
+export async function readFolders(dir: string): Promise<HubEntry[]> {
+  const entries: HubEntry[] = []
+  for (const owner of await foldersIn(dir)) {
+    for (const name of await foldersIn(join(dir, owner))) {
+      const slug = `@${owner}/${name}`
+      const entry = SKILL_NAME.test(slug) ? await readEntry(slug, join(dir, owner, name)) : undefined
+      if (entry) entries.push(entry)
+    }
+  }
+  return entries
+}
+
+async function readEntry(slug: string, dir: string): Promise<HubEntry | undefined> {
+  try {
+    const files = await readFiles(dir)
+    const { name, description, version } = checkSkill(files)
+    const json = files.find(({ path }) => path === 'skill.json')
+    const about = skillJson.parse(json ? JSON.parse(Buffer.from(json.bytes).toString('utf8')) : {})
+    const changed = (await stat(join(dir, 'SKILL.md'))).mtime.toISOString()
+    return {
+      ...about,
+      authorName: about.authorName ?? slug.slice(1, slug.indexOf('/')),
+      skillCid: String(await folderCid(files)),
+      name,
+      slug,
+      description,
+      version,
+      createdAt: changed,
+      updatedAt: changed,
+      files: async () => files,
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** Files below a folder, links left out. @throws BadSkill where there are too many or too large ones. */
+async function readFiles(dir: string): Promise<SkillFile[]> {
+  const files: SkillFile[] = []
+  let bytes = 0
+  for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    const path = join(entry.parentPath, entry.name)
+    bytes += (await stat(path)).size
+    if (files.length >= MAX_FILES || bytes > MAX_BYTES) throw new BadSkill('it is too large')
+    files.push({ path: path.slice(dir.length + 1), bytes: await readFile(path) })
+  }
+  return files.sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+async function foldersIn(dir: string): Promise<string[]> {
+  const entries = await readdir(dir, { withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort()
+}

@@ -1,0 +1,104 @@
+/** The hub: the skills that ship with Berth, those of the operator's folder, and those of a hub elsewhere. */
+import type { Config } from '../../config.ts'
+import type { Queryable } from '../../db/pool.ts'
+import { badRequest, unavailable } from '../../errors.ts'
+import { bundledSkills, readFolders } from './folders.ts'
+import { type HubEntry, hubSkillId, noHubSkill } from './hub-skill.ts'
+import type { HubQuery, HubSkill } from './schema.ts'
+import { Upstream } from './upstream.ts'
+
+type Settings = Pick<Config, 'BERTH_CLAWHUB_DIR' | 'BERTH_CLAWHUB_URL'>
+
+const PAGE = 50
+/** Cursors: a number is a place among the folders, what follows this is the upstream's own. */
+const UPSTREAM = 'u:'
+
+/**
+ * A page of the hub: first all of its folders, then what the upstream has, whose order is its own. An upstream that
+ * is away therefore hides nothing that is here.
+ * @throws ApiError 400 for a cursor that is none; 503 where its pages were asked for, and it does not answer.
+ */
+export async function listHub(
+  db: Queryable,
+  config: Settings,
+  query: HubQuery,
+): Promise<{ skills: HubSkill[]; nextCursor: string | null }> {
+  const { cursor = '0' } = query
+  const local = await localEntries(config)
+  if (cursor.startsWith(UPSTREAM)) {
+    const upstream = upstreamOf(config, query)
+    if (!upstream) throw badRequest('cursor: not one of this list')
+    const { entries, nextCursor } = await upstream.list(query, cursor.slice(UPSTREAM.length))
+    const others = entries.filter(({ slug }) => !local.some((entry) => entry.slug === slug))
+    return { skills: await toRecords(db, others), nextCursor: nextCursor && UPSTREAM + nextCursor }
+  }
+  if (!/^\d{1,6}$/.test(cursor)) throw badRequest('cursor: not one of this list')
+  const found = sorted(
+    await toRecords(
+      db,
+      local.filter((entry) => fits(entry, query)),
+    ),
+    query.sort,
+  )
+  const end = Number(cursor) + PAGE
+  const next = end < found.length ? String(end) : upstreamOf(config, query) ? UPSTREAM : null
+  return { skills: found.slice(Number(cursor), end), nextCursor: next }
+}
+
+/** A skill of the hub by its slug. @throws ApiError 404; 503 where only the upstream could know, and does not answer. */
+export async function findInHub(config: Settings, slug: string): Promise<HubEntry> {
+  const local = (await localEntries(config)).find((entry) => entry.slug === slug)
+  if (local) return local
+  if (!config.BERTH_CLAWHUB_URL || slug.startsWith('@berth/')) throw noHubSkill()
+  return new Upstream(config.BERTH_CLAWHUB_URL).find(slug)
+}
+
+/** Skills of the hub as clients see them. */
+export async function toRecords(db: Queryable, entries: HubEntry[]): Promise<HubSkill[]> {
+  const { rows } = await db.query<{ slug: string; count: number }>(
+    'SELECT slug, count(*)::int AS count FROM skill WHERE slug = ANY($1) GROUP BY slug',
+    [entries.map(({ slug }) => slug)],
+  )
+  return entries.map(({ files: _, ...entry }) => ({
+    hubSkillId: hubSkillId(entry.slug),
+    ...entry,
+    installCount: rows.find(({ slug }) => slug === entry.slug)?.count ?? 0,
+  }))
+}
+
+/** What ships with Berth is not replaced by what the operator adds. */
+async function localEntries({ BERTH_CLAWHUB_DIR: dir }: Settings): Promise<HubEntry[]> {
+  const bundled = await bundledSkills()
+  if (!dir) return bundled
+  const added = await readFolders(dir).catch((error) => {
+    throw unavailable('The folder of skills cannot be read', error)
+  })
+  return [...bundled, ...added.filter(({ slug }) => !bundled.some((entry) => entry.slug === slug))]
+}
+
+/** The upstream knows neither categories nor what is featured here. */
+function upstreamOf({ BERTH_CLAWHUB_URL: url }: Settings, query: HubQuery): Upstream | undefined {
+  const isOurs = query.featured === 'true' || (query.category !== undefined && query.category !== 'community')
+  return url && !isOurs ? new Upstream(url) : undefined
+}
+
+function fits(entry: HubEntry, { q = '', category, featured }: HubQuery): boolean {
+  if (category !== undefined && entry.category !== category) return false
+  if (featured !== undefined && entry.featured !== (featured === 'true')) return false
+  const text = [entry.slug, entry.name, entry.description, ...entry.tags].join(' ').toLowerCase()
+  return q
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word))
+}
+
+function sorted(skills: HubSkill[], sort: HubQuery['sort']): HubSkill[] {
+  const byName = (a: HubSkill, b: HubSkill) =>
+    a.name.localeCompare(b.name, 'en') || (a.slug < b.slug ? -1 : 1)
+  const order = {
+    name: byName,
+    newest: (a: HubSkill, b: HubSkill) => b.createdAt.localeCompare(a.createdAt) || byName(a, b),
+    popular: (a: HubSkill, b: HubSkill) => b.installCount - a.installCount || byName(a, b),
+  }
+  return skills.sort(order[sort])
+}

@@ -1,0 +1,107 @@
+/** From the hub into the library of a workspace. */
+import { ApiError } from '../../errors.ts'
+import { releaseContent } from '../../files/held-content.ts'
+import type { AgentServices } from '../services.ts'
+import { checkSkill, type SkillFile } from '../skills/files.ts'
+import { addSkill, addVersion, findSkill, type Owner } from '../skills/library.ts'
+import type { SkillRecord } from '../skills/schema.ts'
+import { BadSkill, type SkillMd } from '../skills/skill-md.ts'
+import { storeFolder } from './folder-dag.ts'
+import { findInHub } from './hub.ts'
+import type { HubEntry } from './hub-skill.ts'
+
+type Services = Pick<AgentServices, 'pool' | 'storages' | 'config'>
+
+const STORE_MS = 60_000
+const MAX_DESCRIPTION = 10_000
+
+/**
+ * Installs a skill of the hub into a library: its folder goes to public IPFS. One that is there gets the hub's version
+ * where it is a new one; else nothing changes.
+ * @throws ApiError 404 where the hub has no such skill, 502 where it has one that is unsafe or none, 503 where it does not
+ *   answer, 409 where the name is that of a skill which is not from the hub.
+ */
+export async function installSkill(
+  services: Services,
+  owner: Owner,
+  slug: string,
+  signal: AbortSignal,
+): Promise<SkillRecord> {
+  const { pool, storages } = services
+  const entry = await findInHub(services.config, slug)
+  const { files, about } = await readEntry(entry, signal)
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(STORE_MS)])
+  const stored = await storeFolder(storages.public, files, bounded)
+  const cid = stored.toString()
+  try {
+    return await keep(services, owner, entry, { cid, version: about.version ?? entry.version })
+  } catch (error) {
+    // Nothing keeps it now, unless others do.
+    await releaseContent(pool, { workspaceId: owner.workspaceId, network: 'public', cid })
+    throw error
+  }
+}
+
+/**
+ * Installs the skills that slugs (`@owner/name`) name, where the library has none of this slug or name. What the hub does
+ * not know is left: who attaches it finds that it is not there.
+ * @throws ApiError as {@link installSkill}, but for 404.
+ */
+export async function installMissing(
+  services: Services,
+  { workspaceId, userId }: Owner,
+  asked: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const slugs = [...new Set(asked)].filter((one) => one.startsWith('@'))
+  if (slugs.length === 0) return
+  const { rows } = await services.pool.query<{ found: string }>(
+    `SELECT slug AS found FROM skill WHERE workspace_id = $1 AND slug = ANY($2)
+     UNION ALL SELECT name FROM skill WHERE workspace_id = $1 AND name = ANY($2)`,
+    [workspaceId, slugs],
+  )
+  for (const slug of slugs) {
+    if (rows.some(({ found }) => found === slug)) continue
+    await installSkill(services, { workspaceId, userId }, slug, signal).catch((error) => {
+      if (!(error instanceof ApiError) || error.status !== 404) throw error
+    })
+  }
+}
+
+/** @throws ApiError 502 where it is no skill that could be unpacked in an agent. */
+async function readEntry(
+  entry: HubEntry,
+  signal: AbortSignal,
+): Promise<{ files: SkillFile[]; about: SkillMd }> {
+  try {
+    const files = await entry.files(signal)
+    return { files, about: checkSkill(files) }
+  } catch (error) {
+    if (!(error instanceof BadSkill)) throw error
+    throw new ApiError(502, 'hub_skill_refused', `The hub’s skill is refused: ${error.message}`)
+  }
+}
+
+async function keep(
+  services: Services,
+  owner: Owner,
+  { slug, description, envVars }: HubEntry,
+  { cid, version }: { cid: string; version: string | null },
+): Promise<SkillRecord> {
+  const content = { cid, network: 'public', version } as const
+  const there = await findSkill(services.pool, owner.workspaceId, { slug })
+  if (there) {
+    await addVersion(services, owner, there.skillId, content)
+    return (await findSkill(services.pool, owner.workspaceId, { slug })) ?? there
+  }
+  const skill = {
+    name: slug,
+    slug,
+    description: description.slice(0, MAX_DESCRIPTION),
+    envVars: envVars.map(({ name, description }) => ({ name, ...(description && { description }) })),
+  }
+  const added = await addSkill(services, owner, skill, content)
+  if (added.slug !== slug)
+    throw new ApiError(409, 'duplicate_skill', `The library has this content already, as ${added.name}`)
+  return added
+}

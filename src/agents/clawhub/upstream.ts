@@ -1,0 +1,166 @@
+/**
+ * A hub elsewhere, by ClawHub's public HTTP API v1 (docs/http-api.md of openclaw/clawhub). What it answers is
+ * untrusted: bounded in size and time, and checked.
+ */
+import { z } from 'zod'
+import { ApiError } from '../../errors.ts'
+import type { SkillFile } from '../skills/files.ts'
+import { SEMVER, SKILL_NAME } from '../skills/schema.ts'
+import { unzipSkill } from './archive.ts'
+import { type HubEntry, hubAway, noHubSkill } from './hub-skill.ts'
+import type { HubQuery } from './schema.ts'
+
+const ANSWER_MS = 10_000
+const ANSWER_BYTES = 2_097_152
+const ARCHIVE_MS = 60_000
+const ARCHIVE_BYTES = 16_777_216
+const PAGE = 50
+const SORTS = { popular: 'downloads', newest: 'createdAt', name: 'updated' } as const
+/** Its own limits are wider; what is longer is cut. */
+const words = (max: number) =>
+  z
+    .string()
+    .transform((text) => text.replaceAll('\0', '').slice(0, max).toWellFormed())
+    .nullish()
+
+const owner = z.object({ handle: z.string(), displayName: words(200), image: words(2000) }).nullish()
+const item = z.object({
+  slug: z.string(),
+  displayName: words(200),
+  summary: words(10_000),
+  ownerHandle: z.string().nullish(),
+  owner,
+  version: z.string().nullish(),
+  latestVersion: z.object({ version: z.string() }).nullish(),
+  createdAt: z.number().nullish(),
+  updatedAt: z.number().nullish(),
+})
+type Item = z.output<typeof item>
+/** One that makes no sense does not hide the others. */
+const items = z.array(item.nullable().catch(null)).max(500)
+const listing = z.object({ items, nextCursor: z.string().max(500).nullish() })
+const search = z.object({ results: items })
+const detail = z.object({
+  skill: item,
+  latestVersion: z.object({ version: z.string() }).nullish(),
+  owner,
+  moderation: z.object({ isMalwareBlocked: z.boolean().nullish() }).nullish(),
+})
+
+export class Upstream {
+  readonly #url: string
+
+  /** @param url of the hub, as `https://clawhub.ai`. */
+  constructor(url: string) {
+    this.#url = url.replace(/\/+$/, '')
+  }
+
+  /** A page of its skills. @throws ApiError 503 where it does not answer. */
+  async list(query: HubQuery, cursor: string): Promise<{ entries: HubEntry[]; nextCursor: string | null }> {
+    if (query.q) {
+      const found = await this.#get(search, '/api/v1/search', { q: query.q, limit: `${PAGE}` })
+      return { entries: this.#entries(found?.results ?? []), nextCursor: null }
+    }
+    const params = { limit: `${PAGE}`, sort: SORTS[query.sort], ...(cursor && { cursor }) }
+    const found = await this.#get(listing, '/api/v1/skills', params)
+    return { entries: this.#entries(found?.items ?? []), nextCursor: found?.nextCursor || null }
+  }
+
+  /** A skill by its slug here. @throws ApiError 404, also where it is blocked as malware; 503. */
+  async find(slug: string): Promise<HubEntry> {
+    const [name, handle] = slug.startsWith('@') ? slug.slice(1).split('/').reverse() : [slug]
+    const path = `/api/v1/skills/${encodeURIComponent(name as string)}`
+    const found = await this.#get(detail, path, handle ? { ownerHandle: handle } : {})
+    if (!found || found.moderation?.isMalwareBlocked) throw noHubSkill()
+    const { skill, latestVersion } = found
+    const entry = this.#entry({ ...skill, owner: found.owner ?? skill.owner, latestVersion })
+    // Names are another owner's, or have moved.
+    if (entry?.slug !== slug && !(handle === undefined && entry)) throw noHubSkill()
+    return entry
+  }
+
+  #entries(found: (Item | null)[]): HubEntry[] {
+    return found
+      .map((one) => one && this.#entry(one))
+      .filter((entry) => entry !== null && entry !== undefined)
+  }
+
+  #entry(found: Item): HubEntry | undefined {
+    const { slug: name, displayName, summary, owner, latestVersion } = found
+    const handle = owner?.handle ?? found.ownerHandle
+    const slug = handle ? `@${handle}/${name}` : name
+    if (!SKILL_NAME.test(slug)) return undefined
+    const version = latestVersion?.version ?? found.version ?? null
+    const page = handle ? `${this.#url}/${handle}/${name}` : this.#url
+    return {
+      skillCid: null,
+      name: displayName || name,
+      slug,
+      description: summary ?? '',
+      longDescription: null,
+      authorName: owner?.displayName || handle || new URL(this.#url).host,
+      authorUrl: handle ? `${this.#url}/${handle}` : null,
+      authorLogoUrl: owner?.image || null,
+      category: 'community',
+      tags: [],
+      envVars: [],
+      readmeUrl: page,
+      featured: false,
+      version: version !== null && SEMVER.test(version) ? version : null,
+      createdAt: isoTime(found.createdAt),
+      updatedAt: isoTime(found.updatedAt),
+      files: (signal) => this.#download(name, handle ?? undefined, signal),
+    }
+  }
+
+  async #download(slug: string, ownerHandle: string | undefined, signal: AbortSignal): Promise<SkillFile[]> {
+    const url = this.#at('/api/v1/download', { slug, ...(ownerHandle && { ownerHandle }) })
+    const response = await this.#fetch(
+      url,
+      AbortSignal.any([signal, AbortSignal.timeout(ARCHIVE_MS)]),
+      ARCHIVE_BYTES,
+    )
+    if (!response) throw noHubSkill()
+    return unzipSkill(response)
+  }
+
+  /** Undefined for 404 and 410. */
+  async #get<T>(shape: z.ZodType<T>, path: string, params: Record<string, string>): Promise<T | undefined> {
+    const body = await this.#fetch(this.#at(path, params), AbortSignal.timeout(ANSWER_MS), ANSWER_BYTES)
+    if (!body) return undefined
+    try {
+      return shape.parse(JSON.parse(body.toString('utf8')))
+    } catch (error) {
+      throw hubAway(error)
+    }
+  }
+
+  async #fetch(url: string, signal: AbortSignal, maxBytes: number): Promise<Buffer | undefined> {
+    try {
+      const response = await fetch(url, { redirect: 'error', signal })
+      if (!response.ok) await response.body?.cancel()
+      if (response.status === 404 || response.status === 410) return undefined
+      if (!response.ok) throw new Error(`status ${response.status}`)
+      const chunks: Uint8Array[] = []
+      let size = 0
+      for await (const chunk of response.body ?? []) {
+        size += chunk.length
+        if (size > maxBytes) throw new Error(`more than ${maxBytes} bytes`)
+        chunks.push(chunk)
+      }
+      return Buffer.concat(chunks)
+    } catch (error) {
+      throw error instanceof ApiError ? error : hubAway(error)
+    }
+  }
+
+  #at(path: string, params: Record<string, string>): string {
+    return `${this.#url}${path}?${new URLSearchParams(params)}`
+  }
+}
+
+/** Of milliseconds; the beginning of time where it is not said, or none that a date can be. */
+function isoTime(ms: number | null | undefined): string {
+  const date = new Date(ms ?? 0)
+  return (Number.isNaN(date.getTime()) ? new Date(0) : date).toISOString()
+}

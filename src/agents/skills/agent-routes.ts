@@ -1,0 +1,160 @@
+import { z } from 'zod'
+import { agentRoute, type Route } from '../../http/route.ts'
+import { pathId } from '../../http/shapes.ts'
+import type { Agent } from '../agent.ts'
+import { installMissing } from '../clawhub/install.ts'
+import type { AgentServices } from '../services.ts'
+import { applyChange } from './apply.ts'
+import { attachedSkills, attachSkills, detachSkill } from './attach.ts'
+import { readSkillFolders } from './live.ts'
+import {
+  type AgentSkill,
+  agentSkill,
+  applied,
+  attached,
+  attachment,
+  MAX_ATTACHED,
+  skillUpdate,
+  skillUpdates,
+  updated,
+} from './schema.ts'
+import { changeVersion, findUpdates } from './update.ts'
+
+const TAG = 'Skills'
+const AGENT = '/v0/agents/:agentId'
+const ATTACHED = `${AGENT}/skills`
+const params = z.object({ agentId: z.string(), skillId: pathId })
+const LATER = 'It is done for Berth; the agent gets it when what it does now has ended.'
+
+/** The skills of an agent (contract 4.3, compatibility 2.2 and 2.7). */
+export function agentSkillRoutes(services: AgentServices): Route[] {
+  const { pool, agentd } = services
+  /** Undefined where the agent does not answer. */
+  const foldersOf = (agent: Agent, signal: AbortSignal) =>
+    readSkillFolders(agentd, agent, signal).catch(() => undefined)
+  return [
+    agentRoute({
+      method: 'get',
+      path: ATTACHED,
+      aliases: [`${AGENT}/platform/skills/attached`],
+      id: 'listAgentSkills',
+      tag: TAG,
+      summary: 'List the skills of an agent',
+      description: 'By name. Beside these, every agent has `@berth/platform`, by which it speaks to Berth.',
+      scope: 'org:agents:read',
+      agent: 'any',
+      success: { status: 200, description: 'The skills.', body: z.object({ skills: z.array(agentSkill) }) },
+      async handle({ agent }) {
+        return { body: { skills: await attachedSkills(pool, agent) } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: ATTACHED,
+      id: 'attachSkills',
+      tag: TAG,
+      summary: 'Attach skills to an agent',
+      description:
+        'All of them or none. A slug of the hub that is not in the library is installed first. The agent finds the ' +
+        `folder below \`skills\`, and its engine sees it without a restart. An agent has at most ${MAX_ATTACHED}: ` +
+        '400; what is not in the library: 404.\n\n' +
+        '**Skill version conflict** (409): another version of the skill is attached, or the agent has a folder of ' +
+        'that name which it made or changed. In the latter case the skill is attached, the folder stays, and ' +
+        '`POST …/skills/{skillId}/update` with a `resolution` says what becomes of it.',
+      scope: 'org:agents:write',
+      agent: 'any',
+      body: attachment,
+      success: { status: 200, description: 'They are attached.', body: attached },
+      otherSuccess: { status: 202, description: LATER, body: attached },
+      errors: [409],
+      operation: true,
+      async handle({ agent, body, prefer, signal }) {
+        await installMissing(services, agent, body.skillCids, signal)
+        const change = await applyChange(
+          services,
+          agent,
+          (client) => attachSkills(client, agent, body.skillCids),
+          { prefer, signal },
+        )
+        const { changed, status, headers, ...said } = change
+        return { status, headers, body: { success: true, attached: changed, ...said } }
+      },
+    }),
+    agentRoute({
+      method: 'delete',
+      path: `${ATTACHED}/:skillId`,
+      id: 'detachSkill',
+      tag: TAG,
+      summary: 'Detach a skill from an agent',
+      description: 'Its folder goes, with what the agent changed in it; the library keeps the skill.',
+      scope: 'org:agents:write',
+      agent: 'any',
+      params,
+      success: { status: 200, description: 'It is detached.', body: applied },
+      otherSuccess: { status: 202, description: LATER, body: applied },
+      operation: true,
+      async handle({ agent, params, prefer, signal }) {
+        const change = (client: Parameters<typeof detachSkill>[0]) =>
+          detachSkill(client, agent, params.skillId)
+        const {
+          changed: _,
+          status,
+          headers,
+          ...said
+        } = await applyChange(services, agent, change, {
+          prefer,
+          signal,
+        })
+        return { status, headers, body: { success: true, ...said } }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: `${ATTACHED}/updates`,
+      id: 'listSkillUpdates',
+      tag: TAG,
+      summary: 'List newer versions of the skills of an agent',
+      scope: 'org:agents:read',
+      agent: 'any',
+      success: { status: 200, description: 'Each skill of the agent.', body: skillUpdates },
+      async handle({ agent, signal }) {
+        const folders = await foldersOf(agent, signal)
+        return { body: { agentId: agent.agentId, updates: await findUpdates(pool, agent, folders) } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: `${ATTACHED}/:skillId/update`,
+      id: 'updateSkill',
+      tag: TAG,
+      summary: 'Give an agent another version of a skill',
+      description:
+        'Without a body the newest one in the library; an older one goes back to it.\n\n' +
+        '**Skill version conflict** (409): `expectedSkillCid` is not the version that is attached, or the agent has ' +
+        'changed its folder, and `resolution` does not say what becomes of that. Nothing is changed then.',
+      scope: 'org:agents:write',
+      agent: 'any',
+      params,
+      body: skillUpdate,
+      success: { status: 200, description: 'The skill as it is attached now.', body: updated },
+      otherSuccess: { status: 202, description: LATER, body: updated },
+      errors: [409],
+      operation: true,
+      async handle({ agent, params, body = {}, prefer, signal }) {
+        const folders = await foldersOf(agent, signal)
+        const { resolution } = body
+        const { changed, status, headers, ...said } = await applyChange(
+          services,
+          agent,
+          (client) => changeVersion(client, agent, params.skillId, body, folders),
+          {
+            resolutions: resolution && ((skill: AgentSkill) => ({ [skill.name]: resolution })),
+            prefer,
+            signal,
+          },
+        )
+        return { status, headers, body: { success: true, skill: changed, ...said } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,74 @@
+/** The folders of skills on IPFS: which network has one for whom, and what is in it. */
+import { CID } from 'multiformats/cid'
+import type { Queryable } from '../../db/pool.ts'
+import { readFolder } from '../../storage/folder.ts'
+import type { Storages } from '../../storage/open.ts'
+import { type Network, StorageError } from '../../storage/port.ts'
+import { checkSkill, MAX_BYTES, MAX_FILES, type SkillFile } from './files.ts'
+import { BadSkill, type SkillMd } from './skill-md.ts'
+
+const READ_MS = 30_000
+
+export interface SkillContent {
+  network: Network
+  about: SkillMd
+}
+
+/**
+ * The folder that a CID names for a workspace: on the public network, or on the private one where the workspace
+ * keeps it itself. CIDs are no secrets: another workspace's private content must not be had by naming it.
+ * @param cid in its canonical form.
+ * @returns undefined where it is not here.
+ * @throws BadSkill where it is no skill; StorageError `unavailable`.
+ */
+export async function findContent(
+  { pool, storages }: { pool: Queryable; storages: Storages },
+  workspaceId: string,
+  cid: string,
+  signal: AbortSignal,
+): Promise<SkillContent | undefined> {
+  const networks: Network[] = (await keepsPrivately(pool, workspaceId, cid))
+    ? ['public', 'private']
+    : ['public']
+  for (const network of networks) {
+    const files = await readSkill(storages, network, cid, signal)
+    if (files) return { network, about: checkSkill(files) }
+  }
+  return undefined
+}
+
+/**
+ * The files of a skill that are in a node's own blocks, unchecked.
+ * @returns undefined where a block is not here.
+ * @throws BadSkill where it is no folder, or one with links or too much in it; StorageError `unavailable`.
+ */
+export async function readSkill(
+  storages: Storages,
+  network: Network,
+  cid: string,
+  signal: AbortSignal,
+): Promise<SkillFile[] | undefined> {
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(READ_MS)])
+  const limits = { maxFiles: MAX_FILES, maxBytes: MAX_BYTES, signal: bounded }
+  try {
+    return await readFolder(storages[network], CID.parse(cid), limits)
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    if (error.code === 'not_found') return undefined
+    if (error.code === 'invalid_object') throw new BadSkill(`it is no folder of files: ${error.message}`)
+    if (error.code === 'too_large')
+      throw new BadSkill(`it has more than ${MAX_FILES} files, or more than ${MAX_BYTES} bytes`)
+    throw error
+  }
+}
+
+async function keepsPrivately(db: Queryable, workspaceId: string, cid: string): Promise<boolean> {
+  const { rows } = await db.query<{ kept: boolean }>(
+    `SELECT EXISTS (
+       SELECT FROM file WHERE workspace_id = $1 AND network = 'private' AND cid_v1 = $2 AND status = 'pinned'
+         AND removed_at IS NULL
+     UNION ALL SELECT FROM skill_version WHERE workspace_id = $1 AND network = 'private' AND cid = $2) AS kept`,
+    [workspaceId, cid],
+  )
+  return rows[0]?.kept ?? false
+}

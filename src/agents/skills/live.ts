@@ -1,0 +1,37 @@
+/** The folders of skills in an agent, as its agentd has them. It is untrusted: its answer is checked, and bounded. */
+import { z } from 'zod'
+import type { SkillFolder } from '../../../agentd/protocol.ts'
+import { type AgentdClient, AgentdError, type AgentdTarget } from '../agentd-client.ts'
+import { SKILL_NAME } from './schema.ts'
+
+/** Hashing what the agent has put there takes time. */
+const READ_MS = 30_000
+/** The code of an operation that ended because the agent has a folder that would be lost. */
+export const SKILL_CONFLICT = 'skill_version_conflict'
+
+const answer = z.object({
+  skills: z
+    .array(
+      z.object({
+        name: z.string().regex(SKILL_NAME),
+        cid: z.string().max(512).nullable(),
+        state: z.enum(['same', 'modified', 'missing']),
+      }),
+    )
+    .max(5000),
+})
+
+/** Asks agentd for the folders of skills. @throws AgentdError */
+export async function readSkillFolders(
+  agentd: AgentdClient,
+  target: AgentdTarget,
+  signal: AbortSignal,
+): Promise<SkillFolder[]> {
+  const said = await agentd.json(target, { path: '/v1/skills', timeoutMs: READ_MS, signal })
+  const parsed = answer.safeParse(said)
+  if (parsed.success) return parsed.data.skills
+  throw new AgentdError('bad_answer', 'agentd answered no list of skills', 0, { cause: parsed.error })
+}
+
+/** Where agentd has the folder of a skill. */
+export const skillPath = (name: string): string => `/v1/skills/${encodeURIComponent(name)}`

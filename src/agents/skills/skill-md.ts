@@ -1,0 +1,59 @@
+/** The front matter of SKILL.md: YAML between two lines of `---`, written by anybody. */
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { text } from '../../http/shapes.ts'
+import { SEMVER } from './schema.ts'
+
+/** What it takes to compare so many keys with each other is not worth refusing more politely. */
+const MAX_BYTES = 16_384
+const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)(?:\r?\n)?---[ \t]*(?:\r?\n|$)/
+
+export interface SkillMd {
+  name: string
+  description: string
+  /** Semantic version, where it names one. */
+  version: string | null
+}
+
+const semver = z.string().max(64).regex(SEMVER).nullable().catch(null)
+const shape = z.object({
+  name: text(100).trim().min(1, 'must not be empty'),
+  description: text(10_000).trim().min(1, 'must not be empty'),
+  version: semver.default(null),
+  metadata: z
+    .object({ version: semver.default(null) })
+    .catch({ version: null })
+    .default({ version: null }),
+})
+
+/** Not a skill that an engine would load; the message is for people. */
+export class BadSkill extends Error {
+  override name = 'BadSkill'
+}
+
+/** Reads the front matter. @throws BadSkill where it is not there, no YAML, or lacks `name` or `description`. */
+export function readSkillMd(bytes: Uint8Array): SkillMd {
+  const head = Buffer.from(bytes.subarray(0, MAX_BYTES + 10)).toString('utf8')
+  const [, yaml] = FRONT_MATTER.exec(head) ?? []
+  if (yaml === undefined)
+    throw new BadSkill(
+      `SKILL.md: must begin with front matter between lines of ---, at most ${MAX_BYTES} bytes`,
+    )
+  const parsed = shape.safeParse(parseYaml(yaml))
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw new BadSkill(`SKILL.md: ${issue?.path.join('.') || 'front matter'}: ${issue?.message}`)
+  }
+  const { name, description, version, metadata } = parsed.data
+  return { name, description, version: version ?? metadata.version }
+}
+
+function parseYaml(yaml: string): unknown {
+  try {
+    // Aliases of aliases grow without end; nesting without end throws.
+    return parse(yaml, { maxAliasCount: 0, logLevel: 'silent' })
+  } catch (error) {
+    const [reason = ''] = (error as Error).message.split('\n')
+    throw new BadSkill(`SKILL.md: its front matter is no YAML: ${reason.slice(0, 200)}`)
+  }
+}
