@@ -8,6 +8,7 @@ import { deviceRoutes } from './devices/routes.ts'
 import { domainRoutes } from './domains/routes.ts'
 import { agentFileRoutes } from './files/routes.ts'
 import { issueRoutes } from './issues/routes.ts'
+import { gitRoutes } from './git/routes.ts'
 import { lifecycleRoutes } from './lifecycle/routes.ts'
 import { runRoutes } from './lifecycle/run-routes.ts'
 import { logRoutes } from './logs/routes.ts'
@@ -34,6 +35,7 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...logRoutes(services),
     ...consoleRoutes(services),
     ...agentFileRoutes(services),
+    ...gitRoutes(services),
     ...agentConfigRoutes(services),
     ...channelRoutes(services),
     ...deviceRoutes(services),

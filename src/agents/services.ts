@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts'
 import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
+import type { AgentConnections } from '../edge/agents/connections.ts'
 import type { Sealer } from '../sealer.ts'
 import type { Storages } from '../storage/open.ts'
 import type { AgentAccess } from './access.ts'
@@ -13,6 +14,7 @@ export interface AgentServices {
   config: Config
   access: AgentAccess
   agentd: AgentdClient
+  connections: AgentConnections
   operations: AgentOperations
   sealer: Sealer
   notifications: Notifications

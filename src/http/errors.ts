@@ -1,4 +1,4 @@
-import type { ErrorRequestHandler, RequestHandler } from 'express'
+import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
 import { isDatabaseDown } from '../db/errors.ts'
 import { ApiError, badRequest, messages, notFound, unavailable } from '../errors.ts'
 import type { Logger } from '../log.ts'
@@ -15,6 +15,9 @@ export const unknownRoute: RequestHandler = (req) => {
  */
 export const isPinningService = (path: string): boolean => /^\/psa(?=[/?]|$)/.test(path)
 
+/** git shows its user what is plain text, and of anything else the status alone. */
+const isGit = (req: Request): boolean => /^git\//.test(req.get('user-agent') ?? '')
+
 /** The one place where an error becomes an answer: `{"error": "<message>"}` (contract 2.3, 7). */
 export function errorHandler(log: Logger): ErrorRequestHandler {
   return (error, req, res, _next) => {
@@ -24,6 +27,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     if (answer.status >= 500) (req.log ?? log).error({ err: error }, answer.message)
     res.status(answer.status).set({ 'Error-Code': answer.code, ...answer.headers })
     const { code, message } = answer
+    if (isGit(req)) return void res.type('text/plain').send(`${message}\n`)
     const forClients = isPinningService(req.originalUrl)
       ? { reason: code.toUpperCase(), details: message }
       : message

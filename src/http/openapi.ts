@@ -37,7 +37,7 @@ export function openApiDocument(routes: Route[], version: string): Json {
 }
 
 function operation(route: Route): Json {
-  const { id, tag, summary, scope, agent, openToAgents, body, stream, otherSuccess } = route
+  const { id, tag, summary, scope, agent, basic, openToAgents, body, stream, otherSuccess } = route
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
@@ -54,6 +54,7 @@ function operation(route: Route): Json {
     description: description.filter(Boolean).join('\n\n'),
     ...(aliases.length > 0 && { 'x-aliases': aliases }),
     ...(scope === null && { security: [] }),
+    ...(basic && { security: [{ apiKey: [] }, { password: [] }] }),
     parameters: [
       ...pathParameters(route),
       ...parameters(route.query, 'query'),

@@ -9,6 +9,7 @@ import { grants, isWrite, type Scope } from '../accounts/scopes.ts'
 import type { AgentAccess } from '../agents/access.ts'
 import type { Agent } from '../agents/agent.ts'
 import { ApiError, badRequest, contractError, forbidden, messages } from '../errors.ts'
+import { askForPassword, takePassword } from './basic.ts'
 import { type Prefer, parsePrefer } from './prefer.ts'
 import type { RateLimiter } from './rate-limit.ts'
 
@@ -54,6 +55,8 @@ export interface Route {
    * owner's keys are (`owner`). The handler gets the agent, see {@link agentRoute}.
    */
   agent?: 'any' | 'owner'
+  /** Whether the key may also be the password of HTTP Basic. */
+  basic?: boolean
   /** On other paths: whether an agent's own tokens are keys as well. The handler keeps to what is that agent's. */
   openToAgents?: boolean
   params?: Shape
@@ -164,14 +167,12 @@ export async function identify(
 
 function middleware(declared: Route, services: RouteServices): RequestHandler[] {
   const admit: RequestHandler = async (req, res, next) => {
-    const { scope } = declared
-    if (scope === null) return next()
-    const principal = await identify(services, req, res, scope)
-    const { agents } = services
-    if (declared.agent)
-      res.locals.agent = await agents.admit(principal, String(req.params.agentId), declared.agent)
-    else if (!declared.openToAgents) agents.admitToWorkspace(principal)
-    res.locals.principal = principal
+    if (declared.basic) takePassword(req)
+    try {
+      await admitCaller(declared, services, req, res)
+    } catch (error) {
+      throw declared.basic ? askForPassword(error) : error
+    }
     next()
   }
   const answer: RequestHandler = async (req, res) => {
@@ -200,6 +201,17 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
   return declared.body ? [admit, limitBodyTime, bodyParser(declared), answer] : [admit, answer]
 }
 
+/** Leaves the caller, and the agent of the path, in `res.locals`. @throws ApiError */
+async function admitCaller(declared: Route, services: RouteServices, req: Request, res: Response) {
+  const { scope, agent, openToAgents } = declared
+  if (scope === null) return
+  const principal = await identify(services, req, res, scope)
+  const { agents } = services
+  if (agent) res.locals.agent = await agents.admit(principal, String(req.params.agentId), agent)
+  else if (!openToAgents) agents.admitToWorkspace(principal)
+  res.locals.principal = principal
+}
+
 /** Reads JSON; where the contract fixes a message for a bad body, text that is no JSON gets it as well. */
 function bodyParser({ invalidBody }: Route): RequestHandler {
   if (!invalidBody) return parseJson
@@ -211,7 +223,7 @@ function bodyParser({ invalidBody }: Route): RequestHandler {
 }
 
 /** @throws ApiError 403 unless the key has one of the scopes, and its user may use it. */
-function requireScope(principal: Principal, scopes: Scope[]): void {
+export function requireScope(principal: Principal, scopes: Scope[]): void {
   const granted = scopes.filter((scope) => grants(principal.scopes, scope))
   if (granted.length === 0) throw forbidden(`Missing scope: ${scopes.join(' or ')}`, 'missing_scope')
   if (principal.role === 'viewer' && granted.every(isWrite)) throw forbidden(messages.permissionDenied)

@@ -83,11 +83,13 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   const pins = new PinService(pool, wakeDispatcher)
   const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
   parts.add('ways to agents', () => agentd.close())
+  const connections = new AgentConnections({ pool, notifications, registry, log })
   const agents = {
     pool,
     config,
     access,
     agentd,
+    connections,
     operations: new AgentOperations({ pool, waiter, wakeDispatcher }),
     sealer: loadSealer(config),
     notifications,
@@ -119,7 +121,6 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   ]
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
   const services = { authenticator, rateLimiter, agents: access }
-  const connections = new AgentConnections({ pool, notifications, registry, log })
   const app = createServer({
     routes: [...routes, ...documented],
     services,

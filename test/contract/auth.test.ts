@@ -21,9 +21,10 @@ const refused = ({ status }: Reply) => status !== 200
 const guarded = pathsOf(anonymous.document).flatMap(([path, operations]) =>
   Object.entries(operations)
     .filter(([, { security }]) => security?.length !== 0)
-    .map(([method, { description = '' }]) => ({
+    .map(([method, { description = '', security = [] }]) => ({
       method: method.toUpperCase(),
       path: path.replace(/\{[^}]+\}/g, 'x'),
+      takesPassword: security.some((way) => Object.hasOwn(way as object, 'password')),
       scope: (/Scope: (`[^.]+`)\./.exec(description)?.[1] ?? '').replaceAll('`', ''),
     })),
 )
@@ -31,10 +32,11 @@ const guarded = pathsOf(anonymous.document).flatMap(([path, operations]) =>
 describe('without a valid key', () => {
   it('is 401 on every route that needs one', async () => {
     assert.ok(guarded.length > 15)
-    for (const { method, path } of guarded) {
+    for (const { method, path, takesPassword } of guarded) {
       const reply = await anonymous.request(method, path, method === 'POST' ? { json: {} } : {})
       assertError(reply, 401, NO_HEADER)
-      assert.equal(reply.headers.get('www-authenticate'), 'Bearer')
+      const asked = takesPassword ? 'Basic realm="Berth", charset="UTF-8"' : 'Bearer'
+      assert.equal(reply.headers.get('www-authenticate'), asked, path)
       assert.equal(reply.headers.get('error-code'), 'no_authorization')
     }
   })

@@ -105,11 +105,13 @@ const responses: Record<string, Json> = {
     'Retry-After',
   ),
   500: failure('A fault of Berth; the log has the cause.', { internal: 'Internal server error' }),
+  502: failure('An agent sent what is no answer.', { bad_answer: 'The agent sent no valid answer' }),
   503: failure(
     'A part that the answer needs is away. Nothing that was accepted is lost.',
     { unavailable: messages.ipfsUnreachable },
     'Retry-After',
   ),
+  504: failure('An agent did not answer in time.', { timeout: 'The agent did not answer in time' }),
   PinningService: {
     description: 'Any failure under `/psa`: `reason` is the `Error-Code` in capitals.',
     headers: headerRefs('X-Request-Id', 'Error-Code'),
@@ -151,6 +153,11 @@ export const components = {
       scheme: 'bearer',
       bearerFormat: 'JWT',
       description: 'An API key, as `npx berth keys create` prints it.',
+    },
+    password: {
+      type: 'http',
+      scheme: 'basic',
+      description: 'For git: any user name, and a key or the agent’s gateway token as the password.',
     },
   },
   schemas: {

@@ -52,7 +52,7 @@ export function operationSection(method: string, path: string, operation: Operat
       ${answers.map(([status, answer]) => !('$ref' in answer) && answerSection(status, answer))}
       <p class="failures">Errors: ${answers.map(([status, answer]) => '$ref' in answer && failureLink(status, resolve(answer)))}</p>
     </div>
-    <form data-method="${method}" data-path="${path}" ${operation.security ? 'data-open' : ''}>
+    <form data-method="${method}" data-path="${path}" ${operation.security?.length === 0 ? 'data-open' : ''}>
       <pre class="curl"></pre>
       ${operation.parameters.map((parameter) => input(id, parameter))}
       ${body && isJson && html`<label>Body <textarea name="body" spellcheck="false">${json(body.example)}</textarea></label>`}

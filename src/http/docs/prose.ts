@@ -63,6 +63,11 @@ export const TAGS = [
   ['Agent tokens', 'By what an agent is reached, and what it may say of itself.'],
   ['Console', 'Commands that a shell runs in an agent.'],
   ['Agent files', 'What an agent has below `/home/node/clawd`.'],
+  [
+    'Git',
+    'The agent’s own folder is a git repository. `git clone https://x:<gateway token>@<host>/v0/agents/<agentId>.git` has ' +
+      'all of it that is kept in snapshots; a push changes it, and builds it.',
+  ],
   ['Agent config', "The engine's own `openclaw.json`."],
   ['Channels', 'Messengers by which people reach an agent. Not part of the free plan.'],
   ['Devices', "Clients with a key of their own that are paired with an agent's gateway."],

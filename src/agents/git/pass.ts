@@ -1,0 +1,95 @@
+/** git between a client and an agent: packs go through as they come, in both directions, whatever their size. */
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Request, Response } from 'express'
+import { ApiError } from '../../errors.ts'
+import type { Agent } from '../agent.ts'
+import type { AgentdClient } from '../agentd-client.ts'
+import { type Answers, askAgent } from '../engine-call.ts'
+
+/** Nothing moves for minutes while a repository of gigabytes is packed, or one that came is unpacked. */
+const IDLE_MS = 600_000
+/** The longest that a timer takes: an answer begins when the whole pack was sent, and that may take long. */
+const NO_LIMIT_MS = 2 ** 31 - 1
+
+const FAILURE = 'The agent sent no valid answer'
+const answers: Answers = {
+  timeout: (cause) => new ApiError(504, 'timeout', 'The agent did not answer in time', { cause }),
+  bad_answer: (cause) => new ApiError(502, 'bad_answer', FAILURE, { cause }),
+}
+/** What agentd needs of a request; keys stay here. */
+const REQUEST_HEADERS = ['accept', 'content-type', 'content-length', 'content-encoding', 'git-protocol']
+
+export interface GitExchange {
+  agentd: AgentdClient
+  agent: Agent
+  req: Request
+  res: Response
+  /** Ends it: the client has gone, or its token is no longer good. */
+  signal: AbortSignal
+}
+
+/**
+ * Passes a request on to the agent's git, and the answer back.
+ * @param path below `/v1/git`.
+ * @param contentType of the answer: what an agent says is shown by no browser.
+ * @param beforeEnd called when the agent has said all, or is cut off, before the client sees the end.
+ * @throws ApiError 502, 503 or 504, as long as no answer has begun.
+ */
+export async function passGit(
+  { agentd, agent, req, res, signal }: GitExchange,
+  path: string,
+  contentType: string,
+  beforeEnd?: () => Promise<void>,
+): Promise<void> {
+  const idle = new AbortController()
+  const late = () => idle.abort(new ApiError(504, 'timeout', 'Nothing has moved for too long'))
+  const timer = setTimeout(late, IDLE_MS)
+  const moving = () =>
+    new Transform({
+      transform(chunk, _encoding, done) {
+        timer.refresh()
+        done(null, chunk)
+      },
+    })
+  const ended = AbortSignal.any([signal, idle.signal])
+  let hasBegun = false
+  try {
+    const response = await askAgent(
+      agent,
+      FAILURE,
+      () =>
+        agentd.stream(agent, {
+          method: req.method,
+          path: `/v1/git${path}`,
+          ...(req.method === 'POST' && { body: forward(req, moving()) }),
+          headers: picked(req),
+          timeoutMs: NO_LIMIT_MS,
+          signal: ended,
+        }),
+      answers,
+    )
+    hasBegun = true
+    res.status(200).set({ 'Content-Type': contentType, 'Cache-Control': 'no-cache, no-store' })
+    await pipeline(response, moving(), res, { end: false, signal: ended }).catch(() => res.destroy())
+  } finally {
+    clearTimeout(timer)
+    // Of a client that has gone, all may have come through.
+    if (hasBegun || ended.aborted) await beforeEnd?.()
+  }
+  res.end()
+}
+
+/** The body, which ends in an error where the client's does. */
+function forward(req: Request, moving: Transform): Transform {
+  pipeline(req, moving).catch(() => {})
+  return moving
+}
+
+function picked({ headers }: Request): Record<string, string> {
+  const kept = REQUEST_HEADERS.flatMap((name) => {
+    const value = headers[name]
+    return typeof value === 'string' ? [[name, value]] : []
+  })
+  return Object.fromEntries(kept)
+}
