@@ -1,0 +1,187 @@
+/** Lists of templates, their changes and their end (contract 7.1; compatibility 2.2, 2.14). */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { CID } from 'multiformats/cid'
+import { assertError } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { openContext } from '../context.ts'
+import { isPinnedOn } from '../upload-form.ts'
+import { insertAgent } from './rows.ts'
+import {
+  files,
+  MISSING_ID,
+  manifest,
+  NO_TEMPLATE,
+  SHIPPED,
+  slugs,
+  TEMPLATES,
+  templateMaker,
+} from './templates.ts'
+
+const context = await openContext()
+const { env, workspace, sql } = context
+const { workspace: own, agent, snapshot, body, make } = await templateMaker(context)
+const { api } = own
+const { workspace: other } = await templateMaker(context)
+
+describe('a list of templates', async () => {
+  const mine = await templateMaker(context)
+  await mine.snapshot()
+  for (const [slug, category] of [
+    ['zebra', 'animals'],
+    ['ant', 'animals'],
+    ['web-2', 'web'],
+  ])
+    await mine.make({ slug, category })
+  const list = (query: Record<string, string> = {}) => mine.workspace.api.get(TEMPLATES, query)
+
+  it('has what ships first, then the workspace’s own', async () => {
+    const reply = await list()
+    assert.deepEqual(slugs(reply), [...SHIPPED, 'ant', 'web-2', 'zebra'])
+    assert.deepEqual(reply.body.categories, ['animals', 'productivity', 'research', 'web'])
+  })
+  it('has none of another workspace', async () => {
+    const reply = await (await workspace()).api.get(TEMPLATES)
+    assert.deepEqual(slugs(reply), SHIPPED)
+    assert.ok(!reply.body.categories.includes('animals'))
+  })
+  it('can be narrowed', async () => {
+    assert.deepEqual(slugs(await list({ category: 'web' })), ['page', 'web-2'])
+    assert.deepEqual(slugs(await list({ category: 'nothing' })), [])
+    assert.deepEqual(slugs(await list({ featured: 'true' })), SHIPPED)
+    assert.deepEqual(slugs(await list({ featured: 'false' })), ['ant', 'web-2', 'zebra'])
+    assert.deepEqual(slugs(await list({ submittedBy: 'me' })), ['ant', 'web-2', 'zebra'])
+    assert.deepEqual(slugs(await list({ submittedBy: 'me', category: 'web' })), ['web-2'])
+  })
+  it('comes in pages', async () => {
+    for (const limit of ['1', '2', '3', '4']) {
+      const found: string[] = []
+      for (let pageToken = ''; ; ) {
+        const reply = await list({ limit, ...(pageToken && { pageToken }) })
+        found.push(...slugs(reply))
+        pageToken = reply.headers.get('next-page-token') ?? ''
+        if (!pageToken) break
+      }
+      assert.deepEqual(found, [...SHIPPED, 'ant', 'web-2', 'zebra'], limit)
+    }
+  })
+  it('is 400 for what it does not know', async () => {
+    assertError(await list({ submittedBy: 'you' }), 400, 'submittedBy: must be me')
+    assertError(await list({ featured: 'yes' }), 400, 'featured: must be true or false')
+    assertError(await list({ limit: '0' }), 400, /^limit: /)
+    assertError(await list({ pageToken: 'AAAA' }), 400, 'pageToken: not a token of this API')
+  })
+})
+
+describe('changing a template', () => {
+  it('changes what the body has', async () => {
+    await snapshot()
+    const before = await make({ tags: ['a'] })
+    const path = `${TEMPLATES}/${before.templateId}`
+    const slug = `n-${randomUUID()}`
+    const reply = await api.put(path, { name: 'New', slugOverride: slug, category: 'new' })
+    assert.equal(reply.status, 200)
+    const { updatedAt } = reply.body.template
+    assert.deepEqual(reply.body, {
+      success: true,
+      template: { ...before, name: 'New', slug, category: 'new', updatedAt },
+    })
+    assertError(await api.get(`${TEMPLATES}/${before.slug}`), 404, NO_TEMPLATE)
+    assert.equal((await api.put(path, {})).status, 200)
+  })
+  it('gives it another snapshot, and releases the one before', async () => {
+    const first = await snapshot()
+    const before = await make({ category: 'kept' })
+    const agentText = { name: 'Other', vibe: 'loud' }
+    const second = await snapshot(files(manifest({ agent: agentText }), 'second'))
+    const { body } = await api.put(`${TEMPLATES}/${before.templateId}`, { agentId: agent.agentId })
+    const { name, category, version, defaultVibe, snapshotCid, longDescription } = body.template
+    assert.deepEqual([name, category, version, defaultVibe], ['Librarian', 'kept', 2, 'loud'])
+    assert.equal(snapshotCid, second.cid)
+    assert.match(longDescription, /second$/)
+    await sql('DELETE FROM snapshot WHERE cid = ANY($1)', [[first.cid, second.cid]])
+    await released(first.cid)
+    assert.ok(await isPinnedOn(env, 'private', CID.parse(second.cid)))
+  })
+  it('is 404 for none, and for one of another workspace', async () => {
+    await snapshot()
+    const { templateId } = await make()
+    assertError(await api.put(`${TEMPLATES}/${MISSING_ID}`, {}), 404, NO_TEMPLATE)
+    assertError(await api.put(`${TEMPLATES}/x`, {}), 404, NO_TEMPLATE)
+    assertError(await other.api.put(`${TEMPLATES}/${templateId}`, { name: 'Theirs' }), 404, NO_TEMPLATE)
+  })
+  it('is 400 for what cannot be, and 409 for a slug that is taken', async () => {
+    const { cid } = await snapshot()
+    const { slug } = await make()
+    const path = `${TEMPLATES}/${(await make()).templateId}`
+    assertError(await api.put(path, { snapshotCid: cid }), 400, 'agentId: must be given with snapshotCid')
+    assertError(await api.put(path, { gitUrl: 'https://github.com/a/b' }), 400, /^gitUrl: /)
+    assertError(await api.put(path, { slug: '' }), 400, /^slug: /)
+    assertError(await api.put(path, { slug }), 409, 'slug: is taken')
+    assertError(await api.put(path, { slug: 'assistant' }), 409, 'slug: is taken')
+    await snapshot({ 'a.txt': 'a' })
+    assertError(await api.put(path, { agentId: agent.agentId }), 400, /^Validation failed: /)
+  })
+})
+
+describe('archiving a template', () => {
+  it('hides it, frees its slug, and releases its content', async () => {
+    const { cid } = await snapshot()
+    const { templateId, slug, name } = await make()
+    await sql('DELETE FROM snapshot WHERE cid = $1', [cid])
+    const reply = await api.delete(`${TEMPLATES}/${templateId}`)
+    assert.deepEqual(
+      [reply.status, reply.body],
+      [200, { success: true, message: `Template ${name} archived` }],
+    )
+    for (const path of [`/${slug}`, `/id/${templateId}`])
+      assertError(await api.get(`${TEMPLATES}${path}`), 404, NO_TEMPLATE)
+    assertError(await api.put(`${TEMPLATES}/${templateId}`, {}), 404, NO_TEMPLATE)
+    assertError(await api.delete(`${TEMPLATES}/${templateId}`), 404, NO_TEMPLATE)
+    await released(cid)
+    await snapshot()
+    assert.equal((await make({ slug })).slug, slug)
+  })
+  it('keeps its content while an agent needs it', async () => {
+    const { cid } = await snapshot()
+    const { templateId } = await make()
+    const user = await insertAgent(context, own)
+    await sql('UPDATE agent SET template_id = $1 WHERE id = $2', [templateId, user.id])
+    await sql('DELETE FROM snapshot WHERE cid = $1', [cid])
+    assert.equal((await api.delete(`${TEMPLATES}/${templateId}`)).status, 200)
+    const kept = await sql('SELECT FROM template WHERE id = $1 AND archived_at IS NOT NULL', [templateId])
+    assert.equal(kept.length, 1)
+    assert.ok(await isPinnedOn(env, 'private', CID.parse(cid)))
+    await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [user.id])
+    await snapshot()
+    await api.delete(`${TEMPLATES}/${(await make()).templateId}`)
+    await released(cid)
+  })
+  it('is 404 for none, and for one of another workspace', async () => {
+    await snapshot()
+    const { templateId } = await make()
+    assertError(await api.delete(`${TEMPLATES}/${MISSING_ID}`), 404, NO_TEMPLATE)
+    assertError(await other.api.delete(`${TEMPLATES}/${templateId}`), 404, NO_TEMPLATE)
+    assertError(await other.api.get(`${TEMPLATES}/id/${templateId}`), 404, NO_TEMPLATE)
+    assert.equal((await api.get(`${TEMPLATES}/id/${templateId}`)).status, 200)
+  })
+})
+
+describe('keys', () => {
+  it('read with org:agents:read, and change with org:agents:write', async () => {
+    const reader = await own.keyed('org:agents:read')
+    assert.equal((await reader.get(TEMPLATES)).status, 200)
+    assertError(await reader.post(TEMPLATES, body()), 403, 'Missing scope: org:agents:write')
+    assertError(await reader.delete(`${TEMPLATES}/${MISSING_ID}`), 403, 'Missing scope: org:agents:write')
+    const files = await own.keyed('org:files:write')
+    assertError(await files.get(TEMPLATES), 403, 'Missing scope: org:agents:read')
+  })
+  it('of an agent are for that agent only', async () => {
+    assertError(await agent.gateway.get(TEMPLATES), 403, /^An agent's token/)
+  })
+})
+
+/** Waits until the node has released a CID. */
+const released = (cid: string): Promise<boolean> =>
+  until(`${cid} is released`, async () => !(await isPinnedOn(env, 'private', CID.parse(cid))), 20_000)
