@@ -177,7 +177,8 @@ export interface BlobsRequest {
 
 /**
  * `POST /v1/repository/reset` (fenced): the working tree becomes that of a commit, `HEAD`'s branch points to it; what the
- * repository ignores stays. 404 `not_found` where the commit is not there. The commits that were there stay reachable.
+ * repository ignores stays. What had changed is committed before, and what was there stays reachable. Answers `{commit}`;
+ * 404 `not_found` where the commit is not there.
  */
 export interface ResetRequest {
   commit: string

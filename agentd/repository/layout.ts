@@ -40,7 +40,7 @@ export async function removeLeftovers(git: Git): Promise<void> {
   const refs = await names(join(git.dir, 'refs'), { recursive: true })
   const objects = await names(join(git.dir, 'objects'), { recursive: true })
   const stale = [
-    ...files.filter((name) => name.endsWith('.lock')),
+    ...files.filter((name) => name.endsWith('.lock') || name.startsWith('fast_import_crash_')),
     ...refs.filter((name) => name.endsWith('.lock')).map((name) => join('refs', name)),
     ...objects
       .filter((name) => /(^|\/)tmp_(obj_|pack_|idx_|objdir-)[^/]*$/.test(name))

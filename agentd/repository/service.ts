@@ -1,5 +1,5 @@
 import { AgentdError } from '../errors.ts'
-import type { CommitRequest, Committed, RepositoryStatus } from '../protocol.ts'
+import type { AdoptRequest, CommitRequest, Committed, RepositoryStatus, ResetRequest } from '../protocol.ts'
 import type { Agent, Answer, Call, Route, Service } from '../server.ts'
 import { Committer } from './commit.ts'
 import { Git, GitError } from './git.ts'
@@ -7,10 +7,13 @@ import { takeIndex } from './index-file.ts'
 import { ensureRepository, removeLeftovers } from './layout.ts'
 import { updateManifest } from './manifest-update.ts'
 import { Mutex } from './mutex.ts'
-import { sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
-import { headOf, type Repository } from './repository.ts'
+import { commitId, sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
+import { headOf, openRepository, type Repository } from './repository.ts'
+import { adopt, importCommit, reset } from './reset.ts'
 
 const COMMIT_BYTES = 1_048_576
+/** A commit has its message, and may have signatures. */
+const OBJECT_BYTES = 1_048_576
 const MESSAGE_CHARS = 10_000
 
 /** `/v1/repository…` and `/v1/git/*`: the agent's root as a git repository. */
@@ -18,6 +21,7 @@ export class RepositoryService implements Service {
   readonly routes: Route[]
   readonly #repository: Repository
   readonly #committer: Committer
+  readonly #imports = new Mutex()
 
   constructor({ config, paths, gateway, log }: Agent) {
     const git = new Git({ paths, diskBytes: config.diskBytes })
@@ -33,6 +37,9 @@ export class RepositoryService implements Service {
       { method: 'GET', path: `${at}/diff`, handle: (call) => sendDiff(git, call) },
       { method: 'GET', path: `${at}/file`, handle: (call) => sendFile(git, call) },
       { method: 'GET', path: `${at}/files`, handle: (call) => sendFiles(git, call) },
+      { method: 'POST', path: `${at}/reset`, fenced: true, handle: (call) => this.#reset(call) },
+      { method: 'POST', path: `${at}/adopt`, fenced: true, handle: (call) => this.#adopt(call) },
+      { method: 'PUT', path: `${at}/import`, fenced: true, handle: (call) => this.#import(call) },
     ]
     this.routes = routes.map((route) => ({ ...route, handle: (call) => explained(route.handle(call)) }))
   }
@@ -70,6 +77,27 @@ export class RepositoryService implements Service {
       const body: Committed = { ...commit, object: object.toString('base64') }
       return { body }
     })
+  }
+
+  async #reset(call: Call): Promise<Answer> {
+    const { commit } = (await call.json<ResetRequest>()) ?? {}
+    const id = commitId(commit, 'commit')
+    await this.#repository.mutex.run(() => reset(this.#repository, this.#committer, id))
+    return { body: { commit: id } }
+  }
+
+  async #adopt(call: Call): Promise<Answer> {
+    const { object } = (await call.json<AdoptRequest>(OBJECT_BYTES)) ?? {}
+    if (typeof object !== 'string') throw new AgentdError('bad_request', 'object: must be base64')
+    const bytes = Buffer.from(object, 'base64')
+    return { body: { commit: await this.#repository.mutex.run(() => adopt(this.#repository, bytes)) } }
+  }
+
+  async #import({ req, signal }: Call): Promise<Answer> {
+    const { mutex, git } = this.#repository
+    await mutex.run(() => openRepository(this.#repository))
+    // Others need not wait for it: nothing that they use changes.
+    return { body: await this.#imports.run(() => importCommit(git, req, signal)) }
   }
 }
 

@@ -3,64 +3,42 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
-import type { CommitRequest, Committed, RepositoryStatus, TreeChange } from '../../../agentd/protocol.ts'
-import { standInEngine, TestAgentd, TOKEN } from './agentd.ts'
+import type { CommitRequest, TreeChange } from '../../../agentd/protocol.ts'
+import { TOKEN } from './agentd.ts'
+import { RepositoryWorld } from './repository.ts'
 
-let agentd: TestAgentd
+let world: RepositoryWorld
 let root: string
 before(async () => {
-  agentd = await TestAgentd.start({ engineDir: await standInEngine() })
-  root = join(agentd.home, 'clawd')
+  world = await RepositoryWorld.start()
+  root = world.root
 })
-after(async () => {
-  await agentd.close()
-  await rm(agentd.config.engineDir, { recursive: true })
-})
-beforeEach(async () => {
-  await rm(root, { recursive: true, force: true })
-  await agentd.call('PUT', '/v1/workspace', { json: { files: [] }, epoch: 1 })
-})
+after(() => world.close())
+beforeEach(() => world.anew())
 
-/** As the agent itself would. */
-function git(...args: string[]): string {
-  const name = ['-c', 'user.name=Agent', '-c', 'user.email=agent@example.com']
-  return execFileSync('git', [...name, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
-    .toString()
-    .trim()
-}
-
-async function put(path: string, content: string | Buffer): Promise<void> {
-  await mkdir(dirname(join(root, path)), { recursive: true })
-  await writeFile(join(root, path), content)
-}
-
-async function commit(request: Partial<CommitRequest> = {}): Promise<Committed> {
-  const json = { message: 'sync', ...request }
-  const { status, body } = await agentd.call<Committed>('POST', '/v1/repository/commit', { json, epoch: 1 })
-  assert.equal(status, 200, JSON.stringify(body))
-  return body
-}
+const git = (...args: string[]) => world.git(...args)
+const put = (path: string, content: string) => world.put(path, content)
+const commit = (request?: Partial<CommitRequest>) => world.commit(request)
+const repository = () => world.status()
+const files = (commit: string) => world.files(commit)
 
 /** Starts the gateway with this environment. */
 async function secrets(env: Record<string, string>): Promise<void> {
   const run = randomUUID()
-  await agentd.start({ env, run })
-  await agentd.until('ready', 20_000, ({ gateway }) => gateway.run === run && gateway.state === 'ready')
-}
-
-async function repository(): Promise<RepositoryStatus> {
-  const { status, body } = await agentd.call<RepositoryStatus>('GET', '/v1/repository')
-  assert.equal(status, 200, JSON.stringify(body))
-  return body
+  await world.agentd.start({ env, run })
+  await world.agentd.until('ready', 20_000, ({ gateway }) => gateway.run === run && gateway.state === 'ready')
 }
 
 async function text(
   path: string,
   init: RequestInit = {},
 ): Promise<{ status: number; text: string; truncated: boolean }> {
-  const response = await fetch(agentd.url(path), { ...init, headers: { authorization: `Bearer ${TOKEN}` } })
+  const response = await fetch(world.agentd.url(path), {
+    ...init,
+    headers: { authorization: `Bearer ${TOKEN}` },
+  })
   return {
     status: response.status,
     text: await response.text(),
@@ -77,8 +55,6 @@ async function changes(to: string, from?: string): Promise<TreeChange[]> {
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
 }
-
-const files = (commit: string) => git('ls-tree', '-r', '--name-only', commit).split('\n').filter(Boolean)
 
 test('what has changed is committed, once', async () => {
   assert.deepEqual(await repository(), { head: null, dirty: true, pushed: null })
@@ -210,7 +186,7 @@ test('changes, blobs, diff and files say what is in commits', async () => {
 })
 
 test('secrets stay, whatever .gitignore says, tracked or not', async () => {
-  await agentd.start({
+  await world.agentd.start({
     env: { API_KEY: 'value-of-the-key', SHORT: 'short', AGENT_NAME: 'Name of the agent' },
   })
   await put('.gitignore', '!.env\n!*.pem\n')
@@ -252,7 +228,7 @@ test('secrets stay, whatever .gitignore says, tracked or not', async () => {
   const closed = await commit()
   assert.deepEqual(closed.leftOut, ['log'])
   assert.ok(!files(closed.commit).includes('log'))
-  await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
+  await world.agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
 })
 
 test('repositories within the repository are kept as files', async () => {
@@ -340,8 +316,8 @@ test('manifest.json gets the skills and secrets that are attached, and keeps the
 
 test('requests that make no sense are refused', async () => {
   for (const json of [null, {}, { message: '' }, { message: 'a\0' }, { message: 'x', manifest: {} }])
-    assert.equal((await agentd.call('POST', '/v1/repository/commit', { json, epoch: 1 })).status, 400)
+    assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json, epoch: 1 })).status, 400)
   const json = { message: 'x' }
-  assert.equal((await agentd.call('POST', '/v1/repository/commit', { json })).status, 400)
-  assert.equal((await agentd.call('POST', '/v1/repository/commit', { json, epoch: 0 })).status, 409)
+  assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json })).status, 400)
+  assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json, epoch: 0 })).status, 409)
 })

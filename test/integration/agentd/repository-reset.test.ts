@@ -1,0 +1,127 @@
+/** Resets, and commits that are made of what came from elsewhere, on a real agentd. */
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import { EPOCH_HEADER, type Imported } from '../../../agentd/protocol.ts'
+import { TOKEN } from './agentd.ts'
+import { RepositoryWorld } from './repository.ts'
+
+let world: RepositoryWorld
+before(async () => {
+  world = await RepositoryWorld.start()
+})
+after(() => world.close())
+beforeEach(() => world.anew())
+
+const reset = (commit: unknown) =>
+  world.agentd.call('POST', '/v1/repository/reset', { json: { commit }, epoch: 1 })
+
+async function importStream(
+  stream: string,
+): Promise<{ status: number; body: Imported & { message: string } }> {
+  const response = await fetch(world.agentd.url('/v1/repository/import'), {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${TOKEN}`, [EPOCH_HEADER]: '1' },
+    body: stream,
+  })
+  return { status: response.status, body: (await response.json()) as Imported & { message: string } }
+}
+
+/** One commit with these files; paths as fast-import has them. */
+function streamOf(files: Record<string, string>): string {
+  const changes = Object.entries(files).map(
+    ([path, text]) => `M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`,
+  )
+  return `commit refs/berth/import\ncommitter B <b@example.com> 1700000000 +0000\ndata 1\nm\n${changes.join('')}\n`
+}
+
+test('a reset brings a commit back, and loses nothing', async () => {
+  await world.put('.gitignore', 'ignored\n')
+  await world.put('a', 'a')
+  await world.put('folder/b', 'b')
+  const first = await world.commit()
+  await world.put('a', 'changed')
+  await rm(join(world.root, 'folder'), { recursive: true })
+  await world.put('folder', 'a file now')
+  const second = await world.commit()
+  await world.put('ignored', 'stays')
+  await world.put('new', 'not committed')
+
+  assert.equal((await reset(first.commit)).status, 200)
+  assert.equal(await readFile(join(world.root, 'a'), 'utf8'), 'a')
+  assert.equal(await readFile(join(world.root, 'folder/b'), 'utf8'), 'b')
+  assert.equal(await readFile(join(world.root, 'ignored'), 'utf8'), 'stays')
+  await assert.rejects(readFile(join(world.root, 'new')))
+  assert.equal(world.git('status', '--porcelain'), '')
+  assert.equal(world.git('rev-parse', 'main'), first.commit)
+  assert.equal((await world.commit()).isNew, false)
+
+  // What was there before is kept, also what nobody had committed.
+  const [kept] = world.git('for-each-ref', '--format=%(objectname)', 'refs/berth/kept').split('\n')
+  assert.equal(world.git('rev-parse', `${kept}^`), second.commit)
+  assert.equal(world.git('show', `${kept}:new`), 'not committed')
+  world.git('reflog', 'expire', '--expire=now', '--all')
+  world.git('gc', '--quiet', '--prune=now')
+  assert.equal((await reset(kept)).status, 200)
+  assert.equal(await readFile(join(world.root, 'new'), 'utf8'), 'not committed')
+
+  assert.equal((await reset('1'.repeat(40))).status, 404)
+  assert.equal((await reset('HEAD')).status, 400)
+  assert.equal((await reset(undefined)).status, 400)
+})
+
+test('an import makes a commit beside the working tree; paths that git would not check out are refused', async () => {
+  await world.put('a', 'a')
+  const { commit } = await world.commit()
+  const imported = await importStream(streamOf({ x: 'x', '"\\303\\266 \\"q\\""': 'quoted' }))
+  assert.equal(imported.status, 200, imported.body.message)
+  assert.equal(world.git('rev-parse', `${imported.body.commit}^{tree}`), imported.body.tree)
+  assert.equal(world.git('rev-parse', 'HEAD'), commit)
+  assert.equal(world.git('status', '--porcelain'), '')
+  assert.equal((await reset(imported.body.commit)).status, 200)
+  assert.equal(await readFile(join(world.root, 'ö "q"'), 'utf8'), 'quoted')
+
+  for (const path of ['.git/config', 'a/.GIT/x', 'a/../x', '.git']) {
+    const { status, body } = await importStream(streamOf({ fine: 'x', [path]: 'x' }))
+    assert.deepEqual([path, status], [path, 400], body.message)
+    assert.throws(() => world.git('rev-parse', '--verify', '--quiet', 'refs/berth/import'))
+  }
+  const whole = streamOf({ x: 'x' })
+  for (const broken of [
+    '',
+    'junk\n',
+    whole.slice(0, -10),
+    whole.replace('refs/berth/import', 'refs/heads/other'),
+  ])
+    assert.equal((await importStream(broken)).status, 400)
+  assert.equal((await importStream('feature export-marks=/tmp/marks-of-import\n')).status, 400)
+})
+
+test('a commit is made again where its parents are gone; clones and later pushes work', async () => {
+  await world.put('a', 'a')
+  await world.commit()
+  await world.put('b', 'b')
+  const old = await world.commit({ message: 'second' })
+
+  // An empty machine.
+  await world.anew()
+  const adopt = (object: string) =>
+    world.agentd.call<{ commit: string }>('POST', '/v1/repository/adopt', { json: { object }, epoch: 1 })
+  assert.equal((await adopt(old.object)).status, 404)
+  const { body } = await importStream(streamOf({ a: 'a', b: 'b' }))
+  assert.equal(body.tree, old.tree)
+  const adopted = await adopt(old.object)
+  assert.deepEqual(adopted, { status: 200, body: { commit: old.commit } })
+  assert.equal((await adopt(old.object)).status, 200)
+  assert.equal((await reset(old.commit)).status, 200)
+  assert.equal(world.git('log', '--format=%s', 'main'), 'second')
+  assert.equal(world.git('fsck', '--no-dangling'), '')
+  assert.equal((await adopt(Buffer.from('junk').toString('base64'))).status, 400)
+  assert.equal((await adopt(Buffer.from(`tree ${old.tree}\njunk`).toString('base64'))).status, 400)
+
+  const place = await mkdtemp(join(tmpdir(), 'clone-'))
+  world.git('clone', '--quiet', world.root, join(place, 'clone'))
+  await rm(place, { recursive: true })
+})

@@ -1,0 +1,67 @@
+/** A real agentd with an agent's root, and how the agent and the worker use it. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { AgentdConfig, CommitRequest, Committed, RepositoryStatus } from '../../../agentd/protocol.ts'
+import { standInEngine, TestAgentd } from './agentd.ts'
+
+export class RepositoryWorld {
+  readonly agentd: TestAgentd
+
+  private constructor(agentd: TestAgentd) {
+    this.agentd = agentd
+  }
+
+  static async start(options: Partial<AgentdConfig> = {}): Promise<RepositoryWorld> {
+    return new RepositoryWorld(await TestAgentd.start({ engineDir: await standInEngine(), ...options }))
+  }
+
+  get root(): string {
+    return join(this.agentd.home, 'clawd')
+  }
+
+  /** An empty root with a repository. */
+  async anew(): Promise<void> {
+    await rm(this.root, { recursive: true, force: true })
+    const made = await this.agentd.call('PUT', '/v1/workspace', { json: { files: [] }, epoch: 1 })
+    assert.equal(made.status, 200)
+  }
+
+  /** git in the root, as the agent itself would run it. */
+  git(...args: string[]): string {
+    const name = ['-c', 'user.name=Agent', '-c', 'user.email=agent@example.com']
+    const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
+    return execFileSync('git', [...name, ...args], { cwd: this.root, stdio })
+      .toString()
+      .trim()
+  }
+
+  async put(path: string, content: string | Buffer): Promise<void> {
+    await mkdir(dirname(join(this.root, path)), { recursive: true })
+    await writeFile(join(this.root, path), content)
+  }
+
+  async commit(request: Partial<CommitRequest> = {}): Promise<Committed> {
+    const json = { message: 'sync', ...request }
+    const path = '/v1/repository/commit'
+    const { status, body } = await this.agentd.call<Committed>('POST', path, { json, epoch: 1 })
+    assert.equal(status, 200, JSON.stringify(body))
+    return body
+  }
+
+  async status(): Promise<RepositoryStatus> {
+    const { status, body } = await this.agentd.call<RepositoryStatus>('GET', '/v1/repository')
+    assert.equal(status, 200, JSON.stringify(body))
+    return body
+  }
+
+  files(commit: string): string[] {
+    return this.git('ls-tree', '-r', '--name-only', commit).split('\n').filter(Boolean)
+  }
+
+  async close(): Promise<void> {
+    await this.agentd.close()
+    await rm(this.agentd.config.engineDir, { recursive: true })
+  }
+}
