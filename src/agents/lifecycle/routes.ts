@@ -4,6 +4,7 @@ import { agentRoute, type Route, route } from '../../http/route.ts'
 import { limit, nextPageToken, readPageToken, text } from '../../http/shapes.ts'
 import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
 import { checkTelegramToken } from '../channels/telegram.ts'
+import { installMissing } from '../clawhub/install.ts'
 import { readRoutes } from '../ports/store.ts'
 import { attachedSecrets } from '../secrets/attachments.ts'
 import type { AgentServices } from '../services.ts'
@@ -52,7 +53,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       body: newAgent,
       success: { status: 201, description: 'The agent.', body: created },
       otherFailure: { status: 500, body: notStarted },
-      errors: [404, 409],
+      errors: [404, 409, 502],
       operation: true,
       async handle({ principal, body, prefer, idempotencyKey, signal }) {
         const { telegram } = body.channels
@@ -60,6 +61,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
           throw forbidden(messages.channelsPlan, 'plan')
         if (telegram?.botToken !== undefined && config.BERTH_TELEGRAM_URL !== '')
           await checkTelegramToken(config.BERTH_TELEGRAM_URL, telegram.botToken)
+        await installMissing(services, principal, body.skillCids ?? [], signal)
         const { agent, operationId } = await createAgent(services, principal, body, {
           engineVersion: config.BERTH_ENGINE_VERSION,
           idempotencyKey,
