@@ -1,10 +1,11 @@
-import { importer } from 'ipfs-unixfs-importer'
+import { type ImporterOptions, importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
 import { ImportMeter } from '../import-meter.ts'
-import type { AddEntry, DagStat } from '../port.ts'
+import type { AddEntry, DagStat, PutBlock } from '../port.ts'
 import { PROBE_BYTES, PROBE_CID, PROFILE, PROFILE_V0 } from '../profile.ts'
 import { importerStore } from '../unixfs-write.ts'
 import type { BlockFolder } from './blocks.ts'
+import { treeBuilder } from './tree.ts'
 import { WriteBehind } from './write-behind.ts'
 
 /** Imports files as UnixFS, see `Storage.add`. The root is not pinned. */
@@ -15,17 +16,19 @@ export async function importFiles(
 ): Promise<DagStat & { cid: CID }> {
   const meter = new ImportMeter()
   const writes = new WriteBehind(blocks)
-  const store = importerStore(async ({ cid, bytes }) => {
+  const put: PutBlock = async ({ cid, bytes }) => {
     signal.throwIfAborted()
     await writes.put(cid, bytes)
-  })
+  }
 
   // Entries of an upload come one after the other on one stream, so they are read one at a time.
-  const profile = cidVersion === 0 ? PROFILE_V0 : PROFILE
-  const options = { profile, wrapWithDirectory: true, fileImportConcurrency: 1 } as const
+  const options: ImporterOptions =
+    cidVersion === 0
+      ? { profile: PROFILE_V0, wrapWithDirectory: true, fileImportConcurrency: 1 }
+      : { profile: PROFILE, treeBuilder: treeBuilder(put), fileImportConcurrency: 1 }
   let file: CID | null = null
   let directory: CID | null = null
-  for await (const { cid, path } of importer(meter.watch(entries, signal), store, options)) {
+  for await (const { cid, path } of importer(meter.watch(entries, signal), importerStore(put), options)) {
     if (path === '') directory = cid
     else if (path === meter.paths[0]) file = cid
   }

@@ -67,11 +67,12 @@ export class KuboRpc {
     const { body, deadlineMs, idleMs } = options
     const late = new AbortController()
     const signal = AbortSignal.any([options.signal, late.signal])
+    let ended = false
     const limit = (ms: number | undefined): NodeJS.Timeout | undefined => {
+      // A body may still come to its next part when the call is over.
+      if (ms === undefined || ended) return undefined
       const message = `Kubo did not answer ${command} within ${ms} ms`
-      return ms === undefined
-        ? ms
-        : setTimeout(() => late.abort(new StorageError('unavailable', message)), ms)
+      return setTimeout(() => late.abort(new StorageError('unavailable', message)), ms)
     }
     const deadline = limit(deadlineMs)
     let idle: NodeJS.Timeout | undefined
@@ -126,6 +127,7 @@ export class KuboRpc {
       const message = `Kubo is not there: ${(error as Error).message}`
       throw new StorageError('unavailable', message, { cause: error })
     } finally {
+      ended = true
       for (const timer of [deadline, idle, taking]) clearTimeout(timer)
     }
   }

@@ -43,6 +43,15 @@ export function addCases({ storage }: Cases): void {
       }
     })
 
+    test('counts directories in a directory, and has names that end with a backslash, as `ipfs add` does', async () => {
+      const many = Array.from({ length: 5000 }, (_, i) => [`dir/folder with a number ${i}/f`, `x${i}`])
+      const wide = await storage().add(texts({ ...Object.fromEntries(many), z: 'z' }), { signal })
+      assert.equal(`${wide.cid}`, 'bafybeieiud7l34ukl6a3a2zs3oogb75llaclaufrrpk4bslirjiskqbpim')
+      const names = { 'a\\/b': '1', 'c\\': '2', 'd\\/e\\/f': '3' }
+      const odd = await storage().add(texts(names), { signal })
+      assert.equal(`${odd.cid}`, 'bafybeiffjgiprlv4xeshtgmjqfiv2aywqmxmtm75fg67oik7smqqh6abiq')
+    })
+
     test('makes the CIDv0s that `ipfs add` makes under unixfs-v0-2015', async () => {
       const add = (entries: AsyncIterable<AddEntry>) => storage().add(entries, { cidVersion: 0, signal })
       const files = [
