@@ -39,7 +39,7 @@ export async function attachedSkills(db: Queryable, agent: Pick<Agent, 'id'>): P
 
 /**
  * Attaches skills of its workspace's library to an agent: all of them, or none. What a slug names that is not in the
- * library must be installed before, see `installMissing` of `../clawhub/hub.ts`.
+ * library must be installed before, see `installMissing` of `../clawhub/install.ts`.
  * @param client in a transaction, which keeps other changes of this agent's skills waiting.
  * @param asked CIDs (that version), or slugs and names (the newest one). What is attached already stays as it is.
  * @returns how many different skills `asked` has.

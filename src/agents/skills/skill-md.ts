@@ -51,7 +51,7 @@ export function readSkillMd(bytes: Uint8Array): SkillMd {
 function parseYaml(yaml: string): unknown {
   try {
     // Aliases of aliases grow without end; nesting without end throws.
-    return parse(yaml, { maxAliasCount: 0, logLevel: 'silent' })
+    return parse(yaml, { maxAliasCount: 0, logLevel: 'error' })
   } catch (error) {
     const [reason = ''] = (error as Error).message.split('\n')
     throw new BadSkill(`SKILL.md: its front matter is no YAML: ${reason.slice(0, 200)}`)
