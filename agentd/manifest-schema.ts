@@ -5,7 +5,7 @@
  * Objects are closed: a field that means nothing here would pass unseen and do nothing. A key that begins with `_`
  * is a comment, wherever it is; manifests of the public starter carry `_docs`.
  */
-import { GATEWAY_PORT } from './protocol.ts'
+import { AGENTD_PORT, GATEWAY_PORT } from './protocol.ts'
 
 type TypeName = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean' | 'null'
 
@@ -215,7 +215,7 @@ const task = object(
 
 const route = object(
   {
-    port: { type: 'integer', minimum: 1025, maximum: 65_535, not: { enum: [GATEWAY_PORT] } },
+    port: { type: 'integer', minimum: 1025, maximum: 65_535, not: { enum: [GATEWAY_PORT, AGENTD_PORT] } },
     path: {
       type: 'string',
       maxLength: 200,

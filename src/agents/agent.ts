@@ -31,8 +31,6 @@ export interface Agent {
   scripts: Record<string, unknown>
   /** The template that it was made from. */
   templateId: string | null
-  /** Of the manifest that was applied to it last; null before the first. */
-  manifestHash: string | null
   /** When its workspace was last found the same as, or became, its newest snapshot; null before the first. */
   lastSync: string | null
   /** Its newest snapshot, and since when it is. */
@@ -55,7 +53,7 @@ export const AGENT_COLUMNS = `agent.id, agent.agent_id AS "agentId", agent.works
   agent.user_name AS "userName", agent.user_email AS "userEmail", agent.engine,
   agent.engine_version AS "engineVersion", agent.gateway_token AS "gatewayToken", agent.status,
   agent.status_reason AS "statusReason", agent.address, agent.epoch, agent.applied, agent.scripts,
-  agent.template_id AS "templateId", agent.manifest_hash AS "manifestHash",
+  agent.template_id AS "templateId",
   ${isoMillis('agent.synced_at')} AS "lastSync", ${ofNewestSnapshot('snapshot.cid')} AS "snapshotCid",
   ${ofNewestSnapshot(isoMillis('snapshot.created_at'))} AS "snapshotsUpdatedAt",
   ${isoMillis('agent.created_at')} AS "createdAt", ${isoMillis('agent.updated_at')} AS "updatedAt"`

@@ -3,6 +3,7 @@ import type { AgentOperation } from '../../src/agents/operate.ts'
 import type { Handler } from '../../src/operations/runner.ts'
 import { agentDelete } from './delete.ts'
 import { agentProvision } from './provision.ts'
+import { agentPush } from './push.ts'
 import { agentRestart } from './restart.ts'
 import { agentScripts } from './scripts.ts'
 import type { AgentWorkerServices } from './services.ts'
@@ -28,7 +29,7 @@ export function agentHandlers(services: AgentWorkerServices | undefined): Record
     // Replaced by their owners.
     'agent.sync': elsewhere,
     'agent.reset': elsewhere,
-    'agent.push': elsewhere,
+    'agent.push': agentPush(services),
     'agent.skills': agentSkills(services),
     'agent.delete': agentDelete(services),
   }

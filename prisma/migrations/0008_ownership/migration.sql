@@ -7,8 +7,8 @@ ALTER TABLE agent
   ADD COLUMN file_manifest text,
   -- The template that it was made from; its workspace is written at the first start.
   ADD COLUMN template_id   text,
-  -- The manifest that was applied to it last, by the hash of its text.
-  ADD COLUMN manifest_hash text;
+  -- What was applied to it of manifests, as JSON: what the next one says otherwise is applied.
+  ADD COLUMN manifest      text;
 CREATE INDEX agent_template ON agent (template_id) WHERE template_id IS NOT NULL AND deleted_at IS NULL;
 
 -- A commit of an agent's workspace, whose tree is on IPFS. The rows of an agent are its history, by id.

@@ -1,0 +1,81 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Manifest, ManifestChannel } from '../../../agentd/manifest-check.ts'
+import { PLAN, type Plan } from '../../accounts/authenticator.ts'
+import { badRequest, forbidden, messages } from '../../errors.ts'
+import { describeIssue } from '../../http/route.ts'
+import { CHANNELS, type Channel, type ChannelChange, settingsOf } from '../channels/schema.ts'
+import { mergeChannel, saveChannel } from '../channels/service.ts'
+import { readChannels } from '../channels/store.ts'
+import { checkTelegramToken } from '../channels/telegram.ts'
+import type { Applying, PartResult } from './part.ts'
+import { problemOf } from './problem.ts'
+
+const TOKENS = ['botToken', 'appToken'] as const
+
+/**
+ * Sets up the channels of a manifest with tokens out of secrets that are attached to the agent; what the manifest leaves
+ * out stays. Others than it names stay as they are.
+ */
+export async function applyChannels(
+  applying: Applying,
+  wanted: NonNullable<Manifest['channels']>,
+): Promise<PartResult> {
+  const { services, agent } = applying
+  const { pool, sealer } = services
+  const { rows } = await pool.query<{ plan: Plan }>(
+    `SELECT ${PLAN} AS plan FROM workspace w JOIN plan p ON p.name = w.plan WHERE w.id = $1`,
+    [agent.workspaceId],
+  )
+  if (!rows[0]?.plan.channels) throw forbidden(messages.channelsPlan, 'plan')
+  const stored = await readChannels(pool, sealer, agent)
+  const problems: string[] = []
+  let needsRestart = false
+  for (const channel of CHANNELS) {
+    const entry = wanted[channel]
+    if (!entry) continue
+    try {
+      const change = await toChange(applying, channel, entry)
+      const known = stored.find((one) => one.channel === channel)
+      if (isDeepStrictEqual(mergeChannel(channel, known, change), known)) continue
+      const { BERTH_TELEGRAM_URL: telegram } = services.config
+      if (channel === 'telegram' && change.botToken !== undefined && telegram !== '')
+        await checkTelegramToken(telegram, change.botToken)
+      await saveChannel(services, agent, channel, { ...change, skipRestart: true }, undefined)
+      needsRestart = true
+    } catch (error) {
+      problems.push(`.${channel}: ${problemOf(error)}`)
+    }
+  }
+  return { problems, needsRestart }
+}
+
+/** @throws ApiError 400 for a secret that is not attached, and for a value that is no token. */
+async function toChange(
+  applying: Applying,
+  channel: Channel,
+  { enabled, dmPolicy, allowFrom, ...tokens }: ManifestChannel,
+): Promise<ChannelChange> {
+  const given: Record<string, string> = {}
+  for (const name of TOKENS) {
+    const source = tokens[name]?.replace(/^env:/, '')
+    if (source !== undefined) given[name] = await readSecret(applying, name, source)
+  }
+  const parsed = settingsOf[channel].safeParse({ enabled, dmPolicy, allowFrom, ...given })
+  if (parsed.success) return parsed.data
+  throw badRequest(describeIssue(parsed.error))
+}
+
+async function readSecret({ services, agent }: Applying, field: string, name: string): Promise<string> {
+  const { rows } = await services.pool.query<{ id: string; sealed: Buffer }>(
+    `SELECT s.id, s.sealed FROM agent_secret JOIN secret s ON s.id = secret_id
+     WHERE agent_id = $1 AND s.name = $2`,
+    [agent.id, name],
+  )
+  const [secret] = rows
+  if (!secret) throw badRequest(`${field}: the secret ${name} is not attached to the agent`)
+  try {
+    return services.sealer.open(agent.workspaceId, secret.id, secret.sealed)
+  } catch {
+    throw badRequest(`${field}: SECRETS_KEY does not open ${name}`)
+  }
+}

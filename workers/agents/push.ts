@@ -1,0 +1,141 @@
+import { checkManifest, MANIFEST_BYTES } from '../../agentd/manifest-check.ts'
+import type { ScriptsRequest } from '../../agentd/protocol.ts'
+import type { Agent } from '../../src/agents/agent.ts'
+import { AgentdError } from '../../src/agents/agentd-client.ts'
+import { type Applied, applyManifest } from '../../src/agents/manifest/apply.ts'
+import { insertOperation } from '../../src/agents/operate.ts'
+import { readRepository } from '../../src/agents/snapshots/repository.ts'
+import { crashPoint } from '../../src/crash-point.ts'
+import { transaction } from '../../src/db/pool.ts'
+import { LeaseLost } from '../../src/operations/lease.ts'
+import type { Handler, Run } from '../../src/operations/runner.ts'
+import type { AgentWorkerServices } from './services.ts'
+import { applySkills } from './skills.ts'
+import { takeAgent } from './take.ts'
+
+const FILE_MS = 20_000
+const LAUNCH_MS = 15_000
+const FAILURE = 'Push was not taken over'
+
+/**
+ * Takes over what was pushed to an agent's repository: its manifest, then `build` and `start`. agentd keeps the mark of
+ * the push until all is done, so that a run which is interrupted anywhere is done again from the start; one that
+ * finds no mark has nothing to do.
+ */
+export function agentPush(services: AgentWorkerServices): Handler {
+  const { pool, agentd } = services
+  return {
+    async handle(run) {
+      const agent = await takeAgent(pool, run, 'as it is')
+      if (!agent) return run.end(pool, { state: 'canceled' })
+      try {
+        const { pushed } = await readRepository({ agentd, target: agent }, run.signal)
+        if (!pushed) return await run.end(pool, { state: 'succeeded', result: { commitSha: null } })
+        const { needsRestart, ...manifest } = await takeManifest(services, run, agent, pushed)
+        await run.report('scripts')
+        // A gateway that starts again runs them then, and one that is not there cannot.
+        const isLaunched = !needsRestart && (await launchScripts(services, run, agent))
+        crashPoint('push-after-scripts')
+        if (!isLaunched) await insertOperation(pool, agent, 'agent.restart', { input: { scripts: 'build' } })
+        await acknowledge(services, run, agent, pushed)
+        await transaction(pool, async (client) => {
+          await insertOperation(client, agent, 'agent.sync')
+          await run.end(client, { state: 'succeeded', result: { commitSha: pushed, ...manifest } })
+        })
+      } catch (error) {
+        await endFailed(services, run, agent, error)
+      }
+    },
+    giveUp: (run, ending) =>
+      run.end(pool, ending.state === 'failed' ? { ...ending, error: FAILURE } : ending),
+  }
+}
+
+/** Applies the manifest of a commit. agentd has checked it; a commit without one leaves the agent as it is. */
+async function takeManifest(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  commit: string,
+): Promise<Applied> {
+  await run.report('manifest')
+  const text = await readManifest(services, run, agent, commit)
+  if (text === undefined) return { applied: [], problems: [], needsRestart: false }
+  const checked = checkManifest(text)
+  if ('errors' in checked) return { applied: [], problems: checked.errors, needsRestart: false }
+  const result = await applyManifest(services, run, agent, agent, checked.manifest)
+  const skills = result.applied.includes('skills') ? await applySkills(services, run, agent, agent) : []
+  const problems = [...result.problems, ...skills.map(({ name, message }) => `skills: ${name}: ${message}`)]
+  if (problems.length > 0) run.log.warn({ agentId: agent.agentId, problems }, 'parts of a manifest')
+  return { ...result, problems }
+}
+
+/** Undefined where the commit has none, or is not there. */
+async function readManifest(
+  { agentd }: AgentWorkerServices,
+  { signal }: Run,
+  agent: Agent,
+  commit: string,
+): Promise<string | undefined> {
+  const query = new URLSearchParams({ commit, path: 'manifest.json', max: `${MANIFEST_BYTES}` })
+  try {
+    const request = {
+      path: `/v1/repository/file?${query}`,
+      timeoutMs: FILE_MS,
+      maxBytes: MANIFEST_BYTES,
+      signal,
+    }
+    return (await agentd.bytes(agent, request)).body.toString('utf8')
+  } catch (error) {
+    if (error instanceof AgentdError && error.code === 'not_found') return undefined
+    throw error
+  }
+}
+
+/** @returns false where there is no gateway that runs, whose environment the scripts would have. */
+async function launchScripts(
+  { agentd }: AgentWorkerServices,
+  { signal }: Run,
+  agent: Agent,
+): Promise<boolean> {
+  try {
+    await agentd.json(agent, {
+      method: 'POST',
+      path: '/v1/scripts',
+      json: { run: 'build' } satisfies ScriptsRequest,
+      epoch: agent.epoch,
+      timeoutMs: LAUNCH_MS,
+      signal,
+    })
+    return true
+  } catch (error) {
+    if (error instanceof AgentdError && error.code === 'not_ready') return false
+    throw error
+  }
+}
+
+/** A push that came meanwhile keeps its own mark. */
+async function acknowledge(
+  { agentd }: AgentWorkerServices,
+  { signal }: Run,
+  agent: Agent,
+  commit: string,
+): Promise<void> {
+  const path = `/v1/repository/pushed?${new URLSearchParams({ commit })}`
+  await agentd.json(agent, { method: 'DELETE', path, epoch: agent.epoch, signal })
+}
+
+/** An agent that is away is started again by others, and the mark is found then. @throws what nobody foresaw. */
+async function endFailed(
+  { pool }: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  error: unknown,
+): Promise<void> {
+  run.signal.throwIfAborted()
+  if (!(error instanceof AgentdError)) throw error
+  if (error.code === 'stale_epoch') throw new LeaseLost(`agent ${agent.agentId}, epoch ${agent.epoch}`)
+  run.log.warn({ err: error }, FAILURE)
+  const { code, message } = error
+  await run.end(pool, { state: 'failed', error: FAILURE, code, cause: message, result: { detail: message } })
+}
