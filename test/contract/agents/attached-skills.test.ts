@@ -1,0 +1,240 @@
+/** The skills of an agent, as rows (contract 4.3, 7.1 and 8, compatibility 2.7). */
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import * as dagPb from '@ipld/dag-pb'
+import { assertError } from '../../support/client.ts'
+import { missingCid, openContext } from '../context.ts'
+import { insertAgent, type RowAgent } from './rows.ts'
+import { skillMd, uploadFolder } from './skill-folders.ts'
+
+const NOT_YET = 'The agent has it when it starts'
+
+const context = await openContext()
+const own = await context.workspace()
+const { api } = own
+const other = await context.workspace()
+
+interface Skill {
+  skillId: string
+  skillCid: string
+  name: string
+}
+let last = 0
+const create = async (client = api): Promise<Skill> => {
+  const { cid } = await uploadFolder(client, { 'SKILL.md': skillMd('a', 'version: 1.0.0') })
+  const { status, body } = await client.post('/v0/skills', { skillCid: cid, name: `s${++last}` })
+  assert.equal(status, 200, JSON.stringify(body))
+  return body.skill
+}
+/** A newer version of a skill; resolves to its CID. */
+const createVersion = async ({ skillId }: Skill, version: string): Promise<string> => {
+  const { cid } = await uploadFolder(api, { 'SKILL.md': skillMd() })
+  assert.equal((await api.post(`/v0/skills/${skillId}/versions`, { skillCid: cid, version })).status, 200)
+  return cid
+}
+const attach = ({ path }: RowAgent, ...skillCids: string[]) => api.post(`${path}/skills`, { skillCids })
+const attached = async ({ path }: RowAgent): Promise<any[]> => (await api.get(`${path}/skills`)).body.skills
+const cids = async (agent: RowAgent) => (await attached(agent)).map(({ skillCid }) => skillCid).sort()
+const update = ({ path }: RowAgent, { skillId }: Skill, body?: unknown) =>
+  api.post(`${path}/skills/${skillId}/update`, body)
+
+/** Eleven skills, made once. */
+let skills: Skill[]
+before(async () => {
+  skills = await Promise.all(Array.from({ length: 11 }, () => create()))
+})
+
+describe('attaching', () => {
+  it('adds skills of the library', async () => {
+    const agent = await insertAgent(context, own)
+    const [a, b] = skills as [Skill, Skill]
+    const { status, body, headers } = await attach(agent, a.skillCid, b.skillCid)
+    assert.deepEqual([status, body], [200, { success: true, attached: 2, message: NOT_YET }])
+    assert.match(headers.get('operation-id') ?? '', /^[0-9a-f-]{36}$/)
+    const [first, ...rest] = await attached(agent)
+    assert.equal(rest.length, 1)
+    const { attachedAt, ...record } = first
+    const { skillId, skillCid, name } = [a, b].sort((x, y) => (x.name < y.name ? -1 : 1))[0] as Skill
+    assert.deepEqual(record, {
+      agentId: agent.agentId,
+      skillId,
+      skillCid,
+      name,
+      description: 'What it is for.',
+      version: '1.0.0',
+      slug: null,
+    })
+    assert.match(attachedAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    assert.deepEqual((await api.get(`${agent.path}/platform/skills/attached`)).body, {
+      skills: await attached(agent),
+    })
+  })
+  it('twice is the same as once, by CID or by name', async () => {
+    const agent = await insertAgent(context, own)
+    const [a, b] = skills as [Skill, Skill]
+    await attach(agent, a.skillCid)
+    const { body } = await attach(agent, a.skillCid, a.name, b.name, b.skillCid.toUpperCase())
+    assert.equal(body.attached, 2)
+    assert.deepEqual(await cids(agent), [a.skillCid, b.skillCid].sort())
+  })
+  it('takes all or none: 404 for what is not in the library', async () => {
+    const agent = await insertAgent(context, own)
+    const [a] = skills as [Skill]
+    const theirs = await create(other.api)
+    for (const missing of [`${await missingCid(dagPb.code)}`, 'nothing', theirs.skillCid, '@nobody/nothing'])
+      assertError(await attach(agent, a.skillCid, missing), 404, /^There is no such skill in the library/)
+    assert.deepEqual(await cids(agent), [])
+  })
+  it('refuses bad fields', async () => {
+    const agent = await insertAgent(context, own)
+    for (const skillCids of [[], [''], undefined, 'x', ['a b'], ['@a'], ['@a/b/c'], ['../x'], [1]])
+      assertError(await api.post(`${agent.path}/skills`, { skillCids }), 400, /^skillCids/)
+    const many = Array.from({ length: 101 }, () => 'x')
+    assertError(await api.post(`${agent.path}/skills`, { skillCids: many }), 400, /^skillCids/)
+  })
+  it('takes ten, and no more', async () => {
+    const agent = await insertAgent(context, own)
+    const all = skills.map(({ skillCid }) => skillCid)
+    const message = 'skillCids: an agent can have at most 10 skills'
+    assertError(await attach(agent, ...all), 400, message)
+    assert.deepEqual(await cids(agent), [])
+    assert.equal((await attach(agent, ...all.slice(0, 10))).body.attached, 10)
+    assertError(await attach(agent, all[10] as string), 400, message)
+    assert.equal((await attach(agent, ...all.slice(0, 10))).status, 200)
+  })
+  it('takes ten also when all come at once', async () => {
+    const agent = await insertAgent(context, own)
+    const replies = await Promise.all(skills.map(({ skillCid }) => attach(agent, skillCid)))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [...Array(10).fill(200), 400])
+    assert.equal((await attached(agent)).length, 10)
+  })
+  it('of another version of a skill is a conflict', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    const newer = await createVersion(skill, '2.0.0')
+    await attach(agent, skill.skillCid)
+    assertError(await attach(agent, newer), 409, /^Skill version conflict: the agent has another version/)
+    assert.equal((await attach(agent, skill.name)).status, 200, 'a name asks for no version')
+    assert.deepEqual(await cids(agent), [skill.skillCid])
+    const fresh = await insertAgent(context, own)
+    assertError(await attach(fresh, skill.skillCid, newer), 409, /^Skill version conflict/)
+    await attach(fresh, skill.name)
+    assert.deepEqual(await cids(fresh), [newer])
+  })
+  it('and deleting at once leave no skill half gone', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    const [put, gone] = await Promise.all([
+      attach(agent, skill.skillCid),
+      api.delete(`/v0/skills/${skill.skillId}`),
+    ])
+    assert.ok((put.status === 200) !== (gone.status === 200), `${put.status} ${gone.status}`)
+    assert.equal((await attached(agent)).length, put.status === 200 ? 1 : 0)
+  })
+})
+
+describe('detaching', () => {
+  it('leaves the skill in the library', async () => {
+    const agent = await insertAgent(context, own)
+    const [a] = skills as [Skill]
+    await attach(agent, a.skillCid)
+    const { status, body } = await api.delete(`${agent.path}/skills/${a.skillId}`)
+    assert.deepEqual([status, body], [200, { success: true, message: NOT_YET }])
+    assert.deepEqual(await attached(agent), [])
+    const gone = await api.delete(`${agent.path}/skills/${a.skillId}`)
+    assertError(gone, 404, 'The agent has no such skill')
+    assertError(await api.delete(`${agent.path}/skills/nothing`), 404, 'The agent has no such skill')
+    assert.ok((await api.get('/v0/skills')).body.skills.some((one: Skill) => one.skillId === a.skillId))
+  })
+})
+
+describe('updates', () => {
+  it('say what is newer', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    await attach(agent, skill.skillCid)
+    const row = {
+      skillId: skill.skillId,
+      name: skill.name,
+      skillCid: skill.skillCid,
+      version: '1.0.0',
+      folder: null,
+    }
+    assert.deepEqual((await api.get(`${agent.path}/skills/updates`)).body, {
+      agentId: agent.agentId,
+      updates: [{ ...row, latestSkillCid: skill.skillCid, latestVersion: '1.0.0', updateAvailable: false }],
+    })
+    const newer = await createVersion(skill, '1.1.0')
+    assert.deepEqual((await api.get(`${agent.path}/skills/updates`)).body.updates, [
+      { ...row, latestSkillCid: newer, latestVersion: '1.1.0', updateAvailable: true },
+    ])
+  })
+  it('give the newest version, or the one that is named', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    const [second, third] = [await createVersion(skill, '2.0.0'), await createVersion(skill, '3.0.0')]
+    await attach(agent, skill.skillCid)
+    const steps: [unknown, string][] = [
+      [undefined, third],
+      [{ version: '2.0.0' }, second],
+      [{ skillCid: skill.skillCid }, skill.skillCid],
+      [{ expectedSkillCid: skill.skillCid }, third],
+      [{}, third],
+    ]
+    for (const [body, cid] of steps) {
+      const reply = await update(agent, skill, body)
+      assert.equal(reply.status, 200, JSON.stringify(reply.body))
+      assert.deepEqual([reply.body.success, reply.body.skill.skillCid], [true, cid])
+      assert.deepEqual(await cids(agent), [cid])
+    }
+  })
+  it('conflict where another version is attached than the caller thinks', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    const newer = await createVersion(skill, '2.0.0')
+    await attach(agent, newer)
+    const reply = await update(agent, skill, { expectedSkillCid: skill.skillCid, skillCid: skill.skillCid })
+    assertError(reply, 409, /^Skill version conflict: .* is attached, not /)
+    assert.deepEqual(await cids(agent), [newer])
+  })
+  it('at once, each going out from the same version, change it once', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    await createVersion(skill, '2.0.0')
+    await attach(agent, skill.skillCid)
+    const ask = () => update(agent, skill, { expectedSkillCid: skill.skillCid })
+    const replies = await Promise.all([ask(), ask(), ask(), ask()])
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409])
+  })
+  it('refuse what is not there, and bad fields', async () => {
+    const agent = await insertAgent(context, own)
+    const [a, b] = skills as [Skill, Skill]
+    await attach(agent, a.skillCid)
+    assertError(await update(agent, b), 404, 'The agent has no such skill')
+    assertError(await update(agent, a, { version: '9.9.9' }), 404, 'The skill has no such version')
+    assertError(await update(agent, a, { skillCid: b.skillCid }), 404, 'The skill has no such version')
+    assertError(await update(agent, a, { version: 'x' }), 400, /^version: /)
+    assertError(await update(agent, a, { version: '1.0.0', skillCid: a.skillCid }), 400, /^version: /)
+    assertError(await update(agent, a, { skillCid: 'x' }), 400, /^skillCid: not a CID/)
+    assertError(await update(agent, a, { expectedSkillCid: 'x' }), 400, /^expectedSkillCid: not a CID/)
+    assertError(await update(agent, a, { resolution: 'merge' }), 400, /^resolution: must be replace or keep/)
+  })
+})
+
+describe('who may', () => {
+  it('are keys of the workspace with the scope, and the agent itself', async () => {
+    const agent = await insertAgent(context, own)
+    const [a] = skills as [Skill]
+    const reader = await own.keyed('org:agents:read')
+    const body = { skillCids: [a.skillCid] }
+    assertError(await reader.post(`${agent.path}/skills`, body), 403, /^Missing scope/)
+    assert.equal((await reader.get(`${agent.path}/skills`)).status, 200)
+    assertError(await other.api.get(`${agent.path}/skills`), 401, /API key/)
+    assertError(await other.api.post(`${agent.path}/skills`, body), 401, /API key/)
+    assertError(await context.anonymous.get(`${agent.path}/skills`), 401, /^Missing Authorization/)
+    assertError(await api.get('/v0/agents/xnothing/skills'), 404, 'There is no such agent')
+    assert.equal((await agent.gateway.post(`${agent.path}/skills`, body)).status, 200)
+    assert.equal((await agent.gateway.get(`${agent.path}/skills/updates`)).status, 200)
+    assert.equal((await agent.gateway.delete(`${agent.path}/skills/${a.skillId}`)).status, 200)
+  })
+})
