@@ -1,4 +1,4 @@
-/** Traffic by host name: gateways' and agents' hosts are none of the API's, and the API's host serves none of theirs. */
+/** Traffic by host name: hosts of gateways, agents and pages are none of the API's, and its host serves none of theirs. */
 import type { Request, RequestHandler } from 'express'
 import { badRequest } from '../errors.ts'
 
@@ -12,8 +12,13 @@ export interface Realm {
  * Hands requests for any host below a realm's domain to its handler, whether there is such a host or not. Where one
  * domain is below another, the nearer counts.
  * @param publicUrl where the API is: its host stays the API's, also below those domains, as do the domains themselves.
+ * @param others gets the requests for hosts that are neither.
  */
-export function byHost(publicUrl: string | undefined, realms: Realm[]): RequestHandler {
+export function byHost(
+  publicUrl: string | undefined,
+  realms: Realm[],
+  others: RequestHandler = (_req, _res, next) => next(),
+): RequestHandler {
   const apiHost = publicUrl && new URL(publicUrl).hostname
   const nearestFirst = realms.toSorted((a, b) => b.domain.length - a.domain.length)
   return (req, res, next) => {
@@ -22,7 +27,7 @@ export function byHost(publicUrl: string | undefined, realms: Realm[]): RequestH
     const host = requestHost(req)
     if (host === apiHost || realms.some(({ domain }) => host === domain)) return next()
     const realm = nearestFirst.find(({ domain }) => host.endsWith(`.${domain}`))
-    return realm ? realm.handler(req, res, next) : next()
+    return (realm?.handler ?? others)(req, res, next)
   }
 }
 

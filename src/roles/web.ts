@@ -7,11 +7,14 @@ import { AgentAccess } from '../agents/access.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
 import { AgentOperations } from '../agents/operate.ts'
 import { agentRoutes } from '../agents/routes.ts'
+import { urlOf } from '../agents/urls.ts'
 import { type Config, hostUrl, loadHostKey } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { AgentConnections } from '../edge/agents/connections.ts'
 import { agentHandler } from '../edge/agents/handler.ts'
+import { appHandler, customDomainHandler } from '../edge/apps/handler.ts'
+import { SiteDirectory } from '../edge/apps/site.ts'
 import { gatewayHandler } from '../edge/gateway.ts'
 import { byHost } from '../edge/hosts.ts'
 import { fileRoutes } from '../files/files/routes.ts'
@@ -121,27 +124,38 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
   ]
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
   const services = { authenticator, rateLimiter, agents: access }
+  const apps = {
+    domain: config.BERTH_APP_DOMAIN,
+    isSecure: config.PUBLIC_URL?.startsWith('https:') ?? false,
+    pool,
+    agentd,
+    connections,
+    sites: new SiteDirectory({ pool, notifications }),
+  }
   const app = createServer({
     routes: [...routes, ...documented],
     services,
     registry,
-    edge: byHost(config.PUBLIC_URL, [
-      {
-        domain: config.BERTH_GATEWAY_DOMAIN,
-        handler: gatewayHandler({ pool, gateways, signer, storages }),
-      },
-      {
-        domain: config.BERTH_AGENT_DOMAIN,
-        handler: agentHandler({
+    edge: byHost(
+      config.PUBLIC_URL,
+      [
+        {
+          domain: config.BERTH_GATEWAY_DOMAIN,
+          handler: gatewayHandler({ pool, gateways, signer, storages }),
+        },
+        {
           domain: config.BERTH_AGENT_DOMAIN,
-          isSecure: config.PUBLIC_URL?.startsWith('https:') ?? false,
-          pool,
-          agentd,
-          services,
-          connections,
-        }),
-      },
-    ]),
+          handler: agentHandler({
+            ...apps,
+            domain: config.BERTH_AGENT_DOMAIN,
+            services,
+            pagesUrl: (agentId) => urlOf(config, `${agentId}.${config.BERTH_APP_DOMAIN}`),
+          }),
+        },
+        { domain: config.BERTH_APP_DOMAIN, handler: appHandler(apps) },
+      ],
+      customDomainHandler(apps),
+    ),
     trustProxy: config.BERTH_TRUST_PROXY,
     log,
   })

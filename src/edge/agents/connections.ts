@@ -1,6 +1,7 @@
 /**
  * What is open between clients and agents in this process: WebSockets, log streams and answers under way. Each ends
- * at once when that which opened it is no longer good: the gateway token was rotated, the agent deleted, the key revoked.
+ * at once when that which opened it is no longer good: the gateway token was rotated, the agent deleted, the key revoked,
+ * the domain or the route gone.
  */
 import { Gauge, type Registry } from 'prom-client'
 import type { Principal } from '../../accounts/authenticator.ts'
@@ -11,9 +12,12 @@ import { ApiError } from '../../errors.ts'
 import type { Logger } from '../../log.ts'
 import { CLOSE, type CloseCode } from '../../net/websocket.ts'
 
-/** Side by side, of one agent in one process: browsers, command lines and bots of its owner. */
-const MOST_OF_AN_AGENT = 128
-const MOST = 4096
+/**
+ * Most at a time, of one agent and of all, in one process. Its owner's browsers, command lines and bots, and visitors
+ * of its pages, are counted apart: visitors never lock the owner out.
+ */
+const MOST = { owner: { ofAgent: 128, ofAll: 4096 }, page: { ofAgent: 512, ofAll: 4096 } }
+type Kind = keyof typeof MOST
 /** How long a notification that was missed, or a check that failed, leaves connections open at most. */
 const RECHECK_MS = 1000
 const CLOSING_MS = 1500
@@ -24,20 +28,38 @@ const NO_LONGER_GOOD = 'The token or key is no longer good'
 
 /** Something that is open. */
 export interface Connection {
+  kind: Kind
   agentId: string
-  /** The agent's gateway token when it was opened. */
-  gatewayToken: string
+  /** The agent's gateway token when it was opened; undefined where none was asked for. */
+  gatewayToken: string | undefined
   /** The API key that opened it; undefined where a token of the agent's own did. */
   keyId: string | undefined
+  /** The way to a port that it goes; see {@link Way}. */
+  way: string | undefined
   /** Ends it. */
   end(code: CloseCode, reason: string): void
 }
+
+/** A domain or a route, as it was when something was opened by it. */
+export interface Way {
+  /** {@link DOMAIN_MARK} or {@link ROUTE_MARK} of its row: another one when it leads elsewhere. */
+  mark: string
+  protected: boolean
+}
+
+/** What of a row of `domain` decides what may be open by it. */
+export const DOMAIN_MARK = `domain.id || ':' || domain.target_port || ':' || domain.protected::text`
+/** The same of a row of `agent_route`. */
+export const ROUTE_MARK = `agent_route.agent_id || agent_route.path_prefix || ':' || agent_route.port || ':' ||
+  agent_route.protected::text`
 
 export class AgentConnections {
   readonly #pool: Pool
   readonly #notifications: Notifications
   readonly #log: Logger
   readonly #open = new Set<Connection>()
+  /** How many of a kind there are, by agent; of all agents under the empty name. */
+  readonly #counts = { owner: new Map<string, number>(), page: new Map<string, number>() }
   readonly #stopListening: (() => void)[]
   #timer: NodeJS.Timeout | undefined
   #changes = 0
@@ -79,20 +101,24 @@ export class AgentConnections {
     since: number,
     end: Connection['end'],
   ): () => void {
-    const ofAgent = [...this.#open].filter((connection) => connection.agentId === agentId).length
-    if (this.#closed || ofAgent >= MOST_OF_AN_AGENT || this.#open.size >= MOST) {
-      throw new ApiError(503, 'too_many_connections', 'Too many connections to this agent', {
-        headers: { 'retry-after': '5' },
-      })
-    }
-    const connection = { agentId, gatewayToken, keyId: principal.agent ? undefined : principal.keyId, end }
-    this.#open.add(connection)
-    if (this.#changes !== since) this.#check()
+    const keyId = principal.agent ? undefined : principal.keyId
+    const connection = { kind: 'owner', agentId, gatewayToken, keyId, way: undefined, end } as const
+    const forget = this.#keep(connection, since)
     const expiry = principal.expiresAt && this.#endAt(principal.expiresAt, connection)
     return () => {
       clearTimeout(expiry ?? undefined)
-      this.#open.delete(connection)
+      forget()
     }
+  }
+
+  /**
+   * Keeps what a visitor has open by a domain or a route, as {@link add} does.
+   * @param agent with the gateway token that the visitor gave, where the way is protected.
+   */
+  addVisit(agent: Agent, way: Way, since: number, end: Connection['end']): () => void {
+    const gatewayToken = way.protected ? agent.gatewayToken : undefined
+    const { agentId } = agent
+    return this.#keep({ kind: 'page', agentId, gatewayToken, keyId: undefined, way: way.mark, end }, since)
   }
 
   /** Ends all of them, and takes no more. Resolves when they are gone, or soon after. */
@@ -104,6 +130,30 @@ export class AgentConnections {
     const deadline = performance.now() + CLOSING_MS
     while (this.#open.size > 0 && performance.now() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+
+  #keep(connection: Connection, since: number): () => void {
+    const { kind, agentId } = connection
+    const counts = this.#counts[kind]
+    const [ofAgent, ofAll] = [counts.get(agentId) ?? 0, counts.get('') ?? 0]
+    if (this.#closed || ofAgent >= MOST[kind].ofAgent || ofAll >= MOST[kind].ofAll) {
+      throw new ApiError(503, 'too_many_connections', 'Too many connections to this agent', {
+        headers: { 'retry-after': '5' },
+      })
+    }
+    const count = (by: 1 | -1) => {
+      for (const name of [agentId, '']) {
+        const now = (counts.get(name) ?? 0) + by
+        if (now > 0) counts.set(name, now)
+        else counts.delete(name)
+      }
+    }
+    count(1)
+    this.#open.add(connection)
+    if (this.#changes !== since) this.#check()
+    return () => {
+      if (this.#open.delete(connection)) count(-1)
+    }
   }
 
   /** A key that expires tells nobody. */
@@ -141,11 +191,31 @@ export class AgentConnections {
        WHERE k.id = ANY($1) AND k.revoked_at IS NULL`,
       [open.flatMap(({ keyId }) => keyId ?? [])],
     )
+    const ways = await this.#findWays(open.flatMap(({ way, agentId }) => (way === undefined ? [] : agentId)))
     const tokens = new Map(agents.rows.map(({ id, token }) => [id, token]))
     const goodKeys = new Set(keys.rows.map(({ id }) => id))
-    for (const { agentId, gatewayToken, keyId, end } of open) {
-      const isGood = tokens.get(agentId) === gatewayToken && (keyId === undefined || goodKeys.has(keyId))
+    for (const { agentId, gatewayToken, keyId, way, end } of open) {
+      const token = tokens.get(agentId)
+      const isGood =
+        token !== undefined &&
+        (gatewayToken === undefined || gatewayToken === token) &&
+        (keyId === undefined || goodKeys.has(keyId)) &&
+        (way === undefined || ways.has(way))
       if (!isGood) end(CLOSE.policyViolation, NO_LONGER_GOOD)
     }
+  }
+
+  /** The ways to the ports of some agents, as they are now. */
+  async #findWays(agentIds: string[]): Promise<Set<string>> {
+    if (agentIds.length === 0) return new Set()
+    const { rows } = await this.#pool.query<{ mark: string }>(
+      `SELECT ${DOMAIN_MARK} AS mark FROM domain JOIN agent ON agent.id = domain.agent_id
+       WHERE agent.agent_id = ANY($1) AND domain.status = 'verified'
+       UNION ALL
+       SELECT ${ROUTE_MARK} FROM agent_route JOIN agent ON agent.id = agent_route.agent_id
+       WHERE agent.agent_id = ANY($1)`,
+      [agentIds],
+    )
+    return new Set(rows.map(({ mark }) => mark))
   }
 }

@@ -66,8 +66,9 @@ function readCookie(header: string): string | undefined {
 }
 
 /** Whether a browser asks for a page to show, as opposed to what a program reads. */
-export function isNavigation({ method, headers }: Request): boolean {
-  if (method !== 'GET') return false
+export function isNavigation(req: Request): boolean {
+  const { method, headers } = req
+  if (method !== 'GET' || isUpgrade(req)) return false
   const mode = headers['sec-fetch-mode']
   return mode === undefined ? /\btext\/html\b/.test(headers.accept ?? '') : mode === 'navigate'
 }

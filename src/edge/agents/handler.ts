@@ -1,23 +1,26 @@
 /**
- * Everything that is asked of `<agentId>.<BERTH_AGENT_DOMAIN>`: routes of the API, chat and webhooks by HTTP, and
- * WebSockets for chat and for the log (compatibility 2.1, 2.15).
+ * Everything that is asked of `<agentId>.<BERTH_AGENT_DOMAIN>`: routes of the API, chat and webhooks by HTTP, WebSockets
+ * for chat and for the log (compatibility 2.1, 2.15), and the agent's path routes.
  */
 import type { Request, RequestHandler, Response } from 'express'
 import type { Principal } from '../../accounts/authenticator.ts'
-import { AGENT_ID, type Agent, findAgent } from '../../agents/agent.ts'
+import { AGENT_ID, type Agent } from '../../agents/agent.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
 import { toAnswer } from '../../agents/engine-call.ts'
-import type { Pool } from '../../db/pool.ts'
-import { type ApiError, messages, notFound, unauthorized, unavailable } from '../../errors.ts'
+import { messages, notFound, unauthorized } from '../../errors.ts'
 import { identify, type RouteServices } from '../../http/route.ts'
 import { isUpgrade } from '../../http/upgrade.ts'
 import { CLOSE, type CloseCode } from '../../net/websocket.ts'
+import type { SiteDirectory } from '../apps/site.ts'
 import { requestHost } from '../hosts.ts'
 import { openChat } from './chat.ts'
 import type { AgentConnections } from './connections.ts'
-import { COOKIE, isNavigation, readCredential, refuseForeign, splitToken } from './credential.ts'
+import { showWithCookie } from './cookie.ts'
+import { isNavigation, readCredential, refuseForeign, splitToken } from './credential.ts'
 import { passToGateway } from './gateway.ts'
+import { whyEnded } from './hold.ts'
 import { LogStream } from './log-stream.ts'
+import { findPage, showPage } from './page.ts'
 import { findSocketTarget, findTarget, type Target } from './targets.ts'
 
 export interface AgentHostParts {
@@ -25,10 +28,12 @@ export interface AgentHostParts {
   domain: string
   /** Whether browsers come by https, whatever the last proxy speaks. */
   isSecure: boolean
-  pool: Pool
   agentd: AgentdClient
   services: RouteServices
   connections: AgentConnections
+  sites: SiteDirectory
+  /** Where the path routes of an agent are shown as pages, without a slash at the end. */
+  pagesUrl(agentId: string): string
 }
 
 /** Of every answer but those of the API's routes: what an agent says is no page, least of all on this origin. */
@@ -48,24 +53,28 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
   return async (req, res, next) => {
     res.set(EVERY_ANSWER)
     const agentId = requestHost(req).slice(0, -parts.domain.length - 1)
-    const isThere = AGENT_ID.test(agentId) && (await findAgent(parts.pool, agentId))
-    if (!isThere) throw notFound(messages.noAgent)
-    const credential = readCredential(req)
-    if (credential) refuseForeign(req, credential)
+    const since = parts.connections.changes
+    const site = AGENT_ID.test(agentId) ? await parts.sites.ofAgent(agentId) : undefined
+    if (!site) throw notFound(messages.noAgent)
     const { url } = splitToken(req.url)
     const target = targetOf(req, url, agentId)
+    const route = findPage(site.routes, req, pathOf(url), target)
+    const isOpen = route && (!route.protected || isNavigation(req))
+    if (isOpen) return showPage(parts, { agent: site.agent, route, since }, req, res)
+    const credential = readCredential(req)
+    if (credential) refuseForeign(req, credential)
     if (target?.kind === 'foreign') throw unauthorized(messages.badToken, 'bad_token')
     // From here on the token is in a header and nowhere else.
     delete req.headers.cookie
     if (credential) req.headers.authorization = credential.authorization
-    const keepsToken = credential?.by === 'query' && isNavigation(req) && !isUpgrade(req)
+    const keepsToken = credential?.by === 'query' && isNavigation(req)
     req.url = target?.kind === 'api' ? target.path + queryOf(url) : url
     if (target?.kind === 'api' && !keepsToken) return next()
 
-    const since = parts.connections.changes
     const principal = await identify(parts.services, req, res, SCOPE)
     const agent = await parts.services.agents.admit(principal, agentId, 'any')
-    if (keepsToken) return showWithCookie(parts, agent, url, req, res)
+    if (route) return showPage(parts, { agent, route, since }, req, res)
+    if (keepsToken) return showWithCookie(req, res, { ...agent, url, isSecure: parts.isSecure })
     if (target?.kind !== 'gateway' && target?.kind !== 'logs')
       throw notFound(`No such route: ${req.method} ${req.path}`)
     await answer(parts, { agent, principal, since, target, req, res })
@@ -144,33 +153,10 @@ async function holdSocket(
   }
 }
 
-/** What a client is told whose request had no answer yet. */
-const whyEnded = (code: CloseCode): ApiError =>
-  code === CLOSE.goingAway ? unavailable('Berth stops') : unauthorized(messages.badToken, 'bad_token')
-
 function targetOf(req: Request, url: string, agentId: string): Target | undefined {
-  const [path = ''] = url.split('?')
+  const path = pathOf(url)
   return isUpgrade(req) ? findSocketTarget(path, agentId) : findTarget(req.method, path, agentId)
 }
 
-const queryOf = (url: string): string => url.slice(url.split('?')[0]?.length)
-
-/**
- * Puts the token of a page's address into a cookie, and leads to the same address without it. From another site it
- * is the page that leads on: browsers would not send the cookie along a redirect that began elsewhere.
- */
-function showWithCookie(
-  { isSecure }: AgentHostParts,
-  { gatewayToken }: Agent,
-  url: string,
-  req: Request,
-  res: Response,
-): void {
-  const secure = isSecure || req.secure
-  res.cookie(COOKIE, gatewayToken, { httpOnly: true, sameSite: 'strict', secure })
-  // Not a host: what begins with two slashes would be one.
-  const address = url.replace(/^[/\\]+/, '/')
-  if (req.headers['sec-fetch-site'] === 'cross-site')
-    res.set('Refresh', `0; url=${address}`).status(200).end()
-  else res.set('Location', address).status(303).end()
-}
+const pathOf = (url: string): string => url.split('?')[0] ?? ''
+const queryOf = (url: string): string => url.slice(pathOf(url).length)

@@ -1,0 +1,20 @@
+import type { Request, Response } from 'express'
+import { COOKIE } from './credential.ts'
+
+/**
+ * Puts the token of a page's address into a cookie, and leads to the same address without it. From another site it
+ * is the page that leads on: browsers would not send the cookie along a redirect that began elsewhere.
+ * @param url path and query of the address, without the token.
+ */
+export function showWithCookie(
+  req: Request,
+  res: Response,
+  { gatewayToken, url, isSecure }: { gatewayToken: string; url: string; isSecure: boolean },
+): void {
+  res.cookie(COOKIE, gatewayToken, { httpOnly: true, sameSite: 'strict', secure: isSecure || req.secure })
+  // Not a host: what begins with two slashes would be one.
+  const address = url.replace(/^[/\\]+/, '/')
+  if (req.headers['sec-fetch-site'] === 'cross-site')
+    res.set('Refresh', `0; url=${address}`).status(200).end()
+  else res.set('Location', address).status(303).end()
+}
