@@ -1,16 +1,15 @@
-import { checkManifest, MANIFEST_BYTES } from '../../agentd/manifest-check.ts'
+import { MANIFEST_BYTES } from '../../agentd/manifest-check.ts'
 import type { ScriptsRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { type Applied, applyManifest } from '../../src/agents/manifest/apply.ts'
 import { insertOperation } from '../../src/agents/operate.ts'
 import { readRepository } from '../../src/agents/snapshots/repository.ts'
 import { crashPoint } from '../../src/crash-point.ts'
 import { transaction } from '../../src/db/pool.ts'
 import { LeaseLost } from '../../src/operations/lease.ts'
 import type { Handler, Run } from '../../src/operations/runner.ts'
+import { applyManifestText } from './manifest.ts'
 import type { AgentWorkerServices } from './services.ts'
-import { applySkills } from './skills.ts'
 import { takeAgent } from './take.ts'
 
 const FILE_MS = 20_000
@@ -31,7 +30,8 @@ export function agentPush(services: AgentWorkerServices): Handler {
       try {
         const { pushed } = await readRepository({ agentd, target: agent }, run.signal)
         if (!pushed) return await run.end(pool, { state: 'succeeded', result: { commitSha: null } })
-        const { needsRestart, ...manifest } = await takeManifest(services, run, agent, pushed)
+        const text = await readManifest(services, run, agent, pushed)
+        const { needsRestart, ...applied } = await applyManifestText(services, run, agent, agent, text)
         await run.report('scripts')
         // A gateway that starts again runs them then, and one that is not there cannot.
         const isLaunched = !needsRestart && (await launchScripts(services, run, agent))
@@ -40,7 +40,7 @@ export function agentPush(services: AgentWorkerServices): Handler {
         await acknowledge(services, run, agent, pushed)
         await transaction(pool, async (client) => {
           await insertOperation(client, agent, 'agent.sync')
-          await run.end(client, { state: 'succeeded', result: { commitSha: pushed, ...manifest } })
+          await run.end(client, { state: 'succeeded', result: { commitSha: pushed, ...applied } })
         })
       } catch (error) {
         await endFailed(services, run, agent, error)
@@ -49,25 +49,6 @@ export function agentPush(services: AgentWorkerServices): Handler {
     giveUp: (run, ending) =>
       run.end(pool, ending.state === 'failed' ? { ...ending, error: FAILURE } : ending),
   }
-}
-
-/** Applies the manifest of a commit. agentd has checked it; a commit without one leaves the agent as it is. */
-async function takeManifest(
-  services: AgentWorkerServices,
-  run: Run,
-  agent: Agent,
-  commit: string,
-): Promise<Applied> {
-  await run.report('manifest')
-  const text = await readManifest(services, run, agent, commit)
-  if (text === undefined) return { applied: [], problems: [], needsRestart: false }
-  const checked = checkManifest(text)
-  if ('errors' in checked) return { applied: [], problems: checked.errors, needsRestart: false }
-  const result = await applyManifest(services, run, agent, agent, checked.manifest)
-  const skills = result.applied.includes('skills') ? await applySkills(services, run, agent, agent) : []
-  const problems = [...result.problems, ...skills.map(({ name, message }) => `skills: ${name}: ${message}`)]
-  if (problems.length > 0) run.log.warn({ agentId: agent.agentId, problems }, 'parts of a manifest')
-  return { ...result, problems }
 }
 
 /** Undefined where the commit has none, or is not there. */
