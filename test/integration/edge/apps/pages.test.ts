@@ -1,0 +1,475 @@
+/** Pages of agents' own programs: by domains and by path routes. The programs are servers of the test's own. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { WebSocketServer } from 'ws'
+import { AgentHost } from '../../../support/agent-host.ts'
+import { sendRaw } from '../../../support/gateway.ts'
+import { until } from '../../../support/processes.ts'
+import { startWorld, type TestAgent, type World } from '../agents/world.ts'
+
+const NAVIGATION = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
+
+let world: World
+let agent: TestAgent
+let port: number
+/** What the program does with the next request. */
+let program: (req: IncomingMessage, res: ServerResponse) => void
+let sockets: WebSocketServer
+
+const server = createServer((req, res) => program(req, res))
+before(async () => {
+  world = await startWorld()
+  agent = await world.agent()
+  sockets = new WebSocketServer({ server })
+  sockets.on('connection', (socket) => {
+    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  port = (server.address() as AddressInfo).port
+})
+after(async () => {
+  await world?.stop()
+  server.closeAllConnections()
+  server.close()
+})
+const tell = async (req: IncomingMessage, res: ServerResponse) => {
+  const { method, url, headers } = req
+  res.setHeader('content-type', 'application/json')
+  res.end(JSON.stringify({ method, url, headers, body: await text(req) }))
+}
+beforeEach(() => {
+  program = tell
+})
+
+interface Page {
+  id: string
+  host: AgentHost
+}
+
+let names = 0
+/** A new domain of an agent. */
+async function domain(
+  options: { custom?: boolean; isProtected?: boolean; of?: TestAgent; to?: number; status?: string } = {},
+): Promise<Page> {
+  const { custom = false, isProtected = false, of = agent, to = port, status = 'verified' } = options
+  const name = `page${names++}`
+  const id = uuidv7()
+  await world.pool.query(
+    `INSERT INTO domain (id, agent_id, workspace_id, user_id, subdomain, custom_domain, target_port, protected, status)
+     SELECT $1, id, workspace_id, user_id, $2, $3, $4, $5, $6 FROM agent WHERE agent_id = $7`,
+    [id, custom ? null : name, custom ? `${name}.example.test` : null, to, isProtected, status, of.agentId],
+  )
+  await world.pool.query(`SELECT pg_notify('berth_agent', $1)`, [of.agentId])
+  const host = new AgentHost(world.url, name, undefined, custom ? 'example.test' : 'apps.localhost')
+  return { id, host }
+}
+
+async function setRoutes(...routes: [prefix: string, port: number, isProtected?: boolean][]): Promise<void> {
+  await world.pool.query(
+    'DELETE FROM agent_route WHERE agent_id = (SELECT id FROM agent WHERE agent_id = $1)',
+    [agent.agentId],
+  )
+  for (const [prefix, to, isProtected = false] of routes)
+    await world.pool.query('INSERT INTO agent_route SELECT id, $2, $3, $4 FROM agent WHERE agent_id = $1', [
+      agent.agentId,
+      prefix,
+      to,
+      isProtected,
+    ])
+  await world.pool.query(`SELECT pg_notify('berth_agent', $1)`, [agent.agentId])
+}
+
+/** Waits until what was said to all web processes is known by this one. */
+const known = (check: () => Promise<boolean>) => until('the change is known', check, 5000)
+const isThere = ({ host }: Page) => known(async () => (await host.get('/')).status !== 404)
+
+describe('a domain', () => {
+  for (const custom of [false, true])
+    it(`${custom ? 'of the owner’s own ' : ''}leads whole paths to its port, with what the visitor sent`, async () => {
+      const page = await domain({ custom })
+      await isThere(page)
+      const sent = {
+        authorization: 'Bearer of-the-program',
+        cookie: `a=b; gw_token=${agent.token}; c=d`,
+        origin: 'https://elsewhere.example',
+        'x-forwarded-for': '192.0.2.1',
+        'x-forwarded-host': 'evil.example',
+        'x-real-ip': '192.0.2.1',
+        forwarded: 'for=192.0.2.1',
+        'berth-path': '/evil',
+        'berth-authorization': 'evil',
+        connection: 'close, x-only-here',
+        'x-only-here': '1',
+        'x-mine': '1',
+      }
+      const { status, body } = await page.host.ask('POST', '/a//b/%2e%2e/c?token=mine&x=%20', {
+        headers: sent,
+        json: { a: 1 },
+      })
+      assert.equal(status, 200)
+      assert.deepEqual(
+        [body.method, body.url, body.body],
+        ['POST', '/a//b/%2e%2e/c?token=mine&x=%20', '{"a":1}'],
+      )
+      assert.deepEqual(body.headers, {
+        host: page.host.host,
+        authorization: 'Bearer of-the-program',
+        cookie: 'a=b; c=d',
+        origin: 'https://elsewhere.example',
+        'content-type': 'application/json',
+        'content-length': '7',
+        'x-mine': '1',
+        'x-forwarded-for': '127.0.0.1',
+        'x-forwarded-host': page.host.host,
+        'x-forwarded-proto': 'http',
+        connection: 'close',
+      })
+    })
+  it('leads to nothing but its port, whatever the path', async () => {
+    const page = await domain()
+    await isThere(page)
+    for (const path of [
+      '/../exec',
+      '/../../v1/status',
+      '/%2e%2e/%2e%2e/v1/exec',
+      '/..%2f..%2fv1/exec',
+      '/\\..\\..\\v1\\status',
+      '//evil.example/x',
+      `/../../port/${port}/x`,
+    ]) {
+      const answer = await sendRaw(
+        world.url,
+        `POST ${path} HTTP/1.1\r\nHost: ${page.host.host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+      )
+      const [head = '', body = ''] = answer.split('\r\n\r\n')
+      assert.match(head, /^HTTP\/1\.1 200 /, path)
+      assert.ok(body.includes(JSON.stringify(path)), `${path}: ${body}`)
+    }
+  })
+  it('passes the answer on as it is, cookies for this host alone', async () => {
+    const page = await domain()
+    await isThere(page)
+    program = (_req, res) => {
+      res.writeHead(418, {
+        'content-type': 'text/html',
+        'content-security-policy': "default-src 'self'",
+        'cache-control': 'public, max-age=60',
+        etag: '"1"',
+        location: '/x',
+        'set-cookie': [
+          'a=1; Domain=apps.localhost; Path=/',
+          'b=2; domain=.localhost',
+          'gw_token=evil',
+          'c=3',
+        ],
+        'clear-site-data': '"*"',
+        'alt-svc': 'h3="evil.example:443"',
+        'x-request-id': 'mine',
+        'berth-answer': 'x',
+      })
+      res.end('<h1>tea</h1>')
+    }
+    const { status, headers, text: body } = await page.host.get('/')
+    assert.deepEqual([status, body], [418, '<h1>tea</h1>'])
+    assert.deepEqual(headers['set-cookie'], ['a=1; Path=/', 'b=2', 'c=3'])
+    const kept = ['content-type', 'content-security-policy', 'cache-control', 'etag', 'location'] as const
+    assert.deepEqual(
+      kept.map((name) => headers[name]),
+      ['text/html', "default-src 'self'", 'public, max-age=60', '"1"', '/x'],
+    )
+    for (const name of ['clear-site-data', 'alt-svc', 'berth-answer'])
+      assert.equal(headers[name], undefined, name)
+    assert.match(String(headers['x-request-id']), /^[0-9a-f]{32}$/)
+  })
+  it('passes bodies of any frame, and answers without one', async () => {
+    const page = await domain()
+    await isThere(page)
+    program = (req, res) => void req.pipe(res)
+    for (const method of ['POST', 'DELETE', 'PATCH']) {
+      const raw = `${method} / HTTP/1.1\r\nHost: ${page.host.host}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`
+      assert.match(await sendRaw(world.url, `${raw}5\r\nhello\r\n0\r\n\r\n`), /hello/, method)
+    }
+    program = (_req, res) => void res.writeHead(304, { etag: '"1"' }).end()
+    assert.equal((await page.host.get('/')).status, 304)
+    program = (_req, res) => void res.writeHead(200, { 'content-length': '99' }).end()
+    const head = await page.host.ask('HEAD', '/')
+    assert.deepEqual([head.status, head.headers['content-length']], [200, '99'])
+  })
+  it('flows as the program writes, and as fast as the visitor reads', async () => {
+    const page = await domain()
+    await isThere(page)
+    let written = 0
+    let isDone = false
+    program = async (_req, res) => {
+      const chunk = Buffer.alloc(65_536)
+      while (written < 200_000_000 && !res.destroyed) {
+        written += chunk.length
+        if (!res.write(chunk))
+          await new Promise((resolve) => {
+            res.once('drain', resolve)
+            res.once('close', resolve)
+          })
+        res.removeAllListeners('drain')
+      }
+      isDone = true
+    }
+    const response = await page.host.stream('GET', '/')
+    let before = -1
+    await until('nothing flows any more', async () => {
+      const still = written === before
+      before = written
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      return still
+    })
+    assert.ok(written < 50_000_000, `${written} bytes are under way`)
+    response.destroy()
+    await until('the program is told that the visitor has gone', () => isDone)
+  })
+  it('is 404 while it is not verified, and where there is none', async () => {
+    const pending = await domain({ custom: true, status: 'pending_ownership' })
+    // The host is nobody's, so the API answers.
+    assert.equal((await pending.host.get('/x')).status, 404)
+    const none = new AgentHost(world.url, 'nothing-here', undefined, 'apps.localhost')
+    assert.deepEqual((await none.get('/')).body, { error: 'There is nothing at this host' })
+    const shown = await none.get('/', NAVIGATION)
+    assert.deepEqual([shown.status, shown.headers['content-type']], [404, 'text/html; charset=utf-8'])
+    const below = new AgentHost(world.url, 'a.page0', undefined, 'apps.localhost')
+    assert.equal((await below.get('/')).status, 404)
+  })
+  it('tells that the agent does not run, or nothing answers', async () => {
+    const own = await world.agent()
+    const page = await domain({ of: own })
+    await isThere(page)
+    for (const status of ['starting', 'not_running']) {
+      await own.set('status', status)
+      await known(async () => (await page.host.get('/')).status === 503)
+      const { headers, body } = await page.host.get('/')
+      assert.deepEqual([headers['retry-after'], typeof body.error], ['5', 'string'])
+    }
+    await own.set('status', 'running')
+    await own.set('address', '127.0.0.1:1')
+    await known(async () => (await page.host.get('/')).body?.error === 'The agent is not ready yet')
+    const free = createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    const closed = (free.address() as AddressInfo).port
+    free.close()
+    const nobody = await domain({ to: closed })
+    await isThere(nobody)
+    const { status, body } = await nobody.host.get('/')
+    assert.deepEqual([status, body], [502, { error: `Nothing listens on port ${closed} of the agent` }])
+    assert.equal(await nobody.host.socket('/').refused(), 502)
+    program = (req) => void req.socket.end('SSH-2.0-x\r\n')
+    const odd = await domain()
+    await isThere(odd)
+    assert.equal((await odd.host.get('/')).status, 502)
+  })
+})
+
+describe('a protected domain', () => {
+  it('takes the gateway token of its agent, which the program never sees', async () => {
+    const page = await domain({ isProtected: true })
+    await isThere(page)
+    const { token } = agent
+    const other = await world.agent()
+    for (const headers of [
+      {},
+      { authorization: `Bearer ${other.token}` },
+      { cookie: `gw_token=${other.token}` },
+    ])
+      assert.equal((await page.host.get('/', headers as Record<string, string>)).status, 401)
+    assert.equal((await page.host.get(`/?token=${other.token}`)).status, 401)
+    assert.equal(await page.host.socket('/').refused(), 401)
+    const shown = await page.host.get('/', NAVIGATION)
+    assert.deepEqual([shown.status, shown.headers['content-type']], [401, 'text/html; charset=utf-8'])
+    program = (req, res) => {
+      res.setHeader('cache-control', 'public, max-age=60, s-maxage=99')
+      return tell(req, res)
+    }
+    for (const [path, headers] of [
+      ['/?a=1', { authorization: `Bearer ${token}` }],
+      [`/?token=${token}&a=1`, { authorization: 'Basic eA==' }],
+      ['/?a=1', { cookie: `gw_token=planted; x=y; gw_token=${token}` }],
+    ] as [string, Record<string, string>][]) {
+      const { status, body, text: all, headers: answered } = await page.host.get(path, headers)
+      assert.deepEqual([status, body.url], [200, '/?a=1'])
+      assert.ok(!all.includes(token), all)
+      assert.equal(answered['cache-control'], 'private, max-age=60')
+    }
+  })
+  it('puts the token of an address into a cookie, and writes with that for its own pages only', async () => {
+    const page = await domain({ isProtected: true })
+    await isThere(page)
+    const led = await page.host.get(`/x?token=${agent.token}&a=1`, NAVIGATION)
+    assert.deepEqual([led.status, led.headers.location], [303, '/x?a=1'])
+    const [cookie = ''] = led.headers['set-cookie'] ?? []
+    assert.match(cookie, /; HttpOnly; SameSite=Strict$/)
+    assert.doesNotMatch(cookie, /domain/i)
+    const kept = { cookie: cookie.split(';')[0] ?? '' }
+    assert.equal((await page.host.get('/x', { ...kept, ...NAVIGATION })).status, 200)
+    assert.equal(
+      (await page.host.post('/x', {}, { ...kept, origin: `http://${page.host.host}` })).status,
+      200,
+    )
+    const beside = 'http://other.apps.localhost'
+    assert.equal((await page.host.post('/x', {}, { ...kept, origin: beside })).status, 403)
+    assert.equal(await page.host.socket('/', { ...kept, origin: beside }).refused(), 403)
+  })
+  it('is closed for an old token at once, and what it has open ends', async () => {
+    const own = await world.agent()
+    const page = await domain({ isProtected: true, of: own })
+    const open = await domain({ of: own })
+    await Promise.all([isThere(page), isThere(open)])
+    const old = { authorization: `Bearer ${own.token}` }
+    const guarded = page.host.socket('/', old)
+    const free = open.host.socket('/')
+    await Promise.all([guarded.opened, free.opened])
+    await own.rotate()
+    assert.equal((await guarded.closed).code, 1008)
+    assert.equal((await page.host.get('/', old)).status, 401)
+    free.send({ still: 'open' })
+    await until('it is', () => free.messages.length === 1)
+    free.raw.close()
+  })
+})
+
+describe('a WebSocket of a page', () => {
+  it('passes messages both ways', async () => {
+    const page = await domain()
+    await isThere(page)
+    const socket = page.host.socket('/live?x=1', { origin: 'https://elsewhere.example' })
+    await socket.opened
+    const long = { text: 'x'.repeat(3_000_000) }
+    for (const message of [{ a: 1 }, long]) socket.send(message)
+    await until('both came back', () => socket.messages.length === 2)
+    assert.deepEqual(socket.messages, [{ a: 1 }, long])
+    socket.raw.close(4000, 'bye')
+    assert.deepEqual(await socket.closed, { code: 4000, reason: 'bye' })
+  })
+  it('ends with its domain, also where that leads elsewhere or takes a token now, and with its agent', async () => {
+    const own = await world.agent()
+    const changes = [
+      'DELETE FROM domain WHERE id = $1',
+      'UPDATE domain SET target_port = 2000 WHERE id = $1',
+      'UPDATE domain SET protected = true WHERE id = $1',
+      'UPDATE agent SET deleted_at = now() WHERE id = (SELECT agent_id FROM domain WHERE id = $1)',
+    ]
+    const left = await domain()
+    await isThere(left)
+    const other = left.host.socket('/')
+    await other.opened
+    for (const change of changes) {
+      const page = await domain({ of: own })
+      await isThere(page)
+      const socket = page.host.socket('/')
+      await socket.opened
+      await world.pool.query(change, [page.id])
+      await world.pool.query(`SELECT pg_notify('berth_agent', $1)`, [own.agentId])
+      assert.equal((await socket.closed).code, 1008, change)
+    }
+    other.send({ still: 'open' })
+    await until('it is', () => other.messages.length === 1)
+    other.raw.close()
+  })
+})
+
+describe('a path route', () => {
+  const atApps = () => new AgentHost(world.url, agent.agentId, undefined, 'apps.localhost')
+
+  it('of the longest prefix takes a path, without it, at both hosts', async () => {
+    await setRoutes(['/app', port], ['/app/deep', port], ['/hooks', port])
+    await known(async () => (await agent.stranger.get('/app')).status === 200)
+    for (const host of [agent.stranger, atApps()])
+      for (const [path, url, prefix] of [
+        ['/app', '/', '/app'],
+        ['/app?x', '/?x', '/app'],
+        ['/app/', '/', '/app'],
+        ['/app/a%2Fb?x=1', '/a%2Fb?x=1', '/app'],
+        ['/app/deep/x', '/x', '/app/deep'],
+        ['/app/deeper', '/deeper', '/app'],
+        ['/hooks/mine', '/mine', '/hooks'],
+      ] as const) {
+        const { status, body } = await host.get(path)
+        assert.deepEqual(
+          [path, status, body?.url, body?.headers['x-forwarded-prefix']],
+          [path, 200, url, prefix],
+        )
+      }
+    assert.equal((await agent.stranger.get('/apple')).status, 401)
+    assert.deepEqual((await atApps().get('/apple')).body, { error: 'There is nothing at this path' })
+  })
+  it('to everything leaves Berth what is its own', async () => {
+    await setRoutes(['/', port])
+    await known(async () => (await agent.stranger.get('/x')).status === 200)
+    const { body } = await agent.stranger.get('/')
+    assert.deepEqual([body.url, body.headers['x-forwarded-prefix']], ['/', undefined])
+    for (const path of ['/v0/status', '/v0/nothing', '/chat', '/config/x', '/v1/models'])
+      assert.equal((await agent.stranger.get(path)).status, 401, path)
+    assert.equal(await agent.stranger.socket('/').refused(), 401)
+    const live = agent.stranger.socket('/live')
+    await live.opened
+    live.raw.close()
+    assert.equal((await atApps().get('/v0/status')).body.url, '/v0/status')
+  })
+  it('is no page of the agent’s host: browsers are led to another, and nothing reaches the API', async () => {
+    await setRoutes(['/app', port], ['/safe', port, true])
+    await known(async () => (await agent.stranger.get('/app')).status === 200)
+    for (const path of ['/app/x?y=1', `/safe?token=${agent.token}`]) {
+      const { status, headers } = await agent.stranger.get(path, NAVIGATION)
+      const to = `http://${agent.agentId}.apps.localhost:${new URL(world.url).port}${path}`
+      assert.deepEqual([status, headers.location], [307, to])
+    }
+    program = (req, res) => {
+      const policy = { 'content-security-policy': "default-src 'self'", 'set-cookie': 'a=1' }
+      res.writeHead(200, { ...policy, 'clear-site-data': '"*"', 'strict-transport-security': 'max-age=1' })
+      res.end(JSON.stringify(req.headers))
+    }
+    const { headers, text: seen } = await agent.host.get('/app', { cookie: `a=b; gw_token=${agent.token}` })
+    assert.match(String(headers['content-security-policy']), /^default-src 'self', sandbox allow-scripts /)
+    assert.doesNotMatch(String(headers['content-security-policy']), /allow-same-origin/)
+    for (const name of ['set-cookie', 'clear-site-data', 'strict-transport-security'])
+      assert.equal(headers[name], undefined, name)
+    assert.doesNotMatch(seen, /authorization|cookie/)
+    assert.ok(!seen.includes(agent.token))
+  })
+  it('that is protected takes what opens the agent’s host, or at its other host the gateway token', async () => {
+    await setRoutes(['/safe', port, true])
+    await known(async () => (await agent.host.get('/safe')).status === 200)
+    assert.equal((await agent.stranger.get('/safe')).status, 401)
+    assert.equal(await agent.stranger.socket('/safe', { 'sec-fetch-mode': 'navigate' }).refused(), 401)
+    const { token: key } = await world.key()
+    assert.equal((await agent.stranger.get('/safe', { authorization: `Bearer ${key}` })).status, 200)
+    assert.equal((await atApps().get('/safe')).status, 401)
+    const answer = await atApps().get(`/safe?token=${agent.token}`, NAVIGATION)
+    assert.deepEqual([answer.status, answer.headers.location], [303, '/safe'])
+  })
+  it('that is gone ends what is open by it', async () => {
+    await setRoutes(['/app', port], ['/other', port])
+    await known(async () => (await agent.stranger.get('/other')).status === 200)
+    const [gone, kept] = [agent.stranger.socket('/app'), agent.stranger.socket('/other')]
+    await Promise.all([gone.opened, kept.opened])
+    await setRoutes(['/other', port])
+    assert.equal((await gone.closed).code, 1008)
+    kept.send({ still: 'open' })
+    await until('it is', () => kept.messages.length === 1)
+    kept.raw.close()
+  })
+})
+
+describe('any other host', () => {
+  it('is the API’s, without a question to the database where it cannot be a domain', async () => {
+    for (const host of ['127.0.0.1', 'localhost', 'berth', '[::1]', 'a.localhost', '10.0.0.1', '..', 'x.1'])
+      assert.equal((await fetchHost(host)).status, 200, host)
+    assert.equal((await fetchHost('no-domain.example.test')).status, 200)
+  })
+})
+
+const fetchHost = (host: string) => {
+  const client = new AgentHost(world.url, 'x')
+  return client.get('/healthz', { host })
+}
