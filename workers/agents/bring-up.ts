@@ -6,14 +6,14 @@ import { createHash } from 'node:crypto'
 import type { Agent } from '../../src/agents/agent.ts'
 import type { SandboxSpec } from '../../src/containers/port.ts'
 import { crashPoint } from '../../src/crash-point.ts'
-import { seedFiles } from '../../src/engine/seed.ts'
 import type { Run } from '../../src/operations/runner.ts'
 import { failureOf } from './failure.ts'
 import { type GatewayUp, startGateway } from './gateway.ts'
+import { applyFirstManifest } from './manifest.ts'
 import { type Reached, reachAgentd } from './reach.ts'
 import type { AgentWorkerServices } from './services.ts'
+import { beginHistory, prepareWorkspace } from './workspace.ts'
 
-const SEED_MS = 60_000
 /** A line of a build is shown at most this often. */
 const LINE_MS = 1000
 
@@ -36,9 +36,14 @@ export async function bringUp(
     await prepareImage(services, run, options.version)
     const target = await startSandbox(services, run, agent, options.version)
     await showAddress(services, agent, target)
-    // Later the agent may have removed some of these files for good.
-    if (!wasUp(agent)) await seedWorkspace(services, run, agent, target)
-    const up = await startGateway(services, run, agent, target, options)
+    const workspace = await prepareWorkspace(services, run, agent, target)
+    // What was built is neither in a snapshot nor in a template.
+    const scripts = workspace === 'there' ? options.scripts : 'build'
+    const up = await startGateway(services, run, agent, target, { ...options, scripts })
+    if (workspace === 'begun') {
+      await beginHistory(services, run, agent, target)
+      await applyFirstManifest(services, run, agent, target)
+    }
     await run.report('scripts', { ...up.status.scripts })
     return { ...up, address: target.address }
   } catch (error) {
@@ -70,26 +75,6 @@ async function showAddress({ pool }: AgentWorkerServices, agent: Agent, target: 
     agent.epoch,
     target.address,
   ])
-}
-
-/** Whether the agent has been up before: then a worker has written down how its scripts were. */
-const wasUp = ({ scripts }: Agent): boolean => Object.keys(scripts).length > 0
-
-async function seedWorkspace(
-  { agentd }: AgentWorkerServices,
-  run: Run,
-  agent: Agent,
-  target: Reached,
-): Promise<void> {
-  await run.report('workspace')
-  await agentd.json(target, {
-    method: 'PUT',
-    path: '/v1/workspace',
-    json: { files: seedFiles(agent) },
-    epoch: agent.epoch,
-    timeoutMs: SEED_MS,
-    signal: run.signal,
-  })
 }
 
 async function startSandbox(

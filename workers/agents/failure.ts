@@ -1,8 +1,10 @@
 /** What keeps an agent from coming up: for another try, or for good. */
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { SecretsUnreadable } from '../../src/agents/secrets/environment.ts'
+import { UnfitFolder } from '../../src/agents/snapshots/fast-import.ts'
 import { ContainerError, type Sandbox } from '../../src/containers/port.ts'
 import { WayRefused } from '../../src/host/way.ts'
+import { StorageError } from '../../src/storage/port.ts'
 
 export type FailureCode =
   /** The gateway ended, or was not ready in time. */
@@ -14,6 +16,8 @@ export type FailureCode =
   | 'disk_full'
   | 'out_of_memory'
   | 'secrets_unreadable'
+  /** What its workspace is made of is not on IPFS any more, or cannot be a workspace. */
+  | 'content_lost'
   /** The container ended each time before the gateway was ready. */
   | 'sandbox_ended'
   /** Docker or the way to agents was away for as long as we try. */
@@ -46,6 +50,7 @@ export class SandboxEnded extends Error {
 /** Whether an error is about a part that is away, and may be back later. */
 export function isOutage(error: unknown): boolean {
   if (error instanceof ContainerError) return error.code === 'unreachable'
+  if (error instanceof StorageError) return error.code === 'unavailable'
   return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }
 
@@ -57,6 +62,8 @@ export function isSilent(error: unknown): boolean {
   return cause instanceof WayRefused && (cause.status === 502 || cause.status === 504)
 }
 
+const LOST = ['not_found', 'invalid_object', 'too_large']
+
 /** The failure that an error stands for; undefined when another try may do better. */
 export function failureOf(error: unknown): BringUpFailed | undefined {
   if (error instanceof BringUpFailed) return error
@@ -64,6 +71,8 @@ export function failureOf(error: unknown): BringUpFailed | undefined {
     return new BringUpFailed('secrets_unreadable', error.message, { cause: error })
   if (error instanceof ContainerError && (error.code === 'no_image' || error.code === 'disk_full'))
     return new BringUpFailed(error.code, error.message, { cause: error })
+  if (error instanceof UnfitFolder || (error instanceof StorageError && LOST.includes(error.code)))
+    return new BringUpFailed('content_lost', error.message, { cause: error })
   if (error instanceof AgentdError && error.code === 'disk_full')
     return new BringUpFailed('disk_full', error.message, { cause: error })
   return undefined

@@ -4,10 +4,12 @@ import type { Handler } from '../../src/operations/runner.ts'
 import { agentDelete } from './delete.ts'
 import { agentProvision } from './provision.ts'
 import { agentPush } from './push.ts'
+import { agentReset } from './reset.ts'
 import { agentRestart } from './restart.ts'
 import { agentScripts } from './scripts.ts'
 import type { AgentWorkerServices } from './services.ts'
 import { agentSkills } from './skills.ts'
+import { agentSync } from './sync.ts'
 
 /** @param services undefined in a worker that does not serve the queue of agents: it never gets one of these. */
 export function agentHandlers(services: AgentWorkerServices | undefined): Record<AgentOperation, Handler> {
@@ -26,9 +28,8 @@ export function agentHandlers(services: AgentWorkerServices | undefined): Record
     'agent.provision': agentProvision(services),
     'agent.restart': agentRestart(services),
     'agent.scripts': agentScripts(services),
-    // Replaced by their owners.
-    'agent.sync': elsewhere,
-    'agent.reset': elsewhere,
+    'agent.sync': agentSync(services),
+    'agent.reset': agentReset(services),
     'agent.push': agentPush(services),
     'agent.skills': agentSkills(services),
     'agent.delete': agentDelete(services),

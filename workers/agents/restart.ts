@@ -8,7 +8,7 @@ import { endTry, endUp, failed, giveUp } from './outcome.ts'
 import type { AgentWorkerServices } from './services.ts'
 import { takeAgent } from './take.ts'
 
-/** Starts an agent again, on another version of its engine where the operation names one. */
+/** Starts an agent again, on another version of its engine and with `build` where the operation says so. */
 export function agentRestart(services: AgentWorkerServices): Handler {
   return {
     async handle(run) {
@@ -18,7 +18,8 @@ export function agentRestart(services: AgentWorkerServices): Handler {
       const live = await readLive(services.agentd, agent, run.signal)
       // An agentd that was started anew knows nothing of scripts.
       const isNew = live?.gateway.state === 'stopped'
-      const scripts = scriptsToRun(live && !isNew ? live.scripts : agent.scripts)
+      const isToBuild = run.operation.input?.scripts === 'build'
+      const scripts = isToBuild ? 'build' : scriptsToRun(live && !isNew ? live.scripts : agent.scripts)
       try {
         const previousProcessId = live?.gateway.pid ?? null
         const up = await bringUp(services, run, agent, { version, scripts })

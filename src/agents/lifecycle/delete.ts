@@ -3,10 +3,12 @@ import { type Pool, transaction } from '../../db/pool.ts'
 import { messages, notFound } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
 import { insertOperation } from '../operate.ts'
+import { removeSnapshots } from '../snapshots/store.ts'
 
 /**
- * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, and its secrets and skills are free.
- * What waited or ran for it is cancelled, and an operation removes its container and volume.
+ * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, its secrets, skills and names are
+ * free, and the content of its snapshots is released. What waited or ran for it is cancelled, and an operation removes
+ * its container and volume.
  * @returns the operation's id. @throws ApiError 404 when it was deleted already.
  */
 export async function deleteAgent(pool: Pool, agent: Agent): Promise<string> {
@@ -31,6 +33,7 @@ export async function deleteAgent(pool: Pool, agent: Agent): Promise<string> {
     await client.query('DELETE FROM agent_secret WHERE agent_id = $1', [agent.id])
     await client.query('DELETE FROM agent_skill WHERE agent_id = $1', [agent.id])
     await client.query('DELETE FROM agent_channel WHERE agent_id = $1', [agent.id])
+    await removeSnapshots(client, agent)
     // Its names are free for others at once.
     await client.query('DELETE FROM domain WHERE agent_id = $1', [agent.id])
     await client.query('DELETE FROM agent_route WHERE agent_id = $1', [agent.id])
