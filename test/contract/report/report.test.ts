@@ -1,0 +1,70 @@
+/** The page of the contract: what counts as proven, and that nothing else is shown as such. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { TestEvent } from 'node:test/reporters'
+import { Outcomes } from './outcomes.ts'
+import { flawOf, renderPage } from './page.ts'
+import { sections } from './rows.ts'
+
+const file = new URL('../agents/chat.test.ts', import.meta.url).pathname
+type Kind = 'suite' | 'test'
+
+/** What Node tells of one test or suite and of all that is in it. */
+const run = (
+  name: string,
+  nesting: number,
+  inner: object[][] = [],
+  end: object = {},
+  type: Kind = 'test',
+) => [
+  { type: 'test:start', data: { name, nesting, file } },
+  ...inner.flat(),
+  { type: 'test:pass', data: { name, nesting, file, details: { type }, ...end } },
+]
+const outcomesOf = (...events: object[][]) => {
+  const outcomes = new Outcomes()
+  for (const event of events.flat()) outcomes.add(event as TestEvent)
+  return [...outcomes.passed]
+}
+
+describe('what passed', () => {
+  it('is named by its file and the suites around it', () => {
+    const inner = [run('first', 1), run('deeper', 1, [run('last', 2)], {}, 'suite')]
+    assert.deepEqual(outcomesOf(run('chat', 0, inner, {}, 'suite'), run('alone', 0)), [
+      'agents/chat > chat > first',
+      'agents/chat > chat > deeper > last',
+      'agents/chat > chat > deeper',
+      'agents/chat > chat',
+      'agents/chat > alone',
+    ])
+  })
+  it('is not what was skipped, is to be done, failed, or holds nothing', () => {
+    const failed = [
+      { type: 'test:start', data: { name: 'failed', nesting: 0, file } },
+      { type: 'test:fail', data: { name: 'failed', nesting: 0, file, details: {} } },
+    ]
+    const skipped = run('skipped', 1, [], { skip: 'no Docker' })
+    const events = [run('of none', 0, [skipped], {}, 'suite'), run('later', 0, [], { todo: true }), failed]
+    assert.deepEqual(outcomesOf(...events), [])
+  })
+})
+
+describe('a row', () => {
+  it('is proven when all its proofs passed, and there is one', () => {
+    const passed = new Set(['a > b'])
+    assert.equal(flawOf(['says', 'a > b'], passed), undefined)
+    assert.match(flawOf(['says'], passed) ?? '', /^says: no test/)
+    assert.equal(flawOf(['says', 'a > b', 'a > c'], passed), 'says: did not pass: a > c')
+  })
+  it('is marked on the page when it is not', () => {
+    const page = renderPage([{ title: 'T', rows: [['x', 'a > b'], ['y']] }], new Set(['a > b']))
+    assert.match(
+      page,
+      /\| x \| \[a\]\(\.\.\/test\/contract\/a\.test\.ts\): b \|\n\| y \| \*\*not proven\*\* \|/,
+    )
+  })
+  it('is said once in its section', () => {
+    for (const { title, rows } of sections)
+      assert.equal(new Set(rows.map(([says]) => says)).size, rows.length, title)
+  })
+})

@@ -1,0 +1,28 @@
+/** What the contract says, row by row, and the tests that prove it. */
+import { authentication } from './rows/authentication.ts'
+import { endpoints } from './rows/endpoints.ts'
+import { limits } from './rows/limits.ts'
+import { messages } from './rows/messages.ts'
+import { resources } from './rows/resources.ts'
+import { statuses } from './rows/statuses.ts'
+
+/**
+ * What is said, in our own words, and its proofs: `file > suite > test`, the file below `test/contract` without
+ * `.test.ts`. A suite stands for all that is in it.
+ */
+export type Row = [says: string, ...proofs: string[]]
+
+export interface Section {
+  /** As the contract numbers and names it. */
+  title: string
+  rows: Row[]
+}
+
+export const sections: Section[] = [
+  ...resources,
+  ...endpoints,
+  ...authentication,
+  ...statuses,
+  ...messages,
+  ...limits,
+]

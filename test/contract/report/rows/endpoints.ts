@@ -1,0 +1,182 @@
+import type { Row, Section } from '../rows.ts'
+
+const PIN = 'pin-by-cid > a pin > is answered with exactly the fields of the contract'
+const LEAST = 'pin-by-cid > a pin > needs nothing but the CID'
+const PIN_HEADERS = "headers > of a pin that was accepted are the contract's"
+
+const pinByCid: Row[] = [
+  ['`POST /v3/files/public/pin_by_cid` answers 200 with `{data: <pin record>}`', PIN],
+  [
+    'it needs the scope `org:files:write`',
+    'auth > a request is checked > then for the scope',
+    'auth > a scope > org:files:write is 200 on a read and 200 on a write',
+  ],
+  [
+    '`cid` is required',
+    LEAST,
+    'pin-by-cid > a CID > may not be undefined',
+    'pin-by-cid > a CID > may not be a word',
+  ],
+  ['`name` is optional text', PIN, LEAST, 'pin-by-cid > a name > may not be 5'],
+  ['`group_id` is optional', PIN, LEAST, 'pin-by-cid > a group > must be of the workspace'],
+  [
+    '`keyvalues` are optional, and their values text',
+    PIN,
+    LEAST,
+    'pin-by-cid > keyvalues > may not have a number',
+  ],
+  [
+    '`host_nodes` are optional ids of nodes, as `ipfs id` says them',
+    PIN,
+    LEAST,
+    'pin-by-cid > host nodes > may be peer ids and multiaddrs, up to twenty of them',
+  ],
+  ['the answer is `application/json; charset=utf-8`', PIN_HEADERS],
+  ['it has `Date`, `Content-Length` and `Connection`', PIN_HEADERS],
+  [
+    'it has `X-Request-Id`',
+    PIN_HEADERS,
+    'headers > X-Request-Id > is another one each time, whatever the client sends',
+  ],
+  ['it has `Strict-Transport-Security`', PIN_HEADERS],
+]
+
+const swapHistory: Row[] = [
+  [
+    '`GET /v3/files/{network}/swap/{cid}` answers 200 with `{data: [<swap entry>, …]}`',
+    'swaps > a swap > answers with the entry, which is the history',
+    'swaps > the swap history > has fifty swaps in a row in their order, newest first',
+  ],
+  [
+    'it needs the scope `org:files:read`',
+    'swaps > the swap history > may be read with a key of any workspace that may read files',
+  ],
+  [
+    '`network` is public or private',
+    'swaps-served > a swap of private files > has a history that only its workspace reads',
+    'swaps > the swap history > is 404 for a CID that was never swapped, and on the other network',
+    'swaps > a swap > is 400 for other/swap/bafkqaalb {"swap_cid":"bafkqaalb"}',
+  ],
+  [
+    '`cid` is the original one',
+    'swaps > a swap > is the same however its CIDs are spelled, and shows the new one as it was spelled',
+    'swaps > the swap history > is 400 without one gateway, and for what is no CID',
+  ],
+  [
+    'the query names the gateway’s domain (`domain`, required)',
+    'swaps > the swap history > is found by any spelling of its gateway',
+    'swaps > the swap history > is 400 without one gateway, and for what is no CID',
+    'swaps > the swap history > is 404 at a gateway without the plugin',
+  ],
+]
+
+const agents: Row[] = [
+  [
+    '`POST /v0/agents` with `name`',
+    'agents/lifecycle > an agent > has exactly these fields',
+    'agents/lifecycle > creating an agent > is 400 for {}',
+    'agents/lifecycle > creating an agent > stops at the limit of the plan, however many ask at once',
+  ],
+  ['`GET /v0/agents`', 'agents/lifecycle > an agent > is listed, and read with its process'],
+  [
+    '`POST /v0/secrets` with `name` and `value`, neither empty',
+    'agents/secrets > a secret > is created with exactly these fields, and listed with its agents',
+    'agents/secrets > a malformed secret is 400 > for an empty name',
+    'agents/secrets > a malformed secret is 400 > for an empty value',
+  ],
+  [
+    '`POST /v0/agents/{agentId}/secrets`',
+    'agents/attachments > attaching > adds secrets, which the agent gets with its next restart',
+    'agents/attachments > two credentials of one provider > (GEMINI_API_KEY, GOOGLE_API_KEY) are 409, one after the other and together',
+    'agents/live-secrets > a running agent > has a secret from its next restart on, and says so',
+  ],
+  ['`POST /v0/agents/{agentId}/skills`, at most 10'],
+  ['`POST /v0/agents/{agentId}/skills/{skillId}/update` resolves a conflict of versions'],
+  ['`POST /v0/clawhub/{slug}/install` installs a skill into the library'],
+  ['`GET /v0/templates`'],
+  ['`GET /v0/agents/{agentId}/snapshots`'],
+  ['`POST /v0/agents/{agentId}/snapshots/sync` pins a snapshot of the workspace'],
+  ['`POST /v0/agents/{agentId}/snapshots/reset` with `snapshotCid`, of the agent’s own history'],
+  [
+    '`POST /v0/agents/{agentId}/console/exec` with `command`, not empty, and `cwd`, a folder',
+    'agents/console > a command > answers with what it said, and its exit code',
+    "agents/console > a command > runs in the agent's root, or where it is told to",
+    'agents/console > a command > is refused when it is an empty text',
+    'agents/console > a command > is refused in a folder that is not there',
+  ],
+  [
+    '`POST /v0/agents/{agentId}/config/validate` with `config`, valid JSON',
+    'agents/config > validating > says that what is there is valid, with and without a body',
+    'agents/config > validating > says what the engine finds wrong, and writes nothing',
+    'agents/config > validating > of what is no JSON object is 400',
+  ],
+  [
+    '`GET /v0/agents/{agentId}/config`',
+    'agents/config > the config > is read as text, with its secrets redacted',
+  ],
+  [
+    '`PUT /v0/agents/{agentId}/config` with `config`',
+    'agents/config > the config > is written as text or as an object',
+    'agents/config > the config > stays through a restart',
+  ],
+  ['`POST /v0/agents/{agentId}/domains` with one of `subdomain` and `customDomain`, at most 5'],
+  ['`GET /v0/agents/{agentId}/domains`'],
+  [
+    '`POST /v0/agents/{agentId}/channels/{channel}` with `botToken`, and for slack `appToken`; four channels',
+    'agents/channels > channels > are shown with the end of their tokens only, which are stored sealed',
+    'agents/channels > channels > are refused: slack with {"botToken":"xoxb-1-secret-of-slack-bot"}',
+    'agents/channels > a channel of an agent that runs > reaches its engine, which loads it, and answers 202 before where the client does not wait',
+  ],
+  [
+    '`DELETE /v0/agents/{agentId}/channels/{channel}`',
+    'agents/channels > a channel of an agent that runs > is gone from it once it is removed',
+    'agents/channels > channels > that are not there cannot be removed',
+  ],
+  [
+    '`POST /v0/agents/{agentId}/files/upload` with `filename`, not empty, and `contentBase64`, no data URL',
+    'agents/files > uploading a file > puts it into the uploads of the workspace',
+    'agents/files > uploading a file > refuses a name that is empty',
+    'agents/files > uploading a file > refuses "data:text/plain;base64,YQ==" as content',
+  ],
+  [
+    '`GET /v0/agents/{agentId}/devices`',
+    'agents/devices > a device > waits until it is approved, and is paired then',
+  ],
+  [
+    '`POST /v0/agents/{agentId}/restart` with `version`, 400 for one that is not there',
+    'agents/lifecycle > an agent > answers 202 at once, and restarts with another process',
+    'agents/lifecycle > an agent > is not restarted on version "2020.1.1"',
+  ],
+  [
+    '`POST /v0/agents/{agentId}/scripts/retry` runs build or start again',
+    'agents/lifecycle > an agent > has its scripts run again',
+  ],
+  [
+    '`POST /v0/agents/{agentId}/platform/token` mints a JWT',
+    'agents/tokens > a platform token > is a JWT for one hour, with nothing secret in it',
+  ],
+  [
+    '`GET /v0/agents/{agentId}/tasks`',
+    'agents/tasks > a task > may be switched off from the start, and is listed then only for those who ask',
+  ],
+  [
+    'a task takes `name`, `schedule` and `payload`, all required (`POST /v0/agents/{agentId}/tasks`)',
+    'agents/tasks > a task > is created with what was asked for, and delivers nowhere unless told',
+    'agents/tasks > a task > takes each sort of schedule',
+    'agents/tasks > a task > is refused with no name',
+    'agents/tasks > a task > is refused with no schedule',
+    'agents/tasks > a task > is refused with no payload',
+  ],
+  [
+    'the issues endpoints are 404 for accounts outside of the operator’s domain',
+    'agents/issues > issues > are 404 for every account',
+    'agents/issues > issues > are 401 without a key, or with a bad one',
+  ],
+]
+
+/** Contract 4. */
+export const endpoints: Section[] = [
+  { title: '4.1 Pin by CID', rows: pinByCid },
+  { title: '4.2 Swap history', rows: swapHistory },
+  { title: '4.3 Agents', rows: agents },
+]

@@ -1,0 +1,127 @@
+import type { Section } from '../rows.ts'
+
+/** Contract 7.2: each message, where it comes from, and its status. */
+export const messages: Section[] = [
+  {
+    title: '7.2 Messages',
+    rows: [
+      [
+        '401 `Missing userId`, endpoints with a JWT',
+        'auth > a key > that acts for nobody is 401 Missing userId, whatever its scopes',
+      ],
+      [
+        '403 `Agent limit reached`, create',
+        'agents/plans > the free plan > has one agent',
+        'agents/lifecycle > creating an agent > stops at the limit of the plan, however many ask at once',
+      ],
+      ['400 `Storage not configured`, sync'],
+      ['500 `Sync failed`, sync'],
+      ['404 `Snapshot not found`, reset'],
+      ['400 `Invalid snapshot CID`, reset'],
+      ['500 `Reset failed`, reset where git fails'],
+      [
+        '400 `Unsupported channel`, removing a channel',
+        'agents/channels > channels > that are not there cannot be removed',
+      ],
+      [
+        '500 `Configuration failed`, configuring a channel',
+        'agents/channels > a channel of an agent that runs > fails with the gateway, and stays as it was asked for',
+      ],
+      [
+        '500 `Removal failed`, removing a channel',
+        'agents/channels > a channel of an agent that runs > fails with the gateway, and stays as it was asked for',
+      ],
+      [
+        '400 `Invalid command`, console',
+        'agents/console > a command > is refused when it is an empty text',
+        'agents/console > a command > is refused in a folder that is not there',
+      ],
+      [
+        '500 `Execution failed`, console',
+        'agents/own-settings > a web process > fails a command whose end nobody tells: Execution failed',
+      ],
+      [
+        '400 `Invalid JSON or invalid config`, validating and writing the config',
+        'agents/config > validating > of what is no JSON object is 400',
+        'agents/config > the config > is not written when it is no JSON: "{"',
+        'agents/config > the config > is not written when it is not what the engine knows: {"nonsense":true}',
+      ],
+      [
+        '500 `Validation command failed`, validating the config',
+        'agents/engine-failures > an engine that hangs, without its config > fails validating the config: Validation command failed',
+      ],
+      [
+        '500 `Failed to read config`, reading the config',
+        'agents/config > where the config cannot be had > reading and writing fail as the contract says',
+      ],
+      [
+        '500 `Failed to write config`, writing the config',
+        'agents/config > where the config cannot be had > reading and writing fail as the contract says',
+      ],
+      [
+        '400 `Invalid version`, restart',
+        'agents/lifecycle > an agent > is not restarted on version "2020.1.1"',
+        'agents/lifecycle > an agent > is 400 for a version that is no text',
+        'agents/lifecycle > an agent > refuses a version that cannot read what a newer one wrote, and goes on',
+      ],
+      [
+        '500 `Restart failed`, restart',
+        'agents/lifecycle > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
+      ],
+      [
+        '500 `Script launch failed`, running the scripts again',
+        'agents/lifecycle > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
+      ],
+      [
+        '413 `File too large`, uploading a file',
+        'agents/files > uploading a file > takes the largest, and refuses one byte more',
+        'agents/files > uploading a file > refuses a body that is too large while it is sent, and keeps the connection',
+      ],
+      [
+        '500 `CLI error`, devices and tasks',
+        'agents/engine-failures > an engine that hangs > fails listing devices: CLI error',
+        'agents/engine-failures > an engine that hangs > fails approving a device: CLI error',
+        'agents/engine-failures > an engine that hangs > fails reading a task: CLI error',
+        'agents/engine-failures > an engine that hangs > fails running a task: CLI error',
+      ],
+      [
+        '500 `Token generation failed`, platform token',
+        'agents/own-settings > a web process > answers 500 when it cannot sign a platform token',
+      ],
+      [
+        '503 `Secrets not configured`, creating a secret',
+        'agents/own-settings > a web process > without a SECRETS_KEY > answers 503 where a value has to be sealed, after authentication and validation',
+      ],
+      [
+        '409 `Duplicate secret name`, creating a secret',
+        'agents/secrets > a second secret of the same name > is 409',
+        'agents/secrets > a second secret of the same name > is 409 for all but one of many at once',
+      ],
+      [
+        '409 `Conflicting secrets`, attaching secrets',
+        'agents/attachments > two credentials of one provider > (OPENAI_API_KEY, CODEX_API_KEY) are 409, one after the other and together',
+        'agents/attachments > two credentials of one provider > (OPENAI_API_KEY, CODEX_API_KEY) leave one when they are attached at once',
+      ],
+      [
+        '400 `Invalid parameters`, creating a task',
+        'agents/tasks > a task > is refused with no name',
+        'agents/tasks > a task > is refused with no schedule',
+        'agents/tasks > a task > is refused with no payload',
+        'agents/tasks > a task > is refused with an unknown schedule',
+        'agents/tasks > a task > is refused in a body that is none',
+      ],
+      [
+        '500 `Failed to create cron job`, creating a task',
+        'agents/engine-failures > an engine that hangs > fails creating a task: Failed to create cron job',
+      ],
+      [
+        '500 `Failed to list cron jobs`, listing tasks',
+        'agents/engine-failures > an engine that hangs > fails listing tasks: Failed to list cron jobs',
+      ],
+      [
+        '500 `Gateway failed to start`, create',
+        'agents/lifecycle > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
+      ],
+    ],
+  },
+]

@@ -1,0 +1,80 @@
+import type { Section } from '../rows.ts'
+
+const PIN = 'pin-by-cid > a pin > is answered with exactly the fields of the contract'
+const SWAP = 'swaps > a swap > answers with the entry, which is the history'
+
+/** Contract 2 and 3. */
+export const resources: Section[] = [
+  {
+    title: '2.1 Pin record',
+    rows: [
+      ['`id` is text, and the file has it as well', PIN],
+      ['`name` is text', PIN, 'pin-by-cid > a name > may be "schöne 🚢\\n<b>"'],
+      ['`cid` is the CID that was asked for, as it was spelled', PIN, 'pin-by-cid > a CID > may be v0'],
+      ['`keyvalues` are texts by texts', PIN, 'pin-by-cid > keyvalues > may be any text'],
+      ['`group_id` is the group of the file', PIN, 'pin-by-cid > a group > may be named in any case'],
+      [
+        '`status` is the status of the pin',
+        PIN,
+        'pin-states > a pin request > is prechecking first, then searching while nobody provides it',
+        'pin-states > a pin request > is retrieving once a block has come, and pinned once all have',
+        'pin-states > a pin request > is bad_host_node when no host node answers and nobody else has it',
+        'pin-states > a pin request > is invalid_object when its root does not decode',
+        'pin-states > a pin request on a plan with limits > is over_max_size above the size of one file',
+        'pin-states > a pin request on a plan with limits > is over_free_limit above what the workspace has left',
+        'settings > a pin request > is backfilled while as many searches run as a workspace may have, and expired when nobody came',
+      ],
+      ['`date_queued` is when it was queued', PIN],
+      ['`hose_nodes`: the answer spells it so; Berth sends `host_nodes` as well', PIN],
+    ],
+  },
+  {
+    title: '2.2 Swap entry',
+    rows: [
+      ['`mapped_cid` is the CID to which it was swapped', SWAP],
+      [
+        '`created_at` is UTC in ISO 8601 with microseconds and Z',
+        SWAP,
+        'swaps > the swap history > keeps the order of what has one and the same microsecond',
+      ],
+    ],
+  },
+  {
+    title: '2.3 Error body',
+    rows: [
+      [
+        '`error` is a message for people, and the only field',
+        'auth > without a valid key > is 401 on every route that needs one',
+        'body > a body > is required',
+        'health > an unknown route > GET /nowhere is 404',
+      ],
+    ],
+  },
+  {
+    title: '2.4 Identifiers and request fields',
+    rows: [
+      ['`agentId` in paths', 'agents/access > the routes of an agent > are 404 where there is no such agent'],
+      ['`skillId` in paths'],
+      ['`slug` of a skill or a template in paths'],
+      ['`snapshotCid` of a reset'],
+      ['the id of a custom domain in paths'],
+      ['`channel` in paths', 'agents/channels > channels > that are not there cannot be removed'],
+    ],
+  },
+  {
+    title: '3 States and transitions',
+    rows: [
+      ['a custom domain is `pending_ownership` until its TXT record `_service-verify.<domain>` is seen'],
+      ['it is `verified` then, and nobody else can register it: 409'],
+      [
+        'an agent is provisioned after its creation, and its chat is offline meanwhile',
+        'agents/lifecycle > an agent that comes up > has its chat offline until then',
+        'agents/lifecycle > an agent > is listed, and read with its process',
+      ],
+      [
+        'where the gateway does not start, the answer is 500 with the agent, which is listed and can be restarted',
+        'agents/lifecycle > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
+      ],
+    ],
+  },
+]

@@ -1,0 +1,159 @@
+import type { Row, Section } from '../rows.ts'
+
+const bad: Row[] = [
+  ['create: no name', 'agents/lifecycle > creating an agent > is 400 for {}'],
+  [
+    'create: a name over 100 characters',
+    'agents/lifecycle > an agent that comes up > may have a name of 100 characters, and of no more',
+  ],
+  [
+    'create: a name with banned characters',
+    'agents/lifecycle > creating an agent > is 400 for {"name":"a\\nb"}',
+    'agents/lifecycle > creating an agent > is 400 for {"name":"a<b"}',
+    'agents/lifecycle > creating an agent > is 400 for {"name":"a\\\\b"}',
+  ],
+  [
+    'secrets: an empty name',
+    'agents/secrets > a malformed secret is 400 > for an empty name',
+    'agents/secrets > a malformed secret is 400 > for nothing',
+  ],
+  [
+    'secrets: an empty value',
+    'agents/secrets > a malformed secret is 400 > for an empty value',
+    'agents/secrets > a malformed secret is 400 > for no value',
+  ],
+  ['skills: more than 10 attached'],
+  [
+    'console: an empty command',
+    'agents/console > a command > is refused when it is an empty text',
+    'agents/console > a command > is refused when it is nothing',
+    'agents/console > a command > is refused when it is spaces',
+  ],
+  ['sync: no storage is configured'],
+  ['config/validate: no valid JSON', 'agents/config > validating > of what is no JSON object is 400'],
+  ['domains: both a subdomain and a custom domain'],
+  ['domains: a banned name'],
+  ['domains: more than 5'],
+  ['reset: no `snapshotCid`, or a malformed one'],
+  [
+    'channels: no token where there was none before',
+    'agents/channels > channels > are refused: telegram with {}',
+    'agents/channels > channels > are refused: slack with {"botToken":"xoxb-1-secret-of-slack-bot"}',
+    'agents/channels > channels > are refused: discord with {}',
+  ],
+  [
+    'channels: an unsupported channel',
+    'agents/channels > channels > are refused: signal with {"botToken":"a"}',
+    'agents/channels > channels > that are not there cannot be removed',
+  ],
+  [
+    'files/upload: an empty file name',
+    'agents/files > uploading a file > refuses a name that is empty',
+    'agents/files > uploading a file > refuses a name that is missing',
+  ],
+  [
+    'files/upload: malformed base64',
+    'agents/files > uploading a file > refuses "YQ" as content',
+    'agents/files > uploading a file > refuses "data:text/plain;base64,YQ==" as content',
+  ],
+]
+
+const unauthorized: Row[] = [
+  ['no Authorization header', 'auth > without a valid key > is 401 on every route that needs one'],
+  [
+    'an expired or revoked key',
+    'auth > a key > ends when it expires',
+    'auth > a key > ends with its revocation over HTTP, from the next request on',
+    'agents/access > the routes of an agent > are 401 for every stranger, and change nothing',
+  ],
+  [
+    'a rotated gateway token',
+    'agents/access > the routes of an agent > are 401 for every stranger, and change nothing',
+    'agents/tokens > rotating the gateway token > ends the old one, and the platform tokens minted by it, at once',
+  ],
+  [
+    'a key of another workspace',
+    'agents/access > the routes of an agent > are 401 for every stranger, and change nothing',
+  ],
+]
+
+const forbidden: Row[] = [
+  [
+    'create: the limit of agents is reached',
+    'agents/lifecycle > creating an agent > stops at the limit of the plan, however many ask at once',
+  ],
+  [
+    'channels on the free plan',
+    'agents/channels > channels > are no part of the free plan',
+    'agents/lifecycle > creating an agent > is 403 with channels on the free plan',
+  ],
+  ['custom domains on the free plan'],
+  [
+    'no permission in the workspace',
+    'auth > a role > viewer reads, and is denied every write',
+    'agents/access > the routes of an agent > are 403 for keys and users that may not, and change nothing',
+  ],
+]
+
+const missing: Row[] = [
+  ['a wrong agentId', 'agents/access > the routes of an agent > are 404 where there is no such agent'],
+  ['reset: a CID that is not in the history of the agent'],
+  ['skills: not in the library'],
+  ['templates: a slug or an id that is not there, or archived'],
+  ['domains: an id that the agent does not have'],
+  ['the issues endpoints', 'agents/issues > issues > are 404 for every account'],
+]
+
+const conflict: Row[] = [
+  ['a second secret of a name', 'agents/secrets > a second secret of the same name > is 409'],
+  [
+    'two credentials of one provider attached',
+    'agents/attachments > two credentials of one provider > (ANTHROPIC_API_KEY, ANTHROPIC_OAUTH_TOKEN) are 409, one after the other and together',
+    'agents/lifecycle > creating an agent > is 409 for two credentials of one provider',
+  ],
+  ['a custom domain that is registered and verified'],
+  ['a subdomain that another tenant has'],
+  [
+    'deleting a secret that an agent has',
+    'agents/secrets > a secret that an agent has > cannot be deleted: 409 that names the agents',
+  ],
+  ['updating a skill whose versions conflict'],
+]
+
+/** Contract 7.1. */
+export const statuses: Section[] = [
+  { title: '7.1 Status 400', rows: bad },
+  { title: '7.1 Status 401', rows: unauthorized },
+  { title: '7.1 Status 403', rows: forbidden },
+  { title: '7.1 Status 404', rows: missing },
+  { title: '7.1 Status 409', rows: conflict },
+  {
+    title: '7.1 Status 413',
+    rows: [
+      [
+        'files/upload: a body over the limit',
+        'agents/files > uploading a file > refuses a body that is too large while it is sent, and keeps the connection',
+      ],
+    ],
+  },
+  {
+    title: '7.1 Status 500',
+    rows: [
+      [
+        'a failure of the server: `error` is the message of 7.2, `Error-Detail` says the cause',
+        'agents/engine-failures > an engine that hangs > fails listing devices: CLI error',
+        'agents/lifecycle > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
+      ],
+    ],
+  },
+  {
+    title: '7.1 Status 503',
+    rows: [
+      [
+        'secrets: the server has no key to seal them',
+        'agents/own-settings > a web process > without a SECRETS_KEY > answers 503 where a value has to be sealed, after authentication and validation',
+      ],
+      ['snapshots: IPFS cannot be reached'],
+    ],
+  },
+]
