@@ -1,6 +1,9 @@
-/** Routes of agents under settings that the contract suite does not have, in a web process of their own. */
+/** Routes of agents under settings of their own, and with an agentd that is none, in a web process of the test's. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -21,6 +24,7 @@ import { openWeb } from '../../../src/roles/web.ts'
 import { assertError, Client } from '../../support/client.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { DocumentCheck } from '../../support/openapi.ts'
+import { HOST_KEY, openWayIn, type StartedWayIn } from '../../support/way-in.ts'
 
 interface TestWorkspace {
   id: string
@@ -31,11 +35,13 @@ describe('a web process', () => {
   let database: TestDatabase
   let dataDir: string
   let web: RunningRole
+  let way: StartedWayIn
   let anonymous: Client
 
   before(async () => {
     database = await startDatabase()
     dataDir = await mkdtemp(join(tmpdir(), 'berth-agents-'))
+    way = await openWayIn()
     web = await openWeb(
       loadConfig({
         PORT: '0',
@@ -43,6 +49,8 @@ describe('a web process', () => {
         BERTH_DATA_DIR: dataDir,
         SECRETS_KEY: '',
         BERTH_PLATFORM_TOKEN_SCOPE: 'workspace',
+        BERTH_HOST_URL: way.url,
+        HOST_KEY,
       }),
       database.log,
     )
@@ -51,6 +59,7 @@ describe('a web process', () => {
   })
   after(async () => {
     await web?.stop()
+    await way?.wayIn.close()
     await database?.stop()
     await rm(dataDir, { recursive: true, force: true })
   })
@@ -67,12 +76,14 @@ describe('a web process', () => {
     return { id, api: anonymous.as(token) }
   }
 
-  async function insertAgent({ id }: TestWorkspace) {
+  /** @param address of its agentd, where it has any. */
+  async function insertAgent({ id }: TestWorkspace, address: string | null = null) {
     const [agentId, token] = [newAgentId(), newGatewayToken()]
     await database.pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-       VALUES ($1, $2, $3, $4, 'x', 'openclaw', '2026.9.6', $5, 'not_running')`,
-      [uuidv7(), agentId, id, uuidv7(), token],
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
+         address)
+       VALUES ($1, $2, $3, $4, 'x', 'openclaw', '2026.9.6', $5, 'not_running', $6)`,
+      [uuidv7(), agentId, id, uuidv7(), token, address],
     )
     const path = `/v0/agents/${agentId}`
     const gateway = anonymous.as(token)
@@ -116,6 +127,19 @@ describe('a web process', () => {
       for (const path of ['/v3/files/public', '/v3/pinata/keys'])
         assert.equal((await agent.platform.get(path)).headers.get('error-code'), 'missing_scope')
     })
+  })
+
+  it('fails a command whose end nobody tells: Execution failed', async (t) => {
+    const own = await workspace()
+    for (const nonsense of ['{}', '[]', 'no JSON', '{"exitCode":"0"}']) {
+      const agentd = createServer((_req, res) => res.end(nonsense)).listen(0, '127.0.0.1')
+      t.after(() => agentd.close())
+      await once(agentd, 'listening')
+      const { path } = await insertAgent(own, `127.0.0.1:${(agentd.address() as AddressInfo).port}`)
+      const reply = await own.api.post(`${path}/console/exec`, { command: 'true' })
+      assertError(reply, 500, 'Execution failed')
+      assert.match(reply.headers.get('error-detail') ?? '', /^agentd answered no /)
+    }
   })
 
   it('answers 500 when it cannot sign a platform token', async () => {
