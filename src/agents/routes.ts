@@ -12,6 +12,7 @@ import { issueRoutes } from './issues/routes.ts'
 import { lifecycleRoutes } from './lifecycle/routes.ts'
 import { runRoutes } from './lifecycle/run-routes.ts'
 import { logRoutes } from './logs/routes.ts'
+import { manifestRoutes } from './manifest/routes.ts'
 import { portRoutes } from './ports/routes.ts'
 import { secretRoutes } from './secrets/routes.ts'
 import type { AgentServices } from './services.ts'
@@ -36,6 +37,7 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...consoleRoutes(services),
     ...agentFileRoutes(services),
     ...gitRoutes(services),
+    ...manifestRoutes(),
     ...agentConfigRoutes(services),
     ...channelRoutes(services),
     ...deviceRoutes(services),

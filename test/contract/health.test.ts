@@ -173,6 +173,7 @@ const ROUTES = [
   'get /psa/pins',
   'get /psa/pins/{requestid}',
   'get /readyz',
+  'get /schemas/manifest.v1.json',
   'get /v0/agents',
   'get /v0/agents/engines',
   'get /v0/agents/{agentId}',

@@ -46,6 +46,13 @@ const restarting = { id: '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41', state: 'running
 
 export const engineExamples: Record<string, Example> = {
   gitRefs: { response: '001e# service=git-upload-pack\n0000' },
+  manifestSchema: {
+    response: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      title: 'manifest.json of an agent, version 1',
+      type: 'object',
+    },
+  },
   gitUploadPack: { request: '0014command=ls-refs\n0000', response: '0008NAK\n0000' },
   gitReceivePack: { request: '0000', response: '0000' },
   execCommand: {
