@@ -6,6 +6,7 @@ import { startAgentLoop } from '../../workers/reconcile/agents.ts'
 import { removeExpiredFiles } from '../../workers/reconcile/expiry.ts'
 import { startLoop } from '../../workers/reconcile/loop.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
+import { startSnapshotLoop } from '../../workers/reconcile/snapshots.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
 import { loadOwnership } from '../agents/domains/ownership.ts'
 import { recheckDomains } from '../agents/domains/service.ts'
@@ -97,7 +98,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       startLoop(`${storage.network} gc`, config.BERTH_GC_SECONDS, log, (signal) => storage.gc({ signal })),
     )
   }
-  if (agents) loops.push(startAgentLoop(agents, log))
+  if (agents) loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))
   parts.add('loops', async () => {
     await Promise.all(loops.map((loop) => loop.stop()))
     await status.remove(id)

@@ -4,18 +4,17 @@
  * restart by themselves. An agent on which an operation is waiting or at work is that operation's.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
 import type { Sandbox } from '../../src/containers/port.ts'
-import { type Pool, type Queryable, transaction } from '../../src/db/pool.ts'
+import { type Queryable, transaction } from '../../src/db/pool.ts'
 import type { Logger } from '../../src/log.ts'
 import { recordCorrections } from '../../src/operations/corrections.ts'
 import type { AgentWorkerServices } from '../agents/services.ts'
 import { AgentCheck, type KnownAgent } from './agent-check.ts'
+import { alone } from './alone.ts'
 import { type Loop, startLoop } from './loop.ts'
 
 /** Any constant: one process compares at a time. */
 const LOCK = 0x6167656e
-const LOCK_MS = 10_000
 const PASS_MS = 120_000
 /** Agents that are looked at side by side. */
 const WIDTH = 8
@@ -81,7 +80,7 @@ export function createAgentReconciler(
   return {
     async pass(signal) {
       const bound = AbortSignal.any([signal, AbortSignal.timeout(PASS_MS)])
-      await alone(pool, () => compare(bound))
+      await alone(pool, LOCK, () => compare(bound))
     },
   }
 }
@@ -103,26 +102,6 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
     await delay(config.BERTH_AGENT_RECONCILE_SECONDS, undefined, { signal: woken }).catch(() => {})
   })
   return { stop: async () => void (await Promise.all([events.stop(), passes.stop()])) }
-}
-
-/** Runs `work` unless another process does. The session is its own: a pass may take long. */
-async function alone(pool: Pool, work: () => Promise<void>): Promise<void> {
-  const client = new pg.Client({
-    connectionString: pool.options.connectionString,
-    connectionTimeoutMillis: LOCK_MS,
-    query_timeout: LOCK_MS,
-    keepAlive: true,
-    application_name: 'berth-reconcile',
-  })
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS mine', [LOCK])
-    if (rows[0].mine) await work()
-  } finally {
-    // On a connection that is dead without a word the goodbye would wait for minutes.
-    await Promise.race([client.end().catch(() => {}), delay(LOCK_MS, undefined, { ref: false })])
-  }
 }
 
 async function readAgents(db: Queryable): Promise<KnownAgent[]> {
