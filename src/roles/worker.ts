@@ -30,8 +30,8 @@ const HEARTBEAT_MS = 5000
 /** A worker that could not write its row for this long is of no use: its claims fail as well. */
 const HEARTBEAT_LIMIT_MS = 30_000
 const RETENTION_MS = 3_600_000
-/** Each domain is asked about at most once a minute. */
-const DOMAINS_MS = 60_000
+/** One look for which are due: each of them is, at most once a minute. */
+const DOMAINS_MS = 10_000
 /** Within the time that the supervisor gives a worker. */
 const AGENT_GRACE_MS = 6000
 

@@ -1,0 +1,374 @@
+/** Domains of agents (contract 3, 4.3, 5.6, 7 and 8, compatibility 2.10), against a DNS server of the test's own. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, beforeEach, describe, it } from 'node:test'
+import { assertError } from '../../support/client.ts'
+import { startDnsServer } from '../../support/dns.ts'
+import { openContext, startShared, type Workspace } from '../context.ts'
+import { insertAgent, type RowAgent } from './rows.ts'
+
+const dns = await startDnsServer()
+after(() => dns.close())
+const stack = await startShared({ BERTH_DNS_SERVER: dns.address })
+after(() => stack.stop())
+const context = await openContext(stack)
+const { sql, workspace } = context
+const own = await workspace()
+const other = await workspace()
+beforeEach(() => dns.clear())
+
+const unique = () => randomBytes(6).toString('hex')
+const subdomain = () => `s${unique()}`
+const customDomain = () => `${unique()}.example.test`
+const PORT = { targetPort: 3000 }
+const NO_ID = '00000000-0000-0000-0000-000000000001'
+
+/** An agent that is a row only, and its domains. */
+async function newAgent(of: Workspace = own) {
+  const agent = await insertAgent(context, of)
+  const path = `${agent.path}/domains`
+  const { api } = of
+  return {
+    ...agent,
+    list: async () => (await api.get(path)).body.domains,
+    add: (body: object) => api.post(path, { ...PORT, ...body }),
+    verify: (id: string) => api.post(`${path}/${id}/verify`, undefined),
+    change: (id: string, body: object) => api.put(`${path}/${id}`, body),
+    remove: (id: string) => api.delete(`${path}/${id}`),
+    challenge: (customDomain: unknown) => api.post(`${path}/challenge`, { customDomain }),
+  }
+}
+type TestAgent = Awaited<ReturnType<typeof newAgent>>
+
+/** Sets the TXT record of a domain as its owner would. */
+async function prove(agent: TestAgent, domain: string): Promise<void> {
+  const { name, value } = (await agent.challenge(domain)).body
+  dns.setTxt(name, 'v=spf1 -all', value)
+}
+
+describe('a subdomain', () => {
+  it('is there at once', async () => {
+    const agent = await newAgent()
+    const name = subdomain()
+    const { status, body } = await agent.add({ subdomain: name.toUpperCase() })
+    assert.equal(status, 200)
+    const { id, userId, createdAt, updatedAt, ...rest } = body.domain
+    assert.equal(body.success, true)
+    assert.match(id, /^[0-9a-f-]{36}$/)
+    assert.equal(userId.length, 36)
+    assert.match(createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    assert.equal(updatedAt, createdAt)
+    assert.deepEqual(rest, {
+      agentId: agent.agentId,
+      subdomain: name,
+      customDomain: null,
+      ...PORT,
+      protected: false,
+      status: 'verified',
+      url: `http://${name}.apps.localhost:${new URL(context.url).port}`,
+      cnameTarget: null,
+      txtName: null,
+      txtValue: null,
+    })
+    assert.deepEqual(await agent.list(), [body.domain])
+    assert.deepEqual(
+      dns.asked,
+      dns.asked.filter((question) => !question.includes(name)),
+    )
+  })
+  it('is 409 when another agent has it, of this tenant or of another, until that one gives it up', async () => {
+    const [agent, sibling, stranger] = await Promise.all([newAgent(), newAgent(), newAgent(other)])
+    const name = subdomain()
+    const { id } = (await agent.add({ subdomain: name })).body.domain
+    for (const one of [agent, sibling, stranger])
+      assertError(await one.add({ subdomain: name }), 409, 'This subdomain is taken')
+    assert.equal((await agent.remove(id)).status, 200)
+    assert.equal((await stranger.add({ subdomain: name })).status, 200)
+  })
+  it('is had by one of many who ask at once', async () => {
+    const agents = await Promise.all(Array.from({ length: 8 }, (_, i) => newAgent(i % 2 ? own : other)))
+    const name = subdomain()
+    const replies = await Promise.all(agents.map((agent) => agent.add({ subdomain: name })))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(7).fill(409)])
+  })
+  it('of an agent that is deleted is free', async () => {
+    const agent = await newAgent()
+    const name = subdomain()
+    await agent.add({ subdomain: name })
+    assert.ok((await own.api.delete(agent.path)).status < 300)
+    assert.equal((await (await newAgent(other)).add({ subdomain: name })).status, 200)
+  })
+})
+
+describe('a domain is 400', () => {
+  const both = 'subdomain, customDomain: exactly one of them is required'
+  const cases: [why: string, body: object, message: string | RegExp][] = [
+    ['with both names', { subdomain: 'a1', customDomain: 'a.example.test' }, both],
+    ['with neither', {}, both],
+    ['with two nulls', { subdomain: null, customDomain: null }, both],
+    ['with the brand in a subdomain', { subdomain: 'myBERTHshop' }, 'subdomain: must not contain "berth"'],
+    ['with the other brand', { subdomain: 'pinata1' }, 'subdomain: must not contain "pinata"'],
+    [
+      'with the brand in a domain',
+      { customDomain: 'berth.example.test' },
+      'customDomain: must not contain "berth"',
+    ],
+    ['with a reserved name', { subdomain: 'www' }, 'subdomain: is reserved'],
+    ['with a name like an agent’s', { subdomain: 'x1234567' }, 'subdomain: is reserved'],
+    ['with no label', { subdomain: 'a.b' }, /^subdomain: must be one label/],
+    ['with an empty name', { subdomain: '' }, /^subdomain: must be one label/],
+    ['with a long name', { subdomain: 'a'.repeat(64) }, /^subdomain: must be one label/],
+    ['with a number for a name', { subdomain: 7 }, /^subdomain: /],
+    ['with an address', { customDomain: '127.0.0.1' }, 'customDomain: must be a name, not an address'],
+    ['with a single label', { customDomain: 'intranet' }, /^customDomain: must be a domain name/],
+    [
+      'with a name of this machine',
+      { customDomain: 'a.localhost' },
+      /^customDomain: is a name of this machine/,
+    ],
+    ['with a URL', { customDomain: 'https://a.example.test' }, /^customDomain: must be a domain name/],
+    ['without a port', { subdomain: 'a1', targetPort: undefined }, /^targetPort: /],
+    [
+      'with a port of the system',
+      { subdomain: 'a1', targetPort: 1024 },
+      'targetPort: must be from 1025 to 65535',
+    ],
+    ['with no port', { subdomain: 'a1', targetPort: 65_536 }, 'targetPort: must be from 1025 to 65535'],
+    ['with half a port', { subdomain: 'a1', targetPort: 3000.5 }, /^targetPort: /],
+    ['with the gateway’s port', { subdomain: 'a1', targetPort: 18_789 }, 'targetPort: is reserved'],
+    ['with a text for a port', { subdomain: 'a1', targetPort: '3000' }, /^targetPort: /],
+    ['with no boolean', { subdomain: 'a1', protected: 'yes' }, /^protected: /],
+  ]
+  it('with what it cannot be', async () => {
+    const agent = await newAgent()
+    for (const [why, body, message] of cases) {
+      const reply = await agent.add(body)
+      assert.equal(reply.status, 400, why)
+      assertError(reply, 400, message)
+    }
+    assert.deepEqual(await agent.list(), [])
+  })
+  it('for the sixth of an agent, also where twenty are added at once', async () => {
+    const agent = await newAgent()
+    const replies = await Promise.all(Array.from({ length: 20 }, () => agent.add({ subdomain: subdomain() })))
+    const refused = replies.filter(({ status }) => status !== 200)
+    assert.equal(refused.length, 15)
+    for (const reply of refused) assertError(reply, 400, 'An agent can have at most 5 domains')
+    const domains = await agent.list()
+    assert.equal(domains.length, 5)
+    assertError(await agent.add({ customDomain: customDomain() }), 400, 'An agent can have at most 5 domains')
+    await agent.remove(domains[0].id)
+    assert.equal((await agent.add({ subdomain: subdomain() })).status, 200)
+  })
+})
+
+describe('a custom domain', () => {
+  it('is pending until its TXT record is seen', async () => {
+    const agent = await newAgent()
+    const name = customDomain()
+    const { body } = await agent.add({ customDomain: `${name}.`, protected: true })
+    const { id, status, txtName, txtValue, cnameTarget, customDomain: stored } = body.domain
+    assert.deepEqual([status, stored, body.domain.protected], ['pending_ownership', name, true])
+    assert.equal(txtName, `_service-verify.${name}`)
+    assert.equal(cnameTarget, `${agent.agentId}.apps.localhost`)
+    dns.setTxt(txtName, 'something else')
+    const pending = await agent.verify(id)
+    assert.equal(pending.status, 200)
+    assert.deepEqual([pending.body.verified, pending.body.domain], [false, body.domain])
+    assert.match(pending.body.message, new RegExp(txtName))
+    dns.setTxt(txtName, 'something else', txtValue)
+    const { body: verified } = await agent.verify(id)
+    const { updatedAt, ...rest } = verified.domain
+    assert.equal(verified.verified, true)
+    const { updatedAt: _before, ...before } = body.domain
+    assert.deepEqual(rest, { ...before, status: 'verified', txtName: null, txtValue: null })
+    assert.ok(updatedAt > body.domain.updatedAt)
+    // Verified it stays.
+    dns.clear()
+    assert.deepEqual((await agent.verify(id)).body, verified)
+  })
+  it('is verified at once where the record was there before, by another name too', async () => {
+    const agent = await newAgent()
+    const name = customDomain()
+    const { body } = await agent.challenge(name.toUpperCase())
+    const { value, ...rest } = body
+    assert.match(value, /^berth-verify=[\w-]{43}$/)
+    assert.deepEqual(rest, {
+      success: true,
+      customDomain: name,
+      type: 'TXT',
+      name: `_service-verify.${name}`,
+      cnameTarget: `${agent.agentId}.apps.localhost`,
+    })
+    dns.setCname(body.name, `proof.${name}`)
+    dns.setTxt(`proof.${name}`, value)
+    const added = await agent.add({ customDomain: name })
+    assert.equal(added.body.domain.status, 'verified')
+  })
+  it('has the same challenge for all agents of a workspace, and another for each other', async () => {
+    const [agent, sibling, stranger] = await Promise.all([newAgent(), newAgent(), newAgent(other)])
+    const name = customDomain()
+    const value = async (one: TestAgent, domain = name) => (await one.challenge(domain)).body.value
+    assert.equal(await value(agent), await value(sibling))
+    assert.notEqual(await value(agent), await value(stranger))
+    assert.notEqual(await value(agent), await value(agent, customDomain()))
+    // The record of one is no proof for another.
+    await prove(stranger, name)
+    assert.equal((await agent.add({ customDomain: name })).body.domain.status, 'pending_ownership')
+    for (const bad of ['', 'localhost', 'berth.example.test', 7])
+      assertError(await agent.challenge(bad), 400, /^customDomain: /)
+  })
+  it('may be claimed by many, and is had by who proves it: 409 for all others from then on', async () => {
+    const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
+    const name = customDomain()
+    const claimed = (await agent.add({ customDomain: name })).body.domain
+    assertError(await agent.add({ customDomain: name }), 409, 'The agent has this domain already')
+    await prove(stranger, name)
+    assert.equal((await stranger.add({ customDomain: name })).body.domain.status, 'verified')
+    const taken = 'This domain is already registered and verified'
+    assertError(await agent.verify(claimed.id), 409, taken)
+    assertError(await (await newAgent()).add({ customDomain: name }), 409, taken)
+    assertError(await (await newAgent(other)).add({ customDomain: name }), 409, taken)
+    await prove(agent, name)
+    assertError(await agent.verify(claimed.id), 409, taken)
+    assert.equal((await agent.list())[0].status, 'pending_ownership')
+  })
+  it('is had by one of two tenants who prove it at once', async () => {
+    for (let round = 0; round < 5; round++) {
+      const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
+      const name = customDomain()
+      const [mine, theirs] = [
+        await agent.add({ customDomain: name }),
+        await stranger.add({ customDomain: name }),
+      ]
+      const records = [mine.body.domain, theirs.body.domain]
+      dns.setTxt(records[0].txtName, ...records.map(({ txtValue }) => txtValue))
+      dns.behave({ delayMs: 50 })
+      const replies = await Promise.all([agent.verify(records[0].id), stranger.verify(records[1].id)])
+      assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409])
+      dns.behave('well')
+    }
+  })
+  it('stays pending while DNS does not answer, and is 503 to verify', async () => {
+    const agent = await newAgent()
+    for (const how of ['broken', 'silent'] as const) {
+      dns.behave(how)
+      const name = customDomain()
+      const began = performance.now()
+      const { status, body } = await agent.add({ customDomain: name })
+      assert.deepEqual([status, body.domain.status], [200, 'pending_ownership'], how)
+      const reply = await agent.verify(body.domain.id)
+      assertError(reply, 503, 'DNS did not answer: try again')
+      assert.equal(reply.headers.get('retry-after'), '5')
+      assert.ok(performance.now() - began < 15_000, 'it is bounded')
+      dns.behave('well')
+      await prove(agent, name)
+      assert.equal((await agent.verify(body.domain.id)).body.verified, true)
+    }
+  })
+  it('is looked at again by itself', async () => {
+    const agent = await newAgent()
+    const name = customDomain()
+    const { id } = (await agent.add({ customDomain: name })).body.domain
+    await prove(agent, name)
+    // As if it were of yesterday; the loop is there every ten seconds.
+    await sql(`UPDATE domain SET created_at = now() - interval '1 day' WHERE id = $1`, [id])
+    const deadline = performance.now() + 30_000
+    while ((await agent.list())[0].status !== 'verified') {
+      assert.ok(performance.now() < deadline, 'it is still pending')
+      await new Promise((resolve) => setTimeout(resolve, 500))
+    }
+  })
+  it('is 403 on the free plan, where a subdomain is not', async () => {
+    const free = await newAgent(await workspace('free'))
+    const plan = 'Custom domains are not part of the free plan'
+    assertError(await free.add({ customDomain: customDomain() }), 403, plan)
+    assertError(await free.challenge(customDomain()), 403, plan)
+    assert.equal((await free.add({ subdomain: subdomain() })).status, 200)
+    // What is no domain is 400 on every plan.
+    assertError(await free.add({ customDomain: 'localhost' }), 400, /^customDomain/)
+  })
+})
+
+describe('a domain that is there', () => {
+  it('changes its port and its protection, and not its name', async () => {
+    const agent = await newAgent()
+    const { domain } = (await agent.add({ subdomain: subdomain(), protected: true })).body
+    const changed = await agent.change(domain.id, { targetPort: 4000 })
+    assert.equal(changed.status, 200)
+    const { updatedAt, ...rest } = changed.body.domain
+    const { updatedAt: before, ...first } = domain
+    assert.deepEqual(rest, { ...first, targetPort: 4000 })
+    assert.ok(updatedAt > before)
+    assert.equal((await agent.change(domain.id, { protected: false })).body.domain.protected, false)
+    assert.equal((await agent.change(domain.id, {})).body.domain.targetPort, 4000)
+    for (const [body, message] of [
+      [{ subdomain: 'other' }, 'subdomain: cannot be changed: delete the domain and add another'],
+      [
+        { customDomain: 'a.example.test' },
+        'customDomain: cannot be changed: delete the domain and add another',
+      ],
+      [{ targetPort: 80 }, 'targetPort: must be from 1025 to 65535'],
+      [{ protected: 1 }, /^protected: /],
+    ] as const)
+      assertError(await agent.change(domain.id, body), 400, message)
+  })
+  it('is gone when it is deleted', async () => {
+    const agent = await newAgent()
+    const { id } = (await agent.add({ subdomain: subdomain() })).body.domain
+    const { status, body } = await agent.remove(id)
+    assert.deepEqual([status, body], [200, { success: true, message: 'Domain deleted' }])
+    assertError(await agent.remove(id), 404, 'The agent has no such domain')
+    assert.deepEqual(await agent.list(), [])
+  })
+  it('is 404 where it is not on this agent', async () => {
+    const [agent, sibling] = await Promise.all([newAgent(), newAgent()])
+    const { id } = (await sibling.add({ subdomain: subdomain() })).body.domain
+    for (const foreign of [id, NO_ID, 'none'])
+      for (const reply of [
+        await agent.change(foreign, { targetPort: 4000 }),
+        await agent.remove(foreign),
+        await agent.verify(foreign),
+      ])
+        assertError(reply, 404, 'The agent has no such domain')
+    assert.equal((await sibling.list()).length, 1)
+  })
+})
+
+describe('who may', () => {
+  const ask = (agent: RowAgent, api = own.api) => [
+    () => api.get(`${agent.path}/domains`),
+    () => api.post(`${agent.path}/domains`, { subdomain: subdomain(), ...PORT }),
+    () => api.post(`${agent.path}/domains/challenge`, { customDomain: customDomain() }),
+    () => api.put(`${agent.path}/domains/${NO_ID}`, { targetPort: 4000 }),
+    () => api.delete(`${agent.path}/domains/${NO_ID}`),
+    () => api.post(`${agent.path}/domains/${NO_ID}/verify`, undefined),
+  ]
+
+  it('is 401 without a key, with another workspace’s and with another agent’s token', async () => {
+    const [agent, sibling] = await Promise.all([newAgent(), newAgent()])
+    for (const api of [context.anonymous, other.api, sibling.gateway])
+      for (const call of ask(agent, api)) assert.equal((await call()).status, 401)
+  })
+  it('is 403 without the scope; who may read may list', async () => {
+    const agent = await newAgent()
+    const files = await own.keyed('org:files:write')
+    for (const call of ask(agent, files)) assert.equal((await call()).status, 403)
+    const [list, ...others] = ask(agent, await own.keyed('org:agents:read'))
+    assert.equal((await list?.())?.status, 200)
+    for (const call of others) assert.equal((await call()).status, 403)
+  })
+  it('is the agent itself, by its gateway token', async () => {
+    const agent = await newAgent()
+    const { status, body } = await agent.gateway.post(`${agent.path}/domains`, {
+      subdomain: subdomain(),
+      ...PORT,
+    })
+    assert.equal(status, 200)
+    assert.equal((await agent.gateway.delete(`${agent.path}/domains/${body.domain.id}`)).status, 200)
+  })
+  it('is 404 for an agent that is not there', async () => {
+    const agent = { ...(await newAgent()), path: '/v0/agents/xzzzzzzz' }
+    for (const call of ask(agent)) assertError(await call(), 404, 'There is no such agent')
+  })
+})
