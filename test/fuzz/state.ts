@@ -1,0 +1,29 @@
+/** What requests change by themselves, and nothing else does: no worker, no clock. */
+import type { Context } from '../contract/context.ts'
+
+/** Columns by table, with `$1` for the workspace. */
+const TABLES: [columns: string, from: string][] = [
+  ['id, name, scopes, revoked_at', 'api_key WHERE workspace_id = $1'],
+  ['id, network, name, is_public', 'file_group WHERE workspace_id = $1'],
+  ['id, domain, hot_swaps', 'gateway WHERE workspace_id = $1'],
+  ['id, cid_v1, mapped_cid', 'swap WHERE workspace_id = $1'],
+  ['id, name, description, vibe, emoji, gateway_token, deleted_at', 'agent WHERE workspace_id = $1'],
+  ['id, name, version', 'secret WHERE workspace_id = $1'],
+  ['id, name, description', 'skill WHERE workspace_id = $1'],
+  ['id, skill_id, cid', 'skill_version WHERE workspace_id = $1'],
+  ['id, slug, name, details, archived_at', 'template WHERE workspace_id = $1'],
+  ['id, subdomain, custom_domain, target_port, protected', 'domain WHERE workspace_id = $1'],
+  ...['agent_secret', 'agent_channel', 'agent_skill', 'agent_route'].map((table): [string, string] => [
+    'part.*',
+    `${table} part JOIN agent ON agent.id = part.agent_id WHERE agent.workspace_id = $1`,
+  ]),
+]
+
+const QUERY = TABLES.map(
+  ([columns, from]) => `SELECT md5(string_agg(row::text, ',' ORDER BY row::text)) AS state
+    FROM (SELECT ${columns} FROM ${from}) AS row`,
+).join(' UNION ALL ')
+
+/** A digest of each of these tables, as far as it is a workspace's. */
+export const stateOf = async ({ sql }: Pick<Context, 'sql'>, workspaceId: string): Promise<unknown[]> =>
+  (await sql(QUERY, [workspaceId])).map(({ state }) => state)
