@@ -52,14 +52,19 @@ export async function* walkFolder(
   cid: CID,
   { signal }: Options,
 ): AsyncGenerator<FolderEntry> {
-  const ahead: Promise<FolderEntry>[] = []
-  for await (const found of walk(storage, cid, signal)) {
-    const next = open(storage, found, signal)
-    next.catch(() => {}) // it is awaited below, or nobody reads on
-    ahead.push(next)
-    if (ahead.length >= READ_AHEAD) yield (await ahead.shift()) as FolderEntry
+  try {
+    const ahead: Promise<FolderEntry>[] = []
+    for await (const found of walk(storage, cid, signal)) {
+      const next = open(storage, found, signal)
+      next.catch(() => {}) // it is awaited below, or nobody reads on
+      ahead.push(next)
+      if (ahead.length >= READ_AHEAD) yield (await ahead.shift()) as FolderEntry
+    }
+    for (const next of ahead) yield await next
+  } catch (error) {
+    if (error instanceof StorageError || !signal.aborted) throw error
+    throw new StorageError('aborted', 'The walk was aborted', { cause: error })
   }
-  for (const next of ahead) yield await next
 }
 
 /**

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import * as dagCbor from '@ipld/dag-cbor'
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
+import type { CID } from 'multiformats/cid'
+import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
+import { readFolder, walkFolder } from '../../../src/storage/folder.ts'
+import type { Block, Storage } from '../../../src/storage/port.ts'
+import { block } from './cases/blocks.ts'
+import { failsWith, MIB } from './cases/context.ts'
+import { collect, file, texts } from './content.ts'
+import { temporaryFolder } from './node-process.ts'
+import { snapshot } from './trees.ts'
+
+describe('folders that are unpacked', () => {
+  const { signal } = new AbortController()
+  const limits = { maxFiles: 10, maxBytes: 100, signal }
+  let storage: Storage
+  let remove: () => Promise<void>
+
+  before(async () => {
+    const folder = await temporaryFolder()
+    remove = folder.remove
+    storage = createEmbeddedStorage({ dir: folder.dir, network: 'private', offline: true })
+    await storage.start()
+  })
+  after(async () => {
+    await storage.stop()
+    await remove()
+  })
+
+  /** Keeps blocks as they are, of which the last one is the root. */
+  const keep = async (...blocks: Block[]): Promise<CID> => {
+    const root = blocks.at(-1)
+    assert.ok(root)
+    await storage.build(
+      async (put) => {
+        for (const one of blocks) await put(one)
+        return root.cid
+      },
+      { base: null, signal },
+    )
+    return root.cid
+  }
+  const nodeOf = (unixfs: UnixFS, links: [string, Block][] = []): Promise<Block> => {
+    const Links = links.map(([Name, { cid, bytes }]) => ({ Name, Hash: cid, Tsize: bytes.length }))
+    return block(dagPb.encode({ Data: unixfs.marshal(), Links }), dagPb.code)
+  }
+  const directory = (...links: [string, Block][]) => nodeOf(new UnixFS({ type: 'directory' }), links)
+  const paths = async (cid: CID): Promise<string[]> => {
+    const all: string[] = []
+    for await (const { path, content } of walkFolder(storage, cid, { signal })) {
+      await collect(content())
+      all.push(path)
+    }
+    return all
+  }
+
+  test('come in the order of git, which takes directories for names with a slash', async () => {
+    const { cid } = await storage.add(texts({ 'a/x': '1', 'a.b': '2', 'a-b/y': '3', a0: '4', 'Z/z': '5' }), {
+      signal,
+    })
+    assert.deepEqual(await paths(cid), ['Z/z', 'a-b/y', 'a.b', 'a/x', 'a0'])
+  })
+
+  test('have files of any size, empty ones, and links as they are', async () => {
+    const small = await storage.add(texts({ 'empty.txt': '', 'b/small.txt': 'small' }), { signal })
+    const read = await readFolder(storage, small.cid, limits)
+    assert.deepEqual(
+      read.map(({ path, bytes }) => [path, `${bytes}`]),
+      [
+        ['b/small.txt', 'small'],
+        ['empty.txt', ''],
+      ],
+    )
+    const { cid } = await storage.add(file('large', 3 * MIB + 7, 'a/large'), { signal })
+    for await (const { path, size, content } of walkFolder(storage, cid, { signal })) {
+      assert.deepEqual([path, size], ['a/large', 3 * MIB + 7])
+      assert.equal((await collect(content())).length, size)
+    }
+    const linked = await snapshot(storage, new Map([['l', { link: '../../etc/passwd' }]]))
+    for await (const { path, type, size, target } of walkFolder(storage, linked.cid, { signal })) {
+      assert.deepEqual([path, type, size, target], ['l', 'symlink', 16, '../../etc/passwd'])
+    }
+    await assert.rejects(readFolder(storage, linked.cid, limits), failsWith('invalid_object'))
+  })
+
+  test('with names that no file can have, or that come twice, are refused', async () => {
+    const leaf = await block(Buffer.from('x'))
+    const odd = ['', '.', '..', '.git', '.GIT', 'a/b', '/etc', 'a\0b', 'x'.repeat(256)]
+    for (const name of odd) {
+      const cid = await keep(leaf, await directory([name, leaf]))
+      await assert.rejects(paths(cid), failsWith('invalid_object'), name)
+      const inside = await directory([name, leaf])
+      await assert.rejects(paths(await keep(leaf, inside, await directory(['d', inside]))), name)
+    }
+    const empty = await directory()
+    for (const second of [leaf, empty]) {
+      const twice = await keep(leaf, empty, await directory(['a', leaf], ['a', second]))
+      await assert.rejects(paths(twice), failsWith('invalid_object'))
+    }
+  })
+
+  test('that are something else are refused', async () => {
+    const object = await block(dagCbor.encode({ a: 1 }), dagCbor.code)
+    await assert.rejects(paths(await keep(object)), failsWith('invalid_object'))
+    await assert.rejects(
+      paths(await keep(object, await directory(['a', object]))),
+      failsWith('invalid_object'),
+    )
+    const { cid } = await storage.add(texts({ 'a.txt': 'a file' }), { signal })
+    await assert.rejects(paths(cid), failsWith('invalid_object'))
+    const long = await nodeOf(new UnixFS({ type: 'symlink', data: new Uint8Array(4096) }))
+    await assert.rejects(paths(await keep(long, await directory(['l', long]))), failsWith('invalid_object'))
+  })
+
+  test('whose files are not as long as they say are refused before the end of the file', async () => {
+    const leaf = await block(Buffer.from('ten bytes!'))
+    for (const said of [11n, 2n ** 60n]) {
+      const lying = await nodeOf(new UnixFS({ type: 'file', blockSizes: [said] }), [['', leaf]])
+      const cid = await keep(leaf, lying, await directory(['f', lying]))
+      await assert.rejects(paths(cid), failsWith('invalid_object'), `${said}`)
+    }
+  })
+
+  test('are bounded in depth, files and bytes', async () => {
+    const leaf = await block(Buffer.from('x'))
+    let deep = await directory(['f', leaf])
+    const blocks = [leaf, deep]
+    for (let depth = 2; depth <= 201; depth++) blocks.push((deep = await directory(['d', deep])))
+    assert.equal((await paths(await keep(...blocks.slice(0, -1)))).length, 1)
+    await assert.rejects(paths(await keep(...blocks)), failsWith('invalid_object'))
+
+    const many = await storage.add(
+      texts(Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`${i}`, '']))),
+      {
+        signal,
+      },
+    )
+    await assert.rejects(readFolder(storage, many.cid, limits), failsWith('too_large'))
+    await readFolder(storage, many.cid, { ...limits, maxFiles: 11 })
+    const large = await storage.add(texts({ a: 'x'.repeat(60), b: 'x'.repeat(41) }), { signal })
+    await assert.rejects(readFolder(storage, large.cid, limits), failsWith('too_large'))
+    await readFolder(storage, large.cid, { ...limits, maxBytes: 101 })
+  })
+
+  test('with more paths than anybody can walk end in time', async () => {
+    let node = await directory(['f', await block(Buffer.from('x'))])
+    const blocks = [await block(Buffer.from('x')), node]
+    for (let level = 0; level < 60; level++) blocks.push((node = await directory(['l', node], ['r', node])))
+    const cid = await keep(...blocks)
+    await assert.rejects(readFolder(storage, cid, limits), failsWith('too_large'))
+  })
+
+  test('end when aborted, and where a block is missing', async () => {
+    const { cid } = await storage.add(texts({ 'a/b': 'x', c: 'y' }), { signal })
+    const walking = walkFolder(storage, cid, { signal: AbortSignal.abort() }).next()
+    await assert.rejects(walking, failsWith('aborted'))
+    const { cid: absent } = await block(Buffer.from('nowhere'), dagPb.code)
+    await assert.rejects(paths(absent), failsWith('not_found'))
+  })
+})
