@@ -129,7 +129,6 @@ export async function applySkills(
       signal: run.signal,
     })
   }
-  if (problems.length > 0) run.log.warn({ problems }, 'skills that an agent does not have as it should')
   await run.report('skills', { problems })
   return problems
 }

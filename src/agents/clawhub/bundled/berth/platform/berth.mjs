@@ -1,5 +1,9 @@
 #!/usr/bin/env node
 /** Speaks to Berth in the name of the agent that it runs in. Prints JSON; ends with 1 when it was refused. */
+import dns from 'node:dns'
+import http from 'node:http'
+import https from 'node:https'
+
 const { AGENTS_API_URL, AGENT_ID, OPENCLAW_GATEWAY_TOKEN } = process.env
 const ANSWER_MS = 60_000
 
@@ -20,18 +24,28 @@ const COMMANDS = {
 }
 
 async function ask(method, path, body) {
-  const response = await fetch(`${AGENTS_API_URL}/v0/agents/${AGENT_ID}${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${OPENCLAW_GATEWAY_TOKEN}`,
-      ...(body && { 'content-type': 'application/json' }),
-    },
-    body: body && JSON.stringify(body),
-    signal: AbortSignal.timeout(ANSWER_MS),
-  })
-  const text = await response.text()
-  if (!response.ok) throw new Error(`${response.status} ${text}`)
+  const { status, text } = await send(new URL(`${AGENTS_API_URL}/v0/agents/${AGENT_ID}${path}`), method, body)
+  if (status < 200 || status > 299) throw new Error(`${status} ${text}`)
   return text
+}
+
+function send(url, method, body) {
+  const { promise, resolve, reject } = Promise.withResolvers()
+  const { request } = url.protocol === 'https:' ? https : http
+  const headers = { authorization: `Bearer ${OPENCLAW_GATEWAY_TOKEN}`, 'content-type': 'application/json' }
+  const sent = request(url, { method, headers, lookup, signal: AbortSignal.timeout(ANSWER_MS) })
+  sent.once('error', reject).once('response', (response) => {
+    response.toArray().then((chunks) => {
+      resolve({ status: response.statusCode, text: Buffer.concat(chunks).toString('utf8') })
+    }, reject)
+  })
+  sent.end(body && JSON.stringify(body))
+  return promise
+}
+
+/** Names below `localhost` are this machine (RFC 6761), whether or not the system's resolver knows. */
+function lookup(host, options, done) {
+  dns.lookup(/(^|\.)localhost$/.test(host) ? 'localhost' : host, options, done)
 }
 
 function name(value) {
@@ -46,6 +60,6 @@ try {
   if (!Object.hasOwn(COMMANDS, command)) throw new Error(`commands: ${Object.keys(COMMANDS).join(', ')}`)
   console.log(await COMMANDS[command](...rest))
 } catch (error) {
-  console.error(error.cause ? `${error.message}: ${error.cause.message}` : error.message)
+  console.error(error.message)
   process.exitCode = 1
 }
