@@ -9,8 +9,15 @@ export const limits: Section[] = [
         'the name of an agent has at most 100 characters: 400',
         'agents/lifecycle > an agent that comes up > may have a name of 100 characters, and of no more',
       ],
-      ['an agent has at most 10 skills: 400'],
-      ['an agent has at most 5 domains: 400'],
+      [
+        'an agent has at most 10 skills: 400',
+        'agents/attached-skills > attaching > takes ten, and no more',
+        'agents/attached-skills > attaching > takes ten also when all come at once',
+      ],
+      [
+        'an agent has at most 5 domains: 400',
+        'agents/domains > a domain is 400 > for the sixth of an agent, also where twenty are added at once',
+      ],
       [
         'a workspace has as many agents as its plan says: 403 `Agent limit reached`',
         'agents/plans > the free plan > has one agent',

@@ -54,18 +54,38 @@ export const resources: Section[] = [
     title: '2.4 Identifiers and request fields',
     rows: [
       ['`agentId` in paths', 'agents/access > the routes of an agent > are 404 where there is no such agent'],
-      ['`skillId` in paths'],
-      ['`slug` of a skill or a template in paths'],
+      [
+        '`skillId` in paths',
+        'agents/attached-skills > detaching > leaves the skill in the library',
+        'agents/attached-skills > updates > refuse what is not there, and bad fields',
+      ],
+      [
+        '`slug` of a skill or a template in paths',
+        'agents/templates > templates that ship with Berth > are read by slug and by id',
+      ],
       ['`snapshotCid` of a reset'],
-      ['the id of a custom domain in paths'],
+      [
+        'the id of a custom domain in paths',
+        'agents/domains > a domain that is there > changes its port and its protection, and not its name',
+        'agents/domains > a domain that is there > is 404 where it is not on this agent',
+      ],
       ['`channel` in paths', 'agents/channels > channels > that are not there cannot be removed'],
     ],
   },
   {
     title: '3 States and transitions',
     rows: [
-      ['a custom domain is `pending_ownership` until its TXT record `_service-verify.<domain>` is seen'],
-      ['it is `verified` then, and nobody else can register it: 409'],
+      [
+        'a custom domain is `pending_ownership` until its TXT record `_service-verify.<domain>` is seen',
+        'agents/domains > a custom domain > is pending until its TXT record is seen',
+        'agents/domains > a custom domain > is looked at again by itself',
+      ],
+      [
+        'it is `verified` then, and nobody else can register it: 409',
+        'agents/domains > a custom domain > is pending until its TXT record is seen',
+        'agents/domains > a custom domain > may be claimed by many, and is had by who proves it: 409 for all others from then on',
+        'agents/domains > a custom domain > is had by one of two tenants who prove it at once',
+      ],
       [
         'an agent is provisioned after its creation, and its chat is offline meanwhile',
         'agents/lifecycle > an agent that comes up > has its chat offline until then',

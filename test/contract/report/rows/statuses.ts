@@ -22,7 +22,11 @@ const bad: Row[] = [
     'agents/secrets > a malformed secret is 400 > for an empty value',
     'agents/secrets > a malformed secret is 400 > for no value',
   ],
-  ['skills: more than 10 attached'],
+  [
+    'skills: more than 10 attached',
+    'agents/attached-skills > attaching > takes ten, and no more',
+    'agents/attached-skills > attaching > takes ten also when all come at once',
+  ],
   [
     'console: an empty command',
     'agents/console > a command > is refused when it is an empty text',
@@ -31,9 +35,15 @@ const bad: Row[] = [
   ],
   ['sync: no storage is configured'],
   ['config/validate: no valid JSON', 'agents/config > validating > of what is no JSON object is 400'],
-  ['domains: both a subdomain and a custom domain'],
-  ['domains: a banned name'],
-  ['domains: more than 5'],
+  [
+    'domains: both a subdomain and a custom domain',
+    'agents/domains > a domain is 400 > with what it cannot be',
+  ],
+  ['domains: a banned name', 'agents/domains > a domain is 400 > with what it cannot be'],
+  [
+    'domains: more than 5',
+    'agents/domains > a domain is 400 > for the sixth of an agent, also where twenty are added at once',
+  ],
   ['reset: no `snapshotCid`, or a malformed one'],
   [
     'channels: no token where there was none before',
@@ -87,7 +97,10 @@ const forbidden: Row[] = [
     'agents/channels > channels > are no part of the free plan',
     'agents/lifecycle > creating an agent > is 403 with channels on the free plan',
   ],
-  ['custom domains on the free plan'],
+  [
+    'custom domains on the free plan',
+    'agents/domains > a custom domain > is 403 on the free plan, where a subdomain is not',
+  ],
   [
     'no permission in the workspace',
     'auth > a role > viewer reads, and is denied every write',
@@ -98,9 +111,19 @@ const forbidden: Row[] = [
 const missing: Row[] = [
   ['a wrong agentId', 'agents/access > the routes of an agent > are 404 where there is no such agent'],
   ['reset: a CID that is not in the history of the agent'],
-  ['skills: not in the library'],
-  ['templates: a slug or an id that is not there, or archived'],
-  ['domains: an id that the agent does not have'],
+  [
+    'skills: not in the library',
+    'agents/attached-skills > attaching > takes all or none: 404 for what is not in the library',
+  ],
+  [
+    'templates: a slug or an id that is not there, or archived',
+    'agents/template-agents > creating an agent from a template > is 404 for none, one that is archived, and one of another workspace',
+    'agents/templates-changed > archiving a template > hides it, frees its slug, and releases its content',
+  ],
+  [
+    'domains: an id that the agent does not have',
+    'agents/domains > a domain that is there > is 404 where it is not on this agent',
+  ],
   ['the issues endpoints', 'agents/issues > issues > are 404 for every account'],
 ]
 
@@ -111,13 +134,24 @@ const conflict: Row[] = [
     'agents/attachments > two credentials of one provider > (ANTHROPIC_API_KEY, ANTHROPIC_OAUTH_TOKEN) are 409, one after the other and together',
     'agents/lifecycle > creating an agent > is 409 for two credentials of one provider',
   ],
-  ['a custom domain that is registered and verified'],
-  ['a subdomain that another tenant has'],
+  [
+    'a custom domain that is registered and verified',
+    'agents/domains > a custom domain > may be claimed by many, and is had by who proves it: 409 for all others from then on',
+    'agents/domains > a custom domain > is had by one of two tenants who prove it at once',
+  ],
+  [
+    'a subdomain that another tenant has',
+    'agents/domains > a subdomain > is 409 when another agent has it, of this tenant or of another, until that one gives it up',
+  ],
   [
     'deleting a secret that an agent has',
     'agents/secrets > a secret that an agent has > cannot be deleted: 409 that names the agents',
   ],
-  ['updating a skill whose versions conflict'],
+  [
+    'updating a skill whose versions conflict',
+    'agents/attached-skills > updates > conflict where another version is attached than the caller thinks',
+    'agents/live-skills > what the agent made of a skill > is not lost by an update, which says so; its owner decides',
+  ],
 ]
 
 /** Contract 7.1. */
