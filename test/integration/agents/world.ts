@@ -7,7 +7,7 @@ import type { Principal } from '../../../src/accounts/authenticator.ts'
 import { AgentdClient } from '../../../src/agents/agentd-client.ts'
 import { createAgent } from '../../../src/agents/lifecycle/create.ts'
 import { newAgent } from '../../../src/agents/lifecycle/schema.ts'
-import { insertOperation } from '../../../src/agents/operate.ts'
+import { type AgentOperation, insertOperation } from '../../../src/agents/operate.ts'
 import { hostUrl, loadConfig, loadHostKey } from '../../../src/config.ts'
 import { openContainers } from '../../../src/containers/open.ts'
 import type { Containers } from '../../../src/containers/port.ts'
@@ -33,11 +33,7 @@ export interface AgentsWorld {
   /** A row of a new agent, with the operation that provisions it. */
   create(version?: string): Promise<{ id: string; agentId: string; operationId: string }>
   /** Writes an operation on an agent. */
-  insert(
-    agent: { id: string; agentId: string },
-    kind: 'agent.restart' | 'agent.scripts' | 'agent.delete',
-    input?: Row,
-  ): Promise<string>
+  insert(agent: { id: string; agentId: string }, kind: AgentOperation, input?: Row): Promise<string>
   /** Runs an operation until it has ended, or waits for another try; resolves to its row. */
   run(operationId: string): Promise<Row>
   agent(agentId: string): Promise<Row>

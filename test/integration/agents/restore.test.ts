@@ -1,0 +1,104 @@
+/** An agent whose volume was lost gets its workspace back from IPFS, or says why it does not. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
+import { until } from '../../support/processes.ts'
+import { Subject } from './snapshot-world.ts'
+import { type AgentsWorld, startAgentsWorld } from './world.ts'
+
+const MISSING = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
+
+describe('a lost volume', { timeout: 300_000, skip: !kuboBinary && 'needs BERTH_TEST_KUBO' }, () => {
+  let kubo: KuboNode
+  let world: AgentsWorld
+  let subject: Subject
+  before(async () => {
+    kubo = await startKubo()
+    world = await startAgentsWorld({ IPFS_PRIVATE_API_URL: kubo.apiUrl })
+    subject = await Subject.create(world)
+    await subject.exec(
+      `echo '{"version":1,"scripts":{"build":"echo built > built.log"}}' > manifest.json; cd workspace; ` +
+        'echo mine > note.txt; ln -s note.txt link; printf "#!/bin/sh\\necho runs\\n" > run.sh; chmod +x run.sh; rm TOOLS.md',
+    )
+    await subject.succeed('agent.sync')
+  })
+  after(async () => {
+    await world?.stop()
+    await kubo?.stop()
+  })
+
+  const restart = () => subject.run('agent.restart')
+  const again = async (id: unknown) => {
+    await world.database.pool.query('UPDATE operation SET next_attempt_at = now() WHERE id = $1', [id])
+    return world.run(String(id))
+  }
+
+  it('comes back as its newest snapshot, with the same commit, and is built', async () => {
+    const [newest] = await subject.history()
+    await subject.loseVolume()
+    const { state, error_cause: cause } = await restart()
+    assert.equal(state, 'succeeded', String(cause))
+    assert.equal(await subject.exec('git rev-parse HEAD'), newest?.commit_sha)
+    assert.equal(await subject.exec('cat workspace/link && workspace/run.sh'), 'mine\nruns')
+    assert.equal(await subject.exec('ls workspace/TOOLS.md 2>/dev/null || echo gone'), 'gone')
+    assert.equal(await subject.exec('git status --porcelain && git fsck --no-progress 2>&1'), '')
+    await until('it is built', () => subject.exec('cat built.log').catch(() => undefined))
+    const { isNew } = await subject.succeed('agent.sync')
+    assert.equal(isNew, false)
+  })
+  it('waits for an IPFS node that is away', async () => {
+    await subject.loseVolume()
+    await kubo.kill()
+    const tried = await restart()
+    assert.deepEqual([tried.state, tried.error_code], ['queued', 'outage'])
+    assert.equal((await subject.row()).status, 'starting')
+    await kubo.restart()
+    const { state, error_cause: cause } = await again(tried.id)
+    assert.equal(state, 'succeeded', String(cause))
+    assert.equal(await subject.exec('cat workspace/note.txt'), 'mine')
+  })
+  it('is restored again where a restore was interrupted', async () => {
+    const [newest] = await subject.history()
+    // As one that was killed in the middle leaves it: some files, another commit, and the mark in the row.
+    await subject.exec(
+      'rm -rf workspace/* && git -c user.name=x -c user.email=x@y commit --quiet --all --message "before a reset"',
+    )
+    await world.database.pool.query('UPDATE agent SET synced_at = NULL WHERE agent_id = $1', [
+      subject.made.agentId,
+    ])
+    assert.equal((await restart()).state, 'succeeded')
+    assert.equal(await subject.exec('cat workspace/note.txt'), 'mine')
+    assert.equal(await subject.exec('git rev-parse HEAD'), newest?.commit_sha)
+    assert.ok((await subject.row()).synced_at)
+  })
+  it('is left alone where the repository is there', async () => {
+    await subject.exec('echo newer > workspace/note.txt')
+    assert.equal((await restart()).state, 'succeeded')
+    assert.equal(await subject.exec('cat workspace/note.txt'), 'newer')
+  })
+  it('cannot be saved while the IPFS node is away, and can when it is back', async () => {
+    const before = await subject.history()
+    await kubo.kill()
+    const { state, error, error_code } = await subject.run('agent.sync')
+    assert.deepEqual([state, error, error_code], ['failed', 'IPFS node unreachable', 'ipfs_unreachable'])
+    const reset = await subject.run('agent.reset', { snapshotCid: before[0]?.cid })
+    assert.deepEqual([reset.state, reset.error], ['failed', 'IPFS node unreachable'])
+    assert.equal(await subject.exec('cat workspace/note.txt'), 'newer')
+    await kubo.restart()
+    assert.equal((await subject.succeed('agent.sync')).isNew, true)
+    assert.equal((await subject.history()).length, before.length + 1)
+  })
+  it('is not seeded over where its snapshot is lost', async () => {
+    await world.database.pool.query('UPDATE snapshot SET cid = $2 WHERE agent_id = $1', [
+      subject.made.id,
+      MISSING,
+    ])
+    await subject.loseVolume()
+    const { state, error, error_code } = await restart()
+    assert.deepEqual([state, error, error_code], ['failed', 'Restart failed', 'content_lost'])
+    const { status, status_reason: reason } = await subject.row()
+    assert.equal(status, 'not_running')
+    assert.match(String(reason), /newest snapshot bafy\w+ cannot be restored/)
+    assert.equal(await subject.exec('ls workspace 2>/dev/null || echo nothing'), 'nothing')
+  })
+})
