@@ -11,11 +11,15 @@ export interface Blob {
 
 /**
  * Reads blobs, in this order, a chunk at a time.
- * @param ids 40 hex digits each.
+ * @param ids 40 hex digits each. @param env more for git, see `GIT_OBJECT_DIRECTORY`.
  * @throws GitError also for one that is not there.
  */
-export async function* readBlobs(git: Git, ids: string[]): AsyncGenerator<Blob> {
-  const child = git.spawn(['cat-file', '--batch'])
+export async function* readBlobs(
+  git: Git,
+  ids: string[],
+  env: Record<string, string> = {},
+): AsyncGenerator<Blob> {
+  const child = git.spawn(['cat-file', '--batch'], { env })
   child.stdin.end(`${ids.join('\n')}\n`)
   const ended = endOf(child)
   const timer = setTimeout(() => killGit(child), TIMEOUT_MS)

@@ -41,11 +41,11 @@ export class SecretScan {
     return this.#needles.length === 0
   }
 
-  /** Which of these blobs hold a secret's value. */
-  async find(git: Git, blobs: string[]): Promise<Set<string>> {
+  /** Which of these blobs hold a secret's value. @param env as of `readBlobs`. */
+  async find(git: Git, blobs: string[], env: Record<string, string> = {}): Promise<Set<string>> {
     const found = new Set<string>()
     if (this.isEmpty || blobs.length === 0) return found
-    for await (const { id, content } of readBlobs(git, blobs)) {
+    for await (const { id, content } of readBlobs(git, blobs, env)) {
       let tail = Buffer.alloc(0)
       for await (const chunk of content) {
         if (found.has(id)) continue

@@ -3,10 +3,12 @@ import type { AdoptRequest, CommitRequest, Committed, RepositoryStatus, ResetReq
 import type { Agent, Answer, Call, Route, Service } from '../server.ts'
 import { Committer } from './commit.ts'
 import { Git, GitError } from './git.ts'
+import { gitRoutes } from './http.ts'
 import { takeIndex } from './index-file.ts'
 import { ensureRepository, removeLeftovers } from './layout.ts'
 import { updateManifest } from './manifest-update.ts'
 import { Mutex } from './mutex.ts'
+import { Pushes } from './push.ts'
 import { commitId, sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
 import { headOf, openRepository, type Repository } from './repository.ts'
 import { adopt, importCommit, reset } from './reset.ts'
@@ -21,6 +23,7 @@ export class RepositoryService implements Service {
   readonly routes: Route[]
   readonly #repository: Repository
   readonly #committer: Committer
+  readonly #pushes: Pushes
   readonly #imports = new Mutex()
 
   constructor({ config, paths, gateway, log }: Agent) {
@@ -28,6 +31,7 @@ export class RepositoryService implements Service {
     const repository = { git, root: paths.root, log, mutex: new Mutex(), secrets: () => gateway.secrets }
     this.#repository = repository
     this.#committer = new Committer(repository)
+    this.#pushes = new Pushes(repository, this.#committer)
     const at = '/v1/repository'
     const routes: Route[] = [
       { method: 'GET', path: at, handle: async () => ({ body: await this.#status() }) },
@@ -40,6 +44,8 @@ export class RepositoryService implements Service {
       { method: 'POST', path: `${at}/reset`, fenced: true, handle: (call) => this.#reset(call) },
       { method: 'POST', path: `${at}/adopt`, fenced: true, handle: (call) => this.#adopt(call) },
       { method: 'PUT', path: `${at}/import`, fenced: true, handle: (call) => this.#import(call) },
+      { method: 'DELETE', path: `${at}/pushed`, fenced: true, handle: (call) => this.#taken(call) },
+      ...gitRoutes({ repository, committer: this.#committer, pushes: this.#pushes }),
     ]
     this.routes = routes.map((route) => ({ ...route, handle: (call) => explained(route.handle(call)) }))
   }
@@ -51,6 +57,7 @@ export class RepositoryService implements Service {
       await git.prepare()
       await removeLeftovers(git)
       await takeIndex(git)
+      await this.#pushes.finish()
     } catch (error) {
       log.error(`the agent's repository could not be looked through: ${(error as Error).message}`)
     }
@@ -64,13 +71,14 @@ export class RepositoryService implements Service {
 
   async #status(): Promise<RepositoryStatus> {
     const head = await headOf(this.#repository.git)
-    return { head, dirty: head === null || (await this.#committer.isDirty()), pushed: null }
+    const dirty = head === null || (await this.#committer.isDirty())
+    return { head, dirty, pushed: await this.#pushes.pushed() }
   }
 
   async #commit(call: Call): Promise<Answer> {
     const { message, manifest } = checkCommit(await call.json<CommitRequest>(COMMIT_BYTES))
-    const { git, root, mutex } = this.#repository
-    return mutex.run(async () => {
+    const { git, root } = this.#repository
+    return this.#change(async () => {
       if (manifest) await updateManifest(root, manifest)
       const commit = await this.#committer.commit(message)
       const object = await git.run(['cat-file', 'commit', commit.commit])
@@ -79,10 +87,24 @@ export class RepositoryService implements Service {
     })
   }
 
+  async #taken({ url }: Call): Promise<Answer> {
+    const commit = commitId(url.searchParams.get('commit'), 'commit')
+    await this.#change(() => this.#pushes.taken(commit))
+    return { body: {} }
+  }
+
+  /** One change at a time, on a repository in which no push is half done. */
+  #change<T>(work: () => Promise<T>): Promise<T> {
+    return this.#repository.mutex.run(async () => {
+      await this.#pushes.finish()
+      return await work()
+    })
+  }
+
   async #reset(call: Call): Promise<Answer> {
     const { commit } = (await call.json<ResetRequest>()) ?? {}
     const id = commitId(commit, 'commit')
-    await this.#repository.mutex.run(() => reset(this.#repository, this.#committer, id))
+    await this.#change(() => reset(this.#repository, this.#committer, id))
     return { body: { commit: id } }
   }
 
@@ -90,12 +112,12 @@ export class RepositoryService implements Service {
     const { object } = (await call.json<AdoptRequest>(OBJECT_BYTES)) ?? {}
     if (typeof object !== 'string') throw new AgentdError('bad_request', 'object: must be base64')
     const bytes = Buffer.from(object, 'base64')
-    return { body: { commit: await this.#repository.mutex.run(() => adopt(this.#repository, bytes)) } }
+    return { body: { commit: await this.#change(() => adopt(this.#repository, bytes)) } }
   }
 
   async #import({ req, signal }: Call): Promise<Answer> {
-    const { mutex, git } = this.#repository
-    await mutex.run(() => openRepository(this.#repository))
+    const { git } = this.#repository
+    await this.#change(() => openRepository(this.#repository))
     // Others need not wait for it: nothing that they use changes.
     return { body: await this.#imports.run(() => importCommit(git, req, signal)) }
   }

@@ -1,0 +1,154 @@
+/** git's smart HTTP (gitprotocol-http): its own programs do the work, agentd passes bytes on. */
+import type { IncomingMessage } from 'node:http'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import { AgentdError } from '../errors.ts'
+import type { Call, Route } from '../server.ts'
+import type { Committer } from './commit.ts'
+import { endOf, type GitProcess, killGit } from './git.ts'
+import { type Pushes, syncMessage } from './push.ts'
+import { openRepository, type Repository } from './repository.ts'
+
+type Program = 'upload-pack' | 'receive-pack'
+
+/** Neither side has sent a byte for so long: git itself says something every five seconds. */
+const STALL_MS = 60_000
+const MOST_MS = 3_600_000
+/** What a client wants and has, in lines of 50 bytes. */
+const WANTS_BYTES = 67_108_864
+/** Each costs a process, or two, and memory. */
+const AT_ONCE = 8
+
+export interface GitParts {
+  repository: Repository
+  committer: Committer
+  pushes: Pushes
+}
+
+/** `/v1/git/*`. */
+export function gitRoutes(parts: GitParts): Route[] {
+  let running = 0
+  const bounded = async (work: () => Promise<undefined>): Promise<undefined> => {
+    if (running >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} clients are served already`)
+    running++
+    return await work().finally(() => running--)
+  }
+  const at = '/v1/git'
+  const post = (program: Program): Route => ({
+    method: 'POST',
+    path: `${at}/git-${program}`,
+    handle: (call) => bounded(() => serve(parts, program, call)),
+  })
+  return [
+    { method: 'GET', path: `${at}/info/refs`, handle: (call) => bounded(() => advertise(parts, call)) },
+    post('upload-pack'),
+    post('receive-pack'),
+  ]
+}
+
+/** Says which refs there are; before a push, what the agent has changed is committed, so that it is among them. */
+async function advertise({ repository, committer, pushes }: GitParts, call: Call): Promise<undefined> {
+  const service = call.url.searchParams.get('service')
+  const [, program] = /^git-(upload-pack|receive-pack)$/.exec(service ?? '') ?? []
+  if (program === undefined)
+    throw new AgentdError('bad_request', 'service: only the smart protocol is spoken')
+  await repository.mutex.run(async () => {
+    await pushes.finish()
+    if (program === 'receive-pack') await committer.commit(syncMessage())
+    else await openRepository(repository)
+  })
+  const env = protocolOf(call.req)
+  const child = repository.git.spawn([program, '--stateless-rpc', '--advertise-refs', repository.root], {
+    env,
+  })
+  child.stdin.end()
+  const { res } = call
+  head(res, `application/x-git-${program}-advertisement`)
+  // As git's own server has it: version 2 says itself what it is.
+  if (program !== 'upload-pack' || !/(^|:)version=2(:|$)/.test(env.GIT_PROTOCOL ?? ''))
+    res.write(`${packet(`# service=git-${program}\n`)}0000`)
+  await passOn(child, endOf(child), call)
+}
+
+async function serve({ repository, pushes }: GitParts, program: Program, call: Call): Promise<undefined> {
+  const { req, res } = call
+  const isPush = program === 'receive-pack'
+  const decoding = decoderOf(req)
+  const child = repository.git.spawn([program, '--stateless-rpc', repository.root], {
+    env: protocolOf(req),
+    talk: isPush,
+  })
+  const ended = endOf(child)
+  head(res, `application/x-git-${program}-result`)
+  // The size of a push is bounded by git's own configuration.
+  const transforms = [...decoding, ...(isPush ? [] : [atMost(WANTS_BYTES)])]
+  // Where git ends early its output says why, and the client reads that first.
+  pipeline([req, ...transforms, child.stdin]).catch(() => child.stdin.destroy())
+  await passOn(child, ended, call, isPush ? pushes.attend(child, ended) : undefined)
+}
+
+/**
+ * Passes git's output on to the client, as fast as that takes it. Whoever goes, or stands still, ends it for both.
+ * @param until the answer ends when this has.
+ */
+async function passOn(
+  child: GitProcess,
+  ended: ReturnType<typeof endOf>,
+  { req, res, signal }: Call,
+  until?: Promise<void>,
+): Promise<undefined> {
+  const kill = () => killGit(child)
+  const stalled = setTimeout(kill, STALL_MS)
+  const most = setTimeout(kill, MOST_MS)
+  const alive = () => stalled.refresh()
+  child.stdout.on('data', alive)
+  req.on('data', alive)
+  signal.addEventListener('abort', kill, { once: true })
+  if (signal.aborted) kill()
+  try {
+    await pipeline(child.stdout, res, { end: false }).catch(kill)
+    const { code } = await ended
+    await until
+    // Cut off, so that the client does not take it for all.
+    if (code !== 0) res.destroy()
+    else res.end()
+  } finally {
+    clearTimeout(stalled)
+    clearTimeout(most)
+    signal.removeEventListener('abort', kill)
+    kill()
+  }
+}
+
+function head(res: Call['res'], type: string): void {
+  res.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache, no-store, must-revalidate' })
+}
+
+/** The protocol's version, which clients ask for in a header. */
+function protocolOf({ headers }: IncomingMessage): Record<string, string> {
+  const asked = headers['git-protocol']
+  return typeof asked === 'string' && /^[\w=:.-]{1,200}$/.test(asked) ? { GIT_PROTOCOL: asked } : {}
+}
+
+/** What makes the body what git wants: clients compress long lists of what they have. */
+function decoderOf({ headers }: IncomingMessage): Transform[] {
+  const encoding = headers['content-encoding'] ?? 'identity'
+  if (encoding === 'identity') return []
+  if (/^(x-)?gzip$/.test(encoding)) return [createGunzip()]
+  throw new AgentdError('bad_request', `content-encoding: not ${encoding}`)
+}
+
+function atMost(bytes: number): Transform {
+  let left = bytes
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      left -= chunk.length
+      done(left < 0 ? new Error('the request is too long') : null, chunk)
+    },
+  })
+}
+
+function packet(text: string): string {
+  return `${(text.length + 4).toString(16).padStart(4, '0')}${text}`
+}

@@ -1,0 +1,108 @@
+/** Whether a push may become what the agent works with. */
+import { isUtf8 } from 'node:buffer'
+import { checkManifest, MANIFEST_BYTES } from '../manifest-check.ts'
+import { isConfidential, SecretScan } from './confidential.ts'
+import { type Git, GitError } from './git.ts'
+import { EMPTY_TREE, NO_COMMIT, type Repository } from './repository.ts'
+
+/** Paths that one refusal names. */
+const NAMED = 10
+const SCANNED_AT_ONCE = 1000
+
+/** What a client asks of one ref. Zeros stand for none. */
+export interface RefUpdate {
+  old: string
+  new: string
+  ref: string
+}
+
+/** The branch that HEAD names; null where it names a commit. */
+export async function currentBranch(git: Git): Promise<string | null> {
+  const { code, stdout } = await git.attempt(['symbolic-ref', '--quiet', 'HEAD'])
+  return code === 0 ? stdout.toString('utf8').trim() : null
+}
+
+/**
+ * Looks at what a push makes of the current branch.
+ * @param options.head the commit of the branch now; null where it has none.
+ * @param options.env where git finds the new objects, which are in no repository yet.
+ * @returns why it is refused, in lines for people; empty when it is not.
+ */
+export async function checkPush(
+  { git, secrets }: Repository,
+  update: RefUpdate,
+  options: { head: string | null; env: Record<string, string> },
+): Promise<string[]> {
+  const { head, env } = options
+  const branch = update.ref.replace('refs/heads/', '')
+  if (update.new === NO_COMMIT) return [`${branch} cannot be deleted: it is what the agent works on.`]
+  if (update.old !== (head ?? NO_COMMIT))
+    return [`The agent has committed to ${branch} meanwhile: git pull, then push again.`]
+  if (head !== null && !(await isAncestor(git, head, update.new, env)))
+    return [`${branch} has diverged from the agent's: git pull, then push again.`]
+  return await checkFiles(git, {
+    from: head ?? EMPTY_TREE,
+    to: update.new,
+    env,
+    scan: new SecretScan(secrets()),
+  })
+}
+
+async function isAncestor(
+  git: Git,
+  old: string,
+  commit: string,
+  env: Record<string, string>,
+): Promise<boolean> {
+  const { code, stderr } = await git.attempt(['merge-base', '--is-ancestor', old, commit], { env })
+  if (code > 1) throw new GitError('merge-base', code, stderr)
+  return code === 0
+}
+
+async function checkFiles(
+  git: Git,
+  options: { from: string; to: string; env: Record<string, string>; scan: SecretScan },
+): Promise<string[]> {
+  const { from, to, env, scan } = options
+  const problems: string[] = []
+  const byBlob = new Map<string, string[]>()
+  let manifest: string | undefined
+  let head: string[] | undefined
+  const args = ['diff-tree', '-r', '--raw', '-z', '--no-renames', '--no-abbrev', from, to]
+  for await (const record of git.records(args, { env })) {
+    if (head === undefined) {
+      head = record.toString('latin1').split(' ')
+      continue
+    }
+    const [, mode, , blob] = head as [string, string, string, string]
+    head = undefined
+    if (blob === NO_COMMIT) continue
+    const path = record.toString('utf8')
+    if (mode === '160000') problems.push(`${path}: submodules cannot be kept with the agent.`)
+    else if (!isUtf8(record)) problems.push(`${path}: the name is not UTF-8.`)
+    else if (isConfidential(path))
+      problems.push(`${path}: files of this name do not go with the agent; attach a secret instead.`)
+    else byBlob.set(blob, [...(byBlob.get(blob) ?? []), path])
+    if (path === 'manifest.json') manifest = blob
+    if (problems.length > NAMED) return [...problems.slice(0, NAMED), '…']
+  }
+  if (problems.length > 0) return problems
+  const blobs = [...byBlob.keys()]
+  for (let at = 0; at < blobs.length; at += SCANNED_AT_ONCE) {
+    const found = await scan.find(git, blobs.slice(at, at + SCANNED_AT_ONCE), env)
+    const paths = [...found].flatMap((blob) => byBlob.get(blob) ?? [])
+    if (paths.length > 0)
+      return paths.slice(0, NAMED).map((path) => `${path}: has the value of one of the agent's secrets.`)
+  }
+  return manifest === undefined ? [] : await checkManifestBlob(git, manifest, env)
+}
+
+async function checkManifestBlob(git: Git, blob: string, env: Record<string, string>): Promise<string[]> {
+  const size = Number(await git.line(['cat-file', '-s', blob], { env }))
+  if (size > MANIFEST_BYTES) return ['manifest.json: too large.']
+  const text = await git.run(['cat-file', 'blob', blob], { env, maxBytes: MANIFEST_BYTES })
+  const checked = checkManifest(text.toString('utf8'))
+  return 'errors' in checked
+    ? ['manifest.json is not valid:', ...checked.errors.map((error) => `  ${error}`)]
+    : []
+}

@@ -1,0 +1,208 @@
+/**
+ * A push to the branch that the agent works on: checked, taken, and brought into the working tree. A record on disk says
+ * what is under way, so that whoever comes after an agentd that was killed finishes it.
+ */
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import type { Committer } from './commit.ts'
+import { type endOf, type Git, type GitProcess, killGit } from './git.ts'
+import { dropIndex, putIndex, takeIndex } from './index-file.ts'
+import { checkPush, currentBranch, type RefUpdate } from './push-check.ts'
+import { DurableRecord } from './record.ts'
+import { headOf, type Repository } from './repository.ts'
+
+const COMMANDS_BYTES = 1_048_576
+/** From our consent to the end of git: it has the objects, and moves a few refs. */
+const TAKE_MS = 60_000
+/** What the hook's question ends with. */
+const END = '\nend\n'
+const CHECKOUT_MS = 300_000
+
+export class Pushes {
+  readonly #repository: Repository
+  readonly #committer: Committer
+  /** What is under way, from before the ref moves until the working tree has followed. */
+  readonly #underWay: DurableRecord<RefUpdate>
+  /** The newest commit that was pushed, until the worker has taken it over. */
+  readonly #pushed: DurableRecord<{ commit: string }>
+
+  constructor(repository: Repository, committer: Committer) {
+    this.#repository = repository
+    this.#committer = committer
+    const folder = join(repository.git.own, '..')
+    this.#underWay = new DurableRecord({ path: join(folder, 'push.json'), isValid: isUpdate })
+    this.#pushed = new DurableRecord({ path: join(folder, 'pushed.json'), isValid: isPushed })
+  }
+
+  /** The commit that was pushed and not taken over, as long as it is part of HEAD; null otherwise. */
+  async pushed(): Promise<string | null> {
+    const { git } = this.#repository
+    const { commit } = (await this.#pushed.read()) ?? {}
+    if (commit === undefined) return null
+    const { code } = await git.attempt(['merge-base', '--is-ancestor', commit, 'HEAD'])
+    return code === 0 ? commit : null
+  }
+
+  /** The worker has taken `commit` over. */
+  async taken(commit: string): Promise<void> {
+    if ((await this.#pushed.read())?.commit === commit) await this.#pushed.clear()
+  }
+
+  /**
+   * Answers the hook of a receive-pack that was just started; resolves when that has ended and the working tree has
+   * followed. The mutex is taken when the client has sent everything, not before: it may be slow.
+   */
+  async attend(child: GitProcess, ended: ReturnType<typeof endOf>): Promise<void> {
+    const { mutex, log } = this.#repository
+    const talk = child.stdio[3] as unknown as Duplex
+    talk.on('error', () => {})
+    const question = await Promise.race([readQuestion(talk), ended.then(() => undefined)])
+    if (question === undefined) {
+      talk.end()
+      return void (await ended)
+    }
+    await mutex.run(async () => {
+      try {
+        const refusal = await this.#decide(question)
+        talk.write(refusal.length > 0 ? `${refusal.join('\n')}\nrefused\n` : 'accepted\n')
+      } catch (error) {
+        log.error(`a push could not be looked at: ${(error as Error).message}`)
+        talk.write('The agent could not look at this push: try again later.\nrefused\n')
+      }
+      const timer = setTimeout(() => killGit(child), TAKE_MS)
+      await ended
+      clearTimeout(timer)
+      // The client has its answer already; whatever comes next here tries again.
+      await this.finish().catch((error) => log.error(`a push could not be checked out: ${error.message}`))
+    })
+  }
+
+  /**
+   * Brings what is under way to its end: the working tree follows where the ref has moved. To be called with the mutex,
+   * before anything else is done there.
+   * @throws GitError
+   */
+  async finish(): Promise<void> {
+    const update = await this.#underWay.read()
+    if (!update) return
+    const { git } = this.#repository
+    const head = await headOf(git)
+    const { code } = await git.attempt(['merge-base', '--is-ancestor', update.new, 'HEAD'])
+    if (code === 0) {
+      await this.#pushed.write({ commit: update.new })
+      if (head === update.new) await this.#checkOut(update)
+    }
+    await this.#underWay.clear()
+  }
+
+  /** @returns why it is refused, in lines for people; empty when it is not: then it is under way. */
+  async #decide({ updates, env }: Question): Promise<string[]> {
+    const { git } = this.#repository
+    await this.finish()
+    const branch = await currentBranch(git)
+    const update = updates.find(({ ref }) => ref === branch)
+    if (!update) return []
+    const head = await headOf(git)
+    const problems = await checkPush(this.#repository, update, { head, env })
+    if (problems.length > 0) return problems
+    const dryRun = await this.#follow(update, { env, extra: ['--dry-run'] })
+    if (dryRun.code !== 0) {
+      // So that the next pull gets what is in the way.
+      await this.#committer.commit(syncMessage())
+      return ['The agent has changed the same files meanwhile: git pull, then push again.']
+    }
+    await this.#underWay.write(update)
+    return []
+  }
+
+  /** Moves the working tree from one commit to the next; files that differ from both are in the way, and stay. */
+  async #follow(
+    update: RefUpdate,
+    { env = {}, extra = [] }: { env?: Record<string, string>; extra?: string[] } = {},
+  ) {
+    const { git } = this.#repository
+    await indexOf(git, update.old)
+    const args = ['read-tree', '-m', '-u', ...extra, update.old, update.new]
+    return await git.attempt(args, { env, timeoutMs: CHECKOUT_MS })
+  }
+
+  async #checkOut(update: RefUpdate): Promise<void> {
+    const { git, log } = this.#repository
+    const followed = await this.#follow(update)
+    if (followed.code !== 0 && !(await this.#isCheckedOut(update))) {
+      // Changed since the check, or half checked out by one who was killed.
+      await git.run(['add', '--all', '--ignore-errors'], { timeoutMs: CHECKOUT_MS })
+      const tree = await git.line(['write-tree'])
+      const kept = await git.line(['commit-tree', tree, '-p', update.old], { input: 'What a push found\n' })
+      await git.run(['update-ref', `refs/berth/kept/${kept}`, kept])
+      await git.run(['read-tree', '--reset', '-u', update.new], { timeoutMs: CHECKOUT_MS })
+      log.warn(`a push has replaced files that were being changed: they are kept as commit ${kept}`)
+    }
+    await putIndex(git)
+  }
+
+  /** Whether the files that the push changes are there already: then only the record of it was left. */
+  async #isCheckedOut(update: RefUpdate): Promise<boolean> {
+    const { git } = this.#repository
+    const changed = new Set<string>()
+    const args = ['diff-tree', '-r', '--name-only', '-z', '--no-renames', update.old, update.new]
+    for await (const path of git.records(args)) changed.add(path.toString('latin1'))
+    await indexOf(git, update.new)
+    for await (const path of git.records(['diff-files', '--name-only', '-z']))
+      if (changed.has(path.toString('latin1'))) return false
+    return true
+  }
+}
+
+/** The message of commits that nobody has asked for (compatibility 3.4). */
+export function syncMessage(): string {
+  return `sync: ${new Date().toISOString().replace(/\.\d+Z$/, '+00:00')}`
+}
+
+/** Our index becomes that of a commit, with what git knows of the files. */
+async function indexOf(git: Git, commit: string): Promise<void> {
+  if (!(await takeIndex(git)) || (await git.attempt(['read-tree', '-m', commit])).code !== 0) {
+    await dropIndex(git)
+    await git.run(['read-tree', commit])
+  }
+  // Fails where files differ, which is no failure here.
+  await git.attempt(['update-index', '-q', '--refresh'])
+}
+
+interface Question {
+  updates: RefUpdate[]
+  /** For git to find the objects that were pushed. */
+  env: Record<string, string>
+}
+
+/** Reads what the hook asks; undefined when it makes no sense. */
+async function readQuestion(talk: Duplex): Promise<Question | undefined> {
+  let text = ''
+  for await (const chunk of talk.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    text += chunk.toString('utf8')
+    if (text.endsWith(END) || text.length > COMMANDS_BYTES) break
+  }
+  if (!text.endsWith(END)) return
+  const [objects = '', alternates = '', ...lines] = text.slice(0, -END.length).split('\n')
+  const updates = lines.map((line) => {
+    const [old, commit, ref] = line.split(' ')
+    return { old, new: commit, ref }
+  })
+  if (!updates.every(isUpdate)) return
+  // Nothing comes with a push that only deletes.
+  const env = { GIT_OBJECT_DIRECTORY: objects, GIT_ALTERNATE_OBJECT_DIRECTORIES: alternates }
+  return { updates, env: objects === '' ? {} : env }
+}
+
+function isUpdate(value: unknown): value is RefUpdate {
+  const { old, new: commit, ref } = (value ?? {}) as Record<string, unknown>
+  return isId(old) && isId(commit) && typeof ref === 'string' && ref.startsWith('refs/')
+}
+
+function isPushed(value: unknown): value is { commit: string } {
+  return isId((value as { commit?: unknown } | null)?.commit)
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{40}$/.test(value)
+}

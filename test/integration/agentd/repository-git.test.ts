@@ -1,0 +1,179 @@
+/** git's own client against a real agentd: clones, fetches and pushes. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import { promisify } from 'node:util'
+import { TOKEN } from './agentd.ts'
+import { RepositoryWorld } from './repository.ts'
+
+let world: RepositoryWorld
+let place: string
+before(async () => {
+  world = await RepositoryWorld.start()
+})
+after(() => world.close())
+beforeEach(async () => {
+  await world.anew()
+  place = await mkdtemp(join(tmpdir(), 'clones-'))
+})
+const cleanUp = () => rm(place, { recursive: true, force: true })
+
+/** git as somebody with a clone runs it, with the token in a header. */
+async function client(folder: string, ...args: string[]): Promise<{ code: number; said: string }> {
+  const settings = {
+    'http.extraHeader': `Authorization: Bearer ${TOKEN}`,
+    'user.name': 'C',
+    'user.email': 'c@d.e',
+  }
+  const config = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const env = { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null', GIT_TERMINAL_PROMPT: '0' }
+  const options = { cwd: join(place, folder), env, maxBuffer: 2 ** 26 }
+  return promisify(execFile)('git', [...config, ...args], options).then(
+    ({ stdout, stderr }) => ({ code: 0, said: stdout + stderr }),
+    ({ code, stdout, stderr }) => ({ code, said: stdout + stderr }),
+  )
+}
+
+async function ok(folder: string, ...args: string[]): Promise<string> {
+  const { code, said } = await client(folder, ...args)
+  assert.equal(code, 0, `git ${args.join(' ')}: ${said}`)
+  return said.trim()
+}
+
+const clone = (name: string, ...args: string[]) =>
+  ok('', 'clone', '-q', ...args, world.agentd.url('/v1/git'), name)
+
+/** Commits files in a clone. */
+async function change(folder: string, files: Record<string, string>): Promise<string> {
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(place, folder, path)
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, text)
+  }
+  await ok(folder, 'add', '-A', '-f')
+  await ok(folder, 'commit', '-qm', 'change')
+  return ok(folder, 'rev-parse', 'HEAD')
+}
+
+const atAgent = (path: string) => readFile(join(world.root, path), 'utf8')
+
+test('clone, push, fetch', async () => {
+  await world.put('a', 'a')
+  const first = await world.commit()
+  await clone('c')
+  assert.equal(await ok('c', 'rev-parse', 'HEAD'), first.commit)
+  assert.equal(await ok('c', 'branch', '--show-current'), 'main')
+
+  const pushed = await change('c', { b: 'b', 'folder/c': 'c' })
+  await ok('c', 'push', '-q')
+  assert.equal(await atAgent('folder/c'), 'c')
+  assert.equal(world.git('status', '--porcelain'), '')
+  assert.deepEqual(await world.status(), { head: pushed, dirty: false, pushed })
+  const taken = await world.agentd.call('DELETE', `/v1/repository/pushed?commit=${pushed}`, { epoch: 1 })
+  assert.equal(taken.status, 200)
+  assert.equal((await world.status()).pushed, null)
+
+  await world.put('d', 'd')
+  const second = await world.commit()
+  await ok('c', 'pull', '-q')
+  assert.equal(await ok('c', 'rev-parse', 'HEAD'), second.commit)
+  // Other branches, tags and their removal are the client's own matter.
+  await ok('c', 'push', '-q', 'origin', 'HEAD:refs/heads/other', 'HEAD:refs/tags/v1')
+  await ok('c', 'push', '-q', 'origin', ':other')
+  assert.doesNotMatch(await ok('c', 'ls-remote'), /berth|other/)
+  for (const version of ['0', '1', '2']) await ok('c', '-c', `protocol.version=${version}`, 'fetch', '-q')
+  await clone('shallow', '--depth=1')
+  await change('shallow', { e: 'e' })
+  await ok('shallow', 'push', '-q')
+  assert.equal(await atAgent('e'), 'e')
+  await clone('partial', '--filter=blob:none', '--no-checkout')
+  await cleanUp()
+})
+
+test('a push takes up what the agent has changed first; a diverged one is refused', async () => {
+  await world.put('a', 'a')
+  await world.commit()
+  await clone('c')
+  await world.put('mine', 'of the agent')
+  await change('c', { b: 'b' })
+  const late = await client('c', 'push', '-q')
+  assert.notEqual(late.code, 0)
+  assert.match(late.said, /fetch first|non-fast-forward/)
+  await assert.rejects(atAgent('b'))
+  await ok('c', 'pull', '-q', '--rebase')
+  await ok('c', 'push', '-q')
+  assert.deepEqual([await atAgent('mine'), await atAgent('b')], ['of the agent', 'b'])
+
+  await ok('c', 'reset', '-q', '--hard', 'HEAD~1')
+  await change('c', { b: 'other' })
+  const forced = await client('c', 'push', '-q', '--force')
+  assert.match(forced.said, /remote: main has diverged from the agent's: git pull, then push again\./)
+  const deleted = await client('c', 'push', '-q', 'origin', ':main')
+  assert.match(deleted.said, /remote: main cannot be deleted/)
+  const hidden = await client('c', 'push', '-q', 'origin', 'HEAD:refs/berth/checked')
+  assert.notEqual(hidden.code, 0)
+  assert.equal(await atAgent('b'), 'b')
+  await cleanUp()
+})
+
+test('what must not come in is refused with the reason', async () => {
+  await world.put('manifest.json', '{"old": "and not valid"}')
+  await world.commit()
+  await clone('c')
+  // What was there before is not the pusher's fault.
+  await change('c', { fine: 'fine' })
+  await ok('c', 'push', '-q')
+  const refused: [Record<string, string>, RegExp][] = [
+    [
+      { 'manifest.json': '{"version": 2}' },
+      /remote: manifest\.json is not valid: *\n[^]*remote: +version must be 1/,
+    ],
+    [{ 'manifest.json': '{' }, /remote: .*not valid JSON/],
+    [{ 'workspace/.env': 'x', 'my.pem': 'x' }, /remote: my\.pem: .*\n(.*\n)*remote: workspace\/\.env: /],
+  ]
+  for (const [files, reason] of refused) {
+    await change('c', files)
+    const { code, said } = await client('c', 'push', '-q')
+    assert.notEqual(code, 0)
+    assert.match(said, reason)
+    await ok('c', 'reset', '-q', '--hard', 'HEAD~1')
+  }
+  await ok('c', 'init', '-q', 'sub')
+  await change('c/sub', { x: 'x' })
+  await change('c', {})
+  assert.match((await client('c', 'push', '-q')).said, /remote: sub: submodules cannot be kept/)
+  assert.deepEqual((await world.status()).pushed, world.git('rev-parse', 'main'))
+  assert.equal(world.git('status', '--porcelain'), '')
+  await cleanUp()
+})
+
+test('a push keeps out of the way of files that the agent is writing', async () => {
+  await world.put('log', 'one\n')
+  await world.put('a', 'a')
+  await world.commit()
+  await clone('c')
+  let writing = true
+  let count = 0
+  const writer = (async () => {
+    while (writing) {
+      await world.put('log', `${count++}\n`)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+  })()
+  let done = false
+  for (let attempt = 0; attempt < 10 && !done; attempt++) {
+    await ok('c', 'pull', '-q', '--rebase')
+    await change('c', { [`b${attempt}`]: 'b' })
+    done = (await client('c', 'push', '-q')).code === 0
+  }
+  writing = false
+  await writer
+  assert.ok(done)
+  assert.equal(await atAgent('log'), `${count - 1}\n`)
+  assert.equal((await world.commit()).isNew, true)
+  assert.equal(world.git('status', '--porcelain'), '')
+  await cleanUp()
+})
