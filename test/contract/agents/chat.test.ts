@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { AgentHost, type AgentSocket } from '../../support/agent-host.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { newAgent, sharedAgent } from './context.ts'
+import { sharedAgent } from './context.ts'
 
 /** The first turn of a gateway takes seconds, on a busy machine many. */
 const TURN_MS = 120_000
@@ -113,36 +113,5 @@ describe('chat by HTTP', () => {
     const { status, body } = await host.post('/v1/chat/completions', { model: 'openclaw/default' })
     assert.equal(status, 400)
     assert.equal(typeof body.error.message, 'string')
-  })
-})
-
-describe('an agent of which the token is rotated, and that is deleted', () => {
-  it('is closed to the old token at once, on every way', async () => {
-    const own = await newAgent(context.shared)
-    const old = new AgentHost(context.url, own.agentId, own.record.gatewayToken)
-    const sockets = [old.socket('/'), old.socket('/v0/logs')]
-    await Promise.all(sockets.map(({ opened }) => opened))
-    const rotated = await own.api.post(`${own.path}/gateway-token/rotate`, undefined)
-    assert.equal(rotated.status, 200, JSON.stringify(rotated.body))
-    for (const { closed } of sockets) assert.equal((await closed).code, 1008)
-    assert.equal((await old.get('/')).status, 401)
-    assert.equal(await old.socket('/').refused(), 401)
-    const fresh = new AgentHost(context.url, own.agentId, rotated.body.token)
-    const answer = await until(
-      'it is back with the new token',
-      async () => {
-        const reply = await fresh.get('/')
-        if (reply.status === 503) assert.ok(reply.headers['retry-after'])
-        return reply.status !== 503 && reply
-      },
-      120_000,
-    )
-    assert.equal(answer.status, 200)
-
-    const last = fresh.socket('/v0/logs')
-    await last.opened
-    await own.api.delete(own.path, { prefer: 'respond-async' })
-    assert.equal((await last.closed).code, 1008)
-    assert.equal((await fresh.get('/')).status, 404)
   })
 })

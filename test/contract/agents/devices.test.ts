@@ -3,15 +3,14 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
 import { openContext } from '../context.ts'
-import { newAgent } from './context.ts'
+import { sharedAgent } from './context.ts'
 import { Device } from './device.ts'
 import { insertAgent } from './rows.ts'
 
 const context = await openContext()
-const { workspace } = context
-const { api } = await workspace()
-// Others would approve, or find, what waits here.
-const agent = await newAgent(api)
+const { workspace, shared: api } = context
+// No other file has to do with its devices.
+const agent = await sharedAgent(context)
 const DEVICES = `${agent.path}/devices`
 const way = {
   url: context.url,

@@ -1,4 +1,4 @@
-/** What the contract says where an agent's engine fails (7.2), on a gateway that hangs. */
+/** Where an agent's engine fails (contract 7.2), on a gateway that hangs, and where it has had enough for now. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
@@ -26,6 +26,31 @@ const hang = async () => {
   assert.equal((await api.get(`${agent.path}/tasks`)).status, 200)
   await exec(`kill -STOP ${processId}`)
 }
+
+describe('an engine that has enough', () => {
+  const tasks = `${agent.path}/tasks`
+  // Shortly after its start it has its hands full.
+  before(() => until('it answers', async () => (await api.get(tasks)).status === 200))
+
+  it('takes 20 tasks, also where many are created at once', async () => {
+    const made = await Promise.all(Array.from({ length: 24 }, () => api.post(tasks, TASK)))
+    const refused = made.filter(({ status }) => status !== 200)
+    for (const reply of refused) {
+      assertError(reply, 400, 'Invalid parameters')
+      assert.equal(reply.headers.get('error-detail'), 'an agent has at most 20 tasks')
+    }
+    assert.equal((await api.get(tasks)).body.jobs.length, 20)
+    assert.equal(refused.length, 4)
+  })
+  it('takes 30 changes a minute, and says when to try again', async () => {
+    const [job] = (await api.get(tasks)).body.jobs
+    const toggle = () => api.post(`${tasks}/${job.id}/toggle`, {})
+    let reply = await toggle()
+    for (let i = 0; i < 30 && reply.status === 200; i++) reply = await toggle()
+    assertError(reply, 429, "Too many requests for the agent's engine")
+    assert.ok(Number(reply.headers.get('retry-after')) > 0)
+  })
+})
 
 describe('an engine that hangs', { concurrency: true }, () => {
   before(hang)

@@ -1,8 +1,7 @@
-/** Secrets and the gateway token on an agent that runs: what its processes have, and what ends with a rotation. */
+/** Secrets and the gateway token on an agent that runs: what its processes have, and what ends with a rotation or with the agent. */
 import assert from 'node:assert/strict'
-import { request } from 'node:http'
 import { describe, it } from 'node:test'
-import { WebSocket } from 'ws'
+import { AgentHost } from '../../support/agent-host.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
 import { newAgent } from './context.ts'
@@ -73,44 +72,34 @@ describe('a running agent', () => {
     assert.equal(await variable('LIVE_SECRET'), 'second')
   })
 
-  it('loses every connection of its old token with a rotation', async () => {
-    const { token: old, wsUrl } = (await api.get(`${agent.path}/gateway-token`)).body
-    const { host } = new URL(wsUrl)
-    const socket = new WebSocket(context.url.replace(/^http/, 'ws'), {
-      headers: { host, authorization: `Bearer ${old}` },
-    })
-    await new Promise((resolve, reject) => socket.once('message', resolve).once('error', reject))
-    const closed = new Promise((resolve) => socket.once('close', resolve))
+  it('is closed to its old token at once, on every way, with a rotation', async () => {
+    const { token: old } = (await api.get(`${agent.path}/gateway-token`)).body
+    const host = new AgentHost(context.url, agent.agentId, old)
+    const sockets = [host.socket('/'), host.socket('/v0/logs')]
+    await Promise.all(sockets.map(({ opened }) => opened))
 
     const rotated = await api.post(`${agent.path}/gateway-token/rotate`, {})
     assert.equal(rotated.status, 200)
-    assert.equal(await statusAt(host, old), 401)
+    for (const { closed } of sockets) assert.equal((await closed).code, 1008)
+    assert.equal((await host.get('/v0/platform/whoami')).status, 401)
+    assert.equal(await host.socket('/').refused(), 401)
     const platform = await anonymous.as(old).post(`${agent.path}/platform/token`, {})
     assert.equal(platform.status, 401)
-    await Promise.race([closed, deadline('the socket is closed')])
 
     await ended(rotated.headers.get('operation-id'))
     assert.equal(await variable('OPENCLAW_GATEWAY_TOKEN'), rotated.body.token)
-    assert.equal(await statusAt(host, rotated.body.token), 200)
-    assert.equal(await statusAt(host, old), 401)
+    const fresh = new AgentHost(context.url, agent.agentId, rotated.body.token)
+    assert.equal((await fresh.get('/')).status, 200)
+    assert.equal((await host.get('/')).status, 401)
+  })
+
+  it('is closed to its token at once when it is deleted', async () => {
+    const { token } = (await api.get(`${agent.path}/gateway-token`)).body
+    const host = new AgentHost(context.url, agent.agentId, token)
+    const log = host.socket('/v0/logs')
+    await log.opened
+    await api.delete(agent.path, { prefer: 'respond-async' })
+    assert.equal((await log.closed).code, 1008)
+    assert.equal((await host.get('/')).status, 404)
   })
 })
-
-/** The status of a route on the agent's own host. `fetch` would drop the Host header. */
-function statusAt(host: string, token: string): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    const sent = request(`${context.url}/v0/platform/whoami`, {
-      headers: { host, authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(10_000),
-    })
-    sent.once('response', (response) => resolve(response.resume().statusCode))
-    sent.once('error', reject).end()
-  })
-}
-
-function deadline(what: string): Promise<never> {
-  return new Promise((_, reject) => {
-    const timer = setTimeout(() => reject(new Error(`not in time: ${what}`)), 10_000)
-    timer.unref()
-  })
-}

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { assertError, type Reply } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { newAgent, sharedAgent } from './context.ts'
+import { sharedAgent } from './context.ts'
 import { insertAgent } from './rows.ts'
 
 const INVALID = 'Invalid parameters'
@@ -19,8 +19,6 @@ const { shared, workspace } = context
 const agent = await sharedAgent(context)
 const TASKS = `${agent.path}/tasks`
 const own = await workspace()
-// Its changes are used up.
-const busy = await newAgent(own.api)
 
 const list = async (query?: Record<string, string>) => {
   const { status, body } = await shared.get(TASKS, query)
@@ -231,27 +229,6 @@ describe('a task that is not there', () => {
       for (const id of ['nobody', 'a%2Fb', 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277'])
         assertError(await shared.request(method, at(id, rest), { json }), 404, NOT_FOUND)
     })
-})
-
-describe('limits', () => {
-  it('are 20 tasks, also where many are created at once', async () => {
-    const made = await Promise.all(Array.from({ length: 24 }, () => own.api.post(`${busy.path}/tasks`, TASK)))
-    const refused = made.filter(({ status }) => status !== 200)
-    for (const reply of refused) {
-      assertError(reply, 400, INVALID)
-      assert.equal(reply.headers.get('error-detail'), 'an agent has at most 20 tasks')
-    }
-    assert.equal((await own.api.get(`${busy.path}/tasks`)).body.jobs.length, 20)
-    assert.equal(refused.length, 4)
-  })
-  it("are the engine's own for changes, and say when to try again", async () => {
-    const [job] = (await own.api.get(`${busy.path}/tasks`)).body.jobs
-    const toggle = () => own.api.post(`${busy.path}/tasks/${job.id}/toggle`, {})
-    let reply = await toggle()
-    for (let i = 0; i < 30 && reply.status === 200; i++) reply = await toggle()
-    assertError(reply, 429, "Too many requests for the agent's engine")
-    assert.ok(Number(reply.headers.get('retry-after')) > 0)
-  })
 })
 
 describe('tasks of an agent that does not run', () => {

@@ -102,7 +102,11 @@ const agents: Row[] = [
     'agents/attached-skills > updates > conflict where another version is attached than the caller thinks',
     'agents/live-skills > what the agent made of a skill > is not lost by an update, which says so; its owner decides',
   ],
-  ['`POST /v0/clawhub/{slug}/install` installs a skill into the library'],
+  [
+'`POST /v0/clawhub/{slug}/install` installs a skill into the library',
+'agents/clawhub > installing a skill of the hub > puts it on public IPFS and into the library, once',
+'agents/clawhub > a skill of the hub > is 404 where there is none',
+],
   [
     '`GET /v0/templates`',
     'agents/templates > templates that ship with Berth > are listed for every workspace, and without a key',
