@@ -7,7 +7,18 @@
 import { cpus, totalmem } from 'node:os'
 import { print, type Result } from './support/report.ts'
 
-const BENCHMARKS = ['accept', 'pin', 'list', 'transfer', 'gateway', 'memory', 'flat', 'agents', 'workspace']
+const BENCHMARKS = [
+  'accept',
+  'pin',
+  'list',
+  'transfer',
+  'gateway',
+  'memory',
+  'flat',
+  'snapshots',
+  'agents',
+  'workspace',
+]
 
 const tables: { title: string; results: Result[] }[] = []
 const chosen = process.argv.slice(2)
