@@ -10,6 +10,7 @@ const SILENCE_MS = 600_000
 /** How long a side that has ended its half may wait for the other's. */
 const HALF_OPEN_MS = 2000
 const UPGRADE_MS = 10_000
+const CONNECT_MS = 10_000
 /** Of one connection only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = [
   'connection',
@@ -138,6 +139,8 @@ const connection = ({ addresses, port }: Destination) => ({
   host: 'localhost',
   port,
   agent: false as const,
+  // Node goes on to the next address after a quarter of a second, which a busy machine takes for the first.
+  autoSelectFamilyAttemptTimeout: CONNECT_MS,
   lookup: (
     _name: string,
     { all }: { all?: boolean },

@@ -22,7 +22,7 @@ const pathPrefix = z
   .string()
   .max(MAX_PREFIX, `must have at most ${MAX_PREFIX} characters`)
   // `/app/` means what `/app` does.
-  .overwrite((prefix) => (prefix.length > 1 ? prefix.replace(/\/$/, '') : prefix))
+  .overwrite((prefix) => prefix.replace(/(?<=[\w-])\/$/, ''))
   .refine(
     (prefix) => SEGMENTS.test(prefix),
     'must begin with / and have only letters, digits, - and _ between slashes',
