@@ -1,3 +1,4 @@
+import type { PoolClient } from 'pg'
 import { z } from 'zod'
 import { agentRoute, type Route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
@@ -5,7 +6,7 @@ import type { Agent } from '../agent.ts'
 import { installMissing } from '../clawhub/install.ts'
 import type { AgentServices } from '../services.ts'
 import { applyChange } from './apply.ts'
-import { attachedSkills, attachSkills, detachSkill } from './attach.ts'
+import { attachedSkills, attachSkills, detachSkill, requireAttached } from './attach.ts'
 import { readSkillFolders } from './live.ts'
 import {
   type AgentSkill,
@@ -68,15 +69,18 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       otherSuccess: { status: 202, description: LATER, body: attached },
       errors: [409],
       operation: true,
-      async handle({ agent, body, prefer, signal }) {
-        await installMissing(services, agent, body.skillCids, signal)
-        const change = await applyChange(
-          services,
-          agent,
-          (client) => attachSkills(client, agent, body.skillCids),
-          { prefer, signal },
-        )
-        const { changed, status, headers, ...said } = change
+      async handle({ agent, body, signal, ...options }) {
+        const { skillCids } = body
+        await installMissing(services, agent, skillCids, signal)
+        const change = {
+          make: (client: PoolClient) => attachSkills(client, agent, skillCids),
+          current: async () => new Set(skillCids).size,
+          request: `attach ${JSON.stringify(skillCids)}`,
+        }
+        const { changed, status, headers, ...said } = await applyChange(services, agent, change, {
+          ...options,
+          signal,
+        })
         return { status, headers, body: { success: true, attached: changed, ...said } }
       },
     }),
@@ -93,18 +97,13 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       success: { status: 200, description: 'It is detached.', body: applied },
       otherSuccess: { status: 202, description: LATER, body: applied },
       operation: true,
-      async handle({ agent, params, prefer, signal }) {
-        const change = (client: Parameters<typeof detachSkill>[0]) =>
-          detachSkill(client, agent, params.skillId)
-        const {
-          changed: _,
-          status,
-          headers,
-          ...said
-        } = await applyChange(services, agent, change, {
-          prefer,
-          signal,
-        })
+      async handle({ agent, params, ...options }) {
+        const change = {
+          make: (client: PoolClient) => detachSkill(client, agent, params.skillId),
+          current: async () => {},
+          request: `detach ${params.skillId}`,
+        }
+        const { changed: _, status, headers, ...said } = await applyChange(services, agent, change, options)
         return { status, headers, body: { success: true, ...said } }
       },
     }),
@@ -140,19 +139,19 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       otherSuccess: { status: 202, description: LATER, body: updated },
       errors: [409],
       operation: true,
-      async handle({ agent, params, body = {}, prefer, signal }) {
+      async handle({ agent, params: { skillId }, body = {}, signal, ...options }) {
         const folders = await foldersOf(agent, signal)
         const { resolution } = body
-        const { changed, status, headers, ...said } = await applyChange(
-          services,
-          agent,
-          (client) => changeVersion(client, agent, params.skillId, body, folders),
-          {
-            resolutions: resolution && ((skill: AgentSkill) => ({ [skill.name]: resolution })),
-            prefer,
-            signal,
-          },
-        )
+        const change = {
+          make: (client: PoolClient) => changeVersion(client, agent, skillId, body, folders),
+          current: (client: PoolClient) => requireAttached(client, agent, skillId),
+          resolutions: resolution && ((skill: AgentSkill) => ({ [skill.name]: resolution })),
+          request: `update ${skillId} ${JSON.stringify(body)}`,
+        }
+        const { changed, status, headers, ...said } = await applyChange(services, agent, change, {
+          ...options,
+          signal,
+        })
         return { status, headers, body: { success: true, skill: changed, ...said } }
       },
     }),

@@ -4,8 +4,9 @@ import { transaction } from '../../db/pool.ts'
 import { ApiError, messages, unavailable } from '../../errors.ts'
 import type { Prefer } from '../../http/prefer.ts'
 import type { Agent } from '../agent.ts'
-import { insertOperation } from '../operate.ts'
+import { insertOperation, isRepeat } from '../operate.ts'
 import type { AgentServices } from '../services.ts'
+import { lockAgent } from './attach.ts'
 import { SKILL_CONFLICT } from './live.ts'
 import type { Resolution } from './schema.ts'
 
@@ -19,28 +20,47 @@ interface Applied<T> {
   operation?: { id: string; state: 'queued' | 'running' }
 }
 
+interface Change<T> {
+  /** In a transaction, with the agent's row locked; where it throws, nothing is changed. */
+  make(client: PoolClient): Promise<T>
+  /** What a repeat under the same Idempotency-Key answers, which changes nothing. */
+  current(client: PoolClient): Promise<T>
+  /** By the name of a skill, for folders that the agent has changed. */
+  resolutions?: ((changed: T) => Record<string, Resolution>) | undefined
+  /** What tells a repeat from another request under the same key. */
+  request: string
+}
+
+interface Options {
+  idempotencyKey: string | undefined
+  prefer: Prefer
+  signal: AbortSignal
+}
+
 /**
  * Changes which skills an agent has, and waits until the agent has it so. An agent that is away is not waited for: it
  * gets its skills when it starts.
- * @param change in a transaction; what it throws, nothing is changed by.
- * @param options.resolutions by the name of a skill, for folders that the agent has changed.
- * @throws ApiError 409 where a folder of the agent's stands in the way: the change stays, and an update resolves it.
+ * @throws ApiError 409 where a folder of the agent's stands in the way: the change stays, and an update resolves it;
+ *   422 where the key named another request.
  */
 export async function applyChange<T>(
   { pool, operations }: Pick<AgentServices, 'pool' | 'operations'>,
   agent: Agent,
-  change: (client: PoolClient) => Promise<T>,
-  options: {
-    resolutions?: ((changed: T) => Record<string, Resolution>) | undefined
-    prefer: Prefer
-    signal: AbortSignal
-  },
+  change: Change<T>,
+  options: Options,
 ): Promise<Applied<T>> {
+  const { idempotencyKey } = options
   const { changed, operationId } = await transaction(pool, async (client) => {
-    const changed = await change(client)
-    const resolutions = options.resolutions?.(changed)
-    const input = resolutions && { input: { resolutions } }
-    return { changed, operationId: await insertOperation(client, agent, 'agent.skills', input) }
+    await lockAgent(client, agent)
+    const isKnown = await isRepeat(client, agent, idempotencyKey)
+    const changed = isKnown ? await change.current(client) : await change.make(client)
+    const resolutions = change.resolutions?.(changed)
+    const operationId = await insertOperation(client, agent, 'agent.skills', {
+      ...(resolutions && { input: { resolutions } }),
+      idempotencyKey,
+      request: `agent.skills ${agent.agentId} ${change.request}`,
+    })
+    return { changed, operationId }
   })
   const { state, finished, headers } = await operations.wait(agent.workspaceId, operationId, options)
   if (state === 'queued' || state === 'running') {

@@ -76,6 +76,17 @@ export async function attachSkills(
   return new Set(found.map(({ skillId }) => skillId)).size
 }
 
+/** A skill of an agent. @throws ApiError 404 when it is not attached. */
+export async function requireAttached(
+  db: Queryable,
+  agent: Pick<Agent, 'id'>,
+  skillId: string,
+): Promise<AgentSkill> {
+  const found = (await attachedSkills(db, agent)).find((skill) => skill.skillId === skillId)
+  if (!found) throw notFound('The agent has no such skill')
+  return found
+}
+
 /** Detaches a skill from an agent. @throws ApiError 404 when it was not attached. */
 export async function detachSkill(
   client: PoolClient,

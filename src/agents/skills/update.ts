@@ -6,7 +6,7 @@ import type { Queryable } from '../../db/pool.ts'
 import { notFound } from '../../errors.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
 import type { Agent } from '../agent.ts'
-import { attachedSkills, lockAgent, versionConflict } from './attach.ts'
+import { lockAgent, requireAttached, versionConflict } from './attach.ts'
 import type { AgentSkill, SkillUpdate, skillUpdates } from './schema.ts'
 
 type Update = z.output<typeof skillUpdates>['updates'][number]
@@ -63,8 +63,7 @@ export async function changeVersion(
   folders: SkillFolder[] | undefined,
 ): Promise<AgentSkill> {
   await lockAgent(client, agent)
-  const before = (await attachedSkills(client, agent)).find((skill) => skill.skillId === skillId)
-  if (!before) throw notFound('The agent has no such skill')
+  const before = await requireAttached(client, agent, skillId)
   const { skillCid, name } = before
   const expected = update.expectedSkillCid && toCid(update.expectedSkillCid, 'expectedSkillCid')
   if (expected && expected !== skillCid)
@@ -87,8 +86,7 @@ export async function changeVersion(
     skillId,
     target.id,
   ])
-  const after = (await attachedSkills(client, agent)).find((skill) => skill.skillId === skillId)
-  return after ?? before
+  return requireAttached(client, agent, skillId)
 }
 
 const toCid = (text: string, field: string) => canonicalCid(parseCid(text, field))

@@ -221,6 +221,35 @@ describe('updates', () => {
   })
 })
 
+describe('a repeat under an Idempotency-Key', () => {
+  it('changes nothing again; another request is 422', async () => {
+    const agent = await insertAgent(context, own)
+    const skill = await create()
+    const newer = await createVersion(skill, '2.0.0')
+    const put = (skillCid: string) =>
+      api.post(
+        `${agent.path}/skills`,
+        { skillCids: [skillCid] },
+        { 'idempotency-key': `put-${agent.agentId}` },
+      )
+    const first = await put(skill.skillCid)
+    assert.equal(first.status, 200)
+    const change = (body: unknown) =>
+      api.post(`${agent.path}/skills/${skill.skillId}/update`, body, { 'idempotency-key': agent.agentId })
+    const moved = await change({ expectedSkillCid: skill.skillCid })
+    const again = await change({ expectedSkillCid: skill.skillCid })
+    assert.deepEqual([again.status, again.body.skill.skillCid], [200, newer])
+    assert.equal(again.headers.get('operation-id'), moved.headers.get('operation-id'))
+    assertError(await change({}), 422, /Idempotency-Key/)
+    await api.delete(`${agent.path}/skills/${skill.skillId}`)
+    const repeated = await put(skill.skillCid)
+    assert.deepEqual([repeated.status, repeated.body.attached], [200, 1])
+    assert.equal(repeated.headers.get('operation-id'), first.headers.get('operation-id'))
+    assert.deepEqual(await attached(agent), [], 'it is not attached again')
+    assertError(await put(newer), 422, /Idempotency-Key/)
+  })
+})
+
 describe('who may', () => {
   it('are keys of the workspace with the scope, and the agent itself', async () => {
     const agent = await insertAgent(context, own)
