@@ -16,7 +16,7 @@ const UPLOAD_PACK = 'git-upload-pack'
 const RECEIVE_PACK = 'git-receive-pack'
 type GitService = typeof UPLOAD_PACK | typeof RECEIVE_PACK
 
-/** Every check of every key. The one before was made before this process knew of the connection. */
+/** No mark of `AgentConnections`: the key was checked before we were asked, so it is looked at once more. */
 const UNKNOWN = -1
 const PUSHED_MS = 20_000
 
