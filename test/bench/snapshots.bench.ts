@@ -13,8 +13,8 @@ import { walkFolder } from '../../src/storage/folder.ts'
 import { createKuboStorage } from '../../src/storage/kubo.ts'
 import type { Storage } from '../../src/storage/port.ts'
 import { kuboBinary, startKubo } from '../support/kubo.ts'
-import { median } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
+import { compare, time } from './support/time.ts'
 
 export const title = 'Snapshots of 5,000 files, 98 MB, 300 directories'
 
@@ -46,54 +46,42 @@ export async function bench(): Promise<Result[]> {
   return [...results, ...(await benchStorage(kubo, 'on Kubo'))]
 }
 
-interface Round {
-  seconds: { sync: number; restore: number; add: number }
-  bytes: { sync: number; add: number }
-}
-
 async function benchStorage(storage: Storage, on: string): Promise<Result[]> {
   const tree: Tree = new Map()
   for (let i = 0; i < FILES; i++) {
     tree.set(`area-${i % 10}/topic-${i % FOLDERS}/note ${i}.md`, randomBytes(FILE_BYTES))
   }
   let { cid } = await sync(storage, null, tree)
-  const rounds: Round[] = []
+  const syncs: { berth: number; bare: number }[] = []
+  const restores: typeof syncs = []
+  let newBytes = 0
   for (let i = -1; i < ROUNDS; i++) {
     const changes = change(tree, i)
-    const synced = await timed(() => sync(storage, cid, changes))
-    cid = synced.result.cid
-    const restored = await timed(() => restore(storage, cid))
+    const synced = await time(async () => {
+      const made = await sync(storage, cid, changes)
+      cid = made.cid
+      newBytes = made.bytes
+    })
+    const restored = await time(() => restore(storage, cid))
     // New content for both: what the one has stored would be there for the other.
     change(tree, i + ROUNDS + 1)
-    const added = await timed(() => storage.add(entries(tree), { signal }))
-    cid = added.result.cid
-    if (restored.result !== added.result.size) throw new Error(`Only ${restored.result} bytes came back`)
-    if (i < 0) continue // the warm-up
-    rounds.push({
-      seconds: { sync: synced.seconds, restore: restored.seconds, add: added.seconds },
-      bytes: { sync: synced.result.bytes, add: added.result.size },
+    const added = await time(async () => {
+      cid = (await storage.add(entries(tree), { signal })).cid
     })
-  }
-  const add = median(rounds.map(({ seconds }) => seconds.add))
-  const row = (step: 'sync' | 'restore', what: string, atMost: number): Result => {
-    const berth = median(rounds.map(({ seconds }) => seconds[step]))
-    const ratio = median(rounds.map(({ seconds }) => seconds[step] / seconds.add))
-    return { what: `${what}, ${on}`, berth: ms(berth), bare: ms(add), ratio, goal: { atMost } }
-  }
-  const bytes = {
-    sync: median(rounds.map(({ bytes }) => bytes.sync)),
-    add: median(rounds.map(({ bytes }) => bytes.add)),
+    if (i < 0) continue // the warm-up
+    syncs.push({ berth: synced, bare: added })
+    restores.push({ berth: restored, bare: added })
   }
   return [
-    row('sync', `a sync of ${CHANGED} changed files against a full add`, 0.1),
+    compare(`a sync of ${CHANGED} changed files against a full add, ${on}`, syncs, { goal: { atMost: 0.1 } }),
     {
       what: `bytes of that, ${on}`,
-      berth: `${(bytes.sync / 1e3).toFixed(0)} KB`,
-      bare: `${(bytes.add / 1e6).toFixed(0)} MB`,
-      ratio: bytes.sync / bytes.add,
+      berth: `${(newBytes / 1e3).toFixed(0)} KB`,
+      bare: `${((FILES * FILE_BYTES) / 1e6).toFixed(0)} MB`,
+      ratio: newBytes / (FILES * FILE_BYTES),
       goal: { atMost: 0.01 },
     },
-    row('restore', 'reading all of it against a full add', 1),
+    compare(`reading all of it against a full add, ${on}`, restores, { goal: { atMost: 1 } }),
   ]
 }
 
@@ -124,13 +112,13 @@ function sync(storage: Storage, base: CID | null, changed: Tree): Promise<{ cid:
   })
 }
 
-/** Reads all the files. Resolves to their bytes. */
-async function restore(storage: Storage, cid: CID): Promise<number> {
+/** Reads all the files. @throws Error when they are not all there. */
+async function restore(storage: Storage, cid: CID): Promise<void> {
   let bytes = 0
   for await (const { content } of walkFolder(storage, cid, { signal })) {
     for await (const chunk of content()) bytes += chunk.length
   }
-  return bytes
+  if (bytes !== FILES * FILE_BYTES) throw new Error(`Only ${bytes} bytes came back`)
 }
 
 async function* entries(tree: Tree) {
@@ -140,13 +128,5 @@ async function* entries(tree: Tree) {
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
-
-async function timed<T>(work: () => Promise<T>): Promise<{ result: T; seconds: number }> {
-  const start = performance.now()
-  const result = await work()
-  return { result, seconds: (performance.now() - start) / 1000 }
-}
-
-const ms = (seconds: number) => `${(seconds * 1000).toFixed(0)} ms`
 
 if (import.meta.main) print(title, await bench())

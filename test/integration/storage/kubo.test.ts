@@ -9,6 +9,7 @@ import type { Storage } from '../../../src/storage/port.ts'
 import { PROBE_CID } from '../../../src/storage/profile.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
 import { until } from '../../support/processes.ts'
+import { node } from './cases/blocks.ts'
 import { failsWith } from './cases/context.ts'
 import { collect, file, texts } from './content.ts'
 import { storageContract } from './contract.ts'
@@ -111,6 +112,26 @@ describe('kubo', { skip }, () => {
       assert.equal(await storage.unpin(shared.cid, { signal }), true)
       assert.equal(await nameOf(shared.cid), theirs)
     }
+  })
+
+  test('what is built on a pin that others have too is ours only', async () => {
+    const base = (await storage.add(texts({ 'a/b.txt': 'pinned by both, built on' }), { signal })).cid
+    await storage.unpin(base, { signal })
+    await api(`pin/add?arg=${base}&name=theirs`)
+    const root = await node([base])
+    const build = () => storage.build(async (put) => put(root).then(() => root.cid), { base, signal })
+    await assert.rejects(build(), failsWith('not_found'))
+    await pin(base)
+    await build()
+    assert.equal(await nameOf(root.cid), 'berth')
+    assert.equal(await storage.unpin(root.cid, { signal }), true)
+    assert.equal(await nameOf(root.cid), null)
+    // And what others have pinned already stays theirs.
+    await api(`pin/add?arg=${root.cid}&name=theirs`)
+    await build()
+    assert.equal(await storage.isPinned(root.cid, { signal }), true)
+    await storage.unpin(root.cid, { signal })
+    assert.equal(await nameOf(root.cid), 'theirs')
   })
 
   test('two Berths on one Kubo do not see each other', async () => {
