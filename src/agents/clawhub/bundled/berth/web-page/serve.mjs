@@ -50,7 +50,8 @@ createServer(async (req, res) => {
 
 /** The file that a request names; for a folder without its last slash, where that is. */
 async function find(url) {
-  const path = decodeURIComponent(new URL(url, 'http://x').pathname)
+  // Joined, not resolved: `//x/y` would be taken for another host.
+  const path = decodeURIComponent(new URL(`http://x${url}`).pathname)
   if (path.split('/').some((name) => name.startsWith('.'))) return undefined
   let real = await realpath(join(root, path))
   if ((await stat(real)).isDirectory()) {
