@@ -1,27 +1,30 @@
 /** What a commit changes, counted while it is passed on. */
 import type { TreeChange } from '../../../agentd/protocol.ts'
 import { AgentdError } from '../agentd-client.ts'
-import { MAX_EXECUTABLES_BYTES, MAX_FILES } from './limits.ts'
+import { MAX_EXECUTABLES_BYTES } from './limits.ts'
 
 /** The changes from one commit to another, of which agentd says what it likes: they are bounded. */
 export class Changes {
   readonly #executables: Set<string>
-  readonly #maxBytes: number
+  readonly #most: { files: number; bytes: number }
+  readonly #paths = new Set<string>()
   readonly #sizes = new Map<string, number>()
   #added = 0
   #changed = 0
   #removed = 0
   #bytes = 0
 
-  /** @param executables paths that were executable before; @param maxBytes of all files that are new or changed. */
-  constructor(executables: Iterable<string>, maxBytes: number) {
+  /** @param executables paths that were executable before; @param most paths, and bytes of what is new or changed. */
+  constructor(executables: Iterable<string>, most: { files: number; bytes: number }) {
     this.#executables = new Set(executables)
-    this.#maxBytes = maxBytes
+    this.#most = most
   }
 
   /** Passes the changes on. @throws AgentdError over a bound. */
   async *count(changes: AsyncIterable<TreeChange>): AsyncGenerator<TreeChange> {
     for await (const change of changes) {
+      if (this.#paths.has(change.path)) throw new AgentdError('bad_answer', 'agentd named a path twice')
+      this.#paths.add(change.path)
       this.#executables.delete(change.path)
       if ('removed' in change) this.#removed++
       else {
@@ -31,10 +34,10 @@ export class Changes {
         this.#sizes.set(change.blob, change.size)
         this.#bytes += change.size
       }
-      if (this.#added + this.#changed + this.#removed > MAX_FILES)
-        throw new AgentdError('too_large', `more than ${MAX_FILES} files have changed`)
-      if (this.#bytes > this.#maxBytes)
-        throw new AgentdError('too_large', `more than ${this.#maxBytes} bytes have changed`)
+      if (this.#paths.size > this.#most.files)
+        throw new AgentdError('too_large', `more than ${this.#most.files} files have changed`)
+      if (this.#bytes > this.#most.bytes)
+        throw new AgentdError('too_large', `more than ${this.#most.bytes} bytes have changed`)
       yield change
     }
   }
