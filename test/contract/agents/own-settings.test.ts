@@ -48,6 +48,7 @@ describe('a web process', () => {
         DATABASE_URL: database.url,
         BERTH_DATA_DIR: dataDir,
         SECRETS_KEY: '',
+        BERTH_SNAPSHOT_NETWORK: 'none',
         BERTH_PLATFORM_TOKEN_SCOPE: 'workspace',
         BERTH_HOST_URL: way.url,
         HOST_KEY,
@@ -106,6 +107,20 @@ describe('a web process', () => {
       const attached = await api.post(`${path}/secrets`, { secretIds: [uuidv7()] })
       assertError(attached, 503, 'Secrets not configured')
       assert.deepEqual((await api.get('/v0/secrets')).body, { secrets: [], secretLimit: null })
+    })
+  })
+
+  describe('without a network for snapshots', () => {
+    it('answers 400 to a sync: Storage not configured', async () => {
+      const own = await workspace()
+      const { path } = await insertAgent(own)
+      const reply = await own.api.post(`${path}/snapshots/sync`, {})
+      assertError(reply, 400, 'Storage not configured')
+      assert.match(reply.headers.get('error-detail') ?? '', /BERTH_SNAPSHOT_NETWORK/)
+      const { body } = await own.api.get(`${path}/snapshots/sync`)
+      assert.deepEqual([body.configured, body.missing], [false, ['BERTH_SNAPSHOT_NETWORK']])
+      const { rows } = await database.pool.query('SELECT FROM operation WHERE workspace_id = $1', [own.id])
+      assert.equal(rows.length, 0, 'nothing was begun')
     })
   })
 
