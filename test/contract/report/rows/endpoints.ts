@@ -103,16 +103,20 @@ const agents: Row[] = [
     'agents/live-skills > what the agent made of a skill > is not lost by an update, which says so; its owner decides',
   ],
   [
-'`POST /v0/clawhub/{slug}/install` installs a skill into the library',
-'agents/clawhub > installing a skill of the hub > puts it on public IPFS and into the library, once',
-'agents/clawhub > a skill of the hub > is 404 where there is none',
-],
+    '`POST /v0/clawhub/{slug}/install` installs a skill into the library',
+    'agents/clawhub > installing a skill of the hub > puts it on public IPFS and into the library, once',
+    'agents/clawhub > a skill of the hub > is 404 where there is none',
+  ],
   [
     '`GET /v0/templates`',
     'agents/templates > templates that ship with Berth > are listed for every workspace, and without a key',
     'agents/templates-changed > a list of templates > has what ships first, then the workspace’s own',
   ],
-  ['`GET /v0/agents/{agentId}/snapshots`'],
+  [
+    '`GET /v0/agents/{agentId}/snapshots`',
+    'agents/snapshot-refusals > the history of an agent > is empty at first',
+    'agents/snapshot-refusals > the history of an agent > has the newest first, in pages',
+  ],
   ['`POST /v0/agents/{agentId}/snapshots/sync` pins a snapshot of the workspace'],
   ['`POST /v0/agents/{agentId}/snapshots/reset` with `snapshotCid`, of the agent’s own history'],
   [

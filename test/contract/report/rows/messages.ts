@@ -14,10 +14,19 @@ export const messages: Section[] = [
         'agents/plans > the free plan > has one agent',
         'agents/lifecycle > creating an agent > stops at the limit of the plan, however many ask at once',
       ],
-      ['400 `Storage not configured`, sync'],
+      [
+        '400 `Storage not configured`, sync',
+        'agents/own-settings > a web process > without a network for snapshots > answers 400 to a sync: Storage not configured',
+      ],
       ['500 `Sync failed`, sync'],
-      ['404 `Snapshot not found`, reset'],
-      ['400 `Invalid snapshot CID`, reset'],
+      [
+        '404 `Snapshot not found`, reset',
+        'agents/snapshot-refusals > a reset > is 404 Snapshot not found for a CID that is not in the history of this agent',
+      ],
+      [
+        '400 `Invalid snapshot CID`, reset',
+        'agents/snapshot-refusals > a reset > is 400 Invalid snapshot CID for what is none',
+      ],
       ['500 `Reset failed`, reset where git fails'],
       [
         '400 `Unsupported channel`, removing a channel',

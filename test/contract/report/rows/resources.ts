@@ -63,7 +63,11 @@ export const resources: Section[] = [
         '`slug` of a skill or a template in paths',
         'agents/templates > templates that ship with Berth > are read by slug and by id',
       ],
-      ['`snapshotCid` of a reset'],
+      [
+        '`snapshotCid` of a reset',
+        'agents/snapshot-refusals > a reset > is 400 Invalid snapshot CID for what is none',
+        'agents/snapshot-refusals > a reset > is 404 Snapshot not found for a CID that is not in the history of this agent',
+      ],
       [
         'the id of a custom domain in paths',
         'agents/domains > a domain that is there > changes its port and its protection, and not its name',

@@ -33,7 +33,10 @@ const bad: Row[] = [
     'agents/console > a command > is refused when it is nothing',
     'agents/console > a command > is refused when it is spaces',
   ],
-  ['sync: no storage is configured'],
+  [
+    'sync: no storage is configured',
+    'agents/own-settings > a web process > without a network for snapshots > answers 400 to a sync: Storage not configured',
+  ],
   ['config/validate: no valid JSON', 'agents/config > validating > of what is no JSON object is 400'],
   [
     'domains: both a subdomain and a custom domain',
@@ -44,7 +47,10 @@ const bad: Row[] = [
     'domains: more than 5',
     'agents/domains > a domain is 400 > for the sixth of an agent, also where twenty are added at once',
   ],
-  ['reset: no `snapshotCid`, or a malformed one'],
+  [
+    'reset: no `snapshotCid`, or a malformed one',
+    'agents/snapshot-refusals > a reset > is 400 Invalid snapshot CID for what is none',
+  ],
   [
     'channels: no token where there was none before',
     'agents/channels > channels > are refused: telegram with {}',
@@ -110,7 +116,10 @@ const forbidden: Row[] = [
 
 const missing: Row[] = [
   ['a wrong agentId', 'agents/access > the routes of an agent > are 404 where there is no such agent'],
-  ['reset: a CID that is not in the history of the agent'],
+  [
+    'reset: a CID that is not in the history of the agent',
+    'agents/snapshot-refusals > a reset > is 404 Snapshot not found for a CID that is not in the history of this agent',
+  ],
   [
     'skills: not in the library',
     'agents/attached-skills > attaching > takes all or none: 404 for what is not in the library',
