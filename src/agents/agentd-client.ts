@@ -64,8 +64,11 @@ const IDEMPOTENT = ['GET', 'HEAD', 'PUT', 'DELETE']
 
 export class AgentdClient {
   readonly #way: Way
-  /** Connections that are used again; and those for one request, which could not be repeated if they proved stale. */
-  readonly #kept = new HttpAgent({ keepAlive: true, maxFreeSockets: 4, timeout: IDLE_MS })
+  /**
+   * Connections that are used again, as many as the browsers of a few visitors ask by at once; and those for one request,
+   * which could not be repeated if they proved stale.
+   */
+  readonly #kept = new HttpAgent({ keepAlive: true, maxFreeSockets: 16, timeout: IDLE_MS })
   // Not by `Connection: close`: a server that closes on a body which it does not read resets the connection, and its
   // answer is lost.
   readonly #single = new HttpAgent({ keepAlive: true, maxFreeSockets: 0 })
