@@ -223,7 +223,7 @@ describe('an agent that does not come up in time', { timeout: 300_000 }, () => {
     assertError(scripts, 500, 'Script launch failed')
 
     // As the operator would: more patience, and the same agent comes up.
-    stack.env.BERTH_AGENT_READY_SECONDS = '170'
+    stack.env.BERTH_AGENT_READY_SECONDS = '230'
     await stack.kill()
     await stack.restart()
     const again = await finalAnswer(api, `${AGENTS}/${agent.agentId}/restart`, {})
@@ -244,13 +244,22 @@ describe('an agent', { timeout: 600_000 }, async () => {
   })
   const version = () => api.get(path).then(({ body }) => body.agent.agentVersion)
 
+  /** An agent without its newest snapshot, which may be taken at any moment. */
+  const unsaved = (agent: Reply['body']) => ({
+    ...agent,
+    lastSync: null,
+    snapshotCid: null,
+    fileManifest: null,
+    snapshotsUpdatedAt: null,
+  })
+
   it('has exactly these fields', () => {
     const { userId, gatewayToken, createdAt, updatedAt } = record
     assert.match(agentId, /^x[a-z0-9]{7}$/)
     assert.match(userId, UUID)
     assert.match(gatewayToken, GATEWAY_TOKEN)
     for (const time of [createdAt, updatedAt]) assert.match(time, MILLIS)
-    assert.deepEqual(record, {
+    assert.deepEqual(unsaved(record), {
       agentId,
       userId,
       name: 'Ada’s helper',
@@ -271,20 +280,20 @@ describe('an agent', { timeout: 600_000 }, async () => {
     })
   })
   it('is listed, and read with its process', async () => {
-    assert.deepEqual((await api.get(AGENTS)).body, { agents: [record], agentLimit: null, timeCredits: null })
-    const { status, body } = await api.get(path)
-    assert.equal(status, 200)
-    assert.ok(body.processId > 0)
-    assert.deepEqual(body, {
-      agent: record,
-      processStatus: 'running',
-      processId: body.processId,
-      skills: [],
-      secrets: [],
-      snapshots: [],
-      portForwarding: [],
-    })
-    assert.deepEqual((await gateway.get(path)).body, body)
+    const { agents, ...rest } = (await api.get(AGENTS)).body
+    assert.deepEqual(rest, { agentLimit: null, timeCredits: null })
+    assert.deepEqual(agents.map(unsaved), [unsaved(record)])
+    const { processId } = (await api.get(path)).body
+    assert.ok(processId > 0)
+    for (const client of [api, gateway]) {
+      const { status, body } = await client.get(path)
+      assert.equal(status, 200)
+      const { agent, snapshots, ...detail } = body
+      assert.deepEqual(unsaved(agent), unsaved(record))
+      assert.ok(Array.isArray(snapshots))
+      const none = { skills: [], secrets: [], portForwarding: [] }
+      assert.deepEqual(detail, { processStatus: 'running', processId, ...none })
+    }
   })
   it('says how it is', async () => {
     for (const client of [api, gateway]) {
