@@ -358,7 +358,7 @@ describe('an agent', { timeout: 600_000 }, async () => {
     assert.deepEqual([success, message], [true, `Agent ${agentId} is being restarted`])
     assert.equal(operation.id, first.headers.get('operation-id'))
     assert.ok(['queued', 'running'].includes(operation.state))
-    assert.equal((await ended(first)).state, 'succeeded')
+    assert.equal((await ended(first, api)).state, 'succeeded')
     const reply = await api.post(`${path}/restart`, {}, key)
     assert.equal(reply.status, 200, `${reply.body.error}: ${reply.headers.get('error-detail')}`)
     assert.deepEqual(reply.body, {
