@@ -34,7 +34,6 @@ const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]
     agent: applyAgent,
     secrets: findMissing,
     skills: applySkills,
-    model: applyModel,
     routes: applyRoutes,
     channels: applyChannels,
     tasks: applyTasks,
