@@ -37,6 +37,8 @@ const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]
     routes: applyRoutes,
     channels: applyChannels,
     tasks: applyTasks,
+    // Last: the gateway may start again for it.
+    model: applyModel,
   }
 
 /**
