@@ -1,14 +1,14 @@
 /** A commit of what the agent has changed: consistent while others write, and without what must not leave the agent. */
 import { isUtf8 } from 'node:buffer'
 import { lstat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isConfidential, SecretScan } from './confidential.ts'
 import { type Git, GitError } from './git.ts'
 import { dropIndex, indexStamp, putIndex, takeIndex } from './index-file.ts'
 import { CHECKED_REF, EMPTY_TREE, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
 
-const ATTEMPTS = 6
+const ATTEMPTS = 12
 /** From this one on, files that are written just now stay as they were in the last commit. */
 const WITHOUT_BUSY_FILES = 4
 /** How often files that cannot be read are tried again: most of them have gone. */
@@ -55,21 +55,35 @@ export class Committer {
 
   async commit(message: string): Promise<Commit> {
     const startedAt = Date.now()
-    return retried(ATTEMPTS, (attempt) => this.#try(message, { attempt, startedAt }))
+    const busy = new Set<string>()
+    return retried(ATTEMPTS, async (attempt) => {
+      if (attempt >= WITHOUT_BUSY_FILES) await this.#addBusyFiles(busy, startedAt)
+      return await this.#try(message, { attempt, busy }).catch((error) => {
+        // git gives up on a file that goes between being found and being read.
+        const [, gone] = /unable to stat '(.+)': No such file/.exec(error.message) ?? []
+        if (gone !== undefined) busy.add(gone)
+        throw error
+      })
+    })
   }
 
-  async #try(message: string, options: { attempt: number; startedAt: number }): Promise<Commit> {
+  async #try(message: string, options: { attempt: number; busy: Set<string> }): Promise<Commit> {
     const { git, log } = this.#repository
     const head = await openRepository(this.#repository)
     await readIndex(git, head, options.attempt)
     const stamp = await indexStamp(git)
-    const busy = options.attempt < WITHOUT_BUSY_FILES ? [] : await this.#busyFiles(options.startedAt)
-    const leftOut = await this.#stage(busy)
-    if (busy.length > 0) log.warn(`not in the commit, as they are written all the time: ${busy.join(', ')}`)
+    const busy = [...options.busy]
+    const scan = new SecretScan(this.#repository.secrets())
+    const leftOut = await this.#stage(busy, scan)
+    if (busy.length > 0)
+      log.warn(
+        `as they were in the commit before, being written all the time: ${busy.slice(0, LEFT_OUT).join(', ')}`,
+      )
 
     const tree = await git.line(['write-tree'])
     if (head !== null && (await git.line(['rev-parse', `${head}^{tree}`])) === tree) {
       await git.run(['update-ref', CHECKED_REF, head])
+      this.#checkedFor = scan.key
       if ((await indexStamp(git)) !== stamp) await putIndex(git)
       return { commit: head, tree, isNew: false, leftOut }
     }
@@ -80,6 +94,7 @@ export class Committer {
     await git.run(['update-ref', '-m', `commit: ${message.split('\n')[0]}`, '--stdin'], {
       input: `${updates.join('\n')}\n`,
     })
+    this.#checkedFor = scan.key
     await putIndex(git)
     return { commit, tree, isNew: true, leftOut }
   }
@@ -101,9 +116,8 @@ export class Committer {
   }
 
   /** Brings the index up to date with the files. @returns what was left out. */
-  async #stage(busy: string[]): Promise<string[]> {
+  async #stage(busy: string[], scan: SecretScan): Promise<string[]> {
     const { git } = this.#repository
-    const scan = new SecretScan(this.#repository.secrets())
     const base = this.#checkedFor === scan.key ? await checkedTree(git) : EMPTY_TREE
     const opened = new Set<string>()
     const skipped = new Set<string>()
@@ -122,7 +136,6 @@ export class Committer {
         for (const path of unborn) skipped.add(path)
       } else if (complete || tries++ === UNREADABLE_TRIES) {
         const leftOut = await withhold(git, changes, scan)
-        this.#checkedFor = scan.key
         this.#leftOut = new Map()
         for (const path of [...leftOut, ...[...skipped].map((path) => `${path}/`)])
           this.#leftOut.set(path, await this.#changedAt(path))
@@ -131,17 +144,16 @@ export class Committer {
     }
   }
 
-  /** The changed files that were written since `startedAt`. */
-  async #busyFiles(startedAt: number): Promise<string[]> {
+  /** Adds the changed files that were written, made or removed since `startedAt`. */
+  async #addBusyFiles(busy: Set<string>, startedAt: number): Promise<void> {
     const { git, root } = this.#repository
-    const busy: string[] = []
     const args = ['ls-files', '-z', '--others', '--modified', '--exclude-standard']
     for await (const record of git.records(args)) {
       const path = record.toString('utf8')
       const stats = await lstat(join(root, path)).catch(() => undefined)
-      if (stats?.isFile() && stats.mtimeMs >= startedAt) busy.push(path)
+      const changedAt = stats ? stats.mtimeMs : await this.#changedAt(dirname(path))
+      if (changedAt !== undefined && changedAt >= startedAt) busy.add(path)
     }
-    return busy
   }
 }
 

@@ -81,7 +81,7 @@ export class TestAgentd {
         this.output += chunk
       })
     this.#child = child
-    const ready = await until('agentd listens', 10_000, async () => {
+    const ready = await until('agentd listens', 30_000, async () => {
       if (child.exitCode !== null) throw new Error(`agentd ended: ${this.output}`)
       return JSON.parse(await readFile(this.config.readyFile as string, 'utf8').catch(() => 'null'))
     })

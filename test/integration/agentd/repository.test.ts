@@ -186,9 +186,7 @@ test('changes, blobs, diff and files say what is in commits', async () => {
 })
 
 test('secrets stay, whatever .gitignore says, tracked or not', async () => {
-  await world.agentd.start({
-    env: { API_KEY: 'value-of-the-key', SHORT: 'short', AGENT_NAME: 'Name of the agent' },
-  })
+  await secrets({ API_KEY: 'value-of-the-key', SHORT: 'short', AGENT_NAME: 'Name of the agent' })
   await put('.gitignore', '!.env\n!*.pem\n')
   for (const name of ['.env', '.env.local', 'sub/my.key', 'a.pem', 'secrets.json', 'secrets/x', 'sub/.env/x'])
     await put(name, 'secret')
