@@ -1,0 +1,66 @@
+/** Which snapshots of a history are kept. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { newAgentId } from '../../../src/agents/agent.ts'
+import { idAfter, pruneSnapshots } from '../../../src/agents/snapshots/store.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+describe('a history', () => {
+  let database: TestDatabase
+  let workspaceId: string
+  before(async () => {
+    database = await startDatabase()
+    workspaceId = await database.createWorkspace()
+  })
+  after(() => database?.stop())
+
+  /** A history whose snapshots are so many days and hours old, the oldest first. @returns what is left of it, by age. */
+  async function pruned(ages: number[], policy: { keep: number; keepDays: number }): Promise<number[]> {
+    const { pool } = database
+    const id = uuidv7()
+    await pool.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+       VALUES ($1, $2, $3, $4, 'a', 'openclaw', '1', $5, 'running')`,
+      [id, newAgentId(), workspaceId, randomUUID(), randomUUID()],
+    )
+    let last: string | undefined
+    for (const age of ages) {
+      last = idAfter(last)
+      // From noon on, so that a part of a day stays within it.
+      await pool.query(
+        `INSERT INTO snapshot (id, agent_id, workspace_id, user_id, network, cid, commit_sha, commit_object, tree_sha,
+           created_at)
+         VALUES ($1, $2, $3, $3, 'private', $4, $4, '', '',
+           (date_trunc('day', now() AT TIME ZONE 'UTC') + interval '12 hours' - $5 * interval '1 day') AT TIME ZONE 'UTC')`,
+        [last, id, workspaceId, `${age}`, age],
+      )
+    }
+    await pruneSnapshots(pool, { id }, policy)
+    const { rows } = await pool.query('SELECT cid FROM snapshot WHERE agent_id = $1 ORDER BY id', [id])
+    return rows.map(({ cid }) => Number(cid))
+  }
+
+  it('keeps the newest, and the last of each of the last days', async () => {
+    const ages = [9, 3.2, 3.1, 2.3, 2.1, 1.2, 1.1, 0.3, 0.2, 0.1]
+    assert.deepEqual(await pruned(ages, { keep: 2, keepDays: 0 }), [0.2, 0.1])
+    assert.deepEqual(await pruned(ages, { keep: 2, keepDays: 1 }), [0.2, 0.1])
+    assert.deepEqual(await pruned(ages, { keep: 2, keepDays: 3 }), [2.1, 1.1, 0.2, 0.1])
+    assert.deepEqual(await pruned(ages, { keep: 1, keepDays: 4 }), [3.1, 2.1, 1.1, 0.1])
+    assert.deepEqual(await pruned(ages, { keep: 10, keepDays: 0 }), ages)
+  })
+  it('has its content released where it falls out', async () => {
+    await pruned([0.4, 0.3], { keep: 1, keepDays: 0 })
+    const { rows } = await database.pool.query(
+      `SELECT input FROM operation WHERE kind = 'content.release' AND input->>'cid' = '0.4'`,
+    )
+    assert.deepEqual(rows, [{ input: { network: 'private', cid: '0.4' } }])
+  })
+  it('has its order also where a clock was set back', () => {
+    const later = '0199ffff-ffff-7fff-bfff-ffffffffffff'
+    const future = `ffff${later.slice(4)}`
+    assert.ok(idAfter(undefined) > later)
+    assert.ok(idAfter(future.replace('ffff', 'f000')) > future.replace('ffff', 'f000'))
+  })
+})
