@@ -144,7 +144,7 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
   const timed = client('-C', clone, 'rev-parse', 'HEAD')
   await world.agentd.call('DELETE', `/v1/repository/pushed?commit=${timed}`, { epoch: 1 })
   let pushes = 0
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < 6; round++) {
     client('-C', clone, 'fetch', '-q', url(), 'main')
     client('-C', clone, 'reset', '-q', '--hard', 'FETCH_HEAD')
     for (let i = 0; i < 100; i++) await writeFile(join(clone, `pushed${i}`), `${round} ${i}`)
@@ -164,7 +164,9 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
     const push = spawn('git', ['-c', TOKEN_HEADER, '-C', clone, 'push', '-q', url(), 'HEAD:main'], {
       stdio: 'ignore',
     })
-    await sleep(pushMs * (round % 3 < 2 ? Math.random() : 0.5 + Math.random() * 2))
+    // One goes through.
+    if (round === 2) await until('the push', 60_000, async () => push.exitCode !== null)
+    else await sleep(pushMs * Math.random() * 1.5)
     await world.agentd.kill('SIGKILL')
     await until('git has gone', 20_000, async () => push.exitCode !== null || push.signalCode !== null)
     await world.agentd.boot()
