@@ -1,13 +1,11 @@
-/** The history of an agent, and to what it cannot be reset (contract 7, compatibility 2.8): on rows, without a container. */
+/** What a sync or a reset answers that could not reach IPFS (contract 7.1). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { assertError, type Client } from '../../support/client.ts'
+import { assertError } from '../../support/client.ts'
 import { missingCid, openContext } from '../context.ts'
 import { insertAgent, type RowAgent } from './rows.ts'
-
-const CID = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
 
 const context = await openContext()
 const { sql, workspace } = context
@@ -15,74 +13,39 @@ const own = await workspace()
 const { api } = own
 
 /** A snapshot in the history of an agent, whose content is nowhere. */
-async function insertSnapshot({ id }: RowAgent, summary = 'A change'): Promise<string> {
+async function insertSnapshot({ id }: RowAgent): Promise<string> {
   const cid = `${await missingCid(0x70)}`
   const sha = randomBytes(20).toString('hex')
   await sql(
-    `INSERT INTO snapshot (id, agent_id, workspace_id, user_id, network, cid, commit_sha, commit_object, tree_sha,
-       change_summary)
-     VALUES ($1, $2, $3, $3, 'public', $4, $5, '', $5, $6)`,
-    [uuidv7(), id, own.id, cid, sha, summary],
+    `INSERT INTO snapshot (id, agent_id, workspace_id, user_id, network, cid, commit_sha, commit_object, tree_sha)
+     VALUES ($1, $2, $3, $3, 'public', $4, $5, '', $5)`,
+    [uuidv7(), id, own.id, cid, sha],
   )
   return cid
 }
-const list = ({ path }: RowAgent, query?: Record<string, string>, client: Client = api) =>
-  client.get(`${path}/snapshots`, query)
-const reset = ({ path }: RowAgent, body: unknown) => api.post(`${path}/snapshots/reset`, body)
-const cidsOf = (body: { snapshots: { snapshotCid: string }[] }) =>
-  body.snapshots.map(({ snapshotCid }) => snapshotCid)
 
-describe('the history of an agent', () => {
-  it('is empty at first', async () => {
+describe('a sync or a reset that could not reach IPFS', () => {
+  it('is 503, to be tried again', async () => {
     const agent = await insertAgent(context, own)
-    const { status, body } = await list(agent)
-    assert.deepEqual([status, body], [200, { agentId: agent.agentId, snapshots: [] }])
-  })
-  it('has the newest first, in pages', async () => {
-    const agent = await insertAgent(context, own)
-    const cids: string[] = []
-    for (let i = 0; i < 5; i++) cids.unshift(await insertSnapshot(agent, `Change ${i}`))
-    const seen: string[] = []
-    let pageToken: string | null = ''
-    do {
-      const { headers, body } = await list(agent, { limit: '2', ...(pageToken && { pageToken }) })
-      seen.push(...cidsOf(body))
-      pageToken = headers.get('next-page-token')
-    } while (pageToken)
-    assert.deepEqual(seen, cids)
-    const { snapshots } = (await list(agent, {}, agent.gateway)).body
-    assert.deepEqual([snapshots[0].agentId, snapshots[0].changeSummary], [agent.agentId, 'Change 4'])
-    assert.match(snapshots[0].createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/)
-    for (const limit of ['0', '101', 'x']) assertError(await list(agent, { limit }), 400, /^limit: /)
-  })
-})
-
-describe('a reset', () => {
-  const malformed = {
-    'no CID': {},
-    'an empty one': { snapshotCid: '' },
-    'a word': { snapshotCid: 'bafy' },
-    'a path': { snapshotCid: `/ipfs/${CID}` },
-    'a number': { snapshotCid: 7 },
-    nothing: undefined,
-    'a list': [],
-  }
-  it('is 400 Invalid snapshot CID for what is none', async () => {
-    const agent = await insertAgent(context, own)
-    for (const [what, body] of Object.entries(malformed)) {
-      const reply = await reset(agent, body)
-      assert.equal(reply.status, 400, what)
-      assertError(reply, 400, 'Invalid snapshot CID')
-      assert.ok(reply.headers.get('error-detail'), what)
+    const snapshotCid = await insertSnapshot(agent)
+    for (const [action, body] of [
+      ['sync', {}],
+      ['reset', { snapshotCid }],
+    ] as const) {
+      const key = { 'idempotency-key': `${action}-${agent.agentId}` }
+      const ask = (headers = {}) =>
+        api.post(`${agent.path}/snapshots/${action}`, body, { ...key, ...headers })
+      const operation = (await ask({ prefer: 'respond-async' })).headers.get('operation-id')
+      await api.get(`/v0/operations/${operation}`, { wait: '30' })
+      // As a worker ends it: a row has no container from which anything could be saved.
+      await sql(
+        `UPDATE operation SET state = 'failed', error = 'IPFS node unreachable', error_code = 'ipfs_unreachable'
+         WHERE id = $1`,
+        [operation],
+      )
+      const reply = await ask()
+      assertError(reply, 503, 'IPFS node unreachable')
+      assert.equal(reply.headers.get('retry-after'), '5')
     }
-  })
-  it('is 404 Snapshot not found for a CID that is not in the history of this agent', async () => {
-    const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
-    await insertSnapshot(agent)
-    const foreign = await insertSnapshot(sibling)
-    for (const snapshotCid of [foreign, `${await missingCid()}`])
-      assertError(await reset(agent, { snapshotCid }), 404, 'Snapshot not found')
-    const rows = await sql(`SELECT kind FROM operation WHERE agent_id = $1`, [agent.agentId])
-    assert.deepEqual(rows, [], 'nothing was begun')
   })
 })

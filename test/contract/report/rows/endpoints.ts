@@ -114,11 +114,19 @@ const agents: Row[] = [
   ],
   [
     '`GET /v0/agents/{agentId}/snapshots`',
-    'agents/snapshot-refusals > the history of an agent > is empty at first',
-    'agents/snapshot-refusals > the history of an agent > has the newest first, in pages',
+    'agents/snapshots > the history > of a new agent is empty',
+    'agents/snapshots > the history > is listed by tens, the newest first, and page by page',
   ],
-  ['`POST /v0/agents/{agentId}/snapshots/sync` pins a snapshot of the workspace'],
-  ['`POST /v0/agents/{agentId}/snapshots/reset` with `snapshotCid`, of the agent’s own history'],
+  [
+    '`POST /v0/agents/{agentId}/snapshots/sync` pins a snapshot of the workspace',
+    'agents/snapshots > an agent’s workspace > is saved',
+    'agents/snapshots > an agent’s workspace > that has not changed is not saved twice',
+  ],
+  [
+    '`POST /v0/agents/{agentId}/snapshots/reset` with `snapshotCid`, of the agent’s own history',
+    'agents/snapshots > an agent’s workspace > goes back to a snapshot, however its CID is spelled',
+    'agents/snapshots > a reset > is 404 for what is not in the history of this agent',
+  ],
   [
     '`POST /v0/agents/{agentId}/console/exec` with `command`, not empty, and `cwd`, a folder',
     'agents/console > a command > answers with what it said, and its exit code',

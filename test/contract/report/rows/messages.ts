@@ -18,16 +18,23 @@ export const messages: Section[] = [
         '400 `Storage not configured`, sync',
         'agents/own-settings > a web process > without a network for snapshots > answers 400 to a sync: Storage not configured',
       ],
-      ['500 `Sync failed`, sync'],
+      [
+        '500 `Sync failed`, sync',
+        'agents/engine-failures > a repository that cannot be written > fails a sync: Sync failed',
+      ],
       [
         '404 `Snapshot not found`, reset',
-        'agents/snapshot-refusals > a reset > is 404 Snapshot not found for a CID that is not in the history of this agent',
+        'agents/snapshots > a reset > is 404 for what is not in the history of this agent',
       ],
       [
         '400 `Invalid snapshot CID`, reset',
-        'agents/snapshot-refusals > a reset > is 400 Invalid snapshot CID for what is none',
+        'agents/snapshots > a reset > is 400 for {}',
+        'agents/snapshots > a reset > is 400 for {"snapshotCid":"latest"}',
       ],
-      ['500 `Reset failed`, reset where git fails'],
+      [
+        '500 `Reset failed`, reset where git fails',
+        'agents/engine-failures > a repository that cannot be written > fails a reset: Reset failed',
+      ],
       [
         '400 `Unsupported channel`, removing a channel',
         'agents/channels > channels > that are not there cannot be removed',

@@ -65,8 +65,9 @@ export const resources: Section[] = [
       ],
       [
         '`snapshotCid` of a reset',
-        'agents/snapshot-refusals > a reset > is 400 Invalid snapshot CID for what is none',
-        'agents/snapshot-refusals > a reset > is 404 Snapshot not found for a CID that is not in the history of this agent',
+        'agents/snapshots > a reset > is 400 for {}',
+        'agents/snapshots > a reset > is 400 for {"snapshotCid":"latest"}',
+        'agents/snapshots > a reset > is 404 for what is not in the history of this agent',
       ],
       [
         'the id of a custom domain in paths',

@@ -49,7 +49,8 @@ const bad: Row[] = [
   ],
   [
     'reset: no `snapshotCid`, or a malformed one',
-    'agents/snapshot-refusals > a reset > is 400 Invalid snapshot CID for what is none',
+    'agents/snapshots > a reset > is 400 for {}',
+    'agents/snapshots > a reset > is 400 for {"snapshotCid":"latest"}',
   ],
   [
     'channels: no token where there was none before',
@@ -118,7 +119,7 @@ const missing: Row[] = [
   ['a wrong agentId', 'agents/access > the routes of an agent > are 404 where there is no such agent'],
   [
     'reset: a CID that is not in the history of the agent',
-    'agents/snapshot-refusals > a reset > is 404 Snapshot not found for a CID that is not in the history of this agent',
+    'agents/snapshots > a reset > is 404 for what is not in the history of this agent',
   ],
   [
     'skills: not in the library',
@@ -196,7 +197,10 @@ export const statuses: Section[] = [
         'secrets: the server has no key to seal them',
         'agents/own-settings > a web process > without a SECRETS_KEY > answers 503 where a value has to be sealed, after authentication and validation',
       ],
-      ['snapshots: IPFS cannot be reached'],
+      [
+        'snapshots: IPFS cannot be reached',
+        'agents/snapshot-refusals > a sync or a reset that could not reach IPFS > is 503, to be tried again',
+      ],
     ],
   },
 ]
