@@ -1,0 +1,68 @@
+/** Snapshots: saving, going back, and starting again from nothing. */
+import { loadConfig } from '../../src/config.ts'
+import { openContainers } from '../../src/containers/open.ts'
+import { createLogger } from '../../src/log.ts'
+import { exec, until, type Workspace } from './workspace.ts'
+
+interface Synced {
+  snapshotCid: string
+  commitSha: string
+  changeSummary: string | null
+}
+
+const NOTE = 'workspace/notes.md'
+
+/** The agent writes a note, and its workspace is saved. */
+export async function save(scene: Workspace): Promise<Synced & { note: string }> {
+  const { screen, agent } = scene
+  await screen.step('Change', async () => {
+    await exec(scene, `echo 'Low water at nine.' > ${NOTE}`)
+    return [undefined, `the agent writes ${NOTE}`]
+  })
+  const synced = await screen.step('Sync', async () => {
+    const synced = await agent.call<Synced>('POST', '/snapshots/sync')
+    return [synced, synced.changeSummary ?? 'nothing had changed']
+  })
+  screen.detail(`commit ${synced.commitSha.slice(0, 10)} → ${synced.snapshotCid}`)
+  return { ...synced, note: await exec(scene, `cat ${NOTE}`) }
+}
+
+/** Puts the agent back to a snapshot; what it had is saved first. */
+export async function reset(scene: Workspace, to: Synced & { note: string }): Promise<void> {
+  const { screen, agent } = scene
+  await screen.step('Reset', async () => {
+    await exec(scene, `echo 'Lost?' > ${NOTE}`)
+    const { commitSha } = await agent.call<Synced>('POST', '/snapshots/reset', {
+      snapshotCid: to.snapshotCid,
+    })
+    if ((await exec(scene, 'git rev-parse HEAD')) !== commitSha) throw new Error('HEAD is elsewhere')
+    if ((await exec(scene, `cat ${NOTE}`)) !== to.note) throw new Error(`${NOTE} is another`)
+    const { snapshots } = await agent.call<{ snapshots: Synced[] }>('GET', '/snapshots')
+    return [undefined, `back to ${to.commitSha.slice(0, 10)}; history keeps ${snapshots.length} snapshots`]
+  })
+}
+
+/**
+ * Removes the agent's container and its volume behind Berth's back, as a machine that burnt down would.
+ * @param env settings of the running Berth.
+ */
+export async function lose(scene: Workspace, env: NodeJS.ProcessEnv): Promise<void> {
+  const { screen, agent, signal } = scene
+  await screen.step('Loss', async () => {
+    await agent.call('POST', '/snapshots/sync')
+    const before = await exec(scene, 'git rev-parse HEAD^{tree} HEAD')
+    const containers = await openContainers(loadConfig(env), createLogger('demo', 'silent'))
+    try {
+      await containers.remove(agent.id, { volume: true, signal })
+    } finally {
+      await containers.close()
+    }
+    // It can be asked before it is whole again.
+    await until(signal, async () => {
+      const now = await exec(scene, 'git rev-parse HEAD^{tree} HEAD').catch(() => undefined)
+      return now === before || undefined
+    })
+    await agent.running()
+    return [undefined, 'container and disk removed; restored from IPFS: same tree, same commit']
+  })
+}

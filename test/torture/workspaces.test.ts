@@ -1,0 +1,196 @@
+/**
+ * SIGKILL at each step of a sync, a reset, a push and a restore of an agent's workspace. As a process: what is killed
+ * here has no part in containers, and `agents.test.ts` may kill Docker meanwhile.
+ */
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe } from 'node:test'
+import type { CrashPoint } from '../../src/crash-point.ts'
+import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
+import { until } from '../support/processes.ts'
+import { AgentWorld } from './agent-world.ts'
+import { replay } from './seed.ts'
+import { tortureTest } from './suite.ts'
+import { Workspace } from './workspace.ts'
+
+/** In the order in which a worker passes them, `src/crash-point.ts`. */
+const SYNC: CrashPoint[] = [
+  'after-claim',
+  'snapshot-after-commit',
+  'snapshot-after-build',
+  'snapshot-before-final-write',
+]
+const RESET: CrashPoint[] = ['snapshot-after-commit', 'snapshot-after-build', 'reset-after-reset']
+const RESTORE: CrashPoint[] = ['restore-after-import', 'agent-before-gateway']
+
+describe(`a workspace under fire, (${replay})`, () => {
+  let agents: AgentWorld
+  let workspace: Workspace
+  let clone: string
+  before(async () => {
+    await ensureEngines([ENGINE_VERSION])
+    // No sync but those that the tests ask for.
+    agents = await AgentWorld.start('process', ENGINE_VERSION, { BERTH_SNAPSHOT_SECONDS: '86400' })
+    workspace = await Workspace.create(agents)
+    clone = await mkdtemp(join(tmpdir(), 'berth-clone-'))
+    await workspace.start('/snapshots/sync')
+    await settled()
+    await workspace.git('clone', '--quiet', 'URL', clone)
+  })
+  after(async () => {
+    await workspace?.close()
+    await agents?.stop()
+    await rm(clone, { recursive: true, force: true })
+  })
+  const torture = (name: string, test: () => Promise<void>) =>
+    tortureTest(name, () => agents.world.output(), test)
+  const worker = () => agents.world.workers[0] as (typeof agents.world.roles)[number]
+  const crashed = async (mark: string) => until('the crash', () => existsSync(mark))
+  const settled = () => agents.assertSettled([workspace.agentId])
+  const inClone = (...args: string[]) => workspace.git('-C', clone, ...args)
+  /** Has the agent change something; resolves to what `cat` shows of it. */
+  const change = async (): Promise<string> => {
+    await workspace.exec('date +%s.%N > workspace/note.txt')
+    return workspace.exec('cat workspace/note.txt')
+  }
+  const note = () => workspace.exec('cat workspace/note.txt')
+
+  for (const point of SYNC) {
+    torture(`worker killed at ${point} of a sync`, async () => {
+      const written = await change()
+      const mark = await agents.world.arm(worker(), point)
+      await workspace.start('/snapshots/sync')
+      await crashed(mark)
+      await settled()
+      await workspace.assertHistory()
+      assert.equal(await note(), written)
+    })
+  }
+
+  for (const point of RESET) {
+    torture(`worker killed at ${point} of a reset`, async () => {
+      const [target] = await workspace.history()
+      assert.ok(target)
+      const wanted = await note()
+      await change()
+      const length = (await workspace.history()).length
+      const mark = await agents.world.arm(worker(), point)
+      await workspace.start('/snapshots/reset', { snapshotCid: target.cid })
+      await crashed(mark)
+      await settled()
+      assert.equal(await note(), wanted)
+      assert.equal(await workspace.head(), target.commit_sha)
+      await workspace.assertHistory()
+      // What was there before the reset, and where it went.
+      assert.equal((await workspace.history()).length, length + 2)
+    })
+  }
+
+  torture('agentd killed in a push', async () => {
+    await inClone('fetch', '--quiet', 'URL', 'main')
+    await inClone('reset', '--quiet', '--hard', 'FETCH_HEAD')
+    await writeFile(join(clone, 'workspace/large.bin'), Buffer.alloc(30_000_000, await note()))
+    await inClone('add', '--all')
+    await inClone('commit', '--quiet', '--message', 'Something large')
+    const pushing = inClone('push', '--quiet', 'URL', 'HEAD:main').then(
+      () => true,
+      () => false,
+    )
+    // The shell of a console is agentd's own child.
+    await agents.exec(workspace.agentId, 'kill -9 $PPID')
+    await pushing
+    await agents.answers(workspace.agentId)
+    await until('the push arrives', () =>
+      inClone('push', '--quiet', 'URL', 'HEAD:main').then(
+        () => true,
+        () => false,
+      ),
+    )
+    await settled()
+    assert.equal(await workspace.head(), await inClone('rev-parse', 'HEAD'))
+    assert.equal((await workspace.exec('git status --porcelain')).trim(), '')
+    await workspace.start('/snapshots/sync')
+    await settled()
+    await workspace.assertHistory()
+  })
+
+  torture('worker killed while it takes over what was pushed', async () => {
+    await writeFile(join(clone, 'workspace/small.txt'), `${Date.now()}`)
+    await inClone('add', '--all')
+    await inClone('commit', '--quiet', '--message', 'Something small')
+    const mark = await agents.world.arm(worker(), 'push-after-scripts')
+    await inClone('push', '--quiet', 'URL', 'HEAD:main')
+    await crashed(mark)
+    await settled()
+    await workspace.assertHistory()
+    assert.equal(await workspace.head(), await inClone('rev-parse', 'HEAD'))
+  })
+
+  torture('two syncs, a push and a reset at once end in one history without loss', async () => {
+    const [target] = await workspace.history()
+    assert.ok(target)
+    await change()
+    await writeFile(join(clone, 'workspace/beside.txt'), `${Date.now()}`)
+    await inClone('add', '--all')
+    await inClone('commit', '--quiet', '--message', 'Beside all that')
+    const pushed = await inClone('rev-parse', 'HEAD')
+    const [, , isPushed] = await Promise.all([
+      workspace.start('/snapshots/sync'),
+      workspace.start('/snapshots/reset', { snapshotCid: target.cid }),
+      inClone('push', '--quiet', 'URL', 'HEAD:main').then(
+        () => true,
+        () => false,
+      ),
+      workspace.start('/snapshots/sync'),
+    ])
+    await settled()
+    await workspace.start('/snapshots/sync')
+    await settled()
+    await workspace.assertHistory()
+    // Refused it would be the client's still; taken it is in the repository, wherever HEAD is now.
+    if (isPushed) await workspace.exec(`git cat-file -e ${pushed}`)
+    const kept = await workspace.exec('git log --all --format=%H')
+    for (const { commit_sha } of await workspace.history()) assert.ok(kept.includes(commit_sha), commit_sha)
+  })
+
+  torture('syncs under heavy writing store trees of commits', async () => {
+    await workspace.exec(
+      '(for i in $(seq 2000); do for f in a b c d; do echo $i$f > workspace/busy.$f; done; mkdir -p workspace/d$((i % 7)); ' +
+        'mv workspace/busy.a workspace/d$((i % 7))/; rm -rf workspace/d$((i % 5)); done) > /dev/null 2>&1 & echo',
+    )
+    for (let i = 0; i < 5; i++) {
+      await workspace.start('/snapshots/sync')
+      await settled()
+    }
+    await until('the writer is done', async () =>
+      (await workspace.exec('cat workspace/busy.d')).includes('2000'),
+    )
+    await workspace.start('/snapshots/sync')
+    await settled()
+    await workspace.assertHistory()
+  })
+
+  for (const point of RESTORE) {
+    torture(`worker killed at ${point} of a restore on an empty machine`, async () => {
+      const written = await change()
+      await workspace.start('/snapshots/sync')
+      await settled()
+      const head = await workspace.head()
+      const mark = await agents.world.arm(worker(), point)
+      await agents.containers.remove(workspace.agentId, { volume: true })
+      await crashed(mark)
+      await agents.answers(workspace.agentId)
+      await settled()
+      assert.equal(await workspace.head(), head)
+      assert.equal(await note(), written)
+      await workspace.start('/snapshots/sync')
+      await settled()
+      const [newest] = await workspace.history()
+      assert.ok(newest)
+      await workspace.assertTree(newest)
+    })
+  }
+})
