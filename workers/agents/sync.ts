@@ -102,6 +102,8 @@ function explain(
       : { code: error.code, error: message }
   }
   if (!(error instanceof AgentdError)) return undefined
+  // What agentd could not foresee is no fault of ours.
+  if (error.code === 'internal') return { code: 'agent_failed', error: message }
   if (error.code !== 'unreachable') return { code: error.code, error: message }
   const away = status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady
   return { code: 'agent_not_ready', error: away }

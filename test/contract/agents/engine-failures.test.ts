@@ -1,4 +1,4 @@
-/** Where an agent's engine fails (contract 7.2), on a gateway that hangs, and where it has had enough for now. */
+/** Where an agent fails (contract 7.2): on a gateway that hangs or has had enough for now, and a broken repository. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
@@ -96,5 +96,29 @@ describe('an engine that hangs, without its config', () => {
 describe('an engine that goes on', () => {
   it('answers again', async () => {
     await until('tasks are listed', async () => (await api.get(`${agent.path}/tasks`)).status === 200)
+  })
+})
+
+describe('a repository that cannot be written', () => {
+  const snapshots = `${agent.path}/snapshots`
+  let snapshotCid: string
+  const save = () => api.post(`${snapshots}/sync`, undefined, { prefer: 'wait=55' })
+  before(async () => {
+    const saved = await save()
+    assert.equal(saved.status, 200, JSON.stringify(saved.body))
+    snapshotCid = saved.body.snapshotCid
+    await exec('echo more > workspace/more && chmod -R u-w .git')
+  })
+  after(() => exec('chmod -R u+w .git'))
+
+  it('fails a sync: Sync failed', async () => {
+    const reply = await save()
+    assertError(reply, 500, 'Sync failed')
+    assert.ok(reply.headers.get('error-detail'))
+  })
+  it('fails a reset: Reset failed', async () => {
+    const reply = await api.post(`${snapshots}/reset`, { snapshotCid }, { prefer: 'wait=55' })
+    assertError(reply, 500, 'Reset failed')
+    assert.ok(reply.headers.get('error-detail'))
   })
 })
