@@ -53,12 +53,15 @@ export class Committer {
     this.#repository = repository
   }
 
-  async commit(message: string): Promise<Commit> {
+  /**
+   * @param options.aside the commit becomes one that is kept, and HEAD stays where it is. Only where HEAD has no commit.
+   */
+  async commit(message: string, { aside = false }: { aside?: boolean } = {}): Promise<Commit> {
     const startedAt = Date.now()
     const busy = new Set<string>()
     return retried(ATTEMPTS, async (attempt) => {
       if (attempt >= WITHOUT_BUSY_FILES) await this.#addBusyFiles(busy, startedAt)
-      return await this.#try(message, { attempt, busy }).catch((error) => {
+      return await this.#try(message, { attempt, busy, aside }).catch((error) => {
         // git gives up on a file that goes between being found and being read.
         const [, gone] = /unable to stat '(.+)': No such file/.exec(error.message) ?? []
         if (gone !== undefined) busy.add(gone)
@@ -67,7 +70,10 @@ export class Committer {
     })
   }
 
-  async #try(message: string, options: { attempt: number; busy: Set<string> }): Promise<Commit> {
+  async #try(
+    message: string,
+    options: { attempt: number; busy: Set<string>; aside: boolean },
+  ): Promise<Commit> {
     const { git, log } = this.#repository
     const head = await openRepository(this.#repository)
     await readIndex(git, head, options.attempt)
@@ -90,7 +96,10 @@ export class Committer {
     const parents = head === null ? [] : ['-p', head]
     const commit = await git.line(['commit-tree', tree, ...parents], { input: `${message}\n` })
     // Refused when the agent has committed meanwhile.
-    const updates = [`update HEAD ${commit} ${head ?? NO_COMMIT}`, `update ${CHECKED_REF} ${commit}`]
+    const moved = options.aside
+      ? `refs/berth/kept/${commit} ${commit}`
+      : `HEAD ${commit} ${head ?? NO_COMMIT}`
+    const updates = [`update ${moved}`, `update ${CHECKED_REF} ${commit}`]
     await git.run(['update-ref', '-m', `commit: ${message.split('\n')[0]}`, '--stdin'], {
       input: `${updates.join('\n')}\n`,
     })

@@ -8,7 +8,7 @@ import type { Imported } from '../protocol.ts'
 import type { Committer } from './commit.ts'
 import { endOf, type Git, GitError, killGit } from './git.ts'
 import { putIndex } from './index-file.ts'
-import { exists, openRepository, type Repository, retried } from './repository.ts'
+import { exists, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
 
 const ATTEMPTS = 4
 const CHECKOUT_MS = 300_000
@@ -25,14 +25,15 @@ const IMPORT_MS = 900_000
  */
 export async function reset(repository: Repository, committer: Committer, commit: string): Promise<void> {
   const { git } = repository
-  await openRepository(repository)
+  const head = await openRepository(repository)
   if (!(await exists(git, commit, 'tree'))) throw new AgentdError('not_found', 'commit: no such commit')
   await retried(ATTEMPTS, async () => {
-    const { commit: before } = await committer.commit('sync: before a reset')
+    // No HEAD until all is there: by it a first import that was interrupted is known.
+    const { commit: before } = await committer.commit('sync: before a reset', { aside: head === null })
     if (before === commit) return
     await git.run(['update-ref', `refs/berth/kept/${before}`, before])
     await git.run(['read-tree', '--reset', '-u', commit], { timeoutMs: CHECKOUT_MS })
-    await git.run(['update-ref', '-m', 'reset', 'HEAD', commit, before])
+    await git.run(['update-ref', '-m', 'reset', 'HEAD', commit, head === null ? NO_COMMIT : before])
     await putIndex(git)
   })
 }

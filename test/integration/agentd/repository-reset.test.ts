@@ -99,6 +99,23 @@ test('an import makes a commit beside the working tree; paths that git would not
   assert.equal((await importStream('feature export-marks=/tmp/marks-of-import\n')).status, 400)
 })
 
+test('a first reset that does not come to its end leaves no HEAD, and is done again', async () => {
+  await world.put('seeded', 'there before')
+  // No file system has the last one: the checkout fails half-way.
+  const unfit = await importStream(streamOf({ a: 'other', ['z'.repeat(300)]: 'z' }))
+  assert.equal((await reset(unfit.body.commit)).status, 500)
+  assert.throws(() => world.git('rev-parse', '--verify', '--quiet', 'HEAD'))
+  assert.equal((await world.status()).head, null)
+
+  const { body } = await importStream(streamOf({ a: 'a', 'folder/b': 'b' }))
+  assert.equal((await reset(body.commit)).status, 200)
+  assert.equal(world.git('rev-parse', 'main'), body.commit)
+  assert.equal(await readFile(join(world.root, 'a'), 'utf8'), 'a')
+  assert.equal(world.git('status', '--porcelain'), '')
+  const kept = world.git('for-each-ref', '--format=%(objectname)', 'refs/berth/kept').split('\n')
+  assert.ok(kept.some((commit) => world.files(commit).includes('seeded')))
+})
+
 test('a commit is made again where its parents are gone; clones and later pushes work', async () => {
   await world.put('a', 'a')
   await world.commit()
