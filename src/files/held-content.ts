@@ -21,15 +21,20 @@ export async function holdContent(client: pg.PoolClient, storage: Storage, cid: 
   await storage.pin(cid, { offline: true, stallMs: NODE_MS, ...bounded() })
 }
 
-/** Has content released that a row kept which the caller deletes in the same transaction. */
+/** Has contents released that rows kept which the caller deletes in the same transaction. */
 export async function releaseContent(
   db: Queryable,
-  { workspaceId, network, cid }: { workspaceId: string; network: Network; cid: string },
+  contents: { workspaceId: string; network: Network; cid: string }[],
 ): Promise<void> {
-  const id = uuidv7()
   await db.query(
     `INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key, input)
-     VALUES ($1, $2, 'content.release', $3, $1, $4, $5)`,
-    [id, workspaceId, catalog['content.release'].queue, `content:${id}`, JSON.stringify({ network, cid })],
+     SELECT id, workspace_id, 'content.release', $1, id, 'content:' || id, input
+     FROM unnest($2::uuid[], $3::uuid[], $4::jsonb[]) AS released (id, workspace_id, input)`,
+    [
+      catalog['content.release'].queue,
+      contents.map(() => uuidv7()),
+      contents.map(({ workspaceId }) => workspaceId),
+      contents.map(({ network, cid }) => JSON.stringify({ network, cid })),
+    ],
   )
 }

@@ -37,7 +37,7 @@ export async function installSkill(
     return await keep(services, owner, entry, { cid, version: about.version ?? entry.version })
   } catch (error) {
     // Nothing keeps it now, unless others do.
-    await releaseContent(pool, { workspaceId: owner.workspaceId, network: 'public', cid })
+    await releaseContent(pool, [{ workspaceId: owner.workspaceId, network: 'public', cid }])
     throw error
   }
 }

@@ -207,7 +207,10 @@ export async function deleteSkill(pool: Pool, workspaceId: string, skillId: stri
       [skillId],
     )
     await client.query('DELETE FROM skill WHERE id = $1', [skillId])
-    for (const content of rows) await releaseContent(client, { workspaceId, ...content })
+    await releaseContent(
+      client,
+      rows.map((content) => ({ workspaceId, ...content })),
+    )
     return true
   })
   return deleted.catch(async (error) => {

@@ -156,5 +156,5 @@ async function remove(db: Queryable, statement: string, values: unknown[]): Prom
      SELECT DISTINCT workspace_id AS "workspaceId", network, cid FROM removed`,
     values,
   )
-  for (const row of rows) await releaseContent(db, row)
+  await releaseContent(db, rows)
 }

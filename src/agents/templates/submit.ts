@@ -95,7 +95,7 @@ export async function changeTemplate(
     if (!snapshot) return
     await holdContent(client, services.storages[snapshot.network], CID.parse(snapshot.cid))
     if (snapshot.cid !== snapshotCid || snapshot.network !== stored.network)
-      await releaseContent(client, { workspaceId, network: stored.network, cid: snapshotCid })
+      await releaseContent(client, [{ workspaceId, network: stored.network, cid: snapshotCid }])
   })
   return requireTemplate(services.pool, workspaceId, id, 'id')
 }
@@ -120,7 +120,10 @@ export async function archiveTemplate(
        RETURNING network, snapshot_cid AS cid`,
       [workspaceId],
     )
-    for (const content of rows) await releaseContent(client, { workspaceId, ...content })
+    await releaseContent(
+      client,
+      rows.map((content) => ({ workspaceId, ...content })),
+    )
     crashPoint('before-commit')
     return template
   })
