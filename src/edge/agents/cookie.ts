@@ -11,6 +11,8 @@ export function showWithCookie(
   res: Response,
   { gatewayToken, url, isSecure }: { gatewayToken: string; url: string; isSecure: boolean },
 ): void {
+  // The page that leads on would tell the next one its whole address.
+  res.set({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' })
   res.cookie(COOKIE, gatewayToken, { httpOnly: true, sameSite: 'strict', secure: isSecure || req.secure })
   // Not a host: what begins with two slashes would be one.
   const address = url.replace(/^[/\\]+/, '/')

@@ -52,6 +52,22 @@ export function refuseForeign(req: Request, { by }: Credential): void {
   throw forbidden('A cookie is no permission for other sites: send the token in a header', 'cross_site')
 }
 
+/**
+ * Refuses what a page elsewhere has a browser load with its cookie, beside whole pages: programs may do anything on GET,
+ * and a script is read by whoever loads it. Hosts beside this one are other agents', and the same site to browsers.
+ * @throws ApiError 403
+ */
+export function refuseEmbedded({ headers }: Pick<Request, 'headers'>, { by }: Pick<Credential, 'by'>): void {
+  const {
+    'sec-fetch-site': site = 'none',
+    'sec-fetch-mode': mode,
+    'sec-fetch-dest': dest = 'document',
+  } = headers
+  const isPage = mode === 'navigate' && dest === 'document'
+  if (by !== 'cookie' || isPage || site === 'none' || site === 'same-origin') return
+  throw forbidden('A cookie is no permission for other sites: send the token in a header', 'cross_site')
+}
+
 function isFromHere(req: Request): boolean {
   const { origin, 'sec-fetch-site': site } = req.headers
   if (site !== undefined && site !== 'same-origin') return false

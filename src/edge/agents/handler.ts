@@ -16,7 +16,7 @@ import { requestHost } from '../hosts.ts'
 import { openChat } from './chat.ts'
 import type { AgentConnections } from './connections.ts'
 import { showWithCookie } from './cookie.ts'
-import { isNavigation, readCredential, refuseForeign, splitToken } from './credential.ts'
+import { isNavigation, readCredential, refuseEmbedded, refuseForeign, splitToken } from './credential.ts'
 import { passToGateway } from './gateway.ts'
 import { whyEnded } from './hold.ts'
 import { LogStream } from './log-stream.ts'
@@ -63,6 +63,7 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     if (isOpen) return showPage(parts, { agent: site.agent, route, since }, req, res)
     const credential = readCredential(req)
     if (credential) refuseForeign(req, credential)
+    if (credential && route) refuseEmbedded(req, credential)
     if (target?.kind === 'foreign') throw unauthorized(messages.badToken, 'bad_token')
     // From here on the token is in a header and nowhere else.
     delete req.headers.cookie

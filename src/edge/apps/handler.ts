@@ -11,7 +11,7 @@ import type { Pool } from '../../db/pool.ts'
 import { notFound, unauthorized } from '../../errors.ts'
 import type { AgentConnections } from '../agents/connections.ts'
 import { showWithCookie } from '../agents/cookie.ts'
-import { isNavigation, refuseForeign } from '../agents/credential.ts'
+import { isNavigation, refuseEmbedded, refuseForeign } from '../agents/credential.ts'
 import { requestHost } from '../hosts.ts'
 import { passToPort } from './exchange.ts'
 import { refuse } from './refusal.ts'
@@ -87,9 +87,11 @@ async function visit(
     read = readVisit(req, agent.gatewayToken)
     if (!read.by) throw unauthorized('This page takes the gateway token of its agent: ?token=…', 'bad_token')
     refuseForeign(req, { by: read.by, authorization: '' })
-    if (read.by === 'query' && isNavigation(req))
-      return showWithCookie(req, res, { ...agent, url: read.url, isSecure: parts.isSecure })
+    refuseEmbedded(req, { by: read.by })
   }
+  // Also of an open page: its scripts, and whomever it links to, would see the address.
+  if (read.by === 'query' && isNavigation(req))
+    return showWithCookie(req, res, { ...agent, url: read.url, isSecure: parts.isSecure })
   const prefix = route.pathPrefix === '/' ? undefined : route.pathPrefix
   const { authorization, cookie } = read
   const isSecure = parts.isSecure || req.secure

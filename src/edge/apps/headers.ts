@@ -8,7 +8,7 @@ import { COOKIE } from '../agents/credential.ts'
 /** Of one connection only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP =
   /^(connection|keep-alive|proxy-authenticate|proxy-authorization|proxy-connection|te|trailer|transfer-encoding|upgrade)$/
-/** What we say ourselves, and what is between Berth and agentd. */
+/** What we say ourselves, and what is between Berth and agentd; to many programs `_` is the same as `-`. */
 const REQUEST_DROPPED =
   /^(host|authorization|cookie|expect|content-length|forwarded|via|x-forwarded-.*|x-real-ip|berth-.*)$/
 /** Ours stay; where a server says that it is also elsewhere, that is past Berth. */
@@ -35,7 +35,8 @@ export function toProgram(req: Request, visitor: Visitor): Record<string, string
   const { cookie, authorization, prefix, isSecure } = visitor
   const { headers } = req
   const passed = endToEnd(headers).filter(
-    (entry): entry is [string, string] => typeof entry[1] === 'string' && !REQUEST_DROPPED.test(entry[0]),
+    (entry): entry is [string, string] =>
+      typeof entry[1] === 'string' && !REQUEST_DROPPED.test(entry[0].replaceAll('_', '-')),
   )
   return {
     ...Object.fromEntries(passed),

@@ -101,6 +101,7 @@ describe('a domain', () => {
         'x-forwarded-for': '192.0.2.1',
         'x-forwarded-host': 'evil.example',
         'x-real-ip': '192.0.2.1',
+        x_forwarded_for: '192.0.2.1',
         forwarded: 'for=192.0.2.1',
         'berth-path': '/evil',
         'berth-authorization': 'evil',
@@ -319,6 +320,35 @@ describe('a protected domain', () => {
     const beside = 'http://other.apps.localhost'
     assert.equal((await page.host.post('/x', {}, { ...kept, origin: beside })).status, 403)
     assert.equal(await page.host.socket('/', { ...kept, origin: beside }).refused(), 403)
+  })
+  it('gives nothing away of the address that had the token', async () => {
+    const [guarded, open] = [await domain({ isProtected: true }), await domain()]
+    await Promise.all([isThere(guarded), isThere(open)])
+    for (const { host } of [guarded, open]) {
+      const led = await host.get(`/x?token=${agent.token}&a=1`, {
+        ...NAVIGATION,
+        'sec-fetch-site': 'cross-site',
+      })
+      assert.deepEqual([led.status, led.headers.refresh], [200, '0; url=/x?a=1'])
+      assert.equal(led.headers['referrer-policy'], 'no-referrer')
+      assert.equal(led.headers['cache-control'], 'no-store')
+    }
+  })
+  it('is shown by its cookie, but not loaded into pages of other agents beside it', async () => {
+    const page = await domain({ isProtected: true })
+    await isThere(page)
+    const from = (site: string, mode: string, dest: string) =>
+      page.host.get('/x', {
+        cookie: `gw_token=${agent.token}`,
+        'sec-fetch-site': site,
+        'sec-fetch-mode': mode,
+        'sec-fetch-dest': dest,
+      })
+    assert.equal((await from('same-site', 'no-cors', 'script')).status, 403)
+    assert.equal((await from('same-site', 'navigate', 'iframe')).status, 403)
+    assert.equal((await from('same-site', 'navigate', 'document')).status, 200)
+    assert.equal((await from('same-origin', 'no-cors', 'script')).status, 200)
+    assert.equal((await from('none', 'navigate', 'document')).status, 200)
   })
   it('is closed for an old token at once, and what it has open ends', async () => {
     const own = await world.agent()
