@@ -20,6 +20,8 @@ const LINE_MS = 1000
 export interface Up extends GatewayUp {
   /** Where agentd answers. */
   address: string
+  /** Parts of the manifest that it began with which could not be applied; for the result. */
+  problems: string[] | undefined
 }
 
 /**
@@ -40,12 +42,13 @@ export async function bringUp(
     // What was built is neither in a snapshot nor in a template.
     const scripts = workspace === 'there' ? options.scripts : 'build'
     const up = await startGateway(services, run, agent, target, { ...options, scripts })
+    let problems: string[] | undefined
     if (workspace === 'begun') {
       await beginHistory(services, run, agent, target)
-      await applyFirstManifest(services, run, agent, target)
+      problems = (await applyFirstManifest(services, run, agent, target)).problems
     }
     await run.report('scripts', { ...up.status.scripts })
-    return { ...up, address: target.address }
+    return { ...up, address: target.address, problems: problems?.length ? problems : undefined }
   } catch (error) {
     throw failureOf(error) ?? error
   }

@@ -14,7 +14,9 @@ export function agentProvision(services: AgentWorkerServices): Handler {
       const version = agent.engineVersion
       try {
         const up = await bringUp(services, run, agent, { version, scripts: 'build' })
-        await endUp(services, run, agent, { version, up, ending: { state: 'succeeded' } })
+        const { problems } = up
+        const ending = { state: 'succeeded', ...(problems && { result: { problems } }) } as const
+        await endUp(services, run, agent, { version, up, ending })
       } catch (error) {
         await endTry(services, run, agent, { error, message: messages.gatewayFailed })
       }

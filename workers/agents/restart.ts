@@ -23,7 +23,8 @@ export function agentRestart(services: AgentWorkerServices): Handler {
       try {
         const previousProcessId = live?.gateway.pid ?? null
         const up = await bringUp(services, run, agent, { version, scripts })
-        const result = { previousProcessId, previousVersion: agent.engineVersion, version }
+        const { problems } = up
+        const result = { previousProcessId, previousVersion: agent.engineVersion, version, problems }
         const ending = { state: 'succeeded', result } as const
         await endUp(services, run, agent, { version, up, ending })
       } catch (error) {
