@@ -39,7 +39,8 @@ export function agentReset(services: AgentWorkerServices): Handler {
       const late = AbortSignal.timeout(SAVE_MS)
       const signal = AbortSignal.any([run.signal, late])
       try {
-        await saveFirst(services, run, agent, { network, signal })
+        // One whose restore was cut off is in the history already.
+        if (agent.lastSync !== null) await saveFirst(services, run, agent, { network, signal })
         await run.report('reset')
         const commitSha = await goTo(services, run, agent, { snapshot, signal })
         crashPoint('reset-after-reset')

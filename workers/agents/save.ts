@@ -62,6 +62,9 @@ export async function saveWorkspace(
     attachedSecrets(pool, agent),
     latestSnapshot(pool, agent),
   ])
+  // What is there now is a part of it at most, and would pass for all.
+  if (newest && agent.lastSync === null)
+    throw new AgentdError('unreachable', 'the workspace is still to be restored')
   const commit = await commitAll(access, {
     message: `sync: ${new Date().toISOString().replace(/\.\d+Z$/, '+00:00')}`,
     manifest: {

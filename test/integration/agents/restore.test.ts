@@ -66,6 +66,9 @@ describe('a lost volume', { timeout: 300_000, skip: !kuboBinary && 'needs BERTH_
     await world.database.pool.query('UPDATE agent SET synced_at = NULL WHERE agent_id = $1', [
       subject.made.agentId,
     ])
+    // Half a workspace does not become the newest snapshot.
+    const { state, error_code: code } = await subject.run('agent.sync')
+    assert.deepEqual([state, code], ['failed', 'agent_not_ready'])
     assert.equal((await restart()).state, 'succeeded')
     assert.equal(await subject.exec('cat workspace/note.txt'), 'mine')
     assert.equal(await subject.exec('git rev-parse HEAD'), newest?.commit_sha)
