@@ -1,6 +1,7 @@
 /** The handlers of operations on agents. */
 import type { AgentOperation } from '../../src/agents/operate.ts'
 import type { Handler } from '../../src/operations/runner.ts'
+import { atMost } from './at-most.ts'
 import { agentDelete } from './delete.ts'
 import { agentProvision } from './provision.ts'
 import { agentPush } from './push.ts'
@@ -24,13 +25,14 @@ export function agentHandlers(services: AgentWorkerServices | undefined): Record
       'agent.skills': elsewhere,
       'agent.delete': elsewhere,
     }
+  const few = atMost(Math.max(1, Math.floor(services.config.BERTH_AGENT_CONCURRENCY / 2)), services)
   return {
     'agent.provision': agentProvision(services),
     'agent.restart': agentRestart(services),
     'agent.scripts': agentScripts(services),
-    'agent.sync': agentSync(services),
-    'agent.reset': agentReset(services),
-    'agent.push': agentPush(services),
+    'agent.sync': few(agentSync(services)),
+    'agent.reset': few(agentReset(services)),
+    'agent.push': few(agentPush(services)),
     'agent.skills': agentSkills(services),
     'agent.delete': agentDelete(services),
   }

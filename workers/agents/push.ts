@@ -14,6 +14,8 @@ import { takeAgent } from './take.ts'
 
 const FILE_MS = 20_000
 const LAUNCH_MS = 15_000
+/** All of it, where the gateway starts again for its manifest. */
+const PUSH_MS = 600_000
 const FAILURE = 'Push was not taken over'
 
 /**
@@ -24,9 +26,11 @@ const FAILURE = 'Push was not taken over'
 export function agentPush(services: AgentWorkerServices): Handler {
   const { pool, agentd } = services
   return {
-    async handle(run) {
-      const agent = await takeAgent(pool, run, 'as it is')
-      if (!agent) return run.end(pool, { state: 'canceled' })
+    async handle(whole) {
+      const agent = await takeAgent(pool, whole, 'as it is')
+      if (!agent) return whole.end(pool, { state: 'canceled' })
+      const late = AbortSignal.timeout(PUSH_MS)
+      const run = { ...whole, signal: AbortSignal.any([whole.signal, late]) }
       try {
         const { pushed } = await readRepository({ agentd, target: agent }, run.signal)
         if (!pushed) return await run.end(pool, { state: 'succeeded', result: { commitSha: null } })
@@ -43,7 +47,9 @@ export function agentPush(services: AgentWorkerServices): Handler {
           await run.end(client, { state: 'succeeded', result: { commitSha: pushed, ...applied } })
         })
       } catch (error) {
-        await endFailed(services, run, agent, error)
+        const isLate = late.aborted && !whole.signal.aborted
+        const tooLate = new AgentdError('timeout', `it took more than ${PUSH_MS / 60_000} minutes`)
+        await endFailed(services, whole, agent, isLate ? tooLate : error)
       }
     },
     giveUp: (run, ending) =>

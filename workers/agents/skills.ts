@@ -17,6 +17,8 @@ import type { AgentWorkerServices } from './services.ts'
 import { takeAgent } from './take.ts'
 
 const WRITE_MS = 60_000
+/** All of them together: how many folders there are, and how slow, is what agentd says. */
+const APPLY_MS = 300_000
 /** A storage that is away is waited for this long. */
 const OUTAGE_MS = 600_000
 const RETRY_MS = 2000
@@ -104,6 +106,23 @@ export async function applySkills(
   agent: Agent,
   target: AgentdTarget,
   resolved: Resolutions = {},
+): Promise<SkillProblem[]> {
+  const late = AbortSignal.timeout(APPLY_MS)
+  const bounded = { ...run, signal: AbortSignal.any([run.signal, late]) }
+  try {
+    return await apply(services, bounded, agent, target, resolved)
+  } catch (error) {
+    if (!late.aborted || run.signal.aborted) throw error
+    throw new AgentdError('timeout', 'the skills were not in place in time', 0, { cause: error })
+  }
+}
+
+async function apply(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdTarget,
+  resolved: Resolutions,
 ): Promise<SkillProblem[]> {
   const { agentd } = services
   await run.report('skills')
