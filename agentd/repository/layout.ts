@@ -43,7 +43,7 @@ export async function removeLeftovers(git: Git): Promise<void> {
     ...files.filter((name) => name.endsWith('.lock') || name.startsWith('fast_import_crash_')),
     ...refs.filter((name) => name.endsWith('.lock')).map((name) => join('refs', name)),
     ...objects
-      .filter((name) => /(^|\/)tmp_(obj_|pack_|idx_|objdir-)[^/]*$/.test(name))
+      .filter((name) => /(^|\/)(tmp_(obj_|pack_|idx_|objdir-)|\.tmp-\d+-)[^/]*$/.test(name))
       .map((name) => join('objects', name)),
   ]
   for (const name of stale) await rm(join(git.dir, name), { recursive: true, force: true })

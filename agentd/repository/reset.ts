@@ -1,5 +1,5 @@
 /** The working tree and HEAD become those of another commit; and commits are made of what came from elsewhere. */
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { open, readFile, rename, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -71,8 +71,16 @@ async function beginHistoryAt(git: Git, commit: string): Promise<void> {
   const lock = `${path}.lock`
   const text = await readFile(path, 'utf8').catch(() => '')
   if (text.split('\n').includes(commit)) return
-  await writeFile(lock, `${text}${commit}\n`, { flag: 'wx' })
-  await rename(lock, path)
+  const file = await open(lock, 'wx')
+  try {
+    await file.writeFile(`${text}${commit}\n`)
+    await rename(lock, path)
+  } catch (error) {
+    await rm(lock, { force: true })
+    throw error
+  } finally {
+    await file.close()
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { AgentdError } from '../errors.ts'
+import { AgentdError, isErrno } from '../errors.ts'
 import type { AdoptRequest, CommitRequest, Committed, RepositoryStatus, ResetRequest } from '../protocol.ts'
 import type { Agent, Answer, Call, Route, Service } from '../server.ts'
 import { Committer } from './commit.ts'
@@ -10,8 +10,9 @@ import { updateManifest } from './manifest-update.ts'
 import { Mutex } from './mutex.ts'
 import { Pushes } from './push.ts'
 import { commitId, sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
-import { headOf, openRepository, type Repository } from './repository.ts'
+import { headOf, openRepository, type Repository, requireSecrets } from './repository.ts'
 import { adopt, importCommit, reset } from './reset.ts'
+import { Upkeep } from './upkeep.ts'
 
 const COMMIT_BYTES = 1_048_576
 /** A commit has its message, and may have signatures. */
@@ -25,13 +26,22 @@ export class RepositoryService implements Service {
   readonly #committer: Committer
   readonly #pushes: Pushes
   readonly #imports = new Mutex()
+  readonly #upkeep: Upkeep
 
   constructor({ config, paths, gateway, log }: Agent) {
     const git = new Git({ paths, diskBytes: config.diskBytes })
-    const repository = { git, root: paths.root, log, mutex: new Mutex(), secrets: () => gateway.secrets }
+    const repository: Repository = {
+      git,
+      root: paths.root,
+      log,
+      mutex: new Mutex(),
+      secrets: () => gateway.secrets,
+      knowsSecrets: () => gateway.token !== null,
+    }
     this.#repository = repository
     this.#committer = new Committer(repository)
     this.#pushes = new Pushes(repository, this.#committer)
+    this.#upkeep = new Upkeep(git, log)
     const at = '/v1/repository'
     const routes: Route[] = [
       { method: 'GET', path: at, handle: async () => ({ body: await this.#status() }) },
@@ -78,9 +88,11 @@ export class RepositoryService implements Service {
   async #commit(call: Call): Promise<Answer> {
     const { message, manifest } = checkCommit(await call.json<CommitRequest>(COMMIT_BYTES))
     const { git, root } = this.#repository
+    requireSecrets(this.#repository)
     return this.#change(async () => {
       if (manifest) await updateManifest(root, manifest)
       const commit = await this.#committer.commit(message)
+      if (commit.isNew) void this.#upkeep.look()
       const object = await git.run(['cat-file', 'commit', commit.commit])
       const body: Committed = { ...commit, object: object.toString('base64') }
       return { body }
@@ -145,6 +157,8 @@ async function explained<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
+    if (isErrno(error, 'ENOSPC', 'EDQUOT'))
+      throw new AgentdError('disk_full', (error as Error).message, { cause: error })
     if (!(error instanceof GitError)) throw error
     const code = /No space left on device|Disk quota exceeded/.test(error.message) ? 'disk_full' : 'internal'
     throw new AgentdError(code, error.message, { cause: error })

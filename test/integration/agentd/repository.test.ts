@@ -6,6 +6,7 @@ import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import type { CommitRequest, TreeChange } from '../../../agentd/protocol.ts'
+import { until } from '../../support/processes.ts'
 import { TOKEN } from './agentd.ts'
 import { RepositoryWorld } from './repository.ts'
 
@@ -318,4 +319,16 @@ test('requests that make no sense are refused', async () => {
   const json = { message: 'x' }
   assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json })).status, 400)
   assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json, epoch: 0 })).status, 409)
+})
+
+test('many objects are packed, and none is lost', async () => {
+  await put('kept', 'of nobody')
+  const unreachable = git('hash-object', '-w', 'kept')
+  await Promise.all(Array.from({ length: 2100 }, (_, i) => put(`many/${i}`, `${i}`)))
+  const { commit: id } = await commit()
+  await until('they are packed', () => git('count-objects').startsWith('0 '))
+  assert.equal(git('fsck', '--no-dangling'), '')
+  assert.equal(files(id).length, 2101)
+  assert.equal(git('cat-file', 'blob', unreachable), 'of nobody')
+  assert.equal((await commit()).isNew, false)
 })
