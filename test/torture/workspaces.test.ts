@@ -158,10 +158,12 @@ describe(`a workspace under fire, (${replay})`, () => {
 
   torture('syncs under heavy writing store trees of commits', async () => {
     const writer =
-      'for i in $(seq 500); do for f in a b c d; do echo $i$f > workspace/busy.$f; done; ' +
+      'touch workspace/started; for i in $(seq 500); do for f in a b c d; do echo $i$f > workspace/busy.$f; done; ' +
       'mkdir -p workspace/d$((i % 7)); mv workspace/busy.a workspace/d$((i % 7))/; rm -rf workspace/d$((i % 5)); done; touch workspace/done'
-    // In a session of its own: what a console leaves behind is ended with it.
-    await workspace.exec(`setsid sh -c '${writer}' > /dev/null 2>&1 &`)
+    // In a session of its own, before the console ends: what it leaves behind is ended with it.
+    await workspace.exec(
+      `setsid sh -c '${writer}' > /dev/null 2>&1 & until [ -e workspace/started ]; do sleep 0.1; done`,
+    )
     for (let i = 0; i < 5; i++) {
       await workspace.start('/snapshots/sync')
       await settled()
