@@ -8,7 +8,7 @@ import type { Call, Route } from '../server.ts'
 import type { Committer } from './commit.ts'
 import { endOf, type GitProcess, killGit } from './git.ts'
 import { type Pushes, syncMessage } from './push.ts'
-import { openRepository, type Repository } from './repository.ts'
+import { openRepository, type Repository, requireSecrets } from './repository.ts'
 
 type Program = 'upload-pack' | 'receive-pack'
 
@@ -53,6 +53,7 @@ async function advertise({ repository, committer, pushes }: GitParts, call: Call
   const [, program] = /^git-(upload-pack|receive-pack)$/.exec(service ?? '') ?? []
   if (program === undefined)
     throw new AgentdError('bad_request', 'service: only the smart protocol is spoken')
+  if (program === 'receive-pack') requireSecrets(repository)
   await repository.mutex.run(async () => {
     await pushes.finish()
     if (program === 'receive-pack') await committer.commit(syncMessage())

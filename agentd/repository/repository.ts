@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { AgentdError } from '../errors.ts'
 import type { Log } from '../logs.ts'
 import type { Git } from './git.ts'
 import { GitError } from './git.ts'
@@ -15,6 +16,13 @@ export interface Repository {
   mutex: Mutex
   /** Values that must not get into a commit. */
   secrets(): Iterable<string>
+  /** Whether {@link secrets} are known: an agentd that has just started has not been told. */
+  knowsSecrets(): boolean
+}
+
+/** @throws AgentdError not_ready where a commit could have secrets in it that nobody looks for. */
+export function requireSecrets({ knowsSecrets }: Repository): void {
+  if (!knowsSecrets()) throw new AgentdError('not_ready', 'the gateway has not been started yet')
 }
 
 /** What git compares with where there is no commit: it knows this tree without having it. */

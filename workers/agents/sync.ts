@@ -104,7 +104,7 @@ function explain(
   if (!(error instanceof AgentdError)) return undefined
   // What agentd could not foresee is no fault of ours.
   if (error.code === 'internal') return { code: 'agent_failed', error: message }
-  if (error.code !== 'unreachable') return { code: error.code, error: message }
+  if (error.code !== 'unreachable' && error.code !== 'not_ready') return { code: error.code, error: message }
   const away = status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady
   return { code: 'agent_not_ready', error: away }
 }

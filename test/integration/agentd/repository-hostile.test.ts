@@ -123,7 +123,7 @@ test('locks that were left behind hold nobody up', async () => {
   assert.deepEqual(world.files((await world.commit()).commit), ['a', 'b'])
   await world.put('.git/refs/heads/main.lock', '')
   await world.agentd.kill('SIGKILL')
-  await world.agentd.boot()
+  await world.boot()
   await world.put('c', 'c')
   assert.deepEqual(world.files((await world.commit()).commit), ['a', 'b', 'c'])
   assert.equal(world.git('status', '--porcelain'), '')
@@ -169,7 +169,7 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
     else await sleep(pushMs * Math.random() * 1.5)
     await world.agentd.kill('SIGKILL')
     await until('git has gone', 20_000, async () => push.exitCode !== null || push.signalCode !== null)
-    await world.agentd.boot()
+    await world.boot()
 
     const mine = await world.commit()
     const status = await world.status()
@@ -264,7 +264,7 @@ test('a push whose agentd dies before the working tree has followed is finished 
     await rm(join(world.agentd.home, '.berth/pushed.json'), { force: true })
     await arrange()
     await writeFile(record, JSON.stringify({ old: old.commit, new: pushed.commit, ref: 'refs/heads/main' }))
-    await world.agentd.boot()
+    await world.boot()
     assert.equal(await readFile(join(world.root, 'a'), 'utf8'), content, stage)
     const isPushed = content === 'new'
     assert.equal((await world.status()).pushed, isPushed ? pushed.commit : null, stage)
@@ -275,4 +275,16 @@ test('a push whose agentd dies before the working tree has followed is finished 
     } else assert.equal((await world.commit()).commit, isPushed ? pushed.commit : old.commit, stage)
     assert.equal(world.git('status', '--porcelain'), '', stage)
   }
+})
+
+test('nothing is committed as long as the secrets are not known', async () => {
+  await world.agentd.kill('SIGKILL')
+  await world.agentd.boot()
+  const json = { message: 'sync' }
+  const committed = await world.agentd.call('POST', '/v1/repository/commit', { json, epoch: 1 })
+  const pushed = await world.agentd.call('GET', '/v1/git/info/refs?service=git-receive-pack')
+  assert.deepEqual([committed.status, pushed.status], [503, 503])
+  assert.equal((await world.agentd.call('GET', '/v1/repository')).status, 200)
+  await world.tellSecrets()
+  await world.commit()
 })

@@ -14,7 +14,24 @@ export class RepositoryWorld {
   }
 
   static async start(options: Partial<AgentdConfig> = {}): Promise<RepositoryWorld> {
-    return new RepositoryWorld(await TestAgentd.start({ engineDir: await standInEngine(), ...options }))
+    const world = new RepositoryWorld(
+      await TestAgentd.start({ engineDir: await standInEngine(), ...options }),
+    )
+    await world.tellSecrets()
+    return world
+  }
+
+  /** Starts agentd again, after it was killed. */
+  async boot(): Promise<void> {
+    await this.agentd.boot()
+    await this.tellSecrets()
+  }
+
+  /** Starts the gateway and ends it: from then on agentd knows the secrets, of which there are none. */
+  async tellSecrets(): Promise<void> {
+    await this.agentd.start({})
+    await this.agentd.until('ready', 20_000, ({ gateway }) => gateway.state === 'ready')
+    await this.agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
   }
 
   get root(): string {
