@@ -106,16 +106,20 @@ export async function recheckDomains(
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const domain of await takeDue(pool, DUE_AT_ONCE)) {
-    if (signal.aborted) return
-    try {
-      const isProven = await ownership.isProven(domain.workspaceId, domain.customDomain ?? '')
-      if (isProven) await markVerified(pool, domain)
-    } catch (error) {
-      // Without DNS the rest would only wait as well; they are due again soon.
-      if (error instanceof DnsAwayError) return log.warn({ err: error }, 'cannot check domains')
-      // Another one has it, or it is gone.
-      if (!(error instanceof ApiError)) throw error
-    }
-  }
+  const due = await takeDue(pool, DUE_AT_ONCE)
+  // Side by side: a name server that does not answer for one domain says nothing of the others.
+  await Promise.all(
+    due.map(async (domain) => {
+      try {
+        const isProven = await ownership.isProven(domain.workspaceId, domain.customDomain ?? '')
+        if (isProven && !signal.aborted) await markVerified(pool, domain)
+      } catch (error) {
+        // It is due again soon.
+        if (error instanceof DnsAwayError)
+          return log.info({ err: error, domain: domain.customDomain }, 'cannot check a domain')
+        // Another one has it, or it is gone.
+        if (!(error instanceof ApiError)) throw error
+      }
+    }),
+  )
 }

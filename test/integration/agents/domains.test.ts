@@ -1,0 +1,57 @@
+/** What the loop does that looks for the TXT records of domains. */
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { pino } from 'pino'
+import { uuidv7 } from 'uuidv7'
+import { newAgentId } from '../../../src/agents/agent.ts'
+import { DnsAwayError, Ownership } from '../../../src/agents/domains/ownership.ts'
+import { recheckDomains } from '../../../src/agents/domains/service.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { type DnsServer, startDnsServer } from '../../support/dns.ts'
+
+/** The name servers of some domains do not answer. */
+class PartlyAway extends Ownership {
+  override isProven(workspaceId: string, domain: string): Promise<boolean> {
+    if (domain.startsWith('away')) return Promise.reject(new DnsAwayError(domain))
+    return super.isProven(workspaceId, domain)
+  }
+}
+
+describe('domains that wait for their proof', () => {
+  let database: TestDatabase
+  let dns: DnsServer
+  before(async () => {
+    database = await startDatabase()
+    dns = await startDnsServer()
+  })
+  after(async () => {
+    await database?.stop()
+    await dns?.close()
+  })
+
+  it('are verified though the name servers of others do not answer', async () => {
+    const { pool } = database
+    const workspaceId = await database.createWorkspace()
+    const agent = uuidv7()
+    await pool.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+       VALUES ($1, $2, $3, $4, 'a', 'openclaw', '1', $5, 'running')`,
+      [agent, newAgentId(), workspaceId, randomUUID(), randomUUID()],
+    )
+    const ownership = new PartlyAway({ key: randomBytes(32), server: dns.address })
+    const names = ['away1.example.test', 'own.example.test', 'away2.example.test']
+    for (const name of names) {
+      await pool.query(
+        `INSERT INTO domain (id, agent_id, workspace_id, user_id, custom_domain, target_port, status, created_at)
+         VALUES ($1, $2, $3, $4, $5, 3000, 'pending_ownership', now() - interval '5 minutes')`,
+        [uuidv7(), agent, workspaceId, randomUUID(), name],
+      )
+      const record = ownership.challenge(workspaceId, name)
+      dns.setTxt(record.name, record.value)
+    }
+    await recheckDomains({ pool, ownership }, pino({ level: 'silent' }), AbortSignal.timeout(10_000))
+    const { rows } = await pool.query(`SELECT custom_domain AS name FROM domain WHERE status = 'verified'`)
+    assert.deepEqual(rows, [{ name: 'own.example.test' }])
+  })
+})
