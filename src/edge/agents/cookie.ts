@@ -2,8 +2,8 @@ import type { Request, Response } from 'express'
 import { COOKIE } from './credential.ts'
 
 /**
- * Puts the token of a page's address into a cookie, and leads to the same address without it. From another site it
- * is the page that leads on: browsers would not send the cookie along a redirect that began elsewhere.
+ * Puts the token of a page's address into a cookie, and leads to the same address without it. From another host it
+ * is the page that leads on: a redirect that began elsewhere gets no cookie there, or is taken for what that page loads.
  * @param url path and query of the address, without the token.
  */
 export function showWithCookie(
@@ -16,7 +16,7 @@ export function showWithCookie(
   res.cookie(COOKIE, gatewayToken, { httpOnly: true, sameSite: 'strict', secure: isSecure || req.secure })
   // Not a host: what begins with two slashes would be one.
   const address = url.replace(/^[/\\]+/, '/')
-  if (req.headers['sec-fetch-site'] === 'cross-site')
-    res.set('Refresh', `0; url=${address}`).status(200).end()
+  const { 'sec-fetch-site': site = 'none' } = req.headers
+  if (site === 'cross-site' || site === 'same-site') res.set('Refresh', `0; url=${address}`).status(200).end()
   else res.set('Location', address).status(303).end()
 }
