@@ -8,6 +8,9 @@ import { EMPTY_TREE, NO_COMMIT, type Repository } from './repository.ts'
 /** Paths that one refusal names. */
 const NAMED = 10
 const SCANNED_AT_ONCE = 1000
+/** Of a name and of a path on Linux (limits.h): git has longer ones, and could not check them out. */
+const NAME_BYTES = 255
+const PATH_BYTES = 3500
 
 /** What a client asks of one ref. Zeros stand for none. */
 export interface RefUpdate {
@@ -80,6 +83,7 @@ async function checkFiles(
     const path = record.toString('utf8')
     if (mode === '160000') problems.push(`${path}: submodules cannot be kept with the agent.`)
     else if (!isUtf8(record)) problems.push(`${path}: the name is not UTF-8.`)
+    else if (isTooLong(path)) problems.push(`${path.slice(0, 100)}…: the name is too long.`)
     else if (isConfidential(path))
       problems.push(`${path}: files of this name do not go with the agent; attach a secret instead.`)
     else byBlob.set(blob, [...(byBlob.get(blob) ?? []), path])
@@ -96,6 +100,9 @@ async function checkFiles(
   }
   return manifest === undefined ? [] : await checkManifestBlob(git, manifest, env)
 }
+
+const isTooLong = (path: string): boolean =>
+  Buffer.byteLength(path) > PATH_BYTES || path.split('/').some((name) => Buffer.byteLength(name) > NAME_BYTES)
 
 async function checkManifestBlob(git: Git, blob: string, env: Record<string, string>): Promise<string[]> {
   const size = Number(await git.line(['cat-file', '-s', blob], { env }))

@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { Committer } from './commit.ts'
-import { type endOf, type Git, type GitProcess, killGit } from './git.ts'
+import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
 import { dropIndex, putIndex, takeIndex } from './index-file.ts'
 import { checkPush, currentBranch, type RefUpdate } from './push-check.ts'
 import { DurableRecord } from './record.ts'
@@ -90,7 +90,14 @@ export class Pushes {
     const { code } = await git.attempt(['merge-base', '--is-ancestor', update.new, 'HEAD'])
     if (code === 0) {
       await this.#pushed.write({ commit: update.new })
-      if (head === update.new) await this.#checkOut(update)
+      if (head === update.new)
+        await this.#checkOut(update).catch((error) => {
+          // For want of space or time it may do better. Else it never will, and must not stop all that comes after:
+          // the next commit shows what is not there.
+          if (!(error instanceof GitError) || error.exitCode === null || /No space|quota/.test(error.message))
+            throw error
+          this.#repository.log.error(`a push could not be checked out: ${error.message}`)
+        })
     }
     await this.#underWay.clear()
   }

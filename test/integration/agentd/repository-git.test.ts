@@ -141,6 +141,11 @@ test('what must not come in is refused with the reason', async () => {
     assert.match(said, reason)
     await ok('c', 'reset', '-q', '--hard', 'HEAD~1')
   }
+  const blob = await ok('c', 'rev-parse', 'HEAD:fine')
+  await ok('c', 'update-index', '--add', '--cacheinfo', `100644,${blob},${'z'.repeat(300)}`)
+  await ok('c', 'commit', '-q', '-m', 'long')
+  assert.match((await client('c', 'push', '-q')).said, /remote: zz.*…: the name is too long/)
+  await ok('c', 'reset', '-q', '--hard', 'HEAD~1')
   await ok('c', 'init', '-q', 'sub')
   await change('c/sub', { x: 'x' })
   await change('c', {})
@@ -164,7 +169,7 @@ test('a push keeps out of the way of files that the agent is writing', async () 
     }
   })()
   let done = false
-  for (let attempt = 0; attempt < 10 && !done; attempt++) {
+  for (let attempt = 0; attempt < 60 && !done; attempt++) {
     await ok('c', 'pull', '-q', '--rebase')
     await change('c', { [`b${attempt}`]: 'b' })
     done = (await client('c', 'push', '-q')).code === 0
