@@ -106,7 +106,7 @@ describe('a new key', () => {
     [{ permissions: { admin: false } }, 'permissions: must grant something'],
     [{ permissions: { admin: 'yes' } }, /^permissions.admin: /],
     [{ permissions: { resources: 'org:read' } }, /^permissions.resources: /],
-    [{ permissions: { resources: ['org:all'] } }, 'permissions.resources.0: is no scope'],
+    [{ permissions: { resources: ['org:all'] } }, 'permissions.resources[0]: is no scope'],
     [{ permissions: { endpoints: { data: { unknown: true } } } }, 'permissions: must grant something'],
     [{ permissions: { endpoints: { data: { constructor: true } } } }, 'permissions: must grant something'],
     [{ maxUses: 0 }, /^maxUses: /],
