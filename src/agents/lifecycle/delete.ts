@@ -4,6 +4,7 @@ import { messages, notFound } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
 import { insertOperation } from '../operate.ts'
 import { removeSnapshots } from '../snapshots/store.ts'
+import { forgetArchived } from '../templates/submit.ts'
 
 /**
  * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, its secrets, skills and names are
@@ -34,6 +35,7 @@ export async function deleteAgent(pool: Pool, agent: Agent): Promise<string> {
     await client.query('DELETE FROM agent_skill WHERE agent_id = $1', [agent.id])
     await client.query('DELETE FROM agent_channel WHERE agent_id = $1', [agent.id])
     await removeSnapshots(client, agent)
+    await forgetArchived(client, agent.workspaceId)
     // Its names are free for others at once.
     await client.query('DELETE FROM domain WHERE agent_id = $1', [agent.id])
     await client.query('DELETE FROM agent_route WHERE agent_id = $1', [agent.id])

@@ -113,20 +113,30 @@ export async function archiveTemplate(
   return transaction(pool, async (client) => {
     const template = await lockOwn(client, workspaceId, id)
     await client.query('UPDATE template SET archived_at = now() WHERE id = $1', [id])
-    // No agent can be made from these any more, so none comes to need one meanwhile.
-    const { rows } = await client.query<{ network: Network; cid: string }>(
-      `DELETE FROM template WHERE workspace_id = $1 AND archived_at IS NOT NULL
-         AND NOT EXISTS (SELECT FROM agent WHERE template_id = template.id AND deleted_at IS NULL)
-       RETURNING network, snapshot_cid AS cid`,
-      [workspaceId],
-    )
-    await releaseContent(
-      client,
-      rows.map((content) => ({ workspaceId, ...content })),
-    )
+    await forgetArchived(client, workspaceId)
     crashPoint('before-commit')
     return template
   })
+}
+
+/**
+ * Forgets the archived templates of a workspace that no agent was made from which is still there, and has their content
+ * released. No agent can be made from these any more, so none comes to need one meanwhile.
+ * @param client in a transaction.
+ */
+export async function forgetArchived(client: pg.PoolClient, workspaceId: string): Promise<void> {
+  const { rows } = await client.query<{ network: Network; cid: string }>(
+    `DELETE FROM template WHERE id IN (
+       SELECT id FROM template WHERE workspace_id = $1 AND archived_at IS NOT NULL
+         AND NOT EXISTS (SELECT FROM agent WHERE template_id = template.id AND deleted_at IS NULL)
+       ORDER BY id FOR UPDATE SKIP LOCKED)
+     RETURNING network, snapshot_cid AS cid`,
+    [workspaceId],
+  )
+  await releaseContent(
+    client,
+    rows.map((content) => ({ workspaceId, ...content })),
+  )
 }
 
 /** @throws ApiError 400 with the first fault; all of them are in `Error-Detail`. */
