@@ -15,8 +15,8 @@ import { type Loop, startLoop } from './loop.ts'
 
 /** Any constant: one process asks at a time. */
 const LOCK = 0x736e6170
-/** Agents that are asked side by side. */
-const WIDTH = 4
+/** Agents that are asked side by side: each may take its time to answer. */
+const WIDTH = 16
 const GAP_MS = 250
 const MAX_BACKOFF_MS = 3_600_000
 /** More failures than these make no difference. */
