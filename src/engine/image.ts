@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type Docker from 'dockerode'
@@ -170,7 +170,11 @@ async function hashes(baseImage: string): Promise<{ engine: string; agent: strin
 }
 
 async function readSources(dir: string): Promise<Map<string, Buffer>> {
-  const names = (await readdir(dir)).filter((name) => !name.endsWith('.test.ts')).sort()
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true })
+  const names = entries
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.test.ts'))
+    .map((entry) => relative(dir, join(entry.parentPath, entry.name)))
+    .sort()
   return new Map(
     await Promise.all(names.map(async (name) => [name, await readFile(join(dir, name))] as const)),
   )

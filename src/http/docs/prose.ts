@@ -59,7 +59,10 @@ export const TAGS = [
     'Folders with SKILL.md on IPFS, which teach agents how to do things. The library of a workspace names them and ' +
       'their versions; an agent gets the folders of those that are attached to it, and finds them without a restart.',
   ],
-  ['ClawHub', 'Skills that anybody may install into a library: some ship with Berth, its operator may add others.'],
+  [
+    'ClawHub',
+    'Skills that anybody may install into a library: some ship with Berth, its operator may add others.',
+  ],
   ['Agent tokens', 'By what an agent is reached, and what it may say of itself.'],
   ['Console', 'Commands that a shell runs in an agent.'],
   ['Agent files', 'What an agent has below `/home/node/clawd`.'],
