@@ -8,7 +8,7 @@ import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../../suppo
 import { until } from '../../support/processes.ts'
 import { stackKind } from '../../support/stack.ts'
 import { openContext, startShared } from '../context.ts'
-import { newAgent, remove, running, sharedAgent } from './context.ts'
+import { newAgent, remove, running } from './context.ts'
 
 const AGENTS = '/v0/agents'
 const NO_AGENT = 'There is no such agent'
@@ -18,7 +18,7 @@ const MILLIS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const AT_ONCE = { prefer: 'respond-async' }
 
 const context = await openContext()
-const { workspace, shared } = context
+const { workspace } = context
 const { api, keyed } = await workspace()
 const other = await workspace()
 if (stackKind === 'embedded') await ensureEngines([OLDER_ENGINE_VERSION, ENGINE_VERSION])
@@ -395,14 +395,5 @@ describe('an agent', { timeout: 600_000 }, async () => {
     assertError(await gateway.get(path), 401, /./)
     assert.deepEqual((await api.get(AGENTS)).body.agents, [])
     assert.equal((await ended(reply, api)).state, 'succeeded')
-  })
-})
-
-describe('the shared agent', () => {
-  it('is one', { timeout: 300_000 }, async () => {
-    const [a, b] = await Promise.all([sharedAgent(context), sharedAgent(context)])
-    assert.equal(a.agentId, b.agentId)
-    const { agents } = (await shared.get(AGENTS, { limit: '1' })).body
-    assert.equal(agents.length, 1)
   })
 })

@@ -1,93 +1,15 @@
 /** Pages of agents' own programs: by domains and by path routes. The programs are servers of the test's own. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
-import { after, before, beforeEach, describe, it } from 'node:test'
-import { uuidv7 } from 'uuidv7'
-import { WebSocketServer } from 'ws'
+import { describe, it } from 'node:test'
 import { AgentHost } from '../../../support/agent-host.ts'
 import { sendRaw } from '../../../support/gateway.ts'
 import { until } from '../../../support/processes.ts'
-import { startWorld, type TestAgent, type World } from '../agents/world.ts'
+import { agent, domain, isThere, known, port, serve, tell, world } from './site.ts'
 
 const NAVIGATION = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
-
-let world: World
-let agent: TestAgent
-let port: number
-/** What the program does with the next request. */
-let program: (req: IncomingMessage, res: ServerResponse) => void
-let sockets: WebSocketServer
-
-const server = createServer((req, res) => program(req, res))
-before(async () => {
-  world = await startWorld()
-  agent = await world.agent()
-  sockets = new WebSocketServer({ server })
-  sockets.on('connection', (socket) => {
-    socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  port = (server.address() as AddressInfo).port
-})
-after(async () => {
-  await world?.stop()
-  server.closeAllConnections()
-  server.close()
-})
-const tell = async (req: IncomingMessage, res: ServerResponse) => {
-  const { method, url, headers } = req
-  res.setHeader('content-type', 'application/json')
-  res.end(JSON.stringify({ method, url, headers, body: await text(req) }))
-}
-beforeEach(() => {
-  program = tell
-})
-
-interface Page {
-  id: string
-  host: AgentHost
-}
-
-let names = 0
-/** A new domain of an agent. */
-async function domain(
-  options: { custom?: boolean; isProtected?: boolean; of?: TestAgent; to?: number; status?: string } = {},
-): Promise<Page> {
-  const { custom = false, isProtected = false, of = agent, to = port, status = 'verified' } = options
-  const name = `page${names++}`
-  const id = uuidv7()
-  await world.pool.query(
-    `INSERT INTO domain (id, agent_id, workspace_id, user_id, subdomain, custom_domain, target_port, protected, status)
-     SELECT $1, id, workspace_id, user_id, $2, $3, $4, $5, $6 FROM agent WHERE agent_id = $7`,
-    [id, custom ? null : name, custom ? `${name}.example.test` : null, to, isProtected, status, of.agentId],
-  )
-  await world.pool.query(`SELECT pg_notify('berth_agent', $1)`, [of.agentId])
-  const host = new AgentHost(world.url, name, undefined, custom ? 'example.test' : 'apps.localhost')
-  return { id, host }
-}
-
-async function setRoutes(...routes: [prefix: string, port: number, isProtected?: boolean][]): Promise<void> {
-  await world.pool.query(
-    'DELETE FROM agent_route WHERE agent_id = (SELECT id FROM agent WHERE agent_id = $1)',
-    [agent.agentId],
-  )
-  for (const [prefix, to, isProtected = false] of routes)
-    await world.pool.query('INSERT INTO agent_route SELECT id, $2, $3, $4 FROM agent WHERE agent_id = $1', [
-      agent.agentId,
-      prefix,
-      to,
-      isProtected,
-    ])
-  await world.pool.query(`SELECT pg_notify('berth_agent', $1)`, [agent.agentId])
-}
-
-/** Waits until what was said to all web processes is known by this one. */
-const known = (check: () => Promise<boolean>) => until('the change is known', check, 5000)
-const isThere = ({ host }: Page) => known(async () => (await host.get('/')).status !== 404)
 
 describe('a domain', () => {
   for (const custom of [false, true])
@@ -156,7 +78,7 @@ describe('a domain', () => {
   it('passes the answer on as it is, cookies for this host alone', async () => {
     const page = await domain()
     await isThere(page)
-    program = (_req, res) => {
+    serve((_req, res) => {
       res.writeHead(418, {
         'content-type': 'text/html',
         'content-security-policy': "default-src 'self'",
@@ -175,7 +97,7 @@ describe('a domain', () => {
         'berth-answer': 'x',
       })
       res.end('<h1>tea</h1>')
-    }
+    })
     const { status, headers, text: body } = await page.host.get('/')
     assert.deepEqual([status, body], [418, '<h1>tea</h1>'])
     assert.deepEqual(headers['set-cookie'], ['a=1; Path=/', 'b=2', 'c=3'])
@@ -191,14 +113,14 @@ describe('a domain', () => {
   it('passes bodies of any frame, and answers without one', async () => {
     const page = await domain()
     await isThere(page)
-    program = (req, res) => void req.pipe(res)
+    serve((req, res) => void req.pipe(res))
     for (const method of ['POST', 'DELETE', 'PATCH']) {
       const raw = `${method} / HTTP/1.1\r\nHost: ${page.host.host}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`
       assert.match(await sendRaw(world.url, `${raw}5\r\nhello\r\n0\r\n\r\n`), /hello/, method)
     }
-    program = (_req, res) => void res.writeHead(304, { etag: '"1"' }).end()
+    serve((_req, res) => void res.writeHead(304, { etag: '"1"' }).end())
     assert.equal((await page.host.get('/')).status, 304)
-    program = (_req, res) => void res.writeHead(200, { 'content-length': '99' }).end()
+    serve((_req, res) => void res.writeHead(200, { 'content-length': '99' }).end())
     const head = await page.host.ask('HEAD', '/')
     assert.deepEqual([head.status, head.headers['content-length']], [200, '99'])
   })
@@ -207,7 +129,7 @@ describe('a domain', () => {
     await isThere(page)
     let written = 0
     let isDone = false
-    program = async (_req, res) => {
+    serve(async (_req, res) => {
       const chunk = Buffer.alloc(65_536)
       while (written < 200_000_000 && !res.destroyed) {
         written += chunk.length
@@ -219,7 +141,7 @@ describe('a domain', () => {
         res.removeAllListeners('drain')
       }
       isDone = true
-    }
+    })
     const response = await page.host.stream('GET', '/')
     let before = -1
     await until('nothing flows any more', async () => {
@@ -265,7 +187,7 @@ describe('a domain', () => {
     const { status, body } = await nobody.host.get('/')
     assert.deepEqual([status, body], [502, { error: `Nothing listens on port ${closed} of the agent` }])
     assert.equal(await nobody.host.socket('/').refused(), 502)
-    program = (req) => void req.socket.end('SSH-2.0-x\r\n')
+    serve((req) => void req.socket.end('SSH-2.0-x\r\n'))
     const odd = await domain()
     await isThere(odd)
     assert.equal((await odd.host.get('/')).status, 502)
@@ -288,10 +210,10 @@ describe('a protected domain', () => {
     assert.equal(await page.host.socket('/').refused(), 401)
     const shown = await page.host.get('/', NAVIGATION)
     assert.deepEqual([shown.status, shown.headers['content-type']], [401, 'text/html; charset=utf-8'])
-    program = (req, res) => {
+    serve((req, res) => {
       res.setHeader('cache-control', 'public, max-age=60, s-maxage=99')
       return tell(req, res)
-    }
+    })
     for (const [path, headers] of [
       ['/?a=1', { authorization: `Bearer ${token}` }],
       [`/?token=${token}&a=1`, { authorization: 'Basic eA==' }],
@@ -371,139 +293,3 @@ describe('a protected domain', () => {
     free.raw.close()
   })
 })
-
-describe('a WebSocket of a page', () => {
-  it('passes messages both ways', async () => {
-    const page = await domain()
-    await isThere(page)
-    const socket = page.host.socket('/live?x=1', { origin: 'https://elsewhere.example' })
-    await socket.opened
-    const long = { text: 'x'.repeat(3_000_000) }
-    for (const message of [{ a: 1 }, long]) socket.send(message)
-    await until('both came back', () => socket.messages.length === 2)
-    assert.deepEqual(socket.messages, [{ a: 1 }, long])
-    socket.raw.close(4000, 'bye')
-    assert.deepEqual(await socket.closed, { code: 4000, reason: 'bye' })
-  })
-  it('ends with its domain, also where that leads elsewhere or takes a token now, and with its agent', async () => {
-    const own = await world.agent()
-    const changes = [
-      'DELETE FROM domain WHERE id = $1',
-      'UPDATE domain SET target_port = 2000 WHERE id = $1',
-      'UPDATE domain SET protected = true WHERE id = $1',
-      'UPDATE agent SET deleted_at = now() WHERE id = (SELECT agent_id FROM domain WHERE id = $1)',
-    ]
-    const left = await domain()
-    await isThere(left)
-    const other = left.host.socket('/')
-    await other.opened
-    for (const change of changes) {
-      const page = await domain({ of: own })
-      await isThere(page)
-      const socket = page.host.socket('/')
-      await socket.opened
-      await world.pool.query(change, [page.id])
-      await world.pool.query(`SELECT pg_notify('berth_agent', $1)`, [own.agentId])
-      assert.equal((await socket.closed).code, 1008, change)
-    }
-    other.send({ still: 'open' })
-    await until('it is', () => other.messages.length === 1)
-    other.raw.close()
-  })
-})
-
-describe('a path route', () => {
-  const atApps = () => new AgentHost(world.url, agent.agentId, undefined, 'apps.localhost')
-
-  it('of the longest prefix takes a path, without it, at both hosts', async () => {
-    await setRoutes(['/app', port], ['/app/deep', port], ['/hooks', port])
-    await known(async () => (await agent.stranger.get('/app')).status === 200)
-    for (const host of [agent.stranger, atApps()])
-      for (const [path, url, prefix] of [
-        ['/app', '/', '/app'],
-        ['/app?x', '/?x', '/app'],
-        ['/app/', '/', '/app'],
-        ['/app/a%2Fb?x=1', '/a%2Fb?x=1', '/app'],
-        ['/app/deep/x', '/x', '/app/deep'],
-        ['/app/deeper', '/deeper', '/app'],
-        ['/hooks/mine', '/mine', '/hooks'],
-      ] as const) {
-        const { status, body } = await host.get(path)
-        assert.deepEqual(
-          [path, status, body?.url, body?.headers['x-forwarded-prefix']],
-          [path, 200, url, prefix],
-        )
-      }
-    assert.equal((await agent.stranger.get('/apple')).status, 401)
-    assert.deepEqual((await atApps().get('/apple')).body, { error: 'There is nothing at this path' })
-  })
-  it('to everything leaves Berth what is its own', async () => {
-    await setRoutes(['/', port])
-    await known(async () => (await agent.stranger.get('/x')).status === 200)
-    const { body } = await agent.stranger.get('/')
-    assert.deepEqual([body.url, body.headers['x-forwarded-prefix']], ['/', undefined])
-    for (const path of ['/v0/status', '/v0/nothing', '/chat', '/config/x', '/v1/models'])
-      assert.equal((await agent.stranger.get(path)).status, 401, path)
-    assert.equal(await agent.stranger.socket('/').refused(), 401)
-    const live = agent.stranger.socket('/live')
-    await live.opened
-    live.raw.close()
-    assert.equal((await atApps().get('/v0/status')).body.url, '/v0/status')
-  })
-  it('is no page of the agent’s host: browsers are led to another, and nothing reaches the API', async () => {
-    await setRoutes(['/app', port], ['/safe', port, true])
-    await known(async () => (await agent.stranger.get('/app')).status === 200)
-    for (const path of ['/app/x?y=1', `/safe?token=${agent.token}`]) {
-      const { status, headers } = await agent.stranger.get(path, NAVIGATION)
-      const to = `http://${agent.agentId}.apps.localhost:${new URL(world.url).port}${path}`
-      assert.deepEqual([status, headers.location], [307, to])
-    }
-    program = (req, res) => {
-      const policy = { 'content-security-policy': "default-src 'self'", 'set-cookie': 'a=1' }
-      res.writeHead(200, { ...policy, 'clear-site-data': '"*"', 'strict-transport-security': 'max-age=1' })
-      res.end(JSON.stringify(req.headers))
-    }
-    const { headers, text: seen } = await agent.host.get('/app', { cookie: `a=b; gw_token=${agent.token}` })
-    assert.match(String(headers['content-security-policy']), /^default-src 'self', sandbox allow-scripts /)
-    assert.doesNotMatch(String(headers['content-security-policy']), /allow-same-origin/)
-    for (const name of ['set-cookie', 'clear-site-data', 'strict-transport-security'])
-      assert.equal(headers[name], undefined, name)
-    assert.doesNotMatch(seen, /authorization|cookie/)
-    assert.ok(!seen.includes(agent.token))
-  })
-  it('that is protected takes what opens the agent’s host, or at its other host the gateway token', async () => {
-    await setRoutes(['/safe', port, true])
-    await known(async () => (await agent.host.get('/safe')).status === 200)
-    assert.equal((await agent.stranger.get('/safe')).status, 401)
-    assert.equal(await agent.stranger.socket('/safe', { 'sec-fetch-mode': 'navigate' }).refused(), 401)
-    const { token: key } = await world.key()
-    assert.equal((await agent.stranger.get('/safe', { authorization: `Bearer ${key}` })).status, 200)
-    assert.equal((await atApps().get('/safe')).status, 401)
-    const answer = await atApps().get(`/safe?token=${agent.token}`, NAVIGATION)
-    assert.deepEqual([answer.status, answer.headers.location], [303, '/safe'])
-  })
-  it('that is gone ends what is open by it', async () => {
-    await setRoutes(['/app', port], ['/other', port])
-    await known(async () => (await agent.stranger.get('/other')).status === 200)
-    const [gone, kept] = [agent.stranger.socket('/app'), agent.stranger.socket('/other')]
-    await Promise.all([gone.opened, kept.opened])
-    await setRoutes(['/other', port])
-    assert.equal((await gone.closed).code, 1008)
-    kept.send({ still: 'open' })
-    await until('it is', () => kept.messages.length === 1)
-    kept.raw.close()
-  })
-})
-
-describe('any other host', () => {
-  it('is the API’s, without a question to the database where it cannot be a domain', async () => {
-    for (const host of ['127.0.0.1', 'localhost', 'berth', '[::1]', 'a.localhost', '10.0.0.1', '..', 'x.1'])
-      assert.equal((await fetchHost(host)).status, 200, host)
-    assert.equal((await fetchHost('no-domain.example.test')).status, 200)
-  })
-})
-
-const fetchHost = (host: string) => {
-  const client = new AgentHost(world.url, 'x')
-  return client.get('/healthz', { host })
-}
