@@ -1,5 +1,4 @@
 import { MANIFEST_BYTES } from '../../agentd/manifest-check.ts'
-import type { ScriptsRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { insertOperation } from '../../src/agents/operate.ts'
@@ -8,12 +7,12 @@ import { crashPoint } from '../../src/crash-point.ts'
 import { transaction } from '../../src/db/pool.ts'
 import { LeaseLost } from '../../src/operations/lease.ts'
 import type { Handler, Run } from '../../src/operations/runner.ts'
+import { launchBuildIfUp } from './launch.ts'
 import { applyManifestText } from './manifest.ts'
 import type { AgentWorkerServices } from './services.ts'
 import { takeAgent } from './take.ts'
 
 const FILE_MS = 20_000
-const LAUNCH_MS = 15_000
 /** All of it, where the gateway starts again for its manifest. */
 const PUSH_MS = 600_000
 const FAILURE = 'Push was not taken over'
@@ -38,7 +37,7 @@ export function agentPush(services: AgentWorkerServices): Handler {
         const { needsRestart, ...applied } = await applyManifestText(services, run, agent, agent, text)
         await run.report('scripts')
         // A gateway that starts again runs them then, and one that is not there cannot.
-        const isLaunched = !needsRestart && (await launchScripts(services, run, agent))
+        const isLaunched = !needsRestart && (await launchBuildIfUp(services, agent, run.signal))
         crashPoint('push-after-scripts')
         if (!isLaunched) await insertOperation(pool, agent, 'agent.restart', { input: { scripts: 'build' } })
         await acknowledge(services, run, agent, pushed)
@@ -75,28 +74,6 @@ async function readManifest(
     return (await agentd.bytes(agent, request)).body.toString('utf8')
   } catch (error) {
     if (error instanceof AgentdError && error.code === 'not_found') return undefined
-    throw error
-  }
-}
-
-/** @returns false where there is no gateway that runs, whose environment the scripts would have. */
-async function launchScripts(
-  { agentd }: AgentWorkerServices,
-  { signal }: Run,
-  agent: Agent,
-): Promise<boolean> {
-  try {
-    await agentd.json(agent, {
-      method: 'POST',
-      path: '/v1/scripts',
-      json: { run: 'build' } satisfies ScriptsRequest,
-      epoch: agent.epoch,
-      timeoutMs: LAUNCH_MS,
-      signal,
-    })
-    return true
-  } catch (error) {
-    if (error instanceof AgentdError && error.code === 'not_ready') return false
     throw error
   }
 }

@@ -1,5 +1,4 @@
 import { CID } from 'multiformats/cid'
-import type { ScriptsRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { insertOperation } from '../../src/agents/operate.ts'
@@ -11,13 +10,12 @@ import { messages } from '../../src/errors.ts'
 import type { Handler, Run } from '../../src/operations/runner.ts'
 import type { Network } from '../../src/storage/port.ts'
 import { importTree } from './import-tree.ts'
+import { launchBuildIfUp } from './launch.ts'
 import { compareCommits, listFiles, saveWorkspace, writeSaved } from './save.ts'
 import type { AgentWorkerServices } from './services.ts'
 import { applySkills } from './skills.ts'
 import { endUnsaved, notConfigured, pruneHistory, SAVE_MS } from './sync.ts'
 import { takeAgent } from './take.ts'
-
-const LAUNCH_MS = 15_000
 
 /**
  * Saves an agent's workspace, then puts a snapshot of its history in its place, which becomes the newest one.
@@ -47,7 +45,7 @@ export function agentReset(services: AgentWorkerServices): Handler {
         const problems = await applySkills(services, run, agent, agent)
         if (problems.length > 0) run.log.warn({ problems }, 'a reset agent does not have all of its skills')
         await run.report('scripts')
-        const isUp = await launchScripts(services, agent, signal)
+        const isUp = await launchBuildIfUp(services, agent, signal)
         await finish(services, run, agent, { snapshot, commitSha, isUp, signal })
       } catch (error) {
         await endUnsaved(services, run, agent, { error, late, message: messages.resetFailed })
@@ -93,28 +91,6 @@ async function goTo(
   const message = `sync: ${cid}`
   const source = { network, cid: CID.parse(cid), executables, message, object }
   return importTree(services, run, agent, agent, source)
-}
-
-/** @returns false where there is no gateway that runs, whose environment the scripts would have. */
-async function launchScripts(
-  { agentd }: AgentWorkerServices,
-  agent: Agent,
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    await agentd.json(agent, {
-      method: 'POST',
-      path: '/v1/scripts',
-      json: { run: 'build' } satisfies ScriptsRequest,
-      epoch: agent.epoch,
-      timeoutMs: LAUNCH_MS,
-      signal,
-    })
-    return true
-  } catch (error) {
-    if (error instanceof AgentdError && error.code === 'not_ready') return false
-    throw error
-  }
 }
 
 /** Writes where the workspace is now. A repeat finds that row, which its own save has added then. */

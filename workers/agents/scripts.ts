@@ -1,14 +1,12 @@
-import type { ScriptsRequest } from '../../agentd/protocol.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { messages } from '../../src/errors.ts'
 import { LeaseLost } from '../../src/operations/lease.ts'
 import type { Handler } from '../../src/operations/runner.ts'
 import { BringUpFailed } from './failure.ts'
+import { launchBuild } from './launch.ts'
 import { failed } from './outcome.ts'
 import type { AgentWorkerServices } from './services.ts'
 import { takeAgent } from './take.ts'
-
-const LAUNCH_MS = 15_000
 
 /** Has an agent's scripts run again. It ends when they are launched: how they end is in the agent's status. */
 export function agentScripts({ pool, agentd }: AgentWorkerServices): Handler {
@@ -18,14 +16,7 @@ export function agentScripts({ pool, agentd }: AgentWorkerServices): Handler {
       if (!agent) return run.end(pool, { state: 'canceled' })
       try {
         await run.report('scripts')
-        await agentd.json(agent, {
-          method: 'POST',
-          path: '/v1/scripts',
-          json: { run: 'build' } satisfies ScriptsRequest,
-          epoch: agent.epoch,
-          timeoutMs: LAUNCH_MS,
-          signal: run.signal,
-        })
+        await launchBuild({ agentd }, agent, run.signal)
       } catch (error) {
         run.signal.throwIfAborted()
         if (!(error instanceof AgentdError)) throw error
