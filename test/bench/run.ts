@@ -18,6 +18,7 @@ const BENCHMARKS = [
   'snapshots',
   'agents',
   'workspace',
+  'pages',
 ]
 
 const tables: { title: string; results: Result[] }[] = []
