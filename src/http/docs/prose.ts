@@ -1,6 +1,6 @@
 /** What the document says that no single route can: the introduction, the groups of routes, shared parameters. */
 
-export const INTRODUCTION = `Berth pins content on IPFS and keeps it there.
+export const INTRODUCTION = `Berth keeps files on IPFS and hosts AI agents: a container each, with a workspace that is saved on IPFS as well.
 
 Every request but those under *Health* and *Documentation* carries an API key:
 \`Authorization: Bearer <key>\`. \`npm start\` prints the first one; \`npx berth keys create\` makes more.
