@@ -12,7 +12,7 @@ import { dockerAnswers } from '../support/docker.ts'
 import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
 import { until } from '../support/processes.ts'
 import { AgentWorld } from './agent-world.ts'
-import { Random, replay } from './seed.ts'
+import { placesOf, Random, replay } from './seed.ts'
 import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
 
@@ -56,7 +56,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   const crashed = async (mark: string) => until('the crash', () => existsSync(mark))
   const one = () => kept[0] as string
 
-  for (const point of UP) {
+  for (const point of placesOf('creation', UP)) {
     torture(`worker killed at ${point} of a creation`, async () => {
       const mark = await agents.world.arm(worker(), point)
       const agentId = await agents.create()
@@ -70,7 +70,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     })
   }
 
-  for (const point of AGAIN) {
+  for (const point of placesOf('restart', AGAIN)) {
     torture(`worker killed at ${point} of a restart`, async () => {
       const mark = await agents.world.arm(worker(), point)
       await agents.restart(one())

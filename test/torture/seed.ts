@@ -39,3 +39,17 @@ export class Random {
     return Uint8Array.from({ length }, () => this.between(0, 255))
   }
 }
+
+const share = Number(process.env.BERTH_TORTURE_SHARE ?? 1)
+if (!(share >= 1)) throw new Error('BERTH_TORTURE_SHARE must be at least 1')
+
+/**
+ * The places of a list at which this run kills: all of them, or with `BERTH_TORTURE_SHARE=<n>` one in `n`, others in each
+ * run, where there is no time for all.
+ */
+export function placesOf<T>(name: string, places: readonly T[]): T[] {
+  const random = new Random(name)
+  const ranked = places.map((place) => ({ place, rank: random.next() })).sort((a, b) => a.rank - b.rank)
+  const chosen = new Set(ranked.slice(0, Math.ceil(places.length / share)).map(({ place }) => place))
+  return places.filter((place) => chosen.has(place))
+}

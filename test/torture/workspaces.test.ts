@@ -12,7 +12,7 @@ import type { CrashPoint } from '../../src/crash-point.ts'
 import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
 import { until } from '../support/processes.ts'
 import { AgentWorld } from './agent-world.ts'
-import { replay } from './seed.ts'
+import { placesOf, replay } from './seed.ts'
 import { tortureTest } from './suite.ts'
 import { Workspace } from './workspace.ts'
 
@@ -58,7 +58,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   }
   const note = () => workspace.exec('cat workspace/note.txt')
 
-  for (const point of SYNC) {
+  for (const point of placesOf('sync', SYNC)) {
     torture(`worker killed at ${point} of a sync`, async () => {
       const written = await change()
       const mark = await agents.world.arm(worker(), point)
@@ -70,7 +70,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     })
   }
 
-  for (const point of RESET) {
+  for (const point of placesOf('reset', RESET)) {
     torture(`worker killed at ${point} of a reset`, async () => {
       const [target] = await workspace.history()
       assert.ok(target)
@@ -178,7 +178,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     await workspace.assertHistory()
   })
 
-  for (const point of RESTORE) {
+  for (const point of placesOf('restore', RESTORE)) {
     torture(`worker killed at ${point} of a restore on an empty machine`, async () => {
       const written = await change()
       await workspace.start('/snapshots/sync')

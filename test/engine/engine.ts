@@ -1,9 +1,9 @@
 /** A real agentd with the real engine and a model, for tests of what agentd does with them. */
 import { join } from 'node:path'
-import { defaultConfig, modelEnvironment, ownedConfig } from '../../../src/engine/config.ts'
-import { ENGINE_VERSION, ensureEngines } from '../../support/engines.ts'
-import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../../support/model.ts'
-import { TestAgentd } from './agentd.ts'
+import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/engine/config.ts'
+import { TestAgentd } from '../integration/agentd/agentd.ts'
+import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
+import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../support/model.ts'
 
 export const GATEWAY_TOKEN = '6f1dd1f4-4b5e-4a30-9a55-0c9f0f8d3c11'
 

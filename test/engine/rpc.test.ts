@@ -1,8 +1,8 @@
 /** The engine's methods as agentd passes them on: what they take and what they answer. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { RpcResponse } from '../../../agentd/protocol.ts'
-import { until } from './agentd.ts'
+import type { RpcResponse } from '../../agentd/protocol.ts'
+import { until } from '../integration/agentd/agentd.ts'
 import { type EngineTest, startEngine } from './engine.ts'
 
 let engine: EngineTest

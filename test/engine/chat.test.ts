@@ -4,7 +4,7 @@ import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 import { WebSocket } from 'ws'
-import { TOKEN } from './agentd.ts'
+import { TOKEN } from '../integration/agentd/agentd.ts'
 import { type EngineTest, GATEWAY_TOKEN, startEngine } from './engine.ts'
 
 let engine: EngineTest

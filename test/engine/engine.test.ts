@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { AgentStatus, StartRequest } from '../../../agentd/protocol.ts'
-import type { Config } from '../../../src/config.ts'
-import { defaultConfig, ownedConfig } from '../../../src/engine/config.ts'
-import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
-import { processesOf, TestAgentd } from './agentd.ts'
+import type { AgentStatus, StartRequest } from '../../agentd/protocol.ts'
+import type { Config } from '../../src/config.ts'
+import { defaultConfig, ownedConfig } from '../../src/engine/config.ts'
+import { processesOf, TestAgentd } from '../integration/agentd/agentd.ts'
+import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
 
 /** Of one boot, on a machine that has others to do as well: it takes 7 to 10 s on a quiet one. */
 const READY_MS = 240_000
