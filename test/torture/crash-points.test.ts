@@ -7,7 +7,7 @@ import { type Source, startSource } from './content.ts'
 import { holdLastLeaves } from './held.ts'
 import { assertSettled, type Reason } from './invariants.ts'
 import { Ledger } from './ledger.ts'
-import { Random, replay } from './seed.ts'
+import { placesOf, Random, replay } from './seed.ts'
 import type { Tenant } from './subject.ts'
 import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
@@ -51,7 +51,7 @@ for (const backend of backends) {
       return Promise.all(requests.map((request) => ledger.send(request)))
     }
 
-    for (const { point, owner } of POINTS) {
+    for (const { point, owner } of placesOf('pins', POINTS)) {
       for (const victims of point === 'mid-retrieval' ? [owner, 'worker and web'] : [owner]) {
         torture(`${point}, ${victims} killed`, async () => {
           const role = owner === 'web' ? world.web : (world.workers[0] as (typeof world.roles)[number])

@@ -14,7 +14,7 @@ import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
 import type { Network } from '../../src/storage/port.ts'
 import { until } from '../support/processes.ts'
 import { assertKept, hashOf, type Watched } from './kept.ts'
-import { Random, replay } from './seed.ts'
+import { placesOf, Random, replay } from './seed.ts'
 import type { Tenant } from './subject.ts'
 import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
@@ -65,7 +65,7 @@ for (const backend of backends) {
     const sizeOf = (way: Way) => (way === 'car' ? random.between(1, 900_000) : random.between(1, 3_500_000))
 
     for (const way of WAYS) {
-      for (const point of POINTS[way]) {
+      for (const point of placesOf(way, POINTS[way])) {
         torture(`${way}, web killed at ${point}`, async () => {
           const mark = await world.arm(world.web, point)
           const length = way === 'car' ? 1_400_000 : 2_500_000
