@@ -51,7 +51,10 @@ export type HubSkill = z.output<typeof hubSkill>
 export const hubQuery = z.object({
   q: text(200).optional().describe('Words that its name, description or tags have.'),
   category: text(64).optional(),
-  sort: z.enum(['popular', 'newest', 'name'], 'must be popular, newest or name').default('popular'),
+  sort: z
+    .enum(['popular', 'newest', 'name'], 'must be popular, newest or name')
+    .default('popular')
+    .describe('By how often they were installed, by age, or by name.'),
   featured: z.enum(['true', 'false'], 'must be true or false').optional(),
   cursor: text(1000).optional().describe('`nextCursor` of the page before.'),
 })

@@ -202,7 +202,8 @@ export function buildCases(cases: Cases): void {
         },
         { base: null, signal },
       )
-      assert.ok(most < 32 * MIB, `${most} bytes were held`)
+      // Far below the 100 MiB that are put: the garbage collector of the process comes when it likes.
+      assert.ok(most < 64 * MIB, `${most} bytes were held`)
       await storage.unpin(root, { signal })
     })
   })
