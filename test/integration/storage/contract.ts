@@ -18,11 +18,19 @@ export interface Subject {
   close(): Promise<void>
 }
 
-/** The cases that every driver of the storage port has to pass. */
+/** Content in and out. */
+export const contentCases = [addCases, readCases, pathCases, carCases]
+/** What is kept, and what is not: GC takes as long as the store is large, so better in a store of its own. */
+export const keepingCases = [buildCases, untrustedDagCases, pinCases, gcCases]
+
+/** The cases that every driver of the storage port has to pass, or some of them. */
 export function storageContract(
   name: string,
   open: () => Promise<Subject>,
-  skip: string | false = false,
+  {
+    skip = false,
+    groups = [...contentCases, ...keepingCases],
+  }: { skip?: string | false; groups?: ((cases: Cases) => void)[] } = {},
 ): void {
   describe(`storage contract: ${name}`, { skip }, () => {
     const { signal } = new AbortController()
@@ -41,14 +49,7 @@ export function storageContract(
     })
 
     const cases: Cases = { storage: () => storage, provider: () => provider }
-    addCases(cases)
-    readCases(cases)
-    pathCases(cases)
-    carCases(cases)
-    buildCases(cases)
-    untrustedDagCases(cases)
-    pinCases(cases)
-    gcCases(cases)
+    for (const group of groups) group(cases)
 
     test('info says who and where the node is', async () => {
       const info = await storage.info({ signal })

@@ -15,21 +15,11 @@ import { until } from '../../support/processes.ts'
 import { inPieces } from './cases/blocks.ts'
 import { failsWith, MIB } from './cases/context.ts'
 import { collect, file, texts } from './content.ts'
-import { storageContract } from './contract.ts'
+import { keepingCases, storageContract } from './contract.ts'
+import { openSubject } from './embedded-subject.ts'
 import { startProvider, temporaryFolder } from './node-process.ts'
 
-storageContract('embedded', async () => {
-  const { dir, remove } = await temporaryFolder()
-  const storage = createEmbeddedStorage({ dir, network: 'public', allowPrivate: true, gcGraceMs: 300 })
-  await storage.start()
-  return {
-    storage,
-    close: async () => {
-      await storage.stop()
-      await remove()
-    },
-  }
-})
+storageContract('embedded, what is kept', openSubject, { groups: keepingCases })
 
 describe('embedded node', () => {
   const { signal } = new AbortController()

@@ -34,7 +34,7 @@ storageContract(
       },
     }
   },
-  skip,
+  { skip },
 )
 
 describe('kubo', { skip }, () => {
