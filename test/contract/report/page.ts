@@ -5,7 +5,7 @@ const INTRODUCTION = `# The contract, row by row
 
 Each row of the service's contract, in our own words, and the tests that prove it. Made by \`npm run docs:contract\`
 from a run of the contract suite; a row without a proof, or with one that did not pass, fails that run. With
-`BERTH_TEST_STACK=real` the suite runs on real PostgreSQL, Redis, Kubo and Docker.
+\`BERTH_TEST_STACK=real\` the suite runs on real PostgreSQL, Redis, Kubo and Docker.
 
 Besides, whatever a test asks, every answer is held against \`/openapi.json\`: its status, its shape, and that an error
 is \`{"error": "<message>"}\` and nothing more.
