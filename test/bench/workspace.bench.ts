@@ -24,7 +24,7 @@ const FILES = 5000
 const FOLDERS = 300
 const BYTES = 98_000_000
 const CHANGED = 10
-const ROUNDS = 5
+const ROUNDS = 3
 const PUSHED_BYTES = 10_000_000
 
 export async function bench(): Promise<Result[]> {
@@ -83,7 +83,7 @@ async function fill(api: Api, agent: Agent): Promise<void> {
       for (let n = 0; text.length < ${BYTES / FILES}; n++) text += 'line ' + n + ' of file ' + i + ': ' + Math.random() + '\\n'
       writeFileSync(folder + '/' + i + '.txt', text)
     }`
-  await exec(api, agent, `node -e ${JSON.stringify(program).replaceAll('$', '\\$')}`)
+  await exec(api, agent, `node <<'PROGRAM'\n${program}\nPROGRAM`)
 }
 
 const touch = (api: Api, agent: Agent, round: number) =>
