@@ -7,7 +7,7 @@ import { type PinAddServices, pinAdd } from './pin-add.ts'
 import { pinRemove } from './pin-remove.ts'
 
 export interface WorkerServices extends PinAddServices {
-  /** Undefined in a worker that does not serve the queue of agents. */
+  /** Undefined in a worker that serves no queue of agents. */
   agents: AgentWorkerServices | undefined
 }
 

@@ -4,8 +4,8 @@
  */
 
 /** A queue of jobs; each worker process serves the queues it was told to. */
-export type QueueName = 'pins' | 'repairs' | 'storage' | 'agents'
-export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage', 'agents']
+export type QueueName = 'pins' | 'repairs' | 'storage' | 'agents' | 'workspaces'
+export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage', 'agents', 'workspaces']
 
 interface Kind {
   queue: QueueName
@@ -31,11 +31,11 @@ const kinds = {
   /** Run an agent's `build` script, then `start`. */
   'agent.scripts': { queue: 'agents', cancelable: false, maxFaults: 5 },
   /** Commit an agent's workspace, store its tree on IPFS and pin it. */
-  'agent.sync': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  'agent.sync': { queue: 'workspaces', cancelable: false, maxFaults: 5 },
   /** Save an agent's workspace, then put the snapshot `input.snapshotCid` in its place. */
-  'agent.reset': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  'agent.reset': { queue: 'workspaces', cancelable: false, maxFaults: 5 },
   /** Take over what was pushed to an agent's repository: apply its manifest, then `build` and `start`. */
-  'agent.push': { queue: 'agents', cancelable: false, maxFaults: 5 },
+  'agent.push': { queue: 'workspaces', cancelable: false, maxFaults: 5 },
   /** Make an agent's skill folders those of the skills that are attached to it. */
   'agent.skills': { queue: 'agents', cancelable: false, maxFaults: 5 },
   /** Remove a deleted agent's container and volume. */

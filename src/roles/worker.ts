@@ -8,7 +8,7 @@ import { startLoop } from '../../workers/reconcile/loop.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { startSnapshotLoop } from '../../workers/reconcile/snapshots.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
-import { loadOwnership } from '../agents/domains/ownership.ts'
+import { Ownership } from '../agents/domains/ownership.ts'
 import { recheckDomains } from '../agents/domains/service.ts'
 import { type Config, ConfigError, hostUrl, loadHostKey } from '../config.ts'
 import { openContainers } from '../containers/open.ts'
@@ -50,7 +50,10 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   const leases = createPool(databaseUrl, LEASE_CONNECTIONS, log)
   parts.add('leases', () => leases.end())
 
-  const agents = 'agents' in slots ? await openAgents(config, { pool, storages, log, parts }) : undefined
+  const agents =
+    'agents' in slots || 'workspaces' in slots
+      ? await openAgents(config, { pool, storages, log, parts })
+      : undefined
 
   const id = uuidv7()
   const runner = new Runner({
@@ -68,7 +71,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
     }),
   })
-  const ownership = loadOwnership(config)
+  const ownership = new Ownership(config)
   const status = new WorkerStatus(leases)
   let written = performance.now()
   const loops = [
@@ -144,7 +147,10 @@ async function stopAgents(containers: Containers): Promise<void> {
   await Promise.all(sandboxes.map(({ agentId }) => containers.stop(agentId, { graceMs: AGENT_GRACE_MS })))
 }
 
-/** Repairs and removals are rare, and must not take the place of pins. */
+/**
+ * Repairs and removals are rare, and must not take the place of pins. How long it takes to move what is in an agent is up
+ * to that agent: a few that are slow must not keep others from coming up.
+ */
 function chosenSlots(config: Config): Slots {
   const chosen = config.BERTH_QUEUES ?? []
   const unknown = chosen.filter((name) => !(QUEUES as readonly string[]).includes(name))
@@ -155,6 +161,7 @@ function chosenSlots(config: Config): Slots {
     repairs: Math.ceil(pins / 4),
     storage: Math.ceil(pins / 4),
     agents: config.BERTH_AGENT_CONCURRENCY,
+    workspaces: Math.ceil(config.BERTH_AGENT_CONCURRENCY / 2),
   }
   return Object.fromEntries(
     Object.entries(slots).filter(([name]) => chosen.length === 0 || chosen.includes(name)),

@@ -1,7 +1,6 @@
 /** The handlers of operations on agents. */
 import type { AgentOperation } from '../../src/agents/operate.ts'
 import type { Handler } from '../../src/operations/runner.ts'
-import { atMost } from './at-most.ts'
 import { agentDelete } from './delete.ts'
 import { agentProvision } from './provision.ts'
 import { agentPush } from './push.ts'
@@ -12,7 +11,7 @@ import type { AgentWorkerServices } from './services.ts'
 import { agentSkills } from './skills.ts'
 import { agentSync } from './sync.ts'
 
-/** @param services undefined in a worker that does not serve the queue of agents: it never gets one of these. */
+/** @param services undefined in a worker that serves no queue of agents: it never gets one of these. */
 export function agentHandlers(services: AgentWorkerServices | undefined): Record<AgentOperation, Handler> {
   if (!services)
     return {
@@ -25,14 +24,13 @@ export function agentHandlers(services: AgentWorkerServices | undefined): Record
       'agent.skills': elsewhere,
       'agent.delete': elsewhere,
     }
-  const few = atMost(Math.max(1, Math.floor(services.config.BERTH_AGENT_CONCURRENCY / 2)), services)
   return {
     'agent.provision': agentProvision(services),
     'agent.restart': agentRestart(services),
     'agent.scripts': agentScripts(services),
-    'agent.sync': few(agentSync(services)),
-    'agent.reset': few(agentReset(services)),
-    'agent.push': few(agentPush(services)),
+    'agent.sync': agentSync(services),
+    'agent.reset': agentReset(services),
+    'agent.push': agentPush(services),
     'agent.skills': agentSkills(services),
     'agent.delete': agentDelete(services),
   }
@@ -40,6 +38,6 @@ export function agentHandlers(services: AgentWorkerServices | undefined): Record
 
 const elsewhere: Handler = {
   async handle() {
-    throw new Error('this worker does not serve the queue of agents')
+    throw new Error('this worker serves no queue of agents')
   },
 }

@@ -31,6 +31,7 @@ describe('dispatcher', () => {
       repairs: new RecordingQueue(),
       storage: new RecordingQueue(),
       agents: new RecordingQueue(),
+      workspaces: new RecordingQueue(),
     }
     const dispatcher = new Dispatcher({
       pool: database.pool,
