@@ -1,10 +1,10 @@
 /**
  * Proof that a workspace owns a domain: a TXT record that only who rules its zone can set (contract 3). The value
- * follows from the workspace and the name, so that it can be known, and set, before the domain is added.
+ * follows from the workspace and the name alone, so that it can be known, and set, before the domain is added. It need
+ * not be a secret: nobody but the zone's owner can set it, and it speaks for no other workspace.
  */
-import { createHmac } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { Resolver } from 'node:dns/promises'
-import { loadSigningKey } from '../../accounts/tokens.ts'
 import { type Config, ConfigError } from '../../config.ts'
 
 const PREFIX = '_service-verify.'
@@ -27,13 +27,11 @@ export interface Challenge {
 }
 
 export class Ownership {
-  readonly #key: Uint8Array
   readonly #server: string | undefined
 
-  /** @param options.server `address` or `address:port`; the machine's own where it is not given. */
-  constructor({ key, server }: { key: Uint8Array; server?: string | undefined }) {
-    this.#key = key
-    this.#server = server
+  /** @throws ConfigError for a DNS server that is none. */
+  constructor({ BERTH_DNS_SERVER }: Pick<Config, 'BERTH_DNS_SERVER'>) {
+    this.#server = BERTH_DNS_SERVER
     try {
       this.#resolver()
     } catch {
@@ -43,7 +41,7 @@ export class Ownership {
 
   /** The record by which a workspace proves that a domain is its own. */
   challenge(workspaceId: string, domain: string): Challenge {
-    const mark = createHmac('sha256', this.#key).update(`domain ownership\0${workspaceId}\0${domain}`)
+    const mark = createHash('sha256').update(`domain ownership\0${workspaceId}\0${domain}`)
     return { name: `${PREFIX}${domain}`, value: `berth-verify=${mark.digest('base64url')}` }
   }
 
@@ -70,10 +68,4 @@ export class Ownership {
     if (this.#server) resolver.setServers([this.#server])
     return resolver
   }
-}
-
-/** @throws ConfigError for a DNS server that is none. */
-export function loadOwnership(config: Config): Ownership {
-  const key = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
-  return new Ownership({ key, server: config.BERTH_DNS_SERVER })
 }

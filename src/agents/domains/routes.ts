@@ -5,7 +5,7 @@ import { pathId } from '../../http/shapes.ts'
 import type { AgentServices } from '../services.ts'
 import { urlOf } from '../urls.ts'
 import { type Checked, checkCustomDomain, checkSubdomain } from './names.ts'
-import { loadOwnership } from './ownership.ts'
+import { Ownership } from './ownership.ts'
 import {
   challengeBody,
   challengeRecord,
@@ -26,7 +26,7 @@ const params = z.object({ agentId: z.string(), domainId: pathId })
 
 /** Names that lead to an agent's ports (contract 4.3, compatibility 2.2 and 2.10). */
 export function domainRoutes({ pool, config }: AgentServices): Route[] {
-  const ownership = loadOwnership(config)
+  const ownership = new Ownership(config)
   const services = { pool, ownership }
   // The bare domain may have no address: below it is a wildcard.
   const cnameTarget = (agentId: string) => `${agentId}.${config.BERTH_APP_DOMAIN}`

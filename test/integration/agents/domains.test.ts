@@ -1,6 +1,6 @@
 /** What the loop does that looks for the TXT records of domains. */
 import assert from 'node:assert/strict'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { pino } from 'pino'
 import { uuidv7 } from 'uuidv7'
@@ -39,7 +39,7 @@ describe('domains that wait for their proof', () => {
        VALUES ($1, $2, $3, $4, 'a', 'openclaw', '1', $5, 'running')`,
       [agent, newAgentId(), workspaceId, randomUUID(), randomUUID()],
     )
-    const ownership = new PartlyAway({ key: randomBytes(32), server: dns.address })
+    const ownership = new PartlyAway({ BERTH_DNS_SERVER: dns.address })
     const names = ['away1.example.test', 'own.example.test', 'away2.example.test']
     for (const name of names) {
       await pool.query(
