@@ -1,6 +1,6 @@
 /** A commit of what the agent has changed: consistent while others write, and without what must not leave the agent. */
 import { isUtf8 } from 'node:buffer'
-import { lstat } from 'node:fs/promises'
+import { access, constants, lstat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isConfidential, SecretScan } from './confidential.ts'
@@ -17,6 +17,7 @@ const ADD_MS = 300_000
 /** Blobs that are searched for secrets by one process. */
 const SCANNED_AT_ONCE = 1000
 const LEFT_OUT = 20
+const NUL = Buffer.from([0])
 const EMPTY_BLOB = 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
 
 export interface Commit {
@@ -58,33 +59,20 @@ export class Committer {
    */
   async commit(message: string, { aside = false }: { aside?: boolean } = {}): Promise<Commit> {
     const startedAt = Date.now()
-    const busy = new Set<string>()
-    return retried(ATTEMPTS, async (attempt) => {
-      if (attempt >= WITHOUT_BUSY_FILES) await this.#addBusyFiles(busy, startedAt)
-      return await this.#try(message, { attempt, busy, aside }).catch((error) => {
-        // git gives up on a file that goes between being found and being read.
-        const [, gone] = /unable to stat '(.+)': No such file/.exec(error.message) ?? []
-        if (gone !== undefined) busy.add(gone)
-        throw error
-      })
+    // git gives up on a file that goes, or is cut, while it reads it.
+    return retried(ATTEMPTS, (attempt) => {
+      const before = attempt < WITHOUT_BUSY_FILES ? Number.POSITIVE_INFINITY : startedAt
+      return this.#try(message, { attempt, before, aside })
     })
   }
 
-  async #try(
-    message: string,
-    options: { attempt: number; busy: Set<string>; aside: boolean },
-  ): Promise<Commit> {
-    const { git, log } = this.#repository
+  async #try(message: string, options: { attempt: number; before: number; aside: boolean }): Promise<Commit> {
+    const { git } = this.#repository
     const head = await openRepository(this.#repository)
     await readIndex(git, head, options.attempt)
     const stamp = await indexStamp(git)
-    const busy = [...options.busy]
     const scan = new SecretScan(this.#repository.secrets())
-    const leftOut = await this.#stage(busy, scan)
-    if (busy.length > 0)
-      log.warn(
-        `as they were in the commit before, being written all the time: ${busy.slice(0, LEFT_OUT).join(', ')}`,
-      )
+    const leftOut = await this.#stage(options.before, scan)
 
     const tree = await git.line(['write-tree'])
     if (head !== null && (await git.line(['rev-parse', `${head}^{tree}`])) === tree) {
@@ -124,14 +112,17 @@ export class Committer {
     return (await lstat(join(this.#repository.root, path)).catch(() => undefined))?.mtimeMs
   }
 
-  /** Brings the index up to date with the files. @returns what was left out. */
-  async #stage(busy: string[], scan: SecretScan): Promise<string[]> {
+  /** Brings the index up to date with the files that were changed before a time. @returns what was left out. */
+  async #stage(before: number, scan: SecretScan): Promise<string[]> {
     const { git } = this.#repository
     const base = this.#checkedFor === scan.key ? await checkedTree(git) : EMPTY_TREE
     const opened = new Set<string>()
     const skipped = new Set<string>()
     for (let tries = 1; ; ) {
-      const complete = await addAll(git, [...busy, ...skipped])
+      const complete =
+        before === Number.POSITIVE_INFINITY
+          ? await addAll(git, [...skipped])
+          : await this.#addOlder(before, opened)
       const changes = await changesSince(git, base)
       const unborn = complete ? [] : await repositoriesWithoutCommit(git)
       const submodules = changes.filter(({ mode }) => mode === '160000')
@@ -153,16 +144,32 @@ export class Committer {
     }
   }
 
-  /** Adds the changed files that were written, made or removed since `startedAt`. */
-  async #addBusyFiles(busy: Set<string>, startedAt: number): Promise<void> {
-    const { git, root } = this.#repository
+  /**
+   * As {@link addAll}, of the changed files that were written, made or removed before a time; the others stay as in the
+   * commit before.
+   * @param opened folders in which {@link openUp} has put a file that is not there.
+   * @returns false when there are repositories without a commit.
+   */
+  async #addOlder(before: number, opened: Set<string>): Promise<boolean> {
+    const { git, log, root } = this.#repository
+    const older: Buffer[] = [...opened].flatMap((folder) => [Buffer.from(placeholderIn(folder)), NUL])
+    const busy: string[] = []
+    let complete = true
     const args = ['ls-files', '-z', '--others', '--modified', '--exclude-standard']
     for await (const record of git.records(args)) {
       const path = record.toString('utf8')
-      const stats = await lstat(join(root, path)).catch(() => undefined)
+      const place = join(root, path)
+      const stats = await lstat(place).catch(() => undefined)
       const changedAt = stats ? stats.mtimeMs : await this.#changedAt(dirname(path))
-      if (changedAt !== undefined && changedAt >= startedAt) busy.add(path)
+      if (path.endsWith('/')) complete = false
+      else if (changedAt !== undefined && changedAt >= before) busy.push(path)
+      else if (!stats?.isFile() || (await canRead(place))) older.push(record, NUL)
     }
+    const add = ['update-index', '--add', '--remove', '--replace', '-z', '--stdin']
+    await git.run(add, { input: Buffer.concat(older), timeoutMs: ADD_MS })
+    const some = busy.slice(0, LEFT_OUT).join(', ')
+    if (some) log.warn(`as they were in the commit before, being written all the time: ${some}`)
+    return complete
   }
 }
 
@@ -180,12 +187,12 @@ async function checkedTree(git: Git): Promise<string> {
 }
 
 /**
- * `git add` of everything but `busy`.
+ * `git add` of everything but `skipped`.
  * @returns false when files could not be read: they have gone meanwhile, are closed to the agent itself, or are a
  *   repository without a commit.
  */
-async function addAll(git: Git, busy: string[]): Promise<boolean> {
-  const paths = ['.', ...busy.map((path) => `:(exclude,literal)${path}`)]
+async function addAll(git: Git, skipped: string[]): Promise<boolean> {
+  const paths = ['.', ...skipped.map((path) => `:(exclude,literal)${path}`)]
   const args = ['add', '--all', '--ignore-errors', '--pathspec-from-file=-', '--pathspec-file-nul']
   const { code, stderr } = await git.attempt(args, { input: paths.join('\0'), timeoutMs: ADD_MS })
   if (code > 1) throw new GitError('add', code, stderr)
@@ -229,7 +236,10 @@ async function repositoriesWithoutCommit(git: Git): Promise<string[]> {
  * in the index, such a folder is a folder like any other. The next `add --all` removes that file.
  */
 async function openUp(git: Git, paths: string[]): Promise<void> {
-  const lines = paths.flatMap((path) => [`0 ${NO_COMMIT}\t${path}`, `100644 ${EMPTY_BLOB}\t${path}/.berth`])
+  const lines = paths.flatMap((path) => [
+    `0 ${NO_COMMIT}\t${path}`,
+    `100644 ${EMPTY_BLOB}\t${placeholderIn(path)}`,
+  ])
   await updateIndex(
     git,
     lines.map((line) => Buffer.from(line)),
@@ -270,7 +280,15 @@ function indexLine(entry: string, path: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${entry}\t`), path])
 }
 
+const placeholderIn = (folder: string) => `${folder}/.berth`
+
+const canRead = (place: string) =>
+  access(place, constants.R_OK).then(
+    () => true,
+    () => false,
+  )
+
 async function updateIndex(git: Git, lines: Buffer[]): Promise<void> {
-  const input = Buffer.concat(lines.flatMap((line) => [line, Buffer.from([0])]))
+  const input = Buffer.concat(lines.flatMap((line) => [line, NUL]))
   await git.run(['update-index', '-z', '--index-info'], { input })
 }

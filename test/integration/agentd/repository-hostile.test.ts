@@ -87,6 +87,8 @@ test('what the agent writes into its configuration is not run, and holds nobody 
 })
 
 test('a commit is consistent while many write', async () => {
+  execFileSync('git', ['init', '-q', join(world.root, 'inner')])
+  await world.put('inner/file', 'of a repository without a commit')
   for (let i = 0; i < 50; i++) await world.put(`f${i % 5}/${i}`, 'x'.repeat(100_000))
   const program = `
     const fs = require('fs')
@@ -97,8 +99,10 @@ test('a commit is consistent while many write', async () => {
         if (i % 7 === 0) fs.truncateSync(name, i % 50_000)
         else if (i % 3 === 0) fs.unlinkSync(name)
         else fs.writeFileSync(name, String(i).repeat(30_000))
-        if (i % 2) fs.writeFileSync(root + '/f1/temporary' + i, 'x')
-        else fs.unlinkSync(root + '/f1/temporary' + (i - 1))
+        for (let n = 0; n < 10; n++) {
+          fs.writeFileSync(root + '/f1/temporary' + process.pid + i + n, 'x')
+          fs.unlinkSync(root + '/f1/temporary' + process.pid + i + n)
+        }
       } catch {}
     }`
   const writers = [1, 2].map(() => spawn(process.execPath, ['-e', program, world.root], { stdio: 'ignore' }))
@@ -106,6 +110,9 @@ test('a commit is consistent while many write', async () => {
     const commits = []
     for (let i = 0; i < 5; i++) commits.push(await world.commit())
     assert.ok(commits.some(({ isNew }) => isNew))
+    const { commit } = await world.commit()
+    assert.ok(world.files(commit).includes('inner/file'))
+    assert.ok(!world.files(commit).includes('inner/.berth'))
   } finally {
     for (const writer of writers) writer.kill('SIGKILL')
   }
