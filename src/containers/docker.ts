@@ -63,7 +63,8 @@ const GRACE_MS = 10_000
 const STOP_MARGIN_MS = 20_000
 /** Installing and building have bounds of their own; together they are below this. */
 const BUILD_MS = 40 * 60_000
-const TRIES = 5
+/** The engine takes a name as it begins to make a container, which under load takes seconds. */
+const MAKE_MS = 60_000
 const POLL_MS = 100
 /** The engine's word for "never". */
 const NEVER = '0001-01-01T00:00:00Z'
@@ -100,7 +101,8 @@ export class DockerContainers implements Containers {
     const image = await this.#image(spec.engineVersion, signal)
     const { runsc } = await this.#engine.facts()
     await this.ensureVolume(agentId, { signal })
-    for (let tries = 0; tries < TRIES; tries++) {
+    const deadline = performance.now() + MAKE_MS
+    do {
       const network = await ensureNetwork(this.#engine, { instance, agentId, pool, signal })
       const { name, hash, body } = containerOptions({ spec, instance, image, network, egressPort, runsc })
       const found = await this.#find(agentId, signal)
@@ -117,8 +119,9 @@ export class DockerContainers implements Containers {
         (docker, abortSignal) => docker.createContainer(inBody(name, body, abortSignal)).catch(ignoring(409)),
       )
       if (made) return
-      // Another worker was faster: what it made is looked at.
-    }
+      // Another worker was faster: what it makes is looked at.
+      await sleep(POLL_MS, undefined, { signal })
+    } while (performance.now() < deadline)
     throw new ContainerError(
       'internal',
       `the container of ${agentId} is made and removed by others all the time`,
