@@ -59,7 +59,7 @@ function operation(route: Route): Json {
       ...pathParameters(route),
       ...parameters(route.query, 'query'),
       ...(route.operation ? [requestHeaders.prefer] : []),
-      ...(route.operation && route.method === 'post' ? [requestHeaders.idempotencyKey] : []),
+      ...(route.operation ? [requestHeaders.idempotencyKey] : []),
     ],
     ...(body && {
       requestBody: {
@@ -173,7 +173,7 @@ function failures(route: Route): Json {
   // Even of a path that has no shape, a parameter may be malformed: `%`.
   if (route.path.includes(':') || route.query || hasBody || route.operation) statuses.add(400)
   if (hasBody) for (const status of [408, 413, 415]) statuses.add(status)
-  if (route.operation && route.method === 'post') statuses.add(422)
+  if (route.operation) statuses.add(422)
   const alike = examples[route.id]?.failures ?? {}
   return Object.fromEntries(
     [...statuses].sort().map((status) => {
