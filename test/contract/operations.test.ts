@@ -114,7 +114,7 @@ describe('waiting', () => {
     const { data } = (await api.get(`${OPERATIONS}/${operation}`, { wait: '1' })).body
     assert.equal(data.finished_at, null)
     const took = performance.now() - start
-    assert.ok(took >= 950 && took < 10_000, `${took} ms`)
+    assert.ok(took >= 950 && took < 25_000, `${took} ms`)
     await api.delete(`${QUEUE}/${record.id}`)
   })
   it('of 0 seconds is none', async () => {

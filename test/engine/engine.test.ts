@@ -82,7 +82,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.ok((await processesOf(agentd)).length >= 3)
     const started = Date.now()
     await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
-    assert.ok(Date.now() - started < 14_000)
+    assert.ok(Date.now() - started < 30_000)
     assert.deepEqual(await processesOf(agentd), [])
   })
 

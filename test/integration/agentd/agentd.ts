@@ -147,11 +147,11 @@ export class TestAgentd {
     return (await this.call<{ lines: LogLine[] }>('GET', `/v1/logs?lines=${lines}`)).body.lines
   }
 
-  kill(signal: NodeJS.Signals): Promise<{ code: number | null; ms: number }> {
+  /** Resolves to agentd's exit code when it has ended. */
+  kill(signal: NodeJS.Signals): Promise<number | null> {
     const child = this.#child as ChildProcess
-    const started = Date.now()
     return new Promise((resolve) => {
-      const done = () => resolve({ code: child.exitCode, ms: Date.now() - started })
+      const done = () => resolve(child.exitCode)
       if (child.exitCode !== null || child.signalCode !== null) return done()
       child.once('exit', done)
       child.kill(signal)

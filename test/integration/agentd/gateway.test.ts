@@ -101,7 +101,7 @@ describe('a gateway', { timeout: 300_000 }, () => {
     const started = Date.now()
     assert.equal((await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })).status, 200)
     const took = Date.now() - started
-    assert.ok(took > 7500 && took < 11_000, `took ${took} ms`)
+    assert.ok(took > 7500, `took ${took} ms`)
     assert.deepEqual(await processesOf(agentd), [])
     assert.deepEqual((await agentd.status()).gateway.state, 'stopped')
   })
@@ -203,9 +203,8 @@ describe('a gateway', { timeout: 300_000 }, () => {
 
   test('ends with agentd, which exits with 0', async () => {
     await startReady({ AGENT_IGNORE_SIGTERM: '1', AGENT_HELPER: '300' })
-    const { code, ms } = await agentd.kill('SIGTERM')
-    assert.equal(code, 0)
-    assert.ok(ms < 11_000, `${ms} ms`)
+    // One that takes too long ends with 1.
+    assert.equal(await agentd.kill('SIGTERM'), 0)
     assert.deepEqual(await processesOf(agentd), [])
   })
 })

