@@ -2,7 +2,7 @@
  * The index that agentd works on is a copy of the agent's: it takes over what git remembers of the files there, no lock
  * of the agent's holds it up, and one that is damaged or lies is replaced.
  */
-import { constants, copyFile, lstat, open, rename, rm } from 'node:fs/promises'
+import { constants, copyFile, lstat, open, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isErrno } from '../errors.ts'
@@ -22,7 +22,18 @@ export async function takeIndex(git: Git): Promise<boolean> {
   const stats = await opened.stat()
   if (!stats.isFile() || stats.size > INDEX_BYTES) return false
   await copyFile(`/proc/self/fd/${opened.fd}`, git.index)
+  await keepTime(git.index, stats.mtimeMs)
   return true
+}
+
+/**
+ * A copy of an index must not be younger than the index. Files that were written in the same second as that, or later,
+ * git compares by content: they may have changed once more without a trace in their times and sizes. In a younger copy
+ * such a change would never be seen. Whole seconds, as git itself compares: nothing is rounded up.
+ */
+async function keepTime(copy: string, mtimeMs: number): Promise<void> {
+  const seconds = Math.floor(mtimeMs / 1000)
+  await utimes(copy, seconds, seconds)
 }
 
 /** Forgets our index, and the lock of a git that was killed. */
@@ -43,9 +54,11 @@ export async function indexStamp(git: Git): Promise<string> {
  */
 export async function putIndex(git: Git): Promise<boolean> {
   const lock = join(git.dir, 'index.lock')
+  const { mtimeMs } = await lstat(git.index)
   for (const deadline = performance.now() + LOCK_MS; ; await sleep(POLL_MS)) {
     try {
       await copyFile(git.index, lock, constants.COPYFILE_EXCL)
+      await keepTime(lock, mtimeMs)
       await rename(lock, join(git.dir, 'index'))
       return true
     } catch (error) {
