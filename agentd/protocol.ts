@@ -139,7 +139,7 @@ export interface Committed {
   object: string
   /**
    * At most 20 paths that were left out though nothing ignores them, or stay as they were in the commit before: a
-   * secret's value is in them, or their name is no UTF-8.
+   * secret's value is in them, their name is no UTF-8, or git cannot take them (closed to the agent itself, `git~1`).
    */
   leftOut: string[]
 }

@@ -29,6 +29,12 @@ export interface Commit {
   leftOut: string[]
 }
 
+interface Try {
+  attempt: number
+  /** When the first try began, in ms since 1970. */
+  startedAt: number
+}
+
 /** A path of the index that differs from the last checked commit. */
 interface Change {
   path: Buffer
@@ -60,19 +66,16 @@ export class Committer {
   async commit(message: string, { aside = false }: { aside?: boolean } = {}): Promise<Commit> {
     const startedAt = Date.now()
     // git gives up on a file that goes, or is cut, while it reads it.
-    return retried(ATTEMPTS, (attempt) => {
-      const before = attempt < WITHOUT_BUSY_FILES ? Number.POSITIVE_INFINITY : startedAt
-      return this.#try(message, { attempt, before, aside })
-    })
+    return retried(ATTEMPTS, (attempt) => this.#try(message, { attempt, startedAt, aside }))
   }
 
-  async #try(message: string, options: { attempt: number; before: number; aside: boolean }): Promise<Commit> {
+  async #try(message: string, options: Try & { aside: boolean }): Promise<Commit> {
     const { git } = this.#repository
     const head = await openRepository(this.#repository)
     await readIndex(git, head, options.attempt)
     const stamp = await indexStamp(git)
     const scan = new SecretScan(this.#repository.secrets())
-    const leftOut = await this.#stage(options.before, scan)
+    const leftOut = await this.#stage(options, scan)
 
     const tree = await git.line(['write-tree'])
     if (head !== null && (await git.line(['rev-parse', `${head}^{tree}`])) === tree) {
@@ -108,21 +111,22 @@ export class Committer {
     return false
   }
 
+  /** Nobody can set this time, and it shows a change of permissions as well. */
   async #changedAt(path: string): Promise<number | undefined> {
-    return (await lstat(join(this.#repository.root, path)).catch(() => undefined))?.mtimeMs
+    return (await lstat(join(this.#repository.root, path)).catch(() => undefined))?.ctimeMs
   }
 
-  /** Brings the index up to date with the files that were changed before a time. @returns what was left out. */
-  async #stage(before: number, scan: SecretScan): Promise<string[]> {
+  /** Brings the index up to date with the files. @returns what was left out. */
+  async #stage({ attempt, startedAt }: Try, scan: SecretScan): Promise<string[]> {
     const { git } = this.#repository
     const base = this.#checkedFor === scan.key ? await checkedTree(git) : EMPTY_TREE
     const opened = new Set<string>()
     const skipped = new Set<string>()
     for (let tries = 1; ; ) {
       const complete =
-        before === Number.POSITIVE_INFINITY
+        attempt < WITHOUT_BUSY_FILES
           ? await addAll(git, [...skipped])
-          : await this.#addOlder(before, opened)
+          : await this.#addOlder(startedAt, opened)
       const changes = await changesSince(git, base)
       const unborn = complete ? [] : await repositoriesWithoutCommit(git)
       const submodules = changes.filter(({ mode }) => mode === '160000')
@@ -135,13 +139,34 @@ export class Committer {
         // There is no file in it.
         for (const path of unborn) skipped.add(path)
       } else if (complete || tries++ === UNREADABLE_TRIES) {
-        const leftOut = await withhold(git, changes, scan)
+        const refused = complete ? [] : await this.#refused(startedAt)
+        const leftOut = [...(await withhold(git, changes, scan)), ...refused]
         this.#leftOut = new Map()
         for (const path of [...leftOut, ...[...skipped].map((path) => `${path}/`)])
           this.#leftOut.set(path, await this.#changedAt(path))
         return leftOut.slice(0, LEFT_OUT)
       } else await sleep(50)
     }
+  }
+
+  /**
+   * What git does not take though nobody changes it: files that are closed to the agent itself, and names that it has for
+   * itself on some system (`git~1`).
+   */
+  async #refused(startedAt: number): Promise<string[]> {
+    const refused: string[] = []
+    for await (const record of this.#changedFiles()) {
+      const path = record.toString('utf8')
+      const changedAt = await this.#changedAt(path)
+      if (changedAt !== undefined && changedAt < startedAt && !isConfidential(path)) refused.push(path)
+    }
+    return refused
+  }
+
+  /** Files that are other than in the index; a folder with a repository of its own ends with `/`. */
+  #changedFiles(): AsyncGenerator<Buffer> {
+    const args = ['ls-files', '-z', '--others', '--modified', '--exclude-standard']
+    return this.#repository.git.records(args)
   }
 
   /**
@@ -155,12 +180,11 @@ export class Committer {
     const older: Buffer[] = [...opened].flatMap((folder) => [Buffer.from(placeholderIn(folder)), NUL])
     const busy: string[] = []
     let complete = true
-    const args = ['ls-files', '-z', '--others', '--modified', '--exclude-standard']
-    for await (const record of git.records(args)) {
+    for await (const record of this.#changedFiles()) {
       const path = record.toString('utf8')
       const place = join(root, path)
       const stats = await lstat(place).catch(() => undefined)
-      const changedAt = stats ? stats.mtimeMs : await this.#changedAt(dirname(path))
+      const changedAt = stats ? stats.ctimeMs : await this.#changedAt(dirname(path))
       if (path.endsWith('/')) complete = false
       else if (changedAt !== undefined && changedAt >= before) busy.push(path)
       else if (!stats?.isFile() || (await canRead(place))) older.push(record, NUL)

@@ -38,7 +38,7 @@ export interface Saved {
   difference: Difference | undefined
   /** See `readFileManifest`. */
   fileManifest: string
-  /** Files that were left out because a secret's value is in them. */
+  /** Files that were left out: a secret's value is in them, or git cannot keep them. */
   leftOut: string[]
 }
 

@@ -59,7 +59,7 @@ export interface CheckedCommit {
   commit: string
   tree: string
   object: Buffer
-  /** Files that were left out because a secret's value is in them. */
+  /** Files that were left out: a secret's value is in them, or git cannot keep them. */
   leftOut: string[]
 }
 

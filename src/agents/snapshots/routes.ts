@@ -84,7 +84,7 @@ export function snapshotRoutes({ pool, config, operations }: AgentServices): Rou
       summary: 'Save the workspace of an agent as a snapshot now',
       description:
         'Commits what has changed, and pins the tree of the commit on IPFS. Ignored files stay out, and so do files ' +
-        'with the value of a secret in them: `details` names them. Where nothing has changed there is no new ' +
+        'with the value of a secret in them, and those that git cannot keep: `details` names both. Where nothing has changed there is no new ' +
         'snapshot. 503 where IPFS or the agent cannot be reached.',
       scope: 'org:agents:write',
       agent: 'any',
@@ -101,7 +101,8 @@ export function snapshotRoutes({ pool, config, operations }: AgentServices): Rou
         }
         const { isNew, leftOut, ...result } = syncResult.parse(finished.result)
         const message = isNew ? 'Snapshot taken' : 'Nothing has changed since the last snapshot'
-        const details = leftOut.length > 0 && `Left out, as a secret is in them: ${leftOut.join(', ')}`
+        const details =
+          leftOut.length > 0 && `Left out, as they hold a secret or cannot be kept: ${leftOut.join(', ')}`
         return { headers, body: { success: true, message, ...result, ...(details && { details }) } }
       },
     }),

@@ -29,7 +29,7 @@ const files = (commit: string) => world.files(commit)
 async function secrets(env: Record<string, string>): Promise<void> {
   const run = randomUUID()
   await world.agentd.start({ env, run })
-  await world.agentd.until('ready', 20_000, ({ gateway }) => gateway.run === run && gateway.state === 'ready')
+  await world.agentd.until('ready', 60_000, ({ gateway }) => gateway.run === run && gateway.state === 'ready')
 }
 
 async function text(
@@ -276,10 +276,22 @@ test('what cannot be kept is left out and said; the rest is committed', async ()
   const first = await commit()
   assert.deepEqual(files(first.commit), ['fine'])
   assert.deepEqual(first.leftOut, ['bad-\ufffd'])
+  // Names that git has for itself on other systems, and a file that is closed.
+  await put('git~1', 'x')
+  await put('.GIT/config', 'x')
+  await put('closed', 'x')
+  await chmod(join(root, 'closed'), 0)
+  const second = await commit()
+  const isRoot = process.getuid?.() === 0
+  const closed = isRoot ? [] : ['closed']
+  assert.deepEqual(second.leftOut.sort(), ['.GIT/config', 'bad-\ufffd', ...closed, 'git~1'])
+  // Or it would be saved again and again.
+  assert.equal((await repository()).dirty, false)
   // Mid-merge, with an index that is no index.
   await put('.git/index', 'junk')
   await put('more', 'more')
-  assert.deepEqual(files((await commit()).commit), ['fine', 'more'])
+  const third = await commit()
+  assert.deepEqual(files(third.commit), [...(isRoot ? ['closed'] : []), 'fine', 'more'])
 })
 
 test('manifest.json gets the skills and secrets that are attached, and keeps the rest', async () => {
