@@ -22,6 +22,8 @@ export interface Claim {
   ageMs: number
   /** What the kind needs to know beside its target. */
   input: Record<string, unknown> | null
+  /** What the try before reported last. */
+  progress: Record<string, unknown> | null
 }
 
 /** The write was refused: the lease ran out and somebody else has the operation, or it was ended. */
@@ -45,7 +47,7 @@ export async function claim(db: Queryable, id: string, worker: string): Promise<
         AND NOT EXISTS (SELECT FROM operation older
                         WHERE older.exclusive_key = o.exclusive_key AND older.id < o.id
                           AND older.state IN ('queued', 'running'))
-      RETURNING id, kind, workspace_id AS "workspaceId", target_id AS "targetId", epoch, attempts, faults, input,
+      RETURNING id, kind, workspace_id AS "workspaceId", target_id AS "targetId", epoch, attempts, faults, input, progress,
                 (extract(epoch FROM now() - started_at) * 1000)::float AS "ageMs"`,
     values: [id, worker, LEASE_MS],
   })

@@ -32,18 +32,10 @@ export function agentPush(services: AgentWorkerServices): Handler {
       const run = { ...whole, signal: AbortSignal.any([whole.signal, late]) }
       try {
         const { pushed } = await readRepository({ agentd, target: agent }, run.signal)
-        if (!pushed) return await run.end(pool, { state: 'succeeded', result: { commitSha: null } })
-        const text = await readManifest(services, run, agent, pushed)
-        const { needsRestart, ...applied } = await applyManifestText(services, run, agent, agent, text)
-        await run.report('scripts')
-        // A gateway that starts again runs them then, and one that is not there cannot.
-        const isLaunched = !needsRestart && (await launchBuildIfUp(services, agent, run.signal))
-        crashPoint('push-after-scripts')
-        if (!isLaunched) await insertOperation(pool, agent, 'agent.restart', { input: { scripts: 'build' } })
-        await acknowledge(services, run, agent, pushed)
+        const result = pushed ? await takeOver(services, run, agent, pushed) : doneBefore(run)
         await transaction(pool, async (client) => {
-          await insertOperation(client, agent, 'agent.sync')
-          await run.end(client, { state: 'succeeded', result: { commitSha: pushed, ...applied } })
+          if (result.commitSha !== null) await insertOperation(client, agent, 'agent.sync')
+          await run.end(client, { state: 'succeeded', result })
         })
       } catch (error) {
         const isLate = late.aborted && !whole.signal.aborted
@@ -54,6 +46,33 @@ export function agentPush(services: AgentWorkerServices): Handler {
     giveUp: (run, ending) =>
       run.end(pool, ending.state === 'failed' ? { ...ending, error: FAILURE } : ending),
   }
+}
+
+/** Does all that a push brings about. @returns the operation's result. */
+async function takeOver(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  commitSha: string,
+): Promise<Record<string, unknown>> {
+  const text = await readManifest(services, run, agent, commitSha)
+  const { needsRestart, ...applied } = await applyManifestText(services, run, agent, agent, text)
+  await run.report('scripts')
+  // A gateway that starts again runs them then, and one that is not there cannot.
+  const isLaunched = !needsRestart && (await launchBuildIfUp(services, agent, run.signal))
+  crashPoint('push-after-scripts')
+  const { pool } = services
+  if (!isLaunched) await insertOperation(pool, agent, 'agent.restart', { input: { scripts: 'build' } })
+  const result = { commitSha, ...applied }
+  // Without the mark a next try would not know.
+  await run.report('taken over', result)
+  await acknowledge(services, run, agent, commitSha)
+  return result
+}
+
+/** The result of a try that was interrupted when the mark had gone; otherwise there was nothing to do. */
+function doneBefore({ operation: { progress } }: Run): Record<string, unknown> {
+  return typeof progress?.commitSha === 'string' ? progress : { commitSha: null }
 }
 
 /** Undefined where the commit has none, or is not there. */

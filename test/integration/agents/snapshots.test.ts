@@ -10,7 +10,7 @@ import { until } from '../../support/processes.ts'
 import { contentOf, Subject } from './snapshot-world.ts'
 import { type AgentsWorld, startAgentsWorld } from './world.ts'
 
-describe('a workspace', { timeout: 300_000 }, () => {
+describe('a workspace', { timeout: 600_000 }, () => {
   let world: AgentsWorld
   let subject: Subject
   before(async () => {
@@ -20,7 +20,7 @@ describe('a workspace', { timeout: 300_000 }, () => {
   after(() => world?.stop())
 
   const isPinned = (cid: string) =>
-    world.services.storages.private.isPinned(CID.parse(cid), { signal: AbortSignal.timeout(5000) })
+    world.services.storages.private.isPinned(CID.parse(cid), { signal: AbortSignal.timeout(60_000) })
   const head = () => subject.exec('git rev-parse HEAD')
 
   it('has a first commit before its first sync', async () => {
@@ -147,6 +147,30 @@ describe('a workspace', { timeout: 300_000 }, () => {
     })
     assert.deepEqual([state, error, error_code], ['failed', 'Snapshot not found', 'snapshot_not_found'])
   })
+  it('is taken over after a push once, and a second run of that says the same', async () => {
+    const pushed = await head()
+    await subject.exec(`echo '{"commit":"${pushed}"}' > ../.berth/pushed.json`)
+    const id = await world.insert(subject.made, 'agent.push')
+    const { state, result } = await world.run(id)
+    assert.deepEqual([state, (result as { commitSha: string }).commitSha], ['succeeded', pushed])
+    await assert.rejects(subject.exec('cat ../.berth/pushed.json'))
+    await world.database.pool.query(
+      `UPDATE operation SET state = 'queued', finished_at = NULL, next_attempt_at = now(), result = NULL WHERE id = $1`,
+      [id],
+    )
+    assert.deepEqual((await world.run(id)).result, result)
+    // What it has set going.
+    const { rows } = await world.database.pool.query(
+      `SELECT id, kind FROM operation WHERE agent_id = $1 AND state = 'queued' ORDER BY id`,
+      [subject.made.agentId],
+    )
+    assert.deepEqual(
+      rows.map(({ kind }) => kind),
+      ['agent.sync'],
+    )
+    await world.run(rows[0].id)
+    assert.equal((await subject.succeed('agent.push')).commitSha, null)
+  })
   it('keeps as much of its history as its policy says, and frees the rest', async () => {
     const cids: string[] = []
     for (let i = 0; i < 5; i++) {
@@ -170,7 +194,7 @@ describe('a workspace', { timeout: 300_000 }, () => {
   it('is saved by itself when it has changed, and left alone for longer when that fails', async () => {
     const log = createLogger('test', 'silent')
     const look = () =>
-      lookForChanges(world.services, log, { intervalMs: 100, signal: AbortSignal.timeout(20_000) })
+      lookForChanges(world.services, log, { intervalMs: 100, signal: AbortSignal.timeout(60_000) })
     const waiting = async () => {
       const { rows } = await world.database.pool.query(
         `SELECT id, kind FROM operation WHERE agent_id = $1 AND state = 'queued'`,
