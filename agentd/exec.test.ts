@@ -16,7 +16,7 @@ before(async () => {
 })
 after(() => agentd.close())
 
-const limits = { timeoutMs: 10_000, outputBytes: 100_000 }
+const limits = { timeoutMs: 120_000, outputBytes: 100_000 }
 
 async function exec(command: string, options: Partial<ExecRequest> = {}): Promise<ExecResult> {
   const { status, body } = await agentd.json('POST', '/v1/exec', { command, ...limits, ...options })
@@ -30,7 +30,7 @@ async function refused(request: unknown): Promise<string> {
 }
 
 async function until<T>(read: () => Promise<T>, good: (value: T) => boolean): Promise<T> {
-  const deadline = Date.now() + 5000
+  const deadline = Date.now() + 30_000
   for (;;) {
     const value = await read()
     if (good(value) || Date.now() > deadline) return value
@@ -116,12 +116,8 @@ test('characters are whole, wherever the chunks and the bound fall', async () =>
 })
 
 test('a command is killed when its time is over, with all that it started', async () => {
-  const started = Date.now()
-  const result = await exec('sleep 98 & echo $!; setsid sleep 97 & echo $!; sleep 0.1; sleep 99', {
-    timeoutMs: 500,
-  })
+  const result = await exec('sleep 980 & echo $!; setsid sleep 970 & echo $!; sleep 990', { timeoutMs: 2000 })
   assert.deepEqual([result.timedOut, result.exitCode], [true, 137])
-  assert.ok(Date.now() - started < 30_000)
   for (const child of result.stdout.trim().split('\n'))
     assert.equal(
       await until(
@@ -133,9 +129,8 @@ test('a command is killed when its time is over, with all that it started', asyn
 })
 
 test('what is left in the background holds no answer; what left the group on purpose goes on', async () => {
-  const started = Date.now()
-  const result = await exec('sleep 30 & echo $!; setsid sleep 31 & echo $!')
-  assert.ok(Date.now() - started < 15_000, `took ${Date.now() - started} ms`)
+  const result = await exec('sleep 300 & echo $!; setsid sleep 310 & echo $!')
+  assert.deepEqual([result.timedOut, result.exitCode], [false, 0])
   const [child = '', detached = ''] = result.stdout.trim().split('\n')
   assert.equal(
     await until(
@@ -150,7 +145,7 @@ test('what is left in the background holds no answer; what left the group on pur
 
 test('a command is killed when the client goes', async () => {
   const sent = await agentd.send('POST', '/v1/exec', {
-    body: JSON.stringify({ command: 'echo $$; sleep 60', ...limits, timeoutMs: 60_000 }),
+    body: JSON.stringify({ command: 'echo $$; sleep 100', ...limits }),
     headers: { accept: 'application/x-ndjson' },
   })
   const [first] = (await once(sent)).split('\n')
@@ -170,13 +165,15 @@ const once = (stream: NodeJS.ReadableStream) =>
   new Promise<string>((resolve) => stream.once('data', (chunk) => resolve(String(chunk))))
 
 test('as NDJSON, output comes as it is written', async () => {
+  const command = 'echo one; until [ -e read ]; do sleep 0.05; done; echo two >&2; exit 4'
   const response = await agentd.send('POST', '/v1/exec', {
-    body: JSON.stringify({ command: 'echo one; sleep 0.3; echo two >&2; exit 4', ...limits }),
+    body: JSON.stringify({ command, ...limits }),
     headers: { accept: 'application/x-ndjson' },
   })
   assert.equal(response.headers['content-type'], 'application/x-ndjson')
   const first = await once(response)
   assert.deepEqual(JSON.parse(first), { stream: 'stdout', text: 'one\n' })
+  await writeFile(join(agentd.agent.paths.root, 'read'), '')
   const rest = (await readAll(response)).toString().trim().split('\n')
   assert.deepEqual(
     rest.map((line) => JSON.parse(line) as ExecEvent),
@@ -204,9 +201,19 @@ test('a slow reader holds the command up and loses nothing', async () => {
 })
 
 test('more than may run at once are told so', async () => {
-  const answers = await Promise.all(
-    Array.from({ length: 20 }, () => agentd.json('POST', '/v1/exec', { command: 'sleep 0.5', ...limits })),
+  const refused: unknown[] = []
+  const command = 'until [ -e refused ]; do sleep 0.1; done'
+  const asked = Array.from({ length: 20 }, async () => {
+    const answer = await agentd.json('POST', '/v1/exec', { command, ...limits })
+    if (answer.status === 429) refused.push(answer)
+    return answer
+  })
+  await until(
+    async () => refused.length,
+    (count) => count >= 4,
   )
+  await writeFile(join(agentd.agent.paths.root, 'refused'), '')
+  const answers = await Promise.all(asked)
   const statuses = answers.map(({ status }) => status)
   assert.equal(statuses.filter((status) => status === 200).length, 16)
   assert.equal(statuses.filter((status) => status === 429).length, 4)

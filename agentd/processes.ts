@@ -3,6 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Processes that the kernel does not let go (a disk that hangs), or that fork faster than we kill, hold nobody up. */
 const KILL_MS = 5000
+/** But so many rounds in any case: a machine that stands still for a while is no reason to leave somebody behind. */
+const KILL_ROUNDS = 20
 const POLL_MS = 25
 const AT_ONCE = 16
 
@@ -37,7 +39,7 @@ export async function endFamily(
  */
 export async function killFamily({ leader, marks }: Family): Promise<void> {
   const deadline = performance.now() + KILL_MS
-  while (performance.now() < deadline) {
+  for (let round = 0; round < KILL_ROUNDS || performance.now() < deadline; round++) {
     if (leader !== null) signal(-leader, 'SIGKILL')
     const found = await markedProcesses(marks)
     if (found.length === 0) return

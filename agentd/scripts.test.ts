@@ -30,7 +30,7 @@ async function newScripts(
     await rm(home, { recursive: true })
   })
   const reach = async (wanted: string) => {
-    const deadline = Date.now() + 15_000
+    const deadline = Date.now() + 60_000
     const states = () => `${scripts.status.build.state} ${scripts.status.start.state}`
     while (states() !== wanted) {
       assert.ok(Date.now() < deadline, `${states()} instead of ${wanted}`)

@@ -8,7 +8,7 @@ const inNamespace = (command: string, ...args: string[]) =>
   spawnSync(
     'unshare',
     ['-rn', 'sh', '-c', `ip link set lo up && ip addr add ${ADDRESS}/32 dev lo && ${command}`, 'sh', ...args],
-    { encoding: 'utf8', timeout: 30_000 },
+    { encoding: 'utf8', timeout: 120_000 },
   )
 
 /** Prints the status with which each host is refused, or `open`. */
@@ -20,7 +20,7 @@ const DIAL = `
     const found = {}
     for (const host of JSON.parse(process.argv[1])) {
       const resolve = host === 'name' ? async () => [{ address: '::ffff:${ADDRESS}', family: 6 }] : resolveBySystem
-      const socket = await dial({ host, port }, { isAllowed: false, connectMs: 2000, resolve }).catch((error) => error)
+      const socket = await dial({ host, port }, { isAllowed: false, connectMs: 30_000, resolve }).catch((error) => error)
       found[host] = socket.status ?? 'open'
     }
     console.log(JSON.stringify(found))

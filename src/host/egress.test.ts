@@ -222,7 +222,7 @@ test('a resolver that does not answer is a 504', async (t) => {
 
 test('a silent other side is a 504, and a silent tunnel is closed', async (t) => {
   const upstream = await serveTcp(t, () => {})
-  const { port } = await startProxy(t, [`127.0.0.1:${upstream}`], { limits: { idleMs: 100 } })
+  const { port } = await startProxy(t, [`127.0.0.1:${upstream}`], { limits: { idleMs: 500 } })
   assert.equal((await get(port, `http://127.0.0.1:${upstream}/`)).status, 504)
   const { status, socket } = await openTunnel(port, `127.0.0.1:${upstream}`)
   assert.equal(status, 200)
@@ -290,7 +290,7 @@ test('the log has counts at debug, and no credentials', async (t) => {
 test('close lets a request end, cuts tunnels after a while, and takes no more', async (t) => {
   const answers: (() => void)[] = []
   const upstream = await serveHttp(t, (_req, res) => void answers.push(() => res.end('late')))
-  const { port, proxy } = await startProxy(t, [`127.0.0.1:${upstream}`], { limits: { drainMs: 500 } })
+  const { port, proxy } = await startProxy(t, [`127.0.0.1:${upstream}`], { limits: { drainMs: 3000 } })
   const { socket } = await openTunnel(port, `127.0.0.1:${upstream}`)
   socket.resume()
   const cut = once(socket, 'close')

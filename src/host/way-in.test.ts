@@ -68,10 +68,11 @@ test('an address that does not answer is given up', async (t) => {
 test('tunnels are bounded in number and in silence, and a broken side takes the other with it', async (t) => {
   const accepted: Socket[] = []
   const agentd = await serveTcp(t, (socket) => void accepted.push(socket.resume()))
-  const { port, registry } = await startWayIn(t, { limits: { tunnels: 2, idleMs: 300 } })
+  const { port, registry } = await startWayIn(t, { limits: { tunnels: 2, idleMs: 3000 } })
   const way = { hostname: '127.0.0.1', port, key }
   const target = `127.0.0.1:${agentd}`
   const [first, second] = [await openWay(way, target), await openWay(way, target)]
+  await until('both have arrived', () => accepted.length === 2)
   await assert.rejects(openWay(way, target), /no tunnel free/)
   const ended = once(first, 'close')
   first.resume()

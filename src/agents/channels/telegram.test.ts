@@ -34,13 +34,13 @@ test('a good token is taken, and so is any that Telegram says nothing of', async
   await checkTelegramToken('http://127.0.0.1:1', '401:x')
 })
 
-test('a Bot API that never answers is not waited for', { timeout: 20_000 }, async () => {
+test('a Bot API that never answers is not waited for', { timeout: 120_000 }, async () => {
   const silent = createServer(() => {}).listen(0, '127.0.0.1')
   await once(silent, 'listening')
   try {
     const started = performance.now()
     await checkTelegramToken(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, '401:x')
-    assert.ok(performance.now() - started < 10_000)
+    assert.ok(performance.now() - started < 30_000)
   } finally {
     silent.closeAllConnections()
     silent.close()

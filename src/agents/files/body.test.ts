@@ -42,7 +42,7 @@ describe('base64', () => {
   })
 })
 
-describe('a body', { timeout: 30_000 }, async () => {
+describe('a body', { timeout: 120_000 }, async () => {
   const CONTENT_BYTES = 300_000
   const max = bodyLimit(CONTENT_BYTES)
   const memory = new UploadMemory(2 * max)
