@@ -23,6 +23,7 @@ import type { Network } from '../../src/storage/port.ts'
 import { Client } from '../support/client.ts'
 import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
+import { startGitBackend } from '../support/git-backend.ts'
 import { startModel } from '../support/model.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { type Provider, startProvider } from '../support/provider.ts'
@@ -31,9 +32,12 @@ import { cli, type Stack, stackKind, startStack } from '../support/stack.ts'
 /** The variable by which `setup.ts` tells the files of a run where Berth is. */
 export const SHARED = 'BERTH_TEST_SHARED'
 
+/** In the environment of a shared Berth: a server of git that it may fetch from, and the folder of its repositories. */
+export const REPOSITORIES = { url: 'BERTH_TEST_GIT_URL', dir: 'BERTH_TEST_GIT_DIR' } as const
+
 const SETTINGS = {
   // Short enough for tests that wait for the end of a try, long enough for all the others.
-  BERTH_PIN_STALL_SECONDS: '2',
+  BERTH_PIN_STALL_SECONDS: '10',
   BERTH_PIN_RETRY_SECONDS: '1',
   BERTH_PIN_CONCURRENCY: '64',
   ...(stackKind === 'real'
@@ -44,18 +48,28 @@ const SETTINGS = {
 }
 
 /**
- * Starts a Berth whose agents use a model on loopback. Stopping it removes its agents, which outlive a Berth.
+ * Starts a Berth whose agents use a model on loopback, and which may fetch from a server of git there. Stopping it removes its agents, which outlive a Berth.
  * @param env settings of its own.
  */
 export async function startShared(env: NodeJS.ProcessEnv = {}): Promise<Stack> {
   const model = await startModel()
+  const gitDir = await mkdtemp(join(tmpdir(), 'berth-repositories-'))
+  const git = await startGitBackend(gitDir)
   // Beside the data, which is gone before the agents are.
   const agentsDir = await mkdtemp(join(tmpdir(), 'berth-agents-'))
   await chmod(agentsDir, 0o711)
-  const settings = { ...SETTINGS, ...model.env, BERTH_AGENTS_DIR: agentsDir, ...env }
+  const settings = {
+    ...SETTINGS,
+    ...model.env,
+    BERTH_AGENTS_DIR: agentsDir,
+    BERTH_GIT_ALLOW: new URL(git.url).host,
+    [REPOSITORIES.url]: git.url,
+    [REPOSITORIES.dir]: gitDir,
+    ...env,
+  }
   const undo = async () => {
-    await model.stop()
-    await rm(agentsDir, { recursive: true, force: true })
+    await Promise.all([model.stop(), git.close()])
+    for (const dir of [agentsDir, gitDir]) await rm(dir, { recursive: true, force: true })
   }
   const stack = await startStack({ env: settings }).catch(async (error) => {
     await undo()
@@ -162,7 +176,7 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
         ? createKuboStorage({ apiUrl, network })
         : createEmbeddedStorage({ dir: join(dataDir, 'ipfs', network), network, offline: true })
       try {
-        return await storage.isPinned(cid.toV1(), { signal: AbortSignal.timeout(10_000) })
+        return await storage.isPinned(cid.toV1(), { signal: AbortSignal.timeout(60_000) })
       } finally {
         await storage.stop()
       }

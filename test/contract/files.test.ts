@@ -30,16 +30,16 @@ const content = {
 const files: Record<string, { id: string; cid: string }> = {}
 for (const [key, { bytes, ...rest }] of Object.entries(content)) {
   const cid = await node.file(bytes)
-  const pin = await api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr], ...rest }, { wait: 30 })
+  const pin = await api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr], ...rest }, { wait: 120 })
   assert.equal(pin.record.status, 'pinned')
   files[key] = { id: pin.record.id, cid: `${cid}` }
 }
 const folder = await node.folder({ 'a.txt': Buffer.from('a'), 'b/c.txt': Buffer.from('bc') })
 files.folder = {
-  id: (await api.pin({ cid: `${folder}`, host_nodes: [node.multiaddr] }, { wait: 30 })).record.id,
+  id: (await api.pin({ cid: `${folder}`, host_nodes: [node.multiaddr] }, { wait: 120 })).record.id,
   cid: `${folder}`,
 }
-await other.api.pin({ cid: files.text?.cid, host_nodes: [node.multiaddr] }, { wait: 30 })
+await other.api.pin({ cid: files.text?.cid, host_nodes: [node.multiaddr] }, { wait: 120 })
 
 const NAMES = new Map(Object.entries(files).map(([name, { id }]) => [id, name]))
 /** Which of the files a query finds, newest first. */

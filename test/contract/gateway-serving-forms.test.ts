@@ -17,7 +17,7 @@ const gateway = await openGateway(context, workspace)
 const node = await context.provider()
 const pin = async (cid: CID) => {
   const wanted = { cid: `${cid}`, host_nodes: [node.multiaddr] }
-  const { record } = await workspace.api.pin(wanted, { wait: 30 })
+  const { record } = await workspace.api.pin(wanted, { wait: 120 })
   assert.equal(record.status, 'pinned')
   return cid
 }

@@ -11,7 +11,7 @@ const workspace = await context.workspace()
 const gateway = await openGateway(context, workspace)
 const name = gateway.host.replace(/:\d+$/, '')
 const cid = inlineCid('<script>alert(document.domain)</script>')
-await workspace.api.pin({ cid: `${cid}` }, { wait: 30 })
+await workspace.api.pin({ cid: `${cid}` }, { wait: 120 })
 const CONTENT = `/ipfs/${cid}`
 const API_ROUTES = ['/readyz', '/healthz', '/metrics', '/docs', '/openapi.json', '/v3/files/public']
 

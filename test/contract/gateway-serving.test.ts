@@ -35,7 +35,7 @@ const files = {
 const pin = async (cid: CID, name?: string) => {
   const { record } = await workspace.api.pin(
     { cid: `${cid}`, host_nodes: [node.multiaddr], ...(name && { name }) },
-    { wait: 30 },
+    { wait: 120 },
   )
   assert.equal(record.status, 'pinned')
   return cid
@@ -293,7 +293,7 @@ describe('content that is not kept', () => {
 
   it('is gone as soon as its file is deleted', async () => {
     const cid = await node.file(randomBytes(100))
-    const { record } = await workspace.api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr] }, { wait: 30 })
+    const { record } = await workspace.api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr] }, { wait: 120 })
     assert.equal((await gateway.get(`/ipfs/${cid}`)).status, 200)
     await workspace.api.delete(`/v3/files/public/${record.id}`)
     assertRefused(await gateway.get(`/ipfs/${cid}`), 404, 'cid: not kept here')

@@ -46,7 +46,7 @@ async function events(id: string, headers?: Record<string, string>) {
 
 describe('an operation', () => {
   it('has exactly these fields', async () => {
-    const { record, operation } = await api.pin({ cid: `${inlineCid('fields')}` }, { wait: 30 })
+    const { record, operation } = await api.pin({ cid: `${inlineCid('fields')}` }, { wait: 120 })
     const { created_at, started_at, finished_at, step, progress, ...rest } = await get(operation)
     assert.deepEqual(rest, {
       id: operation,
@@ -65,8 +65,10 @@ describe('an operation', () => {
   })
   it('shows the progress of a retrieval', async () => {
     const { operation, release } = await held()
-    await until('blocks have come', async () => (await get(operation)).progress?.blocks > 0)
-    const { step, progress } = await get(operation)
+    const { step, progress } = await until('blocks have come', async () => {
+      const latest = await get(operation)
+      return latest.progress?.blocks > 0 && latest
+    })
     assert.equal(step, 'retrieving')
     const { bytes, total_bytes } = progress
     assert.ok(bytes > 0 && (total_bytes === null || total_bytes > 2_500_000), JSON.stringify(progress))
@@ -114,7 +116,7 @@ describe('waiting', () => {
     const { data } = (await api.get(`${OPERATIONS}/${operation}`, { wait: '1' })).body
     assert.equal(data.finished_at, null)
     const took = performance.now() - start
-    assert.ok(took >= 950 && took < 25_000, `${took} ms`)
+    assert.ok(took >= 950 && took < 60_000, `${took} ms`)
     await api.delete(`${QUEUE}/${record.id}`)
   })
   it('of 0 seconds is none', async () => {
@@ -141,7 +143,8 @@ describe('Prefer', () => {
     })
   it('wait=1 answers after a second with the request as it is then', async () => {
     const { body } = await pin('wait=1', `${await missingCid()}`)
-    assert.equal(body.data.status, 'searching')
+    // A busy worker may not have got that far.
+    assert.ok(['prechecking', 'searching'].includes(body.data.status), body.data.status)
     await api.delete(`${QUEUE}/${body.data.id}`)
   })
   for (const prefer of ['wait=', 'wait=soon', 'wait=-1', 'wait=1.5'])
@@ -210,7 +213,7 @@ describe('the events of an operation', () => {
     assert.deepEqual(await events(operation, { 'last-event-id': String(versions.at(-1)) }), [])
   })
   it('start from the state as it is where Last-Event-ID is none of ours', async () => {
-    const { operation } = await api.pin({ cid: `${inlineCid('events')}` }, { wait: 30 })
+    const { operation } = await api.pin({ cid: `${inlineCid('events')}` }, { wait: 120 })
     for (const id of ['x', '', '-5', '0'])
       assert.equal((await events(operation, { 'last-event-id': id })).length, 1, id)
   })
@@ -241,7 +244,7 @@ describe('cancelling', () => {
     assert.deepEqual([again.status, again.body.data.state], [200, 'canceled'], 'once more changes nothing')
   })
   it('is 409 for an operation that has ended', async () => {
-    const done = await api.pin({ cid: `${inlineCid('done')}` }, { wait: 30 })
+    const done = await api.pin({ cid: `${inlineCid('done')}` }, { wait: 120 })
     const reply = await cancel(done.operation)
     assertError(reply, 409, 'The operation has succeeded already')
     assert.equal(reply.headers.get('error-code'), 'finished')
@@ -249,7 +252,7 @@ describe('cancelling', () => {
 
     const node = await provider()
     const cid = `${await node.block(randomBytes(20))}`
-    const failed = await api.pin({ cid, host_nodes: [node.multiaddr] }, { wait: 30 })
+    const failed = await api.pin({ cid, host_nodes: [node.multiaddr] }, { wait: 120 })
     assertError(await cancel(failed.operation), 409, 'The operation has failed already')
   })
 })

@@ -7,7 +7,7 @@ import { until } from '../support/processes.ts'
 import { stackKind, startStack } from '../support/stack.ts'
 import { inlineCid, openContext } from './context.ts'
 
-const READY_MS = 60_000
+const READY_MS = 120_000
 
 describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=real' }, async () => {
   if (stackKind !== 'real') return

@@ -89,7 +89,7 @@ describe('a pin', () => {
     assert.deepEqual([name, keyvalues], [null, {}])
   })
   it('may be asked for twice: each request is a file of its own', async () => {
-    const [a, b] = [await api.pin({ cid }, { wait: 30 }), await api.pin({ cid }, { wait: 30 })]
+    const [a, b] = [await api.pin({ cid }, { wait: 120 }), await api.pin({ cid }, { wait: 120 })]
     assert.notEqual(a.record.id, b.record.id)
     assert.deepEqual([a.record.status, b.record.status], ['pinned', 'pinned'])
   })
@@ -114,7 +114,7 @@ describe('a CID', () => {
     await accepted({ cid: `bAF${`${v1}`.slice(3)}` })
   })
   it('may carry its content', async () => {
-    assert.equal((await api.pin({ cid: `${inlineCid('inline')}` }, { wait: 30 })).record.status, 'pinned')
+    assert.equal((await api.pin({ cid: `${inlineCid('inline')}` }, { wait: 120 })).record.status, 'pinned')
   })
 
   const malformed: Record<string, string> = {

@@ -29,7 +29,7 @@ async function withdraw(id: string, operation: string) {
   assertError(await api.get(`${FILES}/${id}`), 404, NO_FILE)
 }
 async function pinned(cid: string, client = api): Promise<string> {
-  const { record } = await client.pin({ cid, host_nodes }, { wait: 30 })
+  const { record } = await client.pin({ cid, host_nodes }, { wait: 120 })
   assert.equal(record.status, 'pinned')
   return record.id
 }
@@ -70,7 +70,7 @@ describe('a pin request is withdrawn', () => {
   })
   it('after it has failed', async () => {
     const cid = `${await node.block(randomBytes(20))}`
-    const { record, operation } = await api.pin({ cid, host_nodes }, { wait: 30 })
+    const { record, operation } = await api.pin({ cid, host_nodes }, { wait: 120 })
     assert.equal(record.status, 'invalid_object')
     await withdraw(record.id, operation)
   })

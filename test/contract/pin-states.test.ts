@@ -15,7 +15,7 @@ const host_nodes = [node.multiaddr]
 
 /** Asks for a pin that fails, and checks how it says so, in the queue and in its operation. */
 async function fails(pin: object, status: string, error: string, client = api) {
-  const { record, operation } = await client.pin({ ...pin }, { wait: 30 })
+  const { record, operation } = await client.pin({ ...pin }, { wait: 120 })
   assert.equal(record.status, status)
   const { state, error: message, error_code } = await client.finished(operation)
   assert.deepEqual({ state, message, error_code }, { state: 'failed', message: error, error_code: status })
@@ -68,14 +68,14 @@ describe('a pin request', () => {
     const gone = await provider()
     await gone.stop()
     const cid = `${await node.file(randomBytes(10))}`
-    const { record } = await api.pin({ cid, host_nodes: [gone.multiaddr, node.multiaddr] }, { wait: 30 })
+    const { record } = await api.pin({ cid, host_nodes: [gone.multiaddr, node.multiaddr] }, { wait: 120 })
     assert.equal(record.status, 'pinned')
   })
 
   it('is pinned from a host node that has a name', async () => {
     const cid = `${await node.file(randomBytes(10))}`
     const named = node.multiaddr.replace('/ip4/127.0.0.1/', '/dns4/localhost/')
-    assert.equal((await api.pin({ cid, host_nodes: [named] }, { wait: 30 })).record.status, 'pinned')
+    assert.equal((await api.pin({ cid, host_nodes: [named] }, { wait: 120 })).record.status, 'pinned')
   })
 
   const DECODE = 'A block of the content cannot be decoded'
@@ -100,25 +100,25 @@ describe('a pin request on a plan with limits', async () => {
     await fails(await file(3_000_000), 'over_max_size', message, api)
     const folder = await node.folder({ 'a/b': randomBytes(600), c: randomBytes(600) })
     await fails({ cid: `${folder}`, host_nodes }, 'over_max_size', message, api)
-    assert.equal((await api.pin(await file(900), { wait: 30 })).record.status, 'pinned')
+    assert.equal((await api.pin(await file(900), { wait: 120 })).record.status, 'pinned')
   })
 
   it('is over_free_limit above what the workspace has left', async () => {
     const { api } = await workspace('test-storage')
     const message = 'The content would exceed the storage of the plan'
-    const first = await api.pin(await file(600), { wait: 30 })
+    const first = await api.pin(await file(600), { wait: 120 })
     assert.equal(first.record.status, 'pinned')
     await fails(await file(600), 'over_free_limit', message, api)
-    assert.equal((await api.pin(await file(300), { wait: 30 })).record.status, 'pinned')
+    assert.equal((await api.pin(await file(300), { wait: 120 })).record.status, 'pinned')
 
     await api.delete(`/v3/files/public/${first.record.id}`)
-    assert.equal((await api.pin(await file(600), { wait: 30 })).record.status, 'pinned', 'room was made')
+    assert.equal((await api.pin(await file(600), { wait: 120 })).record.status, 'pinned', 'room was made')
   })
 
   it('has the limits of the plan that the workspace is on when it runs', async () => {
     const { api, name } = await workspace('test-files')
     await berth('workspaces', 'set-plan', name, 'unlimited')
-    assert.equal((await api.pin(await file(2000), { wait: 30 })).record.status, 'pinned')
+    assert.equal((await api.pin(await file(2000), { wait: 120 })).record.status, 'pinned')
     await berth('workspaces', 'set-plan', name, 'free')
     const ask = () => api.post(QUEUE, { cid: `${inlineCid('free')}` })
     await soon(ask, ({ status }) => status === 403)

@@ -75,7 +75,7 @@ describe('a pin', () => {
     assert.notEqual(a.requestid, b.requestid)
   })
   it('is the same as a pin by CID, and as a file', async () => {
-    const { record } = await api.pin({ cid: `${inlineCid('psa')}`, keyvalues: { a: 'b' } }, { wait: 30 })
+    const { record } = await api.pin({ cid: `${inlineCid('psa')}`, keyvalues: { a: 'b' } }, { wait: 120 })
     const { status, pin } = await get(record.id)
     assert.deepEqual([status, pin], ['pinned', { cid: record.cid, origins: [], meta: { a: 'b' } }])
   })
@@ -91,7 +91,7 @@ describe('a pin', () => {
     assert.match(info.status_details, /^invalid_object: A block/)
   })
   it('says until when it is pinned', async () => {
-    const { record } = await api.pin({ cid: `${inlineCid('psa expiry')}` }, { wait: 30 })
+    const { record } = await api.pin({ cid: `${inlineCid('psa expiry')}` }, { wait: 120 })
     const expires_at = Math.floor(Date.now() / 1000) + 3600
     assert.equal((await api.put(`/v3/files/public/${record.id}`, { expires_at })).status, 200)
     const { info } = await get(record.id)
@@ -111,7 +111,7 @@ describe('origins', () => {
     const cid = `${await missingCid()}`
     const origins = [await deadEnd()]
     const { requestid } = await add({ cid, origins })
-    const asHostNode = await api.pin({ cid, host_nodes: origins }, { wait: 30 })
+    const asHostNode = await api.pin({ cid, host_nodes: origins }, { wait: 120 })
     assert.equal(asHostNode.record.status, 'bad_host_node', 'a host node does')
     assert.equal((await get(requestid)).status, 'pinning')
   })
@@ -149,7 +149,7 @@ describe('a pin that is replaced', () => {
     await reaches(body.requestid, 'pinning')
     // Removals go in turn: what is accepted later and released shows that this one waits.
     const later = inlineCid('psa later')
-    const { record } = await api.pin({ cid: `${later}` }, { wait: 30 })
+    const { record } = await api.pin({ cid: `${later}` }, { wait: 120 })
     await api.delete(`${PINS}/${record.id}`)
     await until('a later removal is done', async () => !(await isPinned(later)))
     assert.equal(await isPinned(root), true)

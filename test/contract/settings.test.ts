@@ -14,7 +14,7 @@ const berth = await startStack({
   env: {
     BERTH_PIN_STALL_SECONDS: '1',
     BERTH_PIN_RETRY_SECONDS: '0.2',
-    BERTH_PIN_EXPIRY_SECONDS: '4',
+    BERTH_PIN_EXPIRY_SECONDS: '15',
     BERTH_PIN_ACTIVE_LIMIT: '2',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'false',
   },
@@ -35,7 +35,7 @@ describe('a pin request', () => {
       body.data.jobs.map(({ id }: { id: string }) => id),
       [third.record.id],
     )
-    const { record } = await other.api.pin({ cid: `${inlineCid('other')}` }, { wait: 30 })
+    const { record } = await other.api.pin({ cid: `${inlineCid('other')}` }, { wait: 120 })
     assert.equal(record.status, 'pinned', 'another workspace has searches of its own')
 
     const operation = await api.finished(first.operation)

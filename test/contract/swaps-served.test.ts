@@ -21,7 +21,7 @@ let made = 0
 async function newFile(): Promise<{ cid: CID; text: string; id: string }> {
   const text = `served ${++made}`
   const cid = inlineCid(text)
-  const { record } = await api.pin({ cid: `${cid}` }, { wait: 30 })
+  const { record } = await api.pin({ cid: `${cid}` }, { wait: 120 })
   assert.equal(record.status, 'pinned')
   return { cid, text, id: record.id }
 }

@@ -30,7 +30,7 @@ let made = 0
 /** The CID of a new file. */
 async function newFile(client = api): Promise<CID> {
   const cid = inlineCid(`swap ${++made}`)
-  const { operation } = await client.pin({ cid: `${cid}` }, { wait: 30 })
+  const { operation } = await client.pin({ cid: `${cid}` }, { wait: 120 })
   assert.equal((await client.finished(operation)).state, 'succeeded')
   return cid
 }

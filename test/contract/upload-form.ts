@@ -61,7 +61,7 @@ export async function isPinnedOn(env: NodeJS.ProcessEnv, network: Network, cid: 
     : createEmbeddedStorage({ dir: join(env.BERTH_DATA_DIR ?? '', 'ipfs', network), network, offline: true })
   await storage.start()
   try {
-    return await storage.isPinned(cid, { signal: AbortSignal.timeout(10_000) })
+    return await storage.isPinned(cid, { signal: AbortSignal.timeout(60_000) })
   } finally {
     await storage.stop()
   }

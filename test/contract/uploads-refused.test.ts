@@ -223,7 +223,7 @@ function answerWhileSending(key: string | undefined, headers: Record<string, str
     const sending = request(`${api.url}/v3/files`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': CONTENT_TYPE, ...headers },
-      signal: AbortSignal.timeout(10_000),
+      signal: AbortSignal.timeout(60_000),
     })
     sending.on('error', reject)
     sending.on('response', async (response) => {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { freePort } from './processes.ts'
 
 const run = promisify(execFile)
-const START_MS = 30_000
+const START_MS = 120_000
 
 /** The Kubo binary that tests may use, or undefined: `scripts/ci/kubo.sh` makes one. */
 export const kuboBinary = process.env.BERTH_TEST_KUBO || undefined

@@ -9,7 +9,7 @@ export { freePort } from '../../src/embedded/postgres-server.ts'
 export async function until<T>(
   what: string,
   check: () => Promise<T | undefined | false> | T | undefined | false,
-  ms = 30_000,
+  ms = 60_000,
 ): Promise<T> {
   const deadline = performance.now() + ms
   let last: unknown

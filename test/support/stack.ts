@@ -15,7 +15,7 @@ import { type Server, startPostgres, startRedis } from './servers.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MAIN = join(ROOT, 'src/main.ts')
 const CLI = join(ROOT, 'bin/berth.mjs')
-const START_MS = 60_000
+const START_MS = 180_000
 
 export type StackKind = 'embedded' | 'real'
 export const stackKind: StackKind = process.env.BERTH_TEST_STACK === 'real' ? 'real' : 'embedded'

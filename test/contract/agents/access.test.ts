@@ -195,5 +195,5 @@ const fetchOnly = (client: Client, { method, path }: Target, agentId: string) =>
   fetch(`${client.url}${path.replace('{agentId}', agentId).replace(/\{\w+\}/g, 'x')}`, {
     method,
     headers: { authorization: `Bearer ${client.key}` },
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout(60_000),
   })

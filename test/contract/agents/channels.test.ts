@@ -151,7 +151,7 @@ describe('channels', () => {
 describe('a channel of an agent that runs', async () => {
   const agent = await newAgent(api)
   const channel = `${agent.path}/channels/telegram`
-  const patient = { prefer: 'wait=55' }
+  const patient = { prefer: 'wait=150' }
   /** The change is done, also where that took longer than one request waits. */
   const done = async ({ status, headers, body }: Reply) => {
     if (status === 200) return

@@ -8,8 +8,8 @@ import { stackKind } from '../../support/stack.ts'
 import type { Context } from '../context.ts'
 
 /** A gateway takes about 10 s to start, several at once on a small machine a minute. */
-const UP_MS = 180_000
-const GONE_MS = 60_000
+const UP_MS = 300_000
+const GONE_MS = 180_000
 
 export interface TestAgent {
   agentId: string
@@ -24,8 +24,8 @@ export interface TestAgent {
 }
 
 /**
- * An agent that runs, the same one for all files of a run. Whoever changes its token, its version or its life makes
- * an agent of their own: each costs 10 s and 1 GB.
+ * An agent that runs, the same one for all files of a run. Whoever changes its token, its version, its life or
+ * the history of its workspace makes an agent of their own: each costs 10 s and 1 GB.
  */
 export async function sharedAgent({ shared }: Pick<Context, 'shared'>): Promise<TestAgent> {
   // Berth itself sees to it that there is one only.

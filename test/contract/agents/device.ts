@@ -3,7 +3,7 @@ import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { WebSocket } from 'ws'
 
 const CLIENT = { id: 'cli', version: '1.0.0', platform: 'linux', mode: 'cli', displayName: 'Test phone' }
-const ANSWER_MS = 20_000
+const ANSWER_MS = 60_000
 
 export class Device {
   readonly #key: KeyObject

@@ -46,7 +46,11 @@ describe('an engine that has enough', () => {
     const [job] = (await api.get(tasks)).body.jobs
     const toggle = () => api.post(`${tasks}/${job.id}/toggle`, {})
     let reply = await toggle()
-    for (let i = 0; i < 30 && reply.status === 200; i++) reply = await toggle()
+    // Side by side: on a busy machine, thirty one after the other take more than a minute.
+    for (let i = 0; i < 10 && reply.status === 200; i++) {
+      const replies = await Promise.all(Array.from({ length: 10 }, toggle))
+      reply = replies.find(({ status }) => status !== 200) ?? reply
+    }
     assertError(reply, 429, "Too many requests for the agent's engine")
     assert.ok(Number(reply.headers.get('retry-after')) > 0)
   })
@@ -102,7 +106,7 @@ describe('an engine that goes on', () => {
 describe('a repository that cannot be written', () => {
   const snapshots = `${agent.path}/snapshots`
   let snapshotCid: string
-  const save = () => api.post(`${snapshots}/sync`, undefined, { prefer: 'wait=55' })
+  const save = () => api.post(`${snapshots}/sync`, undefined, { prefer: 'wait=150' })
   before(async () => {
     const saved = await save()
     assert.equal(saved.status, 200, JSON.stringify(saved.body))
@@ -117,7 +121,7 @@ describe('a repository that cannot be written', () => {
     assert.ok(reply.headers.get('error-detail'))
   })
   it('fails a reset: Reset failed', async () => {
-    const reply = await api.post(`${snapshots}/reset`, { snapshotCid }, { prefer: 'wait=55' })
+    const reply = await api.post(`${snapshots}/reset`, { snapshotCid }, { prefer: 'wait=150' })
     assertError(reply, 500, 'Reset failed')
     assert.ok(reply.headers.get('error-detail'))
   })

@@ -129,7 +129,7 @@ describe('creating an agent', () => {
     assertError(await stranger.post(AGENTS, { name: 'a' }), 403, 'Missing scope: org:agents:write')
     assertError(await stranger.get(AGENTS), 403, 'Missing scope: org:agents:read')
   })
-  it('stops at the limit of the plan, however many ask at once', { timeout: 120_000 }, async () => {
+  it('stops at the limit of the plan, however many ask at once', { timeout: 600_000 }, async () => {
     const { api: free } = await workspace('free')
     const replies = await Promise.all(
       Array.from({ length: 50 }, (_, i) => free.post(AGENTS, { name: `agent ${i}` }, AT_ONCE)),
@@ -199,7 +199,7 @@ describe('an agent that comes up', () => {
   })
 })
 
-describe('an agent that does not come up in time', { timeout: 300_000 }, () => {
+describe('an agent that does not come up in time', { timeout: 900_000 }, () => {
   it('is 500 with the agent, which is listed, and can be restarted', async () => {
     const stack = await startShared({ BERTH_AGENT_READY_SECONDS: '1' })
     const hasty = await openContext(stack)
@@ -233,7 +233,7 @@ describe('an agent that does not come up in time', { timeout: 300_000 }, () => {
   })
 })
 
-describe('an agent', { timeout: 600_000 }, async () => {
+describe('an agent', { timeout: 1_800_000 }, async () => {
   const { api } = await workspace()
   const { agentId, path, record, gateway } = await newAgent(api, {
     name: ' Ada’s helper ',

@@ -9,7 +9,7 @@ import { sharedAgent } from './context.ts'
 import { skillMd, uploadFolder } from './skill-folders.ts'
 
 /** The engine looks after its folders about every second; on a busy machine later. */
-const SEEN_MS = 60_000
+const SEEN_MS = 180_000
 
 const context = await openContext()
 const { api, path, agentId, record } = await sharedAgent(context)

@@ -5,7 +5,7 @@ import { after, describe, it } from 'node:test'
 import { WebSocket } from 'ws'
 import { AgentHost } from '../../support/agent-host.ts'
 import { assertError } from '../../support/client.ts'
-import { until } from '../../support/processes.ts'
+import { freePort, until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
 import { sharedAgent } from './context.ts'
 import { insertAgent } from './rows.ts'
@@ -182,7 +182,7 @@ describe('a program of an agent', async () => {
   const host = new AgentHost(context.url, agentId)
   /** As soon as the web process has heard of a change. */
   const becomes = (status: number, ask: () => Promise<{ status: number }>) =>
-    until(`it is ${status}`, async () => (await ask()).status === status, 5000)
+    until(`it is ${status}`, async () => (await ask()).status === status)
 
   it('is at its subdomain', async () => {
     await becomes(200, () => page.get('/'))
@@ -232,7 +232,7 @@ describe('a program of an agent', async () => {
     assert.equal((await host.get('/', { authorization: `Bearer ${token}` })).body.ok, true)
   })
   it('is told of where it is not there', async () => {
-    const free = port === 65_535 ? 65_534 : port + 1
+    const free = await freePort()
     await api.put(`${path}/domains/${id}`, { targetPort: free })
     await becomes(502, () => page.get('/'))
     assert.deepEqual((await page.get('/')).body, { error: `Nothing listens on port ${free} of the agent` })

@@ -9,7 +9,7 @@ import { uuidv7 } from 'uuidv7'
 import { assertError, type Reply } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
 import { missingCid, openContext, startShared } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { newAgent } from './context.ts'
 import { insertAgent, type RowAgent } from './rows.ts'
 
 const MILLIS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
@@ -174,8 +174,9 @@ describe('without storage', () => {
   })
 })
 
-describe('an agent’s workspace', { timeout: 600_000 }, async () => {
-  const agent = await sharedAgent(context)
+describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
+  // Its own: a reset takes away what other files are writing, and they write between two syncs.
+  const agent = await newAgent(api)
   const { path, agentId } = agent
   const exec = async (command: string): Promise<string> => {
     const { body } = await agent.api.post(`${path}/console/exec`, {

@@ -203,7 +203,7 @@ describe('running a task', () => {
         const entries = await runsOf(id)
         return entries.length > 0 && entries
       },
-      60_000,
+      180_000,
     )
     assert.deepEqual([run.jobId, run.action, run.status], [id, 'finished', 'ok'])
     assert.match(run.summary, /^pong: .*Good morning/s)

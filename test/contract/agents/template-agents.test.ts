@@ -85,7 +85,7 @@ describe('an agent from the template “page”', async () => {
   })
   it('serves its page, and has the route of the manifest', async () => {
     const get = `node -e "fetch('http://127.0.0.1:${PAGE_PORT}/').then(async r => console.log(r.status, await r.text()))"`
-    const page = await until('the page is there', () => exec(agent, get).catch(() => undefined), 30_000)
+    const page = await until('the page is there', () => exec(agent, get).catch(() => undefined), 120_000)
     assert.match(page, /^200 <!doctype html>[\s\S]*It works\./)
     const { portForwarding } = (await api.get(agent.path)).body
     assert.deepEqual(portForwarding, [{ port: PAGE_PORT, pathPrefix: '/page', protected: false }])
@@ -145,7 +145,7 @@ describe('an agent from a template of a snapshot', async () => {
         const reply = await read(agent, 'workspace/built.txt')
         return reply.status === 200 && reply
       },
-      30_000,
+      120_000,
     )
     assert.equal(built, 'built\n')
   })

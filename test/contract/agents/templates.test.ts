@@ -131,7 +131,6 @@ describe('a template of a snapshot', () => {
   const malformed: [object | null, string | RegExp][] = [
     [null, /^body: /],
     [{}, /^agentId: /],
-    [{ gitUrl: 'https://github.com/a/b' }, /^gitUrl: templates are made of a snapshot/],
     [body({ snapshotCid: 'nonsense' }), /^snapshotCid: not a CID/],
     [body({ slug: 'Not A Slug' }), 'slug: must have lower-case letters, digits and single hyphens only'],
     [body({ slugOverride: '-x' }), /^slugOverride: must have/],
@@ -203,8 +202,7 @@ describe('checking a snapshot', () => {
     assert.match(body.errors[0], /^manifest\.json is not valid JSON/)
     assert.equal(body.errors[1], 'README.md is missing')
   })
-  it('is 400 for a git URL and 404 for another history', async () => {
-    assertError(await validate({ gitUrl: 'https://gitlab.com/a/b' }), 400, /^gitUrl: /)
+  it('is 404 for another history', async () => {
     assertError(await validate({ snapshotCid: `${await missingCid()}` }), 404, 'Snapshot not found')
   })
 })
