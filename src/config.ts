@@ -235,6 +235,11 @@ export const settings = z.object({
     .describe(
       'Folder of skills (`<owner>/<name>/SKILL.md`) that the hub offers beside those that ship with Berth.',
     ),
+  BERTH_GIT_ALLOW: list
+    .default([])
+    .describe(
+      'host:port pairs that templates may be fetched from although they are private, by http as well; all other repositories have to be public, and on https.',
+    ),
   BERTH_APP_DOMAIN: text
     .toLowerCase()
     .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')

@@ -1,4 +1,5 @@
 /** Where a client of the egress proxy wants to go: a host and a port, read once, in one spelling. */
+import { ConfigError } from '../config.ts'
 import { HOST_MACHINE } from '../net/host-machine.ts'
 
 export interface Destination {
@@ -25,6 +26,21 @@ export function parseDestination(text: string, defaultPort?: number): Destinatio
 /** The destination as it is written in a `Host` header and in a log. */
 export function formatDestination({ host, port }: Destination): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+/** Reads a setting that is a list of `host:port`. @throws ConfigError naming it and the one that is malformed. */
+export function readDestinations(list: readonly string[], setting: string): Destination[] {
+  return list.map((text) => {
+    const destination = parseDestination(text)
+    if (!destination) throw new ConfigError(`${setting}: ${text} is not host:port`)
+    return destination
+  })
+}
+
+/** Whether a list has a destination. A host in it that begins with `*.` stands for every name below. */
+export function hasDestination(list: readonly Destination[], { host, port }: Destination): boolean {
+  const names = [host, ...host.split('.').map((_, i, labels) => ['*', ...labels.slice(i + 1)].join('.'))]
+  return list.some((one) => one.port === port && names.includes(one.host))
 }
 
 /** Splits an absolute-form target (RFC 9112, 3.2.2); the path stays as the client wrote it. */

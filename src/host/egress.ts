@@ -7,7 +7,13 @@ import { BlockList } from 'node:net'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Logger } from '../log.ts'
 import type { Binding } from '../net/bind.ts'
-import { type Destination, formatDestination, parseAbsoluteForm, parseDestination } from './destination.ts'
+import {
+  type Destination,
+  formatDestination,
+  hasDestination,
+  parseAbsoluteForm,
+  parseDestination,
+} from './destination.ts'
 import { dial, ProxyError, type Resolve, resolveBySystem } from './dial.ts'
 import { forward } from './forward.ts'
 import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
@@ -35,6 +41,8 @@ export interface EgressOptions {
   registry: Registry
   limits?: Partial<typeof LIMITS>
   resolve?: Resolve
+  /** Told of each exchange that was refused, or could not be made. */
+  onRefusal?: (refusal: ProxyError) => void
 }
 
 /** One address on which the proxy listens. */
@@ -48,17 +56,19 @@ interface Door {
 export class EgressProxy {
   readonly #log: Logger
   readonly #limits: typeof LIMITS
-  readonly #allowed: ReadonlySet<string>
+  readonly #allowed: readonly Destination[]
   readonly #resolve: Resolve
+  readonly #onRefusal: EgressOptions['onRefusal']
   readonly #doors = new Map<string, Door>()
   readonly #outcomes: Counter<'kind' | 'outcome'>
   #open = 0
 
-  constructor({ allowed, log, registry, limits, resolve = resolveBySystem }: EgressOptions) {
+  constructor({ allowed, log, registry, limits, resolve = resolveBySystem, onRefusal }: EgressOptions) {
     this.#log = log
     this.#limits = { ...LIMITS, ...limits }
-    this.#allowed = new Set(allowed.map(formatDestination))
+    this.#allowed = allowed
     this.#resolve = resolve
+    this.#onRefusal = onRefusal
     this.#outcomes = new Counter({
       name: 'berth_egress_exchanges_total',
       help: 'What came to the egress proxy, by kind, and `passed` or the status it was refused with.',
@@ -130,7 +140,7 @@ export class EgressProxy {
       const { destination, path } = readTarget(req)
       name = formatDestination(destination)
       const upstream = await dial(destination, {
-        isAllowed: this.#isAllowed(destination),
+        isAllowed: hasDestination(this.#allowed, destination),
         connectMs: this.#limits.connectMs,
         resolve: this.#resolve,
       })
@@ -142,6 +152,7 @@ export class EgressProxy {
       const refusal = error instanceof ProxyError ? error : new ProxyError(500, 'Internal error')
       if (refusal !== error) this.#log.error({ err: error }, 'egress failed')
       outcome = String(refusal.status)
+      this.#onRefusal?.(refusal)
       refuse(res, refusal)
     } finally {
       this.#open--
@@ -151,11 +162,6 @@ export class EgressProxy {
       // Neither path nor headers: both carry credentials.
       this.#log.debug({ kind, destination: name, outcome, ms, open: this.#open }, 'egress')
     }
-  }
-
-  #isAllowed({ host, port }: Destination): boolean {
-    const names = [host, ...host.split('.').map((_, i, labels) => ['*', ...labels.slice(i + 1)].join('.'))]
-    return names.some((name) => this.#allowed.has(formatDestination({ host: name, port })))
   }
 }
 

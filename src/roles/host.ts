@@ -2,7 +2,7 @@ import { Registry } from 'prom-client'
 import { agentsApiUrl } from '../agents/urls.ts'
 import { type Config, ConfigError, loadHostKey } from '../config.ts'
 import { AgentNetworks } from '../host/agent-networks.ts'
-import { type Destination, parseDestination } from '../host/destination.ts'
+import { type Destination, parseDestination, readDestinations } from '../host/destination.ts'
 import { EgressProxy } from '../host/egress.ts'
 import { WayIn } from '../host/way-in.ts'
 import type { Logger } from '../log.ts'
@@ -55,11 +55,7 @@ async function openEgress(config: Config, log: Logger, parts: Parts, registry: R
 
 /** What the operator allows, their model, and Berth itself with the hosts of agents: agents call its API. */
 function allowedDestinations(config: Config): Destination[] {
-  const allowed = config.BERTH_EGRESS_ALLOW.map((text) => {
-    const destination = parseDestination(text)
-    if (!destination) throw new ConfigError(`BERTH_EGRESS_ALLOW: ${text} is not host:port`)
-    return destination
-  })
+  const allowed = readDestinations(config.BERTH_EGRESS_ALLOW, 'BERTH_EGRESS_ALLOW')
   if (config.BERTH_MODEL_URL) allowed.push(own(fromContainer(config.BERTH_MODEL_URL), 'BERTH_MODEL_URL'))
   const agents = own(agentsApiUrl(config), 'BERTH_AGENT_DOMAIN')
   const hosts = [agents, { ...agents, host: `*.${agents.host}` }]

@@ -32,7 +32,7 @@ describe('/metrics', () => {
 
   it('is what Prometheus reads', async () => {
     const { api } = await workspace()
-    await api.pin({ cid: `${inlineCid('metrics')}` }, { wait: 30 })
+    await api.pin({ cid: `${inlineCid('metrics')}` }, { wait: 120 })
     const { status, headers, body } = await anonymous.get('/metrics')
     assert.equal(status, 200)
     assert.match(headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4; charset=utf-8$/)
@@ -288,6 +288,8 @@ const ROUTES = [
   'post /v0/skills',
   'post /v0/skills/{skillId}/versions',
   'post /v0/templates',
+  'post /v0/templates/branches',
+  'post /v0/templates/refs',
   'post /v0/templates/validate',
   'post /v3/api_keys',
   'post /v3/files',

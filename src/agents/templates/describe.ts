@@ -18,7 +18,7 @@ export interface Described {
   /** Undefined where the manifest names none. */
   slug: string | undefined
   name: string
-  details: Omit<TemplateDetails, 'openclawVersion' | 'version' | 'commitSha'>
+  details: Omit<TemplateDetails, 'openclawVersion' | 'version' | 'commitSha' | 'git'>
 }
 
 /** @returns what the template is, or what is wrong with it, one line each. */

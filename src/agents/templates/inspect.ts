@@ -6,20 +6,13 @@ import { walkFolder } from '../../storage/folder.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentServices } from '../services.ts'
-import { findSnapshot, latestSnapshot, type StoredSnapshot } from '../snapshots/store.ts'
-import { type Described, describeTemplate } from './describe.ts'
+import { findSnapshot, latestSnapshot } from '../snapshots/store.ts'
+import { describeTemplate } from './describe.ts'
+import { MAX_PATHS, type TemplateSource } from './source.ts'
 
-const MAX_FILES = 1000
-const README_BYTES = 1_048_576
+export const README_BYTES = 1_048_576
 /** For a whole snapshot. */
 const READ_MS = 30_000
-
-export interface Inspected {
-  snapshot: StoredSnapshot
-  readme: string | null
-  /** What the template is, or what is wrong with it, one line each. */
-  described: Described | { errors: string[] }
-}
 
 /**
  * Reads what a snapshot of an agent says of itself as a template.
@@ -31,7 +24,7 @@ export async function inspectSnapshot(
   agent: Agent,
   cid: string | undefined,
   signal: AbortSignal,
-): Promise<Inspected> {
+): Promise<TemplateSource> {
   const snapshot = cid ? await findSnapshot(pool, agent, cid) : await latestSnapshot(pool, agent)
   if (!snapshot) throw notFound(messages.snapshotNotFound)
   const source = {
@@ -47,20 +40,24 @@ export async function inspectSnapshot(
     lookUp(source, 'workspace'),
   ])
   const hasWorkspace = workspace?.type === 'directory'
-  return { snapshot, readme, described: describeTemplate({ manifest, readme, hasWorkspace }) }
+  return {
+    readme,
+    described: describeTemplate({ manifest, readme, hasWorkspace }),
+    commitSha: snapshot.commitSha,
+    engineVersion: agent.engineVersion,
+    git: null,
+    paths: () => listFiles(storages[snapshot.network], snapshot.cid, signal),
+    store: async () => snapshot,
+  }
 }
 
-/** Paths of the files in a snapshot, in git's order, at most 1000. */
-export async function listFiles(
-  { storages }: Pick<AgentServices, 'storages'>,
-  { network, cid }: StoredSnapshot,
-  signal: AbortSignal,
-): Promise<string[]> {
+/** Paths of the files in a snapshot, in git's order. */
+async function listFiles(storage: Storage, cid: string, signal: AbortSignal): Promise<string[]> {
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(READ_MS)])
   const paths: string[] = []
-  for await (const { path } of walkFolder(storages[network], CID.parse(cid), { signal: bounded })) {
+  for await (const { path } of walkFolder(storage, CID.parse(cid), { signal: bounded })) {
     paths.push(path)
-    if (paths.length === MAX_FILES) break
+    if (paths.length === MAX_PATHS) break
   }
   return paths
 }

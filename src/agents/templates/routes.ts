@@ -1,44 +1,78 @@
+import { join } from 'node:path'
 import { z } from 'zod'
 import type { Principal } from '../../accounts/authenticator.ts'
 import { badRequest } from '../../errors.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
-import { type Route, route } from '../../http/route.ts'
-import type { Agent } from '../agent.ts'
+import { readDestinations } from '../../host/destination.ts'
+import { type Context, type Route, route } from '../../http/route.ts'
 import type { AgentServices } from '../services.ts'
 import { bundledTemplates } from './bundled.ts'
-import { type Inspected, inspectSnapshot, listFiles } from './inspect.ts'
+import { GitHosts, type GitOrigin } from './git/hosts.ts'
+import { inspectRepository } from './git/inspect.ts'
+import { namesRepository, ofRepository, originOf } from './git/origin.ts'
+import { inspectSnapshot } from './inspect.ts'
 import {
   archived,
+  branchList,
   newTemplate,
   oneTemplate,
+  refList,
+  refSearch,
   submitted,
   templateChange,
   templateList,
   templateQuery,
+  type Validation,
   validated,
   validation,
 } from './schema.ts'
+import type { TemplateSource } from './source.ts'
 import { categoriesOf, listCategories, listTemplates, placeOf, requireTemplate } from './store.ts'
 import { archiveTemplate, changeTemplate, makeTemplate } from './submit.ts'
 import { toTemplateRecord } from './template.ts'
 
 const TAG = 'Templates'
 const TEMPLATES = '/v0/templates'
+/** Most names in a list of branches or tags. */
+const MAX_REFS = 1000
+const REPOSITORY =
+  'A repository is read while the client waits, for at most a minute: one commit, without its history, submodules and ' +
+  'LFS; at most 1000 files and 32 MiB, and no link that leads out of it. It has to be public, on https, and on the ' +
+  'internet; 400 says why one cannot be read, 502 and 504 that its server failed or was too slow, 503 that too many ' +
+  'are being read.'
 const byId = z.object({ templateId: z.string() })
+
+type Asked = Pick<Context<unknown, unknown, Validation>, 'principal' | 'body' | 'req' | 'signal'>
 
 /** Templates of agents: those that ship with Berth, and the workspace's own (contract 4.3, compatibility 2.2, 2.14). */
 export function templateRoutes(services: AgentServices): Route[] {
-  const { pool, access } = services
+  const { pool, access, config } = services
+
+  const hosts = new GitHosts({
+    dir: join(config.BERTH_DATA_DIR, 'git'),
+    allowed: readDestinations(config.BERTH_GIT_ALLOW, 'BERTH_GIT_ALLOW'),
+  })
 
   /** The snapshot that a body names, for who may make templates of that agent. */
-  const inspect = async (
+  const ofAgent = async (
     principal: Principal,
     { agentId, snapshotCid }: { agentId: string; snapshotCid?: string | undefined },
     signal: AbortSignal,
-  ): Promise<{ agent: Agent; inspected: Inspected }> => {
+  ): Promise<TemplateSource> => {
     const agent = await access.admit(principal, agentId, 'owner')
     const cid = snapshotCid === undefined ? undefined : canonicalCid(parseCid(snapshotCid, 'snapshotCid'))
-    return { agent, inspected: await inspectSnapshot(services, agent, cid, signal) }
+    return inspectSnapshot(services, agent, cid, signal)
+  }
+
+  /** What a body says that a template is to be made of; undefined where it says nothing of that. */
+  const inspect = async (
+    { principal, body, req, signal }: Asked,
+    before?: GitOrigin | null,
+  ): Promise<TemplateSource | undefined> => {
+    const { agentId, snapshotCid } = body
+    if (agentId) return ofAgent(principal, { agentId, snapshotCid }, signal)
+    const origin = originOf(body, before)
+    return origin && inspectRepository(services, hosts, origin, { log: req.log, signal })
   }
 
   return [
@@ -119,21 +153,23 @@ export function templateRoutes(services: AgentServices): Route[] {
       path: TEMPLATES,
       id: 'createTemplate',
       tag: TAG,
-      summary: 'Make a template of an agent’s snapshot',
+      summary: 'Make a template of an agent’s snapshot, or of a public repository',
       description:
-        'The snapshot has `manifest.json`, `README.md` and `workspace/`; the manifest says what the body does not: its ' +
+        'Of a snapshot (`agentId`), or of the newest commit of a branch (`gitUrl`). It ' +
+        'has `manifest.json`, `README.md` and `workspace/`; the manifest says what the body does not: its ' +
         '`template` has slug, category and tags, its `agent` name and description. Agents of this workspace can be ' +
         'made from the template at once. Its files are those of the snapshot, all of them: what nobody else in the ' +
         'workspace shall see is to be removed first.\n\n' +
+        `${REPOSITORY}\n\n` +
         '400 `Validation failed: …` has the first fault, and `Error-Detail` all of them. A slug is taken within the ' +
         'workspace: 409 where a template of its own, or one that ships with Berth, has it.',
       scope: 'org:agents:write',
       body: newTemplate,
       success: { status: 201, description: 'The template.', body: submitted },
-      errors: [404, 409],
-      async handle({ principal, body, signal }) {
-        const source = await inspect(principal, body, signal)
-        const template = await makeTemplate(services, principal, { ...source, told: body })
+      errors: [404, 409, 502, 504],
+      async handle(asked) {
+        const source = (await inspect(asked)) as TemplateSource
+        const template = await makeTemplate(services, asked.principal, source, asked.body)
         return { body: { success: true, template: toTemplateRecord(template) } }
       },
     }),
@@ -142,14 +178,15 @@ export function templateRoutes(services: AgentServices): Route[] {
       path: `${TEMPLATES}/validate`,
       id: 'validateTemplate',
       tag: TAG,
-      summary: 'Check whether a snapshot can be a template',
+      summary: 'Check whether a snapshot or a public repository can be a template',
+      description: `\`errors\` has all that keeps it from being one. ${REPOSITORY}`,
       scope: 'org:agents:read',
       body: validation,
       success: { status: 200, description: 'What is in it, and what is wrong with it.', body: validated },
-      errors: [404],
-      async handle({ principal, body, signal }) {
-        const { inspected } = await inspect(principal, body, signal)
-        const { described, readme, snapshot } = inspected
+      errors: [404, 502, 504],
+      async handle(asked) {
+        const source = (await inspect(asked)) as TemplateSource
+        const { described, readme, commitSha } = source
         const errors = 'errors' in described ? described.errors : []
         return {
           body: {
@@ -157,10 +194,42 @@ export function templateRoutes(services: AgentServices): Route[] {
             errors,
             manifest: 'manifest' in described ? described.manifest : null,
             readme,
-            files: await listFiles(services, snapshot, signal),
-            commitSha: snapshot.commitSha,
+            files: await source.paths(),
+            commitSha,
           },
         }
+      },
+    }),
+    route({
+      method: 'post',
+      path: `${TEMPLATES}/branches`,
+      id: 'listTemplateBranches',
+      tag: TAG,
+      summary: 'List the branches of a public repository',
+      scope: 'org:agents:read',
+      body: ofRepository,
+      success: { status: 200, description: 'Its branches, by name.', body: branchList },
+      errors: [502, 504],
+      async handle({ body: { gitUrl }, req, signal }) {
+        const { branches } = await hosts.refs(gitUrl, { log: req.log, signal })
+        return { body: { branches: branches.slice(0, MAX_REFS) } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: `${TEMPLATES}/refs`,
+      id: 'listTemplateRefs',
+      tag: TAG,
+      summary: 'List the branches and tags of a public repository',
+      scope: 'org:agents:read',
+      body: refSearch,
+      success: { status: 200, description: 'Its branches and tags, by name.', body: refList },
+      errors: [502, 504],
+      async handle({ body: { gitUrl, search = '' }, req, signal }) {
+        const { branches, tags, defaultBranch } = await hosts.refs(gitUrl, { log: req.log, signal })
+        const found = (names: string[]) =>
+          names.filter((name) => name.toLowerCase().includes(search.toLowerCase())).slice(0, MAX_REFS)
+        return { body: { branches: found(branches), tags: found(tags), defaultBranch } }
       },
     }),
     route({
@@ -168,20 +237,25 @@ export function templateRoutes(services: AgentServices): Route[] {
       path: `${TEMPLATES}/:templateId`,
       id: 'updateTemplate',
       tag: TAG,
-      summary: 'Change a template, or give it a new snapshot',
+      summary: 'Change a template, or give it new files',
       description:
-        'With `agentId` (and `snapshotCid`) its files become those of that snapshot, and `version` grows; agents that ' +
-        'are there already stay as they are. 403 for templates that ship with Berth.',
+        'With `agentId` (and `snapshotCid`) its files become those of that snapshot, with `gitUrl`, `branch`, `ref` or ' +
+        '`path` those of that repository, where what is not given stays as it was. An empty body reads the repository ' +
+        'again that the template is of. `version` grows with each; agents that are there already stay as they are. 403 ' +
+        'for templates that ship with Berth.',
       scope: 'org:agents:write',
       params: byId,
       body: templateChange,
       success: { status: 200, description: 'The template.', body: submitted },
-      errors: [404, 409],
-      async handle({ principal, params: { templateId }, body, signal }) {
-        await requireTemplate(pool, principal.workspaceId, templateId, 'id')
-        const { agentId, snapshotCid } = body
-        const source = agentId ? await inspect(principal, { agentId, snapshotCid }, signal) : undefined
-        const template = await changeTemplate(services, principal, templateId, { told: body, source })
+      errors: [404, 409, 502, 504],
+      async handle(asked) {
+        const { principal, params, body } = asked
+        const { details } = await requireTemplate(pool, principal.workspaceId, params.templateId, 'id')
+        const isAsked = body.agentId !== undefined || namesRepository(body) || Object.keys(body).length === 0
+        const source = isAsked ? await inspect(asked, details.git) : undefined
+        if (!source && namesRepository(body))
+          throw badRequest('gitUrl: must be given, since the template is of no repository')
+        const template = await changeTemplate(services, principal, params.templateId, { told: body, source })
         return { body: { success: true, template: toTemplateRecord(template) } }
       },
     }),

@@ -1,23 +1,16 @@
 /** Bodies and queries of templates (compatibility 2.2 and 2.14). */
 import { z } from 'zod'
 import { limit, text } from '../../http/shapes.ts'
+import { checkSource, ofRepository, repository, requireSource } from './git/origin.ts'
 import { TEMPLATE_SLUG, templateRecord } from './template.ts'
 
 const address = text(2048).regex(/^https?:\/\/\S+$/, 'must be an http or https address')
 const slug = text(100).regex(TEMPLATE_SLUG, 'must have lower-case letters, digits and single hyphens only')
 const name = text(100).trim().min(1, 'must not be empty')
 
-/** Public clients offer it; what is on another server cannot be had from here. */
-const gitUrl = z
-  .unknown()
-  .refine(
-    (value) => value == null,
-    'templates are made of a snapshot: give agentId, and push to that agent first',
-  )
-  .optional()
-
 const snapshotCid = text(512).describe('Of the agent’s history. Not given: the newest one.')
 const agentId = text(64).describe('An agent of the workspace, of whose snapshot the template is made.')
+const source = { agentId: agentId.optional(), snapshotCid: snapshotCid.optional(), ...repository }
 
 /** What a template is told beside its manifest. */
 const told = {
@@ -34,18 +27,23 @@ const told = {
   authorLogoUrl: address.nullable().optional(),
 }
 
-export const newTemplate = z.object({ gitUrl, agentId, snapshotCid: snapshotCid.optional(), ...told })
+export const newTemplate = z.object({ ...source, ...told }).superRefine(requireSource)
 export type NewTemplate = z.output<typeof newTemplate>
 
 export const templateChange = z
-  .object({ gitUrl, agentId: agentId.optional(), snapshotCid: snapshotCid.optional(), ...told })
+  .object({ ...source, ...told })
+  .superRefine(checkSource)
   .refine(({ agentId, snapshotCid }) => !snapshotCid || agentId, {
     path: ['agentId'],
     message: 'must be given with snapshotCid',
   })
 export type TemplateChange = z.output<typeof templateChange>
 
-export const validation = z.object({ gitUrl, agentId, snapshotCid: snapshotCid.optional() })
+export const validation = z.object(source).superRefine(requireSource)
+export type Validation = z.output<typeof validation>
+export const refSearch = ofRepository.extend({
+  search: text(255).optional().describe('What the names have in them, in any case.'),
+})
 
 export const templateQuery = z.object({
   category: text(100).optional(),
@@ -72,4 +70,11 @@ export const validated = z.object({
   readme: z.string().nullable(),
   files: z.array(z.string()).describe('Paths, at most 1000.'),
   commitSha: z.string(),
+})
+const names = z.array(z.string()).describe('At most 1000.')
+export const branchList = z.object({ branches: names })
+export const refList = z.object({
+  branches: names,
+  tags: names,
+  defaultBranch: z.string().nullable().describe('Null where the server does not say.'),
 })

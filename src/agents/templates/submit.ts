@@ -8,61 +8,49 @@ import { transaction } from '../../db/pool.ts'
 import { ApiError, badRequest, contractError, forbidden } from '../../errors.ts'
 import { holdContent, releaseContent } from '../../files/held-content.ts'
 import type { Network } from '../../storage/port.ts'
-import type { Agent } from '../agent.ts'
 import type { AgentServices } from '../services.ts'
 import { bundledTemplates } from './bundled.ts'
 import type { Described } from './describe.ts'
-import type { Inspected } from './inspect.ts'
 import type { NewTemplate, TemplateChange } from './schema.ts'
+import type { StoredFolder, TemplateSource } from './source.ts'
 import { requireTemplate } from './store.ts'
 import { newTemplateId, type Template, type TemplateDetails } from './template.ts'
 
 type Services = Pick<AgentServices, 'pool' | 'storages'>
 
 /**
- * Makes a template of a snapshot. What the body says counts more than the manifest.
- * @throws ApiError 400 for a snapshot that cannot be a template, or without a description; 409 for a slug that another
+ * Makes a template. What the body says counts more than the manifest.
+ * @throws ApiError 400 for a source that cannot be a template, or without a description; 409 for a slug that another
  *   template of the workspace has, or one that ships with Berth; StorageError.
  */
 export async function makeTemplate(
   services: Services,
   { workspaceId, userId }: Principal,
-  { agent, inspected, told }: { agent: Agent; inspected: Inspected; told: NewTemplate },
+  source: TemplateSource,
+  told: NewTemplate,
 ): Promise<Template> {
-  const { snapshot } = inspected
-  const described = requireFit(inspected.described)
+  const described = requireFit(source.described)
   const name = told.name ?? told.nameOverride ?? described.name
   const slug = told.slug ?? told.slugOverride ?? described.slug ?? slugOf(name)
   if (!slug) throw badRequest('slug: must be given, since none can be made of the name')
-  const details = merge(
-    { ...described.details, openclawVersion: agent.engineVersion, version: 1, commitSha: snapshot.commitSha },
-    told,
-  )
+  const { engineVersion: openclawVersion, commitSha, git } = source
+  const details = merge({ ...described.details, openclawVersion, version: 1, commitSha, git }, told)
   if (!details.description) throw badRequest('description: must be given, since the manifest has none')
-  const id = await write(services, slug, async (client) => {
-    const { rows } = await client.query(
+  const id = newTemplateId()
+  await write(services, { workspaceId, slug, source }, async (client, folder) => {
+    const { network, cid, executables } = folder as StoredFolder
+    await client.query(
       `INSERT INTO template (id, workspace_id, user_id, slug, name, details, network, snapshot_cid, executables)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id`,
-      [
-        newTemplateId(),
-        workspaceId,
-        userId,
-        slug,
-        name,
-        toJson(details),
-        snapshot.network,
-        snapshot.cid,
-        snapshot.executables,
-      ],
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      [id, workspaceId, userId, slug, name, toJson(details), network, cid, executables],
     )
-    await holdContent(client, services.storages[snapshot.network], CID.parse(snapshot.cid))
-    return rows[0].id
+    await holdContent(client, services.storages[network], CID.parse(cid))
   })
   return requireTemplate(services.pool, workspaceId, id, 'id')
 }
 
 /**
- * Changes a template of the workspace. With a new snapshot, all that follows from its files is new as well; what people
+ * Changes a template of the workspace. With new files, all that follows from them is new as well; what people
  * read stays where the body does not change it.
  * @throws ApiError as {@link makeTemplate}; 403 for one that ships with Berth, 404.
  */
@@ -70,12 +58,11 @@ export async function changeTemplate(
   services: Services,
   { workspaceId }: Principal,
   id: string,
-  { told, source }: { told: TemplateChange; source: { agent: Agent; inspected: Inspected } | undefined },
+  { told, source }: { told: TemplateChange; source: TemplateSource | undefined },
 ): Promise<Template> {
-  const described = source && requireFit(source.inspected.described)
-  const snapshot = source?.inspected.snapshot
+  const described = source && requireFit(source.described)
   const slug = told.slug ?? told.slugOverride
-  await write(services, slug, async (client) => {
+  await write(services, { workspaceId, slug, source }, async (client, folder) => {
     const before = await lockOwn(client, workspaceId, id)
     const { name, stored, snapshotCid } = before
     const renewed = source && described && renew(before.details, described, source)
@@ -87,14 +74,14 @@ export async function changeTemplate(
         slug ?? before.slug,
         told.name ?? told.nameOverride ?? name,
         toJson(merge(renewed ?? before.details, told)),
-        snapshot?.network ?? stored.network,
-        snapshot?.cid ?? snapshotCid,
-        snapshot?.executables ?? stored.executables,
+        folder?.network ?? stored.network,
+        folder?.cid ?? snapshotCid,
+        folder?.executables ?? stored.executables,
       ],
     )
-    if (!snapshot) return
-    await holdContent(client, services.storages[snapshot.network], CID.parse(snapshot.cid))
-    if (snapshot.cid !== snapshotCid || snapshot.network !== stored.network)
+    if (!folder) return
+    await holdContent(client, services.storages[folder.network], CID.parse(folder.cid))
+    if (folder.cid !== snapshotCid || folder.network !== stored.network)
       await releaseContent(client, [{ workspaceId, network: stored.network, cid: snapshotCid }])
   })
   return requireTemplate(services.pool, workspaceId, id, 'id')
@@ -146,23 +133,34 @@ function requireFit(described: Described | { errors: string[] }): Described {
   throw contractError(400, 'invalid_template', `Validation failed: ${errors[0]}`, errors.join('; '))
 }
 
-/** Runs a change in a transaction. @throws ApiError 409 where it comes to a slug that is taken. */
-async function write<T>(
+/**
+ * Has the files of the source stored, and runs a change in a transaction.
+ * @throws ApiError 409 where it comes to a slug that is taken.
+ */
+async function write(
   { pool }: Services,
-  slug: string | undefined,
-  change: (client: pg.PoolClient) => Promise<T>,
-): Promise<T> {
+  { workspaceId, slug, source }: Written,
+  change: (client: pg.PoolClient, folder: StoredFolder | undefined) => Promise<void>,
+): Promise<void> {
   const taken = () => new ApiError(409, 'taken', 'slug: is taken')
   if (slug && (await bundledTemplates()).some((template) => template.slug === slug)) throw taken()
+  const folder = await source?.store()
   try {
-    return await transaction(pool, async (client) => {
-      const result = await change(client)
+    await transaction(pool, async (client) => {
+      await change(client, folder)
       crashPoint('before-commit')
-      return result
     })
   } catch (error) {
+    // Nothing keeps what was stored for it, unless others do.
+    if (folder && source?.git) await releaseContent(pool, [{ workspaceId, ...folder }])
     throw isUniqueViolation(error, 'template_slug') ? taken() : error
   }
+}
+
+interface Written {
+  workspaceId: string
+  slug: string | undefined
+  source: TemplateSource | undefined
 }
 
 type OwnTemplate = Template & { stored: NonNullable<Template['stored']> }
@@ -185,11 +183,11 @@ function merge(details: TemplateDetails, told: NewTemplate | TemplateChange): Te
   }
 }
 
-/** What follows from the files of a template, of a new snapshot. */
+/** What follows from the files of a template, of new ones. */
 function renew(
   before: TemplateDetails,
   { details }: Described,
-  { agent, inspected }: { agent: Agent; inspected: Inspected },
+  { engineVersion: openclawVersion, commitSha, git }: TemplateSource,
 ): TemplateDetails {
   const { requiredSecrets, includedSkillCids, defaultVibe, defaultEmoji, longDescription } = details
   return {
@@ -199,9 +197,10 @@ function renew(
     defaultVibe,
     defaultEmoji,
     longDescription,
-    openclawVersion: agent.engineVersion,
+    openclawVersion,
     version: before.version + 1,
-    commitSha: inspected.snapshot.commitSha,
+    commitSha,
+    git,
   }
 }
 

@@ -28,8 +28,10 @@ export const templateDetails = z.object({
   defaultEmoji: z.string().nullable(),
   /** Grows with each snapshot that is put in place of another. */
   version: z.number(),
-  /** Of the snapshot, in the history of the agent that it was made of; null for those that ship with Berth. */
+  /** Of what it was made of: an agent's history, or a repository; null for those that ship with Berth. */
   commitSha: z.string().nullable(),
+  /** The repository that it was made of; null for those of snapshots, and those that ship with Berth. */
+  git: z.object({ url: z.string(), ref: z.string().nullable(), path: z.string() }).nullable(),
 })
 export type TemplateDetails = z.output<typeof templateDetails>
 
@@ -60,7 +62,7 @@ export const templateRecord = z.object({
   templateId: z.string(),
   name: z.string(),
   slug: z.string(),
-  ...templateDetails.omit({ commitSha: true }).shape,
+  ...templateDetails.omit({ commitSha: true, git: true }).shape,
   partnerName: z.string(),
   partnerUrl: z.string().nullable(),
   partnerLogoUrl: z.string().nullable(),
@@ -77,14 +79,14 @@ export const templateRecord = z.object({
   createdAt: z.string().nullable(),
   updatedAt: z.string().nullable(),
   submittedBy: z.string().nullable(),
-  gitUrl: z.null(),
+  gitUrl: z.string().nullable().describe('The repository that it was made of.'),
   gitCommitSha: z.string().nullable(),
 })
 
 /** The template as clients see it. `partner…` is how older clients call the author; nothing here has a price. */
 export function toTemplateRecord(template: Template): z.output<typeof templateRecord> {
   const { id, name, slug, details, snapshotCid, stored, createdAt, updatedAt, submittedBy } = template
-  const { commitSha, ...shown } = details
+  const { commitSha, git, ...shown } = details
   const isShipped = stored === null
   return {
     templateId: id,
@@ -107,7 +109,7 @@ export function toTemplateRecord(template: Template): z.output<typeof templateRe
     createdAt,
     updatedAt,
     submittedBy,
-    gitUrl: null,
+    gitUrl: git?.url ?? null,
     gitCommitSha: commitSha,
   }
 }

@@ -105,13 +105,17 @@ const responses: Record<string, Json> = {
     'Retry-After',
   ),
   500: failure('A fault of Berth; the log has the cause.', { internal: 'Internal server error' }),
-  502: failure('An agent sent what is no answer.', { bad_answer: 'The agent sent no valid answer' }),
+  502: failure('An agent, or a server elsewhere, sent what is no answer.', {
+    bad_answer: 'The agent sent no valid answer',
+  }),
   503: failure(
     'A part that the answer needs is away. Nothing that was accepted is lost.',
     { unavailable: messages.ipfsUnreachable },
     'Retry-After',
   ),
-  504: failure('An agent did not answer in time.', { timeout: 'The agent did not answer in time' }),
+  504: failure('An agent, or a server elsewhere, did not answer in time.', {
+    timeout: 'The agent did not answer in time',
+  }),
   PinningService: {
     description: 'Any failure under `/psa`: `reason` is the `Error-Code` in capitals.',
     headers: headerRefs('X-Request-Id', 'Error-Code'),

@@ -2,6 +2,7 @@
 import type { Example } from './examples.ts'
 
 const AGENT = 'x7f3k2ab'
+const REPOSITORY = 'https://git.example/librarian.git'
 const COMMIT = '5f1c0e9b7a2d4836c1f0b9e8d7a6c5b4f3e2d1c0'
 
 const shipped = {
@@ -78,6 +79,14 @@ export const templateExamples: Record<string, Example> = {
       success: true,
       template: { ...own, description: 'Keeps a catalogue of books, and lends them.', version: 2 },
     },
+  },
+  listTemplateBranches: {
+    request: { gitUrl: REPOSITORY },
+    response: { branches: ['main', 'next'] },
+  },
+  listTemplateRefs: {
+    request: { gitUrl: REPOSITORY, search: 'm' },
+    response: { branches: ['main'], tags: [], defaultBranch: 'main' },
   },
   archiveTemplate: { response: { success: true, message: 'Template Librarian archived' } },
   validateTemplate: {

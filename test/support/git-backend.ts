@@ -41,7 +41,7 @@ async function answer(root: string, req: IncomingMessage, res: ServerResponse): 
     HTTP_CONTENT_ENCODING: headers['content-encoding'] ?? '',
     GIT_PROTOCOL: String(headers['git-protocol'] ?? ''),
   }
-  const child = spawn('git', ['http-backend'], { env, stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn('git', ['http-backend'], { env, stdio: ['pipe', 'pipe', 'ignore'] })
   // It may end before it has read a request that it refuses.
   child.stdin.on('error', () => {})
   req.pipe(child.stdin)

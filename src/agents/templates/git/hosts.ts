@@ -1,0 +1,216 @@
+/**
+ * Public repositories that templates are made of. Nothing of them is trusted: how long, how much, from where and how
+ * many at a time is bounded, and the address that is connected to is the one that was checked (`src/host/dial.ts`).
+ */
+import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Registry } from 'prom-client'
+import { badRequest } from '../../../errors.ts'
+import { type Destination, hasDestination, parseDestination } from '../../../host/destination.ts'
+import type { ProxyError, Resolve } from '../../../host/dial.ts'
+import { EgressProxy } from '../../../host/egress.ts'
+import type { Logger } from '../../../log.ts'
+import { Slots } from '../../../slots.ts'
+import { toAnswer } from './failure.ts'
+import { Git } from './program.ts'
+import { type GitFile, readTree, show, staysInside } from './tree.ts'
+
+const LIMITS = {
+  /** Fetches side by side; the next is answered with 503. */
+  fetches: 4,
+  /** For one of them, from its first connection to its last file. */
+  totalMs: 60_000,
+  /** Most time without a byte. */
+  idleMs: 20_000,
+  /** Of the pack of a commit: with `path` it has more than the template. */
+  packBytes: 134_217_728,
+  /** Of a template. */
+  maxFiles: 1000,
+  maxBytes: 33_554_432,
+  /** Of a list of branches and tags, as git prints it. */
+  refsBytes: 16_777_216,
+  /** Above every fetch: what is older in the folder is of a process that died. */
+  staleMs: 600_000,
+}
+/** Paths of at most 4096 bytes, for all the files that there may be. */
+const LISTING_BYTES = 8_388_608
+const COMMIT = /^[0-9a-f]{40}$/
+
+/** Where a template's files come from. */
+export interface GitOrigin {
+  url: string
+  /** A branch, tag or commit; null for the default branch. */
+  ref: string | null
+  /** A folder below the top, or '' for all. */
+  path: string
+}
+
+/** A folder of a commit. */
+export interface GitTree {
+  commitSha: string
+  files: GitFile[]
+  /** Of all its files, by their ids. */
+  contents: ReadonlyMap<string, Buffer>
+  /** What no template can have in it, one line each. */
+  problems: string[]
+}
+
+export interface GitRefs {
+  branches: string[]
+  tags: string[]
+  /** Null where the server does not say. */
+  defaultBranch: string | null
+}
+
+export interface GitHostsOptions {
+  /** For temporary folders. */
+  dir: string
+  /** Reached although their addresses are private, by http as well. */
+  allowed: readonly Destination[]
+  limits?: Partial<typeof LIMITS>
+  resolve?: Resolve
+}
+
+interface Asked {
+  log: Logger
+  /** Ends it. */
+  signal: AbortSignal
+}
+
+export class GitHosts {
+  readonly #dir: string
+  readonly #allowed: readonly Destination[]
+  readonly #limits: typeof LIMITS
+  readonly #resolve: Resolve | undefined
+  readonly #slots: Slots
+
+  constructor({ dir, allowed, limits, resolve }: GitHostsOptions) {
+    this.#dir = dir
+    this.#allowed = allowed
+    this.#limits = { ...LIMITS, ...limits }
+    this.#resolve = resolve
+    this.#slots = new Slots(this.#limits.fetches, 'Berth is reading other repositories: try again')
+  }
+
+  /** The branches and tags of a repository, by name. @throws ApiError 400, 502, 503 or 504. */
+  refs(url: string, asked: Asked): Promise<GitRefs> {
+    return this.#reach(url, asked, async (git) => {
+      const { refsBytes: maxBytes } = this.#limits
+      return parseRefs(await git.run(['ls-remote', '--symref', '--', url], { maxBytes }))
+    })
+  }
+
+  /** A folder of a repository's commit. @throws ApiError 400, 502, 503 or 504. */
+  tree({ url, ref, path }: GitOrigin, asked: Asked): Promise<GitTree> {
+    const { maxFiles, maxBytes } = this.#limits
+    return this.#reach(url, asked, async (git) => {
+      const fetch = ['fetch', '--quiet', '--depth=1', '--no-tags', '--no-recurse-submodules', '--', url]
+      await git.run([...fetch, ref ?? 'HEAD'], { maxBytes })
+      const commitSha = await git.line(['rev-parse', '--verify', 'FETCH_HEAD^{commit}'])
+      if (!COMMIT.test(commitSha)) throw badRequest('gitUrl: the repository has no SHA-1 commits')
+      const list = ['ls-tree', '-r', '-z', '--long', '--full-tree', `${commitSha}:${path}`]
+      const { files, problems } = readTree(await git.run(list, { maxBytes: LISTING_BYTES }), {
+        maxFiles,
+        maxBytes,
+      })
+      const contents = await readBlobs(git, files)
+      for (const { path, mode, blob } of files) {
+        if (mode === '120000' && !staysInside(path, `${contents.get(blob)}`))
+          problems.push(`${show(path)}: is a link that leads out of the template`)
+      }
+      return { commitSha, files, contents, problems }
+    })
+  }
+
+  /** Runs `work` with a git of its own, whose folder is gone afterwards. */
+  async #reach<T>(url: string, { log, signal }: Asked, work: (git: Git) => Promise<T>): Promise<T> {
+    const protocols = this.#protocolsFor(url)
+    const { totalMs, idleMs, packBytes: maxFileBytes, staleMs } = this.#limits
+    return this.#slots.run(async () => {
+      await removeStale(this.#dir, staleMs)
+      const dir = await mkdtemp(join(this.#dir, 'fetch-'))
+      const late = AbortSignal.timeout(totalMs)
+      const refusals: ProxyError[] = []
+      const proxy = new EgressProxy({
+        allowed: this.#allowed,
+        log,
+        registry: new Registry(),
+        limits: { idleMs, drainMs: 0 },
+        onRefusal: (refusal) => refusals.push(refusal),
+        ...(this.#resolve && { resolve: this.#resolve }),
+      })
+      try {
+        const settings = { host: 'BERTH_GIT_ALLOW', port: 'BERTH_GIT_ALLOW' }
+        const proxyPort = await proxy.listen({ host: '127.0.0.1', port: 0, settings })
+        const ended = AbortSignal.any([signal, late])
+        const git = new Git({ dir, proxyPort, protocols, maxFileBytes, signal: ended })
+        await git.run(['init', '--quiet', '--bare', '--template='], { maxBytes: 4096 })
+        return await work(git)
+      } catch (error) {
+        throw toAnswer(error, refusals[0])
+      } finally {
+        await proxy.close()
+        await rm(dir, { recursive: true, force: true })
+      }
+    })
+  }
+
+  /** @throws ApiError 400 for an address that is not that of a public repository. */
+  #protocolsFor(address: string): string[] {
+    const url = URL.parse(address)
+    const destination = url && parseDestination(url.host, url.protocol === 'http:' ? 80 : 443)
+    if (!url || !destination || url.username || url.password || url.search || url.hash)
+      throw badRequest('gitUrl: must be the https address of a public repository, without a user name')
+    if (url.protocol === 'https:') return ['https']
+    if (url.protocol === 'http:' && hasDestination(this.#allowed, destination)) return ['http', 'https']
+    throw badRequest('gitUrl: must be an https address')
+  }
+}
+
+/** Removes folders that a process left behind which died. */
+async function removeStale(dir: string, staleMs: number): Promise<void> {
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  for (const name of await readdir(dir)) {
+    const path = join(dir, name)
+    const info = await stat(path).catch(() => undefined)
+    if (info && Date.now() - info.mtimeMs > staleMs) await rm(path, { recursive: true, force: true })
+  }
+}
+
+/** The contents of files, each blob once. They are known to fit in memory. */
+async function readBlobs(git: Git, files: GitFile[]): Promise<Map<string, Buffer>> {
+  const sizes = new Map(files.map(({ blob, size }) => [blob, size]))
+  const input = [...sizes.keys()].map((blob) => `${blob}\n`).join('')
+  const total = [...sizes.values()].reduce((sum, size) => sum + size + 100, 0)
+  const output = await git.run(['cat-file', '--batch=%(objectsize)'], { maxBytes: total, input })
+  const contents = new Map<string, Buffer>()
+  let from = 0
+  for (const [blob, size] of sizes) {
+    const start = output.indexOf('\n', from) + 1
+    if (output.toString('latin1', from, start) !== `${size}\n`)
+      throw badRequest('gitUrl: the repository is damaged')
+    from = start + size + 1
+    contents.set(blob, output.subarray(start, start + size))
+  }
+  return contents
+}
+
+/** What `git ls-remote --symref` prints: `ref: <name>\tHEAD`, then `<id>\t<name>` for each, peeled tags included. */
+function parseRefs(output: Buffer): GitRefs {
+  const names = output
+    .toString('utf8')
+    .split('\n')
+    .map((line) => line.split('\t') as [string, string?])
+  const below = (prefix: string) =>
+    names
+      .flatMap(([, name = '']) => (name.startsWith(prefix) && !name.endsWith('^{}') ? [name] : []))
+      .map((name) => name.slice(prefix.length))
+  const head = names.find(([, name]) => name === 'HEAD')?.[0]
+  return {
+    branches: below(BRANCHES),
+    tags: below('refs/tags/'),
+    defaultBranch: head?.startsWith(`ref: ${BRANCHES}`) ? head.slice(`ref: ${BRANCHES}`.length) : null,
+  }
+}
+
+const BRANCHES = 'refs/heads/'

@@ -1,0 +1,234 @@
+/** Templates of public repositories (compatibility 2.2, 2.14), on a real server of git. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { CID } from 'multiformats/cid'
+import { assertError } from '../../support/client.ts'
+import { commitTo, type Files } from '../../support/git-repositories.ts'
+import { until } from '../../support/processes.ts'
+import { openContext, REPOSITORIES } from '../context.ts'
+import { isPinnedOn } from '../upload-form.ts'
+import { files, manifest, TEMPLATES, templateMaker } from './templates.ts'
+
+const context = await openContext()
+const { env } = context
+const url = `${env[REPOSITORIES.url]}`
+const root = `${env[REPOSITORIES.dir]}`
+const { workspace, agent, snapshot, make } = await templateMaker(context)
+const { api } = workspace
+
+const FULL = manifest({
+  agent: { name: 'Librarian', description: 'Lends books.', vibe: 'quiet', emoji: '📚' },
+  template: { category: 'reference', tags: ['books'] },
+})
+
+/** A new repository with these files; resolves to its address and its commit. */
+async function repository(content: Files = files(FULL), options: Parameters<typeof commitTo>[3] = {}) {
+  const name = `${randomUUID()}.git`
+  const commit = await commitTo(root, name, content, options)
+  return { gitUrl: `${url}/${name}`, commit, name }
+}
+const slug = () => `g-${randomUUID()}`
+const submit = async (body: object) => {
+  const reply = await api.post(TEMPLATES, { slugOverride: slug(), ...body })
+  assert.equal(reply.status, 201, JSON.stringify(reply.body))
+  assert.equal(reply.body.success, true)
+  return reply.body.template
+}
+const validate = (body: object) => api.post(`${TEMPLATES}/validate`, body)
+
+describe('a template of a repository', () => {
+  it('is what its manifest says, but for what the body says', async () => {
+    const { gitUrl, commit } = await repository(files(FULL, 'read me'))
+    const slugOverride = slug()
+    const template = await submit({ gitUrl, nameOverride: 'Books', slugOverride })
+    const { name, description, category, tags, longDescription, defaultVibe, version } = template
+    assert.deepEqual(
+      [name, description, category, tags, longDescription, defaultVibe, version],
+      ['Books', 'Lends books.', 'reference', ['books'], '# Librarian\n\nread me', 'quiet', 1],
+    )
+    assert.deepEqual([template.gitUrl, template.gitCommitSha], [gitUrl, commit])
+    assert.deepEqual((await api.get(`${TEMPLATES}/${slugOverride}`)).body.template, template)
+    assert.ok(await isPinnedOn(env, 'private', CID.parse(template.snapshotCid)))
+  })
+  it('has the content that a snapshot of the same files has', async () => {
+    const tree = { ...files(FULL), 'workspace/deep/er.txt': 'deep' }
+    const { cid } = await snapshot(tree)
+    const { gitUrl } = await repository(tree)
+    assert.equal((await submit({ gitUrl })).snapshotCid, cid)
+  })
+  it('is of a branch, of a tag, of a commit, or of a folder', async () => {
+    const { gitUrl, name, commit: main } = await repository({ 'a.txt': 'a' })
+    const inside = Object.fromEntries(
+      Object.entries(files(FULL)).map(([path, text]) => [`tpl/one/${path}`, text]),
+    )
+    const commit = await commitTo(root, name, inside, { branch: 'team/next', tag: 'v1' })
+    const path = 'tpl/one'
+    for (const more of [
+      { branch: 'team/next' },
+      { branch: 'refs/heads/team/next' },
+      { ref: 'refs/heads/team/next' },
+      { ref: 'v1' },
+      { ref: commit },
+    ])
+      assert.equal((await submit({ gitUrl, path, ...more })).gitCommitSha, commit, JSON.stringify(more))
+    assert.equal((await submit({ gitUrl, path: '/tpl/one/', branch: 'team/next' })).gitCommitSha, commit)
+    assertError(await api.post(TEMPLATES, { gitUrl, path }), 400, 'path: the repository has no such folder')
+    assert.equal((await validate({ gitUrl })).body.commitSha, main)
+  })
+  it('is refused with the path of each fault', async () => {
+    const routes = [{ port: 80, path: '/' }]
+    const { gitUrl } = await repository({ 'manifest.json': manifest({ routes }), lib: { link: '/etc' } })
+    const reply = await api.post(TEMPLATES, { gitUrl })
+    assertError(reply, 400, /^Validation failed: routes\[0\]\.port out of range/)
+    assert.match(
+      reply.headers.get('error-detail') ?? '',
+      /README\.md is missing; workspace\/ is missing; lib: is a link that leads out of the template$/,
+    )
+    const { gitUrl: bare } = await repository({ 'README.md': '#', 'workspace/a': 'a' })
+    assertError(
+      await api.post(TEMPLATES, { gitUrl: bare }),
+      400,
+      'Validation failed: manifest.json is missing',
+    )
+  })
+  it('keeps nothing where it could not be made', async () => {
+    const taken = (await make()).slug
+    const { gitUrl } = await repository()
+    const { body } = await validate({ gitUrl })
+    assert.ok(body.valid)
+    const probe = await submit({ gitUrl })
+    assertError(await api.post(TEMPLATES, { gitUrl, slugOverride: taken }), 409, 'slug: is taken')
+    assertError(await api.post(TEMPLATES, { gitUrl, slugOverride: 'page' }), 409, 'slug: is taken')
+    assert.equal((await api.delete(`${TEMPLATES}/${probe.templateId}`)).status, 200)
+    const cid = CID.parse(probe.snapshotCid)
+    await until('its content is released', async () => !(await isPinnedOn(env, 'private', cid)), 60_000)
+    assertError(await api.post(TEMPLATES, { gitUrl, slugOverride: taken }), 409, 'slug: is taken')
+    await until('its content is released', async () => !(await isPinnedOn(env, 'private', cid)), 60_000)
+  })
+  const malformed: [object, string | RegExp][] = [
+    [{ gitUrl: 'https://a.example/b', agentId: 'x' }, 'gitUrl: cannot be given with agentId'],
+    [{ branch: 'main' }, 'gitUrl: must be given with branch, ref or path'],
+    [{ gitUrl: 7 }, /^gitUrl: /],
+    [{ gitUrl: 'https://a.example/b', branch: 'a', ref: 'b' }, 'ref: cannot be given with branch'],
+    ...['--upload-pack=x', 'a..b', 'a b', '+a:b', 'a\nb', 'x.lock', 'a@{1}'].map(
+      (branch): [object, string] => [
+        { gitUrl: 'https://a.example/b', branch },
+        'branch: must be the name of a branch, tag or commit',
+      ],
+    ),
+    ...['../x', 'a/../b', './a', 'a//b'].map((path): [object, string] => [
+      { gitUrl: 'https://a.example/b', path },
+      'path: must be a folder of the repository',
+    ]),
+    [{ gitUrl: 'http://127.0.0.1:1/a' }, 'gitUrl: must be an https address'],
+    [{ gitUrl: 'https://127.0.0.1/a' }, 'gitUrl: 127.0.0.1:443 is not on the public internet'],
+    [{ gitUrl: 'file:///etc' }, /^gitUrl: must be /],
+    [{ gitUrl: 'ext::sh -c true' }, /^gitUrl: must be /],
+    [{ gitUrl: 'https://u:p@a.example/b' }, /^gitUrl: must be /],
+  ]
+  for (const [body, message] of malformed)
+    it(`is 400 for ${JSON.stringify(body).slice(0, 80)}`, async () => {
+      assertError(await api.post(TEMPLATES, body), 400, message)
+      assertError(await validate(body), 400, message)
+    })
+  it('is 400 where there is no such repository or branch', async () => {
+    const none = `${url}/${randomUUID()}.git`
+    const noRepository = 'gitUrl: there is no public repository'
+    assertError(await api.post(TEMPLATES, { gitUrl: none }), 400, noRepository)
+    for (const path of ['branches', 'refs'])
+      assertError(await api.post(`${TEMPLATES}/${path}`, { gitUrl: none }), 400, noRepository)
+    const { gitUrl } = await repository()
+    const noBranch = 'branch: the repository has no such branch, tag or commit'
+    assertError(await api.post(TEMPLATES, { gitUrl, branch: 'none' }), 400, noBranch)
+  })
+  it('needs a key that may write', async () => {
+    const reader = await workspace.keyed('org:agents:read')
+    const { gitUrl } = await repository()
+    assertError(await reader.post(TEMPLATES, { gitUrl }), 403, 'Missing scope: org:agents:write')
+    assert.equal((await reader.post(`${TEMPLATES}/branches`, { gitUrl })).status, 200)
+    assertError(await agent.gateway.post(`${TEMPLATES}/branches`, { gitUrl }), 403, /^An agent's token/)
+  })
+})
+
+describe('reading a repository again', () => {
+  it('gives the template its new files, and releases those before', async () => {
+    const { gitUrl, name } = await repository()
+    const before = await submit({ gitUrl, branch: 'main', category: 'kept' })
+    const commit = await commitTo(
+      root,
+      name,
+      files(manifest({ agent: { name: 'New', vibe: 'loud' } }), 'second'),
+    )
+    const path = `${TEMPLATES}/${before.templateId}`
+    const { status, body } = await api.put(path, {})
+    assert.equal(status, 200, JSON.stringify(body))
+    const { template } = body
+    assert.deepEqual(
+      [template.gitCommitSha, template.gitUrl, template.version, template.defaultVibe, template.category],
+      [commit, gitUrl, 2, 'loud', 'kept'],
+    )
+    assert.equal(template.slug, before.slug)
+    const cid = CID.parse(before.snapshotCid)
+    await until('the files before are released', async () => !(await isPinnedOn(env, 'private', cid)), 60_000)
+    assert.equal((await api.put(path, { name: 'Only named' })).body.template.version, 2)
+  })
+  it('may lead to another branch, another repository, or a snapshot', async () => {
+    const { gitUrl, name } = await repository()
+    const next = await commitTo(root, name, files(FULL), { branch: 'next' })
+    const path = `${TEMPLATES}/${(await submit({ gitUrl })).templateId}`
+    assert.equal((await api.put(path, { branch: 'next' })).body.template.gitCommitSha, next)
+    const other = await repository()
+    const { template } = (await api.put(path, { gitUrl: other.gitUrl })).body
+    assert.deepEqual([template.gitUrl, template.gitCommitSha], [other.gitUrl, other.commit])
+    const { cid } = await snapshot()
+    const changed = (await api.put(path, { agentId: agent.agentId })).body.template
+    assert.deepEqual([changed.gitUrl, changed.snapshotCid, changed.version], [null, cid, 4])
+    const message = 'gitUrl: must be given, since the template is of no repository'
+    assertError(await api.put(path, { branch: 'next' }), 400, message)
+  })
+})
+
+describe('checking a repository', () => {
+  it('says what is in it', async () => {
+    const { gitUrl, commit } = await repository(files(FULL, 'mark'))
+    assert.deepEqual((await validate({ gitUrl, ref: 'refs/heads/main' })).body, {
+      valid: true,
+      errors: [],
+      manifest: JSON.parse(FULL),
+      readme: '# Librarian\n\nmark\n',
+      files: ['README.md', 'manifest.json', 'workspace/AGENTS.md'],
+      commitSha: commit,
+    })
+  })
+  it('says all that is wrong with it', async () => {
+    const { gitUrl } = await repository({
+      'manifest.json': '{',
+      'workspace/a': 'a',
+      lib: { submodule: 'a'.repeat(40) },
+    })
+    const { status, body } = await validate({ gitUrl })
+    assert.deepEqual([status, body.valid, body.manifest, body.readme], [200, false, null, null])
+    assert.match(body.errors[0], /^manifest\.json is not valid JSON/)
+    assert.deepEqual(body.errors.slice(1), [
+      'README.md is missing',
+      'lib: is a submodule, which a template cannot have',
+    ])
+  })
+  it('lists its branches and tags', async () => {
+    const { gitUrl, name } = await repository()
+    await commitTo(root, name, { a: 'a' }, { branch: 'Feature/one', tag: 'v1.0' })
+    assert.deepEqual((await api.post(`${TEMPLATES}/branches`, { gitUrl })).body, {
+      branches: ['Feature/one', 'main'],
+    })
+    const refs = (more: object) => api.post(`${TEMPLATES}/refs`, { gitUrl, ...more })
+    const all = { branches: ['Feature/one', 'main'], tags: ['v1.0'], defaultBranch: 'main' }
+    assert.deepEqual((await refs({})).body, all)
+    assert.deepEqual((await refs({ search: 'feature' })).body, {
+      ...all,
+      branches: ['Feature/one'],
+      tags: [],
+    })
+    assertError(await api.post(`${TEMPLATES}/refs`, {}), 400, /^gitUrl: /)
+  })
+})

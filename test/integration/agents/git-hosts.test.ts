@@ -1,0 +1,291 @@
+/** Repositories of strangers, on a real server of git and on others that mean ill. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { GitHosts, type GitHostsOptions } from '../../../src/agents/templates/git/hosts.ts'
+import { ApiError } from '../../../src/errors.ts'
+import { createLogger } from '../../../src/log.ts'
+import { startGitBackend } from '../../support/git-backend.ts'
+import { commitTo, type Files } from '../../support/git-repositories.ts'
+import { until } from '../../support/processes.ts'
+
+const folder = await mkdtemp(join(tmpdir(), 'berth-git-hosts-'))
+const root = join(folder, 'served')
+const dir = join(folder, 'fetches')
+await mkdir(root)
+const backend = await startGitBackend(root)
+after(async () => {
+  await backend.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const log = createLogger('test', 'silent')
+const allow = (url: string) => ({ host: '127.0.0.1', port: Number(new URL(url).port) })
+const hostsOf = (options: Partial<GitHostsOptions> = {}) =>
+  new GitHosts({ dir, allowed: [allow(backend.url)], ...options })
+const asked = (signal = AbortSignal.timeout(120_000)) => ({ log, signal })
+const read = (
+  name: string,
+  {
+    ref = null,
+    path = '',
+    ...options
+  }: Partial<GitHostsOptions> & { ref?: string | null; path?: string } = {},
+) => hostsOf(options).tree({ url: name.includes(':') ? name : `${backend.url}/${name}`, ref, path }, asked())
+
+/** The status and the text that a client reads, whichever way it fails. */
+const refusal = (work: Promise<unknown>): Promise<[number, string]> =>
+  work.then(
+    () => assert.fail('it was not refused'),
+    (error) => {
+      if (!(error instanceof ApiError)) throw error
+      return [error.status, error.message]
+    },
+  )
+
+/** A server of HTTP that answers as it likes; resolves to its URL. */
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const FILES: Files = { 'manifest.json': '{}', 'README.md': '# A', 'workspace/run.sh': 'true\n' }
+
+describe('a repository', () => {
+  it('is read without its history, whatever its files are', async () => {
+    const files: Files = { ...FILES, 'workspace/empty': '', 'a/ü\n"x"': 'odd', 'same.txt': '# A' }
+    await commitTo(root, 'plain.git', { 'old.txt': 'old' })
+    const commit = await commitTo(root, 'plain.git', files)
+    const { commitSha, files: found, contents, problems } = await read('plain.git')
+    assert.deepEqual([commitSha, problems], [commit, []])
+    const texts = Object.fromEntries(found.map(({ path, blob }) => [path, `${contents.get(blob)}`]))
+    assert.deepEqual(texts, files)
+    const executable = found.filter(({ mode }) => mode === '100755').map(({ path }) => path)
+    assert.deepEqual(executable, ['workspace/run.sh'])
+  })
+  it('is read at a branch, a tag or a commit, and in a folder', async () => {
+    const main = await commitTo(root, 'refs.git', FILES)
+    const next = await commitTo(root, 'refs.git', { 'a/b/c.txt': 'c' }, { branch: 'team/next', tag: 'v1' })
+    assert.equal((await read('refs.git')).commitSha, main)
+    for (const ref of ['refs/heads/team/next', 'team/next', 'refs/tags/v1', 'v1', next]) {
+      const { commitSha, files } = await read('refs.git', { ref, path: 'a/b' })
+      assert.deepEqual([commitSha, files.map(({ path }) => path)], [next, ['c.txt']], ref)
+    }
+    assert.deepEqual(await hostsOf().refs(`${backend.url}/refs.git`, asked()), {
+      branches: ['main', 'team/next'],
+      tags: ['v1'],
+      defaultBranch: 'main',
+    })
+  })
+  it('that is not there, or has not what is asked for, is 400', async () => {
+    await commitTo(root, 'small.git', FILES)
+    const none = [400, 'branch: the repository has no such branch, tag or commit']
+    for (const ref of ['refs/heads/none', 'none', 'f'.repeat(40)])
+      assert.deepEqual(await refusal(read('small.git', { ref })), none, ref)
+    const noFolder = [400, 'path: the repository has no such folder']
+    for (const path of ['none', 'manifest.json'])
+      assert.deepEqual(await refusal(read('small.git', { path })), noFolder, path)
+    assert.deepEqual(await refusal(read('none.git')), [400, 'gitUrl: there is no public repository'])
+    const page = await serve((_, res) => res.end('<html>hello</html>'))
+    const noGit = [400, 'gitUrl: there is no git repository, or it is empty']
+    assert.deepEqual(await refusal(read(`${page}/a`, { allowed: [allow(page)] })), noGit)
+    const login = await serve((_, res) => res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end())
+    const noRepository = [400, 'gitUrl: there is no public repository']
+    assert.deepEqual(await refusal(read(`${login}/a`, { allowed: [allow(login)] })), noRepository)
+  })
+  it('leaves nothing behind, nor does one whose process died', async () => {
+    await commitTo(root, 'left.git', FILES)
+    await mkdir(join(dir, 'fetch-dead'), { recursive: true })
+    await mkdir(join(dir, 'fetch-alive'))
+    await utimes(join(dir, 'fetch-dead'), 1, 1)
+    await read('left.git')
+    await refusal(read('left.git', { ref: 'none' }))
+    assert.deepEqual(await readdir(dir), ['fetch-alive'])
+    await rm(join(dir, 'fetch-alive'), { recursive: true })
+  })
+})
+
+describe('what a repository may bring along', () => {
+  it('is no link that leads out of it, and no submodule', async () => {
+    const files: Files = {
+      ...FILES,
+      '.gitmodules': `[submodule "lib"]\n\tpath = lib\n\turl = ${backend.url}/secret.git\n`,
+      lib: { submodule: 'a'.repeat(40) },
+      absolute: { link: '/etc/passwd' },
+      'workspace/up': { link: '../../x' },
+      'workspace/round': { link: 'up/../x' },
+      'workspace/fine': { link: '../README.md' },
+      fine: { link: './workspace/fine' },
+    }
+    await commitTo(root, 'links.git', files)
+    const { files: found, problems } = await read('links.git')
+    assert.deepEqual(problems.sort(), [
+      'absolute: is a link that leads out of the template',
+      'lib: is a submodule, which a template cannot have',
+      'workspace/round: is a link that leads out of the template',
+      'workspace/up: is a link that leads out of the template',
+    ])
+    assert.ok(!found.some(({ path }) => path === 'lib'))
+  })
+  it('is not acted upon: filters, hooks and configuration', async () => {
+    const made = join(folder, 'made-by-a-stranger')
+    const config = `[filter "x"]\n\tsmudge = touch ${made}\n\tclean = touch ${made}\n[core]\n\tfsmonitor = touch ${made}\n`
+    const files: Files = {
+      ...FILES,
+      '.gitattributes': '* filter=x export-subst export-ignore ident\n*.bin filter=lfs\n',
+      config,
+      HEAD: 'ref: refs/heads/main\n',
+      'objects/a': 'a',
+      'refs/a': 'a',
+      'hooks/post-checkout.sh': `#!/bin/sh\ntouch ${made}\n`,
+      'lfs.bin': 'version https://git-lfs.github.com/spec/v1\n',
+      'id.txt': '$Id$ $Format:%H$\r\n',
+    }
+    await commitTo(root, 'hostile.git', files)
+    const { files: found, contents } = await read('hostile.git')
+    const texts = Object.fromEntries(found.map(({ path, blob }) => [path, `${contents.get(blob)}`]))
+    assert.deepEqual(texts, files)
+    assert.deepEqual((await readdir(folder)).sort(), ['fetches', 'served'])
+  })
+  it('is bounded in files and bytes', async () => {
+    await commitTo(
+      root,
+      'many.git',
+      Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`f${i}`, `${i}`])),
+    )
+    const many = [400, 'gitUrl: a template has at most 29 files']
+    assert.deepEqual(await refusal(read('many.git', { limits: { maxFiles: 29 } })), many)
+    await commitTo(root, 'large.git', { a: 'x'.repeat(60_000), b: 'x'.repeat(60_000) })
+    const large = [400, 'gitUrl: a template has at most 100000 bytes']
+    assert.deepEqual(await refusal(read('large.git', { limits: { maxBytes: 100_000 } })), large)
+    const pack = Buffer.from(Array.from({ length: 200_000 }, (_, i) => (i * i * 2_654_435_761) % 251))
+    await commitTo(root, 'pack.git', { a: pack })
+    const tooLarge = [400, 'gitUrl: the repository is too large, or damaged']
+    assert.deepEqual(await refusal(read('pack.git', { limits: { packBytes: 1024 } })), tooLarge)
+  })
+})
+
+describe('where a repository is', () => {
+  it('is https, but for what the operator allows', async () => {
+    const https = [400, 'gitUrl: must be an https address']
+    for (const url of [
+      'http://example.com/a',
+      'http://127.0.0.1:1/a',
+      'ssh://127.0.0.1/a',
+      'git://127.0.0.1/a',
+    ])
+      assert.deepEqual(await refusal(read(url)), https, url)
+    for (const url of [
+      `file://${root}/refs.git`,
+      'ext::sh -c true',
+      'git@github.com:a/b',
+      'https://u:p@a.example/',
+    ])
+      assert.match((await refusal(read(url)))[1], /^gitUrl: must be /, url)
+  })
+  it('is not on a private network, by whatever name', async () => {
+    const resolve = async () => [
+      { address: '93.184.215.14', family: 4 },
+      { address: '169.254.169.254', family: 4 },
+    ]
+    for (const host of ['127.0.0.1', '[::1]', '10.0.0.1', '0x7f.1', 'localhost', 'rebound.example']) {
+      const [status, message] = await refusal(read(`https://${host}/a.git`, { resolve }))
+      assert.equal(status, 400, host)
+      assert.match(message, /^gitUrl: \S+:443 is not on the public internet$/, host)
+    }
+    const nowhere = async () => Promise.reject(Object.assign(new Error('none'), { code: 'ENOTFOUND' }))
+    const [status, message] = await refusal(read('https://nowhere.example/a.git', { resolve: nowhere }))
+    assert.deepEqual([status, message], [502, 'gitUrl: nowhere.example:443 cannot be reached: ENOTFOUND'])
+  })
+  it('is found by the resolver whose answers are checked, and by no other', async () => {
+    const commit = await commitTo(root, 'named.git', FILES)
+    const allowed = [{ host: 'git.example', port: allow(backend.url).port }]
+    const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
+    const url = `http://git.example:${allow(backend.url).port}/named.git`
+    assert.equal((await read(url, { allowed, resolve })).commitSha, commit)
+  })
+  it('may be somewhere else by a redirect, and not on a private network then either', async () => {
+    const commit = await commitTo(root, 'moved.git', FILES)
+    let location = ''
+    const url = await serve((req, res) => {
+      const rest = (req.url ?? '').replace(/^\/[^/]+/, '')
+      res.writeHead(302, { Location: `${location}${rest}` }).end()
+    })
+    const allowed = [allow(url), allow(backend.url)]
+    location = `${backend.url}/moved.git`
+    assert.equal((await read(`${url}/a`, { allowed })).commitSha, commit)
+    const [status, message] = await refusal(read(`${url}/a`, { allowed: [allow(url)] }))
+    assert.deepEqual(
+      [status, message],
+      [400, `gitUrl: 127.0.0.1:${allow(backend.url).port} is not on the public internet`],
+    )
+    for (location of [`file://${root}/moved.git`, 'ftp://127.0.0.1/moved.git'])
+      assert.equal((await refusal(read(`${url}/a`, { allowed })))[0], 400, location)
+  })
+})
+
+describe('a server of git', () => {
+  it('that hangs is given up', async () => {
+    const url = await serve(() => {})
+    const [status, message] = await refusal(
+      read(`${url}/a`, { allowed: [allow(url)], limits: { idleMs: 1000 } }),
+    )
+    assert.deepEqual(
+      [status, message.replace(/\d+ was/, 'x was')],
+      [504, 'gitUrl: 127.0.0.1:x was silent for 1 s'],
+    )
+  })
+  it('that answers for ever is given up', async () => {
+    const url = await serve((_, res) => {
+      res.writeHead(200, { 'Content-Type': 'application/x-git-upload-pack-advertisement' })
+      res.write('001e# service=git-upload-pack\n0000')
+      const line = `003f${'a'.repeat(40)} refs/heads/aaaaaaaa\n`
+      const more = setInterval(() => res.write(line), 5)
+      res.once('close', () => clearInterval(more))
+    })
+    const limits = { totalMs: 1500 }
+    const late = [504, 'gitUrl: reading the repository took too long']
+    assert.deepEqual(await refusal(read(`${url}/a`, { allowed: [allow(url)], limits })), late)
+    assert.deepEqual(await readdir(dir), [])
+  })
+  it('is asked by a few at a time, and not for a client that has gone', async () => {
+    let open = 0
+    const url = await serve((req) => {
+      open++
+      req.once('close', () => open--)
+    })
+    const hosts = hostsOf({ allowed: [allow(url)], limits: { fetches: 1 } })
+    const gone = new AbortController()
+    const first = refusal(hosts.refs(`${url}/a`, asked(gone.signal)))
+    await until('it is asked', async () => open === 1, 60_000)
+    assert.deepEqual(await refusal(hosts.refs(`${url}/a`, asked())), [
+      503,
+      'Berth is reading other repositories: try again',
+    ])
+    gone.abort()
+    await first
+    await until('git has gone', async () => open === 0, 60_000)
+    assert.deepEqual(await readdir(dir), [])
+  })
+  it('is of no use without git', async () => {
+    const { PATH } = process.env
+    process.env.PATH = folder
+    try {
+      const missing = [503, 'Repositories cannot be read: git is not installed']
+      assert.deepEqual(await refusal(read('plain.git')), missing)
+    } finally {
+      process.env.PATH = PATH
+    }
+  })
+})
