@@ -59,11 +59,12 @@ export async function importTree(
   const stream = Readable.from(source, { objectMode: false }).on('error', (error) => {
     failure = error
   })
-  const imported = await importStream(access, stream, IMPORT_MS).catch((error) => {
-    // What keeps us from reading is no fault of agentd's, to which the stream only breaks off.
-    throw failure instanceof StorageError || failure instanceof UnfitFolder ? failure : error
-  })
-  stream.destroy()
+  const imported = await importStream(access, stream, IMPORT_MS)
+    .catch((error) => {
+      // What keeps us from reading is no fault of agentd's, to which the stream only breaks off.
+      throw failure instanceof StorageError || failure instanceof UnfitFolder ? failure : error
+    })
+    .finally(() => stream.destroy())
   let { commit } = imported
   if (object && treeOf(object) === imported.tree) {
     await adoptCommit(access, object)

@@ -38,7 +38,8 @@ export function agentReset(services: AgentWorkerServices): Handler {
       const signal = AbortSignal.any([run.signal, late])
       try {
         // One whose restore was cut off is in the history already.
-        if (agent.lastSync !== null) await saveFirst(services, run, agent, { network, signal })
+        if (agent.lastSync !== null && !(await saveFirst(services, run, agent, { network, signal })))
+          return await run.end(pool, { state: 'canceled' })
         await run.report('reset')
         const commitSha = await goTo(services, run, agent, { snapshot, signal })
         crashPoint('reset-after-reset')
@@ -63,15 +64,19 @@ const notFound = {
   cause: 'it is not in the history any more',
 } as const
 
-/** What would be lost is in the history. Nothing falls out of that meanwhile: it could be where we want to go. */
+/**
+ * What would be lost is in the history. Nothing falls out of that meanwhile: it could be where we want to go.
+ * @returns false where the agent was deleted meanwhile, or another run has it.
+ */
 async function saveFirst(
   services: AgentWorkerServices,
   run: Run,
   agent: Agent,
   place: { network: Network; signal: AbortSignal },
-): Promise<void> {
+): Promise<boolean> {
   const saved = await saveWorkspace(services, run, agent, agent, place)
-  await transaction(services.pool, (client) => writeSaved(client, services, agent, saved))
+  const written = await transaction(services.pool, (client) => writeSaved(client, services, agent, saved))
+  return written !== undefined
 }
 
 /** Makes the working tree the snapshot's. @returns the commit. */

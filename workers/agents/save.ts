@@ -84,6 +84,8 @@ export async function saveWorkspace(
   return { ...stored, fileManifest, leftOut }
 }
 
+const UNKNOWN: Difference = { changeSummary: null, contentDiff: null }
+
 interface Job {
   commit: CheckedCommit
   newest: StoredSnapshot | undefined
@@ -135,19 +137,24 @@ async function storeSince(
     executables,
   }
   // Without the commit before there is nothing to compare with: what is new is not known.
-  if (newest && !base) return { content, difference: { changeSummary: null, contentDiff: null } }
+  if (newest && !base) return { content, difference: UNKNOWN }
   const contentDiff = await diffCommits(access, { from: base?.commitSha, to })
   return { content, difference: { changeSummary: changes.summary, contentDiff } }
 }
 
-/** What one commit has that another one has not, for people. @throws AgentdError */
+/** What one commit has that another one has not, for people; unknown where one is not there. @throws AgentdError */
 export async function compareCommits(
   access: RepositoryAccess,
   commits: { from: string | undefined; to: string },
 ): Promise<Difference> {
   const changes = new Changes([], { files: MAX_FILES, bytes: Number.POSITIVE_INFINITY })
-  for await (const _ of changes.count(readChanges(access, commits)));
-  return { changeSummary: changes.summary, contentDiff: await diffCommits(access, commits) }
+  try {
+    for await (const _ of changes.count(readChanges(access, commits)));
+    return { changeSummary: changes.summary, contentDiff: await diffCommits(access, commits) }
+  } catch (error) {
+    if (isGone(error)) return UNKNOWN
+    throw error
+  }
 }
 
 async function diffCommits(

@@ -8,7 +8,7 @@ import { type AgentsWorld, startAgentsWorld } from './world.ts'
 
 const MISSING = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
 
-describe('a lost volume', { timeout: 300_000, skip: !kuboBinary && 'needs BERTH_TEST_KUBO' }, () => {
+describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_TEST_KUBO' }, () => {
   let kubo: KuboNode
   let world: AgentsWorld
   let subject: Subject
@@ -91,11 +91,9 @@ describe('a lost volume', { timeout: 300_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal((await subject.succeed('agent.sync')).isNew, true)
     assert.equal((await subject.history()).length, before.length + 1)
   })
-  it('is not seeded over where its snapshot is lost', async () => {
-    await world.database.pool.query('UPDATE snapshot SET cid = $2 WHERE agent_id = $1', [
-      subject.made.id,
-      MISSING,
-    ])
+  it('is not seeded over where its snapshot is lost, and can be reset to an older one', async () => {
+    const [newest, older] = await subject.history()
+    await world.database.pool.query('UPDATE snapshot SET cid = $2 WHERE id = $1', [newest?.id, MISSING])
     await subject.loseVolume()
     const { state, error, error_code } = await restart()
     assert.deepEqual([state, error, error_code], ['failed', 'Restart failed', 'content_lost'])
@@ -103,5 +101,19 @@ describe('a lost volume', { timeout: 300_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal(status, 'not_running')
     assert.match(String(reason), /newest snapshot bafy\w+ cannot be restored/)
     assert.equal(await subject.exec('ls workspace 2>/dev/null || echo nothing'), 'nothing')
+
+    const { commitSha } = await subject.succeed('agent.reset', { snapshotCid: older?.cid })
+    assert.equal(commitSha, older?.commit_sha)
+    assert.equal(await subject.exec('cat workspace/note.txt'), 'mine')
+    const { rows } = await world.database.pool.query(
+      `SELECT id, kind FROM operation WHERE agent_id = $1 AND state = 'queued'`,
+      [subject.made.agentId],
+    )
+    assert.deepEqual(
+      rows.map(({ kind }) => kind),
+      ['agent.restart'],
+    )
+    assert.equal((await world.run(rows[0].id)).state, 'succeeded')
+    assert.equal(await subject.exec('git rev-parse HEAD'), older?.commit_sha)
   })
 })
