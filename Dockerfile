@@ -14,6 +14,12 @@ RUN npm run prepare \
 
 FROM ${BASE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0 BERTH_DATA_DIR=/var/lib/berth
+# `web` reads with git the repositories that templates are made of.
+RUN if ! command -v git >/dev/null || ! [ -e /etc/ssl/certs/ca-certificates.crt ]; then \
+      apt-get update \
+      && apt-get install -y --no-install-recommends ca-certificates git \
+      && rm -rf /var/lib/apt/lists/*; \
+    fi
 RUN install -d -o node -g node -m 700 /var/lib/berth
 WORKDIR /app
 COPY --from=build /app ./

@@ -47,7 +47,7 @@ export const TAGS = [
   [
     'Templates',
     'What agents can begin with: files, and what their manifest asks for. Some ship with Berth; a workspace makes others ' +
-      'out of snapshots of its agents, and nobody else sees them.',
+      'out of snapshots of its agents or of public git repositories, and nobody else sees them.',
   ],
   [
     'Secrets',
