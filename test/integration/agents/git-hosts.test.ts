@@ -250,7 +250,7 @@ describe('a server of git', () => {
     const url = await serve((_, res) => {
       res.writeHead(200, { 'Content-Type': 'application/x-git-upload-pack-advertisement' })
       res.write('001e# service=git-upload-pack\n0000')
-      const line = `003f${'a'.repeat(40)} refs/heads/aaaaaaaa\n`
+      const line = `0041${'a'.repeat(40)} refs/heads/aaaaaaaa\n`
       const more = setInterval(() => res.write(line), 5)
       res.once('close', () => clearInterval(more))
     })
