@@ -12,7 +12,7 @@ describe('without PostgreSQL', () => {
     it(`${role} says so in one line, and ends in a way that a supervisor starts it again`, async () => {
       const DATABASE_URL = `postgres://berth:hunter2@127.0.0.1:${await freePort()}/berth`
       const started = run(process.execPath, [MAIN, role], { env: { PATH: process.env.PATH, DATABASE_URL } })
-      const [code] = await once(started.process, 'close', { signal: AbortSignal.timeout(30_000) })
+      const [code] = await once(started.process, 'close', { signal: AbortSignal.timeout(180_000) })
       assert.match(started.output(), /^DATABASE_URL: PostgreSQL cannot be reached: .*ECONNREFUSED.*\n$/)
       assert.equal(code, 1)
     })

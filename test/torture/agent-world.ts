@@ -15,9 +15,9 @@ import { World } from './world.ts'
 
 /** A request whose server was killed is sent again after this. */
 const RETRY_MS = 100
-const ANSWER_MS = 20_000
-const INSIST_MS = 60_000
-const UP_MS = 90_000
+const ANSWER_MS = 60_000
+const INSIST_MS = 180_000
+const UP_MS = 300_000
 
 export interface AgentView {
   agentId: string

@@ -5,7 +5,7 @@ import type { Storage } from '../../src/storage/port.ts'
 import { type Provider, startProvider } from '../support/provider.ts'
 import type { Random } from './seed.ts'
 
-const READ_MS = 20_000
+const READ_MS = 60_000
 
 export interface Content {
   cid: CID

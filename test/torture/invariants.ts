@@ -1,5 +1,6 @@
 /** What must hold once everything has settled, whatever was killed before. */
 import assert from 'node:assert/strict'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { FAILURES } from '../../src/files/pins/schema.ts'
 import { until } from '../support/processes.ts'
 import { assertSteps } from './audit.ts'
@@ -22,7 +23,11 @@ interface Row {
 }
 
 /** Reconcilers run each second in these tests. */
-const CONVERGE_MS = 15_000
+const CONVERGE_MS = 60_000
+/** A lease that is not renewed for so long runs out: also where the machine stood still, for the workers and for us. */
+const STANDSTILL_NS = 1e9
+const delays = monitorEventLoopDelay()
+delays.enable()
 /** What Berth may answer: done, not there (any more), too late, or not now. */
 const ANSWERS = [200, 404, 409, 503, 'lost']
 
@@ -77,7 +82,7 @@ async function assertPins(subject: Subject, ledger: Ledger): Promise<void> {
   const pinned = rows.map(({ cid }) => cid)
   const stored = async () => {
     const cids: string[] = []
-    for await (const cid of subject.storage.list({ signal: AbortSignal.timeout(10_000) })) cids.push(`${cid}`)
+    for await (const cid of subject.storage.list({ signal: AbortSignal.timeout(60_000) })) cids.push(`${cid}`)
     return cids.sort()
   }
   // A pin that nothing keeps goes with the next pass of the reconciler.
@@ -99,9 +104,11 @@ async function assertCorrections(subject: Subject, explained: Reason[]): Promise
      FROM correction c LEFT JOIN operation o ON o.id::text = target GROUP BY reason`,
   )
   const metrics = async () => (await fetch(`${subject.url}/metrics`)).text()
+  const stoodStill = delays.max > STANDSTILL_NS
+  delays.reset()
   for (const { reason, count, examples } of rows) {
     const what = `${count} corrections that nothing explains: ${reason} ${JSON.stringify(examples, null, 1)}`
-    assert.ok(explained.includes(reason), what)
+    assert.ok(explained.includes(reason) || (stoodStill && reason === 'lease expired'), what)
     const sample = new RegExp(`berth_corrections_total{[^}]*reason="${reason}"[^}]*} ${count}\\n`)
     await until(`/metrics, which is cached, matches ${sample}`, async () => sample.test(await metrics()))
   }

@@ -7,7 +7,7 @@ import { until } from '../support/processes.ts'
 import type { Uploader } from './uploader.ts'
 import type { World } from './world.ts'
 
-const CONVERGE_MS = 60_000
+const CONVERGE_MS = 180_000
 
 /** A network's storage as the test sees it, and all the blocks that lie there. */
 export interface Watched {
@@ -45,7 +45,7 @@ export async function assertKept(
     const { storage, blocks } = watched[network]
     const pins = async () => {
       const cids: string[] = []
-      for await (const cid of storage.list({ signal: AbortSignal.timeout(10_000) })) cids.push(`${cid}`)
+      for await (const cid of storage.list({ signal: AbortSignal.timeout(60_000) })) cids.push(`${cid}`)
       return cids.sort()
     }
     const same = async () => JSON.stringify(await pins()) === JSON.stringify(roots)
@@ -66,12 +66,12 @@ const canonical = (cid = ''): string => `${CID.parse(cid).toV1()}`
 
 async function assertBytes(storage: Storage, { cid = '', options }: Uploader): Promise<void> {
   const chunks: Uint8Array[] = []
-  const signal = AbortSignal.timeout(20_000)
+  const signal = AbortSignal.timeout(60_000)
   for await (const chunk of storage.cat(CID.parse(cid).toV1(), { signal })) chunks.push(chunk)
   assert.ok(Buffer.concat(chunks).equals(options.content), `${cid} is not what was uploaded`)
 }
 
 async function* blocksOf(storage: Storage, root: string): AsyncGenerator<string> {
-  const car = storage.exportCar(CID.parse(root), { signal: AbortSignal.timeout(20_000) })
+  const car = storage.exportCar(CID.parse(root), { signal: AbortSignal.timeout(60_000) })
   for await (const { cid } of await CarBlockIterator.fromIterable(car)) yield hashOf(cid)
 }

@@ -9,9 +9,9 @@ import type { Content } from './content.ts'
 import type { Subject, Tenant } from './subject.ts'
 
 /** Longer than Berth waits for a connection to a PostgreSQL that is away. */
-const ANSWER_MS = 15_000
+const ANSWER_MS = 60_000
 const RETRY_MS = 50
-const SETTLE_MS = 60_000
+const SETTLE_MS = 240_000
 
 export interface PinRequest {
   key: string

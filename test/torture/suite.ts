@@ -5,7 +5,7 @@ import { replay } from './seed.ts'
 const LINES = 200
 
 export function tortureTest(name: string, output: () => string, test: () => Promise<void>): void {
-  it(name, { timeout: 180_000 }, async () => {
+  it(name, { timeout: 900_000 }, async () => {
     try {
       await test()
     } catch (error) {

@@ -14,8 +14,8 @@ import type { Tenant } from './subject.ts'
 
 export type Way = 'multipart' | 'tus' | 'car'
 
-const ANSWER_MS = 20_000
-const INSIST_MS = 90_000
+const ANSWER_MS = 60_000
+const INSIST_MS = 240_000
 const TUS_CHUNK = 300_000
 
 export interface UploaderOptions {

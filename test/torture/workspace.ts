@@ -12,8 +12,8 @@ import { openStorages, type Storages } from '../../src/storage/open.ts'
 import { until } from '../support/processes.ts'
 import type { AgentWorld } from './agent-world.ts'
 
-const LIMIT_MS = 60_000
-const GIT_MS = 60_000
+const LIMIT_MS = 240_000
+const GIT_MS = 240_000
 
 interface Row {
   cid: string

@@ -171,7 +171,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     await until(
       'the writer is done',
       async () => (await workspace.exec('ls workspace')).includes('done'),
-      90_000,
+      300_000,
     )
     await workspace.start('/snapshots/sync')
     await settled()

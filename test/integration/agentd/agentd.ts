@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,6 +13,7 @@ import {
   type LogLine,
   type StartRequest,
 } from '../../../agentd/protocol.ts'
+import { freePort } from '../../support/processes.ts'
 
 const MAIN = join(import.meta.dirname, '../../../agentd/main.ts')
 export const TOKEN = 'token-of-agentd'
@@ -81,7 +81,7 @@ export class TestAgentd {
         this.output += chunk
       })
     this.#child = child
-    const ready = await until('agentd listens', 30_000, async () => {
+    const ready = await until('agentd listens', 60_000, async () => {
       if (child.exitCode !== null) throw new Error(`agentd ended: ${this.output}`)
       return JSON.parse(await readFile(this.config.readyFile as string, 'utf8').catch(() => 'null'))
     })
@@ -187,15 +187,4 @@ export async function until<T>(what: string, ms: number, check: () => Promise<T>
     if (Date.now() > deadline) throw new Error(`not in time: ${what}`)
     await sleep(20)
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -21,10 +21,10 @@ const failed = ({ gateway }: AgentStatus) => gateway.state === 'failed'
 
 async function startReady(env: Record<string, string> = {}, run = 'first'): Promise<AgentStatus> {
   await agentd.start({ run, env })
-  return await agentd.until('ready', 30_000, (status) => ready(status) && status.gateway.run === run)
+  return await agentd.until('ready', 60_000, (status) => ready(status) && status.gateway.run === run)
 }
 
-describe('a gateway', { timeout: 300_000 }, () => {
+describe('a gateway', { timeout: 600_000 }, () => {
   beforeEach(async () => {
     agentd = await TestAgentd.start({ engineDir })
   })
@@ -56,7 +56,7 @@ describe('a gateway', { timeout: 300_000 }, () => {
     for (let kills = 1; kills <= 3; kills++) {
       process.kill((await agentd.status()).gateway.pid as number, 'SIGKILL')
       const is = (status: AgentStatus) => ready(status) && status.gateway.restarts === kills
-      const after = await agentd.until('ready again', 10_000, is)
+      const after = await agentd.until('ready again', 60_000, is)
       assert.equal(after.gateway.run, before.gateway.run)
     }
     const environments = (await agentd.logs()).filter(({ message }) => message.includes('"WHO":"me"'))
@@ -68,7 +68,7 @@ describe('a gateway', { timeout: 300_000 }, () => {
       run: 'x',
       env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '3', AGENT_SAY: 'the disk is on fire' },
     })
-    const { gateway } = await agentd.until('failed', 30_000, failed)
+    const { gateway } = await agentd.until('failed', 60_000, failed)
     assert.equal(gateway.exitCode, 3)
     assert.equal(gateway.restarts, 4)
     assert.equal(gateway.reason, 'the disk is on fire')
@@ -84,13 +84,13 @@ describe('a gateway', { timeout: 300_000 }, () => {
     await agentd.start({
       env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '78', AGENT_SAY: 'Invalid config:\n bogus' },
     })
-    const { gateway } = await agentd.until('failed', 10_000, failed)
+    const { gateway } = await agentd.until('failed', 60_000, failed)
     assert.deepEqual([gateway.exitCode, gateway.restarts, gateway.reason], [78, 0, 'Invalid config: bogus'])
   })
 
   test('that is not ready in time has failed', async () => {
     await agentd.start({ readyMs: 1000, env: { AGENT_READY_AFTER_MS: '60000' } })
-    const { gateway } = await agentd.until('failed', 15_000, failed)
+    const { gateway } = await agentd.until('failed', 60_000, failed)
     assert.equal(gateway.reason, 'the gateway is not ready after 1 s')
     assert.deepEqual(await processesOf(agentd), [])
   })
@@ -107,12 +107,13 @@ describe('a gateway', { timeout: 300_000 }, () => {
   })
 
   test('that stands still is ended and started again', async () => {
-    await agentd.start({ readyMs: 4000 })
-    const { gateway } = await agentd.until('ready', 10_000, ready)
+    // Long enough for the two starts on a busy machine.
+    await agentd.start({ readyMs: 15_000 })
+    const { gateway } = await agentd.until('ready', 60_000, ready)
     process.kill(gateway.pid as number, 'SIGSTOP')
     const again = await agentd.until(
       'ready again',
-      40_000,
+      120_000,
       (status) => ready(status) && status.gateway.restarts === 1,
     )
     assert.notEqual(again.gateway.pid, gateway.pid)
@@ -136,7 +137,7 @@ describe('a gateway', { timeout: 300_000 }, () => {
     const botToken = '123456:AAbbCC'
     const env = { AGENT_SAY: `https://chat.example/bot${botToken}/getMe failed` }
     await agentd.start({ env, ownedConfig: { channels: { telegram: { botToken } } } })
-    await agentd.until('ready', 10_000, ready)
+    await agentd.until('ready', 60_000, ready)
     const said = (await agentd.logs()).find(({ message }) => message.startsWith('https://chat.example'))
     assert.equal(said?.message, 'https://chat.example/bot[redacted]/getMe failed')
     assert.ok(!JSON.stringify(await agentd.logs()).includes('AAbbCC'))
@@ -145,7 +146,7 @@ describe('a gateway', { timeout: 300_000 }, () => {
   test('floods its log: agentd stays small and answers', async () => {
     await agentd.start({ env: { AGENT_FLOOD_BYTES: '500000000' } })
     await agentd.until('ready', 60_000, ready)
-    await until('the end of the flood', 20_000, async () =>
+    await until('the end of the flood', 60_000, async () =>
       (await agentd.logs(50)).some(({ message }) => message === 'the flood is over'),
     )
     const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${agentd.pid}/status`, 'utf8'))?.[1]
@@ -156,7 +157,7 @@ describe('a gateway', { timeout: 300_000 }, () => {
     const other = createServer().listen(agentd.config.gatewayPort, '127.0.0.1')
     await once(other, 'listening')
     await agentd.start({})
-    const { gateway } = await agentd.until('failed', 5000, failed)
+    const { gateway } = await agentd.until('failed', 60_000, failed)
     other.close()
     assert.equal(gateway.reason, `port ${agentd.config.gatewayPort} is taken by another process`)
   })
@@ -164,7 +165,7 @@ describe('a gateway', { timeout: 300_000 }, () => {
   test('whose configuration cannot be read has failed, and says so', async () => {
     await writeFile(join(agentd.home, '.openclaw/openclaw.json'), '{"broken')
     await agentd.start({})
-    const { gateway } = await agentd.until('failed', 5000, failed)
+    const { gateway } = await agentd.until('failed', 60_000, failed)
     assert.equal(gateway.reason, 'openclaw.json is not valid JSON')
   })
 
@@ -210,19 +211,19 @@ describe('a gateway', { timeout: 300_000 }, () => {
 })
 
 test('an agent whose files take too much is stopped, and starts again when there is room', {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async () => {
   agentd = await TestAgentd.start({ engineDir, diskBytes: 4_000_000 })
   try {
     await startReady()
     const big = join(agentd.home, 'big')
     await writeFile(big, Buffer.alloc(5_000_000, 1))
-    const { gateway, disk } = await agentd.until('failed', 40_000, failed)
+    const { gateway, disk } = await agentd.until('failed', 120_000, failed)
     assert.match(gateway.reason ?? '', /^disk full: the agent's files take 5 MiB of 4 MiB$/)
     assert.ok(disk.usedBytes > 5_000_000)
     assert.deepEqual(await processesOf(agentd), [])
     await agentd.start({ run: 'no room' })
-    await agentd.until('refused', 10_000, (status) => failed(status) && status.gateway.run === 'no room')
+    await agentd.until('refused', 60_000, (status) => failed(status) && status.gateway.run === 'no room')
     await rm(big)
     await startReady({}, 'room')
   } finally {

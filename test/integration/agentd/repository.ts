@@ -30,7 +30,7 @@ export class RepositoryWorld {
   /** Starts the gateway and ends it: from then on agentd knows the secrets, of which there are none. */
   async tellSecrets(): Promise<void> {
     await this.agentd.start({})
-    await this.agentd.until('ready', 20_000, ({ gateway }) => gateway.state === 'ready')
+    await this.agentd.until('ready', 60_000, ({ gateway }) => gateway.state === 'ready')
     await this.agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
   }
 

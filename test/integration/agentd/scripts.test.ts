@@ -18,12 +18,12 @@ after(() => rm(engineDir, { recursive: true }))
 const manifest = () => join(agentd.home, 'clawd/manifest.json')
 const say = (scripts: unknown) => writeFile(manifest(), JSON.stringify({ version: 1, scripts }))
 const states = ({ scripts }: AgentStatus) => `${scripts.build.state} ${scripts.start.state}`
-const reach = (wanted: string, ms = 15_000) =>
+const reach = (wanted: string, ms = 60_000) =>
   agentd.until(`scripts are ${wanted}`, ms, (status) => states(status) === wanted)
 const retry = () => agentd.call('POST', '/v1/scripts', { json: { run: 'build' }, epoch: 1 })
 const readLog = (name: string) => readFile(join(agentd.folder, 'tmp', `user-${name}.log`), 'utf8')
 
-describe('scripts', { timeout: 300_000 }, () => {
+describe('scripts', { timeout: 600_000 }, () => {
   beforeEach(async () => {
     agentd = await TestAgentd.start({ engineDir })
   })
@@ -39,7 +39,7 @@ describe('scripts', { timeout: 300_000 }, () => {
     assert.equal(scripts.build.exitCode, 0)
     assert.ok(scripts.build.startedAt && scripts.build.finishedAt)
     assert.equal(await readLog('build'), `${agentd.home}/clawd\n[redacted]\nto stderr\n`)
-    await until('the line of start', 5000, async () => (await readLog('start')) === 'up [redacted]\n')
+    await until('the line of start', 60_000, async () => (await readLog('start')) === 'up [redacted]\n')
     const lines = (await agentd.logs()).filter(({ source }) => source.startsWith('script/'))
     assert.deepEqual(lines.map(({ source, message }) => `${source}: ${message}`).slice(1), [
       'script/build: [redacted]',
@@ -69,9 +69,9 @@ describe('scripts', { timeout: 300_000 }, () => {
     await reach('success running')
     await agentd.start({ run: 'two', scripts: 'start', env: { RUN: 'two' } })
     const started = () => readFile(join(agentd.home, 'clawd/started'), 'utf8').catch(() => '')
-    await until('the second start', 10_000, async () => (await started()) === 'two\n')
+    await until('the second start', 60_000, async () => (await started()) === 'two\n')
     const old = [`OPENCLAW_STATE_DIR=${join(agentd.home, '.openclaw')}`, 'RUN=one']
-    await until('the old ones to be gone', 5000, async () => (await markedProcesses(old)).length === 0)
+    await until('the old ones to be gone', 60_000, async () => (await markedProcesses(old)).length === 0)
     await assert.rejects(readFile(join(agentd.home, 'clawd/built-two')))
   })
 
@@ -82,7 +82,7 @@ describe('scripts', { timeout: 300_000 }, () => {
     process.kill(gateway.pid as number, 'SIGKILL')
     await agentd.until(
       'ready again',
-      10_000,
+      60_000,
       ({ gateway }) => gateway.state === 'ready' && gateway.restarts === 1,
     )
     assert.equal(states(await agentd.status()), 'not_configured running')
@@ -95,7 +95,7 @@ describe('scripts', { timeout: 300_000 }, () => {
         'trap "" TERM; setsid sleep 300 & setsid sh -c "sleep 301 & sleep 302" & while :; do sleep 1; done',
     })
     await agentd.start({ scripts: 'start' })
-    await until('all of them', 10_000, async () => (await processesOf(agentd)).length >= 6)
+    await until('all of them', 60_000, async () => (await processesOf(agentd)).length >= 6)
     await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
     assert.deepEqual(await processesOf(agentd), [])
     assert.equal((await agentd.status()).scripts.start.state, 'failed')
@@ -107,7 +107,7 @@ describe('scripts', { timeout: 300_000 }, () => {
       start: 'for i in $(seq 150); do setsid sh -c "while :; do sh -c :; done" & done; wait',
     })
     await agentd.start({ scripts: 'start' })
-    await until('a crowd', 20_000, async () => (await processesOf(agentd)).length > 100)
+    await until('a crowd', 60_000, async () => (await processesOf(agentd)).length > 100)
     await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
     assert.deepEqual(await processesOf(agentd), [])
   })
@@ -115,7 +115,7 @@ describe('scripts', { timeout: 300_000 }, () => {
   test('output without end leaves agentd small, and its log file as well', async () => {
     await say({ build: 'yes "a line of a flood" | head -c 300000000', start: 'sleep 300' })
     await agentd.start({ scripts: 'build' })
-    await reach('success running', 60_000)
+    await reach('success running', 120_000)
     assert.ok((await readLog('build')).length <= 4_194_304)
     const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${agentd.pid}/status`, 'utf8'))?.[1]
     assert.ok(Number(peak) < 250_000, `${peak} kB`)
@@ -139,11 +139,11 @@ describe('scripts', { timeout: 300_000 }, () => {
       await agentd.start({ run: `run ${index}`, scripts: 'build' })
       await agentd.until(
         'ready',
-        10_000,
+        60_000,
         ({ gateway }) => gateway.state === 'ready' && gateway.run === `run ${index}`,
       )
       if (problem)
-        await until(problem, 5000, async () =>
+        await until(problem, 60_000, async () =>
           (await agentd.logs(5)).some(
             ({ message }) => message === `manifest.json: ${problem}; no scripts are run`,
           ),

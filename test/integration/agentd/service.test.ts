@@ -155,7 +155,7 @@ test('the log is followed; a reader that stands still costs nothing and is told'
   const slow = await follow()
   slow.pause()
   await agentd.start({ env: { AGENT_FLOOD_BYTES: '100000000' } }, 10)
-  await until('the end of the flood', 30_000, async () =>
+  await until('the end of the flood', 60_000, async () =>
     lines.some(({ message }) => message === 'the flood is over'),
   )
   const peak = /VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${agentd.pid}/status`, 'utf8'))?.[1]
@@ -165,7 +165,7 @@ test('the log is followed; a reader that stands still costs nothing and is told'
     text += chunk
   })
   slow.resume()
-  await until('what the slow one missed', 5000, async () =>
+  await until('what the slow one missed', 60_000, async () =>
     /lines were left out: the reader is too slow/.test(text),
   )
   quick.destroy()

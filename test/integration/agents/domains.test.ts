@@ -50,7 +50,7 @@ describe('domains that wait for their proof', () => {
       const record = ownership.challenge(workspaceId, name)
       dns.setTxt(record.name, record.value)
     }
-    await recheckDomains({ pool, ownership }, pino({ level: 'silent' }), AbortSignal.timeout(10_000))
+    await recheckDomains({ pool, ownership }, pino({ level: 'silent' }), AbortSignal.timeout(60_000))
     const { rows } = await pool.query(`SELECT custom_domain AS name FROM domain WHERE status = 'verified'`)
     assert.deepEqual(rows, [{ name: 'own.example.test' }])
   })

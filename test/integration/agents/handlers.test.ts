@@ -8,7 +8,7 @@ import { type AgentsWorld, startAgentsWorld } from './world.ts'
 describe('an operation on an agent', () => {
   let world: AgentsWorld
   before(async () => {
-    world = await startAgentsWorld({ BERTH_AGENT_READY_SECONDS: '3' })
+    world = await startAgentsWorld()
   })
   after(() => world?.stop())
 
@@ -25,6 +25,17 @@ describe('an operation on an agent', () => {
       { path: '/v1/status' },
     )
     return status.gateway
+  }
+
+  /** For an engine that is never ready; others must have all the time that a busy machine takes. */
+  const waitingFor = async <T>(ms: number, work: () => Promise<T>): Promise<T> => {
+    const usual = world.services.config
+    world.services.config = { ...usual, BERTH_AGENT_READY_SECONDS: ms }
+    try {
+      return await work()
+    } finally {
+      world.services.config = usual
+    }
   }
 
   it('brings a new agent up, step by step', async () => {
@@ -67,9 +78,9 @@ describe('an operation on an agent', () => {
     ['babbles at its end', STAND_IN.babbles, 'engine_refused', /half of a pair/],
     ['is not to be had', '2026.1.99', 'no_image', /version/],
   ] as const) {
-    it(`fails with the agent not running when its engine ${what}`, { timeout: 60_000 }, async () => {
+    it(`fails with the agent not running when its engine ${what}`, { timeout: 180_000 }, async () => {
       const { agentId, operationId } = await world.create(version)
-      const operation = await world.run(operationId)
+      const operation = await waitingFor(3000, () => world.run(operationId))
       assert.deepEqual([operation.state, operation.error], ['failed', 'Gateway failed to start'])
       assert.equal(operation.error_code, code, String(operation.error_cause))
       const agent = await world.agent(agentId)
@@ -108,9 +119,11 @@ describe('an operation on an agent', () => {
     ['is not to be had', '2026.1.99', 'Invalid version', 'invalid_version'],
     ['does not become ready', STAND_IN.slow, 'Restart failed', 'gateway_failed'],
   ] as const) {
-    it(`goes back to the version before when another one ${what}`, { timeout: 60_000 }, async () => {
+    it(`goes back to the version before when another one ${what}`, { timeout: 180_000 }, async () => {
       const made = await up()
-      const operation = await world.run(await world.insert(made, 'agent.restart', { version }))
+      const restart = await world.insert(made, 'agent.restart', { version })
+      // The one before has so long as well.
+      const operation = await waitingFor(12_000, () => world.run(restart))
       assert.deepEqual([operation.state, operation.error, operation.error_code], ['failed', error, code])
       assert.ok((operation.result as { detail: string }).detail)
       const agent = await world.agent(made.agentId)
@@ -119,12 +132,12 @@ describe('an operation on an agent', () => {
     })
   }
 
-  it('builds again what a restart interrupts', { timeout: 60_000 }, async () => {
+  it('builds again what a restart interrupts', { timeout: 180_000 }, async () => {
     const made = await up()
     const { agentd } = world.services
     const target = { agentId: made.agentId, address: String((await world.agent(made.agentId)).address) }
     const file = (name: string) => `/v1/file?path=${name}`
-    const scripts = { build: 'echo begun >> begun; sleep 2; echo built > built' }
+    const scripts = { build: 'echo begun >> begun; until [ -e go ]; do sleep 0.1; done; echo built > built' }
     await agentd.bytes(target, {
       method: 'PUT',
       path: file('manifest.json'),
@@ -140,6 +153,7 @@ describe('an operation on an agent', () => {
       [restart],
     )
     assert.equal((await world.run(restart)).state, 'succeeded')
+    await agentd.bytes(target, { method: 'PUT', path: file('go'), body: Buffer.from('') })
     await until('it is built', () => agentd.bytes(target, { path: file('built') }).catch(() => undefined))
     const { body } = await agentd.bytes(target, { path: file('begun') })
     assert.equal(body.toString(), 'begun\nbegun\n')
@@ -206,7 +220,7 @@ describe('an operation on an agent', () => {
     ])
     const began = performance.now()
     assert.equal((await running).state, 'canceled')
-    assert.ok(performance.now() - began < 20_000)
+    assert.ok(performance.now() - began < 45_000)
   })
 
   it('is given back by a worker that shuts down', async () => {

@@ -95,7 +95,7 @@ const LIES: [what: string, route: string, answer: Answer][] = [
   ['a diff without an end', 'diff', endless('+x\n'.repeat(10_000))],
 ]
 
-describe('an agentd that lies about its repository', { timeout: 120_000 }, () => {
+describe('an agentd that lies about its repository', { timeout: 300_000 }, () => {
   let world: AgentsWorld
   let agent: { id: string; agentId: string }
   let answers = HONEST

@@ -26,7 +26,7 @@ describe('the reconciler of agents', () => {
   let world: AgentsWorld
   let pass: () => Promise<void>
   before(async () => {
-    world = await startAgentsWorld({ BERTH_AGENT_READY_SECONDS: '5' })
+    world = await startAgentsWorld()
     const reconciler = createAgentReconciler(world.services, world.database.log)
     pass = () => reconciler.pass(signal)
   })
@@ -56,7 +56,10 @@ describe('the reconciler of agents', () => {
   it('changes nothing where all is well', async () => {
     const { agentId } = await up()
     // Whether it has scripts is known a moment after it is up.
-    await pass()
+    await until('its scripts are known', async () => {
+      await pass()
+      return !JSON.stringify((await world.agent(agentId)).scripts).includes('"pending"')
+    })
     const before = await world.agent(agentId)
     await pass()
     assert.deepEqual(await world.agent(agentId), before)
@@ -173,7 +176,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(agentId)).status, 'running')
   })
 
-  it('starts an agent again whose agentd hangs', { timeout: 120_000 }, async () => {
+  it('starts an agent again whose agentd hangs', { timeout: 300_000 }, async () => {
     const made = await up()
     const hasty = createAgentReconciler(world.services, world.database.log, { silentMs: 0 })
     const pid = await agentdPid(made.agentId)
@@ -186,7 +189,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(made.agentId)).status, 'running')
   })
 
-  it('gives a pass up when PostgreSQL does not answer any more', { timeout: 60_000 }, async () => {
+  it('gives a pass up when PostgreSQL does not answer any more', { timeout: 300_000 }, async () => {
     const { port, hostname } = new URL(world.database.url)
     const sockets = new Set<Socket>()
     // A database behind a network that swallows everything after the greeting.
@@ -273,7 +276,7 @@ describe('the reconciler of agents', () => {
       // Then the first pass is over, and the next one is an hour away.
       await until('it has compared', async () => (await sql('SELECT FROM engine_version')).length > 0)
       await world.containers.stop(agentId, { graceMs: 0 })
-      await until('a restart', async () => (await waiting(agentId)).length === 1, 5000)
+      await until('a restart', async () => (await waiting(agentId)).length === 1)
     } finally {
       await loop.stop()
     }

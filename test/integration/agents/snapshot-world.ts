@@ -44,8 +44,8 @@ export class Subject {
   async exec(command: string): Promise<string> {
     const address = String((await this.row()).address)
     const target = { agentId: this.made.agentId, address }
-    const json = { command, cwd: '.', timeoutMs: 20_000, outputBytes: 1_000_000 }
-    const options = { method: 'POST', path: '/v1/exec', json, timeoutMs: 25_000 }
+    const json = { command, cwd: '.', timeoutMs: 60_000, outputBytes: 1_000_000 }
+    const options = { method: 'POST', path: '/v1/exec', json, timeoutMs: 65_000 }
     const result = await this.world.services.agentd.json<ExecResult>(target, options)
     assert.equal(result.exitCode, 0, result.stderr)
     return result.stdout.trim()
@@ -83,7 +83,7 @@ export class Subject {
 /** The texts of a snapshot's files by their paths, links as `-> target`. */
 export async function contentOf({ services }: AgentsWorld, cid: string): Promise<Record<string, string>> {
   const files: Record<string, string> = {}
-  const signal = AbortSignal.timeout(20_000)
+  const signal = AbortSignal.timeout(60_000)
   for await (const entry of walkFolder(services.storages.private, CID.parse(cid), { signal }))
     files[entry.path] =
       entry.type === 'symlink' ? `-> ${entry.target}` : (await buffer(entry.content())).toString('utf8')

@@ -57,7 +57,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     BERTH_ENGINES_DIR: enginesDir,
     BERTH_HOST_PORT: String(await freePort()),
     BERTH_EGRESS_PORT: String(await freePort()),
-    BERTH_AGENT_READY_SECONDS: '20',
+    BERTH_AGENT_READY_SECONDS: '60',
     BERTH_AGENT_RECONCILE_SECONDS: '0.5',
     ...env,
   })

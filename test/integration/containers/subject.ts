@@ -43,7 +43,7 @@ export async function runIn(
   const response = await fetch(`http://${address}/`, {
     method: 'POST',
     body: command,
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(60_000),
   })
   return (await response.json()) as { code: number | null; output: string }
 }

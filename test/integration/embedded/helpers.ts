@@ -43,7 +43,7 @@ export async function query(
   text: string,
   values: unknown[] = [],
 ): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 })
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 60_000 })
   client.on('error', () => {})
   await client.connect()
   try {
@@ -57,7 +57,7 @@ export async function query(
 export async function eventually<T>(
   probe: () => Promise<T> | T,
   what: string,
-  ms = 15_000,
+  ms = 60_000,
 ): Promise<NonNullable<Exclude<T, false>>> {
   const deadline = performance.now() + ms
   for (;;) {

@@ -21,7 +21,7 @@ const list = (path: string) => readdir(path).catch((): string[] => [])
 async function kill(location: string): Promise<void> {
   const postmaster = await processIdentity(await postmasterPid(location))
   assert.ok(postmaster)
-  assert.ok(await endProcess(postmaster, [['SIGKILL', 5000]]))
+  assert.ok(await endProcess(postmaster, [['SIGKILL', 60_000]]))
 }
 
 test('a first start makes a database that the next start finds again', async (t) => {
@@ -138,7 +138,7 @@ test('a postmaster.pid that names another program stops nobody', async (t) => {
   await first.stop()
 
   const { user } = (await readRecord(dataDir)) as { user: { uid?: number; gid?: number } }
-  const stranger = spawn('sleep', ['60'], { ...user, stdio: 'ignore' })
+  const stranger = spawn('sleep', ['600'], { ...user, stdio: 'ignore' })
   t.after(() => stranger.kill())
   await once(stranger, 'spawn')
   await writeFile(path, [stranger.pid, ...lines.slice(1)].join('\n'))

@@ -110,7 +110,7 @@ describe('supervisor', { concurrency: true }, () => {
     await eventually(() => gone(pid(urls.good)), 'the good role ends by itself')
     assert.equal(await gone(pid(urls.deaf)), false)
 
-    const stranger = spawn('sleep', ['60'], { stdio: 'ignore' })
+    const stranger = spawn('sleep', ['600'], { stdio: 'ignore' })
     t.after(() => stranger.kill())
     await once(stranger, 'spawn')
     const reused = { pid: stranger.pid, birth: recorded[0]?.birth }

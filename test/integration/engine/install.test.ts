@@ -59,7 +59,7 @@ test('installs what running it needs, and no more', async () => {
 test('processes that install at once agree on one', async () => {
   const others = [another(), another()]
   await installEngine({ version: VERSION, dir })
-  for (const other of others) await until('it has ended', () => other.process.exitCode !== null)
+  for (const other of others) await until('it has ended', () => other.process.exitCode !== null, 180_000)
   assert.deepEqual(
     others.map((other) => other.process.exitCode),
     [0, 0],
@@ -77,7 +77,7 @@ test('a kill in the middle leaves nothing half made', async () => {
     }),
   )
   const killed = another()
-  await until('it downloads', () => registry.downloads === 1)
+  await until('it downloads', () => registry.downloads === 1, 180_000)
   await killed.end('SIGKILL')
   assert.deepEqual(await installedEngines(dir), [])
   release()
@@ -89,7 +89,7 @@ test('an abort ends it, and takes away what was begun', async () => {
   registry.hold(new Promise(() => {}))
   const stop = new AbortController()
   const installing = installEngine({ version: VERSION, dir, signal: stop.signal })
-  await until('it downloads', () => registry.downloads === 1)
+  await until('it downloads', () => registry.downloads === 1, 180_000)
   stop.abort(new Error('enough'))
   await assert.rejects(installing, /enough/)
   assert.deepEqual(await entries(), [])

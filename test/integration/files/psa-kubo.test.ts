@@ -123,7 +123,7 @@ describe('Kubo and a Berth that nobody can dial', { skip }, () => {
 function client(kubo: KuboNode) {
   const env = { ...process.env, IPFS_PATH: kubo.repo }
   return async (...args: string[]) =>
-    (await run(kuboBinary ?? '', args, { env, timeout: 60_000 })).stdout.trim()
+    (await run(kuboBinary ?? '', args, { env, timeout: 180_000 })).stdout.trim()
 }
 
 /** Adds a file of new content to a node. */

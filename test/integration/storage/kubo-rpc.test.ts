@@ -8,7 +8,7 @@ import { KuboRpc } from '../../../src/storage/kubo/rpc.ts'
 import { failsWith, MIB } from './cases/context.ts'
 import { collect } from './content.ts'
 
-const IDLE_MS = 300
+const IDLE_MS = 1500
 
 describe("Kubo's RPC", () => {
   const closing: (() => void)[] = []
@@ -34,7 +34,7 @@ describe("Kubo's RPC", () => {
   test('a body may take its time, also when the answer has begun', async () => {
     async function* slow() {
       yield Buffer.from('first')
-      await delay(3 * IDLE_MS)
+      await delay(2 * IDLE_MS)
       yield Buffer.from('second')
     }
     const echo: RequestListener = (request, response) => {

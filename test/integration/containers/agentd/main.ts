@@ -15,7 +15,8 @@ process.on('SIGTERM', () => {
   if (!existsSync(join(config.home, 'ignores-sigterm'))) process.exit(0)
 })
 
-const server = createServer((request, response) => {
+// Whoever waits for long between two commands must not meet a connection that is being closed.
+const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
   let command = ''
   request.on('data', (chunk) => {
     command += chunk

@@ -21,7 +21,10 @@ const metrics = async () => (await fetch(`${world.url}/metrics`)).text()
 const nothingIsOpen = () =>
   until('nothing is open', async () => /berth_agent_connections 0\n/.test(await metrics()))
 /** The socket that the gateway has for a client's. */
-const gatewaySide = (own: TestAgent) => until('the gateway has it', () => [...own.sockets.clients].at(-1))
+const gatewaySide = (own: TestAgent) =>
+  until('the gateway has it', () =>
+    [...own.sockets.clients].findLast((side) => side.readyState === side.OPEN),
+  )
 
 async function openChat(own: TestAgent, path = '/'): Promise<AgentSocket> {
   const chat = own.host.socket(path)
@@ -177,7 +180,7 @@ describe('what is open', () => {
       const start = performance.now()
       await end(own)
       for (const { closed } of sockets) assert.equal((await closed).code, 1008)
-      assert.ok(performance.now() - start < 5000)
+      assert.ok(performance.now() - start < 20_000)
       assert.equal(bystander.raw.readyState, bystander.raw.OPEN)
       bystander.raw.close()
     }
@@ -193,8 +196,8 @@ describe('what is open', () => {
     assert.equal(bystander.raw.readyState, bystander.raw.OPEN)
     bystander.raw.close()
   })
-  it('is closed when the key that opened it expires', { timeout: 20_000 }, async () => {
-    const expiresAt = new Date(Date.now() + 3000)
+  it('is closed when the key that opened it expires', { timeout: 120_000 }, async () => {
+    const expiresAt = new Date(Date.now() + 8000)
     const { token } = await world.key({ expiresAt })
     const chat = new AgentHost(world.url, agent.agentId, token).socket('/')
     await chat.opened
@@ -288,7 +291,7 @@ describe('a shutdown', () => {
       const start = performance.now()
       await own.stopWeb()
       for (const { closed } of sockets) assert.equal((await closed).code, 1001)
-      assert.ok(performance.now() - start < 10_000)
+      assert.ok(performance.now() - start < 30_000)
     } finally {
       await own.stop()
     }

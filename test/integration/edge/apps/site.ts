@@ -91,5 +91,5 @@ export async function setRoutes(
 }
 
 /** Waits until what was said to all web processes is known by this one. */
-export const known = (check: () => Promise<boolean>) => until('the change is known', check, 5000)
+export const known = (check: () => Promise<boolean>) => until('the change is known', check)
 export const isThere = ({ host }: Page) => known(async () => (await host.get('/')).status !== 404)

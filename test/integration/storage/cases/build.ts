@@ -211,7 +211,7 @@ export function buildCases(cases: Cases): void {
 
 /** Waits until GC has removed a block. */
 async function collected(storage: Storage, cid: CID): Promise<void> {
-  const signal = AbortSignal.timeout(30_000)
+  const signal = AbortSignal.timeout(120_000)
   await until('what nobody keeps is collected', async () => {
     await storage.gc({ signal })
     return (await storage.block(cid, { signal }).catch(() => null)) === null

@@ -208,7 +208,7 @@ function asVersion2(car: Uint8Array): Buffer {
 }
 
 async function forget(storage: Storage, cid: CID): Promise<void> {
-  const signal = AbortSignal.timeout(30_000)
+  const signal = AbortSignal.timeout(120_000)
   await storage.unpin(cid, { signal })
   await until('what was exported is collected', async () => {
     await storage.gc({ signal })

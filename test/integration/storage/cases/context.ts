@@ -32,7 +32,7 @@ export const cidOf = async (text: string): Promise<CID> =>
 /** Every CID that Berth keeps. */
 export async function pinned(storage: Storage): Promise<string[]> {
   const cids: string[] = []
-  for await (const cid of storage.list({ signal: AbortSignal.timeout(30_000) })) cids.push(`${cid}`)
+  for await (const cid of storage.list({ signal: AbortSignal.timeout(120_000) })) cids.push(`${cid}`)
   return cids.sort()
 }
 

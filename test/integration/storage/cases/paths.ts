@@ -139,7 +139,7 @@ function unixFsNode(unixfs: UnixFS, links: [name: string, cid: CID][]) {
 async function importNode(storage: Storage, unixfs: UnixFS, links: [string, CID][]): Promise<CID> {
   const root = await unixFsNode(unixfs, links)
   const { cid } = await storage.importCar(inPieces(carOf(root.cid, [root]), MIB), {
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout(60_000),
   })
   return cid
 }

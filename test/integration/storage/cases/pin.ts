@@ -73,7 +73,7 @@ export function pinCases({ storage, provider }: Cases): void {
       const started = Date.now()
       await assert.rejects(pin(await cidOf('stalled'), { stallMs: 1000 }), failsWith('stalled'))
       await assert.rejects(pin(await cidOf('stalled'), { stallMs: 500, origins: [] }), failsWith('stalled'))
-      assert.ok(Date.now() - started < 20_000)
+      assert.ok(Date.now() - started < 60_000)
     })
 
     test('ends as stalled when only a part of the content is there', async () => {
@@ -81,7 +81,7 @@ export function pinCases({ storage, provider }: Cases): void {
       const bytes = dagCbor.encode({ leaf })
       const cid = CID.createV1(dagCbor.code, await sha256.digest(bytes))
       await provider().node.call('putBlock', `${cid}`, bytes)
-      await assert.rejects(pin(cid, { stallMs: 1500 }), failsWith('stalled'))
+      await assert.rejects(pin(cid, { stallMs: 4000 }), failsWith('stalled'))
       await assert.rejects(pin(cid, { stallMs: 1500, origins: [CLOSED] }), failsWith('stalled'))
       assert.equal(await storage().isPinned(cid, { signal }), false)
     })
@@ -91,7 +91,7 @@ export function pinCases({ storage, provider }: Cases): void {
       const unknownPeer = '/p2p/12D3KooWEqnTdgqHnkkwarSrJjeMP2ZJiADWLYADaNvUb6SQNyPF'
       const options = { origins: [CLOSED, unknownPeer], stallMs: 60_000 }
       await assert.rejects(pin(await cidOf('bad host node'), options), failsWith('bad_host_node'))
-      assert.ok(Date.now() - started < 30_000)
+      assert.ok(Date.now() - started < 45_000)
     })
 
     test('one host node that answers is enough', async () => {
@@ -108,7 +108,7 @@ export function pinCases({ storage, provider }: Cases): void {
       })
       const started = Date.now()
       await assert.rejects(pinning, failsWith('aborted'))
-      assert.ok(Date.now() - started < 10_000)
+      assert.ok(Date.now() - started < 15_000)
       await assert.rejects(pin(await cidOf('aborted'), { signal: AbortSignal.abort() }), failsWith('aborted'))
     })
 
@@ -124,7 +124,7 @@ export function pinCases({ storage, provider }: Cases): void {
         const bytes = Buffer.from(`{ not a block of ${code} at all`)
         const cid = CID.createV1(code, await sha256.digest(bytes))
         await provider().node.call('putBlock', `${cid}`, bytes)
-        await assert.rejects(pin(cid, { stallMs: 5000 }), failsWith('invalid_object'), `codec ${code}`)
+        await assert.rejects(pin(cid), failsWith('invalid_object'), `codec ${code}`)
         assert.equal(await storage().isPinned(cid, { signal }), false)
       }
     })
@@ -133,7 +133,7 @@ export function pinCases({ storage, provider }: Cases): void {
       const bytes = Buffer.from('some bytes')
       const cid = CID.createV1(0x300001, await sha256.digest(bytes))
       await provider().node.call('putBlock', `${cid}`, bytes)
-      await assert.rejects(pin(cid, { stallMs: 5000 }), failsWith('invalid_object'))
+      await assert.rejects(pin(cid), failsWith('invalid_object'))
     })
 
     test('short calls do not wait behind pins that hang', async () => {
@@ -146,7 +146,7 @@ export function pinCases({ storage, provider }: Cases): void {
       await storage().info({ signal })
       await storage().isPinned(await cidOf('hanging 1'), { signal })
       await pinned(storage())
-      assert.ok(Date.now() - started < 20_000)
+      assert.ok(Date.now() - started < 45_000)
       controller.abort()
       for (const result of await settled) {
         assert.ok(result.status === 'rejected' && failsWith('aborted')(result.reason))

@@ -23,7 +23,7 @@ export function untrustedDagCases({ storage, provider }: Cases): void {
   const putLeaf = (size: number) => put(new Uint8Array(size).fill(7), raw.code)
   const pinAndStat = async (cid: CID) => {
     await storage().pin(cid, { origins: [provider().address], stallMs: STALL_MS, signal })
-    return storage().stat(cid, { signal: AbortSignal.timeout(10_000) })
+    return storage().stat(cid, { signal: AbortSignal.timeout(60_000) })
   }
 
   describe('DAGs that mislead', () => {
