@@ -213,9 +213,9 @@ async function checkedTree(git: Git): Promise<string> {
 /**
  * `git add` of everything but `skipped`.
  * @returns false when files could not be read: they have gone meanwhile, are closed to the agent itself, or are a
- *   repository without a commit.
+ *   repository without a commit. All the others are added. @throws GitError
  */
-async function addAll(git: Git, skipped: string[]): Promise<boolean> {
+export async function addAll(git: Git, skipped: string[] = []): Promise<boolean> {
   const paths = ['.', ...skipped.map((path) => `:(exclude,literal)${path}`)]
   const args = ['add', '--all', '--ignore-errors', '--pathspec-from-file=-', '--pathspec-file-nul']
   const { code, stderr } = await git.attempt(args, { input: paths.join('\0'), timeoutMs: ADD_MS })

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
-import type { Committer } from './commit.ts'
+import { addAll, type Committer } from './commit.ts'
 import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
 import { dropIndex, putIndex, takeIndex } from './index-file.ts'
 import { checkPush, currentBranch, type RefUpdate } from './push-check.ts'
@@ -138,7 +138,7 @@ export class Pushes {
     const followed = await this.#follow(update)
     if (followed.code !== 0 && !(await this.#isCheckedOut(update))) {
       // Changed since the check, or half checked out by one who was killed.
-      await git.run(['add', '--all', '--ignore-errors'], { timeoutMs: CHECKOUT_MS })
+      await addAll(git)
       const tree = await git.line(['write-tree'])
       const kept = await git.line(['commit-tree', tree, '-p', update.old], { input: 'What a push found\n' })
       await git.run(['update-ref', `refs/berth/kept/${kept}`, kept])

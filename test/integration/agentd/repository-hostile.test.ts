@@ -172,10 +172,10 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
       stdio: 'ignore',
     })
     // One goes through.
-    if (round === 2) await until('the push', 60_000, async () => push.exitCode !== null)
+    if (round === 2) await until('the push', 120_000, async () => push.exitCode !== null)
     else await sleep(pushMs * Math.random() * 1.5)
     await world.agentd.kill('SIGKILL')
-    await until('git has gone', 20_000, async () => push.exitCode !== null || push.signalCode !== null)
+    await until('git has gone', 60_000, async () => push.exitCode !== null || push.signalCode !== null)
     await world.boot()
 
     const mine = await world.commit()
@@ -220,7 +220,7 @@ test('commits, a push and a reset at once end in one history', async () => {
   ])
   assert.equal(reset.status, 200)
   assert.equal([one, two].filter(({ isNew }) => isNew).length <= 1, true)
-  await until('git has gone', 20_000, async () => push.exitCode !== null)
+  await until('git has gone', 60_000, async () => push.exitCode !== null)
   await world.commit()
   assert.equal(world.git('status', '--porcelain'), '')
   assert.equal(world.git('fsck', '--no-dangling'), '')
@@ -257,6 +257,8 @@ test('a push whose agentd dies before the working tree has followed is finished 
         world.git('reset', '-q', '--hard', old.commit)
         world.git('update-ref', 'refs/heads/main', pushed.commit)
         await world.put('a', 'ne')
+        // Nothing that git could keep.
+        await world.put('git~1', 'x')
       },
       'new',
     ],
@@ -276,6 +278,7 @@ test('a push whose agentd dies before the working tree has followed is finished 
     const isPushed = content === 'new'
     assert.equal((await world.status()).pushed, isPushed ? pushed.commit : null, stage)
     await assert.rejects(readFile(record))
+    await rm(join(world.root, 'git~1'), { force: true })
     if (stage === 'before the first file') {
       assert.equal(await readFile(join(world.root, 'other'), 'utf8'), 'of the agent')
       assert.equal((await world.commit()).isNew, true)
