@@ -2,6 +2,7 @@
  * A push to the branch that the agent works on: checked, taken, and brought into the working tree. A record on disk says
  * what is under way, so that whoever comes after an agentd that was killed finishes it.
  */
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { addAll, type Committer } from './commit.ts'
@@ -142,10 +143,37 @@ export class Pushes {
       const tree = await git.line(['write-tree'])
       const kept = await git.line(['commit-tree', tree, '-p', update.old], { input: 'What a push found\n' })
       await git.run(['update-ref', `refs/berth/kept/${kept}`, kept])
-      await git.run(['read-tree', '--reset', '-u', update.new], { timeoutMs: CHECKOUT_MS })
+      // Only what the push changes: the rest is the agent's, and goes on.
+      const both = await this.#merge(update, tree)
+      await git.run(['read-tree', '--reset', '-u', both], { timeoutMs: CHECKOUT_MS })
+      await git.run(['read-tree', '-m', update.new])
       log.warn(`a push has replaced files that were being changed: they are kept as commit ${kept}`)
     }
     await putIndex(git)
+  }
+
+  /** @returns a tree with what a push changes as the push has it, and all else as in `tree`. */
+  async #merge(update: RefUpdate, tree: string): Promise<string> {
+    const { git } = this.#repository
+    const lines: Buffer[] = []
+    let entry: string | undefined
+    const args = ['diff-tree', '-r', '--raw', '-z', '--no-renames', '--no-abbrev', update.old, update.new]
+    for await (const record of git.records(args)) {
+      if (entry === undefined) {
+        const [, mode, , blob] = record.toString('latin1').split(' ')
+        entry = `${mode} ${blob}\t`
+        continue
+      }
+      lines.push(Buffer.from(entry), record, Buffer.from([0]))
+      entry = undefined
+    }
+    const index = join(git.own, 'merge')
+    await rm(`${index}.lock`, { force: true })
+    const env = { GIT_INDEX_FILE: index }
+    await git.run(['read-tree', tree], { env })
+    // A mode of zero removes.
+    await git.run(['update-index', '-z', '--replace', '--index-info'], { env, input: Buffer.concat(lines) })
+    return git.line(['write-tree'], { env })
   }
 
   /** Whether the files that the push changes are there already: then only the record of it was left. */

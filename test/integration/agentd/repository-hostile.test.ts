@@ -240,6 +240,8 @@ test('a push whose agentd dies before the working tree has followed is finished 
   await world.put('a', 'new')
   await world.put('b', 'new')
   const pushed = await world.commit()
+  // Changed, new, one that must not be kept, and one that cannot.
+  const ofTheAgent = ['other', 'mine', 'secrets.txt', 'git~1']
   const stages: [string, () => Promise<void>, string][] = [
     ['before the ref moves', async () => world.git('reset', '-q', '--hard', old.commit) as never, 'old'],
     [
@@ -257,8 +259,7 @@ test('a push whose agentd dies before the working tree has followed is finished 
         world.git('reset', '-q', '--hard', old.commit)
         world.git('update-ref', 'refs/heads/main', pushed.commit)
         await world.put('a', 'ne')
-        // Nothing that git could keep.
-        await world.put('git~1', 'x')
+        for (const name of ofTheAgent) await world.put(name, 'of the agent')
       },
       'new',
     ],
@@ -278,10 +279,13 @@ test('a push whose agentd dies before the working tree has followed is finished 
     const isPushed = content === 'new'
     assert.equal((await world.status()).pushed, isPushed ? pushed.commit : null, stage)
     await assert.rejects(readFile(record))
-    await rm(join(world.root, 'git~1'), { force: true })
-    if (stage === 'before the first file') {
-      assert.equal(await readFile(join(world.root, 'other'), 'utf8'), 'of the agent')
+    if (stage === 'before the first file' || stage === 'between two files') {
+      const names = stage === 'between two files' ? ofTheAgent : ['other']
+      for (const name of names)
+        assert.equal(await readFile(join(world.root, name), 'utf8'), 'of the agent', name)
       assert.equal((await world.commit()).isNew, true)
+      for (const name of ofTheAgent.slice(1)) await rm(join(world.root, name), { force: true })
+      await world.commit()
     } else assert.equal((await world.commit()).commit, isPushed ? pushed.commit : old.commit, stage)
     assert.equal(world.git('status', '--porcelain'), '', stage)
   }
