@@ -57,6 +57,17 @@ describe('a template of a repository', () => {
     const { gitUrl } = await repository(tree)
     assert.equal((await submit({ gitUrl })).snapshotCid, cid)
   })
+  it('has the links and the executable files of the repository', async () => {
+    const { gitUrl } = await repository({
+      ...files(FULL),
+      'workspace/run.sh': 'true\n',
+      'workspace/link': { link: 'run.sh' },
+    })
+    const { templateId, snapshotCid } = await submit({ gitUrl })
+    const [row] = await context.sql('SELECT network, executables FROM template WHERE id = $1', [templateId])
+    assert.deepEqual(row, { network: 'private', executables: ['workspace/run.sh'] })
+    assert.match(snapshotCid, /^bafy/)
+  })
   it('is of a branch, of a tag, of a commit, or of a folder', async () => {
     const { gitUrl, name, commit: main } = await repository({ 'a.txt': 'a' })
     const inside = Object.fromEntries(

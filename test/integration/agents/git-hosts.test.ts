@@ -99,7 +99,9 @@ describe('a repository', () => {
     assert.deepEqual(await refusal(read('none.git')), [400, 'gitUrl: there is no public repository'])
     const page = await serve((_, res) => res.end('<html>hello</html>'))
     const noGit = [400, 'gitUrl: there is no git repository, or it is empty']
+    const readers = hostsOf({ allowed: [allow(page)] })
     assert.deepEqual(await refusal(read(`${page}/a`, { allowed: [allow(page)] })), noGit)
+    assert.deepEqual(await refusal(readers.refs(`${page}/a`, asked())), noGit)
     const login = await serve((_, res) => res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end())
     const noRepository = [400, 'gitUrl: there is no public repository']
     assert.deepEqual(await refusal(read(`${login}/a`, { allowed: [allow(login)] })), noRepository)
@@ -193,6 +195,16 @@ describe('where a repository is', () => {
       'https://u:p@a.example/',
     ])
       assert.match((await refusal(read(url)))[1], /^gitUrl: must be /, url)
+  })
+  it('is one address to whoever checks it and to git', async () => {
+    const commit = await commitTo(root, 'spelt.git', FILES)
+    const { host } = new URL(backend.url)
+    for (const url of [
+      ` http://${host}/spelt.git\n`,
+      `ht\ntp://${host}/spelt.git`,
+      `HTTP:${host}/x/../spelt.git`,
+    ])
+      assert.equal((await read(url)).commitSha, commit, url)
   })
   it('is not on a private network, by whatever name', async () => {
     const resolve = async () => [

@@ -3,9 +3,11 @@ import { ApiError, badRequest, contractError } from '../../../errors.ts'
 import type { ProxyError } from '../../../host/dial.ts'
 import { GitFailure } from './program.ts'
 
+export const NOTHING_THERE = 'gitUrl: there is no git repository, or it is empty'
+
 /** What git says (in English, `LC_ALL=C`), and what it means here. */
 const MEANINGS: [RegExp, string][] = [
-  [/find remote ref HEAD\b/i, 'gitUrl: there is no git repository, or it is empty'],
+  [/find remote ref HEAD\b/i, NOTHING_THERE],
   [
     /find remote ref|unadvertised object|not our ref|invalid refspec|unable to parse object/i,
     'branch: the repository has no such branch, tag or commit',
@@ -15,10 +17,7 @@ const MEANINGS: [RegExp, string][] = [
     /could not read Username|Authentication failed|returned error: 40[1-4]|repository .* not found/i,
     'gitUrl: there is no public repository',
   ],
-  [
-    /is this a git repository|does not support shallow|bad line length|protocol error/i,
-    'gitUrl: there is no git repository',
-  ],
+  [/is this a git repository|does not support shallow|bad line length|protocol error/i, NOTHING_THERE],
   [
     /transport '\w+' not allowed|Protocol "?\w+"? (not supported|disabled|is disabled)|Unsupported protocol/i,
     'gitUrl: leads to an address that is not https',

@@ -11,7 +11,7 @@ import type { ProxyError, Resolve } from '../../../host/dial.ts'
 import { EgressProxy } from '../../../host/egress.ts'
 import type { Logger } from '../../../log.ts'
 import { Slots } from '../../../slots.ts'
-import { toAnswer } from './failure.ts'
+import { NOTHING_THERE, toAnswer } from './failure.ts'
 import { Git } from './program.ts'
 import { type GitFile, readTree, show, staysInside } from './tree.ts'
 
@@ -94,18 +94,20 @@ export class GitHosts {
 
   /** The branches and tags of a repository, by name. @throws ApiError 400, 502, 503 or 504. */
   refs(url: string, asked: Asked): Promise<GitRefs> {
-    return this.#reach(url, asked, async (git) => {
+    return this.#reach(url, asked, async (git, address) => {
       const { refsBytes: maxBytes } = this.#limits
-      return parseRefs(await git.run(['ls-remote', '--symref', '--', url], { maxBytes }))
+      const output = await git.run(['ls-remote', '--symref', '--', address], { maxBytes })
+      if (output.length === 0) throw badRequest(NOTHING_THERE)
+      return parseRefs(output)
     })
   }
 
   /** A folder of a repository's commit. @throws ApiError 400, 502, 503 or 504. */
   tree({ url, ref, path }: GitOrigin, asked: Asked): Promise<GitTree> {
     const { maxFiles, maxBytes } = this.#limits
-    return this.#reach(url, asked, async (git) => {
-      const fetch = ['fetch', '--quiet', '--depth=1', '--no-tags', '--no-recurse-submodules', '--', url]
-      await git.run([...fetch, ref ?? 'HEAD'], { maxBytes })
+    return this.#reach(url, asked, async (git, address) => {
+      const fetch = ['fetch', '--quiet', '--depth=1', '--no-tags', '--no-recurse-submodules', '--']
+      await git.run([...fetch, address, ref ?? 'HEAD'], { maxBytes })
       const commitSha = await git.line(['rev-parse', '--verify', 'FETCH_HEAD^{commit}'])
       if (!COMMIT.test(commitSha)) throw badRequest('gitUrl: the repository has no SHA-1 commits')
       const list = ['ls-tree', '-r', '-z', '--long', '--full-tree', `${commitSha}:${path}`]
@@ -122,9 +124,13 @@ export class GitHosts {
     })
   }
 
-  /** Runs `work` with a git of its own, whose folder is gone afterwards. */
-  async #reach<T>(url: string, { log, signal }: Asked, work: (git: Git) => Promise<T>): Promise<T> {
-    const protocols = this.#protocolsFor(url)
+  /** Runs `work` with a git of its own, whose folder is gone afterwards, and the address in the one spelling that was checked. */
+  async #reach<T>(
+    url: string,
+    { log, signal }: Asked,
+    work: (git: Git, address: string) => Promise<T>,
+  ): Promise<T> {
+    const { address, protocols } = this.#check(url)
     const { totalMs, idleMs, packBytes: maxFileBytes, staleMs } = this.#limits
     return this.#slots.run(async () => {
       await removeStale(this.#dir, staleMs)
@@ -145,7 +151,7 @@ export class GitHosts {
         const ended = AbortSignal.any([signal, late])
         const git = new Git({ dir, proxyPort, protocols, maxFileBytes, signal: ended })
         await git.run(['init', '--quiet', '--bare', '--template='], { maxBytes: 4096 })
-        return await work(git)
+        return await work(git, address)
       } catch (error) {
         throw toAnswer(error, refusals[0])
       } finally {
@@ -156,13 +162,15 @@ export class GitHosts {
   }
 
   /** @throws ApiError 400 for an address that is not that of a public repository. */
-  #protocolsFor(address: string): string[] {
-    const url = URL.parse(address)
+  #check(text: string): { address: string; protocols: string[] } {
+    const url = URL.parse(text)
     const destination = url && parseDestination(url.host, url.protocol === 'http:' ? 80 : 443)
     if (!url || !destination || url.username || url.password || url.search || url.hash)
       throw badRequest('gitUrl: must be the https address of a public repository, without a user name')
-    if (url.protocol === 'https:') return ['https']
-    if (url.protocol === 'http:' && hasDestination(this.#allowed, destination)) return ['http', 'https']
+    const address = url.href
+    if (url.protocol === 'https:') return { address, protocols: ['https'] }
+    if (url.protocol === 'http:' && hasDestination(this.#allowed, destination))
+      return { address, protocols: ['http', 'https'] }
     throw badRequest('gitUrl: must be an https address')
   }
 }
