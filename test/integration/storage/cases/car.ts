@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { CarBlockIterator } from '@ipld/car'
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagPb from '@ipld/dag-pb'
@@ -8,9 +8,9 @@ import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { encode as varint } from 'uint8-varint'
 import { carHeader, carSection } from '../../../../src/storage/car.ts'
-import type { Storage } from '../../../../src/storage/port.ts'
-import { until } from '../../../support/processes.ts'
 import { collect, file, randomBytes, texts } from '../content.ts'
+import type { Subject } from '../contract.ts'
+import { openSubject } from '../embedded-subject.ts'
 import { block, carOf, inPieces, node } from './blocks.ts'
 import { type Cases, cidOf, failsWith, heldBytes, MIB, pinned } from './context.ts'
 
@@ -28,13 +28,16 @@ export function carCases(cases: Cases): void {
     })
     assert.deepEqual(await pinned(cases.storage()), before)
   }
-  /** Adds a file, exports it and lets GC remove it, so that only the CAR has its blocks. */
+  let elsewhere: Subject
+  before(async () => {
+    elsewhere = await openSubject()
+  })
+  after(() => elsewhere.close())
+  /** A file as a CAR of another node. */
   const exported = async (seed: string, size: number): Promise<{ cid: CID; car: Buffer }> => {
-    const storage = cases.storage()
+    const { storage } = elsewhere
     const { cid } = await storage.add(file(seed, size), { signal })
-    const car = await collect(storage.exportCar(cid, { signal }))
-    await forget(storage, cid)
-    return { cid, car }
+    return { cid, car: await collect(storage.exportCar(cid, { signal })) }
   }
 
   describe('exportCar', () => {
@@ -205,13 +208,4 @@ function asVersion2(car: Uint8Array): Buffer {
   header.writeBigUInt64LE(BigInt(car.length), 24)
   header.writeBigUInt64LE(BigInt(pragma.length + header.length + padding + car.length), 32)
   return Buffer.concat([pragma, header, Buffer.alloc(padding), car, Buffer.alloc(5000, 7)])
-}
-
-async function forget(storage: Storage, cid: CID): Promise<void> {
-  const signal = AbortSignal.timeout(120_000)
-  await storage.unpin(cid, { signal })
-  await until('what was exported is collected', async () => {
-    await storage.gc({ signal })
-    return (await storage.stat(cid, { signal }).catch(() => null)) === null
-  })
 }
