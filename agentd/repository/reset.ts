@@ -14,6 +14,17 @@ const ATTEMPTS = 4
 const CHECKOUT_MS = 300_000
 /** The head of a commit, as far as it must be: git itself takes less. */
 const COMMIT = /^tree ([0-9a-f]{40})\n(?:parent [0-9a-f]{40}\n)*author .+\ncommitter .+/
+/** What git leaves in a repository of a merge, a cherry-pick or a revert, and `git reset --hard` removes: the next commit would conclude it. */
+const UNDER_WAY = [
+  'MERGE_HEAD',
+  'MERGE_MODE',
+  'MERGE_MSG',
+  'MERGE_RR',
+  'AUTO_MERGE',
+  'SQUASH_MSG',
+  'CHERRY_PICK_HEAD',
+  'REVERT_HEAD',
+]
 const IMPORT_REF = 'refs/berth/import'
 const IMPORT_MS = 900_000
 
@@ -34,6 +45,7 @@ export async function reset(repository: Repository, committer: Committer, commit
     await git.run(['update-ref', `refs/berth/kept/${before}`, before])
     await git.run(['read-tree', '--reset', '-u', commit], { timeoutMs: CHECKOUT_MS })
     await git.run(['update-ref', '-m', 'reset', 'HEAD', commit, head === null ? NO_COMMIT : before])
+    for (const name of UNDER_WAY) await rm(join(git.dir, name), { force: true })
     await putIndex(git)
   })
 }

@@ -80,7 +80,12 @@ export class RepositoryService implements Service {
   }
 
   async #status(): Promise<RepositoryStatus> {
-    const head = await headOf(this.#repository.git)
+    let head = await headOf(this.#repository.git)
+    if (head === null) {
+      // Where git does not take it for a repository, a commit that is there would seem to be lost.
+      await this.make()
+      head = await headOf(this.#repository.git)
+    }
     const dirty = head === null || (await this.#committer.isDirty())
     return { head, dirty, pushed: await this.#pushes.pushed() }
   }

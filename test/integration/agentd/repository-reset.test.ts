@@ -72,6 +72,23 @@ test('a reset brings a commit back, and loses nothing', async () => {
   assert.equal((await reset(undefined)).status, 400)
 })
 
+test('a reset ends a merge that is under way', async () => {
+  await world.put('a', 'a')
+  const first = await world.commit()
+  world.git('checkout', '-q', '-b', 'side')
+  await world.put('a', 'of the side')
+  world.git('commit', '-q', '-a', '-m', 'side')
+  world.git('checkout', '-q', 'main')
+  await world.put('a', 'of main')
+  world.git('commit', '-q', '-a', '-m', 'main')
+  assert.throws(() => world.git('merge', 'side'))
+  assert.equal((await reset(first.commit)).status, 200)
+  await world.put('b', 'b')
+  world.git('add', 'b')
+  world.git('commit', '-q', '-m', 'later')
+  assert.equal(world.git('log', '-1', '--format=%P'), first.commit)
+})
+
 test('an import makes a commit beside the working tree; paths that git would not check out are refused', async () => {
   await world.put('a', 'a')
   const { commit } = await world.commit()

@@ -116,6 +116,20 @@ test('the agent commits itself, leaves its branch, or deletes the repository', a
   assert.deepEqual(files((await commit()).commit), ['a', 'c'])
 })
 
+test('a commit is seen also where git takes the folder for no repository', async () => {
+  await put('a', 'a')
+  const { commit: head } = await commit()
+  await put('.git/HEAD', 'junk')
+  assert.equal((await repository()).head, head)
+  await rm(join(world.agentd.home, '.berth/git'), { recursive: true })
+  assert.equal((await repository()).head, head)
+  assert.equal((await commit()).isNew, false)
+  // What could not go on without its folder is not tried again before.
+  await world.agentd.kill('SIGKILL')
+  await world.boot()
+  assert.equal((await repository()).dirty, false)
+})
+
 test('changes, blobs, diff and files say what is in commits', async () => {
   await put('a b', 'one\ntwo\n')
   await put('run', '#!/bin/sh\n')
@@ -315,6 +329,9 @@ test('manifest.json gets the skills and secrets that are attached, and keeps the
   })
   assert.equal(written, `${JSON.stringify(JSON.parse(written), null, 2)}\n`)
   assert.equal((await commit({ manifest: attached })).commit, first.commit)
+  await put('manifest.json', `\uFEFF${JSON.stringify(manifest)}`)
+  await commit({ manifest: attached })
+  assert.equal(await readFile(join(root, 'manifest.json'), 'utf8'), written)
   for (const broken of ['{', '[]', '']) {
     await put('manifest.json', broken)
     await commit({ manifest: attached })
