@@ -29,7 +29,7 @@ export async function listHub(
     const upstream = upstreamOf(config, query)
     if (!upstream) throw badRequest('cursor: not one of this list')
     const { entries, nextCursor } = await upstream.list(query, cursor.slice(UPSTREAM.length))
-    const others = entries.filter(({ slug }) => !local.some((entry) => entry.slug === slug))
+    const others = entries.filter(({ slug }) => !isOurs(slug, local))
     return { skills: await toRecords(db, others), nextCursor: nextCursor && UPSTREAM + nextCursor }
   }
   if (!/^\d{1,6}$/.test(cursor)) throw badRequest('cursor: not one of this list')
@@ -47,11 +47,19 @@ export async function listHub(
 
 /** A skill of the hub by its slug. @throws ApiError 404; 503 where only the upstream could know, and does not answer. */
 export async function findInHub(config: Settings, slug: string): Promise<HubEntry> {
-  const local = (await localEntries(config)).find((entry) => entry.slug === slug)
-  if (local) return local
-  if (!config.BERTH_CLAWHUB_URL || slug.startsWith('@berth/')) throw noHubSkill()
-  return new Upstream(config.BERTH_CLAWHUB_URL).find(slug)
+  const local = await localEntries(config)
+  const here = local.find((entry) => entry.slug === slug)
+  if (here) return here
+  if (!config.BERTH_CLAWHUB_URL || isOurs(slug, local)) throw noHubSkill()
+  const found = await new Upstream(config.BERTH_CLAWHUB_URL).find(slug)
+  // Asked for by its name alone, it has the owner that the upstream says.
+  if (isOurs(found.slug, local)) throw noHubSkill()
+  return found
 }
+
+/** What ships with Berth and what its operator has comes from nowhere else. */
+const isOurs = (slug: string, local: HubEntry[]): boolean =>
+  slug.startsWith('@berth/') || local.some((entry) => entry.slug === slug)
 
 /** Skills of the hub as clients see them. */
 export async function toRecords(db: Queryable, entries: HubEntry[]): Promise<HubSkill[]> {

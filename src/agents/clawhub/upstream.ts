@@ -75,7 +75,8 @@ export class Upstream {
     const { skill, latestVersion } = found
     const entry = this.#entry({ ...skill, owner: found.owner ?? skill.owner, latestVersion })
     // Names are another owner's, or have moved.
-    if (entry?.slug !== slug && !(handle === undefined && entry)) throw noHubSkill()
+    const isAsked = handle === undefined ? entry?.slug.split('/').at(-1) === name : entry?.slug === slug
+    if (!entry || !isAsked) throw noHubSkill()
     return entry
   }
 

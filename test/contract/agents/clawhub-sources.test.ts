@@ -203,6 +203,22 @@ describe('the upstream', () => {
     assertError(await install('@berth/unknown'), 404, 'There is no such skill in the hub')
     assert.deepEqual(asked, [], 'what ships with Berth comes from nowhere else')
   })
+  it('has nothing of ours, whatever name it is asked for by', async () => {
+    const zip = makeZip([{ name: 'SKILL.md', content: skillMd() }])
+    for (const [asked, slug, handle] of [
+      ['platform', 'platform', 'berth'],
+      ['new-one', 'new-one', 'berth'],
+      ['tool', 'tool', 'acme'],
+      ['another', 'taxes', 'jo'],
+    ] as const) {
+      offer(asked, zip, { skill: { slug }, owner: { handle } })
+      assertError(await api.get(at(asked)), 404, 'There is no such skill in the hub')
+      assertError(await install(asked), 404, 'There is no such skill in the hub')
+    }
+    const items = [{ slug: 'new-one', ownerHandle: 'berth' }]
+    answers.set('/api/v1/skills', json({ items }))
+    assert.deepEqual(slugsOf((await api.get(HUB, { cursor: 'u:' })).body), [])
+  })
   it('is 503 where it is away, lies, or answers endlessly; what is here is not', async () => {
     const endless = (res: ServerResponse) => {
       const chunk = Buffer.alloc(65_536, ' ')
