@@ -3,12 +3,11 @@ import { checkManifest, MANIFEST_BYTES } from '../../agentd/manifest-check.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
 import { type Applied, applyManifest } from '../../src/agents/manifest/apply.ts'
-import { insertOperation } from '../../src/agents/operate.ts'
 import type { Run } from '../../src/operations/runner.ts'
 import type { AgentWorkerServices } from './services.ts'
 import { applySkills } from './skills.ts'
 
-const NOTHING: Applied = { applied: [], problems: [], needsRestart: false }
+const NOTHING: Applied = { applied: [], problems: [] }
 
 /**
  * Applies a manifest, the folders of its skills included. One that is not valid is a problem; so is what the agent lacks
@@ -50,7 +49,5 @@ export async function applyFirstManifest(
       if (error instanceof AgentdError && error.status >= 400 && error.status < 500) return undefined
       throw error
     })
-  const result = await applyManifestText(services, run, agent, target, text)
-  if (result.needsRestart) await insertOperation(services.pool, agent, 'agent.restart')
-  return result
+  return applyManifestText(services, run, agent, target, text)
 }

@@ -56,10 +56,10 @@ async function takeOver(
   commitSha: string,
 ): Promise<Record<string, unknown>> {
   const text = await readManifest(services, run, agent, commitSha)
-  const { needsRestart, ...applied } = await applyManifestText(services, run, agent, agent, text)
+  const applied = await applyManifestText(services, run, agent, agent, text)
   await run.report('scripts')
-  // A gateway that starts again runs them then, and one that is not there cannot.
-  const isLaunched = !needsRestart && (await launchBuildIfUp(services, agent, run.signal))
+  // A gateway that is not there cannot: it runs them when it starts. A restart that interrupts them begins anew.
+  const isLaunched = await launchBuildIfUp(services, agent, run.signal)
   crashPoint('push-after-scripts')
   const { pool } = services
   if (!isLaunched) await insertOperation(pool, agent, 'agent.restart', { input: { scripts: 'build' } })

@@ -21,8 +21,6 @@ export interface Applied {
   applied: string[]
   /** What could not be done and why, with the path in the manifest. */
   problems: string[]
-  /** The gateway has to be started again for some of it. */
-  needsRestart: boolean
 }
 
 type Part = keyof Manifest
@@ -58,7 +56,7 @@ export async function applyManifest(
 ): Promise<Applied> {
   const applying = { services, run, agent, target }
   const known: Partial<Manifest> = (await readApplied(applying)) ?? {}
-  const result: Applied = { applied: [], problems: [], needsRestart: false }
+  const result: Applied = { applied: [], problems: [] }
   const done: Partial<Record<Part, unknown>> = {}
   for (const part of Object.keys(PARTS) as Part[]) {
     const value = manifest[part]
@@ -68,8 +66,7 @@ export async function applyManifest(
       continue
     }
     await run.report('manifest', { part })
-    const { problems = [], needsRestart = false } = await applyPart(applying, part, value)
-    result.needsRestart ||= needsRestart
+    const { problems = [] } = await applyPart(applying, part, value)
     result.problems.push(...problems.map((problem) => join(part, problem)))
     if (problems.length > 0) continue
     result.applied.push(part)

@@ -29,7 +29,6 @@ export async function applyChannels(
   if (!rows[0]?.plan.channels) throw forbidden(messages.channelsPlan, 'plan')
   const stored = await readChannels(pool, sealer, agent)
   const problems: string[] = []
-  let needsRestart = false
   for (const channel of CHANNELS) {
     const entry = wanted[channel]
     if (!entry) continue
@@ -40,13 +39,13 @@ export async function applyChannels(
       const { BERTH_TELEGRAM_URL: telegram } = services.config
       if (channel === 'telegram' && change.botToken !== undefined && telegram !== '')
         await checkTelegramToken(telegram, change.botToken)
-      await saveChannel(services, agent, channel, { ...change, skipRestart: true }, undefined)
-      needsRestart = true
+      // With the restart that loads it, which follows this operation: a next try finds nothing to do here.
+      await saveChannel(services, agent, channel, { ...change, skipRestart: false }, undefined)
     } catch (error) {
       problems.push(`.${channel}: ${problemOf(error)}`)
     }
   }
-  return { problems, needsRestart }
+  return { problems }
 }
 
 /** @throws ApiError 400 for a secret that is not attached, and for a value that is no token. */

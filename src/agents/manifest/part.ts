@@ -15,6 +15,4 @@ export interface Applying {
 export interface PartResult {
   /** What could not be done, for the owner of the agent. */
   problems?: string[]
-  /** The gateway has to be started again for it. */
-  needsRestart?: boolean
 }

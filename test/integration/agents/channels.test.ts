@@ -5,10 +5,15 @@ import { uuidv7 } from 'uuidv7'
 import { type Agent, findAgent, newAgentId, newGatewayToken } from '../../../src/agents/agent.ts'
 import { removeChannel, saveChannel } from '../../../src/agents/channels/service.ts'
 import { readChannels } from '../../../src/agents/channels/store.ts'
+import { applyChannels } from '../../../src/agents/manifest/channels.ts'
+import type { Applying } from '../../../src/agents/manifest/part.ts'
+import { attachSecrets } from '../../../src/agents/secrets/attachments.ts'
+import { createSecret } from '../../../src/agents/secrets/service.ts'
+import { transaction } from '../../../src/db/pool.ts'
 import { Sealer } from '../../../src/sealer.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
-describe('a channel saved under an Idempotency-Key', () => {
+describe('a channel', () => {
   const sealer = new Sealer('s'.repeat(32))
   let database: TestDatabase
   let agent: Agent
@@ -45,5 +50,24 @@ describe('a channel saved under an Idempotency-Key', () => {
       status: 422,
     })
     assert.deepEqual(await stored(), [])
+  })
+  it('of a manifest brings the restart that loads it, once: who applies it may die right after', async () => {
+    const { pool } = database
+    const own = { ...agent, id: uuidv7(), agentId: newAgentId() }
+    await pool.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+       VALUES ($1, $2, $3, $4, 'Bob', 'openclaw', '2026.9.6', $5, 'running')`,
+      [own.id, own.agentId, own.workspaceId, uuidv7(), newGatewayToken()],
+    )
+    const owner = { workspaceId: own.workspaceId, userId: uuidv7() }
+    const secret = await createSecret(pool, sealer, owner, { name: 'TOKEN', value: 'a.b.c', type: 'secret' })
+    await transaction(pool, (client) => attachSecrets(client, own, [secret.id]))
+    const applying = { services: { pool, sealer, config: {} }, agent: own } as unknown as Applying
+    for (let i = 0; i < 2; i++)
+      assert.deepEqual(await applyChannels(applying, { discord: { botToken: 'env:TOKEN' } }), {
+        problems: [],
+      })
+    const { rows } = await pool.query('SELECT kind, state FROM operation WHERE agent_id = $1', [own.agentId])
+    assert.deepEqual(rows, [{ kind: 'agent.restart', state: 'queued' }])
   })
 })
