@@ -74,7 +74,7 @@ export function checkManifest(text: string): { manifest: Manifest } | { errors: 
     return { errors: [`manifest.json is larger than ${MANIFEST_BYTES} bytes`] }
   let value: unknown
   try {
-    value = JSON.parse(text.replace(/^\uFEFF/, ''))
+    value = parseManifest(text)
   } catch (error) {
     return { errors: [`manifest.json is not valid JSON: ${printable((error as Error).message, 200)}`] }
   }
@@ -85,6 +85,9 @@ export function checkManifest(text: string): { manifest: Manifest } | { errors: 
   const more = errors.length - MAX_ERRORS
   return { errors: more > 0 ? [...errors.slice(0, MAX_ERRORS), `and ${more} more`] : errors }
 }
+
+/** The JSON of a manifest's text, which may begin with a byte order mark. @throws SyntaxError */
+export const parseManifest = (text: string) => JSON.parse(text.replace(/^\uFEFF/, ''))
 
 function* duplicates(manifest: Manifest): Generator<string> {
   yield* repeated('secrets', 'name', manifest.secrets)

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isErrno } from './errors.ts'
-import { MANIFEST_BYTES } from './manifest-check.ts'
+import { MANIFEST_BYTES, parseManifest } from './manifest-check.ts'
 import type { Paths } from './paths.ts'
 
 /** The scripts that `manifest.json` in the agent's root names. */
@@ -21,7 +21,7 @@ export async function readScripts(paths: Paths): Promise<{ scripts: ManifestScri
   try {
     const text = await readBounded(join(paths.root, 'manifest.json'))
     if (text === undefined) return { scripts: NONE }
-    const scripts = JSON.parse(text)?.scripts
+    const scripts = parseManifest(text)?.scripts
     return { scripts: { build: command(scripts?.build), start: command(scripts?.start) } }
   } catch (error) {
     const problem = error instanceof SyntaxError ? 'it is not valid JSON' : (error as Error).message

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { rename, unlink, writeFile } from 'node:fs/promises'
-import { MANIFEST_BYTES } from '../manifest-check.ts'
+import { MANIFEST_BYTES, parseManifest } from '../manifest-check.ts'
 import type { CommitRequest } from '../protocol.ts'
 import { inFolder, makeFolder, openBelow } from '../tree.ts'
 
@@ -60,7 +60,7 @@ type Entry = Record<string, unknown>
 
 function parse(text: string): Entry | undefined {
   try {
-    const value = JSON.parse(text)
+    const value = parseManifest(text)
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
   } catch {
     return undefined

@@ -100,7 +100,8 @@ describe('an agent from a template of a snapshot', async () => {
     scripts: { build: 'echo built > workspace/built.txt' },
   })
   await snapshot({
-    ...files(text),
+    // As some editors begin a file.
+    ...files(`\uFEFF${text}`),
     'workspace/IDENTITY.md':
       '# Who you are\n\n- **Name:** Librarian\n- **Emoji:**\n- **Vibe:**\n\nI like rain.\n',
     'workspace/deep/er/notes.txt': 'deep',

@@ -153,6 +153,12 @@ describe('scripts', { timeout: 600_000 }, () => {
     }
   })
 
+  test('a manifest may begin with a byte order mark, as a push takes it', async () => {
+    await writeFile(manifest(), `\uFEFF${JSON.stringify({ version: 1, scripts: { build: 'true' } })}`)
+    await agentd.start({ scripts: 'build' })
+    await reach('success not_configured')
+  })
+
   test('a log file that the agent made a link leads nowhere', async () => {
     const target = join(agentd.home, 'precious')
     await writeFile(target, 'precious')
