@@ -134,7 +134,8 @@ async function apply(
   for (const skill of wanted) {
     const folder = there.find(({ name }) => name === skill.name)
     const isThere = folder?.cid === skill.cid && folder.state !== 'missing'
-    const resolution = resolved[skill.name]
+    // A skill may be called `constructor`.
+    const resolution = Object.hasOwn(resolved, skill.name) ? resolved[skill.name] : undefined
     if (isThere && (folder.state === 'same' || !resolution)) continue
     const problem = await writeSkill(services, run, agent, target, skill, resolution)
     if (problem) problems.push(problem)

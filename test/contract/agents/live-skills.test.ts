@@ -23,8 +23,7 @@ interface Skill {
 let last = 0
 const added: Skill[] = []
 /** A skill whose name in its SKILL.md is its own as well. */
-async function create(files: Record<string, string> = {}): Promise<Skill> {
-  const name = `live-${mark}-${++last}`
+async function create(files: Record<string, string> = {}, name = `live-${mark}-${++last}`): Promise<Skill> {
   const { cid } = await uploadFolder(api, { 'SKILL.md': skillMd(name), ...files })
   const { status, body } = await api.post('/v0/skills', { skillCid: cid, name })
   assert.equal(status, 200, JSON.stringify(body))
@@ -148,8 +147,8 @@ describe('what the agent made of a skill', () => {
     assert.equal((await updateOf(skill)).folder, 'same')
   })
 
-  it('stays when another skill is attached', async () => {
-    const [skill, another] = [await create(), await create()]
+  it('stays when another skill is attached, also of one that is called as what every object has', async () => {
+    const [skill, another] = [await create({}, 'constructor'), await create()]
     await attach(skill.skillCid)
     await change(skill, 'mine')
     assert.equal((await attach(another.skillCid)).status, 200)
