@@ -44,9 +44,10 @@ export function addCases({ storage }: Cases): void {
     })
 
     test('counts directories in a directory, and has names that end with a backslash, as `ipfs add` does', async () => {
-      const many = Array.from({ length: 5000 }, (_, i) => [`dir/folder with a number ${i}/f`, `x${i}`])
+      const folder = 'a folder with a long name, '.repeat(8)
+      const many = Array.from({ length: 1200 }, (_, i) => [`dir/${folder}${i}/f`, 'x'])
       const wide = await storage().add(texts({ ...Object.fromEntries(many), z: 'z' }), { signal })
-      assert.equal(`${wide.cid}`, 'bafybeieiud7l34ukl6a3a2zs3oogb75llaclaufrrpk4bslirjiskqbpim')
+      assert.equal(`${wide.cid}`, 'bafybeicfystkv2bkjjwxdob6pkvhtqkh5elb6wnwiaidcycazxz7vomllu')
       const names = { 'a\\/b': '1', 'c\\': '2', 'd\\/e\\/f': '3' }
       const odd = await storage().add(texts(names), { signal })
       assert.equal(`${odd.cid}`, 'bafybeiffjgiprlv4xeshtgmjqfiv2aywqmxmtm75fg67oik7smqqh6abiq')
@@ -69,12 +70,10 @@ export function addCases({ storage }: Cases): void {
       }
       const { cid } = await add(texts({ 'a/b.txt': 'b', 'ü c.txt': 'c' }))
       assert.equal(`${cid}`, 'QmZDzWDUDZADWh7czETAXwUGUZe6eeUDtGPVTtAyQDRp6s')
-      const many = Array.from({ length: 6000 }, (_, i) => [
-        `a file with a name of some length ${i}.txt`,
-        `${i}`,
-      ])
+      const name = 'a file with a long name, '.repeat(9)
+      const many = Array.from({ length: 1200 }, (_, i) => [`${name}${i}.txt`, 'x'])
       const wide = await add(texts(Object.fromEntries(many)))
-      assert.equal(`${wide.cid}`, 'QmeWu72bEDvTkL4rMkuTArvp7h7uz7wb9S6P5ktt8oVD5s')
+      assert.equal(`${wide.cid}`, 'QmS4JeDBztwpzHYkSHDVKVqCWdJJCwPzQTpPnXm3ufcL7a')
     })
 
     test('an empty file, and nothing at all', async () => {
