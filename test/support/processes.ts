@@ -25,6 +25,19 @@ export async function until<T>(
   throw new Error(`not within ${ms} ms: ${what}`, { cause: last })
 }
 
+/** Waits until a number is the same as it was 200 ms before, and resolves to it. */
+export async function untilStill(what: string, read: () => number): Promise<number> {
+  let before = read()
+  await until(`${what} changes no more`, async () => {
+    await delay(200)
+    const now = read()
+    const isStill = now === before
+    before = now
+    return isStill
+  })
+  return before
+}
+
 export interface Running {
   readonly process: ChildProcess
   /** What it wrote so far on both outputs. */

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { until } from '../../../support/processes.ts'
+import { until, untilStill } from '../../../support/processes.ts'
 import { startWorld, type TestAgent, type World } from './world.ts'
 
 let world: World
@@ -136,13 +136,7 @@ describe('an answer', () => {
       isDone = true
     }
     const response = await agent.host.stream('POST', COMPLETIONS, { json: {} })
-    let before = -1
-    await until('nothing flows any more', async () => {
-      const still = written === before
-      before = written
-      await new Promise((resolve) => setTimeout(resolve, 200))
-      return still
-    })
+    await untilStill('what is written', () => written)
     assert.ok(written < 50_000_000, `${written} bytes are under way`)
     response.destroy()
     await until('the gateway is told that the client has gone', () => isDone)

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import type { WebSocket } from 'ws'
 import { AgentHost, type AgentSocket } from '../../../support/agent-host.ts'
 import { sendRaw } from '../../../support/gateway.ts'
-import { until } from '../../../support/processes.ts'
+import { until, untilStill } from '../../../support/processes.ts'
 import { startWorld, type TestAgent, type World } from './world.ts'
 
 let world: World
@@ -72,14 +72,8 @@ describe('chat', () => {
     chat.raw.pause()
     const message = Buffer.alloc(1_000_000)
     for (let i = 0; i < 100; i++) side.send(message)
-    let before = -1
-    await until('nothing flows any more', async () => {
-      const still = side.bufferedAmount === before
-      before = side.bufferedAmount
-      await new Promise((resolve) => setTimeout(resolve, 200))
-      return still
-    })
-    assert.ok(before > 50_000_000, `only ${before} bytes wait at the gateway`)
+    const waiting = await untilStill('what waits at the gateway', () => side.bufferedAmount)
+    assert.ok(waiting > 50_000_000, `only ${waiting} bytes wait at the gateway`)
     chat.raw.terminate()
     await nothingIsOpen()
   })

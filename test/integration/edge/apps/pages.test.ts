@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../../../support/agent-host.ts'
 import { sendRaw } from '../../../support/gateway.ts'
-import { until } from '../../../support/processes.ts'
+import { until, untilStill } from '../../../support/processes.ts'
 import { agent, domain, isThere, known, port, serve, tell, world } from './site.ts'
 
 const NAVIGATION = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
@@ -143,13 +143,7 @@ describe('a domain', () => {
       isDone = true
     })
     const response = await page.host.stream('GET', '/')
-    let before = -1
-    await until('nothing flows any more', async () => {
-      const still = written === before
-      before = written
-      await new Promise((resolve) => setTimeout(resolve, 200))
-      return still
-    })
+    await untilStill('what is written', () => written)
     assert.ok(written < 50_000_000, `${written} bytes are under way`)
     response.destroy()
     await until('the program is told that the visitor has gone', () => isDone)
