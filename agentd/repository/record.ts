@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { constants, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 const MAX_BYTES = 4096
@@ -16,8 +16,11 @@ export class DurableRecord<T> {
 
   async read(): Promise<T | undefined> {
     try {
-      const text = await readFile(this.#path, 'utf8')
-      const value: unknown = text.length <= MAX_BYTES ? JSON.parse(text) : undefined
+      // A FIFO would hold up whoever opens it.
+      await using file = await open(this.#path, constants.O_RDONLY | constants.O_NONBLOCK)
+      const stats = await file.stat()
+      if (!stats.isFile() || stats.size > MAX_BYTES) return undefined
+      const value: unknown = JSON.parse(await file.readFile('utf8'))
       return this.#isValid(value) ? value : undefined
     } catch {
       return undefined
@@ -27,8 +30,9 @@ export class DurableRecord<T> {
   async write(value: T): Promise<void> {
     const part = `${this.#path}.part`
     await mkdir(dirname(this.#path), { recursive: true })
+    await rm(part, { force: true })
     {
-      await using file = await open(part, 'w', 0o600)
+      await using file = await open(part, 'wx', 0o600)
       await file.writeFile(JSON.stringify(value))
       await file.sync()
     }

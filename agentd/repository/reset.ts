@@ -14,7 +14,7 @@ const ATTEMPTS = 4
 const CHECKOUT_MS = 300_000
 /** The head of a commit, as far as it must be: git itself takes less. */
 const COMMIT = /^tree ([0-9a-f]{40})\n(?:parent [0-9a-f]{40}\n)*author .+\ncommitter .+/
-/** What git leaves in a repository of a merge, a cherry-pick or a revert, and `git reset --hard` removes: the next commit would conclude it. */
+/** What git leaves of a merge, a cherry-pick or a revert, and `git reset --hard` removes: the next commit would end it. */
 const UNDER_WAY = [
   'MERGE_HEAD',
   'MERGE_MODE',

@@ -291,6 +291,25 @@ test('a push whose agentd dies before the working tree has followed is finished 
   }
 })
 
+test('FIFOs in the place of its records hold agentd up neither at work nor when it comes up', async () => {
+  await world.put('a', 'a')
+  await world.commit()
+  const folder = join(world.agentd.home, '.berth')
+  for (const name of ['push.json', 'push.json.part', 'pushed.json', 'pushed.json.part']) {
+    await rm(join(folder, name), { force: true })
+    execFileSync('mkfifo', [join(folder, name)])
+  }
+  assert.equal((await world.status()).pushed, null)
+  await world.agentd.kill('SIGKILL')
+  await world.boot()
+  const place = await mkdtemp(join(tmpdir(), 'records-'))
+  client('clone', '-q', url(), join(place, 'c'))
+  client('-C', join(place, 'c'), 'commit', '-q', '--allow-empty', '-m', 'x')
+  client('-C', join(place, 'c'), 'push', '-q')
+  assert.equal((await world.status()).pushed, client('-C', join(place, 'c'), 'rev-parse', 'HEAD'))
+  await rm(place, { recursive: true })
+})
+
 test('nothing is committed as long as the secrets are not known', async () => {
   await world.agentd.kill('SIGKILL')
   await world.agentd.boot()
