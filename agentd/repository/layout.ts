@@ -1,4 +1,5 @@
 /** The agent's repository as a folder: made where it is missing, mended where agentd or git was killed in it. */
+import type { Dirent } from 'node:fs'
 import { lstat, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isErrno } from '../errors.ts'
@@ -34,19 +35,24 @@ export async function setAside(git: Git, log: Log, reason: string): Promise<void
   log.warn(`the agent's repository cannot be used (${reason}): it begins anew, the old one is ${place}`)
 }
 
-/** Removes the locks and half-written files of those who were killed; nothing else may run in the repository. */
+/** By folder, files that somebody was writing who was killed. */
+const LEFTOVERS: [folder: string, recursive: boolean, name: RegExp][] = [
+  ['.', false, /\.lock$|^fast_import_crash_/],
+  ['refs', true, /\.lock$/],
+  ['logs', true, /\.lock$/],
+  ['objects', true, /^(tmp_(obj_|pack_|idx_|objdir-)|\.tmp-\d+-)/],
+]
+
+/**
+ * Removes the locks and half-written files of those who were killed, and FIFOs, on which git would wait; nothing else may
+ * run in the repository.
+ */
 export async function removeLeftovers(git: Git): Promise<void> {
-  const files = await names(git.dir)
-  const refs = await names(join(git.dir, 'refs'), { recursive: true })
-  const objects = await names(join(git.dir, 'objects'), { recursive: true })
-  const stale = [
-    ...files.filter((name) => name.endsWith('.lock') || name.startsWith('fast_import_crash_')),
-    ...refs.filter((name) => name.endsWith('.lock')).map((name) => join('refs', name)),
-    ...objects
-      .filter((name) => /(^|\/)(tmp_(obj_|pack_|idx_|objdir-)|\.tmp-\d+-)[^/]*$/.test(name))
-      .map((name) => join('objects', name)),
-  ]
-  for (const name of stale) await rm(join(git.dir, name), { recursive: true, force: true })
+  for (const [folder, recursive, pattern] of LEFTOVERS) {
+    for (const entry of await entries(join(git.dir, folder), recursive))
+      if (entry.isFIFO() || pattern.test(entry.name))
+        await rm(join(entry.parentPath, entry.name), { recursive: true, force: true })
+  }
 }
 
 /** Whether HEAD is something that git takes for one. */
@@ -60,8 +66,8 @@ async function hasHead(git: Git): Promise<boolean> {
   return /^(ref:\s*refs\/|[0-9a-f]{40}\s*$)/.test(await readFile(path, 'utf8'))
 }
 
-async function names(folder: string, options: { recursive?: boolean } = {}): Promise<string[]> {
-  return readdir(folder, options).catch((error) => {
+async function entries(folder: string, recursive: boolean): Promise<Dirent[]> {
+  return readdir(folder, { recursive, withFileTypes: true }).catch((error) => {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return []
     throw error
   })
