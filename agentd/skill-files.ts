@@ -25,7 +25,9 @@ export async function compareFolder(root: string, place: Place, version: Hashes)
   const stats = await lstat(inFolder(parent, name)).catch(absent)
   if (!stats) return 'none'
   if (!stats.isDirectory()) return 'different'
-  await using folder = await openBelow(inFolder(parent, '.'), [name])
+  const inside = await openBelow(inFolder(parent, '.'), [name]).catch(absent)
+  if (!inside) return 'different'
+  await using folder = inside
   let found = 0
   for await (const path of filesBelow(folder)) {
     const expected = path === null ? undefined : version.get(path)
@@ -75,7 +77,8 @@ async function* filesBelow(folder: FileHandle): AsyncGenerator<string | null> {
   for (let seen = 0; seen < folders.length; seen += 1) {
     const prefix = folders[seen] as string
     const entries = await opendir(inFolder(folder, prefix || '.')).catch(absent)
-    if (!entries) continue
+    // What cannot be looked at may be anything.
+    if (!entries) return yield null
     for await (const entry of entries) {
       const path = prefix + entry.name
       const isFolder =
@@ -101,10 +104,11 @@ async function hashOf(folder: FileHandle, path: string): Promise<string | undefi
   return hash.digest('hex')
 }
 
-/** For what is looked at and may be gone, or of another kind. */
+/** For what is looked at and may be gone, of another kind, or closed by its modes: that is the agent's to mend. */
 export function absent(error: unknown): undefined {
-  if (error instanceof AgentdError && ['not_found', 'not_a_file', 'outside'].includes(error.code)) return
-  if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) return
+  const codes = ['not_found', 'not_a_file', 'outside', 'bad_request']
+  if (error instanceof AgentdError && codes.includes(error.code)) return
+  if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES')) return
   throw error
 }
 

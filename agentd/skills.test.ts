@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type ServedAgentd, serveAgentd } from '../test/support/agentd-services.ts'
-import { EPOCH_HEADER, type SkillFiles } from './protocol.ts'
+import { EPOCH_HEADER, type SkillFiles, type SkillFolder } from './protocol.ts'
 import { skillsService } from './skills.ts'
 
 const ONE = { 'SKILL.md': '---\nname: a\n---\n', 'scripts/run.sh': '#!/bin/sh\necho one\n' }
@@ -159,6 +160,30 @@ describe('the folders of skills', () => {
     await symlink(agentd.agent.paths.home, skills)
     const refused = await put('a', 'c1', ONE)
     assert.deepEqual([refused.status, refused.body.error], [403, 'outside'])
+  })
+
+  it('that the agent has closed to itself hold none of the others up', async (t) => {
+    const { seteuid } = process
+    if (process.getuid?.() !== 0 || !seteuid) return t.skip('needs root, to become somebody else')
+    await put('closed', 'c1', ONE)
+    await put('inside', 'c1', ONE)
+    await put('open', 'c1', ONE)
+    await chmod(join(skills, 'closed'), 0)
+    await chmod(join(skills, 'inside/scripts'), 0)
+    const folder = join(agentd.agent.paths.home, '..')
+    execFileSync('chown', ['-R', 'nobody', folder])
+    seteuid('nobody')
+    try {
+      const states = async () => (await list()).map(({ name, state }: SkillFolder) => `${name} ${state}`)
+      assert.deepEqual(await states(), ['closed modified', 'inside modified', 'open same'])
+      assert.equal((await put('closed', 'c2', TWO)).status, 409)
+      assert.equal((await put('open', 'c2', TWO)).body.state, 'same')
+      await chmod(skills, 0)
+      assert.deepEqual(await states(), ['closed missing', 'inside missing', 'open missing'])
+      assert.equal((await put('open', 'c1', ONE)).status, 400)
+    } finally {
+      seteuid(0)
+    }
   })
 
   it('survive a record that makes no sense', async () => {

@@ -142,11 +142,10 @@ async function apply(
   }
   for (const { name, cid } of there) {
     if (cid === null || wanted.some((skill) => skill.name === name)) continue
-    await agentd.json(target, {
-      method: 'DELETE',
-      path: skillPath(name),
-      epoch: agent.epoch,
-      signal: run.signal,
+    const request = { method: 'DELETE', path: skillPath(name), epoch: agent.epoch, signal: run.signal }
+    await agentd.json(target, request).catch((error) => {
+      if (!(error instanceof AgentdError) || ![...IN_THE_WAY, 'bad_request'].includes(error.code)) throw error
+      problems.push({ name, code: 'content', message: error.message })
     })
   }
   await run.report('skills', { problems })
