@@ -21,6 +21,8 @@ export function checkSkill(files: readonly SkillFile[]): SkillMd {
   if (files.length > MAX_FILES) throw new BadSkill(`it has more than ${MAX_FILES} files`)
   const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0)
   if (bytes > MAX_BYTES) throw new BadSkill(`it has more than ${MAX_BYTES} bytes`)
+  if (new Set(files.map(({ path }) => path)).size < files.length)
+    throw new BadSkill('two files have one path')
   for (const { path } of files)
     if (!isSafe(path)) throw new BadSkill(`it has a file of a name that cannot be: ${path}`)
   const skillMd = files.find(({ path }) => path === 'SKILL.md')

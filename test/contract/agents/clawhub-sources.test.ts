@@ -176,6 +176,7 @@ describe('the upstream', () => {
         makeZip([md, { name: '.git/config', content: 'x' }]),
         /refused: it has a file of a name that cannot be/,
       ],
+      [makeZip([md, { name: 'SKILL.md', content: 'x' }]), /refused: two files have one path/],
       [makeZip([{ name: 'README.md', content: 'x' }]), /refused: it has no file SKILL\.md/],
       [makeZip([{ name: 'SKILL.md', content: 'x' }]), /refused: SKILL\.md/],
       [Buffer.from('<html>'), /refused: it is no good zip/],
