@@ -100,8 +100,13 @@ async function passOn(
   until?: Promise<void>,
 ): Promise<undefined> {
   const kill = () => killGit(child)
-  const stalled = setTimeout(kill, STALL_MS)
-  const most = setTimeout(kill, MOST_MS)
+  // Killed alone it would leave what a client that does not read is still to get, and nothing would end.
+  const cut = () => {
+    kill()
+    res.destroy()
+  }
+  const stalled = setTimeout(cut, STALL_MS)
+  const most = setTimeout(cut, MOST_MS)
   const alive = () => stalled.refresh()
   child.stdout.on('data', alive)
   req.on('data', alive)
@@ -110,6 +115,9 @@ async function passOn(
   try {
     await pipeline(child.stdout, res, { end: false }).catch(kill)
     const { code } = await ended
+    // git has said all; the working tree may take its time to follow.
+    clearTimeout(stalled)
+    clearTimeout(most)
     await until
     // Cut off, so that the client does not take it for all.
     if (code !== 0) res.destroy()
