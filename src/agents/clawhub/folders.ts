@@ -14,9 +14,12 @@ export const PLATFORM_SKILL = '@berth/platform'
 
 let bundled: Promise<HubEntry[]> | undefined
 
-/** The skills that ship with Berth. */
+/** The skills that ship with Berth. They are read once; a failure is not kept. */
 export function bundledSkills(): Promise<HubEntry[]> {
-  bundled ??= readFolders(BUNDLED)
+  bundled ??= readFolders(BUNDLED).catch((error) => {
+    bundled = undefined
+    throw error
+  })
   return bundled
 }
 

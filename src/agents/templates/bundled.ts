@@ -19,9 +19,12 @@ export interface BundledTemplate extends Template {
 
 let loaded: Promise<BundledTemplate[]> | undefined
 
-/** All of them, by slug. They are read once. */
+/** All of them, by slug. They are read once; a failure is not kept. */
 export function bundledTemplates(): Promise<BundledTemplate[]> {
-  loaded ??= load()
+  loaded ??= load().catch((error) => {
+    loaded = undefined
+    throw error
+  })
   return loaded
 }
 
