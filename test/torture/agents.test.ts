@@ -52,6 +52,9 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   })
   const torture = (name: string, test: () => Promise<void>) =>
     tortureTest(name, () => agents.world.output(), test)
+  // Of these, too, a run may have a part only.
+  const faults: Parameters<typeof torture>[] = []
+  const fault = (...parts: Parameters<typeof torture>) => faults.push(parts)
   const worker = () => agents.world.workers[0] as (typeof agents.world.roles)[number]
   const crashed = async (mark: string) => until('the crash', () => existsSync(mark))
   const one = () => kept[0] as string
@@ -80,7 +83,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     })
   }
 
-  torture('worker killed between the two engines of an upgrade', async () => {
+  fault('worker killed between the two engines of an upgrade', async () => {
     const mark = await agents.world.arm(worker(), 'agent-after-create')
     await agents.restart(one(), { version: ENGINE_VERSION })
     await crashed(mark)
@@ -89,7 +92,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     assert.equal((await agents.read(one())).agentVersion, ENGINE_VERSION)
   })
 
-  torture('worker killed in a deletion', async () => {
+  fault('worker killed in a deletion', async () => {
     const agentId = await agents.create()
     await agents.answers(agentId)
     const mark = await agents.world.arm(worker(), 'agent-after-remove')
@@ -98,7 +101,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
-  torture('gateway killed', async () => {
+  fault('gateway killed', async () => {
     const token = (await agents.exec(one(), 'echo $OPENCLAW_GATEWAY_TOKEN'))?.trim()
     const response = await agents.insist('GET', `/v0/agents/${one()}/status`)
     const { gateway } = (await response.json()) as { gateway: { pid: number } }
@@ -110,14 +113,14 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
-  torture('agentd killed', async () => {
+  fault('agentd killed', async () => {
     // The shell of a console is agentd's own child.
     await agents.exec(one(), 'kill -9 $PPID')
     note('answers again', 'agentd', runtime, await agents.answers(one(), 2 * AGAIN_MS))
     await agents.assertSettled(kept)
   })
 
-  torture('host and web killed beside a creation', async () => {
+  fault('host and web killed beside a creation', async () => {
     const agentId = await agents.create()
     for (const role of [agents.world.host, agents.world.web]) {
       await until('the operation runs', async () => {
@@ -131,7 +134,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
-  torture('workers killed at random while agents come and go', async () => {
+  fault('workers killed at random while agents come and go', async () => {
     const made = await Promise.all([agents.create(), agents.create()])
     await agents.restart(one())
     for (let i = 0; i < 5; i++) {
@@ -151,7 +154,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.answers(one())
   })
 
-  torture('an agent that fills its disk is stopped, and runs again when there is room', async () => {
+  fault('an agent that fills its disk is stopped, and runs again when there is room', async () => {
     // In files of 100 MB: one alone cannot get larger than the disk of its agent.
     await agents.exec(one(), 'for i in 1 2 3 4 5; do head -c 100000000 /dev/zero > fill.$i; done')
     const { statusReason } = await until('it is stopped', async () => {
@@ -170,7 +173,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
 
   // It ends every container of the machine: only where that was said to be welcome.
   if (runtime === 'docker' && process.env.BERTH_TORTURE_DOCKERD) {
-    torture('dockerd killed', async () => {
+    fault('dockerd killed', async () => {
       const second = await agents.create()
       await agents.answers(second)
       const restartDocker = await killDockerd()
@@ -182,6 +185,8 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
       await agents.assertSettled(kept)
     })
   }
+
+  for (const [name, test] of placesOf('faults', faults)) torture(name, test)
 })
 
 /** SIGKILL of the machine's Docker engine. @returns what starts it again as it was, and waits for it. */
