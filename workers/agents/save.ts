@@ -8,7 +8,7 @@ import { attachedSkills } from '../../src/agents/skills/attach.ts'
 import { readBlobs } from '../../src/agents/snapshots/blobs.ts'
 import { Changes } from '../../src/agents/snapshots/changes.ts'
 import { buildSnapshot } from '../../src/agents/snapshots/dag.ts'
-import { MAX_FILES, TEXT_BYTES } from '../../src/agents/snapshots/limits.ts'
+import { MAX_CHANGES, TEXT_BYTES } from '../../src/agents/snapshots/limits.ts'
 import {
   type CheckedCommit,
   commitAll,
@@ -119,7 +119,7 @@ async function storeSince(
   { commit, newest, base, maxBytes }: Job & { base: StoredSnapshot | undefined },
 ): Promise<{ content: Content; difference: Difference }> {
   const { commit: to, tree, object } = commit
-  const changes = new Changes(base?.executables ?? [], { files: MAX_FILES, bytes: maxBytes })
+  const changes = new Changes(base?.executables ?? [], { files: MAX_CHANGES, bytes: maxBytes })
   const { cid } = await buildSnapshot(storage, {
     base: base ? CID.parse(base.cid) : null,
     changes: changes.count(readChanges(access, { from: base?.commitSha, to })),
@@ -147,7 +147,7 @@ export async function compareCommits(
   access: RepositoryAccess,
   commits: { from: string | undefined; to: string },
 ): Promise<Difference> {
-  const changes = new Changes([], { files: MAX_FILES, bytes: Number.POSITIVE_INFINITY })
+  const changes = new Changes([], { files: MAX_CHANGES, bytes: Number.POSITIVE_INFINITY })
   try {
     for await (const _ of changes.count(readChanges(access, commits)));
     return { changeSummary: changes.summary, contentDiff: await diffCommits(access, commits) }
