@@ -19,6 +19,8 @@ const CONTENTS = 40
 /** About a third of the contents. */
 const QUOTA = 400_000
 const EXPLAINED: Reason[] = ['lease expired', 'job lost by the queue', 'pin that nothing keeps']
+/** Kubo drops a pin that is there to add it anew, as where two pin the same at once: killed in between, it has none. */
+const BY_KUBO: Reason[] = ['pin missing']
 
 type Fault = (world: World, random: Random) => Promise<void>
 
@@ -134,7 +136,8 @@ for (const backend of backends) {
           backend,
           performance.now() - quiet,
         )
-        await assertSettled(world, ledger, { explained: EXPLAINED })
+        const explained = world.kubo ? [...EXPLAINED, ...BY_KUBO] : EXPLAINED
+        await assertSettled(world, ledger, { explained })
         await assertQuota(world, tenants[2] as Tenant)
       },
     )
