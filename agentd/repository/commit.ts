@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isConfidential, SecretScan } from './confidential.ts'
 import { type Git, GitError } from './git.ts'
 import { dropIndex, indexStamp, putIndex, takeIndex } from './index-file.ts'
+import { NOTHING, rawDiff } from './raw-diff.ts'
 import { CHECKED_REF, EMPTY_TREE, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
 
 const ATTEMPTS = 12
@@ -225,22 +226,11 @@ export async function addAll(git: Git, skipped: string[] = []): Promise<boolean>
 
 async function changesSince(git: Git, tree: string): Promise<Change[]> {
   const changes: Change[] = []
-  const args = ['diff-index', '--cached', '--raw', '-z', '--no-renames', '--no-abbrev', tree]
-  let head: string[] | undefined
-  for await (const record of git.records(args)) {
-    if (head === undefined) {
-      head = record.toString('latin1').split(' ')
-      continue
-    }
-    const [modeBefore, mode, blobBefore, blob, status] = head as [string, string, string, string, string]
-    head = undefined
-    if (status === 'D') continue
-    changes.push({
-      path: Buffer.from(record),
-      mode,
-      blob,
-      before: modeBefore === ':000000' ? `0 ${NO_COMMIT}` : `${modeBefore.slice(1)} ${blobBefore}`,
-    })
+  for await (const change of rawDiff(git, ['diff-index', '--cached'], [tree])) {
+    const { modeBefore, mode, blobBefore, blob, path } = change
+    if (mode === NOTHING) continue
+    const before = modeBefore === NOTHING ? `0 ${NO_COMMIT}` : `${modeBefore} ${blobBefore}`
+    changes.push({ path: Buffer.from(path), mode, blob, before })
   }
   return changes
 }

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { checkManifest, MANIFEST_BYTES } from '../manifest-check.ts'
 import { isConfidential, SecretScan } from './confidential.ts'
 import { type Git, GitError } from './git.ts'
+import { NOTHING, rawDiff } from './raw-diff.ts'
 import { EMPTY_TREE, NO_COMMIT, type Repository } from './repository.ts'
 
 /** Paths that one refusal names. */
@@ -70,19 +71,12 @@ async function checkFiles(
   const problems: string[] = []
   const byBlob = new Map<string, string[]>()
   let manifest: string | undefined
-  let head: string[] | undefined
-  const args = ['diff-tree', '-r', '--raw', '-z', '--no-renames', '--no-abbrev', from, to]
-  for await (const record of git.records(args, { env })) {
-    if (head === undefined) {
-      head = record.toString('latin1').split(' ')
-      continue
-    }
-    const [, mode, , blob] = head as [string, string, string, string]
-    head = undefined
-    if (blob === NO_COMMIT) continue
-    const path = record.toString('utf8')
+  for await (const change of rawDiff(git, ['diff-tree', '-r'], [from, to], { env })) {
+    const { mode, blob } = change
+    if (mode === NOTHING) continue
+    const path = change.path.toString('utf8')
     if (mode === '160000') problems.push(`${path}: submodules cannot be kept with the agent.`)
-    else if (!isUtf8(record)) problems.push(`${path}: the name is not UTF-8.`)
+    else if (!isUtf8(change.path)) problems.push(`${path}: the name is not UTF-8.`)
     else if (isTooLong(path)) problems.push(`${path.slice(0, 100)}…: the name is too long.`)
     else if (isConfidential(path))
       problems.push(`${path}: files of this name do not go with the agent; attach a secret instead.`)

@@ -9,6 +9,7 @@ import { addAll, type Committer } from './commit.ts'
 import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
 import { dropIndex, putIndex, takeIndex } from './index-file.ts'
 import { checkPush, currentBranch, type RefUpdate } from './push-check.ts'
+import { rawDiff } from './raw-diff.ts'
 import { DurableRecord } from './record.ts'
 import { headOf, type Repository } from './repository.ts'
 
@@ -156,17 +157,8 @@ export class Pushes {
   async #merge(update: RefUpdate, tree: string): Promise<string> {
     const { git } = this.#repository
     const lines: Buffer[] = []
-    let entry: string | undefined
-    const args = ['diff-tree', '-r', '--raw', '-z', '--no-renames', '--no-abbrev', update.old, update.new]
-    for await (const record of git.records(args)) {
-      if (entry === undefined) {
-        const [, mode, , blob] = record.toString('latin1').split(' ')
-        entry = `${mode} ${blob}\t`
-        continue
-      }
-      lines.push(Buffer.from(entry), record, Buffer.from([0]))
-      entry = undefined
-    }
+    for await (const { mode, blob, path } of rawDiff(git, ['diff-tree', '-r'], [update.old, update.new]))
+      lines.push(Buffer.from(`${mode} ${blob}\t`), path, Buffer.from([0]))
     const index = join(git.own, 'merge')
     await rm(`${index}.lock`, { force: true })
     const env = { GIT_INDEX_FILE: index }

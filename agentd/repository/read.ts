@@ -7,6 +7,7 @@ import type { BlobsRequest, TreeChange } from '../protocol.ts'
 import type { Call } from '../server.ts'
 import { readBlobs } from './blobs.ts'
 import type { Git } from './git.ts'
+import { rawDiff } from './raw-diff.ts'
 import { EMPTY_TREE, exists } from './repository.ts'
 
 const MAX_BLOBS = 1000
@@ -44,18 +45,11 @@ export async function sendChanges(git: Git, { url, res }: Call): Promise<undefin
 type Change = Extract<TreeChange, { removed: true }> | Omit<Extract<TreeChange, { blob: string }>, 'size'>
 
 async function* changesBetween(git: Git, from: string, to: string): AsyncGenerator<Change> {
-  const args = ['diff-tree', '-r', '--raw', '-z', '--no-renames', '--no-abbrev', from, to]
-  let head: string[] | undefined
-  for await (const record of git.records(args)) {
-    if (head === undefined) {
-      head = record.toString('latin1').split(' ')
-      continue
-    }
-    const [modeBefore, mode, , blob] = head as [string, string, string, string]
-    head = undefined
-    if (!isUtf8(record)) continue
-    const path = record.toString('utf8')
-    const wasFile = isFileMode(modeBefore.slice(1))
+  for await (const change of rawDiff(git, ['diff-tree', '-r'], [from, to])) {
+    if (!isUtf8(change.path)) continue
+    const { mode, blob } = change
+    const path = change.path.toString('utf8')
+    const wasFile = isFileMode(change.modeBefore)
     if (isFileMode(mode)) yield { path, mode, blob, isNew: !wasFile }
     else if (wasFile) yield { path, removed: true }
   }
