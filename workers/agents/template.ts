@@ -72,11 +72,8 @@ function adoptFile(path: string, text: string, agent: Agent): string {
   if (path === 'workspace/IDENTITY.md') return adoptIdentity(text, agent)
   // The agent may have changed it since this was done the first time.
   if (path !== 'manifest.json' || 'errors' in checkManifest(text)) return text
-  return adoptManifest(withoutMark(text), agent)
+  return adoptManifest(text, agent)
 }
-
-/** A byte order mark is no part of the JSON. */
-const withoutMark = (text: string) => text.replace(/^\uFEFF/, '')
 
 /** Changes a text of the agent, where it has one. */
 async function changeFile(

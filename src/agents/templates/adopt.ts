@@ -1,11 +1,12 @@
 /** What makes the files of a template those of a new agent. */
+import { parseManifest } from '../../../agentd/manifest-check.ts'
 import type { Agent } from '../agent.ts'
 
 type Person = Pick<Agent, 'name' | 'description' | 'vibe' | 'emoji'>
 
 /** The template's manifest with the agent's own name and description, and without what it says of the template. */
 export function adoptManifest(text: string, { name, description, vibe, emoji }: Person): string {
-  const { template: _, ...manifest } = JSON.parse(text)
+  const { template: _, ...manifest } = parseManifest(text)
   const given = Object.entries({ name, description, vibe, emoji }).filter(([, value]) => value !== null)
   return `${JSON.stringify({ ...manifest, agent: Object.fromEntries(given) }, null, 2)}\n`
 }

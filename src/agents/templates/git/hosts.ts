@@ -124,7 +124,10 @@ export class GitHosts {
     })
   }
 
-  /** Runs `work` with a git of its own, whose folder is gone afterwards, and the address in the one spelling that was checked. */
+  /**
+   * Runs `work` with a git of its own, whose folder is gone afterwards, and the address in the one spelling that was
+   * checked.
+   */
   async #reach<T>(
     url: string,
     { log, signal }: Asked,
