@@ -69,7 +69,11 @@ export const settings = z.object({
   BERTH_DATABASE_POOL: integer(2, 200)
     .default(10)
     .describe('Most PostgreSQL connections of one process, beside those of its queues and leases.'),
-  BERTH_QUEUES: list.optional().describe('Queues this worker serves, comma separated. Not set: all.'),
+  BERTH_QUEUES: list
+    .optional()
+    .describe(
+      'Queues this worker serves, comma separated, of pins, repairs, storage, agents and workspaces. Not set: all.',
+    ),
   BERTH_PIN_CONCURRENCY: integer(1, 1000)
     .default(16)
     .describe('Pins that one worker process retrieves side by side.'),
