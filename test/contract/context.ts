@@ -48,7 +48,8 @@ const SETTINGS = {
 }
 
 /**
- * Starts a Berth whose agents use a model on loopback, and which may fetch from a server of git there. Stopping it removes its agents, which outlive a Berth.
+ * Starts a Berth whose agents use a model on loopback, and which may fetch from a server of git there. Stopping it
+ * removes its agents, which outlive a Berth.
  * @param env settings of its own.
  */
 export async function startShared(env: NodeJS.ProcessEnv = {}): Promise<Stack> {

@@ -116,7 +116,7 @@ describe('waiting', () => {
     const { data } = (await api.get(`${OPERATIONS}/${operation}`, { wait: '1' })).body
     assert.equal(data.finished_at, null)
     const took = performance.now() - start
-    assert.ok(took >= 950 && took < 60_000, `${took} ms`)
+    assert.ok(took >= 950 && took < 10_000, `${took} ms`)
     await api.delete(`${QUEUE}/${record.id}`)
   })
   it('of 0 seconds is none', async () => {
@@ -142,7 +142,10 @@ describe('Prefer', () => {
       assert.equal((await pin(prefer)).body.data.status, 'prechecking')
     })
   it('wait=1 answers after a second with the request as it is then', async () => {
-    const { body } = await pin('wait=1', `${await missingCid()}`)
+    const cid = `${await missingCid()}`
+    const start = performance.now()
+    const { body } = await pin('wait=1', cid)
+    assert.ok(performance.now() - start >= 950)
     // A busy worker may not have got that far.
     assert.ok(['prechecking', 'searching'].includes(body.data.status), body.data.status)
     await api.delete(`${QUEUE}/${body.data.id}`)

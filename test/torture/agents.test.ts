@@ -34,7 +34,7 @@ const AGAIN: CrashPoint[] = [
   'agent-before-final-write',
 ]
 /** What an agent whose gateway was killed may take until it answers again. */
-const AGAIN_MS = 100_000
+const AGAIN_MS = 30_000
 
 const runtime = (await dockerAnswers()) ? 'docker' : 'process'
 
