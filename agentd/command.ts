@@ -4,13 +4,13 @@ import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
-import { AgentdError, isErrno } from './errors.ts'
-import { killFamily } from './processes.ts'
+import { AgentdError, isErrno } from './agentd-errors.ts'
+import { killProcessTree, sendSignal } from './processes.ts'
 import type { ExecResult } from './protocol.ts'
 
-/** Of consoles and of scripts: what works in one works in the other. */
+/** The shell of console commands and of scripts. */
 export const SHELL = existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh'
-/** In the environment of all that a command starts: by it they are found when they have left its group. */
+/** A variable in the environment of every process of a command: it finds those that have left the process group. */
 const MARKER = 'AGENTD_COMMAND'
 /** How long output is waited for once the shell has exited: what it left in the background may hold the pipe. */
 const DRAIN_MS = 200
@@ -50,7 +50,9 @@ export async function runCommand(
   const killed = Promise.withResolvers<void>()
   let timedOut = false
   const kill = () => {
-    killFamily({ leader: child.pid as number, marks: [mark] }).then(() => later(KILL_MS, killed.resolve))
+    void killProcessTree({ leader: child.pid as number, marks: [mark] }).then(() =>
+      later(KILL_MS, killed.resolve),
+    )
   }
   const timer = setTimeout(() => {
     timedOut = true
@@ -68,7 +70,7 @@ export async function runCommand(
   await Promise.race([drained(closed, output), killed.promise])
   clearTimeout(timer)
   options.signal.removeEventListener('abort', kill)
-  killGroup(child.pid as number)
+  sendSignal(-(child.pid as number), 'SIGKILL')
   child.stdout.destroy()
   child.stderr.destroy()
   await output.end()
@@ -79,7 +81,7 @@ export async function runCommand(
 async function drained(closed: Promise<void>, output: BoundedOutput): Promise<void> {
   const all = closed.then(() => true)
   const late = () => new Promise<false>((resolve) => later(DRAIN_MS, () => resolve(false)))
-  while (!(await Promise.race([all, late()])) && output.waiting) await output.waiting
+  while (!(await Promise.race([all, late()])) && output.waiting !== undefined) await output.waiting
 }
 
 async function start(command: string, { cwd, env }: CommandOptions, mark: string) {
@@ -152,14 +154,6 @@ class BoundedOutput {
       this.waiting = undefined
       for (const stream of this.#streams) stream.resume()
     })
-  }
-}
-
-function killGroup(leader: number): void {
-  try {
-    process.kill(-leader, 'SIGKILL')
-  } catch {
-    // Nobody is left in it.
   }
 }
 

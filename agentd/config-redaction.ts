@@ -1,12 +1,15 @@
-import { AgentdError } from './errors.ts'
+import { AgentdError } from './agentd-errors.ts'
 import { isObject } from './openclaw-config.ts'
 
-/** What the engine, too, shows in place of a secret. */
+/** The text that stands for a secret, here and in the engine. */
 export const REDACTED = '__OPENCLAW_REDACTED__'
-/** Ends of names whose text is a secret: `apiKey`, `bot_token`, `x-api-key`; not `tokenFile`, not `maxTokens` (a number). */
+/**
+ * Ends of names whose text is a secret: `apiKey`, `bot_token`, `x-api-key`; not `tokenFile`, not `maxTokens` (a
+ * number).
+ */
 const SECRET_NAME =
   /(token|secret|passw(or)?d|passphrase|credential|authorization|cookie|serviceaccount|(api|access|secret|private|encrypt|encryption|signing|aes)key)s?$/
-/** What is below these has names of the owner's choice, and credentials more often than not; the engine hides it as well. */
+/** Keys below which the owner chooses the names, and the values are mostly credentials; the engine hides them as well. */
 const SECRET_PARENTS = ['env', 'headers']
 /** `https://user:password@host` */
 const URL_WITH_PASSWORD = /:\/\/[^\s/:@]*:[^\s/@]+@/
@@ -74,7 +77,7 @@ export function restore(value: unknown, stored: unknown, path: string[] = []): u
   )
 }
 
-/** What is stored for an item of a list: the one with its id, or in a list as long as it was the one in its place. */
+/** The stored value of an item of a list: the item with its id, or in a list of the same length the item in its place. */
 function counterpart(item: unknown, index: number, list: unknown[], stored: unknown): unknown {
   if (!Array.isArray(stored)) return undefined
   const id = idOf(item)

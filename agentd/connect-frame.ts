@@ -2,7 +2,9 @@
  * The first message of a client of the gateway, rewritten on its way (WebSocket, RFC 6455): the gateway must take old
  * clients and its own token. All other bytes pass as they come.
  */
+
 import { randomBytes } from 'node:crypto'
+import { isObject } from './openclaw-config.ts'
 
 /** A `connect` request takes about 1 KB. */
 const MESSAGE_BYTES = 65_536
@@ -25,7 +27,7 @@ interface Frame {
 export class ConnectFrame {
   readonly #rewrite: (message: string) => string | undefined
   #done = false
-  /** What came since the message began. */
+  /** The bytes since the message began. */
   #held: Buffer = Buffer.alloc(0)
   #read = 0
   #message: Buffer[] = []
@@ -161,8 +163,4 @@ function parse(message: string): Json | undefined {
   } catch {
     return undefined
   }
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

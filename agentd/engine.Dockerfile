@@ -1,5 +1,5 @@
 # The engine on its base. The build context has the installed engine in the folder that ENGINE names; see
-# src/engine/image.ts.
+# src/openclaw/image.ts.
 ARG BASE_IMAGE=node:24-bookworm-slim
 FROM ${BASE_IMAGE}
 

@@ -4,7 +4,7 @@ import { type FileHandle, lstat, open, opendir, rename, unlink } from 'node:fs/p
 import type { IncomingMessage } from 'node:http'
 import { join, relative, resolve } from 'node:path/posix'
 import { pipeline } from 'node:stream/promises'
-import { AgentdError, isErrno } from './errors.ts'
+import { AgentdError, isErrno } from './agentd-errors.ts'
 import { AGENT_ROOT, type FileEntry, type FileWritten } from './protocol.ts'
 import type { Agent, Answer, Call, Service } from './server.ts'
 import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
@@ -16,12 +16,12 @@ const LIST_ENTRIES = 10_000
 const SCANNED_ENTRIES = 100_000
 /** Where files are written before they are moved into place: below the home, so that moving is one step. */
 const STAGING = '.agentd'
-/** Of a body that is too long this much more is read: a client that still sends would not hear why it was refused. */
+/** Bytes that are still read of a body that is too long: a client that is sending would not see the refusal. */
 const DISCARDED_BYTES = 67_108_864
 
 /** `GET`, `PUT /v1/file` and `GET /v1/list`: what is below the agent's root, links included. */
 export function filesService({ paths }: Agent): Service {
-  // What an agentd that was killed left half-written.
+  // Files that a killed agentd left half-written.
   rmSync(join(paths.home, STAGING), { recursive: true, force: true })
   return {
     routes: [
@@ -40,7 +40,7 @@ async function read(root: string, { url, res }: Call): Promise<undefined> {
   if (stats.size > max) throw new AgentdError('too_large', `more than ${max} bytes`)
   res.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': stats.size })
   if (stats.size === 0) return void res.end()
-  // What is appended meanwhile is left out; what is cut off meanwhile breaks the promise of content-length.
+  // Bytes that are appended meanwhile are left out. A file that is cut meanwhile has fewer than content-length promised.
   const content = file.createReadStream({ start: 0, end: stats.size - 1, autoClose: false })
   await pipeline(content, res, { end: false })
   if (content.bytesRead < stats.size) res.destroy()

@@ -2,7 +2,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { type Duplex, PassThrough, pipeline, type Readable, type Transform } from 'node:stream'
 import { pipeline as pipe } from 'node:stream/promises'
-import { AgentdError, isErrno } from './errors.ts'
+import { AgentdError, isErrno } from './agentd-errors.ts'
 import { type Call, refuseUpgrade } from './server.ts'
 
 /** A model may think for minutes before its first word; a connection on which nothing moves for longer is dead. */
@@ -11,7 +11,7 @@ const SILENCE_MS = 600_000
 const HALF_OPEN_MS = 2000
 const UPGRADE_MS = 10_000
 const CONNECT_MS = 10_000
-/** Of one connection only (RFC 9110, 7.6.1). */
+/** Headers that concern one connection only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -24,7 +24,7 @@ const HOP_BY_HOP = [
   'upgrade',
 ]
 
-/** Where a call goes on to. */
+/** The target of a call that is passed on. */
 export interface Destination {
   /** Who is there, as messages call it: `the gateway`. */
   name: string
@@ -124,7 +124,7 @@ export function forwardUpgrade(
   asked.end()
 }
 
-/** What goes on beyond this connection. */
+/** The headers that concern more than this connection, and are passed on. */
 export function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
   return only(headers, (name) => !HOP_BY_HOP.includes(name) && !named.includes(name))
@@ -143,7 +143,7 @@ const connection = ({ addresses, port }: Destination) => ({
   autoSelectFamilyAttemptTimeout: CONNECT_MS,
   lookup: (
     _name: string,
-    { all }: { all?: boolean },
+    { all }: { all?: boolean | undefined },
     done: (error: null, found: string | { address: string; family: number }[], family?: number) => void,
   ) => {
     const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))

@@ -5,13 +5,13 @@
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { secretsOf } from './config-redaction.ts'
-import { gatewayEnvironment, gatewayFamily, type Life, liveOnce } from './life.ts'
+import { type GatewayExit, gatewayEnvironment, gatewayTree, runGatewayOnce } from './gateway-process.ts'
 import type { Log } from './logs.ts'
 import { agentEnvironment, EXIT_REFUSED, secretValues } from './openclaw.ts'
 import { ConfigError, onThisMachine, override, writeConfig } from './openclaw-config.ts'
 import type { Paths } from './paths.ts'
 import { installPlugins, type PluginFailure, without } from './plugins.ts'
-import { killFamily } from './processes.ts'
+import { killProcessTree } from './processes.ts'
 import type { AgentdConfig, AgentStatus, GatewayState, StartRequest } from './protocol.ts'
 import type { GatewayHandle } from './server.ts'
 import { makeRoot } from './workspace.ts'
@@ -187,8 +187,8 @@ export class Gateway implements GatewayHandle {
     if (refused) throw new Refused(refused)
     // The agent can remove any of them.
     await makeRoot(paths)
-    // What an agentd or a gateway that was killed has left would hold the port and the engine's lock.
-    await killFamily(gatewayFamily(paths, null))
+    // Processes that a killed agentd or gateway left behind would hold the port and the engine's lock.
+    await killProcessTree(gatewayTree(paths, null))
     const defaults = onThisMachine(paths, defaultConfig)
     const write = () =>
       writeConfig(paths, { owned: this.#ownedConfig ?? {}, defaults, engineDir: config.engineDir })
@@ -215,9 +215,9 @@ export class Gateway implements GatewayHandle {
     }
   }
 
-  #live(run: Run): Promise<Life> {
+  #live(run: Run): Promise<GatewayExit> {
     const { config, paths, log } = this.#options
-    return liveOnce({
+    return runGatewayOnce({
       config,
       paths,
       log,
@@ -276,7 +276,7 @@ class Refused extends Error {
   override name = 'Refused'
 }
 
-/** What went wrong and did not keep the gateway down. */
+/** Problems that did not keep the gateway from starting. */
 function warningOf({ missing = [] }: Run): string | null {
   return missing.map(({ reason }) => reason).join('; ') || null
 }

@@ -1,5 +1,6 @@
-import { AgentdError } from './errors.ts'
+import { AgentdError } from './agentd-errors.ts'
 import type { Gateway } from './gateway.ts'
+import { isObject } from './openclaw-config.ts'
 import type { ScriptsRequest, StartRequest } from './protocol.ts'
 import type { Scripts } from './scripts.ts'
 import type { Service } from './server.ts'
@@ -52,19 +53,15 @@ function checkStart(request: StartRequest): StartRequest {
   const bad = (what: string) => new AgentdError('bad_request', what)
   if (typeof run !== 'string' || run === '') throw bad('run must be a name')
   if (typeof gatewayToken !== 'string' || gatewayToken === '') throw bad('gatewayToken must be a text')
-  if (!isRecord(env) || !Object.entries(env).every(([name, value]) => isVariable(name, value)))
+  if (!isObject(env) || !Object.entries(env).every(([name, value]) => isVariable(name, value)))
     throw bad('env must have texts without NUL, under names of variables')
-  if (!isRecord(ownedConfig) || !isRecord(defaultConfig)) throw bad('the configurations must be objects')
+  if (!isObject(ownedConfig) || !isObject(defaultConfig)) throw bad('the configurations must be objects')
   if (!Array.isArray(plugins) || !plugins.every((spec) => typeof spec === 'string' && !spec.startsWith('-')))
     throw bad('plugins must be npm specs')
   if (!Number.isInteger(readyMs) || readyMs < 1 || readyMs > MAX_READY_MS)
     throw bad(`readyMs must be 1 to ${MAX_READY_MS}`)
   if (!['build', 'start', 'none'].includes(scripts)) throw bad('scripts must be build, start or none')
   return { run, env, gatewayToken, ownedConfig, defaultConfig, plugins, readyMs, scripts }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isVariable(name: string, value: unknown): boolean {

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 const LINE_BYTES = 65_536
 /** Output beyond this many bytes a second is dropped unread, so that a flood costs neither memory nor time. */
 const BYTES_PER_SECOND = 2_097_152
-/** What a line costs beside its bytes, in the same measure: many short ones are as much work as a few long ones. */
+/** The cost of a line beside its bytes, in bytes: many short lines are as much work as a few long ones. */
 const BYTES_PER_LINE = 256
 
 /**

@@ -6,16 +6,17 @@ import { DiskWatch } from './disk.ts'
 import { execService } from './exec.ts'
 import { filesService } from './files.ts'
 import { Gateway } from './gateway.ts'
+import { rpcService } from './gateway-client.ts'
 import { lifecycleService } from './lifecycle.ts'
-import { Log, logService } from './logs.ts'
+import { logService } from './log-service.ts'
+import { Log } from './logs.ts'
 import { agentMark } from './openclaw.ts'
 import { agentPaths } from './paths.ts'
 import { portService } from './ports.ts'
-import { killFamily } from './processes.ts'
+import { killProcessTree } from './processes.ts'
 import type { AgentdConfig } from './protocol.ts'
 import { proxyService } from './proxy.ts'
-import { RepositoryService } from './repository/service.ts'
-import { rpcService } from './rpc.ts'
+import { RepositoryService } from './repository/repository-service.ts'
 import { Scripts } from './scripts.ts'
 import { type Agent, AgentdServer, type Service } from './server.ts'
 import { skillsService } from './skills.ts'
@@ -26,7 +27,7 @@ if (!process.env.AGENTD_CONFIG) throw new Error('AGENTD_CONFIG is not set: agent
 const config: AgentdConfig = JSON.parse(process.env.AGENTD_CONFIG)
 const paths = agentPaths(config.home)
 const log = new Log()
-// What agentd itself has to say is also for the operator, in the container's own log.
+// Lines of agentd itself are for the operator as well, in the container's log.
 log.subscribe((line) => {
   if (line.source === 'agentd') console.log(`${line.timestamp} ${line.level} ${line.message}`)
 })
@@ -73,7 +74,7 @@ const STOP_MS = 15_000
 /** Ends everything that runs for the agent; agentd goes on, so that it can be seen why, and space be made. */
 async function stopAgent(reason: string): Promise<void> {
   await Promise.all([gateway.fail(reason), scripts.stop()])
-  await killFamily({ leader: null, marks: [agentMark(paths)] })
+  await killProcessTree({ leader: null, marks: [agentMark(paths)] })
 }
 
 let stopping = false
@@ -85,7 +86,7 @@ async function stop(): Promise<void> {
   disk.stop()
   await server.close()
   await Promise.all(services.map((service) => service.stop?.()))
-  await killFamily({ leader: null, marks: [agentMark(paths)] })
+  await killProcessTree({ leader: null, marks: [agentMark(paths)] })
   process.exit(0)
 }
 process.on('SIGTERM', stop)
@@ -93,7 +94,7 @@ process.on('SIGINT', stop)
 
 await makeRoot(paths)
 // In process mode an agentd that was killed leaves its children behind.
-await killFamily({ leader: null, marks: [agentMark(paths)] })
+await killProcessTree({ leader: null, marks: [agentMark(paths)] })
 await repository.recover()
 // With NODE_COMPILE_CACHE the next agentd starts without Node's TypeScript compiler, which takes 30 MB.
 flushCompileCache()

@@ -52,7 +52,7 @@ export interface ManifestChannel {
   dmPolicy?: 'open' | 'pairing' | 'allowlist' | 'disabled' | 'closed'
   allowFrom?: (string | number)[]
 }
-export interface ManifestTemplate {
+interface ManifestTemplate {
   slug?: string
   category?: string
   tags?: string[]
@@ -79,7 +79,7 @@ export function checkManifest(text: string): { manifest: Manifest } | { errors: 
     return { errors: [`manifest.json is not valid JSON: ${printable((error as Error).message, 200)}`] }
   }
   const errors = [...check(MANIFEST_SCHEMA, value, '')]
-  // What a schema cannot say: of two with one name, one would silently be lost.
+  // A schema cannot say this: of two entries with one name, one would silently be lost.
   if (errors.length === 0) errors.push(...duplicates(value as Manifest))
   if (errors.length === 0) return { manifest: value as Manifest }
   const more = errors.length - MAX_ERRORS
@@ -110,7 +110,7 @@ function* repeated<T>(list: string, field: string & keyof T, items: T[] = []): G
 
 type Json = Record<string, unknown>
 
-/** What is wrong with a value. It goes only as deep as the schema does. */
+/** The faults of a value, no deeper than the schema goes. */
 function* check(schema: Schema, value: unknown, path: string): Generator<string> {
   const types = [schema.type ?? []].flat()
   if (types.length > 0 && !types.some((type) => isOfType(value, type)))

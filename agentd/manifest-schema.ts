@@ -1,5 +1,5 @@
 /**
- * `manifest.json` v1 (compatibility 3.6) as a JSON Schema. It is published as it is, and `manifest-check.ts` reads it
+ * `manifest.json` v1 as a JSON Schema. It is published as it is, and `manifest-check.ts` reads it
  * for the messages: what is allowed is said here and nowhere else.
  *
  * Objects are closed: a field that means nothing here would pass unseen and do nothing. A key that begins with `_`
@@ -28,7 +28,7 @@ export interface Schema {
   minLength?: number
   maxLength?: number
   pattern?: string
-  /** What a text that is not of `pattern` must be, in words; editors show it as well. */
+  /** The rule of `pattern` in words, for messages and editors. */
   patternErrorMessage?: string
   minimum?: number
   maximum?: number
@@ -67,7 +67,7 @@ const webAddress: Schema = {
 const VARIABLE = '[A-Z_][A-Z0-9_]{0,127}'
 const MODEL = pattern('^[^\\s\\u0000/]+/[^\\s\\u0000]+$', 'must be like provider/model')
 
-/** What would break a line or mark-up where a name is shown, or turn the direction of the text around it. */
+/** Characters that would break a line or mark-up where a name is shown, or turn the direction of the text around it. */
 const BANNED = '\\p{Cc}\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069<>"`\\\\'
 
 const agent = object(

@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { mkdir, open, rename, unlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { isErrno } from './errors.ts'
+import { isErrno } from './agentd-errors.ts'
 import { type Paths, realPath } from './paths.ts'
 
 type Json = Record<string, unknown>

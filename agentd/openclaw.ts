@@ -10,7 +10,7 @@ export const EXIT_REFUSED = 78
 const PROBE_MS = 2000
 const PROBE_BYTES = 65_536
 
-/** Of agentd's own environment, what the agent gets: nothing that names or opens anything of the operator's. */
+/** Variables of agentd's own environment that the agent gets: none names or opens anything of the operator's. */
 const INHERITED = [
   'HOSTNAME',
   'HTTP_PROXY',
@@ -92,7 +92,7 @@ export function gatewayCommand(config: AgentdConfig): { file: string; args: stri
   return engineCommand(config, ['gateway', 'run', '--bind', 'loopback', '--port', String(config.gatewayPort)])
 }
 
-/** What /readyz says: `silent` when nobody listens, `stalled` when the answer does not come. */
+/** The answer of /readyz: `silent` when nobody listens, `stalled` when no answer comes. */
 export type Readiness = 'ready' | 'starting' | 'silent' | 'stalled'
 
 /** Asks the gateway whether it is ready; takes 1 ms, and 2 s at most. */
@@ -172,7 +172,7 @@ export function failureReason(
   const reason = bad.findLast(({ message }) => !message.startsWith('Run "'))
   if (!reason) return null
   const said = reason.message.split('\n').filter((line) => !/^(Run "|If startup is still)/.test(line))
-  // Where things are on this machine is not for the agent's owner.
+  // Paths of this machine are not for the agent's owner.
   const text = said.join(' ').replaceAll(paths.home, apiPath(paths, paths.home)).replaceAll(engineDir, '…')
   return text.replace(/\s+/g, ' ').trim().slice(0, 1000) || null
 }

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 
-/** What the API calls the agent's home, whatever the runtime. */
+/** The agent's home as paths of the API name it, whatever the runtime. */
 const API_HOME = '/home/node'
 
 /** Where the agent's things are on this machine. */

@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { gatewayFamily } from './life.ts'
+import { gatewayTree } from './gateway-process.ts'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
 import { engineCommand, parseLogLine } from './openclaw.ts'
 import type { Paths } from './paths.ts'
-import { endFamily } from './processes.ts'
+import { endProcessTree } from './processes.ts'
 import type { AgentdConfig } from './protocol.ts'
 
 interface Options {
@@ -24,7 +24,7 @@ interface Options {
 export interface PluginFailure {
   /** The engine's id of it, and of its channel. */
   id: string
-  /** What went wrong, in a sentence. */
+  /** The problem, in a sentence. */
   reason: string
 }
 
@@ -117,8 +117,8 @@ async function install(
   }).finally(() => over.abort())
   const stopped = once(AbortSignal.any([limit, signal, over.signal]), 'abort')
   await stopped
-  const family = gatewayFamily(paths, child.pid ?? null)
-  if (!over.signal.aborted) await endFamily(family, { graceMs: 1000, asked: 'group' })
+  const tree = gatewayTree(paths, child.pid ?? null)
+  if (!over.signal.aborted) await endProcessTree(tree, { graceMs: 1000, asked: 'group' })
   if (signal.aborted) return 'stopped'
   if (limit.aborted && !over.signal.aborted) return `not done after ${Math.round(limitMs / 1000)} s`
   const failure = await ended

@@ -1,6 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { AgentdError } from './errors.ts'
+import { AgentdError } from './agentd-errors.ts'
 import { type Destination, endToEnd, forwardCall, forwardUpgrade, only } from './forward.ts'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from './protocol.ts'
 import { type Agent, refuseUpgrade, type Service } from './server.ts'
@@ -35,7 +35,7 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
         method: '*',
         path: PATH,
         handle: async (call) =>
-          // Whoever asked has to tell it from agentd's own answers.
+          // The client has to tell the program's answer from agentd's own.
           forwardCall(call, destination(call.req, call.rest), { [PORT_ANSWER_HEADER]: 'port' }),
       },
     ],

@@ -9,42 +9,42 @@ const POLL_MS = 25
 const AT_ONCE = 16
 
 /** A process group and whoever left it, known by what is in their environment (`NAME=value`, every one of `marks`). */
-export interface Family {
+export interface ProcessTree {
   /** The group's leader; null when only the marked ones are meant. */
   leader: number | null
   marks: string[]
 }
 
 /**
- * SIGTERM, then after `graceMs` SIGKILL to all that is left of the family. Resolves when nobody is.
+ * SIGTERM, then after `graceMs` SIGKILL to all that is left of the tree. Resolves when nobody is.
  * @param options.asked who gets the SIGTERM: the `group`, or its `leader` alone, where that ends its helpers itself and
  *   takes it ill when they go before.
  */
-export async function endFamily(
-  family: Family,
+export async function endProcessTree(
+  tree: ProcessTree,
   { graceMs, asked }: { graceMs: number; asked: 'leader' | 'group' },
 ): Promise<void> {
-  const { leader } = family
+  const { leader } = tree
   const target = leader !== null && asked === 'group' ? -leader : leader
-  if (target !== null && signal(target, 'SIGTERM')) {
+  if (target !== null && sendSignal(target, 'SIGTERM')) {
     const deadline = performance.now() + graceMs
-    while (performance.now() < deadline && signal(target, 0)) await sleep(POLL_MS)
+    while (performance.now() < deadline && sendSignal(target, 0)) await sleep(POLL_MS)
   }
-  await killFamily(family)
+  await killProcessTree(tree)
 }
 
 /**
- * SIGKILL to the whole family, again until nobody is left. Each round stops them all first, so that nobody forks
+ * SIGKILL to the whole tree, again until nobody is left. Each round stops them all first, so that nobody forks
  * between being found and being killed.
  */
-export async function killFamily({ leader, marks }: Family): Promise<void> {
+export async function killProcessTree({ leader, marks }: ProcessTree): Promise<void> {
   const deadline = performance.now() + KILL_MS
   for (let round = 0; round < KILL_ROUNDS || performance.now() < deadline; round++) {
-    if (leader !== null) signal(-leader, 'SIGKILL')
+    if (leader !== null) sendSignal(-leader, 'SIGKILL')
     const found = await markedProcesses(marks)
     if (found.length === 0) return
-    for (const pid of found) signal(pid, 'SIGSTOP')
-    for (const pid of found) signal(pid, 'SIGKILL')
+    for (const pid of found) sendSignal(pid, 'SIGSTOP')
+    for (const pid of found) sendSignal(pid, 'SIGKILL')
     await sleep(POLL_MS)
   }
 }
@@ -64,8 +64,8 @@ export async function markedProcesses(marks: string[]): Promise<number[]> {
   return found
 }
 
-/** @returns whether there was anybody. A negative pid means its group. */
-function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+/** Sends a signal, to a group where the pid is negative. @returns whether there was anybody. */
+export function sendSignal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name)
   } catch {

@@ -7,14 +7,14 @@
 
 /** Where agentd listens in a container. In process mode it takes a free port. */
 export const AGENTD_PORT = 7700
-/** The engine's gateway, on loopback beside agentd; also reserved in the API (compatibility 3.3). */
+/** The engine's gateway, on loopback beside agentd; also reserved in the API. */
 export const GATEWAY_PORT = 18789
 /** The agent's own root, a git repository, as paths of the API name it whatever the runtime. */
 export const AGENT_ROOT = '/home/node/clawd'
 /** Fences workers: agentd answers 409 `stale_epoch` to a lower one than it has seen. */
 export const EPOCH_HEADER = 'berth-epoch'
 
-/** What agentd is started with, as JSON in its environment as `AGENTD_CONFIG`. Nothing in it is secret. */
+/** The configuration of agentd: JSON in the variable `AGENTD_CONFIG`. Nothing in it is secret. */
 export interface AgentdConfig {
   agentId: string
   /** Where it listens. Port 0 takes a free one. */
@@ -59,7 +59,7 @@ export interface StartRequest {
 
 export type GatewayState = 'stopped' | 'starting' | 'ready' | 'failed'
 
-/** Of `build` and `start`. A `build` that is interrupted is `pending` again. */
+/** The state of the script `build` or `start`. A `build` that is interrupted is `pending` again. */
 export interface ScriptStatus {
   state: 'not_configured' | 'pending' | 'running' | 'success' | 'failed'
   exitCode: number | null
@@ -114,7 +114,7 @@ export interface RepositoryStatus {
   head: string | null
   /** Whether there is something to commit. */
   dirty: boolean
-  /** What was pushed and nobody has taken over yet, see `DELETE /v1/repository/pushed`. Survives agentd. */
+  /** The commit that was pushed and not taken over yet, see `DELETE /v1/repository/pushed`. Survives agentd. */
   pushed: string | null
 }
 
@@ -204,7 +204,7 @@ export interface AdoptRequest {
  * branch has diverged, manifest.json is not valid, or a file is in it that must not leave the agent.
  */
 
-/** Below the root; the engine reads it, see `src/engine/config.ts`. */
+/** Below the root; the engine reads it, see `src/openclaw/config.ts`. */
 export const SKILLS_FOLDER = 'skills'
 
 /**
@@ -215,7 +215,7 @@ export const SKILLS_FOLDER = 'skills'
  */
 export interface SkillFolder {
   name: string
-  /** What Berth put there; null for a folder of the agent's own. */
+  /** The skill that Berth put there; null for a folder of the agent's own. */
   cid: string | null
   /** Whether it is as Berth put it there. A folder of the agent's own is `modified`. */
   state: 'same' | 'modified' | 'missing'
@@ -224,7 +224,7 @@ export interface SkillFiles {
   cid: string
   files: { path: string; base64: string }[]
   /** In a conflict: `replace` the folder, or `keep` it as it is, as if it came from this version. */
-  resolution?: 'replace' | 'keep'
+  resolution?: 'replace' | 'keep' | undefined
 }
 
 /**
@@ -243,7 +243,7 @@ export const PORT_ANSWER_HEADER = 'berth-answer'
 export interface ExecRequest {
   command: string
   /** As the API names it: absolute, or below the root. */
-  cwd?: string
+  cwd?: string | undefined
   timeoutMs: number
   /** Most bytes of stdout and stderr together that are kept; the rest is dropped and `truncated` set. */
   outputBytes: number
@@ -300,7 +300,7 @@ export interface FileEntry {
  */
 export interface ConfigCheck {
   valid: boolean
-  /** What the engine said. */
+  /** The engine's answer. */
   output: string
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import { type Duplex, Transform } from 'node:stream'
+import { AgentdError } from './agentd-errors.ts'
 import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
-import { AgentdError } from './errors.ts'
 import { type Destination, endToEnd, forwardCall, forwardUpgrade, only } from './forward.ts'
 import { type Agent, type GatewayHandle, refuseUpgrade, type Service } from './server.ts'
 
@@ -73,7 +73,7 @@ const destination = (port: number, path: string, headers: OutgoingHttpHeaders): 
   headers,
 })
 
-/** What of a client's headers the gateway gets. */
+/** The headers of a client that the gateway gets. */
 function forGateway(headers: IncomingHttpHeaders, port: number, token: string): OutgoingHttpHeaders {
   return {
     ...only(endToEnd(headers), (name) => !NOT_FOR_THE_GATEWAY.test(name)),

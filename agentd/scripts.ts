@@ -1,14 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, constants as fsConstants, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { join } from 'node:path'
+import { isErrno } from './agentd-errors.ts'
 import { SHELL } from './command.ts'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
-import { type ManifestScripts, readScripts } from './manifest.ts'
+import { MANIFEST_BYTES, parseManifest } from './manifest-check.ts'
 import { agentMark, PART } from './openclaw.ts'
 import type { Paths } from './paths.ts'
-import { endFamily, killFamily } from './processes.ts'
+import { endProcessTree, killProcessTree } from './processes.ts'
 import type { ScriptStatus } from './protocol.ts'
 
 const BUILD_MS = 300_000
@@ -73,12 +75,12 @@ export class Scripts {
     const round = this.#round
     round?.abort.abort()
     await round?.ended
-    await killFamily({ leader: null, marks: this.#marks() })
+    await killProcessTree({ leader: null, marks: this.#marks() })
   }
 
   async #runRound(first: Name, signal: AbortSignal): Promise<void> {
     const { paths, log } = this.#options
-    await killFamily({ leader: null, marks: this.#marks() })
+    await killProcessTree({ leader: null, marks: this.#marks() })
     const { scripts, problem } = await readScripts(paths)
     if (problem) log.warn(`${problem}; no scripts are run`)
     this.#announce(first, scripts)
@@ -150,9 +152,9 @@ export class Scripts {
       if (stop.aborted) resolve()
       else stop.addEventListener('abort', () => resolve(), { once: true })
     })
-    // What a script left in the background after its own end is meant to run; what we end, ends as a whole.
-    const family = { leader: child.pid ?? null, marks: this.#marks() }
-    if (!over.signal.aborted) await endFamily(family, { graceMs: GRACE_MS, asked: 'group' })
+    // A script may leave processes in the background when it ends by itself. One that we end, ends as a whole.
+    const tree = { leader: child.pid ?? null, marks: this.#marks() }
+    if (!over.signal.aborted) await endProcessTree(tree, { graceMs: GRACE_MS, asked: 'group' })
     return await Promise.race([
       ended,
       new Promise<null>((resolve) => setTimeout(resolve, 1000, null).unref()),
@@ -203,4 +205,50 @@ class LogFile {
     if (this.#file !== undefined) closeSync(this.#file)
     this.#file = undefined
   }
+}
+
+/** The scripts that `manifest.json` in the agent's root names. */
+interface ManifestScripts {
+  build: string | null
+  start: string | null
+}
+
+const NONE: ManifestScripts = { build: null, start: null }
+
+/**
+ * Reads the scripts of `clawd/manifest.json`, which the agent may have made into anything.
+ * @returns them; and `problem`, why none were found where there should be some.
+ */
+async function readScripts(paths: Paths): Promise<{ scripts: ManifestScripts; problem?: string }> {
+  try {
+    const text = await readBounded(join(paths.root, 'manifest.json'))
+    if (text === undefined) return { scripts: NONE }
+    const scripts = parseManifest(text)?.scripts
+    return { scripts: { build: command(scripts?.build), start: command(scripts?.start) } }
+  } catch (error) {
+    const problem = error instanceof SyntaxError ? 'it is not valid JSON' : (error as Error).message
+    return { scripts: NONE, problem: `manifest.json: ${problem}` }
+  }
+}
+
+async function readBounded(path: string): Promise<string | undefined> {
+  // Not through a link; and a FIFO would hold us for ever.
+  const flags = fsConstants.O_RDONLY | fsConstants.O_NOFOLLOW | fsConstants.O_NONBLOCK
+  const file = await open(path, flags).catch((error) => {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined
+    if (isErrno(error, 'ELOOP', 'ENXIO')) throw new Error('it is not a plain file')
+    throw error
+  })
+  if (!file) return undefined
+  await using opened = file
+  const stats = await opened.stat()
+  if (!stats.isFile()) throw new Error('it is not a plain file')
+  if (stats.size > MANIFEST_BYTES) throw new Error('it is too large')
+  // It may grow while it is read.
+  const { bytesRead, buffer } = await opened.read(Buffer.alloc(MANIFEST_BYTES), 0, MANIFEST_BYTES, 0)
+  return buffer.toString('utf8', 0, bytesRead)
+}
+
+function command(value: unknown): string | null {
+  return typeof value === 'string' && value.trim() !== '' && !value.includes('\0') ? value : null
 }

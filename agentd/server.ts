@@ -6,12 +6,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { AgentdError } from './errors.ts'
+import { AgentdError } from './agentd-errors.ts'
 import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
 import { AGENTD_ERRORS, type AgentdConfig, EPOCH_HEADER, type GatewayState } from './protocol.ts'
 
-/** What the services are given. */
+/** The parts of agentd that every service gets. */
 export interface Agent {
   config: AgentdConfig
   paths: Paths
@@ -26,11 +26,14 @@ export interface GatewayHandle {
   readonly state: GatewayState
   /** Opens the gateway; null before its first start. */
   readonly token: string | null
-  /** What the agent's processes get as environment: the base, and once it was started what the worker sent. Has secrets. */
+  /** The environment of the agent's processes: the base, and after the first start what the worker sent. Has secrets. */
   readonly env: Readonly<Record<string, string>>
   /** Values that nobody else may see: what the worker sent that is not the agent's name; empty before the first start. */
   readonly secrets: readonly string[]
-  /** What the worker owns of openclaw.json, with the paths of this machine; null before the first start. Has secrets. */
+  /**
+   * The keys of openclaw.json that the worker owns, with the paths of this machine; null before the first start. Has
+   * secrets.
+   */
   readonly ownedConfig: Readonly<Record<string, unknown>> | null
 }
 
@@ -39,7 +42,7 @@ export interface Call {
   req: IncomingMessage
   res: ServerResponse
   url: URL
-  /** What `*` of the route's path stood for, still percent-encoded. */
+  /** The part of the path that `*` stood for, still percent-encoded. */
   rest: string
   /** Fires when the client has gone, or agentd stops. */
   signal: AbortSignal
@@ -64,7 +67,7 @@ export interface Route {
   handle(call: Call): Promise<Answer | undefined>
 }
 
-export interface Upgrade {
+interface Upgrade {
   /** As a route's. */
   path: string
   /** Owns the socket from now on, errors included; the token is checked. */
@@ -165,7 +168,7 @@ export class AgentdServer {
     const { status, code, message } = known
       ? error
       : { status: 500, code: 'internal', message: describe(error) }
-    // What is left of a body that nobody reads must not be taken for the next request.
+    // The rest of a body that nobody reads must not be taken for the next request.
     if (!req.complete) res.setHeader('connection', 'close')
     sendJson(res, status, { error: code, message })
   }
@@ -224,7 +227,7 @@ export function refuseUpgrade(socket: Duplex, code: keyof typeof AGENTD_ERRORS, 
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
 }
 
-/** What the `*` of a route's path stands for in `path`; '' when it has none; undefined when it does not fit. */
+/** The part of `path` that the `*` of a route stands for; '' when it has none; undefined when it does not fit. */
 function matchPath(route: string, path: string): string | undefined {
   if (!route.endsWith('/*')) return path === route ? '' : undefined
   return path.startsWith(route.slice(0, -1)) ? path.slice(route.length - 1) : undefined

@@ -1,7 +1,7 @@
 /** The files of a skill's folder: those that come, and those that are there. */
 import { createHash } from 'node:crypto'
 import { type FileHandle, lstat, opendir } from 'node:fs/promises'
-import { AgentdError, isErrno } from './errors.ts'
+import { AgentdError, isErrno } from './agentd-errors.ts'
 import type { SkillFiles } from './protocol.ts'
 import { inFolder, openBelow } from './tree.ts'
 
@@ -77,7 +77,7 @@ async function* filesBelow(folder: FileHandle): AsyncGenerator<string | null> {
   for (let seen = 0; seen < folders.length; seen += 1) {
     const prefix = folders[seen] as string
     const entries = await opendir(inFolder(folder, prefix || '.')).catch(absent)
-    // What cannot be looked at may be anything.
+    // A file that cannot be read may be anything.
     if (!entries) return yield null
     for await (const entry of entries) {
       const path = prefix + entry.name
@@ -90,7 +90,7 @@ async function* filesBelow(folder: FileHandle): AsyncGenerator<string | null> {
   }
 }
 
-/** Of a file as long as it is now; undefined when it is gone, or is no file any more. */
+/** The hash of a file as it is now; undefined when it is gone, or is no file any more. */
 async function hashOf(folder: FileHandle, path: string): Promise<string | undefined> {
   const opened = await openBelow(inFolder(folder, '.'), path.split('/')).catch(absent)
   if (!opened) return

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { open, opendir, readFile, rename, rm, rmdir } from 'node:fs/promises'
-import { AgentdError, isErrno } from './errors.ts'
+import { AgentdError, isErrno } from './agentd-errors.ts'
 import { SKILLS_FOLDER, type SkillFiles, type SkillFolder } from './protocol.ts'
 import type { Agent, Answer, Call, Service } from './server.ts'
 import { absent, checkFiles, compareFolder, type Hashes, type Place, sha256 } from './skill-files.ts'
@@ -13,7 +13,10 @@ const RECORD_BYTES = 4_194_304
 const MAX_FOLDERS = 1000
 /** Where folders are written before they are moved into place, and what they replace goes; emptied by `filesService`. */
 const STAGING = '.agentd'
-/** What Berth put there: outside of the agent's root, so that neither its git nor a careless clean-up takes it. */
+/**
+ * The record of the skills that Berth put there: outside of the agent's root, so that neither its git nor a careless
+ * clean-up takes it.
+ */
 const RECORD = ['.berth', 'skills.json'] as const
 
 interface Entry {
@@ -59,12 +62,12 @@ class Skills {
     const name = nameOf(call)
     const request = await call.json<SkillFiles>(BODY_BYTES)
     const files = checkFiles(request)
-    return this.#alone(() => this.#put(name, request, files))
+    return this.#inTurn(() => this.#put(name, request, files))
   }
 
   remove(call: Call): Promise<Answer> {
     const name = nameOf(call)
-    return this.#alone(async () => {
+    return this.#inTurn(async () => {
       const record = await this.#readRecord()
       if (record.delete(name)) {
         await this.#moveAway(name)
@@ -193,7 +196,7 @@ class Skills {
     }
   }
 
-  #alone<T>(work: () => Promise<T>): Promise<T> {
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#last.then(work)
     this.#last = done.catch(() => {})
     return done

@@ -1,5 +1,5 @@
+import { AgentdError } from './agentd-errors.ts'
 import type { DiskWatch } from './disk.ts'
-import { AgentdError } from './errors.ts'
 import type { Gateway } from './gateway.ts'
 import type { AgentdConfig, AgentStatus } from './protocol.ts'
 import type { Scripts } from './scripts.ts'
@@ -14,7 +14,7 @@ interface Parts {
   epoch(): number
 }
 
-/** What there is to know about the agent, and waiting for it to change. */
+/** The state of the agent, and waiting for it to change. */
 export class Status {
   readonly #config: AgentdConfig
   readonly #startedAt = new Date()

@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readlink } from 'node:fs/promises'
-import { AgentdError, isErrno } from './errors.ts'
+import { AgentdError, isErrno } from './agentd-errors.ts'
 
 // O_NONBLOCK: a FIFO without a writer would hold the thread for ever; it says nothing to a file.
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY

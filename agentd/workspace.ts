@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, open, unlink } from 'node:fs/promises'
 import { normalize } from 'node:path/posix'
-import { AgentdError, isErrno } from './errors.ts'
+import { AgentdError, isErrno } from './agentd-errors.ts'
 import type { Paths } from './paths.ts'
 import type { SeedRequest } from './protocol.ts'
-import type { RepositoryService } from './repository/service.ts'
+import type { RepositoryService } from './repository/repository-service.ts'
 import type { Agent, Service } from './server.ts'
 import { inFolder, makeFolder, refuse } from './tree.ts'
 

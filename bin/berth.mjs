@@ -3,8 +3,12 @@ import { existsSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-// The cache of the roles: without it each command strips the types of the whole program first.
-const dataDir = process.env.BERTH_DATA_DIR || '.berth'
-if (existsSync(dataDir)) enableCompileCache(join(dataDir, 'cache'))
+// It has to be quick, so it goes before everything else is loaded.
+if (process.argv[2] === 'health' && !process.argv.includes('--help')) await import('./health.mjs')
+else {
+  // The cache of the roles: without it each command strips the types of the whole program first.
+  const dataDir = process.env.BERTH_DATA_DIR || '.berth'
+  if (existsSync(dataDir)) enableCompileCache(join(dataDir, 'cache'))
 
-await import('../src/cli/main.ts')
+  await import('../src/cli/main.ts')
+}

@@ -1,7 +1,8 @@
-/** Writes `docs/settings.md` from the settings' own rules and descriptions: `npm run docs:settings`. */
+/** Writes `docs/settings.md` from the settings' own rules and descriptions, and the table of bounds: `npm run docs:settings`. */
 import { writeFileSync } from 'node:fs'
 import { z } from 'zod'
-import { SECRETS, settings } from '../src/config.ts'
+import { BOUNDS, type Bound } from '../src/lib/bounds.ts'
+import { SECRETS, settings } from '../src/settings.ts'
 
 interface Setting {
   description?: string
@@ -32,9 +33,24 @@ The secrets ${SECRETS.map((name) => `\`${name}\``).join(', ')} may also come fro
 |---|---|---|---|
 ${rows.join('\n')}
 
-This page is made from \`src/config.ts\` by \`npm run docs:settings\`.
+## Work under way
+
+Each kind of work has bounds, which cannot be set: how much may be under way at a time in one \`web\` process, for one
+caller, for one workspace, and in all. A caller is an API key or an agent's own token; where no key is asked for, a client
+address (of IPv6, a /64; loopback is not counted). A workspace has a share only, so that one that fills its own leaves
+room for the others. What is too much is answered 429 with \`Retry-After\`, \`Error-Code: too_many_at_a_time\` and a message
+that says whose bound is reached. The metric \`berth_work_under_way\` has what is under way.
+
+| Work | Caller | Workspace | Process | Why |
+|---|---|---|---|---|
+${Object.values<Bound>(BOUNDS).map(boundRow).join('\n')}
+
+This page is made from \`src/settings.ts\` and \`src/lib/bounds.ts\` by \`npm run docs:settings\`.
 `
 }
+
+const boundRow = ({ name, caller, workspace, process, reason }: Bound): string =>
+  `| ${[name, caller ?? '', workspace ?? '', process, reason].join(' | ')} |`
 
 function row(name: string, setting: Setting): string {
   const cells = [`\`${name}\``, preset(name, setting), accepts(setting), setting.description ?? '']

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { ConfigError, loadConfig } from './config.ts'
+import { loadAgentProxyKey, loadConfig } from './config.ts'
+import { ConfigError } from './errors.ts'
 
 describe('configuration', () => {
   it('needs nothing', () => {
@@ -33,8 +34,37 @@ describe('configuration', () => {
     })
   }
 
+  it('refuses the former name of a setting, and says its present one', () => {
+    const env = { HOST_KEY_FILE: '/run/secrets/host_key', BERTH_HOST_PORT: '3130', BERTH_HOST_URL: '' }
+    assert.throws(
+      () => loadConfig(env),
+      new ConfigError(
+        'HOST_KEY_FILE: is called AGENT_PROXY_KEY_FILE now\nBERTH_HOST_PORT: is called BERTH_AGENT_PROXY_PORT now',
+      ),
+    )
+  })
+
+  it('takes over the key of the agent proxy that 0.2.0 made', (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
+    t.after(() => rmSync(dir, { recursive: true }))
+    const config = loadConfig({ BERTH_DATA_DIR: dir })
+    writeFileSync(join(dir, 'host.key'), 'made-by-0.2.0\n')
+    assert.equal(loadAgentProxyKey(config), 'made-by-0.2.0')
+    rmSync(join(dir, 'host.key'))
+    assert.equal(loadAgentProxyKey(config), 'made-by-0.2.0')
+  })
+
+  it('makes a key of the agent proxy where there is none', (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
+    t.after(() => rmSync(dir, { recursive: true }))
+    const config = loadConfig({ BERTH_DATA_DIR: dir })
+    const key = loadAgentProxyKey(config)
+    assert.match(key, /^[\w-]{43}$/)
+    assert.equal(loadAgentProxyKey(config), key)
+  })
+
   it('names every setting that is wrong, not only the first', () => {
-    assert.throws(() => loadConfig({ PORT: 'x', LOG_LEVEL: 'y' }), /PORT: [^]*LOG_LEVEL: /)
+    assert.throws(() => loadConfig({ PORT: 'x', LOG_LEVEL: 'y' }), /PORT: [\s\S]*LOG_LEVEL: /)
   })
 
   it('takes a setting that is empty for one that is not set', () => {
@@ -46,7 +76,7 @@ describe('configuration', () => {
   it('names a setting that there is not', () => {
     assert.throws(
       () => loadConfig({ BERTH_PIN_CONCURENCY: '4', PORT: 'x' }),
-      /^ConfigError: BERTH_PIN_CONCURENCY: [^]*PORT: /,
+      /^ConfigError: BERTH_PIN_CONCURENCY: [\s\S]*PORT: /,
     )
   })
 

@@ -2,310 +2,13 @@
  * Every setting of Berth, read from the environment once, at boot. Nothing else reads `process.env`.
  * A setting that is wrong ends the process with a message that names the variable.
  */
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { z } from 'zod'
-import { readOrCreateSecret } from './key-file.ts'
-
-const text = z.string().trim()
-const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
-const list = text.transform((value) =>
-  value
-    .split(',')
-    .map((item) => item.trim())
-    .filter(Boolean),
-)
-const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
-const seconds = (min: number, max: number) =>
-  z.coerce
-    .number()
-    .min(min)
-    .max(max)
-    .transform((s) => s * 1000)
-const url = (...protocols: string[]) =>
-  text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
-    message: `must be a URL with ${protocols.join(':// or ')}://`,
-  })
-/** Each variable with its rule and default. The descriptions make `docs/settings.md` (`npm run docs:settings`). */
-export const settings = z.object({
-  PORT: integer(0, 65535).default(3000).describe('Port of the web process; 0 takes a free one.'),
-  HOST: text.default('127.0.0.1').describe('Address the web process listens on; `0.0.0.0` for all.'),
-  PUBLIC_URL: url('http', 'https')
-    .optional()
-    .describe('How clients reach Berth, where it is not http://HOST:PORT.'),
-  BERTH_DATA_DIR: text
-    .default('.berth')
-    .transform((dir) => resolve(dir))
-    .describe('Folder of keys and of every embedded part.'),
-  DATABASE_URL: url('postgres', 'postgresql')
-    .optional()
-    .describe('PostgreSQL 14 or newer. Not set: `npm start` runs its own.'),
-  REDIS_URL: url('redis', 'rediss')
-    .optional()
-    .describe('Redis for the queue and the rate limits. Not set: the queue lives in PostgreSQL.'),
-  IPFS_API_URL: url('http', 'https')
-    .optional()
-    .describe('RPC address of a Kubo node, 0.43 or newer. Not set: the embedded node.'),
-  IPFS_PRIVATE_API_URL: url('http', 'https')
-    .optional()
-    .describe(
-      'RPC address of the Kubo node of the private network: another one than the public. Not set: an embedded store that is on no network.',
-    ),
-  JWT_KEY: text
-    .min(32)
-    .optional()
-    .describe('Signs API keys, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.'),
-  LOG_LEVEL: z
-    .enum(['debug', 'info', 'warn', 'error', 'silent'])
-    .default('info')
-    .describe('Least severity that is logged.'),
-  BERTH_TRUST_PROXY: integer(0, 10)
-    .default(0)
-    .describe('Reverse proxies in front of the web process whose X-Forwarded-* is believed.'),
-  BERTH_HEALTH_PORT: integer(0, 65535)
-    .optional()
-    .describe('Port on which `worker` and `host` answer /healthz and /metrics. Not set: none.'),
-  BERTH_DATABASE_POOL: integer(2, 200)
-    .default(10)
-    .describe('Most PostgreSQL connections of one process, beside those of its queues and leases.'),
-  BERTH_QUEUES: list
-    .optional()
-    .describe(
-      'Queues this worker serves, comma separated, of pins, repairs, storage, agents and workspaces. Not set: all.',
-    ),
-  BERTH_PIN_CONCURRENCY: integer(1, 1000)
-    .default(16)
-    .describe('Pins that one worker process retrieves side by side.'),
-  BERTH_PIN_STALL_SECONDS: seconds(0.1, 86_400)
-    .default(120_000)
-    .describe('A try ends when no block arrives for this long.'),
-  BERTH_PIN_RETRY_SECONDS: seconds(0.05, 86_400)
-    .default(60_000)
-    .describe('Wait before the second try; it grows fourfold up to an hour.'),
-  BERTH_PIN_EXPIRY_SECONDS: seconds(0.1, 31_536_000)
-    .default(86_400_000)
-    .describe('A pin whose content is not found within this time is `expired`.'),
-  BERTH_PIN_ACTIVE_LIMIT: integer(1, 1_000_000)
-    .default(250)
-    .describe('Searches of one workspace at a time; the rest are `backfilled`.'),
-  BERTH_DISPATCH_AHEAD: integer(1, 100_000)
-    .default(4)
-    .describe(
-      'Operations of one queue that are handed over beside those for which a worker has a free slot.',
-    ),
-  BERTH_OPERATION_RETENTION_DAYS: integer(1, 3650)
-    .default(30)
-    .describe('Finished operations are forgotten after this.'),
-  BERTH_RECONCILE_SECONDS: seconds(0.1, 86_400)
-    .default(300_000)
-    .describe('Interval of the loop that compares pins with the IPFS node.'),
-  BERTH_GC_SECONDS: seconds(1, 31_536_000)
-    .default(3_600_000)
-    .describe('Interval of garbage collection in the embedded IPFS node.'),
-  BERTH_GC_GRACE_SECONDS: seconds(1, 31_536_000)
-    .default(3_600_000)
-    .describe(
-      'The embedded IPFS node keeps a block that nothing pins for this long after its last use; the same for all processes.',
-    ),
-  BERTH_ALLOW_PRIVATE_HOST_NODES: flag
-    .default(false)
-    .describe('Whether host nodes may be loopback or private addresses.'),
-  BERTH_IPFS_LISTEN: list
-    .default([])
-    .describe(
-      'Multiaddrs on which the embedded IPFS node serves its blocks to others, comma separated. Not set: none can connect to it, and the Pinning Service API names no delegates.',
-    ),
-  BERTH_IPFS_ROUTING_URL: z
-    .union([z.literal(''), url('http', 'https')])
-    .default('https://delegated-ipfs.dev')
-    .describe('Delegated HTTP routing that the embedded IPFS node asks for providers; empty for none.'),
-  BERTH_GATEWAY_DOMAIN: text
-    .toLowerCase()
-    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
-    .default('gateway.localhost')
-    .describe('Gateways are at <name>.<this domain>: point a wildcard DNS record at the web process.'),
-  BERTH_UPLOAD_DIR: text
-    .transform((dir) => resolve(dir))
-    .optional()
-    .describe(
-      'Folder for the parts of resumable uploads, the same for all web processes. Not set: under BERTH_DATA_DIR.',
-    ),
-  BERTH_UPLOAD_EXPIRY_SECONDS: seconds(1, 31_536_000)
-    .default(86_400_000)
-    .describe('A resumable upload that was not finished within this time is removed.'),
-  SECRETS_KEY: text
-    .refine((key) => key === '' || key.length >= 32, 'must have at least 32 characters')
-    .optional()
-    .describe(
-      'Seals the secrets of agents, at least 32 characters. Not set: made once, under BERTH_DATA_DIR; empty: no secrets can be stored.',
-    ),
-  HOST_KEY: text
-    .min(32)
-    .optional()
-    .describe(
-      'Opens the way in to agents, the same for `web`, `worker` and `host`, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.',
-    ),
-  BERTH_RUNTIME: z
-    .enum(['docker', 'process', 'auto'])
-    .default('auto')
-    .describe(
-      'Where agents run: `docker`, `process` (no isolation: to try it out) or `auto`, which takes Docker where it answers and can have an engine image.',
-    ),
-  DOCKER_HOST: url('unix', 'tcp', 'http', 'https')
-    .optional()
-    .describe('The Docker engine of the worker. Not set: its usual socket.'),
-  BERTH_INSTANCE: text
-    .regex(/^[a-z0-9-]{1,40}$/, 'must have letters, digits and dashes only')
-    .optional()
-    .describe(
-      'Tells this Berth from others on the same Docker engine, the same for all of its workers. Not set: made once, under BERTH_DATA_DIR.',
-    ),
-  BERTH_BASE_IMAGE: text
-    .default('node:24-bookworm-slim')
-    .describe('What engine images are built from: Debian with Node 24.'),
-  BERTH_ENGINE_VERSION: text.default('2026.9.6').describe('Version of OpenClaw that new agents run.'),
-  BERTH_ENGINE_VERSIONS: list
-    .default(['2026.9.6', '2026.9.5'])
-    .describe('Versions that agents may be restarted on, beside those that are built already.'),
-  BERTH_ENGINES_DIR: text
-    .transform((dir) => resolve(dir))
-    .optional()
-    .describe('Folder of installed engine versions. Not set: under BERTH_DATA_DIR.'),
-  BERTH_AGENTS_DIR: text
-    .transform((dir) => resolve(dir))
-    .optional()
-    .describe('Folder of agents that run as processes. Not set: under BERTH_DATA_DIR.'),
-  BERTH_AGENT_DOMAIN: text
-    .toLowerCase()
-    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
-    .default('agents.localhost')
-    .describe(
-      'Agents are at <agentId>.<this domain>, and call the API at the domain itself: point both names, the first as a wildcard DNS record, at the web process.',
-    ),
-  BERTH_AGENT_SUBNETS: text
-    .regex(/^\d+\.\d+\.\d+\.\d+\/(8|9|1\d|2[0-4])$/, 'must be an IPv4 network like 10.231.0.0/16')
-    .default('10.231.0.0/16')
-    .describe("Addresses of agents' networks, cut into one of 8 for each agent; the same for all processes."),
-  BERTH_AGENT_MEMORY_MB: integer(1024, 1_048_576).default(2048).describe('Memory of one agent.'),
-  BERTH_AGENT_CPUS: z.coerce.number().min(0.1).max(256).default(2).describe('Processors of one agent.'),
-  BERTH_AGENT_PIDS: integer(64, 32_768).default(512).describe('Processes and threads of one agent.'),
-  BERTH_AGENT_DISK_MB: integer(64, 1_048_576)
-    .default(10_240)
-    .describe('Disk of one agent; one that goes over it is stopped.'),
-  BERTH_AGENT_CONCURRENCY: integer(1, 1000)
-    .default(4)
-    .describe('Agents that one worker process brings up, restarts or removes side by side.'),
-  BERTH_AGENT_READY_SECONDS: seconds(1, 3600)
-    .default(180_000)
-    .describe('A gateway that is not ready within this time has failed.'),
-  BERTH_AGENT_RECONCILE_SECONDS: seconds(0.1, 86_400)
-    .default(5000)
-    .describe('Interval of the loop that compares agents with their containers.'),
-  BERTH_STOP_AGENTS: flag
-    .default(false)
-    .describe(
-      'Whether a worker that is told to end stops the agents of its machine; the next start brings them up again. `npm start` sets it.',
-    ),
-  BERTH_CONSOLE_SECONDS: seconds(0.1, 3600)
-    .default(60_000)
-    .describe('A console command that runs longer is killed.'),
-  BERTH_CONSOLE_OUTPUT_BYTES: integer(1024, 1_073_741_824)
-    .default(1_048_576)
-    .describe('Output of a console command that is kept.'),
-  BERTH_AGENT_UPLOAD_BYTES: integer(1, 268_435_456)
-    .default(8_388_608)
-    .describe('Largest file that can be uploaded to an agent, and read from one.'),
-  BERTH_SNAPSHOT_NETWORK: z
-    .enum(['public', 'private', 'none'])
-    .default('private')
-    .describe('IPFS network on which snapshots of agents are pinned; `none`: there are no snapshots.'),
-  BERTH_SNAPSHOT_SECONDS: seconds(0.5, 86_400)
-    .default(60_000)
-    .describe('An agent whose workspace has changed is saved within about this time.'),
-  BERTH_SNAPSHOT_KEEP: integer(1, 100_000)
-    .default(50)
-    .describe('Newest snapshots of an agent that are kept.'),
-  BERTH_SNAPSHOT_KEEP_DAYS: integer(0, 36_500)
-    .default(30)
-    .describe('Beside those, the last snapshot of each of this many days is kept.'),
-  BERTH_CLAWHUB_URL: z
-    .union([z.literal(''), url('http', 'https')])
-    .default('')
-    .describe('A hub of skills that is offered beside those that ship with Berth; empty for none.'),
-  BERTH_CLAWHUB_DIR: text
-    .transform((dir) => resolve(dir))
-    .optional()
-    .describe(
-      'Folder of skills (`<owner>/<name>/SKILL.md`) that the hub offers beside those that ship with Berth.',
-    ),
-  BERTH_GIT_ALLOW: list
-    .default([])
-    .describe(
-      'host:port pairs that templates may be fetched from although they are private, by http as well; all other repositories have to be public, and on https.',
-    ),
-  BERTH_APP_DOMAIN: text
-    .toLowerCase()
-    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
-    .default('apps.localhost')
-    .describe(
-      "Agents' own pages are at <subdomain>.<this domain>, and custom domains point there: point a wildcard DNS record at the web process. Must be another site than the API's where browsers sign in.",
-    ),
-  BERTH_DNS_SERVER: text
-    .regex(/^[\da-f.:[\]]+$/i, 'must be an IP address, with a port where it is not 53')
-    .optional()
-    .describe('DNS server that is asked about custom domains. Not set: those of the machine.'),
-  BERTH_TELEGRAM_URL: z
-    .union([z.literal(''), url('http', 'https')])
-    .default('https://api.telegram.org')
-    .describe('Bot API that is asked whether a bot token is good; empty for none.'),
-  BERTH_PLATFORM_TOKEN_SCOPE: z
-    .enum(['agent', 'workspace'])
-    .default('agent')
-    .describe('How far the token reaches that an agent mints for itself.'),
-  BERTH_MODEL_URL: url('http', 'https')
-    .optional()
-    .describe('OpenAI-compatible address of the default model of all agents, ending in /v1. Not set: none.'),
-  BERTH_MODEL: text.default('default').describe('Name of the default model at BERTH_MODEL_URL.'),
-  BERTH_MODEL_KEY: text
-    .optional()
-    .describe('Key for BERTH_MODEL_URL. Every agent gets to know it: take one with a limit.'),
-  BERTH_MODEL_CONTEXT: integer(1024, 100_000_000)
-    .default(128_000)
-    .describe('Tokens that the default model can read.'),
-  BERTH_HOST_URL: url('http')
-    .optional()
-    .describe(
-      'Where `web` and `worker` reach the way in of the `host` role. Not set: BERTH_HOST_PORT on this machine.',
-    ),
-  BERTH_HOST_PORT: integer(0, 65535)
-    .default(3130)
-    .describe("Port of the `host` role's way in to agents; `npm start` takes a free one for 0."),
-  BERTH_HOST_ADDRESS: text.default('127.0.0.1').describe("Address of the `host` role's way in."),
-  BERTH_EGRESS_PORT: integer(0, 65535)
-    .default(3128)
-    .describe("Port of the `host` role's egress proxy; `npm start` takes a free one for 0."),
-  BERTH_EGRESS_HOST: text
-    .default('127.0.0.1')
-    .describe("Address of the `host` role's egress proxy, beside the networks of agents."),
-  BERTH_EGRESS_ALLOW: list
-    .default([])
-    .describe('host:port pairs that the egress proxy lets through although they are private.'),
-})
+import type { z } from 'zod'
+import { ConfigError } from './errors.ts'
+import { readOrCreateSecret } from './lib/files.ts'
+import { SECRETS, settings } from './settings.ts'
 
 export type Config = Readonly<z.infer<typeof settings>>
-
-/** Secrets may also come from a file: `NAME_FILE` holds its path. */
-export const SECRETS = [
-  'DATABASE_URL',
-  'REDIS_URL',
-  'IPFS_API_URL',
-  'IPFS_PRIVATE_API_URL',
-  'JWT_KEY',
-  'SECRETS_KEY',
-  'HOST_KEY',
-  'BERTH_MODEL_KEY',
-] as const
 
 const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGRAM_URL', 'SECRETS_KEY'])
 
@@ -313,8 +16,14 @@ const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGRAM_URL'
 const NO_SETTINGS =
   /^BERTH_(KEY|CRASH_AT|(TEST|CI|TORTURE|FUZZ)(_.*)?|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_.*)?)$/
 
-export class ConfigError extends Error {
-  override name = 'ConfigError'
+/** Settings of 0.2.0 by the names that they have now. */
+const RENAMED: Record<string, string> = {
+  HOST_KEY: 'AGENT_PROXY_KEY',
+  HOST_KEY_FILE: 'AGENT_PROXY_KEY_FILE',
+  BERTH_HOST_SOCKET: 'BERTH_AGENT_PROXY_SOCKET',
+  BERTH_HOST_URL: 'BERTH_AGENT_PROXY_URL',
+  BERTH_HOST_PORT: 'BERTH_AGENT_PROXY_PORT',
+  BERTH_HOST_ADDRESS: 'BERTH_AGENT_PROXY_ADDRESS',
 }
 
 /**
@@ -327,9 +36,12 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     ([name, value]) => value !== '' || EMPTY_MEANS_NONE.has(name),
   )
   const parsed = settings.safeParse(Object.fromEntries(set))
-  const unknown = Object.keys(env).filter(isUnknown)
-  if (parsed.success && unknown.length === 0) return Object.freeze(parsed.data)
+  const names = Object.keys(env)
+  const renamed = names.filter((name) => name in RENAMED && env[name] !== '')
+  const unknown = names.filter((name) => isUnknown(name) && !(name in RENAMED))
+  if (parsed.success && unknown.length + renamed.length === 0) return Object.freeze(parsed.data)
   const lines = [
+    ...renamed.map((name) => `${name}: is called ${RENAMED[name]} now`),
     ...unknown.map((name) => `${name}: there is no such setting`),
     ...(parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`),
   ]
@@ -356,19 +68,10 @@ function readSecretFiles(env: NodeJS.ProcessEnv): Record<string, string> {
   return found
 }
 
-/** Where the host role's way in to agents is. */
-export function hostUrl(config: Config): string {
-  return config.BERTH_HOST_URL ?? `http://${config.BERTH_HOST_ADDRESS}:${config.BERTH_HOST_PORT}`
-}
-
-/** The key of the way in; made under the data folder where none is set. */
-export function loadHostKey(config: Config): string {
-  return config.HOST_KEY ?? readOrCreateSecret(config.BERTH_DATA_DIR, 'host.key')
-}
-
-/** By what this Berth knows what it has made on a Docker engine; made under the data folder where none is set. */
-export function loadInstance(config: Config): string {
-  if (config.BERTH_INSTANCE) return config.BERTH_INSTANCE
-  const secret = readOrCreateSecret(config.BERTH_DATA_DIR, 'instance.id')
-  return createHash('sha256').update(secret).digest('hex').slice(0, 16)
+/**
+ * The key of the agent proxy; made under the data folder where none is set. Up to 0.2.0 its file was `host.key`: agents
+ * that were started with that key take no other.
+ */
+export function loadAgentProxyKey(config: Config): string {
+  return config.AGENT_PROXY_KEY ?? readOrCreateSecret(config.BERTH_DATA_DIR, 'agent-proxy.key', 'host.key')
 }

@@ -14,7 +14,7 @@ export class ApiError extends Error {
     status: number,
     code: string,
     message: string,
-    options: ErrorOptions & { headers?: Record<string, string> } = {},
+    options: ErrorOptions & { headers?: Record<string, string> | undefined } = {},
   ) {
     super(message, options)
     this.name = 'ApiError'
@@ -99,3 +99,13 @@ export const messages = {
   agentNotRunning: 'The agent is not running',
   channelsPlan: 'Channels are not part of the free plan',
 } as const
+
+/** A setting is wrong; the message names it and says how. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+/** The embedded PostgreSQL cannot start or stop. The message is for the person who typed `npm start`. */
+export class PostgresStartError extends Error {
+  override name = 'PostgresStartError'
+}

@@ -6,6 +6,28 @@ export type { Logger }
 const REDACTED = ['authorization', 'token', 'cookie', 'JWT', 'value', 'botToken', 'appToken', 'contentBase64']
 
 /**
+ * Tokens wherever else they stand in a line: in URLs, in messages of errors, in what a library says. No pattern takes
+ * more than linear time, since whoever sends a request chooses its URL.
+ */
+const TOKENS: readonly (readonly [RegExp, string])[] = [
+  // API keys and platform tokens.
+  [/(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]+/g, '…'],
+  // Gateway tokens are UUIDs of version 4; ids are of version 7, or have no dashes.
+  [/[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}/gi, '…'],
+  // Parameters of URLs, by names that may be escaped in part.
+  [/([?&][^=&\s"\\]{0,50}(?:auth|key|pass|secret|sig|token|%)[^=&\s"\\]{0,50}=)[^&\s"\\]+/gi, '$1…'],
+  // The token of a resumable upload is a part of its path.
+  [/(\/v3\/files\/tus\/[^/\s"\\]+\/)[^/?\s"\\]+/gi, '$1…'],
+  // Passwords of addresses, such as DATABASE_URL's.
+  [/(\w:\/\/)[^/\s"\\@]+@/g, '$1…@'],
+]
+
+/** A text without the tokens in it. */
+function redactTokens(text: string): string {
+  return TOKENS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
+}
+
+/**
  * What a line says of an error. Clients put on theirs whatever they were doing, commands and their passwords
  * included: only what is named here is logged.
  */
@@ -23,6 +45,7 @@ export function createLogger(role: string, level: string, destination?: Destinat
       level,
       serializers: { err: describeError },
       timestamp: pino.stdTimeFunctions.isoTime,
+      hooks: { streamWrite: redactTokens },
       redact: { paths: REDACTED.flatMap((name) => [name, `*.${name}`, `req.headers.${name}`]), censor: '…' },
     },
     destination ?? standardOutput(),

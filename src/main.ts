@@ -2,13 +2,16 @@
  * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile; `start` prepares
  * the database (`prepare`) and runs them all.
  */
-import { ConfigError, loadConfig } from './config.ts'
-import { DatabaseAwayError } from './db/errors.ts'
+import { loadConfig } from './config.ts'
+import { DatabaseAwayError } from './db/database-errors.ts'
+import { ConfigError } from './errors.ts'
 import { createLogger } from './log.ts'
-import type { RunningRole } from './roles/parts.ts'
+import { onStopSignals, type RunningRole } from './roles/running-role.ts'
 
 /** `EX_CONFIG` of sysexits(3): starting again does not help, so a supervisor must not. */
 const EXIT_CONFIG = 78
+/** How often a role that stops says what it waits for. */
+const WAITING_MS = 250
 
 const role = process.argv[2] ?? ''
 
@@ -34,11 +37,11 @@ try {
     case 'worker':
       runUntilToldToStop(await (await import('./roles/worker.ts')).openWorker(config, log))
       break
-    case 'host':
-      runUntilToldToStop(await (await import('./roles/host.ts')).openHost(config, log))
+    case 'agent-proxy':
+      runUntilToldToStop(await (await import('./roles/agent-proxy.ts')).openAgentProxy(config, log))
       break
     default:
-      throw new ConfigError(`usage: main.ts start | web | worker | host (not ${role || 'nothing'})`)
+      throw new ConfigError(`usage: main.ts start | web | worker | agent-proxy (not ${role || 'nothing'})`)
   }
 } catch (error) {
   if (!(error instanceof ConfigError || error instanceof DatabaseAwayError)) throw error
@@ -49,13 +52,26 @@ try {
 /** Stops on a signal, and when the supervisor that started this process has died. */
 function runUntilToldToStop(running: RunningRole): void {
   let stopping = false
-  const stop = () => {
+  const begin = () => {
     if (stopping) return
     stopping = true
+    tellWaits(running)
     void running.stop().finally(() => process.exit(0))
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop)
-  if (!process.send) return
-  process.once('disconnect', stop)
-  process.send({ type: 'ready', url: running.url })
+  const supervised = process.send !== undefined
+  onStopSignals({ begin, hurry: () => running.hurry?.() }, { passedOn: !supervised })
+  if (!supervised) return
+  process.once('disconnect', begin)
+  process.send?.({ type: 'ready', url: running.url })
+}
+
+/** Tells the supervisor what this process waits for, whenever that changes. */
+function tellWaits(running: RunningRole): void {
+  let told = ''
+  setInterval(() => {
+    const what = running.waitsFor?.() ?? []
+    if (String(what) === told || !process.connected) return
+    told = String(what)
+    process.send?.({ type: 'waiting', what })
+  }, WAITING_MS).unref()
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { crashPoint } from '../src/crash-point.ts'
-import type { Run } from '../src/operations/runner.ts'
+import { crashPoint } from '../src/lib/crash-point.ts'
+import type { Run } from '../src/operations/handler.ts'
 import type { PinProgress } from '../src/storage/port.ts'
 
 const REPORT_MS = 500

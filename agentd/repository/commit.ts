@@ -54,7 +54,7 @@ export class Committer {
   readonly #repository: Repository
   /** The secrets that {@link CHECKED_REF} was looked through for. */
   #checkedFor: string | undefined
-  /** What the last commit left out, with the time of its last change. */
+  /** Files that the last commit left out, with the time of their last change. */
   #leftOut = new Map<string, number | undefined>()
 
   constructor(repository: Repository) {

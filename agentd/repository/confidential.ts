@@ -1,11 +1,11 @@
-/** What must not leave the agent with its repository, whatever `.gitignore` says. */
+/** Files that must not leave the agent with its repository, whatever `.gitignore` says. */
 
 import { readBlobs } from './blobs.ts'
 import type { Git } from './git.ts'
 
 /** Shorter values would hit ordinary words. */
 const SHORTEST_VALUE = 8
-/** Folders count as well, as in `.gitignore` (compatibility 3.4). `.env.example` names secrets, and has none. */
+/** Folders count as well, as in `.gitignore`. `.env.example` names secrets, and has none. */
 const NAMES = /^(\.env(\..+)?|.+\.key|.+\.pem|secrets.*)$/
 const EXAMPLE = '.env.example'
 

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { AgentdError } from '../errors.ts'
+import { AgentdError } from '../agentd-errors.ts'
 import type { Call, Route } from '../server.ts'
 import type { Committer } from './commit.ts'
 import { endOf, type GitProcess, killGit } from './git.ts'
@@ -15,7 +15,7 @@ type Program = 'upload-pack' | 'receive-pack'
 /** Neither side has sent a byte for so long: git itself says something every five seconds. */
 const STALL_MS = 60_000
 const MOST_MS = 3_600_000
-/** What a client wants and has, in lines of 50 bytes. */
+/** Most bytes of the list of commits that a client wants and has, in lines of 50 bytes. */
 const WANTS_BYTES = 67_108_864
 /** Each costs a process, or two, and memory. */
 const AT_ONCE = 8
@@ -140,7 +140,7 @@ function protocolOf({ headers }: IncomingMessage): Record<string, string> {
   return typeof asked === 'string' && /^[\w=:.-]{1,200}$/.test(asked) ? { GIT_PROTOCOL: asked } : {}
 }
 
-/** What makes the body what git wants: clients compress long lists of what they have. */
+/** Decompresses the body for git: clients compress long lists of commits. */
 function decoderOf({ headers }: IncomingMessage): Transform[] {
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding === 'identity') return []

@@ -5,7 +5,7 @@
 import { constants, copyFile, lstat, open, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isErrno } from '../errors.ts'
+import { isErrno } from '../agentd-errors.ts'
 import type { Git } from './git.ts'
 
 const INDEX_BYTES = 1_073_741_824
@@ -41,7 +41,7 @@ export async function dropIndex(git: Git): Promise<void> {
   for (const path of [git.index, `${git.index}.lock`]) await rm(path, { force: true })
 }
 
-/** What tells one content of our index from another: git writes it anew when something has changed. */
+/** The identity of our index file: git writes a new one when something has changed. */
 export async function indexStamp(git: Git): Promise<string> {
   const stats = await lstat(git.index).catch(() => undefined)
   return stats ? `${stats.ino} ${stats.mtimeMs}` : ''

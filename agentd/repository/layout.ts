@@ -2,7 +2,7 @@
 import type { Dirent } from 'node:fs'
 import { lstat, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isErrno } from '../errors.ts'
+import { isErrno } from '../agentd-errors.ts'
 import type { Log } from '../logs.ts'
 import type { Git } from './git.ts'
 

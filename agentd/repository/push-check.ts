@@ -9,11 +9,11 @@ import { EMPTY_TREE, NO_COMMIT, type Repository } from './repository.ts'
 /** Paths that one refusal names. */
 const NAMED = 10
 const SCANNED_AT_ONCE = 1000
-/** Of a name and of a path on Linux (limits.h): git has longer ones, and could not check them out. */
+/** Longest name and longest path on Linux (limits.h), in bytes: git has longer ones, and could not check them out. */
 const NAME_BYTES = 255
 const PATH_BYTES = 3500
 
-/** What a client asks of one ref. Zeros stand for none. */
+/** The change of one ref that a client asks for. Zeros stand for no commit. */
 export interface RefUpdate {
   old: string
   new: string

@@ -2,28 +2,27 @@
  * A push to the branch that the agent works on: checked, taken, and brought into the working tree. A record on disk says
  * what is under way, so that whoever comes after an agentd that was killed finishes it.
  */
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { constants, mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { addAll, type Committer } from './commit.ts'
 import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
 import { dropIndex, putIndex, takeIndex } from './index-file.ts'
 import { checkPush, currentBranch, type RefUpdate } from './push-check.ts'
 import { rawDiff } from './raw-diff.ts'
-import { DurableRecord } from './record.ts'
-import { headOf, type Repository } from './repository.ts'
+import { headOf, isId, type Repository } from './repository.ts'
 
 const COMMANDS_BYTES = 1_048_576
 /** From our consent to the end of git: it has the objects, and moves a few refs. */
 const TAKE_MS = 60_000
-/** What the hook's question ends with. */
+/** The end of the hook's question. */
 const END = '\nend\n'
 const CHECKOUT_MS = 300_000
 
 export class Pushes {
   readonly #repository: Repository
   readonly #committer: Committer
-  /** What is under way, from before the ref moves until the working tree has followed. */
+  /** The push that is under way, from before the ref moves until the working tree has followed. */
   readonly #underWay: DurableRecord<RefUpdate>
   /** The newest commit that was pushed, until the worker has taken it over. */
   readonly #pushed: DurableRecord<{ commit: string }>
@@ -181,7 +180,7 @@ export class Pushes {
   }
 }
 
-/** The message of commits that nobody has asked for (compatibility 3.4). */
+/** The message of commits that nobody has asked for. */
 export function syncMessage(): string {
   return `sync: ${new Date().toISOString().replace(/\.\d+Z$/, '+00:00')}`
 }
@@ -230,6 +229,47 @@ function isPushed(value: unknown): value is { commit: string } {
   return isId((value as { commit?: unknown } | null)?.commit)
 }
 
-function isId(value: unknown): value is string {
-  return typeof value === 'string' && /^[0-9a-f]{40}$/.test(value)
+const MAX_BYTES = 4096
+
+/** A small JSON file that is there as a whole, or not at all, whenever agentd or the machine stops. */
+class DurableRecord<T> {
+  readonly #path: string
+  readonly #isValid: (value: unknown) => value is T
+
+  /** @param options.isValid what the agent has written there instead counts as nothing. */
+  constructor(options: { path: string; isValid: (value: unknown) => value is T }) {
+    this.#path = options.path
+    this.#isValid = options.isValid
+  }
+
+  async read(): Promise<T | undefined> {
+    try {
+      // A FIFO would hold up whoever opens it.
+      await using file = await open(this.#path, constants.O_RDONLY | constants.O_NONBLOCK)
+      const stats = await file.stat()
+      if (!stats.isFile() || stats.size > MAX_BYTES) return undefined
+      const value: unknown = JSON.parse(await file.readFile('utf8'))
+      return this.#isValid(value) ? value : undefined
+    } catch {
+      return undefined
+    }
+  }
+
+  async write(value: T): Promise<void> {
+    const part = `${this.#path}.part`
+    await mkdir(dirname(this.#path), { recursive: true })
+    await rm(part, { force: true })
+    {
+      await using file = await open(part, 'wx', 0o600)
+      await file.writeFile(JSON.stringify(value))
+      await file.sync()
+    }
+    await rename(part, this.#path)
+    await using folder = await open(dirname(this.#path))
+    await folder.sync()
+  }
+
+  async clear(): Promise<void> {
+    await rm(this.#path, { force: true })
+  }
 }

@@ -1,6 +1,6 @@
 import type { Git, RunOptions } from './git.ts'
 
-/** What has another content, or another mode. */
+/** A path whose content or mode differs. */
 export interface RawChange {
   /** Modes in six octal digits, {@link NOTHING} where there is nothing. */
   modeBefore: string

@@ -1,14 +1,14 @@
-/** What is in the commits of the repository, as streams. */
+/** Reads commits of the repository as streams: changes, blobs, diffs, files. */
 import { isUtf8 } from 'node:buffer'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { AgentdError } from '../errors.ts'
+import { AgentdError } from '../agentd-errors.ts'
 import type { BlobsRequest, TreeChange } from '../protocol.ts'
 import type { Call } from '../server.ts'
 import { readBlobs } from './blobs.ts'
 import type { Git } from './git.ts'
 import { rawDiff } from './raw-diff.ts'
-import { EMPTY_TREE, exists } from './repository.ts'
+import { EMPTY_TREE, exists, isId } from './repository.ts'
 
 const MAX_BLOBS = 1000
 /** Paths whose sizes are asked for at once. */
@@ -108,7 +108,7 @@ export async function sendFiles(git: Git, { url, res }: Call): Promise<undefined
 
 async function* fileLines(git: Git, commit: string): AsyncGenerator<Buffer> {
   for await (const record of git.records(['ls-tree', '-r', '-z', '--long', commit])) {
-    const [, size, path] = /^\d+ blob \S+ +(\d+)\t([^]*)$/.exec(record.toString('utf8')) ?? []
+    const [, size, path] = /^\d+ blob \S+ +(\d+)\t([\s\S]*)$/.exec(record.toString('utf8')) ?? []
     // A line is a file.
     if (path !== undefined) yield Buffer.from(`${size} ${path.replace(/[\r\n]/g, '?')}\n`)
   }
@@ -159,7 +159,7 @@ async function sendLines(res: ServerResponse, most: number, text: AsyncIterable<
 }
 
 /** Resolves when more may be written. @throws when the client has gone. */
-export async function write(res: ServerResponse, chunk: Buffer): Promise<void> {
+async function write(res: ServerResponse, chunk: Buffer): Promise<void> {
   if (res.destroyed) throw new Error('the client has gone')
   if (res.write(chunk)) return
   const drained = new AbortController()
@@ -172,10 +172,6 @@ export async function write(res: ServerResponse, chunk: Buffer): Promise<void> {
     gone.catch(() => {})
     drained.abort()
   }
-}
-
-function isId(value: unknown): value is string {
-  return typeof value === 'string' && /^[0-9a-f]{40}$/.test(value)
 }
 
 /** The id of a commit that must be there. */

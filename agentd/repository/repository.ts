@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AgentdError } from '../errors.ts'
+import { AgentdError } from '../agentd-errors.ts'
 import type { Log } from '../logs.ts'
-import type { Git } from './git.ts'
-import { GitError } from './git.ts'
+import { type Git, GitError } from './git.ts'
 import { ensureRepository, setAside } from './layout.ts'
-import type { Mutex } from './mutex.ts'
 
 /** The agent's repository, as its parts here share it. */
 export interface Repository {
@@ -25,7 +23,7 @@ export function requireSecrets({ knowsSecrets }: Repository): void {
   if (!knowsSecrets()) throw new AgentdError('not_ready', 'the gateway has not been started yet')
 }
 
-/** What git compares with where there is no commit: it knows this tree without having it. */
+/** The empty tree, with which git compares where there is no commit: it knows this tree without having it. */
 export const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 export const NO_COMMIT = '0'.repeat(40)
 /** The newest commit whose tree is known to have nothing in it that must not leave the agent. */
@@ -68,5 +66,21 @@ export async function retried<T>(attempts: number, work: (attempt: number) => Pr
       if (!(error instanceof GitError) || error.timedOut || attempt === attempts) throw error
       await sleep(50 * attempt)
     }
+  }
+}
+
+/** Whether a value is the id of an object. */
+export function isId(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{40}$/.test(value)
+}
+
+/** Lets one at a time in, in the order in which they came. Whoever is in must be bounded by itself. */
+export class Mutex {
+  #last: Promise<unknown> = Promise.resolve()
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#last.then(work)
+    this.#last = mine.catch(() => {})
+    return mine
   }
 }

@@ -3,7 +3,7 @@ import { open, readFile, rename, rm } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { AgentdError } from '../errors.ts'
+import { AgentdError } from '../agentd-errors.ts'
 import type { Imported } from '../protocol.ts'
 import type { Committer } from './commit.ts'
 import { endOf, type Git, GitError, killGit } from './git.ts'
@@ -14,7 +14,10 @@ const ATTEMPTS = 4
 const CHECKOUT_MS = 300_000
 /** The head of a commit, as far as it must be: git itself takes less. */
 const COMMIT = /^tree ([0-9a-f]{40})\n(?:parent [0-9a-f]{40}\n)*author .+\ncommitter .+/
-/** What git leaves of a merge, a cherry-pick or a revert, and `git reset --hard` removes: the next commit would end it. */
+/**
+ * Files by which git knows of a merge, cherry-pick or revert under way. `git reset --hard` removes them: the next
+ * commit would end it.
+ */
 const UNDER_WAY = [
   'MERGE_HEAD',
   'MERGE_MODE',

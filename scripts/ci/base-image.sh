@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-node=$PWD/node_modules/node/bin/node
+node=$(readlink -f node_modules/.bin/node)
 npm=$(dirname "$(dirname "$(readlink -f "$(command -v npm)")")")
 # What is in the image; another list or another Node makes another one.
 packages=git,ca-certificates,tini,curl
@@ -23,7 +23,7 @@ if [ ! -f "$tar" ]; then
   work=$(mktemp -d "$cache/base.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   root=$work/root
-  debootstrap --variant=minbase "--include=$packages" bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >&2
+  debootstrap --variant=minbase "--include=$packages" bookworm "$root" "$(scripts/ci/apt-mirror.sh bookworm)" >&2
   rm -rf "$root"/var/cache/apt/*.bin "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* \
     "$root"/usr/share/doc/* "$root"/usr/share/man/* "$root"/usr/share/locale/* "$root"/var/log/*.log
   # As in the official Node images: node and npm, and the user `node` with id 1000.

@@ -86,7 +86,7 @@ export class DemoAgent {
     }
   }
 
-  /** Says something over the agent's WebSocket, as the official CLI does (compatibility 2.15). */
+  /** Says something over the agent's WebSocket, as the official CLI does. */
   async chat(message: string): Promise<Reply> {
     const url = new URL(this.#berth.url)
     const socket = new WebSocket(`ws://${url.host}/`, {

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { settings } from '../../src/config.ts'
-import { freePort } from '../../src/embedded/postgres-server.ts'
+import { settings } from '../../src/settings.ts'
+import { freePort } from '../../src/standalone/postgres-server.ts'
 import { run } from '../../test/support/processes.ts'
 import type { RealParts } from './real-parts.ts'
 
@@ -46,7 +46,7 @@ export interface Berth {
   request(
     method: string,
     path: string,
-    options: { signal: AbortSignal; body?: unknown; headers?: Record<string, string> },
+    options: { signal: AbortSignal; body?: unknown; headers?: Record<string, string> | undefined },
   ): Promise<Response>
 }
 
@@ -65,8 +65,6 @@ export async function startBerth(options: {
     ...withoutSettings(process.env),
     BERTH_DATA_DIR: dataDir,
     PORT: String(port),
-    BERTH_EGRESS_PORT: '0',
-    BERTH_HOST_PORT: '0',
     // The second node is on this machine, and nobody else is asked for the content.
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
     BERTH_IPFS_ROUTING_URL: '',
@@ -90,7 +88,7 @@ function client(url: string, key: string): Berth {
     const response = await fetch(`${url}${path}`, {
       method,
       headers: { authorization: `Bearer ${key}`, ...headers },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined ? null : JSON.stringify(body),
       signal,
     })
     if (response.ok) return response

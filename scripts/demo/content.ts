@@ -17,7 +17,7 @@ export async function makeLargeFile(path: string, size: number, live: (done: num
 }
 
 /** A file on disk as the SDK takes it: it is read while it is sent, never whole. */
-export async function fileAt(path: string, name = basename(path), type?: string): Promise<File> {
+export async function fileAt(path: string, name = basename(path), type = ''): Promise<File> {
   return new File([await openAsBlob(path)], name, { type })
 }
 

@@ -1,7 +1,5 @@
 /** Snapshots: saving, going back, and starting again from nothing. */
-import { loadConfig } from '../../src/config.ts'
-import { openContainers } from '../../src/containers/open.ts'
-import { createLogger } from '../../src/log.ts'
+import { openRuntimeOf } from '../../test/support/containers.ts'
 import { exec, until, type Workspace } from './workspace.ts'
 
 interface Synced {
@@ -51,7 +49,7 @@ export async function lose(scene: Workspace, env: NodeJS.ProcessEnv): Promise<vo
   await screen.step('Loss', async () => {
     await agent.call('POST', '/snapshots/sync')
     const before = await exec(scene, 'git rev-parse HEAD^{tree} HEAD')
-    const containers = await openContainers(loadConfig(env), createLogger('demo', 'silent'))
+    const containers = await openRuntimeOf(env)
     try {
       await containers.remove(agent.id, { volume: true, signal })
     } finally {

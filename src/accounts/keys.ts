@@ -1,7 +1,7 @@
 /** API keys of a workspace: created, listed and revoked, over HTTP and by `berth keys`. */
 import { uuidv7 } from 'uuidv7'
-import { escapeLike } from '../db/like.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
+import { escapeLike } from '../db/statements/statement.ts'
 import { createKeyPair, signToken } from './tokens.ts'
 
 export interface NewKey {
@@ -9,7 +9,7 @@ export interface NewKey {
   userId: string | null
   name: string
   scopes: string[]
-  maxUses?: number
+  maxUses?: number | null
   expiresAt?: Date | null
 }
 
@@ -22,12 +22,12 @@ export interface CreatedKey {
 }
 
 export interface KeyFilter {
-  revoked?: boolean
+  revoked?: boolean | undefined
   /** Keys with a limited number of uses, and those that have none left. */
-  limitedUse?: boolean
-  exhausted?: boolean
+  limitedUse?: boolean | undefined
+  exhausted?: boolean | undefined
   /** Part of the name, in any case. */
-  name?: string
+  name?: string | undefined
   offset?: number
   limit?: number
 }
@@ -74,7 +74,7 @@ export class KeyService {
         where,
         orderBy: { id: 'desc' },
         skip: filter.offset ?? 0,
-        take: filter.limit,
+        ...(filter.limit !== undefined && { take: filter.limit }),
         omit: { secretHash: true },
       }),
       this.#prisma.apiKey.count({ where }),
@@ -85,7 +85,10 @@ export class KeyService {
   /** A key by its id or its public half: of one workspace, or of any where none is given. */
   async find(key: string, workspaceId?: string): Promise<{ id: string; scopes: string[] } | undefined> {
     const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(key)
-    const where = { workspaceId, ...(isId ? { id: key } : { publicKey: key }) }
+    const where = {
+      ...(workspaceId !== undefined && { workspaceId }),
+      ...(isId ? { id: key } : { publicKey: key }),
+    }
     return (await this.#prisma.apiKey.findFirst({ where, select: { id: true, scopes: true } })) ?? undefined
   }
 

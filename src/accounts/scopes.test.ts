@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { grants, isWrite, SCOPES } from './scopes.ts'
+import { grants, isWrite, SCOPES } from '../http/principal.ts'
 
 describe('scopes', () => {
   it('are granted by themselves, and all of them by admin', () => {

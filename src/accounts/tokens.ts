@@ -1,7 +1,7 @@
 /** API keys as JWTs: signed here, recognised here, revocable through the row that `jti` names. */
 import { createHash, randomBytes } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
-import { readOrCreateSecret } from '../key-file.ts'
+import { readOrCreateSecret } from '../lib/files.ts'
 
 const ALGORITHM = 'HS256'
 
@@ -9,10 +9,10 @@ export interface TokenClaims {
   keyId: string
   workspaceId: string
   /** Absent where the key belongs to no user. */
-  userId?: string
+  userId?: string | undefined
   /** The key's public half, by which clients list and revoke it. */
   publicKey: string
-  expiresAt?: Date
+  expiresAt?: Date | undefined
 }
 
 /** The signing key from the setting, or from `<data folder>/jwt.key`, which is made (mode 600) when it is missing. */

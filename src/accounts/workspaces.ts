@@ -1,8 +1,8 @@
 /** Workspaces, their users and plans, as `berth workspaces` and `berth users` manage them. */
-import { isUniqueViolation } from '../db/errors.ts'
+import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
-import { createDefaultGateway } from '../files/gateways/default.ts'
-import type { Role } from './authenticator.ts'
+import { createDefaultGateway } from '../files/gateway-domain.ts'
+import type { Role } from '../http/principal.ts'
 
 /** A request that cannot be met; the message is for the person at the terminal. */
 export class AccountError extends Error {

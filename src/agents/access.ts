@@ -1,17 +1,23 @@
 /**
  * Who may reach an agent: keys of its workspace, its own gateway token (contract 5.4), and the platform token that
- * it mints for itself, which is good for that agent alone unless a setting widens it.
+ * it mints for itself, which is good for that agent alone unless a setting lets it see the rest of its workspace.
  */
 import { createHash } from 'node:crypto'
 import { decodeJwt, jwtVerify, SignJWT } from 'jose'
-import { PLAN, type Plan, type Principal } from '../accounts/authenticator.ts'
 import type { Pool } from '../db/pool.ts'
+import { findByGatewayToken, findByTokenMark } from '../db/statements/agents.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
-import { AGENT_ID, type Agent, findAgent } from './agent.ts'
+import type { AgentCaller, Principal } from '../http/principal.ts'
+import { AGENT_ID } from '../lib/agent-id.ts'
+import { type Agent, findAgent } from './agent.ts'
 
 const AUDIENCE = 'berth:platform'
 const PLATFORM_TOKEN_S = 3600
 export const GATEWAY_TOKEN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
+
+/** Whether an Authorization header holds what looks like a gateway token. */
+export const isGatewayToken = (authorization: string): boolean =>
+  GATEWAY_TOKEN.test(authorization.replace(/^Bearer +/i, ''))
 
 export interface AgentAccessOptions {
   pool: Pool
@@ -35,11 +41,13 @@ export class AgentAccess {
   async authenticate(header: string | undefined): Promise<Principal | undefined> {
     const token = /^Bearer +(\S+)$/i.exec(header ?? '')?.[1]
     if (!token) return undefined
+    const { pool } = this.#options
     if (GATEWAY_TOKEN.test(token))
-      return this.#find('gateway', 'agent.gateway_token = $1', [token.toLowerCase()])
+      return this.#principal('gateway', await findByGatewayToken.first(pool, token.toLowerCase()))
     const minted = await this.#verifyPlatformToken(token)
     if (!minted) return undefined
-    return this.#find('platform', `agent.agent_id = $1 AND ${TOKEN_MARK} = $2`, [minted.agentId, minted.mark])
+    const found = await findByTokenMark.first(pool, minted.agentId, minted.mark)
+    return { ...this.#principal('platform', found), expiresAt: minted.expiresAt }
   }
 
   /** A platform token of an agent: good for an hour, or until its gateway token is rotated. */
@@ -55,62 +63,55 @@ export class AgentAccess {
 
   /**
    * The agent of a path, for a caller who may reach it.
+   * @param callers the tokens of agents that the route takes.
    * @throws ApiError 404 for an id that no live agent has; 401 for an agent of another workspace, or another
-   *   agent's token; 403 for the gateway token where only the owner may.
+   *   agent's token; 403 for a token that the route does not take.
    */
-  async admit(principal: Principal, agentId: string, who: 'any' | 'owner'): Promise<Agent> {
+  async admit(principal: Principal, agentId: string, callers: readonly AgentCaller[]): Promise<Agent> {
     const agent = AGENT_ID.test(agentId) ? await findAgent(this.#options.pool, agentId) : undefined
     if (!agent) throw notFound(messages.noAgent)
-    const isOther = principal.agent && principal.agent.agentId !== agentId && !this.#isWide(principal)
-    if (agent.workspaceId !== principal.workspaceId || isOther) {
+    const { agent: caller } = principal
+    const isOther = caller && caller.agentId !== agentId
+    if (agent.workspaceId !== principal.workspaceId || (isOther && !caller.isWide)) {
       throw unauthorized(messages.badToken, 'bad_token')
     }
-    if (who === 'owner' && principal.agent?.by === 'gateway') {
-      throw forbidden('The gateway token cannot do this', 'owner_only')
-    }
+    if (caller && !callers.includes(isOther ? 'workspace' : caller.by)) throw ownerOnly()
     return agent
   }
 
-  /** @throws ApiError 403 for an agent's own tokens, on routes that are about the workspace. */
-  admitToWorkspace(principal: Principal): void {
-    if (principal.agent && !this.#isWide(principal)) {
-      throw forbidden("An agent's token is good for that agent only", 'agent_only')
-    }
+  /**
+   * Lets a caller reach what is not one agent's. Handlers of routes that take `gateway` or `platform` keep to what is
+   * the caller's own agent's.
+   * @throws ApiError 403 for a token of an agent that the route does not take.
+   */
+  admitToWorkspace({ agent: caller }: Principal, callers: readonly AgentCaller[]): void {
+    if (!caller || callers.includes(caller.by) || (caller.isWide && callers.includes('workspace'))) return
+    if (caller.isWide) throw ownerOnly()
+    throw forbidden("An agent's token is good for that agent only", 'agent_only')
   }
 
-  #isWide(principal: Principal): boolean {
-    return principal.agent?.by === 'platform' && this.#options.platformScope === 'workspace'
-  }
-
-  async #verifyPlatformToken(token: string): Promise<{ agentId: string; mark: string } | undefined> {
+  async #verifyPlatformToken(
+    token: string,
+  ): Promise<{ agentId: string; mark: string; expiresAt: Date } | undefined> {
     try {
       // API keys are JWTs as well, and in every request: what is none of ours costs no signature.
       if (decodeJwt(token).aud !== AUDIENCE) return undefined
       const options = { algorithms: ['HS256'], audience: AUDIENCE, requiredClaims: ['sub', 'exp', 'mark'] }
       const { payload } = await jwtVerify(token, this.#options.signingKey, options)
-      return { agentId: String(payload.sub), mark: String(payload.mark) }
+      const expiresAt = new Date(Number(payload.exp) * 1000)
+      return { agentId: String(payload.sub), mark: String(payload.mark), expiresAt }
     } catch {
       return undefined
     }
   }
 
-  async #find(by: 'gateway' | 'platform', condition: string, values: unknown[]): Promise<Principal> {
-    const { rows } = await this.#options.pool.query<{
-      agentId: string
-      workspaceId: string
-      userId: string
-      plan: Plan
-    }>({
-      name: `agent-principal-${by}`,
-      text: `SELECT agent.agent_id AS "agentId", agent.workspace_id AS "workspaceId", agent.user_id AS "userId",
-          ${PLAN} AS plan
-        FROM agent JOIN workspace w ON w.id = agent.workspace_id JOIN plan p ON p.name = w.plan
-        WHERE agent.deleted_at IS NULL AND ${condition}`,
-      values,
-    })
-    const found = rows[0]
+  /** @throws ApiError 401 where there is no such agent. */
+  #principal(
+    by: 'gateway' | 'platform',
+    found: Awaited<ReturnType<typeof findByGatewayToken.first>>,
+  ): Principal {
     if (!found) throw unauthorized(messages.badToken, 'bad_token')
-    const { agentId, workspaceId, userId, plan } = found
+    const { agentId, workspaceId, userId, plan, mark } = found
     return {
       keyId: `agent:${agentId}`,
       maxUses: null,
@@ -120,12 +121,16 @@ export class AgentAccess {
       role: 'member',
       scopes: ['org:agents:write'],
       plan,
-      agent: { agentId, by },
+      agent: { agentId, by, mark, isWide: by === 'platform' && this.#options.platformScope === 'workspace' },
     }
   }
 }
 
-/** What a platform token knows of the gateway token under which it was minted. */
-const tokenMark = (gatewayToken: string): string =>
+const ownerOnly = () => forbidden("An agent's token cannot do this", 'owner_only')
+
+/**
+ * The fingerprint of a gateway token that platform tokens carry, so that they end with it; `TOKEN_MARK` is the same in
+ * SQL.
+ */
+export const tokenMark = (gatewayToken: string): string =>
   createHash('sha256').update(gatewayToken).digest('hex').slice(0, 16)
-const TOKEN_MARK = `left(encode(sha256(agent.gateway_token::bytea), 'hex'), 16)`

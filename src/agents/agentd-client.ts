@@ -1,19 +1,19 @@
 /**
- * The only way from Berth to an agent: HTTP to its agentd, through a tunnel of the `host` role. What comes back is
+ * The only way from Berth to an agent: HTTP to its agentd, through a tunnel of the `agent-proxy` role. What comes back is
  * untrusted: every answer is bounded in size and time, and no redirect is followed.
  */
 import { createHmac } from 'node:crypto'
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { EPOCH_HEADER } from '../../agentd/protocol.ts'
-import { openWay, type Way } from '../host/way.ts'
+import { type AgentProxyAddress, openTunnel } from '../agent-proxy/tunnel-client.ts'
 
 /** agentd did not do what it was asked to; `code` is its own, or one of ours. */
 export class AgentdError extends Error {
   override name = 'AgentdError'
   /** `unreachable` and `timeout`: nobody answers; `bad_answer`: not what was agreed; else agentd's code. */
   readonly code: string
-  /** What agentd answered; 0 when it did not. */
+  /** The status of agentd's answer; 0 when there was none. */
   readonly status: number
 
   constructor(code: string, message: string, status = 0, options?: ErrorOptions) {
@@ -43,7 +43,7 @@ export interface AgentdRequest {
   timeoutMs?: number
   /** Most bytes of the answer. Default 1 MiB. */
   maxBytes?: number
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** A connection that speaks WebSocket now. */
@@ -63,7 +63,7 @@ const IDLE_MS = 30_000
 const IDEMPOTENT = ['GET', 'HEAD', 'PUT', 'DELETE']
 
 export class AgentdClient {
-  readonly #way: Way
+  readonly #way: AgentProxyAddress
   /**
    * Connections that are used again, as many as the browsers of a few visitors ask by at once; and those for one request,
    * which could not be repeated if they proved stale.
@@ -73,10 +73,8 @@ export class AgentdClient {
   // answer is lost.
   readonly #single = new HttpAgent({ keepAlive: true, maxFreeSockets: 0 })
 
-  /** @param options.hostUrl the way in of the host role; @param options.hostKey opens it. */
-  constructor({ hostUrl, hostKey }: { hostUrl: string; hostKey: string }) {
-    const { hostname, port } = new URL(hostUrl)
-    this.#way = { hostname: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80), key: hostKey }
+  constructor(way: AgentProxyAddress) {
+    this.#way = way
     for (const agent of [this.#kept, this.#single]) {
       agent.createConnection = ({ host, port }, done) => {
         this.#open(`${host}:${port}`).then(
@@ -191,7 +189,7 @@ export class AgentdClient {
   }
 
   #open(address: string): Promise<Socket> {
-    return openWay(this.#way, address).catch((error) => {
+    return openTunnel(this.#way, address).catch((error) => {
       throw new AgentdError('unreachable', `agentd cannot be reached: ${error.message}`, 0, { cause: error })
     })
   }

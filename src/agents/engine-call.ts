@@ -4,7 +4,7 @@ import { ApiError, contractError, messages } from '../errors.ts'
 import type { Agent } from './agent.ts'
 import { type AgentdClient, AgentdError } from './agentd-client.ts'
 
-/** What an engine gets for one call; agentd gives up a little earlier than Berth does, and says why. */
+/** Time of an engine for one call. agentd gives up a little earlier than Berth does, and says why. */
 const ENGINE_MS = 20_000
 const MARGIN_MS = 3000
 /** A page of runs with their summaries is the longest answer. */

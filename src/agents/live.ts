@@ -1,4 +1,4 @@
-/** What an agent's agentd says of it now. It is untrusted: the answer is checked, and bounded. */
+/** The state of an agent and its log as its agentd has them now. Its answer is untrusted: it is checked, and bounded. */
 import { z } from 'zod'
 import type { AgentStatus } from '../../agentd/protocol.ts'
 import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
@@ -64,3 +64,19 @@ export async function readStatus(
   if (parsed.success) return parsed.data
   throw new AgentdError('bad_answer', 'agentd answered no status', 0, { cause: parsed.error })
 }
+
+/** The last lines of an agent's log that clients get. */
+export const KEPT_LINES = 100
+
+export const logLine = z.object({
+  timestamp: z.string().max(40),
+  level: z.enum(['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']),
+  source: z.string().max(200),
+  message: z.string(),
+})
+export const logLines = z.object({ lines: z.array(logLine).max(KEPT_LINES) })
+export type LogLine = z.output<typeof logLine>
+
+/** A line as people read it. */
+export const formatLine = ({ timestamp, level, source, message }: LogLine): string =>
+  `${timestamp} ${level} ${source} ${message}`

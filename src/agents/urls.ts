@@ -27,7 +27,7 @@ export function agentUrls(config: Addresses, agentId: string): { baseUrl: string
 
 /**
  * The API as agents know it. It is on the agents' domain, because the platform skill makes the agent's own host
- * out of it: `<agentId>.<host of AGENTS_API_URL>` (compatibility 4.3).
+ * out of it: `<agentId>.<host of AGENTS_API_URL>`.
  */
 export function agentsApiUrl(config: Addresses): string {
   return urlOf(config, config.BERTH_AGENT_DOMAIN)

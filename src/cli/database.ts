@@ -1,12 +1,13 @@
 import { join } from 'node:path'
-import { type Config, ConfigError, loadConfig } from '../config.ts'
-import { explainOutage } from '../db/errors.ts'
+import { type Config, loadConfig } from '../config.ts'
+import { explainOutage } from '../db/database-errors.ts'
 import { isMigrated, migrate } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
-import { PostgresStartError, postgresUrl, startPostgres } from '../embedded/postgres.ts'
-import { AlreadyRunning, acquireLock } from '../embedded/process-lock.ts'
+import { ConfigError, PostgresStartError } from '../errors.ts'
+import { AlreadyRunning, acquireLock } from '../lib/process/process-lock.ts'
 import { createLogger, type Logger } from '../log.ts'
+import { postgresUrl, startPostgres } from '../standalone/postgres.ts'
 
 export interface Database {
   config: Config
@@ -71,4 +72,14 @@ async function requireSchema(pool: Pool, own: boolean): Promise<void> {
   if (own) await migrate(pool)
   else if (!(await isMigrated(pool)))
     throw new ConfigError('the schema is not up to date; run `npx berth migrate`')
+}
+
+export function runMigrate(): Promise<void> {
+  return withDatabase(
+    async ({ pool }) => {
+      const applied = await migrate(pool)
+      console.log(applied.length > 0 ? `applied ${applied.join(', ')}` : 'the schema is up to date')
+    },
+    { schema: 'any' },
+  )
 }

@@ -1,65 +1,99 @@
 /** `berth doctor`: asks each part how it is, and says what to do about those that are not well. */
+
 import { styleText } from 'node:util'
-import { loadConfig } from '../config.ts'
-import { isMigrated } from '../db/migrate.ts'
+import { checkAgentProxy } from '../agent-proxy/checks.ts'
+import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
+import { type Config, loadConfig } from '../config.ts'
+import { queryOne } from '../db/pool.ts'
+import { checkRuntime, checkSchema } from '../health/checks.ts'
+import { checkClock, checkNames, checkPermissions } from '../health/machine.ts'
+import { observeWorkers } from '../health/workers.ts'
+import { checkDisk, foldersOf, formatBytes, readRoom } from '../lib/disk.ts'
+import { type Finding as Health, look } from '../lib/readiness.ts'
 import { createLogger } from '../log.ts'
 import { inspectRedis } from '../operations/redis.ts'
-import { type IpfsStatus, WorkerStatus } from '../operations/workers.ts'
+import { WorkerStatus } from '../operations/workers.ts'
 import type { KuboOptions } from '../storage/kubo.ts'
 import type { Storage } from '../storage/port.ts'
 import { withDatabase } from './database.ts'
 
-/** Of the column of names. */
+/** Width of the column of names, in characters. */
 const WIDTH = 14
+const WEB_MS = 3000
 
 interface Finding {
   part: string
   ok: boolean
+  /** Berth works, and somebody should look at it: does not count for the exit code. */
+  warning?: boolean
   said: string
-  advice?: string
+  advice?: string | undefined
 }
 
 /** Prints a line for each part; the exit code is 1 when any of them is not well. */
 export async function doctor(): Promise<void> {
+  const config = loadConfig()
   const findings = [
+    toFinding('Data folder', await checkPermissions(config.BERTH_DATA_DIR)),
+    await checkRoom(config),
     ...(await checkDatabase()),
-    await checkQueue(),
-    ...(await checkIpfs()),
-    ...(await checkAgents()),
+    await checkQueue(config),
+    ...(await checkIpfs(config)),
+    ...(await checkAgents(config)),
+    await checkWeb(config),
+    ...(await checkTunnels(config)),
+    toFinding('Names', await checkNames(config)),
   ]
-  for (const { part, ok, said, advice } of findings) {
-    console.log(`${ok ? styleText('green', '✔') : styleText('red', '✘')} ${part.padEnd(WIDTH)}${said}`)
-    if (!ok && advice) console.log(`  ${' '.repeat(WIDTH)}${advice}`)
+  for (const { part, ok, warning, said, advice } of findings) {
+    const mark = ok ? styleText('green', '✔') : warning ? styleText('yellow', '!') : styleText('red', '✘')
+    console.log(`${mark} ${part.padEnd(WIDTH)}${said}`)
+    if (!ok && advice) console.log(`  ${' '.repeat(WIDTH)}${styleText('dim', advice)}`)
   }
-  if (findings.some(({ ok }) => !ok)) process.exitCode = 1
+  if (findings.some(({ ok, warning }) => !ok && !warning)) process.exitCode = 1
+}
+
+/** @param otherwise what is said of a part that is well and has nothing to tell. */
+function toFinding(part: string, { status, detail, cause, advice }: Health, otherwise = 'answers'): Finding {
+  const said = [detail ?? (status === 'ok' ? otherwise : status), status === 'ok' ? undefined : cause]
+  return {
+    part,
+    ok: status === 'ok',
+    warning: status === 'degraded',
+    said: said.filter(Boolean).join(': '),
+    advice,
+  }
+}
+
+async function checkRoom(config: Config): Promise<Finding> {
+  const folders = { ...foldersOf(config, 'web'), ...foldersOf(config, 'worker') }
+  const room = await readRoom(config.BERTH_DATA_DIR).catch(() => undefined)
+  const free = room ? `${formatBytes(room.free)} free of ${formatBytes(room.size)}` : 'unknown'
+  return toFinding('Disk', await checkDisk(folders), free)
 }
 
 async function checkDatabase(): Promise<Finding[]> {
   try {
     return await withDatabase(
       async ({ pool, config }) => {
-        const { rows } = await pool.query('SHOW server_version')
+        const row = await queryOne<{ server_version: string }>(pool, 'SHOW server_version')
         const where = config.DATABASE_URL ? 'yours' : 'embedded'
-        const current = await isMigrated(pool)
+        const schema = toFinding('Schema', await checkSchema(pool), 'up to date')
         const found: Finding[] = [
-          { part: 'PostgreSQL', ok: true, said: `${rows[0].server_version}, ${where}` },
-          {
-            part: 'Schema',
-            ok: current,
-            said: current ? 'up to date' : 'not up to date',
-            advice: 'Run `npx berth migrate`.',
-          },
+          { part: 'PostgreSQL', ok: true, said: `${row.server_version}, ${where}` },
+          schema,
+          toFinding('Clock', await checkClock(pool)),
         ]
-        if (!current) return found
-        const { count, ipfs, ipfsPrivate } = await new WorkerStatus(pool).read()
-        const said = count > 0 ? `${count} running` : 'none running'
-        found.push({
-          part: 'Workers',
-          ok: count > 0,
-          said,
-          advice: 'Run `npm start`, or `node src/main.ts worker`.',
-        })
-        return [...found, ...embeddedNode('IPFS', ipfs), ...embeddedNode('IPFS private', ipfsPrivate)]
+        if (!schema.ok && !schema.warning) return found
+        const { workers, ipfs, ipfs_private, docker, processes } = await observeWorkers(
+          new WorkerStatus(pool),
+        )
+        if (workers) found.push(toFinding('Workers', workers))
+        // An embedded node is asked through the workers, who have it open.
+        if (ipfs?.detail?.startsWith('embedded')) found.push(toFinding('IPFS', ipfs))
+        if (ipfs_private?.detail?.startsWith('embedded')) found.push(toFinding('IPFS private', ipfs_private))
+        if (docker) found.push(toFinding('Docker', docker, 'answers the workers'))
+        if (processes) found.push(toFinding('Processes', processes, 'the workers see them'))
+        return found
       },
       { schema: 'any' },
     )
@@ -69,8 +103,7 @@ async function checkDatabase(): Promise<Finding[]> {
   }
 }
 
-async function checkQueue(): Promise<Finding> {
-  const { REDIS_URL } = loadConfig()
+async function checkQueue({ REDIS_URL }: Config): Promise<Finding> {
   if (!REDIS_URL) return { part: 'Queue', ok: true, said: 'in PostgreSQL' }
   try {
     await inspectRedis(REDIS_URL)
@@ -81,15 +114,7 @@ async function checkQueue(): Promise<Finding> {
   }
 }
 
-/** An embedded node is asked through the workers, who have it open. */
-function embeddedNode(part: string, node: IpfsStatus | undefined): Finding[] {
-  if (node?.driver !== 'embedded') return []
-  const said = node.error ?? (node.peerId ? `embedded, peer ${node.peerId}` : 'embedded')
-  return [{ part, ok: !node.error, said, advice: 'See the log of the worker.' }]
-}
-
-async function checkIpfs(): Promise<Finding[]> {
-  const { IPFS_API_URL, IPFS_PRIVATE_API_URL } = loadConfig()
+async function checkIpfs({ IPFS_API_URL, IPFS_PRIVATE_API_URL }: Config): Promise<Finding[]> {
   const checks = [
     checkKubo('IPFS', 'IPFS_API_URL', { network: 'public', apiUrl: IPFS_API_URL }),
     checkKubo('IPFS private', 'IPFS_PRIVATE_API_URL', {
@@ -102,26 +127,73 @@ async function checkIpfs(): Promise<Finding[]> {
 }
 
 /** Where agents run; nothing before the first start, which chooses. */
-async function checkAgents(): Promise<Finding[]> {
-  const config = loadConfig()
-  const { chosenRuntime, openContainers } = await import('../containers/open.ts')
+async function checkAgents(config: Config): Promise<Finding[]> {
+  const { chosenRuntime, openRuntime } = await import('../sandboxes/open.ts')
+  const { NOBODY } = await import('../sandboxes/owner.ts')
   const runtime = await chosenRuntime(config)
   if (!runtime) return []
   if (runtime === 'process')
     return [{ part: 'Agents', ok: true, said: 'processes of this machine: nothing isolates them' }]
-  const containers = await openContainers(config, createLogger('doctor', 'silent'))
+  const containers = await openRuntime(config, createLogger('doctor', 'silent'), NOBODY)
   try {
-    await containers.ping()
+    const finding = await checkRuntime(containers, config.DOCKER_HOST)
+    if (finding.status !== 'ok') return [toFinding('Agents', finding)]
     const versions = await containers.engineVersions()
     const said = `in Docker, engine ${versions.join(', ') || 'built with the first agent'}`
-    return [{ part: 'Agents', ok: true, said }]
-  } catch (error) {
-    const advice = 'Check DOCKER_HOST, that Docker runs, and that this user may use it: `docker version`.'
-    return [{ part: 'Agents', ok: false, said: (error as Error).message, advice }]
+    return [{ part: 'Agents', ok: true, said }, ...(await measureDocker(config))]
   } finally {
     await containers.close()
   }
 }
+
+/**
+ * Lines about images and containers of this Berth in Docker; none where Docker or the database is away, which is told
+ * already.
+ */
+async function measureDocker(config: Config): Promise<Finding[]> {
+  const { readOwner } = await import('../sandboxes/owner.ts')
+  const { dockerUsage, formatUsage } = await import('../sandboxes/docker/usage.ts')
+  const usage = await withDatabase(async ({ pool }) =>
+    dockerUsage(config.DOCKER_HOST, await readOwner(pool, config)),
+  ).catch(() => undefined)
+  if (!usage) return []
+  return [{ part: 'Docker', ok: true, said: formatUsage(usage) }]
+}
+
+/** Checks the agent proxy. Without a setting only `npm start` knows where it is, and `web` tells of it. */
+async function checkTunnels(config: Config): Promise<Finding[]> {
+  if (!config.BERTH_AGENT_PROXY_URL && !config.BERTH_AGENT_PROXY_SOCKET && !config.BERTH_AGENT_PROXY_PORT)
+    return []
+  return [toFinding('Host', await look(() => checkAgentProxy(loadAgentProxy(config))))]
+}
+
+/** Asks the web process, which alone knows its dispatcher; it may be on another machine than this one. */
+async function checkWeb(config: Config): Promise<Finding> {
+  const url = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`
+  try {
+    const answer = await fetch(new URL('/readyz', url), { signal: AbortSignal.timeout(WEB_MS) })
+    const { status, parts } = (await answer.json()) as { status: string; parts: Record<string, Health> }
+    // In the container of a worker, `localhost` is that worker.
+    if (!parts.dispatcher) return elsewhere(`another role answers at ${url}`, 'Run this where `web` runs.')
+    const bad = Object.entries(parts).filter((part) => part[1].status !== 'ok')
+    const said = bad.map(([name, part]) => `${name}: ${part.detail ?? part.status}`).join('; ')
+    const warning = status === 'degraded'
+    return { part: 'Web', ok: status === 'ok', warning, said: said || url, advice: 'See the log of `web`.' }
+  } catch {
+    return elsewhere(
+      `nothing answers at ${url}`,
+      'Run `npm start`, or `node src/main.ts web`; check PUBLIC_URL.',
+    )
+  }
+}
+
+const elsewhere = (said: string, advice: string): Finding => ({
+  part: 'Web',
+  ok: false,
+  warning: true,
+  said,
+  advice,
+})
 
 async function checkKubo(
   part: string,

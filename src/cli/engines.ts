@@ -1,21 +1,21 @@
 /** `berth engines`: the versions of OpenClaw that agents can run, as images or as folders. */
 import { styleText } from 'node:util'
 import { loadConfig } from '../config.ts'
-import { openContainers } from '../containers/open.ts'
-import type { Containers } from '../containers/port.ts'
-import type { Queryable } from '../db/pool.ts'
-import { EngineError } from '../engine/error.ts'
-import { requireEngineVersion } from '../engine/install.ts'
-import { availableVersions, compareVersions } from '../engine/versions.ts'
+import type { PrismaClient } from '../db/prisma.ts'
 import { createLogger } from '../log.ts'
+import { EngineError } from '../openclaw/engine-error.ts'
+import { availableVersions, compareVersions, requireEngineVersion } from '../openclaw/install.ts'
+import { openRuntime } from '../sandboxes/open.ts'
+import { NOBODY } from '../sandboxes/owner.ts'
+import type { SandboxRuntime } from '../sandboxes/port.ts'
 import { withDatabase } from './database.ts'
 import { printRows } from './print.ts'
 
 export function listEngines({ json }: { json?: boolean }): Promise<void> {
-  return withDatabase(({ pool, config }) =>
-    withContainers(async (containers) => {
+  return withDatabase(({ pool, prisma, config }) =>
+    withRuntime(async (containers) => {
       const atHand = new Map((await containers.engines()).map((engine) => [engine.version, engine]))
-      const agents = await countAgents(pool)
+      const agents = await countAgents(prisma)
       const versions = new Set([
         ...(await availableVersions(pool, config)),
         ...atHand.keys(),
@@ -46,7 +46,7 @@ export async function buildEngine(version: string): Promise<void> {
   requireEngineVersion(version)
   const began = performance.now()
   const seconds = () => ((performance.now() - began) / 1000).toFixed(1).padStart(6)
-  await withContainers(async (containers) => {
+  await withRuntime(async (containers) => {
     await containers.prepareEngine(version, {
       onLine: (line) => console.log(`${styleText('dim', `${seconds()} s`)}  ${shorten(line)}`),
     })
@@ -58,9 +58,9 @@ export async function buildEngine(version: string): Promise<void> {
 /** @throws EngineError while agents run it. */
 export function removeEngine(version: string): Promise<void> {
   requireEngineVersion(version)
-  return withDatabase(({ pool }) =>
-    withContainers(async (containers) => {
-      const agents = (await countAgents(pool)).get(version) ?? 0
+  return withDatabase(({ prisma }) =>
+    withRuntime(async (containers) => {
+      const agents = (await countAgents(prisma)).get(version) ?? 0
       if (agents > 0)
         throw new EngineError(
           'in_use',
@@ -73,8 +73,8 @@ export function removeEngine(version: string): Promise<void> {
   )
 }
 
-async function withContainers<T>(work: (containers: Containers) => Promise<T>): Promise<T> {
-  const containers = await openContainers(loadConfig(), createLogger('cli', 'silent'))
+async function withRuntime<T>(work: (containers: SandboxRuntime) => Promise<T>): Promise<T> {
+  const containers = await openRuntime(loadConfig(), createLogger('cli', 'silent'), NOBODY)
   try {
     return await work(containers)
   } finally {
@@ -83,11 +83,13 @@ async function withContainers<T>(work: (containers: Containers) => Promise<T>): 
 }
 
 /** Agents that still have a sandbox, by version. */
-async function countAgents(db: Queryable): Promise<Map<string, number>> {
-  const { rows } = await db.query<{ version: string; count: number }>(
-    `SELECT engine_version AS version, count(*)::int AS count FROM agent WHERE removed_at IS NULL GROUP BY 1`,
-  )
-  return new Map(rows.map(({ version, count }) => [version, count]))
+async function countAgents(prisma: PrismaClient): Promise<Map<string, number>> {
+  const counts = await prisma.agent.groupBy({
+    by: ['engineVersion'],
+    where: { purgedAt: null },
+    _count: true,
+  })
+  return new Map(counts.map(({ engineVersion, _count }) => [engineVersion, _count]))
 }
 
 /** A step of a Dockerfile may be as long as a screen. */

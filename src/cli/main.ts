@@ -1,18 +1,26 @@
 /** `npx berth`: what an operator does at a terminal, beside a running Berth or without one. */
 import { Command, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { isScope, SCOPES } from '../accounts/scopes.ts'
 import { AccountError } from '../accounts/workspaces.ts'
-import { ConfigError } from '../config.ts'
-import { ContainerError } from '../containers/port.ts'
-import { DatabaseAwayError } from '../db/errors.ts'
-import { EngineError } from '../engine/error.ts'
+import { DatabaseAwayError } from '../db/database-errors.ts'
+import { ConfigError } from '../errors.ts'
+import { isScope, SCOPES } from '../http/principal.ts'
+import { EngineError } from '../openclaw/engine-error.ts'
+import { SandboxError } from '../sandboxes/port.ts'
+import {
+  addUser,
+  createKey,
+  createWorkspaceCommand,
+  listKeys,
+  listUsers,
+  listWorkspacesCommand,
+  removeUser,
+  revokeKey,
+  setPlanCommand,
+} from './accounts.ts'
+import { runMigrate } from './database.ts'
 import { doctor } from './doctor.ts'
 import { buildEngine, listEngines, removeEngine } from './engines.ts'
-import { createKey, listKeys, revokeKey } from './keys.ts'
-import { runMigrate } from './migrate.ts'
-import { addUser, listUsers, removeUser } from './users.ts'
-import { createWorkspaceCommand, listWorkspacesCommand, setPlanCommand } from './workspaces.ts'
 
 const berth = new Command('berth').description(packageJson.description).version(packageJson.version)
 const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
@@ -81,12 +89,16 @@ engines
   .action(removeEngine)
 
 berth.command('migrate').description('bring the database schema up to date').action(runMigrate)
+berth
+  .command('health')
+  .description('ask the process of this machine or container how it is; exit code 1 when it cannot work')
+  .argument('[parts...]', 'parts that have to be ok, for example docker')
 berth.command('doctor').description('check each part and say what to do').action(doctor)
 
 try {
   await berth.parseAsync()
 } catch (error) {
-  const expected = [AccountError, ConfigError, ContainerError, DatabaseAwayError, EngineError].some(
+  const expected = [AccountError, ConfigError, SandboxError, DatabaseAwayError, EngineError].some(
     (type) => error instanceof type,
   )
   if (!expected) throw error

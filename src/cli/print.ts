@@ -1,7 +1,13 @@
 /** Prints rows as JSON, or as a table with the keys as its head. */
 export function printRows(rows: Record<string, unknown>[], json: boolean | undefined): void {
-  if (json) return console.log(JSON.stringify(rows, null, 2))
-  if (rows.length === 0) return console.log('none')
+  if (json) {
+    console.log(JSON.stringify(rows, null, 2))
+    return
+  }
+  if (rows.length === 0) {
+    console.log('none')
+    return
+  }
   const names = Object.keys(rows[0] ?? {})
   const cells = [names, ...rows.map((row) => names.map((name) => cell(row[name])))]
   const widths = names.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0)))

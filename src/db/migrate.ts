@@ -4,13 +4,11 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { runMigrations } from 'bullmq'
 import pg from 'pg'
-import type { Pool } from './pool.ts'
+import { lockSession } from './advisory-locks.ts'
+import { type Pool, type Queryable, queryOne } from './pool.ts'
 
 const FOLDER = new URL('../../prisma/migrations/', import.meta.url)
-/** Any constant: whoever migrates this database holds this advisory lock. */
-const LOCK = 0x6265727468
 
 interface Migration {
   name: string
@@ -31,13 +29,15 @@ export async function migrate(pool: Pool): Promise<string[]> {
   })
   await client.connect()
   try {
-    await client.query('SELECT pg_advisory_lock($1)', [LOCK])
+    await lockSession(client as Queryable, 'migrate')
     await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
       id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,
       migration_name varchar(255) NOT NULL, logs text, rolled_back_at timestamptz,
       started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0)`)
-    const pending = await pendingMigrations(client)
+    const pending = await pendingMigrations(client as Queryable)
     for (const migration of pending) await apply(client, migration)
+    // Loaded for this alone: who only looks at the schema has no use for BullMQ.
+    const { runMigrations } = await import('bullmq')
     await runMigrations(client, 'bullmq')
     return pending.map(({ name }) => name)
   } finally {
@@ -46,18 +46,40 @@ export async function migrate(pool: Pool): Promise<string[]> {
   }
 }
 
+/** How the schema stands to this version of Berth. */
+export type SchemaState = 'current' | 'older' | 'newer'
+
+/** Compares names only, unlike {@link isMigrated}: cheap enough to be asked all the time. */
+export async function schemaState(pool: Pool): Promise<SchemaState> {
+  const [{ rows }, entries] = await Promise.all([
+    pool
+      .query<{ migration_name: string }>(
+        'SELECT migration_name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
+      )
+      // 42P01: there is no such table yet.
+      .catch((error) => (error.code === '42P01' ? { rows: [] } : Promise.reject(error))),
+    readNames(),
+  ])
+  const applied = new Set(rows.map((row) => row.migration_name))
+  if (entries.some((name) => !applied.has(name))) return 'older'
+  return applied.size > entries.length ? 'newer' : 'current'
+}
+
 /** Whether the database has every migration of this version of Berth. */
 export async function isMigrated(pool: Pool): Promise<boolean> {
-  const { rows } = await pool.query(`SELECT to_regclass('_prisma_migrations') IS NOT NULL AS present`)
-  if (!rows[0].present) return false
+  const { present } = await queryOne<{ present: boolean }>(
+    pool,
+    `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS present`,
+  )
+  if (!present) return false
   return (await pendingMigrations(pool)).length === 0
 }
 
-async function pendingMigrations(db: Pick<pg.ClientBase, 'query'>): Promise<Migration[]> {
-  const { rows } = await db.query(
+async function pendingMigrations(db: Queryable): Promise<Migration[]> {
+  const { rows } = await db.query<{ migration_name: string; checksum: string }>(
     'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
   )
-  const applied = new Map<string, string>(rows.map((row) => [row.migration_name, row.checksum]))
+  const applied = new Map(rows.map((row) => [row.migration_name, row.checksum]))
   const all = await readMigrations()
   for (const { name, checksum } of all) {
     if (applied.has(name) && applied.get(name) !== checksum) {
@@ -67,14 +89,17 @@ async function pendingMigrations(db: Pick<pg.ClientBase, 'query'>): Promise<Migr
   return all.filter(({ name }) => !applied.has(name))
 }
 
-async function readMigrations(): Promise<Migration[]> {
+async function readNames(): Promise<string[]> {
   const entries = await readdir(FOLDER, { withFileTypes: true })
-  const names = entries
+  return entries
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
     .sort()
+}
+
+async function readMigrations(): Promise<Migration[]> {
   return Promise.all(
-    names.map(async (name) => {
+    (await readNames()).map(async (name) => {
       const sql = await readFile(new URL(`${name}/migration.sql`, FOLDER), 'utf8')
       return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') }
     }),

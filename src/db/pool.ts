@@ -1,8 +1,40 @@
 import pg from 'pg'
 import type { Logger } from '../log.ts'
 
-export type Pool = pg.Pool
-export type Queryable = Pick<pg.Pool, 'query'>
+/** A statement with its parameters; one with a name is prepared once per connection. */
+export interface Statement {
+  name?: string
+  text: string
+  values?: readonly unknown[]
+}
+
+export interface Result<Row> {
+  rows: Row[]
+  /** Rows that were read or changed. */
+  rowCount: number | null
+}
+
+/** Whatever runs statements: the pool, or a connection in a transaction. */
+export interface Queryable {
+  /** Runs a statement. Whoever reads its rows names their type; without one they are `unknown`, never `any`. */
+  query<Row = unknown>(statement: string | Statement, values?: readonly unknown[]): Promise<Result<Row>>
+}
+
+/** A connection of the pool that runs one transaction, see {@link transaction}. */
+export interface Connection extends Queryable {
+  /** Gives it back to the pool; one that is broken is closed instead. */
+  release(broken?: Error | boolean): void
+}
+
+/** The connections of one process to PostgreSQL; Prisma uses the same ones. */
+export interface Pool extends Queryable {
+  connect(): Promise<Connection>
+  end(): Promise<void>
+  readonly options: { connectionString?: string | undefined }
+  readonly totalCount: number
+  readonly idleCount: number
+  readonly waitingCount: number
+}
 
 /**
  * The connection pool of one process. A statement that the server does not finish in 30 s fails, and
@@ -19,8 +51,8 @@ export function createPool(url: string, max: number, log: Logger): Pool {
     query_timeout: 35_000,
     application_name: 'berth',
     // Short statements over many partial indexes look expensive to the planner, and compiling one takes
-    // hundreds of times as long as running it.
-    options: '-c jit=off',
+    // hundreds of times as long as running it. Prisma's driver gives and takes times without their offset, as UTC.
+    options: '-c jit=off -c timezone=UTC',
   })
   // An idle connection that drops is replaced at the next query; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'))
@@ -28,14 +60,25 @@ export function createPool(url: string, max: number, log: Logger): Pool {
   pool.on('connect', (client) =>
     client.on('error', (error) => log.debug({ err: error }, 'database connection')),
   )
-  return pool
+  return pool as Pool
+}
+
+/** The one row of a statement that always has one. */
+export async function queryOne<Row>(
+  db: Queryable,
+  statement: string | Statement,
+  values?: readonly unknown[],
+): Promise<Row> {
+  const { rows } = await db.query<Row>(statement, values)
+  if (rows.length !== 1) throw new Error(`a statement of one row has ${rows.length}`)
+  return rows[0] as Row
 }
 
 /**
- * Runs `work` in one transaction and commits when it resolves.
+ * Runs `work`, statements by hand alone, in one transaction and commits when it resolves; `inTransaction` has Prisma as well.
  * @throws what `work` throws, after a rollback.
  */
-export async function transaction<T>(pool: Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+export async function transaction<T>(pool: Pool, work: (client: Connection) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let broken: Error | undefined
   try {

@@ -1,11 +1,24 @@
-/** Content that something else than a file keeps: a snapshot, a skill or a template (the view `held_content`). */
-import { CID } from 'multiformats/cid'
-import type pg from 'pg'
+/**
+ * What keeps content on an IPFS node: files, and what else refers to a CID: a snapshot, a skill or a template (the view
+ * `held_content`).
+ */
+import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
+import { lock } from '../db/advisory-locks.ts'
 import type { Queryable } from '../db/pool.ts'
-import { catalog } from '../operations/catalog.ts'
+import { findKeeper } from '../db/statements/files.ts'
+import { insertOperation } from '../operations/enqueue.ts'
 import type { Network, Storage } from '../storage/port.ts'
-import { lockCid } from './cid-lock.ts'
+
+/**
+ * Takes the lock of a CID's multihash until the transaction ends. Whoever counts the files that keep a CID
+ * and unpins it, or checks a pin and writes that it is there, holds it.
+ * @throws 55P03 when another holds it for more than 5 s, which it does while its IPFS node hangs.
+ */
+export async function lockCid(client: Queryable, cid: CID): Promise<void> {
+  await client.query(`SET LOCAL lock_timeout = '5s'`)
+  await lock(client, 'cid', Buffer.from(cid.multihash.bytes).toString('hex'))
+}
 
 const NODE_MS = 30_000
 
@@ -14,7 +27,7 @@ const NODE_MS = 30_000
  * can release the pin in between.
  * @throws StorageError `unavailable`, or `not_found` where its blocks were collected meanwhile.
  */
-export async function holdContent(client: pg.PoolClient, storage: Storage, cid: CID): Promise<void> {
+export async function holdContent(client: Queryable, storage: Storage, cid: CID): Promise<void> {
   await lockCid(client, cid)
   const bounded = () => ({ signal: AbortSignal.timeout(NODE_MS) })
   if (await storage.isPinned(cid, bounded())) return
@@ -27,14 +40,27 @@ export async function releaseContent(
   contents: { workspaceId: string; network: Network; cid: string }[],
 ): Promise<void> {
   await db.query(
-    `INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key, input)
-     SELECT id, workspace_id, 'content.release', $1, id, 'content:' || id, input
-     FROM unnest($2::uuid[], $3::uuid[], $4::jsonb[]) AS released (id, workspace_id, input)`,
+    insertOperation('content.release', {
+      id: 'released.id',
+      workspaceId: 'released.workspace_id',
+      targetId: 'released.id',
+      input: 'released.input',
+      from: 'FROM unnest($1::uuid[], $2::uuid[], $3::jsonb[]) AS released (id, workspace_id, input)',
+    }),
     [
-      catalog['content.release'].queue,
       contents.map(() => uuidv7()),
       contents.map(({ workspaceId }) => workspaceId),
       contents.map(({ network, cid }) => JSON.stringify({ network, cid })),
     ],
   )
+}
+
+/** Whether any file of any workspace (but `except`), snapshot, skill or template keeps this CID. Meaningful under {@link lockCid} only. */
+export async function isKept(
+  db: Queryable,
+  network: string,
+  canonical: string,
+  { except = null }: { except?: string | null | undefined } = {},
+): Promise<boolean> {
+  return (await findKeeper.one(db, network, canonical, except)).kept
 }

@@ -6,7 +6,7 @@ import { base58btc } from 'multiformats/bases/base58'
 import { CID } from 'multiformats/cid'
 import * as Digest from 'multiformats/hashes/digest'
 import { badRequest } from '../errors.ts'
-import { isPrivateAddress } from '../net/private-address.ts'
+import { isPrivateAddress } from '../lib/net/ip-address.ts'
 
 const LIBP2P_KEY = 0x72
 const HOSTS = ['ip4', 'ip6', 'dns', 'dns4', 'dns6', 'dnsaddr']

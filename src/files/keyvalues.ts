@@ -24,7 +24,7 @@ const textMap = <V extends z.ZodType<string | null>>(
     z.record(key, value),
   )
 
-/** Metadata of a file: at most ten pairs of strings (compatibility 1.3). */
+/** Metadata of a file: at most ten pairs of strings. */
 export const keyvalues = textMap(text(MAX_VALUE)).refine(
   (pairs) => Object.keys(pairs).length <= MAX_PAIRS,
   TOO_MANY_PAIRS,

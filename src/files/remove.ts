@@ -1,7 +1,12 @@
 import { uuidv7 } from 'uuidv7'
-import type { Queryable } from '../db/pool.ts'
-import { catalog } from '../operations/catalog.ts'
-import { PENDING } from './pins/schema.ts'
+import type { Pool, Queryable } from '../db/pool.ts'
+import { notFound } from '../errors.ts'
+import type { Answer, Context } from '../http/route.ts'
+import { cancelOperation, TELL } from '../operations/cancel.ts'
+import { insertOperation } from '../operations/enqueue.ts'
+import type { Operations } from '../operations/operations.ts'
+import type { Network } from '../storage/port.ts'
+import { PENDING } from './pins/pin-requests.ts'
 
 const CONDITIONS = {
   pinned: `status = 'pinned'`,
@@ -37,24 +42,47 @@ export async function removeFile(
     successor?: string | null
   },
 ): Promise<string | undefined> {
-  const { rows } = await db.query(
+  const { rows } = await db.query<{ id: string }>(
     `WITH gone AS (
        UPDATE file SET removed_at = now()
        WHERE id = $1 AND workspace_id = $2 AND network = $3 AND removed_at IS NULL AND ${CONDITIONS[only]}
        RETURNING id, workspace_id, status
      ), canceled AS (
-       UPDATE operation SET cancel_requested = true, version = version + 1,
-         state = CASE state WHEN 'queued' THEN 'canceled' ELSE state END,
-         finished_at = CASE state WHEN 'queued' THEN now() END
-       WHERE target_id = (SELECT id FROM gone) AND state IN ('queued', 'running') RETURNING id
+       ${cancelOperation('target_id = (SELECT id FROM gone)')}
      ), removal AS (
-       INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key)
-       SELECT $4, workspace_id, 'pin.remove', $5, id,
-         'file:' || CASE status WHEN 'pinned' THEN coalesce($6::uuid, id) ELSE id END
-       FROM gone RETURNING id
+       ${insertOperation('pin.remove', {
+         id: '$4',
+         workspaceId: 'workspace_id',
+         targetId: 'id',
+         inLineWith: `CASE status WHEN 'pinned' THEN coalesce($5::uuid, id) ELSE id END`,
+         from: 'FROM gone',
+       })}
      )
-     SELECT removal.id, (SELECT count(pg_notify('berth_operation', canceled.id::text)) FROM canceled) FROM removal`,
-    [id, workspaceId, network, uuidv7(), catalog['pin.remove'].queue, successor],
+     SELECT removal.id, ${TELL} FROM removal`,
+    [id, workspaceId, network, uuidv7(), successor],
   )
   return rows[0]?.id
+}
+
+export interface RemovalServices {
+  pool: Pool
+  operations: Operations
+}
+
+/**
+ * The handler of both DELETE routes: a file, or a request that is not pinned yet. Only a file's path has a network.
+ * @param missing what a 404 says.
+ */
+export function removal({ pool, operations }: RemovalServices, only: 'pinned' | 'unpinned', missing: string) {
+  return async ({
+    params,
+    ...asked
+  }: Context<{ id: string; network?: Network }, unknown, unknown>): Promise<Answer> => {
+    const { workspaceId } = asked.principal
+    const { id, network = 'public' } = params
+    const operationId = await removeFile(pool, { workspaceId, network, id, only })
+    if (!operationId) throw notFound(missing)
+    const { headers } = await operations.started('pin.remove', operationId, { ...asked, waitMs: 0 })
+    return { headers, body: { data: null } }
+  }
 }

@@ -15,7 +15,7 @@ export interface Permission {
   expires: number
   /** As `X-Method` has it: one method, or a JSON array of them. */
   method: string
-  /** What it is good for alone, beside what the URL says: whoever verifies it has to know. */
+  /** The only purpose of the signature, which the URL does not say: who verifies it has to name it. */
   subject?: string
   /** Parameters of the signer's own. */
   extra?: Record<string, string>

@@ -1,10 +1,14 @@
 /** `/openapi.json`, and `/docs`: the same document for people, without anything from another host. */
+import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import type { Request, Response } from 'express'
 import { z } from 'zod'
 import { type Document, PAGE_POLICY, renderPage } from './docs/page.ts'
 import { openApiDocument } from './openapi.ts'
 import { type Route, route } from './route.ts'
 
 const TAG = 'Documentation'
+const UNCHANGED = { status: 304, description: 'The client has it already: `If-None-Match`.' }
 
 /** Routes that serve the document of `routes` and of themselves. */
 export function documentRoutes(routes: Route[], publicUrl: string | undefined, version: string): Route[] {
@@ -17,7 +21,11 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
       summary: 'This API as an OpenAPI 3.1 document',
       scope: null,
       success: { status: 200, description: 'The document.', body: z.looseObject({}) },
-      handle: async () => ({ body: document }),
+      otherSuccess: UNCHANGED,
+      async handle({ req, res }) {
+        sendDocument(req, res)
+        return undefined
+      },
     }),
     route({
       method: 'get',
@@ -27,9 +35,10 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
       summary: 'This API as a page for people',
       scope: null,
       success: { status: 200, description: 'The page.', mediaType: 'text/html' },
-      async handle({ res }) {
-        res.set({ 'content-security-policy': PAGE_POLICY, 'cache-control': 'no-cache' })
-        res.type('html').send(page)
+      otherSuccess: UNCHANGED,
+      async handle({ req, res }) {
+        res.set('content-security-policy', PAGE_POLICY)
+        sendPage(req, res)
         return undefined
       },
     }),
@@ -47,9 +56,22 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
       },
     }),
   ]
-  // What a client says in its Host header is not repeated to others: `/` is wherever the document came from.
+  // The Host header of a client is not repeated to others: `/` is wherever the document came from.
   const servers = [{ url: publicUrl ?? '/' }]
   const document = { ...openApiDocument([...routes, ...own], version), servers }
-  const page = renderPage(document as unknown as Document, publicUrl)
+  const sendDocument = sender('json', JSON.stringify(document))
+  const sendPage = sender('html', renderPage(document as unknown as Document, publicUrl))
   return own
+}
+
+/** Answers with the same text each time, a few hundred kilobytes: compressed, and once to each browser. */
+function sender(type: 'json' | 'html', text: string) {
+  const compressed = gzipSync(text)
+  const etag = `W/"${createHash('sha256').update(text).digest('base64url')}"`
+  return (req: Request, res: Response): void => {
+    res.type(type).set({ etag, 'cache-control': 'no-cache', vary: 'Accept-Encoding' })
+    if (req.fresh) res.status(304).end()
+    else if (req.acceptsEncodings('gzip')) res.set('content-encoding', 'gzip').send(compressed)
+    else res.send(text)
+  }
 }

@@ -24,7 +24,7 @@ export function openEventStream(res: Response): EventStream {
     async send(name, data, id) {
       const idLine = id === undefined ? '' : `id: ${id}\n`
       const flushed = res.write(`event: ${name}\n${idLine}data: ${JSON.stringify(data)}\n\n`)
-      // One that has gone already says neither again.
+      // A response that is closed already emits neither event again.
       if (flushed || res.destroyed || res.closed) return
       await Promise.race([once(res, 'drain'), once(res, 'close')])
     },

@@ -1,19 +1,24 @@
 import { createServer, type RequestListener } from 'node:http'
-import { bind } from '../net/bind.ts'
-import { isWebSocket } from '../net/websocket.ts'
-import { toOriginForm } from './origin-form.ts'
-import { serveUpgrades } from './upgrade.ts'
+import { bind } from '../lib/net/bind.ts'
+import { isWebSocket } from '../lib/net/websocket.ts'
+import { serveUpgrades, toOriginForm } from './upgrade.ts'
 
 export interface Listening {
   url: string
   /**
-   * Takes no more requests and waits for those under way; long polls and streams are cut after 5 s. Connections that
-   * were upgraded are to be closed before, by whoever took them.
+   * Takes no more requests and waits for those under way; they are cut after 5 s. Long polls and connections that
+   * were upgraded are to be ended before, by whoever took them.
    */
   close(): Promise<void>
+  /** How many requests are under way. */
+  requests(): number
+  /** Cuts what is under way. */
+  cut(): void
 }
 
 const DRAIN_MS = 5000
+/** How often connections are closed that have become idle while the server closes: Node does so only once. */
+const IDLE_MS = 50
 /** Without a limit on the request, Node would have none on its headers. */
 const HEADERS_MS = 60_000
 /** Longer than the minute for which proxies keep a connection: the one who sends must be the first to drop it. */
@@ -34,15 +39,26 @@ export async function listen(app: RequestListener, port: number, host: string): 
     app,
   )
   server.prependListener('request', toOriginForm)
+  let requests = 0
+  server.prependListener('request', (_req, res) => {
+    requests++
+    res.once('close', () => requests--)
+  })
   serveUpgrades(server, app)
   const bound = await bind(server, { host, port, settings: { host: 'HOST', port: 'PORT' } })
   return {
     url: `http://${LOCAL.includes(host) ? 'localhost' : host}:${bound}`,
     close: () =>
       new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeIdleConnections()
-        setTimeout(() => server.closeAllConnections(), DRAIN_MS).unref()
+        const idle = setInterval(() => server.closeIdleConnections(), IDLE_MS)
+        const drained = setTimeout(() => server.closeAllConnections(), DRAIN_MS)
+        server.close(() => {
+          clearInterval(idle)
+          clearTimeout(drained)
+          resolve()
+        })
       }),
+    requests: () => requests,
+    cut: () => server.closeAllConnections(),
   }
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { components, headerRefs, requestHeaders } from './docs/components.ts'
 import { examples } from './docs/examples.ts'
 import { INTRODUCTION, PARAMETERS, TAGS } from './docs/prose.ts'
-import { isPinningService } from './errors.ts'
+import { isPinningService } from './error-handler.ts'
 import type { Route } from './route.ts'
 
 export type Json = Record<string, unknown>
@@ -37,14 +37,16 @@ export function openApiDocument(routes: Route[], version: string): Json {
 }
 
 function operation(route: Route): Json {
-  const { id, tag, summary, scope, agent, basic, openToAgents, body, stream, otherSuccess } = route
+  const { id, tag, summary, scope, basic, callers = [], body, stream, otherSuccess } = route
+  const ofOneAgent = route.path.includes('/:agentId')
   const aliases = (route.aliases ?? []).map(openApiPath)
   const description = [
     route.description,
     scope === 'any' ? 'Any key will do.' : scope && `Scope: \`${[scope].flat().join('` or `')}\`.`,
-    agent === 'any' && 'The agent’s own gateway token will do as well.',
-    openToAgents && 'An agent’s own gateway token will do as well, for what is that agent’s.',
-    agent === 'owner' && 'Not with the agent’s own gateway token.',
+    callers.includes('gateway') &&
+      `The agent’s own gateway token will do as well${ofOneAgent ? '' : ', for what is that agent’s'}.`,
+    ofOneAgent && callers.length === 0 && 'Not with the agent’s own tokens.',
+    callers.includes('workspace') && 'A platform token that is good for the workspace will do.',
     aliases.length > 0 && `Also at ${aliases.map((path) => `\`${path}\``).join(', ')}.`,
   ]
   return {
@@ -122,7 +124,7 @@ function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json
   })
 }
 
-/** Those of the path; what a route has no shape for, as `agentId`, is text. */
+/** Parameters of the path. One that the route declares no shape for, such as `agentId`, is text. */
 function pathParameters({ path, params }: Route): Json[] {
   const declared = parameters(params, 'path')
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
@@ -165,10 +167,11 @@ function success({ id, scope, operation }: Route, success: Route['success']): Js
 }
 
 function failures(route: Route): Json {
-  const statuses = new Set([...(route.errors ?? []), 500])
-  // Whoever asks for a key may find that its database is away; an agent's own token is no key for most routes.
-  if (route.scope !== null) for (const status of [401, 403, 429, 503]) statuses.add(status)
-  if (route.agent) statuses.add(404)
+  // 429: of the plan, of the client's address, or of what is under way.
+  const statuses = new Set([...(route.errors ?? []), 429, 500])
+  // Checking a key fails when the database is away; most routes take no agent's token.
+  if (route.scope !== null) for (const status of [401, 403, 503]) statuses.add(status)
+  if (route.path.includes('/:agentId')) statuses.add(404)
   const hasBody = route.body || route.stream
   // Even of a path that has no shape, a parameter may be malformed: `%`.
   if (route.path.includes(':') || route.query || hasBody || route.operation) statuses.add(400)

@@ -1,62 +1,99 @@
-/** Requests per minute of one API key, by its workspace's plan: in Redis where there is one, else in memory. */
+/** Requests per minute of a key and of its workspace, by its plan: in Redis where there is one, else in memory. */
 import type { Response } from 'express'
 import type { Redis } from 'ioredis'
-import {
-  type RateLimiterAbstract,
-  RateLimiterMemory,
-  RateLimiterRedis,
-  RateLimiterRes,
-} from 'rate-limiter-flexible'
-import type { Principal } from '../accounts/authenticator.ts'
 import { ApiError } from '../errors.ts'
+import type { Principal } from '../http/principal.ts'
+import { WindowCounts } from './window-counts.ts'
 
-const DURATION_S = 60
+const WINDOW_MS = 60_000
+/**
+ * What the plan allows is for each key. All keys of a workspace together have this many times as much: several run side
+ * by side, none takes what the others need, and more keys bring nothing more.
+ */
+const OF_WORKSPACE = 4
+
+type Caller = Pick<Principal, 'keyId' | 'workspaceId' | 'plan'>
+
+/** A count in its window, and when that starts again. */
+type Counted = [count: number, msLeft: number]
+
+/**
+ * Counts a request of a key (`KEYS[1]`) and of its workspace (`KEYS[2]`) in one round trip. What a key sends beyond its
+ * own limit (`ARGV[1]`) is refused, and takes nothing from the other keys. `ARGV[2]` is the window in milliseconds.
+ */
+const COUNT = `
+local function count(name)
+  local n = redis.call('INCR', name)
+  if n == 1 then redis.call('PEXPIRE', name, ARGV[2]) end
+  return n
+end
+local ofKey = count(KEYS[1])
+local ofWorkspace = 0
+if ofKey <= tonumber(ARGV[1]) then
+  ofWorkspace = count(KEYS[2])
+else
+  ofWorkspace = tonumber(redis.call('GET', KEYS[2]) or '0')
+end
+return { ofKey, redis.call('PTTL', KEYS[1]), ofWorkspace, redis.call('PTTL', KEYS[2]) }`
+
+type CountingRedis = Redis & {
+  berthCountRequest(key: string, workspace: string, limit: number, windowMs: number): Promise<number[]>
+}
 
 export class RateLimiter {
-  readonly #redis: Redis | undefined
-  readonly #limiters = new Map<number, RateLimiterAbstract>()
+  readonly #redis: CountingRedis | undefined
+  /** Without Redis; while it is away, each process counts for itself. */
+  readonly #memory = new WindowCounts(WINDOW_MS)
 
   constructor(redis: Redis | undefined) {
-    this.#redis = redis
+    redis?.defineCommand('berthCountRequest', { numberOfKeys: 2, lua: COUNT })
+    this.#redis = redis as CountingRedis | undefined
   }
 
-  /** Counts one request and sets the RateLimit headers. @throws ApiError 429 above the limit. */
-  async consume({ keyId, plan }: Pick<Principal, 'keyId' | 'plan'>, res: Response): Promise<void> {
-    const points = plan.requestsPerMinute
-    if (points === null) return
-    const result = await this.#limiter(points)
-      .consume(keyId)
-      .catch((refused: unknown) => {
-        if (refused instanceof RateLimiterRes) return refused
-        throw refused
-      })
-    const resetSeconds = Math.ceil(result.msBeforeNext / 1000)
-    res.set('RateLimit-Limit', String(points))
-    res.set('RateLimit-Remaining', String(result.remainingPoints))
-    res.set('RateLimit-Reset', String(resetSeconds))
-    if (result.consumedPoints > points) {
-      throw new ApiError(429, 'rate_limited', `Too many requests: ${points} a minute on plan ${plan.name}`, {
-        headers: { 'retry-after': String(resetSeconds) },
-      })
+  /** Counts one request and sets the RateLimit headers, of what is nearer to its limit. @throws ApiError 429 above one. */
+  async consume(caller: Caller, res: Response): Promise<void> {
+    const ofKey = caller.plan.requestsPerMinute
+    if (ofKey === null) return
+    const [key, workspace] = await this.#count(caller, ofKey)
+    const limits = [
+      { limit: ofKey, whose: '', counted: key },
+      { limit: ofKey * OF_WORKSPACE, whose: ' of the workspace', counted: workspace },
+    ].map(({ counted: [count, msLeft], ...rest }) => ({
+      ...rest,
+      remaining: rest.limit - count,
+      resetSeconds: Math.max(1, Math.ceil(msLeft / 1000)),
+    }))
+    const [nearer] = limits.toSorted((a, b) => a.remaining - b.remaining)
+    if (!nearer) return
+    const { limit, whose, remaining, resetSeconds } = nearer
+    res.set('RateLimit-Limit', `${limit}`)
+    res.set('RateLimit-Remaining', `${Math.max(0, remaining)}`)
+    res.set('RateLimit-Reset', `${resetSeconds}`)
+    if (remaining < 0) {
+      const message = `Too many requests${whose}: ${limit} a minute on plan ${caller.plan.name}`
+      throw new ApiError(429, 'rate_limited', message, { headers: { 'retry-after': `${resetSeconds}` } })
     }
   }
 
-  #limiter(points: number): RateLimiterAbstract {
-    let limiter = this.#limiters.get(points)
-    if (!limiter) {
-      const memory = new RateLimiterMemory({ points, duration: DURATION_S })
-      limiter = this.#redis
-        ? new RateLimiterRedis({
-            storeClient: this.#redis,
-            keyPrefix: `berth-rate-${points}`,
-            points,
-            duration: DURATION_S,
-            // While Redis is away each process counts for itself.
-            insuranceLimiter: memory,
-          })
-        : memory
-      this.#limiters.set(points, limiter)
+  /** @param limit of the key. */
+  async #count({ keyId, workspaceId }: Caller, limit: number): Promise<[Counted, Counted]> {
+    const key = `berth-rate:{${workspaceId}}:${keyId}`
+    const workspace = `berth-rate:{${workspaceId}}`
+    const counted = await this.#redis
+      ?.berthCountRequest(key, workspace, limit, WINDOW_MS)
+      .catch(() => undefined)
+    if (counted) {
+      const [ofKey = 0, keyMs = 0, ofWorkspace = 0, workspaceMs = 0] = counted
+      return [
+        [ofKey, keyMs],
+        [ofWorkspace, workspaceMs],
+      ]
     }
-    return limiter
+    const ofKey = this.#memory.add(key)
+    const ofWorkspace = ofKey.count <= limit ? this.#memory.add(workspace) : this.#memory.read(workspace)
+    return [
+      [ofKey.count, ofKey.msLeft],
+      [ofWorkspace.count, ofWorkspace.msLeft],
+    ]
   }
 }

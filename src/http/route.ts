@@ -2,23 +2,27 @@
  * A route is declared once: method, path, who may call it, the shapes of what goes in and out, and the
  * handler. From that declaration come the Express route, the validation and the OpenAPI document.
  */
+import { once } from 'node:events'
 import express, { type Request, type RequestHandler, type Response, Router } from 'express'
 import type { z } from 'zod'
-import type { Authenticator, Principal } from '../accounts/authenticator.ts'
-import { grants, isWrite, type Scope } from '../accounts/scopes.ts'
-import type { AgentAccess } from '../agents/access.ts'
-import type { Agent } from '../agents/agent.ts'
-import { ApiError, badRequest, contractError, forbidden, messages } from '../errors.ts'
-import { askForPassword, takePassword } from './basic.ts'
-import { type Prefer, parsePrefer } from './prefer.ts'
+import { ApiError, badRequest, contractError, forbidden, messages, unauthorized } from '../errors.ts'
+import type { BoundKind, Bounds } from '../lib/bounds.ts'
+import { clientAddress } from '../lib/net/ip-address.ts'
+import type { AddressLimits } from './address-limits.ts'
+import { abortOnDisconnect } from './disconnect.ts'
+import { byCaller, type OpenCalls } from './open-calls.ts'
+import { type AgentCaller, grants, isWrite, type Principal, type Scope } from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
+import { askForPassword, idempotencyKey, type Prefer, parsePrefer, takePassword } from './request-headers.ts'
+import { describeIssue } from './shapes.ts'
 
-type Shape = z.ZodType
+export type Shape = z.ZodType
 type Output<T> = T extends Shape ? z.output<T> : undefined
 
 export interface Context<P, Q, B> {
   principal: Principal
-  agent: Agent | undefined
+  /** The agent of the path, as the guard gave it. */
+  agent: unknown
   params: P
   query: Q
   body: B
@@ -28,7 +32,7 @@ export interface Context<P, Q, B> {
   idempotencyKey: string | undefined
   req: Request
   res: Response
-  /** Fires when the client has gone. */
+  /** Fires when the client has gone, or its key or token is no longer good. */
   signal: AbortSignal
 }
 
@@ -50,15 +54,10 @@ export interface Route {
   description?: string
   /** The scope that the key needs, or one of several; `any` for every valid key, `null` for a route without a key. */
   scope: Scope | Scope[] | 'any' | null
-  /**
-   * On paths with `:agentId`: whether the agent's own gateway token is a key as well (`any`), or only its
-   * owner's keys are (`owner`). The handler gets the agent, see {@link agentRoute}.
-   */
-  agent?: 'any' | 'owner'
+  /** The tokens of agents that are let in beside keys; none where it says nothing. */
+  callers?: readonly AgentCaller[]
   /** Whether the key may also be the password of HTTP Basic. */
   basic?: boolean
-  /** On other paths: whether an agent's own tokens are keys as well. The handler keeps to what is that agent's. */
-  openToAgents?: boolean
   params?: Shape
   query?: Shape
   /** JSON; a shape that takes undefined makes the body optional. */
@@ -75,12 +74,15 @@ export interface Route {
   otherFailure?: { status: number; body: Shape }
   /** Statuses of failure beside those that every route of its sort has. */
   errors?: number[]
+  /** The kind of work that it is, where that is bounded: an answer under way has a place of it. Needs a key. */
+  bound?: BoundKind
   /** Whether it starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
   operation?: boolean
   handle(context: Context<unknown, unknown, unknown>): Promise<Answer | undefined>
 }
 
-type Declared<P, Q, B, More = unknown> = Omit<Route, 'params' | 'query' | 'body' | 'handle'> & {
+/** A {@link Route} whose handler's context has the types of its shapes. */
+export type Declared<P, Q, B, More = unknown> = Omit<Route, 'params' | 'query' | 'body' | 'handle'> & {
   params?: P
   query?: Q
   body?: B
@@ -97,22 +99,26 @@ export function route<
   return declared as unknown as Route
 }
 
-/**
- * Declares a route of one agent, with `:agentId` in its path. Its handler is called only for a live agent that
- * the caller may reach: 404 where there is none, 401 where it is another workspace's (contract 5.3).
- */
-export function agentRoute<
-  P extends Shape | undefined = undefined,
-  Q extends Shape | undefined = undefined,
-  B extends Shape | undefined = undefined,
->(declared: Declared<P, Q, B, { agent: Agent }> & { agent: 'any' | 'owner' }): Route {
-  return declared as unknown as Route
+/** Decides who may call. It is handed in, so that routing knows neither accounts nor agents. */
+export interface Guard {
+  /** The caller of an Authorization header. @throws ApiError 401 */
+  authenticate(header: string | undefined): Promise<Principal>
+  /**
+   * The agent of a path, for a caller who may reach it.
+   * @param callers the tokens of agents that the route takes.
+   * @throws ApiError 401, 403 or 404
+   */
+  admit(principal: Principal, agentId: string, callers: readonly AgentCaller[]): Promise<unknown>
+  /** Lets a caller reach what is not one agent's. @throws ApiError 403 */
+  admitToWorkspace(principal: Principal, callers: readonly AgentCaller[]): void
 }
 
 export interface RouteServices {
-  authenticator: Authenticator
+  guard: Guard
   rateLimiter: RateLimiter
-  agents: AgentAccess
+  addresses: AddressLimits
+  bounds: Bounds
+  calls: OpenCalls
 }
 
 const BODY_LIMIT = '1mb'
@@ -120,8 +126,12 @@ const BODY_LIMIT = '1mb'
 const parseJson = express.json({ limit: BODY_LIMIT, strict: false, type: () => true })
 const BODY_MS = 60_000
 
-/** Ends the wait for a JSON body: the server has no limit on requests, since uploads take long. */
+/**
+ * Ends the wait for a JSON body: the server has no limit on requests, since uploads take long. A request with neither
+ * Content-Length nor Transfer-Encoding has an empty one (RFC 9112, 6.3), which nobody reads and which never ends.
+ */
 const limitBodyTime: RequestHandler = (req, _res, next) => {
+  if (!('content-length' in req.headers || 'transfer-encoding' in req.headers)) return next()
   const late = setTimeout(
     () => next(new ApiError(408, 'timeout', `body: did not arrive within ${BODY_MS / 1000} seconds`)),
     BODY_MS,
@@ -129,6 +139,22 @@ const limitBodyTime: RequestHandler = (req, _res, next) => {
   for (const event of ['end', 'close']) req.once(event, () => clearTimeout(late))
   next()
 }
+
+/** A body up to this size takes no place among those that are on their way. */
+const SMALL_BODY_BYTES = 16 * 1024
+
+/** Bounds the bodies that are on their way: a client may take its time, and what has come stays in memory. */
+const boundBodies =
+  (bounds: Bounds): RequestHandler =>
+  (req, res, next) => {
+    const { 'content-length': length, 'content-encoding': encoding } = req.headers
+    const isChunked = 'transfer-encoding' in req.headers
+    const isSmall = !isChunked && encoding === undefined && Number(length ?? 0) <= SMALL_BODY_BYTES
+    if (isSmall) return next()
+    const giveBack = bounds.take('jsonBodies', res.locals.principal ?? { address: clientAddress(req.ip) })
+    for (const event of ['end', 'close']) req.once(event, giveBack)
+    next()
+  }
 
 /** Mounts routes, one router for each first two segments of a path: none is searched among all the others. */
 export function mountRoutes(app: express.Express, routes: Route[], services: RouteServices): void {
@@ -150,16 +176,16 @@ export function mountRoutes(app: express.Express, routes: Route[], services: Rou
 
 /**
  * Who asks, counted against their plan.
- * @throws ApiError 401 without a good key, 403 without the scope, 429 above the plan's limit.
+ * @throws ApiError 401 without a good key, 403 without the scope, 429 above the limit of the plan or the address.
  */
-export async function identify(
-  { authenticator, rateLimiter, agents }: RouteServices,
-  { headers: { authorization } }: Request,
+export async function authenticateRequest(
+  { guard, rateLimiter, addresses }: RouteServices,
+  req: Request,
   res: Response,
   scope: Scope | Scope[] | 'any',
 ): Promise<Principal> {
-  const principal =
-    (await agents.authenticate(authorization)) ?? (await authenticator.authenticate(authorization))
+  const { authorization } = req.headers
+  const principal = await addresses.login(req, () => guard.authenticate(authorization))
   await rateLimiter.consume(principal, res)
   if (scope !== 'any') requireScope(principal, [scope].flat())
   return principal
@@ -167,6 +193,7 @@ export async function identify(
 
 function middleware(declared: Route, services: RouteServices): RequestHandler[] {
   const admit: RequestHandler = async (req, res, next) => {
+    res.locals.gone = abortOnDisconnect(res)
     if (declared.basic) takePassword(req)
     try {
       await admitCaller(declared, services, req, res)
@@ -175,41 +202,74 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     }
     next()
   }
-  const answer: RequestHandler = async (req, res) => {
-    const gone = new AbortController()
-    res.once('close', () => {
-      if (!res.writableFinished) gone.abort()
+  const { bound } = declared
+  const answer: RequestHandler = (req, res) => {
+    if (!bound) return handle(req, res)
+    return services.bounds.run(bound, res.locals.principal, async () => {
+      await handle(req, res)
+      // A client may take its time to read.
+      if (!res.closed) await once(res, 'close')
     })
-    const result = await declared.handle({
-      principal: res.locals.principal,
-      agent: res.locals.agent,
-      params: declared.params && parse(declared.params, req.params),
-      query: declared.query && parse(declared.query, req.query),
-      body: declared.body && parse(declared.body, req.body, declared.invalidBody),
-      prefer: declared.operation ? parsePrefer(req.headers.prefer) : { waitMs: undefined },
-      idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
-      req,
-      res,
-      signal: gone.signal,
-    })
+  }
+  const handle = async (req: Request, res: Response) => {
+    const { principal } = res.locals
+    const { signal } = res.locals.gone as AbortController
+    // The body may have taken long, and the news of its key may have come just now.
+    if (principal) await services.calls.settled(res.locals.since)
+    throwIfEnded(signal)
+    const result = await declared
+      .handle({
+        principal,
+        agent: res.locals.agent,
+        params: declared.params && parse(declared.params, req.params),
+        query: declared.query && parse(declared.query, req.query),
+        body: declared.body && parse(declared.body, req.body, declared.invalidBody),
+        prefer: declared.operation ? parsePrefer(req.headers.prefer) : { waitMs: undefined },
+        idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
+        req,
+        res,
+        signal,
+      })
+      .catch((error) => {
+        throwIfEnded(signal)
+        throw error
+      })
+    // A change that was made is answered; a read is not, once the key has been revoked.
+    if (declared.method === 'get') throwIfEnded(signal)
     if (!result || res.headersSent) return
     res.status(result.status ?? declared.success.status)
     if (result.headers) res.set(result.headers)
     res.json(result.body)
   }
   // The key is checked before the body is read.
-  return declared.body ? [admit, limitBodyTime, bodyParser(declared), answer] : [admit, answer]
+  if (!declared.body) return [admit, answer]
+  return [admit, limitBodyTime, boundBodies(services.bounds), bodyParser(declared), answer]
 }
 
 /** Leaves the caller, and the agent of the path, in `res.locals`. @throws ApiError */
 async function admitCaller(declared: Route, services: RouteServices, req: Request, res: Response) {
-  const { scope, agent, openToAgents } = declared
-  if (scope === null) return
-  const principal = await identify(services, req, res, scope)
-  const { agents } = services
-  if (agent) res.locals.agent = await agents.admit(principal, String(req.params.agentId), agent)
-  else if (!openToAgents) agents.admitToWorkspace(principal)
+  const { scope, path, callers = [] } = declared
+  if (scope === null) return services.addresses.countRequest(req)
+  const { guard, calls } = services
+  const since = calls.changes
+  const principal = await authenticateRequest(services, req, res, scope)
+  if (path.includes('/:agentId'))
+    res.locals.agent = await guard.admit(principal, String(req.params.agentId), callers)
+  else guard.admitToWorkspace(principal, callers)
   res.locals.principal = principal
+  res.locals.since = since
+  const end = () => {
+    res.locals.gone.abort(unauthorized(messages.badToken, 'bad_token'))
+    if (res.headersSent && !res.writableEnded) res.destroy()
+  }
+  const forget = calls.add({ grounds: [byCaller(principal)], expiresAt: principal.expiresAt, since, end })
+  if (res.closed) forget()
+  else res.once('close', forget)
+}
+
+/** @throws ApiError 401 once the caller's key or token is no longer good. */
+function throwIfEnded({ reason }: AbortSignal): void {
+  if (reason instanceof ApiError) throw reason
 }
 
 /** Reads JSON; where the contract fixes a message for a bad body, text that is no JSON gets it as well. */
@@ -235,26 +295,4 @@ function parse(shape: Shape, input: unknown, message?: string): unknown {
   if (parsed.success) return parsed.data
   const detail = input === undefined ? 'body: a JSON body is required' : describeIssue(parsed.error)
   throw message ? contractError(400, 'bad_request', message, detail) : badRequest(detail)
-}
-
-/** What is wrong with an input, for people: the first field at fault, and why. */
-export function describeIssue({ issues: [issue] }: z.ZodError): string {
-  // What is wrong with a key stands inside; the key itself may be anything, and is not repeated.
-  const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
-  const path = fieldPath(issue?.path.slice(0, key ? -1 : undefined) ?? [])
-  return `${path || 'body'}: ${(key ?? issue)?.message}`
-}
-
-/** As clients write it: `mappings[0].port`. */
-const fieldPath = (path: PropertyKey[]): string =>
-  path
-    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
-    .join('')
-    .replace(/^\./, '')
-
-function idempotencyKey(req: Request): string | undefined {
-  const key = req.get('idempotency-key')
-  if (key === undefined) return undefined
-  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key
-  throw badRequest('Idempotency-Key: must be 1 to 255 visible ASCII characters')
 }

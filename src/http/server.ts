@@ -3,17 +3,14 @@ import { randomUUID } from 'node:crypto'
 import express, { type Express, type RequestHandler } from 'express'
 import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
-import type { Registry } from 'prom-client'
+import { Histogram, type Registry } from 'prom-client'
 import { badRequest } from '../errors.ts'
 import { describeError, type Logger } from '../log.ts'
-import { errorHandler, unknownRoute } from './errors.ts'
-import { requestTimer } from './metrics.ts'
-import { parseQuery } from './query.ts'
+import { errorHandler, unknownRoute } from './error-handler.ts'
 import { mountRoutes, type Route, type RouteServices } from './route.ts'
-import { discardUnread } from './unread.ts'
 import { isUpgrade } from './upgrade.ts'
 
-/** The contract's value of Strict-Transport-Security (compatibility 1.1). */
+/** The contract's value of Strict-Transport-Security. */
 const HSTS_SECONDS = 15_724_800
 
 export interface ServerOptions {
@@ -22,13 +19,11 @@ export interface ServerOptions {
   registry: Registry
   /** Takes the requests for hosts that are not the API's, before anything of the API. */
   edge: RequestHandler
-  trustProxy: number
   log: Logger
 }
 
-export function createServer({ routes, services, registry, edge, trustProxy, log }: ServerOptions): Express {
+export function createServer({ routes, services, registry, edge, log }: ServerOptions): Express {
   const app = express()
-  app.set('trust proxy', trustProxy)
   app.set('query parser', parseQuery)
   app.set('etag', false)
   app.enable('case sensitive routing')
@@ -66,15 +61,74 @@ function requestLog(logger: Logger) {
     wrapSerializers: false,
     serializers: {
       err: describeError,
-      req: ({ id, method, url }) => ({
-        id,
-        method,
-        url: url
-          .replace(/([?&](?:token|pinataGatewayToken|X-Signature)=)[^&]*/g, '$1…')
-          // The token of a resumable upload is a part of its path.
-          .replace(/^(\/v3\/files\/tus\/[^/]+\/)[^?]*/i, '$1…'),
-      }),
+      req: ({ id, method, url }) => ({ id, method, url }),
       res: ({ statusCode }) => ({ statusCode }),
     },
   })
+}
+
+const LINGER_MS = 10_000
+
+/**
+ * After an answer that came before the end of the request's body, the rest is read and thrown away: a
+ * connection that is closed on a client that still sends is reset, and the client may never see its
+ * answer. One that goes on for too long is cut off.
+ */
+export const discardUnread: RequestHandler = (req, res, next) => {
+  res.once('finish', () => {
+    if (req.complete) return
+    const cut = setTimeout(() => req.destroy(), LINGER_MS)
+    req.once('close', () => clearTimeout(cut))
+    req.resume()
+  })
+  next()
+}
+
+/** Times every request by method and status, never by path: ids would make a series each. */
+function requestTimer(registry: Registry): RequestHandler {
+  const duration = new Histogram({
+    name: 'berth_http_request_seconds',
+    help: 'Time from a request to the end of its answer, by method and status.',
+    labelNames: ['method', 'status'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30, 300],
+    registers: [registry],
+  })
+  return (req, res, next) => {
+    const start = performance.now()
+    res.once('finish', () => {
+      duration.observe({ method: req.method, status: res.statusCode }, (performance.now() - start) / 1000)
+    })
+    next()
+  }
+}
+
+/**
+ * Parses a query string: `a=1&b[c]=2` is `{a: '1', b: {c: '2'}}`, and a name that comes twice is a list.
+ * One level of brackets only (OpenAPI's `deepObject`), and what stands in them is always a key: `b[0]=x`
+ * is no list, since metadata may have numbers for keys.
+ */
+function parseQuery(text: string): Record<string, unknown> {
+  const query = emptyRecord()
+  for (const [name, value] of new URLSearchParams(text)) {
+    const [, outer, key] = /^([^[]+)\[(.*)\]$/s.exec(name) ?? []
+    if (outer === undefined || key === undefined) append(query, name, value)
+    else {
+      const inner = isRecord(query[outer]) ? query[outer] : emptyRecord()
+      append(inner, key, value)
+      query[outer] = inner
+    }
+  }
+  return query
+}
+
+type Values = Record<string, unknown>
+
+/** Without a prototype: names come from the client. */
+const emptyRecord = (): Values => Object.create(null)
+
+const isRecord = (value: unknown): value is Values => typeof value === 'object' && !Array.isArray(value)
+
+function append(values: Values, name: string, value: string): void {
+  const known = values[name]
+  values[name] = known === undefined ? value : [known, value].flat()
 }

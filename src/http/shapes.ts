@@ -55,3 +55,18 @@ export function readPageToken(token: string | undefined): string | undefined {
 export const network = z.enum(['public', 'private'], 'must be public or private')
 
 export const nothing = z.object({ data: z.null() })
+
+/** The fault of an input in words: the first field at fault, and why. */
+export function describeIssue({ issues: [issue] }: z.ZodError): string {
+  // The issue of a key stands inside. The key itself may be anything, and is not repeated.
+  const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
+  const path = fieldPath(issue?.path.slice(0, key ? -1 : undefined) ?? [])
+  return `${path || 'body'}: ${(key ?? issue)?.message}`
+}
+
+/** As clients write it: `mappings[0].port`. */
+const fieldPath = (path: PropertyKey[]): string =>
+  path
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    .join('')
+    .replace(/^\./, '')

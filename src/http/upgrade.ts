@@ -4,7 +4,6 @@
  */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { toOriginForm } from './origin-form.ts'
 
 /** A connection, and what the client sent on it after its request. */
 export interface Upgrade {
@@ -30,7 +29,7 @@ export function serveUpgrades(server: Server, app: RequestListener): void {
       return
     }
     res.once('finish', () => {
-      // What is not read by then would make the connection end in a reset, before the answer is seen.
+      // Unread bytes would make the connection end in a reset, before the client has seen the answer.
       socket.resume()
       socket.destroySoon()
     })
@@ -50,4 +49,16 @@ export function takeUpgrade(req: IncomingMessage, res: ServerResponse): Upgrade 
   upgrades.delete(req)
   res.detachSocket(upgrade.socket)
   return upgrade
+}
+
+/**
+ * Makes a request whose target is a whole URL, as a proxy gets it, one with a path and a `Host`: the URL's
+ * host counts then, whatever `Host` says (RFC 9112, 3.2.2). It must be done before Express sees the request:
+ * its router takes paths apart by the length of the origin that the target began with.
+ */
+export function toOriginForm(req: IncomingMessage): void {
+  const [, host, path] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(req.url ?? '') ?? []
+  if (host === undefined || path === undefined) return
+  req.headers.host = host
+  req.url = path.startsWith('/') ? path : `/${path}`
 }

@@ -1,50 +1,255 @@
 /**
- * Every kind of long operation, declared once, without its code: the web side accepts and dispatches
- * by this table, and the workers must have exactly one handler for each entry (`workers/index.ts`).
+ * Every kind of long operation, declared once, without its code. The types of inputs and results, the scopes of
+ * `/v0/operations`, dispatch and retries follow from this table, and a worker does not start unless
+ * `workers/handlers` has one handler for each entry.
  */
+import { z } from 'zod'
+import { messages } from '../errors.ts'
+import { grants, type Scope } from '../http/principal.ts'
 
 /** A queue of jobs; each worker process serves the queues it was told to. */
 export type QueueName = 'pins' | 'repairs' | 'storage' | 'agents' | 'workspaces'
 export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage', 'agents', 'workspaces']
 
-interface Kind {
-  queue: QueueName
-  /** Whether a client may cancel it. */
-  cancelable: boolean
-  /** Tries that may end in an unforeseen error before the operation fails. */
-  maxFaults: number
+/** When an attempt that failed is repeated; `backoffMs` has the formula. */
+export interface Retry {
+  /** Attempts that may end in an unforeseen error before the operation fails. */
+  maxErrors: number
+  /** Wait after the first attempt, in milliseconds; it doubles with each further one, up to `maxMs`. */
+  firstMs: number
+  maxMs: number
+  /** An operation that was begun this many milliseconds ago fails instead of being tried again; null for never. */
+  forMs: number | null
 }
 
+interface Kind {
+  /** What it does, in the documentation. */
+  summary: string
+  queue: QueueName
+  /** What `target_id` names: a row of that table, or nothing but the operation itself. */
+  subject: 'file' | 'agent' | 'content'
+  /** Whether at most one operation of the same subject runs at a time, in the order of their ids. */
+  exclusive: boolean
+  /** Whether a request takes one that waits with the same input instead of adding another; for exclusive ones. */
+  coalesces: boolean
+  /** Who may read or change this may read or cancel the operation, see {@link scopeOf}. */
+  resource: 'files' | 'agents'
+  /** The input of the handler, beside the subject. */
+  input: z.ZodObject
+  /** The result for the client that started it. */
+  result: z.ZodObject
+  /** Whether a client may cancel it. */
+  cancelable: boolean
+  retry: Retry
+  /** An attempt that takes longer, in milliseconds, fails the operation with the code `timeout`; null for no bound. */
+  timeoutMs: number | null
+  /** The public message of a failure for which the handler gives none. */
+  failureMessage: string
+}
+
+const nothing = z.object({})
+const INTERNAL = 'Internal error'
+const onFile = { subject: 'file', exclusive: true, coalesces: false, resource: 'files' } as const
+const onAgent = { subject: 'agent', exclusive: true, coalesces: true, resource: 'agents' } as const
+/** The node that stores content is away at times, and what it keeps for nobody must not stay. */
+const untilReleased = { maxErrors: 1000, firstMs: 1000, maxMs: 60_000, forMs: null }
+/** While the IPFS node is away, attempts are cheap and come often. */
+const untilPinned = { maxErrors: 8, firstMs: 1000, maxMs: 30_000, forMs: null }
+/** A part that is away is waited for this long; it may be back later, and then the reconciler goes on. */
+const tenMinutes = { maxErrors: 5, firstMs: 500, maxMs: 10_000, forMs: 600_000 }
+
 const kinds = {
-  /** Retrieve the content of a new file and pin it. */
-  'pin.add': { queue: 'pins', cancelable: true, maxFaults: 8 },
-  /** Pin again what the IPFS node has lost; the file stays visible meanwhile. */
-  'pin.repair': { queue: 'repairs', cancelable: false, maxFaults: 8 },
-  /** Release the content of a deleted file, unless something else keeps it. */
-  'pin.remove': { queue: 'storage', cancelable: false, maxFaults: 1000 },
-  /** Release content that a snapshot, a skill or a template kept (`input`: network, cid), unless something else keeps it. */
-  'content.release': { queue: 'storage', cancelable: false, maxFaults: 1000 },
-  /** Bring a new agent up: container, secrets, gateway, scripts. */
-  'agent.provision': { queue: 'agents', cancelable: false, maxFaults: 5 },
-  /** Start an agent again, on another engine version when `input.version` names one. */
-  'agent.restart': { queue: 'agents', cancelable: false, maxFaults: 5 },
-  /** Run an agent's `build` script, then `start`. */
-  'agent.scripts': { queue: 'agents', cancelable: false, maxFaults: 5 },
-  /** Commit an agent's workspace, store its tree on IPFS and pin it. */
-  'agent.sync': { queue: 'workspaces', cancelable: false, maxFaults: 5 },
-  /** Save an agent's workspace, then put the snapshot `input.snapshotCid` in its place. */
-  'agent.reset': { queue: 'workspaces', cancelable: false, maxFaults: 5 },
-  /** Take over what was pushed to an agent's repository: apply its manifest, then `build` and `start`. */
-  'agent.push': { queue: 'workspaces', cancelable: false, maxFaults: 5 },
-  /** Make an agent's skill folders those of the skills that are attached to it. */
-  'agent.skills': { queue: 'agents', cancelable: false, maxFaults: 5 },
-  /** Remove a deleted agent's container and volume. */
-  'agent.delete': { queue: 'agents', cancelable: false, maxFaults: 1000 },
+  'pin.add': {
+    summary: 'Retrieve the content of a new file and pin it',
+    ...onFile,
+    queue: 'pins',
+    input: nothing,
+    result: nothing,
+    cancelable: true,
+    retry: untilPinned,
+    timeoutMs: null,
+    failureMessage: INTERNAL,
+  },
+  'pin.repair': {
+    summary: 'Pin again what the IPFS node has lost; the file stays visible meanwhile',
+    ...onFile,
+    queue: 'repairs',
+    input: nothing,
+    result: nothing,
+    cancelable: false,
+    retry: untilPinned,
+    timeoutMs: null,
+    failureMessage: INTERNAL,
+  },
+  'pin.remove': {
+    summary: 'Release the content of a deleted file, unless something else keeps it',
+    ...onFile,
+    queue: 'storage',
+    input: nothing,
+    result: nothing,
+    cancelable: false,
+    retry: untilReleased,
+    timeoutMs: null,
+    failureMessage: INTERNAL,
+  },
+  'content.release': {
+    summary: 'Release content that a snapshot, a skill or a template kept, unless something else keeps it',
+    subject: 'content',
+    exclusive: true,
+    coalesces: false,
+    resource: 'agents',
+    queue: 'storage',
+    input: z.object({ network: z.enum(['public', 'private']), cid: z.string() }),
+    result: nothing,
+    cancelable: false,
+    retry: untilReleased,
+    timeoutMs: null,
+    failureMessage: INTERNAL,
+  },
+  'agent.provision': {
+    summary: 'Bring a new agent up: container, secrets, gateway, scripts',
+    ...onAgent,
+    queue: 'agents',
+    input: nothing,
+    /** Parts of the manifest that it began with which could not be applied. */
+    result: z.object({ problems: z.array(z.string()).optional() }),
+    cancelable: false,
+    retry: tenMinutes,
+    timeoutMs: null,
+    failureMessage: messages.gatewayFailed,
+  },
+  'agent.restart': {
+    summary: 'Start an agent again',
+    ...onAgent,
+    queue: 'agents',
+    input: z.object({
+      /** The engine's version; not given, the agent keeps the one that it has. */
+      version: z.string().optional(),
+      /** Have `build` run before `start`, also where it has run before. */
+      scripts: z.literal('build').optional(),
+      /** Why the reconciler restarts it; it counts the restarts that have a reason. */
+      reason: z.string().optional(),
+    }),
+    result: z.object({
+      previousProcessId: z.number().nullable(),
+      previousVersion: z.string(),
+      version: z.string(),
+      problems: z.array(z.string()).optional(),
+    }),
+    cancelable: false,
+    retry: tenMinutes,
+    timeoutMs: null,
+    failureMessage: messages.restartFailed,
+  },
+  'agent.scripts': {
+    summary: "Run an agent's `build` script, then `start`",
+    ...onAgent,
+    queue: 'agents',
+    input: nothing,
+    result: nothing,
+    cancelable: false,
+    retry: tenMinutes,
+    timeoutMs: null,
+    failureMessage: messages.scriptLaunchFailed,
+  },
+  'agent.sync': {
+    summary: "Commit an agent's workspace, store its tree on IPFS and pin it",
+    ...onAgent,
+    queue: 'workspaces',
+    input: nothing,
+    result: z.object({
+      lastSync: z.string(),
+      snapshotCid: z.string(),
+      commitSha: z.string(),
+      changeSummary: z.string().nullable(),
+      /** Whether anything had changed. */
+      isNew: z.boolean(),
+      /** Files that were left out: a secret's value is in them, or git cannot keep them. */
+      leftOut: z.array(z.string()),
+    }),
+    cancelable: false,
+    retry: tenMinutes,
+    timeoutMs: 900_000,
+    failureMessage: messages.syncFailed,
+  },
+  'agent.reset': {
+    summary: "Save an agent's workspace, then put a snapshot of its history in its place",
+    ...onAgent,
+    queue: 'workspaces',
+    input: z.object({ snapshotCid: z.string() }),
+    result: z.object({ snapshotCid: z.string(), commitSha: z.string() }),
+    cancelable: false,
+    retry: tenMinutes,
+    timeoutMs: 900_000,
+    failureMessage: messages.resetFailed,
+  },
+  'agent.push': {
+    summary:
+      "Take over what was pushed to an agent's repository: apply its manifest, then `build` and `start`",
+    ...onAgent,
+    queue: 'workspaces',
+    input: nothing,
+    result: z.object({
+      /** Null where there was nothing to take over. */
+      commitSha: z.string().nullable(),
+      applied: z.array(z.string()).optional(),
+      problems: z.array(z.string()).optional(),
+    }),
+    cancelable: false,
+    retry: tenMinutes,
+    timeoutMs: 600_000,
+    failureMessage: 'Push was not taken over',
+  },
+  'agent.skills': {
+    summary: "Make an agent's skill folders those of the skills that are attached to it",
+    ...onAgent,
+    queue: 'agents',
+    /** By the name of a skill: what to do where the agent has changed its folder, or has one of its own. */
+    input: z.object({ resolutions: z.record(z.string(), z.enum(['replace', 'keep'])).optional() }),
+    /** Not applied where the agent is away: it gets them when it starts. */
+    result: z.object({ applied: z.boolean() }),
+    cancelable: false,
+    retry: { ...tenMinutes, firstMs: 2000, maxMs: 2000 },
+    timeoutMs: null,
+    failureMessage: 'The skills could not be written',
+  },
+  'agent.delete': {
+    summary: "Remove a deleted agent's container and volume",
+    ...onAgent,
+    queue: 'agents',
+    input: nothing,
+    result: nothing,
+    cancelable: false,
+    retry: { maxErrors: 1000, firstMs: 500, maxMs: 30_000, forMs: null },
+    timeoutMs: null,
+    failureMessage: INTERNAL,
+  },
 } as const satisfies Record<string, Kind>
 
 export type OperationKind = keyof typeof kinds
 export const catalog: Readonly<Record<OperationKind, Kind>> = kinds
 export const OPERATION_KINDS = Object.keys(kinds) as OperationKind[]
+
+/** Types of the input and the result of a kind. */
+export type InputOf<K extends OperationKind> = z.output<(typeof kinds)[K]['input']>
+export type ResultOf<K extends OperationKind> = z.output<(typeof kinds)[K]['result']>
+/** The result of an operation, if it is of its kind's shape. */
+export const readResult = <K extends OperationKind>(kind: K, result: unknown): ResultOf<K> | undefined =>
+  catalog[kind].result.safeParse(result).data as ResultOf<K> | undefined
+/** The kinds of one queue, and those that work on one sort of subject. */
+export type KindsOf<P extends { queue: QueueName } | { subject: Kind['subject'] }> = {
+  [K in OperationKind]: (typeof kinds)[K] extends P ? K : never
+}[OperationKind]
+
+export type AgentOperation = KindsOf<{ subject: 'agent' }>
+
+/** The scope to read an operation of this kind, or to cancel it (`write`). */
+export const scopeOf = (kind: OperationKind, access: 'read' | 'write'): Scope =>
+  `org:${catalog[kind].resource}:${access}`
+
+/** The kinds of operations that a holder of these scopes may read. */
+export const readableKinds = (scopes: readonly string[]): OperationKind[] =>
+  OPERATION_KINDS.filter((kind) => grants(scopes, scopeOf(kind, 'read')))
 
 export const OPERATION_STATES = ['queued', 'running', 'succeeded', 'failed', 'canceled'] as const
 export type OperationState = (typeof OPERATION_STATES)[number]

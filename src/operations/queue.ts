@@ -7,8 +7,8 @@ import { createPostgresBackend, Queue, Worker } from 'bullmq'
 import type { Logger } from '../log.ts'
 import type { QueueName } from './catalog.ts'
 
-/** A hand-over of an operation: its job's id is another one each time, as a queue ignores an id it knows. */
-export interface HandOver {
+/** A dispatch of an operation: its job's id is another one each time, as a queue ignores an id it knows. */
+export interface DispatchedJob {
   id: string
   jobId: string
   /** Lower numbers run first; 1 or more. */
@@ -17,7 +17,7 @@ export interface HandOver {
 
 /** The producing side. A call fails soon where the backend is away; the dispatcher tries again. */
 export interface JobQueue {
-  add(jobs: HandOver[]): Promise<void>
+  add(jobs: DispatchedJob[]): Promise<void>
   has(jobId: string): Promise<boolean>
 }
 
@@ -50,7 +50,7 @@ const CALL_MS = 5000
 const CONNECTIONS = 2
 
 export function createQueueBackend(
-  { redisUrl, databaseUrl }: { redisUrl?: string; databaseUrl: string },
+  { redisUrl, databaseUrl }: { redisUrl?: string | undefined; databaseUrl: string },
   log: Logger,
 ): QueueBackend {
   const closers: (() => Promise<void>)[] = []

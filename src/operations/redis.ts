@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 
 /** A Redis that hangs, or that is still loading its data, is taken for away after this. */

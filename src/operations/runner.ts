@@ -1,71 +1,78 @@
 /**
- * The worker side of an operation: claim, run the kind's handler under a lease, end the try.
- * Handlers know nothing of queues and leases; they observe the world, act, and say how it ended.
+ * The worker side of an operation: claim, run the kind's handler under a lease, end the attempt. Handlers know nothing of
+ * queues and leases, and this is the only place that turns an error into the end of an attempt.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { crashPoint } from '../crash-point.ts'
-import { isTransient, isUniqueViolation } from '../db/errors.ts'
-import type { Pool, Queryable } from '../db/pool.ts'
+import { isTransient, isUniqueViolation } from '../db/database-errors.ts'
+import type { Pool } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { crashPoint } from '../lib/crash-point.ts'
 import type { Logger } from '../log.ts'
-import { catalog, type OperationKind } from './catalog.ts'
+import { catalog, type InputOf, type OperationKind } from './catalog.ts'
+import {
+  backoffMs,
+  type Ended,
+  type Handler,
+  type Handlers,
+  OperationCanceled,
+  OperationFailed,
+  RetryLater,
+  type Run,
+} from './handler.ts'
 import {
   type Claim,
   claim,
   type Ending,
   end,
-  giveBack,
+  endWith,
   LeaseLost,
   RENEW_MS,
+  release,
   renew,
   report,
-  returnJob,
+  requeue,
 } from './lease.ts'
+import type { OperationMetrics } from './metrics.ts'
 
-/** What a handler is given. */
-export interface Run {
-  readonly operation: Claim
-  /** Fires when the lease is lost, the client cancels, or the worker shuts down: stop, and throw. */
-  readonly signal: AbortSignal
-  readonly log: Logger
-  /** Shows a step and its progress to the client. @throws LeaseLost */
-  report(step: string, progress?: Record<string, unknown>): Promise<void>
-  /** Ends the operation on `db`: call it in the transaction that writes the outcome. @throws LeaseLost */
-  end(db: Queryable, ending: Ending): Promise<void>
-}
+/** After an error that nobody foresaw. */
+const ERROR_BACKOFF = { firstMs: 1000, maxMs: 300_000 }
+const DATABASE_DELAY_MS = 1000
 
-export interface Handler {
-  /** Ends the run, or throws: then the try counts as a fault and is repeated later. */
-  handle(run: Run): Promise<void>
-  /**
-   * Ends the run with `ending` after the last fault, together with what the operation was about: nothing
-   * may be left waiting for an operation that has failed. Without it the operation alone ends.
-   */
-  giveUp?(run: Run, ending: Ending): Promise<void>
-}
-export type Handlers = Readonly<Record<OperationKind, Handler>>
-
-/** Wait after the first fault; it doubles with each further one. */
-const FAULT_DELAY_MS = 1000
-const MAX_FAULT_DELAY_MS = 300_000
-
-class Canceled extends Error {}
 class ShuttingDown extends Error {}
 
 export class Runner {
   readonly #pool: Pool
+  readonly #prisma: PrismaClient
   readonly #leases: Pool
   readonly #handlers: Handlers
   readonly #workerId: string
   readonly #log: Logger
+  readonly #metrics: OperationMetrics | undefined
   readonly #shutdown = new AbortController()
+  #running = 0
 
   /** @param options.leases connections for leases alone, which nothing else may keep busy. */
-  constructor(options: { pool: Pool; leases: Pool; handlers: Handlers; workerId: string; log: Logger }) {
+  constructor(options: {
+    pool: Pool
+    prisma: PrismaClient
+    leases: Pool
+    handlers: Handlers
+    workerId: string
+    log: Logger
+    metrics?: OperationMetrics
+  }) {
     this.#pool = options.pool
+    this.#prisma = options.prisma
     this.#leases = options.leases
     this.#handlers = options.handlers
     this.#workerId = options.workerId
     this.#log = options.log
+    this.#metrics = options.metrics
+  }
+
+  /** How many operations run. */
+  get running(): number {
+    return this.#running
   }
 
   /** Interrupts every run; each operation goes back to the line at once. */
@@ -79,32 +86,75 @@ export class Runner {
     if (!operation) return
     crashPoint('after-claim')
     const log = this.#log.child({ operation: operation.id, kind: operation.kind, epoch: operation.epoch })
+    // Of a newer version: its lease runs out, and a worker of that version may get it.
+    if (!(operation.kind in catalog))
+      return log.error('an operation of a kind that this version does not have')
     const lease = new AbortController()
-    const signal = AbortSignal.any([lease.signal, this.#shutdown.signal])
+    const time = new AbortController()
+    const signal = AbortSignal.any([lease.signal, this.#shutdown.signal, time.signal])
     const renewing = this.#keepRenewing(operation, lease)
+    const late = limitTime(operation.kind, time)
+    const claimed = performance.now()
+    this.#running++
+    let ended: Ending['state'] | undefined
+    try {
+      ended = await this.#attempt(operation, signal, log)
+    } finally {
+      clearTimeout(late)
+      lease.abort(new LeaseLost('the run is over'))
+      await renewing
+      this.#running--
+      const seconds = (operation.ageMs + performance.now() - claimed) / 1000
+      if (ended) this.#metrics?.ended(operation.kind, ended, seconds)
+    }
+  }
+
+  /**
+   * @returns the state in which the attempt left the operation; undefined where somebody else has it, or its lease runs
+   * out.
+   */
+  async #attempt(operation: Claim, signal: AbortSignal, log: Logger): Promise<Ending['state'] | undefined> {
+    const { kind } = operation
+    // The kind is that of the input and of the handler, which no type can say.
+    const handler = this.#handlers[kind] as Handler | undefined
+    const input = catalog[kind].input.safeParse(operation.input ?? {})
     const run: Run = {
       operation,
+      input: (input.data ?? {}) as InputOf<OperationKind>,
       signal,
       log,
       report: (step, progress) => report(this.#pool, operation, step, progress ?? null),
-      end: (db, ending) => end(db, operation, ending),
+      succeed: async (outcome) => {
+        if (typeof outcome !== 'function')
+          await end(this.#leases, operation, { state: 'succeeded', result: outcome })
+        else
+          await endWith(this.#prisma, operation, async (tx) => ({
+            state: 'succeeded',
+            result: await outcome(tx),
+          }))
+        return {} as Ended
+      },
     }
     try {
-      await this.#handlers[operation.kind].handle(run)
+      if (!handler) throw new Error(`this worker does not run ${kind}`)
+      if (input.error) throw input.error
+      await handler.handle(run)
+      return 'succeeded'
     } catch (error) {
-      await this.#endBadly(run, signal.aborted ? signal.reason : error)
-    } finally {
-      lease.abort(new LeaseLost('the run is over'))
-      await renewing
+      return await this.#endBadly(run, handler, signal.aborted ? signal.reason : error).catch((failed) => {
+        if (!(failed instanceof LeaseLost))
+          log.warn({ err: failed }, 'could not end the attempt; its lease will run out')
+        return undefined
+      })
     }
   }
 
   async #claim(id: string): Promise<Claim | undefined> {
     try {
-      if (this.#shutdown.signal.aborted) return await returnJob(this.#leases, id)
+      if (this.#shutdown.signal.aborted) return await requeue(this.#leases, id)
       return await claim(this.#leases, id, this.#workerId)
     } catch (error) {
-      // The partial unique index: another operation with the same exclusive key was claimed first.
+      // The partial unique index: another operation with the same concurrency key was claimed first.
       if (!isUniqueViolation(error, 'operation_one_running')) this.#log.warn({ err: error }, 'claim failed')
       return
     }
@@ -114,7 +164,8 @@ export class Runner {
   async #keepRenewing(operation: Claim, lease: AbortController): Promise<void> {
     while (!lease.signal.aborted) {
       try {
-        if (await renew(this.#leases, operation)) lease.abort(new Canceled())
+        if (await renew(this.#leases, operation))
+          lease.abort(new OperationCanceled('the client cancelled it'))
       } catch (error) {
         // The database is away, for us or for all: go on until it says otherwise. Every write is fenced.
         if (error instanceof LeaseLost) lease.abort(error)
@@ -123,31 +174,89 @@ export class Runner {
     }
   }
 
-  async #endBadly(run: Run, error: unknown): Promise<void> {
+  async #endBadly(
+    run: Run,
+    handler: Handler | undefined,
+    error: unknown,
+  ): Promise<Ending['state'] | undefined> {
     const { operation, log } = run
+    if (error instanceof LeaseLost) {
+      log.info('lease lost; another worker goes on')
+      return undefined
+    }
+    if (error instanceof ShuttingDown) {
+      await release(this.#leases, operation)
+      return undefined
+    }
+    const ending = endingOf(run, error)
     try {
-      if (error instanceof LeaseLost) return log.info('lease lost; another worker goes on')
-      if (error instanceof ShuttingDown) return await giveBack(this.#leases, operation)
-      if (error instanceof Canceled) return await end(this.#leases, operation, { state: 'canceled' })
-      const cause = String((error as Error)?.stack ?? error)
-      if (isTransient(error)) {
-        // Not the operation's fault, however often it happens.
-        log.info({ err: error }, 'the database was away, or busy')
-        const ending = { state: 'queued', delayMs: FAULT_DELAY_MS, code: 'database_away', cause } as const
-        return await end(this.#leases, operation, ending)
+      if (ending.state === 'failed' && handler?.failed) {
+        const failure =
+          error instanceof OperationFailed ? error : new OperationFailed('internal', ending.cause)
+        await endWith(this.#prisma, operation, async (tx) => {
+          await handler.failed?.(tx, run, failure)
+          return ending
+        })
+      } else await end(this.#leases, operation, ending)
+      return ending.state
+    } catch (hindered) {
+      // The handler could not write the failure, since the subject is gone or a part is away; or the end itself cannot be
+      // stored, as a message with a NUL in it.
+      const { aborted, reason } = run.signal
+      if (aborted && reason !== error) return this.#endBadly(run, handler, reason)
+      if (hindered instanceof LeaseLost) throw hindered
+      const instead = endingOf(run, hindered)
+      if (instead.state === 'failed' && handler?.failed) {
+        const isUnexpected = error instanceof OperationFailed && !(hindered instanceof OperationFailed)
+        if (isUnexpected) return this.#endBadly(run, handler, hindered)
+        throw hindered
       }
-      log.error({ err: error }, 'operation fault')
-      if (operation.faults + 1 < catalog[operation.kind].maxFaults) {
-        const delayMs = Math.min(FAULT_DELAY_MS * 2 ** operation.faults, MAX_FAULT_DELAY_MS)
-        const ending = { state: 'queued', delayMs, code: 'internal', cause, fault: true } as const
-        return await end(this.#leases, operation, ending)
-      }
-      const ending = { state: 'failed', error: 'Internal error', code: 'internal', cause } as const
-      const { giveUp } = this.#handlers[operation.kind]
-      await (giveUp ? giveUp(run, ending) : end(this.#leases, operation, ending))
-    } catch (failed) {
-      if (!(failed instanceof LeaseLost))
-        log.warn({ err: failed }, 'could not end the try; its lease will run out')
+      await end(this.#leases, operation, instead)
+      return instead.state
     }
   }
+}
+
+/** Ends a run that takes longer than its kind allows. */
+function limitTime(kind: OperationKind, time: AbortController): NodeJS.Timeout | undefined {
+  const { timeoutMs } = catalog[kind]
+  if (timeoutMs === null) return undefined
+  const message = `it took more than ${timeoutMs / 60_000} minutes`
+  const late = new OperationFailed('timeout', message, { result: { detail: message } })
+  return setTimeout(() => time.abort(late), timeoutMs)
+}
+
+/** How an attempt ends that met an error; also says so in the log. */
+function endingOf({ operation, log }: Run, error: unknown): Exclude<Ending, { state: 'succeeded' }> {
+  const { retry, failureMessage } = catalog[operation.kind]
+  if (error instanceof OperationCanceled) return { state: 'canceled' }
+  if (error instanceof OperationFailed) {
+    const { code, message, lastLines, result, publicMessage = failureMessage } = error
+    const cause = [message, ...lastLines].join('\n')
+    const forMs = retry.forMs ?? Number.POSITIVE_INFINITY
+    if (error instanceof RetryLater && (error.unbounded || operation.ageMs < forMs)) {
+      const delayMs = error.delayMs ?? backoffMs(retry, operation.attempts)
+      log.info({ err: error, code, delayMs }, 'trying again later')
+      return { state: 'queued', delayMs, code, cause }
+    }
+    log.warn({ err: error, code, lastLines }, publicMessage)
+    return { state: 'failed', error: publicMessage, code, cause, result }
+  }
+  const cause = String((error as Error)?.stack ?? error)
+  if (isTransient(error)) {
+    // Not counted against the operation, however often it happens.
+    log.info({ err: error }, 'the database was away, or busy')
+    return { state: 'queued', delayMs: DATABASE_DELAY_MS, code: 'database_away', cause }
+  }
+  log.error({ err: error }, 'unexpected error')
+  const errorCount = operation.errorCount + 1
+  if (errorCount < retry.maxErrors)
+    return {
+      state: 'queued',
+      delayMs: backoffMs(ERROR_BACKOFF, errorCount),
+      code: 'internal',
+      cause,
+      unexpected: true,
+    }
+  return { state: 'failed', error: failureMessage, code: 'internal', cause }
 }

@@ -1,18 +1,19 @@
 /** Which workers are alive, and how they see the IPFS nodes: each writes a row every few seconds. */
 import type { Pool } from '../db/pool.ts'
-import type { NodeInfo } from '../storage/port.ts'
+import { forgetWorkers, readLiveWorkers, removeWorker, writeWorker } from '../db/statements/workers.ts'
+import type { Part } from '../lib/readiness.ts'
+import type { IpfsStatus } from '../storage/port.ts'
 import type { QueueName } from './catalog.ts'
-
-/** A node as a worker saw it last; `error` says why it did not answer. */
-export interface IpfsStatus extends NodeInfo {
-  error: string | null
-}
 
 /** Operations of each of its queues that a worker runs side by side. */
 export type Slots = Partial<Record<QueueName, number>>
 
-/** A worker that has not written for this long is taken for dead. */
-const STALE = `interval '15 seconds'`
+/** The parts as a worker has written them; null from a worker of an older version. */
+interface Seen {
+  ipfs: IpfsStatus
+  ipfsPrivate: IpfsStatus | null
+  parts: Record<string, Part> | null
+}
 
 export class WorkerStatus {
   readonly #pool: Pool
@@ -26,19 +27,17 @@ export class WorkerStatus {
     slots: Slots
     ipfs: IpfsStatus
     ipfsPrivate: IpfsStatus
+    /** Its parts, as its own /readyz has them. */
+    parts: Record<string, Part>
   }): Promise<void> {
-    const { id, slots, ipfs, ipfsPrivate } = worker
-    await this.#pool.query(
-      `INSERT INTO worker (id, slots, ipfs, ipfs_private) VALUES ($1, $2, $3, $4)
-       ON CONFLICT (id) DO UPDATE
-       SET ipfs = EXCLUDED.ipfs, ipfs_private = EXCLUDED.ipfs_private, seen_at = now()`,
-      [id, JSON.stringify(slots), JSON.stringify(ipfs), JSON.stringify(ipfsPrivate)],
-    )
-    await this.#pool.query(`DELETE FROM worker WHERE seen_at < now() - interval '1 hour'`)
+    const { id, slots, ipfs, ipfsPrivate, parts } = worker
+    const json = JSON.stringify
+    await writeWorker.run(this.#pool, id, json(slots), json(ipfs), json(ipfsPrivate), json(parts))
+    await forgetWorkers.run(this.#pool)
   }
 
   async remove(id: string): Promise<void> {
-    await this.#pool.query('DELETE FROM worker WHERE id = $1', [id])
+    await removeWorker.run(this.#pool, id)
   }
 
   /** Live workers, and the nodes of the public and the private network as the latest saw them that could reach them. */
@@ -46,14 +45,15 @@ export class WorkerStatus {
     count: number
     ipfs: IpfsStatus | undefined
     ipfsPrivate: IpfsStatus | undefined
+    /** The parts of each. */
+    parts: Record<string, Part>[]
   }> {
-    const { rows } = await this.#pool.query<{ ipfs: IpfsStatus; ipfs_private: IpfsStatus | null }>(
-      `SELECT ipfs, ipfs_private FROM worker WHERE seen_at > now() - ${STALE} ORDER BY seen_at DESC`,
-    )
+    const seen = (await readLiveWorkers.run(this.#pool)).rows as Seen[]
     return {
-      count: rows.length,
-      ipfs: best(rows.map(({ ipfs }) => ipfs)),
-      ipfsPrivate: best(rows.flatMap(({ ipfs_private }) => ipfs_private ?? [])),
+      count: seen.length,
+      ipfs: best(seen.map(({ ipfs }) => ipfs)),
+      ipfsPrivate: best(seen.flatMap(({ ipfsPrivate }) => ipfsPrivate ?? [])),
+      parts: seen.map(({ parts }) => parts ?? {}),
     }
   }
 }

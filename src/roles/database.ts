@@ -1,10 +1,11 @@
-import { type Config, ConfigError } from '../config.ts'
-import { explainOutage } from '../db/errors.ts'
+import type { Config } from '../config.ts'
+import { explainOutage } from '../db/database-errors.ts'
 import { isMigrated } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
+import { ConfigError } from '../errors.ts'
+import type { Closers } from '../lib/closers.ts'
 import type { Logger } from '../log.ts'
 import { inspectRedis } from '../operations/redis.ts'
-import type { Parts } from './parts.ts'
 
 /**
  * Opens PostgreSQL and looks at Redis, for the roles that use them.
@@ -14,7 +15,7 @@ import type { Parts } from './parts.ts'
 export async function openDatabase(
   config: Config,
   log: Logger,
-  parts: Parts,
+  parts: Closers,
 ): Promise<{ databaseUrl: string; pool: Pool }> {
   const databaseUrl = config.DATABASE_URL
   if (!databaseUrl) {

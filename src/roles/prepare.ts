@@ -1,16 +1,18 @@
-import { findOrCreateFirstKey } from '../accounts/first-key.ts'
+import { KeyService } from '../accounts/keys.ts'
+import { loadSigningKey } from '../accounts/tokens.ts'
+import { insertWorkspace } from '../accounts/workspaces.ts'
 import type { Config } from '../config.ts'
-import { explainOutage } from '../db/errors.ts'
+import { explainOutage } from '../db/database-errors.ts'
 import { migrate } from '../db/migrate.ts'
-import { createPool } from '../db/pool.ts'
+import { createPool, type Pool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
 
-/** What `prepare` prints as JSON. */
+/** The output of `prepare`, as JSON. */
 export interface Prepared {
   /** The first API key, when there was no workspace yet. */
-  key?: string
+  key?: string | undefined
   /** The name of the oldest gateway, if there is any. */
-  gateway?: string
+  gateway?: string | undefined
 }
 
 /** Brings the schema up to date, and makes the first workspace where there is none. */
@@ -19,9 +21,32 @@ export async function prepare(config: Config, log: Logger): Promise<Prepared> {
   try {
     await migrate(pool).catch(explainOutage)
     const key = await findOrCreateFirstKey(pool, config)
-    const { rows } = await pool.query('SELECT domain FROM gateway ORDER BY id LIMIT 1')
+    const { rows } = await pool.query<{ domain: string }>('SELECT domain FROM gateway ORDER BY id LIMIT 1')
     return { key, gateway: rows[0]?.domain }
   } finally {
     await pool.end()
   }
+}
+
+/** The name of the workspace that the first start makes. */
+const FIRST_WORKSPACE = 'default'
+
+/**
+ * Makes the first workspace, on plan `unlimited`, and a key that may do everything in it.
+ * Both or neither: a workspace without a key would pass for one whose key was shown.
+ * @returns the key's token, or undefined where a workspace was there already.
+ */
+export async function findOrCreateFirstKey(pool: Pool, config: Config): Promise<string | undefined> {
+  const { rowCount } = await pool.query('SELECT FROM workspace LIMIT 1')
+  if (rowCount) return undefined
+  // Loaded for the first start alone: every later one would wait for Prisma only to count.
+  const { createPrisma } = await import('../db/prisma.ts')
+  const prisma = createPrisma(pool)
+  const keys = new KeyService(prisma, loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR))
+  const workspace = { name: FIRST_WORKSPACE, plan: 'unlimited', owner: 'owner' }
+  const { token } = await prisma.$transaction(async (tx) => {
+    const { id: workspaceId, ownerId: userId } = await insertWorkspace(tx, workspace)
+    return keys.create({ workspaceId, userId, name: 'first key', scopes: ['admin'] }, tx)
+  })
+  return token
 }

@@ -7,18 +7,22 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { type Config, ConfigError } from '../config.ts'
-import { PostgresStartError, startPostgres } from '../embedded/postgres.ts'
-import { freePort } from '../embedded/postgres-server.ts'
-import { AlreadyRunning, acquireLock } from '../embedded/process-lock.ts'
-import { endLeftovers, RoleConfigError, supervise } from '../embedded/supervisor.ts'
+import type { Config } from '../config.ts'
+import { ConfigError, PostgresStartError } from '../errors.ts'
+import { AlreadyRunning, acquireLock } from '../lib/process/process-lock.ts'
 import { createLogger } from '../log.ts'
+import { SOCKET_PATH_BYTES } from '../settings.ts'
+import { type EmbeddedPostgres, startPostgres } from '../standalone/postgres.ts'
+import { freePort } from '../standalone/postgres-server.ts'
+import { endLeftovers, RoleConfigError, supervise } from '../standalone/supervisor.ts'
 import type { Prepared } from './prepare.ts'
+import { findPrepared, notePrepared } from './prepared.ts'
+import { onStopSignals } from './running-role.ts'
 import { Terminal } from './terminal.ts'
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 /** Stopped in this order: no request is taken any more when the workers go. */
-const ROLES = [['web'], ['worker', 'host']]
+const ROLES = [['web'], ['worker', 'agent-proxy']]
 
 /** Runs until Ctrl-C or SIGTERM. @throws ConfigError for what a person has to put right. */
 export async function start(config: Config): Promise<void> {
@@ -37,7 +41,8 @@ export async function start(config: Config): Promise<void> {
       await step().catch((error) => log.error({ err: error }, 'stopping'))
   }
   const interrupt = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupt.abort())
+  let hurry = () => {}
+  onStopSignals({ begin: () => interrupt.abort(), hurry: () => hurry() }, { passedOn: true })
   const interrupted = new Promise<void>((resolve) =>
     interrupt.signal.addEventListener('abort', () => resolve(), { once: true }),
   )
@@ -45,7 +50,7 @@ export async function start(config: Config): Promise<void> {
     const rolesFile = join(dataDir, 'roles.json')
     await endLeftovers(rolesFile, log)
     const postgres = config.DATABASE_URL ? undefined : await startPostgres({ dataDir, log })
-    if (postgres) undo.push(() => postgres.stop())
+    if (postgres) undo.push(() => stopPostgres(postgres, terminal))
     const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? ''
     const env = {
       // Without it every process strips the types again, and keeps the compiler in memory.
@@ -58,17 +63,23 @@ export async function start(config: Config): Promise<void> {
       // Ctrl-C stops everything.
       BERTH_STOP_AGENTS: 'true',
       BERTH_DATA_DIR: dataDir,
-      ...(await choosePorts(config)),
+      ...(await choosePlaces(config)),
     }
-    const { key, gateway } = await prepareDatabase(env)
+    const found = postgres && (await findPrepared(dataDir, postgres.url, log))
+    const { key, gateway } = found ?? (await prepareDatabase(env))
+    if (postgres && !found) await notePrepared(dataDir)
 
     const supervisor = supervise({
-      roles: ROLES.map((group) => group.map((name) => ({ name, argv: [MAIN, name], env }))),
+      roles: ROLES.map((group) =>
+        group.map((name) => ({ name, argv: [MAIN, name], env: { ...env, ...metricsPort(config, name) } })),
+      ),
       recordPath: rolesFile,
       onLine: (role, line) => terminal.line(role, line),
+      onWaiting: (what) => terminal.waiting(what, 'Ctrl-C again waits for less.'),
       log,
     })
     undo.push(() => supervisor.stop())
+    hurry = () => supervisor.hurry()
     const urls = await Promise.race([supervisor.ready, interrupted.then(() => undefined)])
     if (urls?.web) {
       await lock.announce(urls.web)
@@ -94,15 +105,37 @@ export async function start(config: Config): Promise<void> {
   } finally {
     await stopAll()
   }
+  terminal.stopped(dataDir)
   process.exit(0)
 }
 
-/** Free ports in place of 0: the roles have to know each other's. */
-async function choosePorts(config: Config): Promise<Record<string, string>> {
+/** It writes all changes to the tables at its end: after many of them that takes a while. */
+async function stopPostgres(postgres: EmbeddedPostgres, terminal: Terminal): Promise<void> {
+  const slow = setTimeout(() => terminal.waiting(['PostgreSQL to write down its changes']), 1000)
+  await postgres.stop().finally(() => clearTimeout(slow))
+}
+
+/** Each role has a port of its own: `web` the one that is set, the others those behind it. */
+function metricsPort({ BERTH_METRICS_PORT: port }: Config, role: string): Record<string, string> {
+  if (!port) return {}
+  return { BERTH_METRICS_PORT: String(port + ROLES.flat().indexOf(role)) }
+}
+
+/** Where the roles find each other, so that a second Berth on this machine needs no port of its own to be set. */
+async function choosePlaces(config: Config): Promise<Record<string, string>> {
   const chosen: Record<string, string> = {}
-  for (const name of ['PORT', 'BERTH_HOST_PORT', 'BERTH_EGRESS_PORT'] as const)
+  for (const name of ['PORT', 'BERTH_AGENT_PROXY_PORT', 'BERTH_EGRESS_PORT'] as const)
     if (config[name] === 0) chosen[name] = String(await freePort())
-  return chosen
+  if (
+    config.BERTH_AGENT_PROXY_SOCKET ||
+    config.BERTH_AGENT_PROXY_URL ||
+    config.BERTH_AGENT_PROXY_PORT !== undefined
+  )
+    return chosen
+  const socket = join(config.BERTH_DATA_DIR, 'agent-proxy.sock')
+  if (Buffer.byteLength(socket) <= SOCKET_PATH_BYTES) return { ...chosen, BERTH_AGENT_PROXY_SOCKET: socket }
+  // Nothing that outlives the roles knows it: another one is as good after the next start.
+  return { ...chosen, BERTH_AGENT_PROXY_PORT: String(await freePort()) }
 }
 
 /** In a process of its own, which takes the memory of Prisma and of the migrations with it. */

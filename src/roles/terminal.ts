@@ -1,4 +1,4 @@
-/** What a person sees of `npm start`: a welcome, and the log in short lines. Elsewhere the log stays JSON. */
+/** The output of `npm start` in a terminal: a welcome, and the log in short lines. Elsewhere the log stays JSON. */
 import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import type { Config } from '../config.ts'
@@ -8,6 +8,8 @@ const LEVELS: Record<number, (text: string) => string> = {
   50: (text) => styleText('red', text),
   60: (text) => styleText(['red', 'bold'], text),
 }
+
+const listed = new Intl.ListFormat('en')
 
 export interface Welcome {
   url: string
@@ -81,6 +83,15 @@ export class Terminal {
 
   goodbye(): void {
     if (this.#human) process.stdout.write('\n  Stopping.\n')
+  }
+
+  /** Says what the stop waits for; `hint` is what a person can do about it. */
+  waiting(what: string[], hint = ''): void {
+    if (what.length > 0) process.stdout.write(`  Waiting for ${listed.format(what)}.${hint && ` ${hint}`}\n`)
+  }
+
+  stopped(dataDir: string): void {
+    if (this.#human) process.stdout.write(`  Stopped. The data is in ${dataDir}.\n`)
   }
 }
 

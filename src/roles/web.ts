@@ -1,58 +1,73 @@
+import { Registry } from 'prom-client'
 import packageJson from '../../package.json' with { type: 'json' }
 import { Authenticator } from '../accounts/authenticator.ts'
+import { keyRoutes } from '../accounts/key-routes.ts'
 import { KeyService } from '../accounts/keys.ts'
-import { keyRoutes } from '../accounts/routes.ts'
 import { loadSigningKey } from '../accounts/tokens.ts'
-import { AgentAccess } from '../agents/access.ts'
+import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
+import { AgentAccess, isGatewayToken } from '../agents/access.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
-import { AgentOperations } from '../agents/operate.ts'
-import { agentRoutes } from '../agents/routes.ts'
+import { agentRoutes } from '../agents/all-routes.ts'
+import { AgentConnections, findGood } from '../agents/connections.ts'
 import { urlOf } from '../agents/urls.ts'
-import { type Config, hostUrl, loadHostKey } from '../config.ts'
+import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { createPrisma } from '../db/prisma.ts'
-import { AgentConnections } from '../edge/agents/connections.ts'
-import { agentHandler } from '../edge/agents/handler.ts'
-import { appHandler, customDomainHandler } from '../edge/apps/handler.ts'
-import { SiteDirectory } from '../edge/apps/site.ts'
-import { gatewayHandler } from '../edge/gateway.ts'
-import { byHost } from '../edge/hosts.ts'
-import { fileRoutes } from '../files/files/routes.ts'
-import { gatewayRoutes } from '../files/gateways/routes.ts'
-import { GatewayService } from '../files/gateways/service.ts'
-import { groupRoutes } from '../files/groups/routes.ts'
+import { markBackfilled } from '../db/statements/pins.ts'
+import { fileRoutes } from '../files/files.ts'
+import { gatewayRoutes } from '../files/gateways/gateway-routes.ts'
+import { GatewayService } from '../files/gateways/gateways.ts'
+import { groupRoutes } from '../files/groups.ts'
 import { nodeRoutes } from '../files/node-routes.ts'
-import { markBackfilled } from '../files/pins/backfill.ts'
-import { pinRoutes } from '../files/pins/routes.ts'
-import { PinService } from '../files/pins/service.ts'
-import { psaRoutes } from '../files/psa/routes.ts'
+import { PinService } from '../files/pins/pin-requests.ts'
+import { pinRoutes } from '../files/pins/pin-routes.ts'
+import { psaRoutes } from '../files/psa/psa-routes.ts'
 import { removeFile } from '../files/remove.ts'
 import { UrlSigner } from '../files/signed-url.ts'
-import { swapRoutes } from '../files/swaps/routes.ts'
-import { usageRoutes } from '../files/usage/routes.ts'
+import { swapRoutes } from '../files/swaps.ts'
+import { usageRoutes } from '../files/usage.ts'
+import { addDatabaseMetrics } from '../health/database-metrics.ts'
+import { addBoundMetrics, addDiskMetrics, addPartMetrics, addPoolMetrics } from '../health/process-metrics.ts'
+import { AddressLimits } from '../http/address-limits.ts'
 import { documentRoutes } from '../http/docs.ts'
 import { healthRoutes } from '../http/health.ts'
 import { listen } from '../http/listen.ts'
-import { createMetrics, metricsRoute } from '../http/metrics.ts'
+import { OpenCalls } from '../http/open-calls.ts'
 import { RateLimiter } from '../http/rate-limit.ts'
-import type { Route } from '../http/route.ts'
+import type { Guard, Route } from '../http/route.ts'
 import { createServer } from '../http/server.ts'
+import { Bounds } from '../lib/bounds.ts'
+import { Closers } from '../lib/closers.ts'
+import { foldersOf } from '../lib/disk.ts'
+import { trustProxies } from '../lib/net/trusted-proxies.ts'
+import { loadSealer } from '../lib/sealer.ts'
 import type { Logger } from '../log.ts'
 import { Dispatcher } from '../operations/dispatcher.ts'
+import { addDispatcherMetrics } from '../operations/metrics.ts'
+import { operationRoutes } from '../operations/operation-routes.ts'
+import { Operations } from '../operations/operations.ts'
 import { createQueueBackend } from '../operations/queue.ts'
 import { createRedis } from '../operations/redis.ts'
-import { operationRoutes } from '../operations/routes.ts'
-import { Waiter } from '../operations/wait.ts'
 import { WorkerStatus } from '../operations/workers.ts'
-import { loadSealer } from '../sealer.ts'
 import { openStorages } from '../storage/open.ts'
+import { agentHandler } from '../vhosts/agents/agent-host.ts'
+import { appHandler, customDomainHandler } from '../vhosts/apps/app-host.ts'
+import { SiteDirectory } from '../vhosts/apps/site.ts'
+import { gatewayHandler } from '../vhosts/gateways/gateway-host.ts'
+import { byHost } from '../vhosts/hosts.ts'
+import { openAskPort, ServedNames } from '../vhosts/tls-ask.ts'
+import { webReadiness } from './checks.ts'
 import { openDatabase } from './database.ts'
-import { Parts, type RunningRole } from './parts.ts'
+import { openOperatorPorts } from './operator-ports.ts'
+import { counted, type RunningRole } from './running-role.ts'
 import { openUploads } from './uploads.ts'
 
-/** The web role: the API, the gateways, and the dispatcher. */
-export async function openWeb(config: Config, log: Logger): Promise<RunningRole> {
-  const parts = new Parts(log)
+/**
+ * The web role: the API, the gateways, and the dispatcher.
+ * @param bounds how much work may be under way at a time.
+ */
+export async function openWeb(config: Config, log: Logger, bounds = new Bounds()): Promise<RunningRole> {
+  const parts = new Closers(log)
   const { databaseUrl, pool } = await openDatabase(config, log, parts)
   const prisma = createPrisma(pool)
   const storages = await openStorages(config, 'web', log, parts)
@@ -70,67 +85,101 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
     log,
     ahead: config.BERTH_DISPATCH_AHEAD,
     activeLimits: { pins: config.BERTH_PIN_ACTIVE_LIMIT },
-    onHeldBack: () => markBackfilled(pool, config.BERTH_PIN_ACTIVE_LIMIT),
+    onHeldBack: () => markBackfilled.run(pool, config.BERTH_PIN_ACTIVE_LIMIT),
   })
-  const wakeDispatcher = () => dispatcher.wake()
 
   const signingKey = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
   const authenticator = new Authenticator(pool, signingKey, notifications)
   const rateLimiter = new RateLimiter(redis)
+  const addresses = new AddressLimits({
+    requests: config.BERTH_ADDRESS_REQUESTS_PER_MINUTE,
+    failedLogins: config.BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE,
+    isGatewayToken,
+  })
   const access = new AgentAccess({ pool, signingKey, platformScope: config.BERTH_PLATFORM_TOKEN_SCOPE })
   const signer = new UrlSigner(signingKey)
-  const waiter = new Waiter(pool, notifications)
+  const operations = new Operations({ pool, notifications, bounds, wake: () => dispatcher.wake() })
   const workers = new WorkerStatus(pool)
   const gateways = new GatewayService(pool, config.BERTH_GATEWAY_DOMAIN)
-  const registry = createMetrics(pool)
-  const pins = new PinService(pool, wakeDispatcher)
-  const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
-  parts.add('ways to agents', () => agentd.close())
-  const connections = new AgentConnections({ pool, notifications, registry, log })
+  const registry = new Registry()
+  const pingQueue = redis && (() => redis.ping())
+  const readiness = webReadiness({ config, pool, pingQueue, workers, dispatcher, log })
+  addPoolMetrics(registry, pool)
+  addDatabaseMetrics(registry, pool)
+  addPartMetrics(registry, readiness)
+  addDiskMetrics(registry, foldersOf(config, 'web'))
+  addBoundMetrics(registry, bounds)
+  addDispatcherMetrics(registry, dispatcher)
+  const pins = new PinService(pool)
+  const agentd = new AgentdClient(loadAgentProxy(config))
+  parts.add('tunnels to agents', () => agentd.close())
+  const calls = new OpenCalls({ findGood: (grounds) => findGood(pool, grounds), notifications, log })
+  parts.add('checks of what is open', () => calls.close())
+  const connections = new AgentConnections({ calls, registry })
   const agents = {
     pool,
+    prisma,
     config,
     access,
+    bounds,
     agentd,
     connections,
-    operations: new AgentOperations({ pool, waiter, wakeDispatcher }),
+    operations,
     sealer: loadSealer(config),
     notifications,
     storages,
   }
   const allowPrivateHostNodes = config.BERTH_ALLOW_PRIVATE_HOST_NODES
   const routes: Route[] = [
-    ...pinRoutes({ pool, pins, waiter, wakeDispatcher, allowPrivateHostNodes }),
-    ...psaRoutes({ pool, pins, workers, wakeDispatcher, allowPrivateHostNodes }),
-    ...openUploads(config, { databaseUrl, pool, storages, gateways, signer, rateLimiter, log, parts }),
-    ...fileRoutes({ pool, waiter, wakeDispatcher }),
-    ...groupRoutes(pool),
+    ...pinRoutes({ pool, pins, operations, allowPrivateHostNodes }),
+    ...psaRoutes({ pool, pins, workers, operations, allowPrivateHostNodes }),
+    ...openUploads(config, {
+      databaseUrl,
+      pool,
+      prisma,
+      storages,
+      gateways,
+      signer,
+      rateLimiter,
+      bounds,
+      log,
+      parts,
+    }),
+    ...fileRoutes({ pool, prisma, operations }),
+    ...groupRoutes({ pool, prisma }),
     ...swapRoutes({ pool, gateways }),
     ...gatewayRoutes({ prisma, gateways }),
     ...usageRoutes(pool),
     ...keyRoutes(new KeyService(prisma, signingKey), () => authenticator.forgetKeys()),
     ...operationRoutes({
       pool,
-      waiter,
-      async cancel({ target }, workspaceId) {
+      operations,
+      async withdraw({ target }, workspaceId) {
         await removeFile(pool, { workspaceId, network: 'public', id: target, only: 'pending' })
-        wakeDispatcher()
+        operations.wake()
       },
     }),
     ...agentRoutes(agents),
     ...nodeRoutes(workers),
-    ...healthRoutes({ pool, pingQueue: () => redis?.ping() ?? Promise.resolve(), workers }),
-    metricsRoute(registry),
+    ...healthRoutes(readiness),
   ]
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
-  const services = { authenticator, rateLimiter, agents: access }
+  const guard: Guard = {
+    authenticate: async (header) =>
+      (await access.authenticate(header)) ?? (await authenticator.authenticate(header)),
+    admit: (...asked) => access.admit(...asked),
+    admitToWorkspace: (...asked) => access.admitToWorkspace(...asked),
+  }
+  const services = { guard, rateLimiter, addresses, bounds, calls }
   const apps = {
     domain: config.BERTH_APP_DOMAIN,
     isSecure: config.PUBLIC_URL?.startsWith('https:') ?? false,
     pool,
     agentd,
     connections,
-    sites: new SiteDirectory({ pool, notifications }),
+    bounds,
+    addresses,
+    sites: new SiteDirectory({ pool, notifications, bounds }),
   }
   const app = createServer({
     routes: [...routes, ...documented],
@@ -141,7 +190,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
       [
         {
           domain: config.BERTH_GATEWAY_DOMAIN,
-          handler: gatewayHandler({ pool, gateways, signer, storages }),
+          handler: gatewayHandler({ pool, gateways, signer, storages, bounds, addresses }),
         },
         {
           domain: config.BERTH_AGENT_DOMAIN,
@@ -149,6 +198,7 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
             ...apps,
             domain: config.BERTH_AGENT_DOMAIN,
             services,
+            access,
             pagesUrl: (agentId) => urlOf(config, `${agentId}.${config.BERTH_APP_DOMAIN}`),
           }),
         },
@@ -156,14 +206,23 @@ export async function openWeb(config: Config, log: Logger): Promise<RunningRole>
       ],
       customDomainHandler(apps),
     ),
-    trustProxy: config.BERTH_TRUST_PROXY,
     log,
   })
+  await openOperatorPorts(config, { log, parts, registry })
+  parts.add('names of proxies', trustProxies(app, config.BERTH_TRUST_PROXY, log))
   dispatcher.start()
   parts.add('dispatcher', () => dispatcher.stop())
+  const names = new ServedNames({ pool, bounds, config, log })
+  parts.add('TLS ask port', await openAskPort(config, names, log))
   const server = await listen(app, config.PORT, config.HOST)
   parts.add('server', () => server.close())
   // First of all: the server waits for connections that were upgraded, and would not end them.
   parts.add('connections to agents', () => connections.close())
-  return { url: config.PUBLIC_URL ?? server.url, stop: () => parts.close() }
+  parts.add('waits', () => operations.close())
+  return {
+    url: config.PUBLIC_URL ?? server.url,
+    stop: () => parts.close(),
+    waitsFor: () => counted(server.requests(), 'request'),
+    hurry: () => server.cut(),
+  }
 }

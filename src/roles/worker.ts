@@ -1,36 +1,50 @@
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
-import type { AgentWorkerServices } from '../../workers/agents/services.ts'
-import { createHandlers } from '../../workers/index.ts'
 import { startAgentLoop } from '../../workers/reconcile/agents.ts'
-import { removeExpiredFiles } from '../../workers/reconcile/expiry.ts'
-import { startLoop } from '../../workers/reconcile/loop.ts'
+import { collectInTurn, LOOK_MS, removeExpiredFiles, tidyEngines } from '../../workers/reconcile/cleanup.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { startSnapshotLoop } from '../../workers/reconcile/snapshots.ts'
+import { loadHandlers } from '../../workers/registry.ts'
+import type { AgentWorkerServices } from '../../workers/services.ts'
+import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
+import { recheckDomains } from '../agents/domains/domain-service.ts'
 import { Ownership } from '../agents/domains/ownership.ts'
-import { recheckDomains } from '../agents/domains/service.ts'
-import { type Config, ConfigError, hostUrl, loadHostKey } from '../config.ts'
-import { openContainers } from '../containers/open.ts'
-import { ContainerError, type Containers } from '../containers/port.ts'
+import type { Config } from '../config.ts'
 import { createPool, type Pool } from '../db/pool.ts'
+import { createPrisma, type PrismaClient } from '../db/prisma.ts'
+import { sumKeptContent } from '../db/statements/files.ts'
+import { ConfigError } from '../errors.ts'
+import { addDiskMetrics, addPartMetrics, addPoolMetrics } from '../health/process-metrics.ts'
+import { Closers } from '../lib/closers.ts'
+import { foldersOf } from '../lib/disk.ts'
+import { startLoop } from '../lib/loop.ts'
+import { loadSealer } from '../lib/sealer.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from '../operations/catalog.ts'
+import { OperationMetrics } from '../operations/metrics.ts'
+import { forgetOldOperations } from '../operations/operation-store.ts'
 import { createQueueBackend } from '../operations/queue.ts'
+import { createRedis } from '../operations/redis.ts'
 import { Runner } from '../operations/runner.ts'
-import { forgetOldOperations } from '../operations/store.ts'
 import { type Slots, WorkerStatus } from '../operations/workers.ts'
-import { loadSealer } from '../sealer.ts'
+import { openRuntime } from '../sandboxes/open.ts'
+import { readOwner } from '../sandboxes/owner.ts'
+import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import { observeNode, openStorages, type Storages } from '../storage/open.ts'
+import type { IpfsStatus } from '../storage/port.ts'
+import { workerReadiness } from './checks.ts'
 import { openDatabase } from './database.ts'
-import { openHealthPort } from './health-port.ts'
-import { Parts, type RunningRole } from './parts.ts'
+import { openOperatorPorts } from './operator-ports.ts'
+import { counted, type RunningRole } from './running-role.ts'
 
 const HEARTBEAT_MS = 5000
-/** A worker that could not write its row for this long is of no use: its claims fail as well. */
-const HEARTBEAT_LIMIT_MS = 30_000
+/** Changes that are not yet in the sum: as many files as are kept or removed meanwhile. */
+const KEPT_CONTENT_MS = 10_000
 const RETENTION_MS = 3_600_000
-/** One look for which are due: each of them is, at most once a minute. */
+/** Below the least BERTH_ENGINE_GRACE_SECONDS: each run also marks the engines that are needed as used. */
+const ENGINES_MS = 3_600_000
+/** Interval of the query for domains that are due. Each of them is looked up once a minute at most. */
 const DOMAINS_MS = 10_000
 /** Within the time that the supervisor gives a worker. */
 const AGENT_GRACE_MS = 6000
@@ -43,26 +57,51 @@ const LEASE_CONNECTIONS = 2
 
 /** The worker role: runs operations, and the loops that compare PostgreSQL with the world. */
 export async function openWorker(config: Config, log: Logger): Promise<RunningRole> {
-  const parts = new Parts(log)
+  const parts = new Closers(log)
   const slots = chosenSlots(config)
+  const leaving: Leaving = { agents: 0, graceMs: AGENT_GRACE_MS }
   const { databaseUrl, pool } = await openDatabase(config, log, parts)
+  const prisma = createPrisma(pool)
   const storages = await openStorages(config, 'worker', log, parts)
   const leases = createPool(databaseUrl, LEASE_CONNECTIONS, log)
   parts.add('leases', () => leases.end())
 
   const agents =
     'agents' in slots || 'workspaces' in slots
-      ? await openAgents(config, { pool, storages, log, parts })
+      ? await openAgents(config, { pool, prisma, storages, log, parts, leaving })
       : undefined
+
+  const redis = config.REDIS_URL ? createRedis(config.REDIS_URL, log) : undefined
+  if (redis) parts.add('redis', () => redis.disconnect())
+  let written = performance.now()
+  const nodes: { ipfs?: IpfsStatus; ipfsPrivate?: IpfsStatus } = {}
+  const readiness = workerReadiness({
+    config,
+    // Operations may keep all connections of the other pool busy while the database is well.
+    pool: leases,
+    pingQueue: redis && (() => redis.ping()),
+    slots,
+    nodes,
+    heartbeatAgeMs: () => performance.now() - written,
+    containers: agents?.containers,
+    log,
+  })
+  const registry = new Registry()
+  addPoolMetrics(registry, pool)
+  addPartMetrics(registry, readiness)
+  addDiskMetrics(registry, foldersOf(config, 'worker'))
 
   const id = uuidv7()
   const runner = new Runner({
     pool,
+    prisma,
     leases,
     workerId: id,
     log,
-    handlers: createHandlers({
+    metrics: new OperationMetrics(registry),
+    handlers: await loadHandlers({
       pool,
+      prisma,
       agents,
       storages,
       stallMs: config.BERTH_PIN_STALL_SECONDS,
@@ -73,17 +112,19 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   })
   const ownership = new Ownership(config)
   const status = new WorkerStatus(leases)
-  let written = performance.now()
   const loops = [
     startLoop('heartbeat', HEARTBEAT_MS, log, async (signal) => {
       const [ipfs, ipfsPrivate] = await Promise.all([
         observeNode(storages.public, signal),
         observeNode(storages.private, signal),
       ])
-      await status.write({ id, slots, ipfs, ipfsPrivate })
+      Object.assign(nodes, { ipfs, ipfsPrivate })
+      const report = await readiness.read()
+      await status.write({ id, slots, ipfs, ipfsPrivate, parts: report.parts })
       written = performance.now()
     }),
     startLoop('expiry', config.BERTH_RECONCILE_SECONDS, log, (signal) => removeExpiredFiles(pool, signal)),
+    startLoop('kept content', KEPT_CONTENT_MS, log, () => sumKeptContent.run(pool)),
     startLoop('retention', RETENTION_MS, log, (signal) =>
       forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal),
     ),
@@ -98,10 +139,18 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     // Kubo collects its own garbage, when and how its operator says.
     if (storage.driver === 'kubo') continue
     loops.push(
-      startLoop(`${storage.network} gc`, config.BERTH_GC_SECONDS, log, (signal) => storage.gc({ signal })),
+      startLoop(
+        `${storage.network} gc`,
+        Math.min(config.BERTH_GC_SECONDS, LOOK_MS),
+        log,
+        collectInTurn(storage, config.BERTH_DATA_DIR, config.BERTH_GC_SECONDS),
+      ),
     )
   }
-  if (agents) loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))
+  if (agents) {
+    loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))
+    loops.push(startLoop('engines', ENGINES_MS, log, (signal) => tidyEngines(agents, log, signal)))
+  }
   parts.add('loops', async () => {
     await Promise.all(loops.map((loop) => loop.stop()))
     await status.remove(id)
@@ -115,36 +164,57 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     runner.shutdown()
     return backend.close()
   })
-  await openHealthPort(config, {
-    log,
-    parts,
-    registry: new Registry(),
-    findProblem: () =>
-      performance.now() - written > HEARTBEAT_LIMIT_MS ? 'cannot write its heartbeat' : undefined,
-  })
-  return { stop: () => parts.close() }
+  await openOperatorPorts(config, { log, parts, registry, readiness })
+  return {
+    stop: () => parts.close(),
+    waitsFor: () => [...counted(runner.running, 'operation'), ...counted(leaving.agents, 'agent')],
+    hurry: () => {
+      leaving.graceMs = 0
+    },
+  }
 }
 
-/** What a worker needs that brings agents up: where they run, the way to them, and their secrets. */
+/** How agents are stopped with the worker. */
+interface Leaving {
+  /** How many have not ended yet. */
+  agents: number
+  /** How long each of them may take. */
+  graceMs: number
+}
+
+/** The services of a worker that runs agents: their sandboxes, the agent proxy, and their secrets. */
 async function openAgents(
   config: Config,
-  { pool, storages, log, parts }: { pool: Pool; storages: Storages; log: Logger; parts: Parts },
+  {
+    pool,
+    prisma,
+    storages,
+    log,
+    parts,
+    leaving,
+  }: { pool: Pool; prisma: PrismaClient; storages: Storages; log: Logger; parts: Closers; leaving: Leaving },
 ): Promise<AgentWorkerServices> {
-  const containers = await openContainers(config, log).catch((error) => {
+  const containers = await openRuntime(config, log, await readOwner(pool, config)).catch((error) => {
     // It says what the operator has to do.
-    throw error instanceof ContainerError ? new ConfigError(error.message) : error
+    throw error instanceof SandboxError ? new ConfigError(error.message) : error
   })
   parts.add('containers', () => containers.close())
-  if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(containers))
-  const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
-  parts.add('ways to agents', () => agentd.close())
-  return { pool, containers, agentd, sealer: loadSealer(config), config, storages }
+  if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(containers, leaving))
+  const agentd = new AgentdClient(loadAgentProxy(config))
+  parts.add('tunnels to agents', () => agentd.close())
+  return { pool, prisma, containers, agentd, sealer: loadSealer(config), config, storages }
 }
 
 /** Their rows stay as they are: the next worker finds them ended, and starts them again. */
-async function stopAgents(containers: Containers): Promise<void> {
-  const { sandboxes } = await containers.list()
-  await Promise.all(sandboxes.map(({ agentId }) => containers.stop(agentId, { graceMs: AGENT_GRACE_MS })))
+async function stopAgents(containers: SandboxRuntime, leaving: Leaving): Promise<void> {
+  const sandboxes = (await containers.list()).sandboxes.filter(({ state }) => state === 'running')
+  leaving.agents = sandboxes.length
+  await Promise.all(
+    sandboxes.map(async ({ agentId }) => {
+      await containers.stop(agentId, { graceMs: leaving.graceMs })
+      leaving.agents--
+    }),
+  )
 }
 
 /**

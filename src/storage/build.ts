@@ -1,11 +1,12 @@
-/** What both drivers do of `Storage.build`: checking that nothing is linked but what was put, or is in the base. */
+/** The part of `Storage.build` that both drivers share: every link leads to a block that was put, or is in the base. */
 import type { CID } from 'multiformats/cid'
+import { orAborted } from '../lib/until-aborted.ts'
 import { BLOCK_LIMIT } from './car.ts'
-import { assertSupported, inlineBytes, isLeafCodec, matches, readLinks } from './codecs.ts'
+import { assertSupported, inlineBytes, isLeafCodec, matches } from './codecs.ts'
 import { BLOCKS_LIMIT, Contents, nameOf } from './contents.ts'
+import { distinctLinks } from './links.ts'
+import type { ReadBlock } from './path.ts'
 import { type PutBlock, StorageError } from './port.ts'
-import type { ReadBlock } from './unixfs.ts'
-import { orAborted } from './until-aborted.ts'
 
 /** Blocks of the base that are read side by side. */
 const READS = 16
@@ -31,7 +32,7 @@ export async function buildDag(
     if (inlineBytes(cid) || contents.has(cid)) return
     if (bytes.length > BLOCK_LIMIT) throw invalid(`block ${cid} has ${bytes.length} bytes`)
     if (!(await matches(cid, bytes))) throw invalid(`block ${cid} is damaged`)
-    contents.add(cid, readLinks(cid, bytes).links)
+    await contents.add(cid, (await distinctLinks(cid, bytes)).links)
     if (contents.size > BLOCKS_LIMIT) {
       throw new StorageError('too_large', `The DAG has more than ${BLOCKS_LIMIT} new blocks`)
     }
@@ -77,7 +78,9 @@ async function settle(
     const batch = (replaced.length > 0 ? replaced : kept).splice(0, READS)
     if (batch.length === 0) throw invalid(`${contents.missing} blocks are neither new nor in ${base}`)
     const blocks = await Promise.all(batch.map(async (cid) => ({ cid, bytes: await read(cid) })))
-    for (const { cid, bytes } of blocks) for (const link of readLinks(cid, bytes).links) visit(link)
+    for (const { cid, bytes } of blocks) {
+      for (const link of (await distinctLinks(cid, bytes)).links) visit(link)
+    }
   }
 }
 

@@ -3,8 +3,9 @@ import { type BytesReader, chunkReader, createDecoder } from '@ipld/car/decoder'
 import { encode as encodeCbor } from '@ipld/dag-cbor'
 import type { CID } from 'multiformats/cid'
 import { encode as encodeVarint } from 'uint8-varint'
-import { assertSupported, inlineBytes, matches, readLinks } from './codecs.ts'
+import { assertSupported, inlineBytes, matches } from './codecs.ts'
 import { BLOCKS_LIMIT, Contents } from './contents.ts'
+import { distinctLinks } from './links.ts'
 import { type Block, StorageError } from './port.ts'
 
 /** Bitswap carries no larger block, so nobody could retrieve a DAG that has one. */
@@ -50,7 +51,7 @@ export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
         assertSupported(cid)
         if (inlineBytes(cid)) continue
         if (!(await matches(cid, bytes))) throw invalid(`block ${cid} is damaged`)
-        contents.add(cid, readLinks(cid, bytes).links)
+        await contents.add(cid, (await distinctLinks(cid, bytes)).links)
         if (contents.size > BLOCKS_LIMIT) throw invalid(`more than ${BLOCKS_LIMIT} blocks`)
         yield { cid, bytes }
       }

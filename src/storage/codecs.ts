@@ -58,29 +58,35 @@ export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
 
 /**
  * What a block links to, in order, duplicates included, and the size that a dag-pb block announces
- * for its whole DAG (null for the other codecs).
+ * for its whole DAG (null for the other codecs). All at once: for blocks of others, see `distinctLinks`.
  * @throws StorageError `invalid_object` when the bytes do not decode as the CID's codec says.
  */
 export function readLinks(cid: CID, bytes: Uint8Array): { links: CID[]; totalBytes: number | null } {
   assertSupported(cid)
   if (isLeafCodec(cid)) return { links: [], totalBytes: bytes.length }
-  try {
-    const value = codecs.get(cid.code)?.decode(bytes)
-    if (cid.code !== dagPb.code) {
-      const links = linksIn(value)
-      return { links, totalBytes: links.length === 0 ? bytes.length : null }
-    }
-    const { Links } = value as dagPb.PBNode
-    return {
-      links: Links.map(({ Hash }) => Hash),
-      totalBytes: Links.reduce((sum, link) => sum + (link.Tsize ?? 0), bytes.length),
-    }
-  } catch (error) {
-    throw new StorageError('invalid_object', `Block ${cid} does not decode: ${(error as Error).message}`, {
-      cause: error,
-    })
+  const value = decodeObject(cid, bytes)
+  if (cid.code !== dagPb.code) {
+    const links = linksIn(value)
+    return { links, totalBytes: links.length === 0 ? bytes.length : null }
+  }
+  const { Links } = value as dagPb.PBNode
+  return {
+    links: Links.map(({ Hash }) => Hash),
+    totalBytes: Links.reduce((sum, link) => sum + (link.Tsize ?? 0), bytes.length),
   }
 }
+
+/** A block as its codec has it. @throws StorageError `invalid_object` when the bytes do not decode. */
+export function decodeObject(cid: CID, bytes: Uint8Array): unknown {
+  try {
+    return codecs.get(cid.code)?.decode(bytes)
+  } catch (error) {
+    throw undecodable(cid, error as Error)
+  }
+}
+
+export const undecodable = (cid: CID, { message }: { message: string }): StorageError =>
+  new StorageError('invalid_object', `Block ${cid} does not decode: ${message}`)
 
 /**
  * All links in a decoded value, in order. In one loop, unlike `links` of multiformats, which for each link goes

@@ -1,5 +1,6 @@
 import type { CID } from 'multiformats/cid'
 import { blockKey, inlineBytes, readLinks } from './codecs.ts'
+import { LINKS_PER_TURN, turn } from './dag-limits.ts'
 
 /** Blocks that are remembered of one DAG, at about 100 bytes each. */
 export const BLOCKS_LIMIT = 1_000_000
@@ -27,11 +28,14 @@ export class Contents {
   }
 
   /** Takes a block that has come, with what it links to. */
-  add(cid: CID, links: CID[]): void {
+  async add(cid: CID, links: CID[]): Promise<void> {
     const name = nameOf(cid)
     this.#here.add(name)
     this.#owed.delete(name)
-    for (const link of links) this.owe(link)
+    for (const [index, link] of links.entries()) {
+      this.owe(link)
+      if (index % LINKS_PER_TURN === LINKS_PER_TURN - 1) await turn()
+    }
   }
 
   /** Something links to this block. */

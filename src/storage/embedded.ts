@@ -2,20 +2,18 @@
  * The storage driver for machines without Kubo. Blocks and pins are files in one folder, which any
  * number of processes may share; retrieval is bitswap over libp2p, loaded when it is first needed.
  */
-import { mkdir } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { link, mkdir, readFile as readKeyFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys'
 import type { CID } from 'multiformats/cid'
 import { assertSupported } from './codecs.ts'
-import { BlockFolder } from './embedded/blocks.ts'
-import { buildBlocks } from './embedded/build.ts'
-import { exportCar, importCar } from './embedded/car.ts'
-import { onDisk } from './embedded/disk.ts'
+import { BlockFolder, ifThere, onDisk } from './embedded/blocks.ts'
 import { collectGarbage } from './embedded/gc.ts'
-import { loadPrivateKey } from './embedded/identity.ts'
-import { checkProfile, importFiles } from './embedded/import.ts'
+import { buildBlocks, checkProfile, importCar, importFiles } from './embedded/import.ts'
 import type { BlockNetwork } from './embedded/network.ts'
 import { PinFolder } from './embedded/pins.ts'
-import { readBlock, readFile, statDag } from './embedded/read.ts'
+import { exportCar, readBlock, readFile, statDag } from './embedded/read.ts'
 import { retrieveDag } from './embedded/retrieve.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
 import { listDirectory, resolvePath } from './unixfs.ts'
@@ -41,7 +39,7 @@ export interface EmbeddedOptions {
 }
 
 const HOUR_MS = 3_600_000
-/** What a process that died had under way is kept for this many times the grace. */
+/** Pins under way of a process that died are kept for this many times the grace. */
 const MARK_GRACES = 24
 const MIN_MARK_EXPIRY_MS = 20_000
 
@@ -64,6 +62,8 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
   const openNetwork = async (): Promise<BlockNetwork> => {
     if (offline) throw new StorageError('stalled', 'A block is not here, and this node is on no network')
+    // A call that is under way while the storage stops would start a network that nobody stops.
+    stopped.signal.throwIfAborted()
     network ??= (async () => {
       const { startNetwork } = await import('./embedded/network.ts')
       // The key is for those who listen. Processes that share the folder must not dial with one
@@ -223,9 +223,28 @@ async function* iterate<T>(
   }
 }
 
-/** What a call threw, as the port has it. */
+/** Turns the error of a call into one of the port. */
 function asStorageError(error: unknown, signal: AbortSignal): unknown {
   if (error instanceof StorageError) return error
   if (signal.aborted) return new StorageError('aborted', 'The call was aborted', { cause: error })
   return error
+}
+
+/**
+ * The peer's private key (libp2p protobuf) in `<dir>/peer.key`, mode 600, made when it is not there.
+ * Processes that start together agree on one.
+ */
+async function loadPrivateKey(dir: string): Promise<Uint8Array> {
+  const path = join(dir, 'peer.key')
+  const existing = await ifThere(() => readKeyFile(path))
+  if (existing) return existing
+  const temp = join(dir, `tmp/${randomUUID()}`)
+  return onDisk(async () => {
+    await writeFile(temp, privateKeyToProtobuf(await generateKeyPair('Ed25519')), { mode: 0o600, flag: 'wx' })
+    await link(temp, path).catch((error) => {
+      if (error.code !== 'EEXIST') throw error
+    })
+    await rm(temp)
+    return readKeyFile(path)
+  })
 }

@@ -2,9 +2,9 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
-import { assertEntryName } from './entry-name.ts'
 import { type Storage, StorageError } from './port.ts'
-import { decodeUnixFs, listDirectory } from './unixfs.ts'
+import { listDirectory } from './unixfs.ts'
+import { decodeUnixFs } from './unixfs-node.ts'
 
 /** Files, links and folders of one folder. A few nodes can have more paths than anybody can walk. */
 const ENTRIES_LIMIT = 500_000
@@ -145,15 +145,14 @@ async function open(storage: Storage, { path, cid, type }: Found, signal: AbortS
     const bytes = await storage.block(cid, { signal })
     return { path, type, size: bytes.length, content: () => once(bytes) }
   }
-  const { unixfs } = await readNode(storage, cid, signal)
+  const { unixfs, fileSize: size } = await readNode(storage, cid, signal)
   if (type === 'symlink') {
     const bytes = unixfs.data ?? new Uint8Array()
     if (bytes.length > TARGET_BYTES) throw invalid(`${path} is a symbolic link that is too long`)
     const target = Buffer.from(bytes).toString()
     return { path, type, size: bytes.length, target, content: () => once(bytes) }
   }
-  const size = Number(unixfs.fileSize())
-  if (!Number.isSafeInteger(size)) throw invalid(`${path} has no size`)
+  if (size === Number.MAX_SAFE_INTEGER) throw invalid(`${path} has no size`)
   return { path, type: 'file', size, content: () => exactly(storage.cat(cid, { signal }), size, path) }
 }
 
@@ -178,3 +177,21 @@ async function* exactly(
 
 const invalid = (message: string) => new StorageError('invalid_object', `Not a folder to unpack: ${message}`)
 const tooLarge = (message: string) => new StorageError('too_large', `The folder has ${message}`)
+
+/** As long as a file system takes them. */
+const NAME_BYTES = 255
+
+/**
+ * Checks a name that is to become a file's: it must not leave its folder, nor be git's own, which git refuses in
+ * any case.
+ * @throws StorageError `invalid_object`
+ */
+export function assertEntryName(name: string): void {
+  const isUsual = name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name)
+  if (isUsual && !/^\.git$/i.test(name) && name.isWellFormed() && Buffer.byteLength(name) <= NAME_BYTES)
+    return
+  throw new StorageError(
+    'invalid_object',
+    `A file cannot have the name ${JSON.stringify(name.slice(0, 300))}`,
+  )
+}

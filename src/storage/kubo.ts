@@ -1,14 +1,13 @@
 /** The storage driver for Kubo 0.43 or newer, over its RPC API. */
 import { CID } from 'multiformats/cid'
-import { importFiles } from './kubo/add.ts'
-import { buildBlocks } from './kubo/build.ts'
-import { exportCar, importCar } from './kubo/car.ts'
 import { checkNode, SAME_NODE } from './kubo/check.ts'
-import { asStorageError, isNotPinned } from './kubo/errors.ts'
+import { KuboClient, OFFLINE } from './kubo/client.ts'
+import { buildBlocks, importCar, importFiles } from './kubo/import.ts'
+import { asStorageError, isNotPinned, KuboError } from './kubo/kubo-errors.ts'
 import { pinNames } from './kubo/pin-names.ts'
-import { blockReader, readBlock, readFile, statDag } from './kubo/read.ts'
+import { blockReader, exportCar, readBlock, readFile, statDag } from './kubo/read.ts'
 import { retrieveAndPin } from './kubo/retrieve.ts'
-import { KuboError, KuboRpc } from './kubo/rpc.ts'
+import { KuboStream } from './kubo/stream.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
 import { listDirectory, resolvePath } from './unixfs.ts'
 
@@ -22,6 +21,9 @@ export interface KuboOptions {
   pinName?: string
 }
 
+/** Leaves out the count of the blocks, for which Kubo goes through all of them. The types of kubo-rpc-client lack it. */
+const SIZE_ONLY = { sizeOnly: true }
+
 const SHORT_MS = 10_000
 const UNPIN_MS = 30_000
 const LIST_IDLE_MS = 60_000
@@ -31,17 +33,13 @@ const RENAME_STALL_MS = 30_000
 /** Kubo says nothing while it goes through what is new. */
 const EXTEND_PIN_MS = 120_000
 
-interface Id {
-  ID: string
-  Addresses: string[] | null
-  AgentVersion: string
-}
-
 /** Makes the Kubo driver; nothing is opened before `start`. @throws Error when both networks have one address. */
 export function createKuboStorage(options: KuboOptions): Storage {
   const { apiUrl, network, otherApiUrl, pinName = 'berth' } = options
   if (otherApiUrl === apiUrl) throw new Error(SAME_NODE)
-  const rpc = new KuboRpc(apiUrl)
+  const client = new KuboClient(apiUrl)
+  const stream = new KuboStream(apiUrl)
+  const kubo = { client, stream }
   const names = pinNames(pinName)
   const stopped = new AbortController()
   /** Why the node is not to be used: the last `start` found it away or unfit. */
@@ -52,11 +50,15 @@ export function createKuboStorage(options: KuboOptions): Storage {
 
   /** The name of a CID's recursive pin, or null when it has none. */
   const nameOf = async (cid: CID, signal: AbortSignal): Promise<string | null> => {
-    const params = { arg: `${cid}`, type: 'recursive', names: true, offline: true }
     try {
-      const options = { signal, deadlineMs: SHORT_MS }
-      const { Keys } = await rpc.call<{ Keys: Record<string, { Name: string }> }>('pin/ls', params, options)
-      return Object.values(Keys)[0]?.Name ?? ''
+      return await client.call('pin/ls', { signal, deadlineMs: SHORT_MS }, async (rpc, signal) => {
+        const query = { paths: cid, type: 'recursive', names: true, signal, ...OFFLINE } as const
+        let name: string | undefined
+        // To the end: leaving an answer closes its connection.
+        for await (const pin of rpc.pin.ls(query)) name = pin.name ?? ''
+        if (name === undefined) throw new Error('neither a pin nor an error')
+        return name
+      })
     } catch (error) {
       if (isNotPinned(error)) return null
       throw error
@@ -66,7 +68,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
   /** Pins what Kubo has. A GC that was quicker leaves it `unavailable`. */
   const pinLocal = async (cid: CID, name: string, signal: AbortSignal): Promise<void> => {
     try {
-      await retrieveAndPin(rpc, cid, name, { stallMs: RENAME_STALL_MS, offline: true, signal })
+      await retrieveAndPin(kubo, cid, name, { stallMs: RENAME_STALL_MS, offline: true, signal })
     } catch (error) {
       if (!(error instanceof StorageError) || error.code !== 'not_found') throw error
       throw new StorageError('unavailable', `Blocks of ${cid} were removed before they were pinned`, {
@@ -94,9 +96,10 @@ export function createKuboStorage(options: KuboOptions): Storage {
    */
   const extendPin = async (base: CID, cid: CID, signal: AbortSignal): Promise<boolean> => {
     if ((await nameOf(base, signal)) !== names.claim(null)) return false
-    const params = { arg: [`${base}`, `${cid}`], unpin: false, offline: true }
     try {
-      await rpc.call('pin/update', params, { signal, deadlineMs: EXTEND_PIN_MS })
+      await client.call('pin/update', { signal, deadlineMs: EXTEND_PIN_MS }, (rpc, signal) =>
+        rpc.pin.update(base, cid, { unpin: false, signal, ...OFFLINE }),
+      )
       return true
     } catch (error) {
       if (error instanceof KuboError) return false
@@ -111,7 +114,11 @@ export function createKuboStorage(options: KuboOptions): Storage {
     const theirs = names.leftOver(name)
     try {
       if (theirs !== null) await pinLocal(cid, theirs, signal)
-      else await rpc.call('pin/rm', { arg: `${cid}`, offline: true }, { signal, deadlineMs: UNPIN_MS })
+      else {
+        await client.call('pin/rm', { signal, deadlineMs: UNPIN_MS }, (rpc, signal) =>
+          rpc.pin.rm(cid, { signal, ...OFFLINE }),
+        )
+      }
       return true
     } catch (error) {
       if (isNotPinned(error)) return false
@@ -156,7 +163,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
 
     async start() {
       try {
-        await checkNode(rpc, otherApiUrl, stopped.signal)
+        await checkNode(kubo, otherApiUrl, stopped.signal)
         refusal = null
       } catch (error) {
         refusal = (error as Error).message
@@ -165,7 +172,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     },
     async stop() {
       stopped.abort()
-      await rpc.close()
+      await stream.close()
     },
 
     pin: (cid, options) =>
@@ -174,7 +181,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
         const existing = await nameOf(cid, signal)
         if (existing !== null && names.isOurs(existing)) return { blocks: 0, bytes: 0 }
         try {
-          return await retrieveAndPin(rpc, cid, names.claim(existing), { ...options, signal })
+          return await retrieveAndPin(kubo, cid, names.claim(existing), { ...options, signal })
         } catch (error) {
           // A small DAG may be pinned before its size is known.
           if (error instanceof StorageError && error.code === 'too_large') await release(cid, signal)
@@ -191,20 +198,20 @@ export function createKuboStorage(options: KuboOptions): Storage {
       iterate(signal, async function* (combined) {
         const params = { type: 'recursive', names: true, stream: true, name: pinName }
         const options = { signal: combined, idleMs: LIST_IDLE_MS }
-        for await (const row of rpc.rows<{ Cid: string; Name?: string }>('pin/ls', params, options)) {
+        for await (const row of stream.rows<{ Cid: string; Name?: string }>('pin/ls', params, options)) {
           if (names.isOurs(row.Name ?? '')) yield CID.parse(row.Cid)
         }
       }),
 
     add: (entries, { cidVersion, signal }) =>
       call(signal, async (combined) => {
-        const added = await importFiles(rpc, entries, { cidVersion, signal: combined })
+        const added = await importFiles(stream, entries, { cidVersion, signal: combined })
         await keep(added.cid.toV1())
         return added
       }),
     importCar: (bytes, { signal }) =>
       call(signal, async (combined) => {
-        const cid = await importCar(rpc, bytes, combined)
+        const cid = await importCar(stream, bytes, combined)
         await keep(cid.toV1())
         return { cid }
       }),
@@ -214,26 +221,26 @@ export function createKuboStorage(options: KuboOptions): Storage {
         if (base && (baseName === null || !names.isOurs(baseName))) {
           throw new StorageError('not_found', `${base} is not pinned`)
         }
-        const root = await buildBlocks(rpc, make, base, combined)
+        const root = await buildBlocks(stream, make, base, combined)
         await keep(root.toV1(), base?.toV1())
         return root
       }),
-    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(rpc, cid, combined)),
+    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(stream, cid, combined)),
     cat: (cid, { signal, ...range }) =>
-      iterate(signal, (combined) => readFile(rpc, cid, { ...range, signal: combined })),
+      iterate(signal, (combined) => readFile(stream, cid, { ...range, signal: combined })),
     resolve: (cid, { path = '', signal }) =>
-      call(signal, (combined) => resolvePath(cid, path, blockReader(rpc, combined), combined)),
+      call(signal, (combined) => resolvePath(cid, path, blockReader(stream, combined), combined)),
     ls: (cid, { signal }) =>
-      iterate(signal, (combined) => listDirectory(cid, blockReader(rpc, combined), combined)),
-    block: (cid, { signal }) => call(signal, (combined) => readBlock(rpc, cid, combined)),
-    stat: (cid, { signal }) => call(signal, (combined) => statDag(rpc, cid, combined)),
+      iterate(signal, (combined) => listDirectory(cid, blockReader(stream, combined), combined)),
+    block: (cid, { signal }) => call(signal, (combined) => readBlock(stream, cid, combined)),
+    stat: (cid, { signal }) => call(signal, (combined) => statDag(stream, cid, combined)),
 
     // Kubo's GC waits for pins under way and holds up new ones, for minutes on a big repository; it
     // has no bound but the signal. Kubo runs it by itself with `ipfs daemon --enable-gc`.
     gc: ({ signal }) =>
       call(signal, async (combined) => {
         let removedBlocks = 0
-        for await (const row of rpc.rows<{ Error?: string }>('repo/gc', {}, { signal: combined })) {
+        for await (const row of stream.rows<{ Error?: string }>('repo/gc', {}, { signal: combined })) {
           if (row.Error) throw new StorageError('unavailable', `Kubo's GC failed: ${row.Error}`)
           removedBlocks++
         }
@@ -241,17 +248,18 @@ export function createKuboStorage(options: KuboOptions): Storage {
       }),
     info: ({ signal }) =>
       call(signal, async (combined) => {
-        const options = { signal: combined, deadlineMs: SHORT_MS }
+        const limits = { signal: combined, deadlineMs: SHORT_MS }
         const [id, repo] = await Promise.all([
-          rpc.call<Id>('id', {}, options),
-          rpc.call<{ RepoSize: number }>('repo/stat', { 'size-only': true }, options),
+          client.call('id', limits, (rpc, signal) => rpc.id({ signal })),
+          client.call('repo/stat', limits, (rpc, signal) => rpc.repo.stat({ signal, ...SIZE_ONLY })),
         ])
         return {
           driver: 'kubo' as const,
-          agent: id.AgentVersion,
-          peerId: id.ID,
-          addresses: id.Addresses ?? [],
-          repoBytes: repo.RepoSize,
+          agent: id.agentVersion,
+          peerId: `${id.id}`,
+          // Kubo says null where it has none.
+          addresses: (id.addresses ?? []).map(String),
+          repoBytes: Number(repo.repoSize),
         }
       }),
   }

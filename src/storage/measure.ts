@@ -1,13 +1,19 @@
 import * as dagPb from '@ipld/dag-pb'
+import { fileTypeFromBuffer } from 'file-type'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
-import { mimeTypeOf } from './mime.ts'
-import { type DagStat, StorageError } from './port.ts'
-import { type Descent, decodeUnixFs, descend, type ReadBlock, ROOT, type UnixFsNode } from './unixfs.ts'
+import { untilAborted } from '../lib/until-aborted.ts'
+import { undecodable } from './codecs.ts'
+import { BYTES_PER_BLOCK, FREE_BLOCKS } from './dag-limits.ts'
+import type { DagPbLinks } from './dag-pb-links.ts'
+import type { ReadBlock } from './path.ts'
+import { type AddEntry, type DagStat, StorageError } from './port.ts'
+import { type Descent, descend, ROOT } from './unixfs.ts'
+import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 
 /** Leaves of one node that are asked for in one call. */
 const BATCH = 256
-/** What the columns hold that sizes and numbers of files end up in; larger sums stay there. */
+/** The largest value of the columns for sizes and numbers of files; larger sums become this. */
 const SIZE_LIMIT = Number.MAX_SAFE_INTEGER
 const FILES_LIMIT = 2 ** 31 - 1
 
@@ -25,16 +31,20 @@ export interface LocalBlocks {
 
 interface Measure {
   size: number
+  /** Blocks that a reader of it meets: one that is linked twice is met twice. */
+  blocks: number
   files: number
   type: 'file' | 'directory' | 'other'
 }
 
 /**
  * Describes a DAG, see `Storage.stat` and {@link DagStat}.
- * @throws StorageError `invalid_object` when it is nested too deep, whatever `blocks` throws, or the signal's reason.
+ * @throws StorageError `invalid_object` when it is nested too deep or has a file that is hollow (see `dag-limits.ts`),
+ *   whatever `blocks` throws, or the signal's reason.
  */
 export async function describeDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<DagStat> {
-  const { type, ...total } = await measureDag(root, blocks, signal)
+  const { type, size, files } = await measureDag(root, blocks, signal)
+  const total = { size, files }
   if (type === 'directory') return { ...total, mimeType: 'directory' }
   if (type === 'other') return { ...total, mimeType: 'application/octet-stream' }
   return { ...total, mimeType: await mimeTypeOf(await sampleOf(root, blocks)) }
@@ -60,34 +70,131 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
     if (known) return known
     const node = cid.code === dagPb.code ? decodeUnixFs(await blocks.read(cid)) : null
     const result = node
-      ? await measureNode(node, descend(above, cid, node.links.length))
-      : ({ size: await blocks.totalSize(cid), files: 1, type: 'other' } as const)
+      ? await measureNode(cid, node, descend(above, cid, node.links.length))
+      : ({ size: await blocks.totalSize(cid), blocks: 1, files: 1, type: 'other' } as const)
     measured.set(`${cid}`, result)
     return result
   }
 
-  const measureNode = async ({ unixfs, links }: UnixFsNode, here: Descent): Promise<Measure> => {
+  const measureNode = async (cid: CID, { unixfs, links }: UnixFsNode, here: Descent): Promise<Measure> => {
     const isDirectory = unixfs.isDirectory()
     let size = isDirectory ? 0 : (unixfs.data?.length ?? 0)
+    let met = 1
     let files = 0
-    const add = (child: Measure) => {
-      size = Math.min(size + child.size, SIZE_LIMIT)
-      files = Math.min(files + child.files, FILES_LIMIT)
+    const add = (child: Measure, times: number) => {
+      size = Math.min(size + child.size * times, SIZE_LIMIT)
+      met = Math.min(met + child.blocks * times, SIZE_LIMIT)
+      files = Math.min(files + child.files * times, FILES_LIMIT)
     }
-    const cids = links.map(({ Hash }) => Hash)
-    const leaves = cids.filter(({ code }) => code === raw.code)
+    const { leaves, nodes } = await countLinks(cid, links)
     for (let i = 0; i < leaves.length; i += BATCH) {
       signal.throwIfAborted()
-      for (const leaf of await blocks.sizes(leaves.slice(i, i + BATCH))) add(leafOf(leaf))
+      const some = leaves.slice(i, i + BATCH)
+      const sizes = await blocks.sizes(some.map((leaf) => leaf.cid))
+      for (const [index, leaf] of some.entries()) add(leafOf(sizes[index] ?? 0), leaf.times)
     }
     // One after the other: side by side, the whole DAG would be in memory.
-    for (const cid of cids) if (cid.code !== raw.code) add(await measure(cid, here))
-    if (isDirectory) return { size, files, type: 'directory' }
-    return { size, files: 1, type: unixfs.type === 'symlink' ? 'other' : 'file' }
+    for (const child of nodes) add(await measure(child.cid, here), child.times)
+    if (isDirectory) return { size, blocks: met, files, type: 'directory' }
+    if (met > FREE_BLOCKS && size / BYTES_PER_BLOCK < met) {
+      throw new StorageError('invalid_object', `${cid} is a file of ${met} blocks with ${size} bytes in them`)
+    }
+    return { size, blocks: met, files: 1, type: unixfs.type === 'symlink' ? 'other' : 'file' }
   }
 
   return root.code === raw.code ? leafOf((await blocks.sizes([root]))[0] ?? 0) : measure(root, ROOT)
 }
 
 /** A raw block is a whole small file, or a piece of a larger one. */
-const leafOf = (size: number): Measure => ({ size, files: 1, type: 'file' })
+const leafOf = (size: number): Measure => ({ size, blocks: 1, files: 1, type: 'file' })
+
+interface Counted {
+  cid: CID
+  /** How often the node links to it. */
+  times: number
+}
+
+/** The CIDs that a node links to, each once: blocks of the raw codec, and others. */
+async function countLinks(cid: CID, links: DagPbLinks): Promise<{ leaves: Counted[]; nodes: Counted[] }> {
+  const counted = new Map<string, Counted>()
+  try {
+    for await (const some of links.some()) {
+      for (const { Hash } of some) {
+        const known = counted.get(`${Hash}`)
+        if (known) known.times++
+        else counted.set(`${Hash}`, { cid: Hash, times: 1 })
+      }
+    }
+  } catch (error) {
+    throw undecodable(cid, error as Error)
+  }
+  const all = [...counted.values()]
+  const isLeaf = (link: Counted) => link.cid.code === raw.code
+  return { leaves: all.filter(isLeaf), nodes: all.filter((link) => !isLeaf(link)) }
+}
+
+/** Bytes from the beginning of a file that its type is told from. */
+export const MIME_SAMPLE = 4100
+
+/** The MIME type of a file, told from its first {@link MIME_SAMPLE} bytes. */
+export async function mimeTypeOf(sample: Uint8Array): Promise<string> {
+  const known = await fileTypeFromBuffer(sample)
+  if (known) return known.mime
+  return isText(sample) ? 'text/plain' : 'application/octet-stream'
+}
+
+function isText(sample: Uint8Array): boolean {
+  if (sample.length === 0 || sample.includes(0)) return false
+  try {
+    // A character may be cut at the end of the sample: that is what `stream` lets pass.
+    new TextDecoder('utf-8', { fatal: true }).decode(sample, { stream: true })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Looks on while files are imported: who has seen all the bytes need not ask a node what they are. */
+export class ImportMeter {
+  readonly paths: string[] = []
+  readonly #sample: Uint8Array[] = []
+  #sampled = 0
+  #size = 0
+
+  /** The entries as they are, to be read once. Ends when the signal fires, also while a source hangs. */
+  async *watch(entries: AsyncIterable<AddEntry>, signal: AbortSignal): AsyncGenerator<AddEntry> {
+    for await (const { path, content } of untilAborted(entries, signal)) {
+      this.paths.push(path)
+      yield { path, content: this.#count(untilAborted(content, signal), this.paths.length === 1) }
+    }
+  }
+
+  async *#count(content: AsyncIterable<Uint8Array>, isFirst: boolean): AsyncGenerator<Uint8Array> {
+    for await (const chunk of content) {
+      this.#size += chunk.length
+      if (isFirst && this.#sampled < MIME_SAMPLE) {
+        // A copy: a small view would keep the whole chunk in memory.
+        const part = Uint8Array.from(chunk.subarray(0, MIME_SAMPLE - this.#sampled))
+        this.#sample.push(part)
+        this.#sampled += part.length
+      }
+      yield chunk
+    }
+  }
+
+  /**
+   * Whether the root is the file itself, and not a directory around it.
+   * @throws StorageError `invalid_object` when there was no entry.
+   */
+  get isFile(): boolean {
+    const [path] = this.paths
+    if (path === undefined) throw new StorageError('invalid_object', 'There is nothing to add')
+    return this.paths.length === 1 && !path.includes('/')
+  }
+
+  /** The answer of `Storage.stat` for the import, once it has ended. */
+  async stat(): Promise<DagStat> {
+    const mimeType = this.isFile ? await mimeTypeOf(Buffer.concat(this.#sample)) : 'directory'
+    return { size: this.#size, files: this.paths.length, mimeType }
+  }
+}

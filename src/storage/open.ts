@@ -1,10 +1,9 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
+import type { Closers } from '../lib/closers.ts'
 import type { Logger } from '../log.ts'
-import type { IpfsStatus } from '../operations/workers.ts'
-import type { Parts } from '../roles/parts.ts'
-import { type Network, type Storage, StorageError } from './port.ts'
+import { type IpfsStatus, type Network, type Storage, StorageError } from './port.ts'
 
 const RETRY_MS = 2000
 const INFO_MS = 4000
@@ -22,7 +21,7 @@ export async function openStorages(
   config: Config,
   role: 'web' | 'worker',
   log: Logger,
-  parts: Parts,
+  parts: Closers,
 ): Promise<Storages> {
   const open = async (network: Network) =>
     startStorage(await createStorage(config, network, role), log, parts)
@@ -30,7 +29,7 @@ export async function openStorages(
   return { public: publicStorage, private: privateStorage }
 }
 
-async function startStorage(storage: Storage, log: Logger, parts: Parts): Promise<Storage> {
+async function startStorage(storage: Storage, log: Logger, parts: Closers): Promise<Storage> {
   const closing = new AbortController()
   parts.add(`${storage.network} storage`, () => {
     closing.abort()

@@ -46,9 +46,12 @@ export interface PinProgress {
 }
 
 export interface PinOptions {
-  /** Multiaddrs to dial first, each ending in `/p2p/<peer id>`, or a bare `/p2p/<peer id>`. Addresses are already vetted and resolved. */
+  /**
+   * Multiaddrs to dial first, each ending in `/p2p/<peer id>`, or a bare `/p2p/<peer id>`. Addresses are already
+   * vetted and resolved.
+   */
   origins?: string[]
-  /** A try ends with `stalled` when no block arrives for this long. */
+  /** An attempt ends with `stalled` when no block arrives for this long. */
   stallMs: number
   /** A DAG above this many bytes ends with `too_large`. */
   maxBytes?: number | null
@@ -67,14 +70,17 @@ export interface PinOptions {
  * of the size of its blocks, each counted once.
  */
 export interface DagStat {
-  /** Bytes of the file, or the sum of all the files of a directory, without the DAG's own overhead. At most `Number.MAX_SAFE_INTEGER`. */
+  /**
+   * Bytes of the file, or the sum of all the files of a directory, without the DAG's own overhead. At most
+   * `Number.MAX_SAFE_INTEGER`.
+   */
   size: number
   /** Files in the DAG: 1 for a file, any number for a directory. At most 2^31 - 1. */
   files: number
   mimeType: string
 }
 
-export interface NodeInfo {
+interface NodeInfo {
   driver: 'kubo' | 'embedded'
   agent: string
   peerId: string | null
@@ -89,7 +95,16 @@ export interface AddEntry {
   content: AsyncIterable<Uint8Array>
 }
 
-/** What a path below a CID leads to. */
+/** The range of a file to read; all of it where nothing is given. */
+export interface FileRange {
+  /** To the file, below the CID; no leading slash. */
+  path?: string | undefined
+  /** Bytes. */
+  offset?: number | undefined
+  length?: number | undefined
+}
+
+/** The entry at a path below a CID. */
 export interface DagEntry {
   cid: CID
   /** `other` is what is neither a file nor a directory of UnixFS: it can only be had as a block. */
@@ -125,15 +140,18 @@ export interface Storage {
   readonly network: Network
   readonly driver: 'kubo' | 'embedded'
 
-  /** Checks the node (and that it builds `unixfs-v1-2025` DAGs) and opens what is needed. Throws `unavailable`, or a plain Error naming what to fix; after a failure every other call to Kubo is `unavailable`, until `start` succeeds. */
+  /**
+   * Checks the node (and that it builds `unixfs-v1-2025` DAGs) and opens what is needed. Throws `unavailable`, or a
+   * plain Error naming what to fix; after a failure every other call to Kubo is `unavailable`, until `start` succeeds.
+   */
   start(): Promise<void>
   /** Closes everything `start` opened. Calls under way end as `aborted`. */
   stop(): Promise<void>
 
   /**
    * Retrieves the whole DAG and keeps it, as one step: no GC can run in between. Idempotent: a DAG
-   * that is pinned already returns at once. A try that fails keeps nothing that GC cannot collect,
-   * and leaves no harm to an older pin of the same CID; blocks that arrived stay for the next try.
+   * that is pinned already returns at once. An attempt that fails keeps nothing that GC cannot collect,
+   * and leaves no harm to an older pin of the same CID; blocks that arrived stay for the next attempt.
    * @returns the blocks and bytes of the DAG; both are 0 when it was pinned already.
    */
   pin(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }>
@@ -177,18 +195,18 @@ export interface Storage {
     make: (put: PutBlock) => Promise<CID>,
     options: { base: CID | null; signal: AbortSignal },
   ): Promise<CID>
-  /** A DAG of the node's own blocks as a CARv1, each block once, depth first; never asks the network. A missing block ends it as `not_found`. */
+  /**
+   * A DAG of the node's own blocks as a CARv1, each block once, depth first; never asks the network. A missing block
+   * ends it as `not_found`.
+   */
   exportCar(cid: CID, options: { signal: AbortSignal }): AsyncIterable<Uint8Array>
   /** Bytes of a UnixFS file in the node's own blocks, verified; never asks the network. `path` walks directories. */
-  cat(
-    cid: CID,
-    options: { path?: string; offset?: number; length?: number; signal: AbortSignal },
-  ): AsyncIterable<Uint8Array>
+  cat(cid: CID, options: FileRange & { signal: AbortSignal }): AsyncIterable<Uint8Array>
   /**
    * What a path (no leading slash) below a CID is. Never asks the network.
    * @throws StorageError `not_found`, also for a path that goes on after a file; `invalid_object`.
    */
-  resolve(cid: CID, options: { path?: string; signal: AbortSignal }): Promise<DagEntry>
+  resolve(cid: CID, options: { path?: string | undefined; signal: AbortSignal }): Promise<DagEntry>
   /**
    * The entries of a directory in the order of its blocks: by name, unless it is sharded. Never asks the network.
    * @throws StorageError `not_found`, or `invalid_object` for what is no directory.
@@ -199,11 +217,19 @@ export interface Storage {
    * @throws StorageError `not_found`, or `invalid_object` for a hash function that Berth cannot compute.
    */
   block(cid: CID, options: { signal: AbortSignal }): Promise<Uint8Array>
-  /** Describes a DAG from the node's own blocks; never asks the network. Throws `not_found` where a needed block is missing. */
+  /**
+   * Describes a DAG from the node's own blocks; never asks the network. Throws `not_found` where a needed block is
+   * missing, `invalid_object` for a file of very many blocks and next to no bytes (see `dag-limits.ts`).
+   */
   stat(cid: CID, options: { signal: AbortSignal }): Promise<DagStat>
 
   /** Removes blocks that no pin keeps. Safe beside any other call, and beside other processes on the same store. */
   gc(options: { signal: AbortSignal }): Promise<GcReport>
   /** Who and where the node is. Throws `unavailable`. */
   info(options: { signal: AbortSignal }): Promise<NodeInfo>
+}
+
+/** A node as a worker saw it last, for its row; `error` says why it did not answer. */
+export interface IpfsStatus extends NodeInfo {
+  error: string | null
 }

@@ -5,15 +5,30 @@ import { type InProgressImportResult, importFile, type WritableStorage } from 'i
 import { DirSharded } from 'ipfs-unixfs-importer/utils'
 import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
+import { encode as encodeVarint } from 'uint8-varint'
 import type { PutBlock } from './port.ts'
-import { PROFILE } from './profile.ts'
+
+/**
+ * The CID profile of what Berth imports (IPIP-499): CIDv1, raw leaves, chunks of 1 MiB,
+ * 1,024 links in a node.
+ */
+export const PROFILE = 'unixfs-v1-2025'
+
+/** The profile of imports that ask for a CIDv0: leaves of 256 KiB in dag-pb, 174 links in a node. */
+export const PROFILE_V0 = 'unixfs-v0-2015'
+
+/** One byte more than a chunk of the profile, so that chunk size, leaves and root all show in the CID. */
+export const PROBE_BYTES = new Uint8Array(1024 * 1024 + 1)
+
+/** The CID of {@link PROBE_BYTES} under {@link PROFILE}. */
+export const PROBE_CID = CID.parse('bafybeihd4yzq7n5umhjngdum4r6k2to7egxfkf2jz6thvwzf6djus22cmq')
 
 /** The profile shards a directory whose block would be larger. */
 const SHARD_ABOVE = 262_144
 /** Blocks of a file that are in memory together, at 1 MiB each. */
 const BLOCKS_AT_ONCE = 8
 
-/** What a directory links to; `size` with the DAG's own overhead (`Tsize`). */
+/** An entry of a directory; `size` with the DAG's own overhead (`Tsize`). */
 export interface Entry {
   cid: CID
   size: number
@@ -69,3 +84,36 @@ async function writeNode(bytes: Uint8Array, links: dagPb.PBLink[], put: PutBlock
 
 const encode = (unixfs: UnixFS, links: dagPb.PBLink[]): Uint8Array =>
   dagPb.encode(dagPb.prepare({ Data: unixfs.marshal(), Links: links }))
+
+/*
+ * `ipfs-unixfs` writes a size from 2 GiB up to 4 GiB as one wrong byte and leaves the rest of the field as it found the
+ * memory: the varint writer of its `protons-runtime` (7.1.2, and 8.0.1 as well) takes the lower half of a number as
+ * signed. A file of such a size, or with a part of it, would have another CID each time and could not be read back.
+ * So `UnixFS` writes such files here; all others it writes itself.
+ */
+
+const GIB = 2 ** 30
+/** Tags of the fields of a UnixFS message (`unixfs.proto`): number and wire type. */
+const TAG = { type: 0x08, data: 0x12, fileSize: 0x18, blockSize: 0x20 }
+const FILE = 2
+
+const original = UnixFS.prototype.marshal
+UnixFS.prototype.marshal = function (this: UnixFS) {
+  const hasBrokenSize = this.type === 'file' && [this.fileSize(), ...this.blockSizes].some(isBroken)
+  return hasBrokenSize ? marshalFile(this) : original.call(this)
+}
+
+const isBroken = (size: bigint): boolean => size >= 2 * GIB && size < 4 * GIB
+
+/** A file without a mode or a time: Berth gives files neither. */
+function marshalFile(file: UnixFS): Uint8Array<ArrayBuffer> {
+  const size = (tag: number, bytes: bigint) => [Uint8Array.of(tag), encodeVarint(Number(bytes))]
+  const content = file.data?.length ? [...size(TAG.data, BigInt(file.data.length)), file.data] : []
+  const parts = [
+    Uint8Array.of(TAG.type, FILE),
+    ...content,
+    ...size(TAG.fileSize, file.fileSize()),
+    ...file.blockSizes.flatMap((bytes) => size(TAG.blockSize, bytes)),
+  ]
+  return new Uint8Array(Buffer.concat(parts))
+}

@@ -1,10 +1,11 @@
-/** What keeps an agent from coming up: for another try, or for good. */
+/** Errors that keep an agent from starting: for another attempt, or for good. */
+
+import { TunnelError } from '../../src/agent-proxy/tunnel-client.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { SecretsUnreadable } from '../../src/agents/secrets/environment.ts'
-import { UnfitFolder } from '../../src/agents/snapshots/fast-import.ts'
-import { ContainerError, type Sandbox } from '../../src/containers/port.ts'
-import { WayRefused } from '../../src/host/way.ts'
+import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
+import { type Sandbox, SandboxError } from '../../src/sandboxes/port.ts'
 import { StorageError } from '../../src/storage/port.ts'
+import { UnfitFolder } from './fast-import.ts'
 
 export type FailureCode =
   /** The gateway ended, or was not ready in time. */
@@ -16,25 +17,24 @@ export type FailureCode =
   | 'disk_full'
   | 'out_of_memory'
   | 'secrets_unreadable'
-  /** What its workspace is made of is not on IPFS any more, or cannot be a workspace. */
+  /** The content of its workspace is not on IPFS any more, or cannot be a workspace. */
   | 'content_lost'
   /** The container ended each time before the gateway was ready. */
   | 'sandbox_ended'
-  /** Docker or the way to agents was away for as long as we try. */
+  /** Docker or the agent proxy was away for as long as we try. */
   | 'outage'
 
-/** The agent did not come up, for a reason that another try does not remove. */
-export class BringUpFailed extends Error {
-  override name = 'BringUpFailed'
-  readonly code: FailureCode
-  /** The last lines of the gateway's log. */
-  readonly lastLines: string[]
+/** The agent did not start, for a reason that another attempt does not remove. */
+export class StartFailed extends OperationFailed {
+  override name = 'StartFailed'
+  declare readonly code: FailureCode
 
-  /** @param message one line, for the owner of the agent. */
+  /**
+   * @param message one line, for the owner of the agent.
+   * @param options.lastLines of the gateway's log.
+   */
   constructor(code: FailureCode, message: string, options: ErrorOptions & { lastLines?: string[] } = {}) {
-    super(message, options)
-    this.code = code
-    this.lastLines = options.lastLines ?? []
+    super(code, message, { ...options, result: { detail: message } })
   }
 }
 
@@ -49,7 +49,7 @@ export class SandboxEnded extends Error {
 
 /** Whether an error is about a part that is away, and may be back later. */
 export function isOutage(error: unknown): boolean {
-  if (error instanceof ContainerError) return error.code === 'unreachable'
+  if (error instanceof SandboxError) return error.code === 'unreachable'
   if (error instanceof StorageError) return error.code === 'unavailable'
   return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }
@@ -59,21 +59,39 @@ export function isSilent(error: unknown): boolean {
   if (!(error instanceof AgentdError)) return false
   if (error.code === 'timeout') return true
   const { cause } = error.cause instanceof AgentdError ? error.cause : error
-  return cause instanceof WayRefused && (cause.status === 502 || cause.status === 504)
+  return cause instanceof TunnelError && (cause.status === 502 || cause.status === 504)
 }
 
 const LOST = ['not_found', 'invalid_object', 'too_large']
 
-/** The failure that an error stands for; undefined when another try may do better. */
-export function failureOf(error: unknown): BringUpFailed | undefined {
-  if (error instanceof BringUpFailed) return error
-  if (error instanceof SecretsUnreadable)
-    return new BringUpFailed('secrets_unreadable', error.message, { cause: error })
-  if (error instanceof ContainerError && (error.code === 'no_image' || error.code === 'disk_full'))
-    return new BringUpFailed(error.code, error.message, { cause: error })
+/** The failure that an error stands for; undefined when another attempt may do better. */
+export function failureOf(error: unknown): StartFailed | undefined {
+  if (error instanceof StartFailed) return error
+  if (error instanceof SandboxError && (error.code === 'no_image' || error.code === 'disk_full'))
+    return new StartFailed(error.code, error.message, { cause: error })
   if (error instanceof UnfitFolder || (error instanceof StorageError && LOST.includes(error.code)))
-    return new BringUpFailed('content_lost', error.message, { cause: error })
+    return new StartFailed('content_lost', error.message, { cause: error })
   if (error instanceof AgentdError && error.code === 'disk_full')
-    return new BringUpFailed('disk_full', error.message, { cause: error })
+    return new StartFailed('disk_full', error.message, { cause: error })
   return undefined
+}
+
+/** A sandbox may end because Docker is restarted; one that ends at each attempt does so by itself. */
+const MAX_ENDS = 5
+
+/** The end of an attempt for an agent that is started: another attempt, or a failure; undefined for an unforeseen error. */
+export function explainStart(error: unknown, { operation }: Run): OperationFailed | undefined {
+  const hasEnded = error instanceof SandboxEnded
+  if (hasEnded && operation.attempts >= MAX_ENDS)
+    return new StartFailed('sandbox_ended', error.message, { cause: error })
+  if (hasEnded || isOutage(error)) {
+    const { message } = error as Error
+    // Failed as an outage after a time, it would be started again by the reconciler, and never be given up.
+    return new RetryLater('outage', message, {
+      result: { detail: message },
+      cause: error,
+      unbounded: hasEnded,
+    })
+  }
+  return failureOf(error)
 }

@@ -1,18 +1,22 @@
-/** Starting an agent's gateway through its agentd, and waiting until it is ready. */
+/** The gateway of an agent that starts: what it is started with, and starting it through agentd until it is ready. */
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AgentStatus, StartRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { agentChannels } from '../../src/agents/channels/runtime.ts'
+import { CHANNELS, type Channel } from '../../src/agents/channels/channel-schema.ts'
+import { readChannels, type StoredChannel } from '../../src/agents/channels/channel-store.ts'
 import { readStatus } from '../../src/agents/live.ts'
-import { agentEnvironment } from '../../src/agents/secrets/environment.ts'
-import { crashPoint } from '../../src/crash-point.ts'
-import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/engine/config.ts'
-import type { Run } from '../../src/operations/runner.ts'
-import { BringUpFailed } from './failure.ts'
-import { type Reached, runningAddress } from './reach.ts'
-import type { AgentWorkerServices } from './services.ts'
+import { agentsApiUrl, agentUrls } from '../../src/agents/urls.ts'
+import type { Config } from '../../src/config.ts'
+import type { PrismaClient } from '../../src/db/prisma.ts'
+import { crashPoint } from '../../src/lib/crash-point.ts'
+import type { Sealer } from '../../src/lib/sealer.ts'
+import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/openclaw/config.ts'
+import type { Run } from '../../src/operations/handler.ts'
+import type { AgentWorkerServices } from '../services.ts'
+import { StartFailed } from './failure.ts'
+import { type AgentdEndpoint, runningAddress } from './sandbox.ts'
 
 /** One long poll of agentd's status, and how much later than agentd we give up. */
 const POLL_MS = 10_000
@@ -22,32 +26,34 @@ const PAUSE_MS = 500
 const NEWS_MS = 100
 /** The engine's exit code for a state or a configuration that it will not start with. */
 const REFUSED = 78
+/** Telegram comes with the engine; the plugins of the others have its version. */
+const BUNDLED: readonly Channel[] = ['telegram']
 
-export interface GatewayUp {
-  status: AgentStatus
-  /** The version of each secret that the gateway was given. */
-  applied: Record<string, number>
+/** What agentd is asked to start, but for the scripts that follow. */
+type GatewayRequest = Omit<StartRequest, 'run' | 'scripts'>
+
+export interface GatewaySettings {
+  request: GatewayRequest
+  /** The version of each secret in it, by the secret's id. */
+  secretVersions: Record<string, number>
 }
 
 /**
- * Starts the gateway with the agent's secrets, channels and settings as they are now; one that was started with the
- * same by this operation is left alone.
- * @throws BringUpFailed when it ends, or is not ready in time.
+ * The agent's secrets, channels and settings as they are now, for its engine in `version`.
+ * @throws StartFailed where a secret no longer opens.
  */
-export async function startGateway(
-  services: AgentWorkerServices,
+export async function readSettings(
+  { prisma, sealer, config, containers }: AgentWorkerServices,
   run: Run,
   agent: Agent,
-  target: Reached,
-  { version, scripts }: { version: string; scripts: 'build' | 'start' },
-): Promise<GatewayUp> {
-  const { pool, sealer, config, agentd, containers } = services
+  version: string,
+): Promise<GatewaySettings> {
   await run.report('secrets')
   const [environment, channels] = await Promise.all([
-    agentEnvironment(pool, sealer, agent, config),
-    agentChannels(pool, sealer, { ...agent, engineVersion: version }),
+    agentEnvironment(prisma, sealer, agent, config),
+    agentChannels(prisma, sealer, { ...agent, engineVersion: version }),
   ])
-  const request: Omit<StartRequest, 'run'> = {
+  const request: GatewayRequest = {
     env: { ...environment.env, ...modelEnvironment(config) },
     gatewayToken: agent.gatewayToken,
     ownedConfig: ownedConfig({
@@ -59,8 +65,129 @@ export async function startGateway(
     defaultConfig: defaultConfig({ config }),
     plugins: channels.plugins,
     readyMs: config.BERTH_AGENT_READY_SECONDS,
-    scripts,
   }
+  return { request, secretVersions: environment.secretVersions }
+}
+
+/**
+ * The environment of the gateway: who the agent is, and the secrets that are attached to it. The variables of Berth's own
+ * win over secrets, which cannot have their names anyway.
+ *
+ * An agent is not started without a secret that no longer opens, sealed with another SECRETS_KEY or while there is none:
+ * it would seem to work until the first request that needs it. The message names the secrets.
+ * @returns `env`, and in `secretVersions` the version of each secret in it, by the secret's id.
+ * @throws StartFailed `secrets_unreadable`
+ */
+export async function agentEnvironment(
+  prisma: PrismaClient,
+  sealer: Sealer,
+  agent: Agent,
+  config: Config,
+): Promise<{ env: Record<string, string>; secretVersions: Record<string, number> }> {
+  const attached = await prisma.secret.findMany({
+    where: { agents: { some: { agentId: agent.id } } },
+    orderBy: { name: 'asc' },
+  })
+  const secrets: Record<string, string> = {}
+  const unreadable: string[] = []
+  for (const { id, name, sealed } of attached) {
+    try {
+      secrets[name] = sealer.open(agent.workspaceId, id, sealed)
+    } catch {
+      unreadable.push(name)
+    }
+  }
+  if (unreadable.length > 0)
+    throw new StartFailed(
+      'secrets_unreadable',
+      `SECRETS_KEY does not open ${unreadable.join(', ')}: set the value again, or detach it from the agent`,
+    )
+  return {
+    env: { ...secrets, ...identity(agent, config) },
+    secretVersions: Object.fromEntries(attached.map(({ id, version }) => [id, version])),
+  }
+}
+
+/** Empty where nothing is known: scripts may rely on each. */
+function identity(agent: Agent, config: Config): Record<string, string> {
+  return {
+    AGENT_ID: agent.agentId,
+    AGENT_NAME: agent.name,
+    AGENT_EMOJI: agent.emoji ?? '',
+    AGENT_VIBE: agent.vibe ?? '',
+    AGENT_URL: agentUrls(config, agent.agentId).baseUrl,
+    AGENTS_API_URL: agentsApiUrl(config),
+    OPENCLAW_GATEWAY_TOKEN: agent.gatewayToken,
+    USER_NAME: agent.userName ?? '',
+    USER_EMAIL: agent.userEmail ?? '',
+  }
+}
+
+interface AgentChannels {
+  /** Operator-owned parts of openclaw.json; null takes a key away. */
+  config: {
+    channels: Record<Channel, Record<string, unknown> | null>
+    plugins: { entries: Record<Channel, { enabled: true } | null> }
+  }
+  /** npm specs to install. */
+  plugins: string[]
+}
+
+/**
+ * The channels of an agent as its engine wants them. One that is not configured, or is switched off, leaves neither
+ * a token nor a plugin behind. One whose tokens no longer open is left out as well: the agent is of use without it.
+ */
+async function agentChannels(
+  prisma: PrismaClient,
+  sealer: Sealer,
+  agent: Pick<Agent, 'id' | 'workspaceId' | 'engineVersion'>,
+): Promise<AgentChannels> {
+  const stored = await readChannels(prisma, sealer, agent)
+  const active = stored.filter(({ settings, tokens }) => settings.enabled && tokens !== null)
+  const names = active.map(({ channel }) => channel)
+  const each = <T>(value: (channel: Channel) => T) =>
+    Object.fromEntries(CHANNELS.map((channel) => [channel, value(channel)])) as Record<Channel, T>
+  return {
+    config: {
+      channels: each((name) => engineConfig(active.find(({ channel }) => channel === name))),
+      plugins: { entries: each((name) => (names.includes(name) ? { enabled: true } : null)) },
+    },
+    plugins: names
+      .filter((name) => !BUNDLED.includes(name))
+      .map((name) => `@openclaw/${name}@${agent.engineVersion}`),
+  }
+}
+
+function engineConfig(stored: StoredChannel | undefined): Record<string, unknown> | null {
+  if (!stored) return null
+  const { channel, settings, tokens } = stored
+  const { botToken, appToken } = tokens ?? {}
+  const common = { enabled: true, ...admission(settings) }
+  if (channel === 'discord') return { ...common, token: botToken }
+  if (channel === 'slack') return { ...common, mode: 'socket', botToken, appToken }
+  return { ...common, ...(botToken && { botToken }) }
+}
+
+/** The engine does not start with `open` that is not for all, or with an `allowlist` of nobody. */
+function admission({ dmPolicy, allowFrom }: StoredChannel['settings']) {
+  if (dmPolicy === 'open') return { dmPolicy, allowFrom: [...new Set([...allowFrom, '*'])] }
+  const isList = dmPolicy === 'allowlist' || dmPolicy === 'closed'
+  if (!isList) return { dmPolicy, allowFrom }
+  return allowFrom.length > 0 ? { dmPolicy: 'allowlist', allowFrom } : { dmPolicy: 'disabled', allowFrom }
+}
+
+/**
+ * Starts the gateway; one that was started with the same request by this operation is left alone.
+ * @throws StartFailed when it ends, or is not ready in time.
+ */
+export async function startGateway(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdEndpoint,
+  request: Omit<StartRequest, 'run'>,
+): Promise<AgentStatus> {
+  const { agentd } = services
   crashPoint('agent-before-gateway')
   const name = `${run.operation.id}.${digest(request)}`
   await run.report('gateway')
@@ -72,18 +199,20 @@ export async function startGateway(
     signal: run.signal,
   })
   crashPoint('agent-after-gateway')
-  const status = await waitUntilReady(services, run, target, name)
-  return { status, applied: environment.applied }
+  return waitUntilReady(services, run, target, name)
 }
 
-/** What was started is named after all that it was started with. The token among it makes it no help in guessing. */
+/**
+ * The name of a run of the gateway is a hash of everything that it was started with. The token in it keeps others from
+ * guessing the rest.
+ */
 const digest = (request: Omit<StartRequest, 'run'>): string =>
   createHash('sha256').update(JSON.stringify(request)).digest('hex').slice(0, 16)
 
 async function waitUntilReady(
   services: AgentWorkerServices,
   { signal }: Run,
-  target: Reached,
+  target: AgentdEndpoint,
   name: string,
 ): Promise<AgentStatus> {
   const { agentd, config } = services
@@ -106,20 +235,20 @@ async function waitUntilReady(
       continue
     }
     const code = exitCode === REFUSED ? 'engine_refused' : 'gateway_failed'
-    throw new BringUpFailed(code, reason ?? `the gateway ended with exit code ${exitCode}`, { lastLines })
+    throw new StartFailed(code, reason ?? `the gateway ended with exit code ${exitCode}`, { lastLines })
   }
-  throw new BringUpFailed('gateway_failed', 'the gateway was not ready in time')
+  throw new StartFailed('gateway_failed', 'the gateway was not ready in time')
 }
 
-/** agentd did not answer: the next poll may do better, unless it has ended. @throws SandboxEnded, BringUpFailed */
+/** agentd did not answer: the next poll may do better, unless it has ended. @throws SandboxEnded, StartFailed */
 async function restAfter(
   services: AgentWorkerServices,
-  { agentId, address }: Reached,
+  { agentId, address }: AgentdEndpoint,
   error: unknown,
   signal: AbortSignal,
 ): Promise<undefined> {
   signal.throwIfAborted()
-  // What agentd itself refuses, it refuses again.
+  // A request that agentd refuses, it would refuse again.
   if (!(error instanceof AgentdError) || error.status !== 0) throw error
   if ((await runningAddress(services, agentId, signal)) !== address) throw error
   await delay(PAUSE_MS, undefined, { signal })

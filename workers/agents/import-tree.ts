@@ -3,8 +3,6 @@ import { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
 import type { AgentdTarget } from '../../src/agents/agentd-client.ts'
-import { fastImport, UnfitFolder } from '../../src/agents/snapshots/fast-import.ts'
-import { MAX_FILES } from '../../src/agents/snapshots/limits.ts'
 import {
   adoptCommit,
   commitHash,
@@ -12,20 +10,23 @@ import {
   resetTo,
   treeOf,
 } from '../../src/agents/snapshots/repository.ts'
-import { crashPoint } from '../../src/crash-point.ts'
-import type { Run } from '../../src/operations/runner.ts'
+import { crashPoint } from '../../src/lib/crash-point.ts'
+import type { Run } from '../../src/operations/handler.ts'
 import { walkFolder } from '../../src/storage/folder.ts'
 import { type Network, StorageError } from '../../src/storage/port.ts'
-import type { AgentWorkerServices } from './services.ts'
+import type { AgentWorkerServices } from '../services.ts'
+import { fastImport, UnfitFolder } from './fast-import.ts'
 
 const IMPORT_MS = 900_000
+/** Most files of a workspace that is restored: it may have grown by many snapshots. */
+const MAX_FILES = 10_000_000
 
 export interface TreeSource {
   network: Network
   cid: CID
   /** Paths of files that are executable. */
   executables: string[]
-  /** Of the commit, where `object` is not that. */
+  /** The message of the commit, where `object` is not given. */
   message: string
   /**
    * The commit that the folder is the tree of, as git stores it without its header. It is made again where git's tree
@@ -61,7 +62,7 @@ export async function importTree(
   })
   const imported = await importStream(access, stream, IMPORT_MS)
     .catch((error) => {
-      // What keeps us from reading is no fault of agentd's, to which the stream only breaks off.
+      // A failure to read from the storage is not agentd's: to agentd the stream only breaks off.
       throw failure instanceof StorageError || failure instanceof UnfitFolder ? failure : error
     })
     .finally(() => stream.destroy())

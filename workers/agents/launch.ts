@@ -1,7 +1,7 @@
 import type { ScriptsRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import type { AgentWorkerServices } from './services.ts'
+import type { AgentWorkerServices } from '../services.ts'
 
 const LAUNCH_MS = 15_000
 

@@ -1,14 +1,11 @@
 /** An agent's workspace becomes content on IPFS, and a row of its history. */
+
 import { CID } from 'multiformats/cid'
-import type { PoolClient } from 'pg'
-import { type Agent, isoMillis } from '../../src/agents/agent.ts'
+import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
 import { attachedSecrets } from '../../src/agents/secrets/attachments.ts'
 import { attachedSkills } from '../../src/agents/skills/attach.ts'
-import { readBlobs } from '../../src/agents/snapshots/blobs.ts'
-import { Changes } from '../../src/agents/snapshots/changes.ts'
 import { buildSnapshot } from '../../src/agents/snapshots/dag.ts'
-import { MAX_CHANGES, TEXT_BYTES } from '../../src/agents/snapshots/limits.ts'
 import {
   type CheckedCommit,
   commitAll,
@@ -22,14 +19,26 @@ import {
   type Difference,
   insertSnapshot,
   latestSnapshot,
+  pruneSnapshots,
   type StoredSnapshot,
-} from '../../src/agents/snapshots/store.ts'
-import { crashPoint } from '../../src/crash-point.ts'
+} from '../../src/agents/snapshots/snapshot-store.ts'
+import type { Config } from '../../src/config.ts'
+import type { Queryable } from '../../src/db/pool.ts'
+import type { Transaction } from '../../src/db/prisma.ts'
+import { messages } from '../../src/errors.ts'
 import { canonicalCid } from '../../src/files/cid.ts'
 import { holdContent } from '../../src/files/held-content.ts'
-import type { Run } from '../../src/operations/runner.ts'
+import { crashPoint } from '../../src/lib/crash-point.ts'
+import { OperationCanceled, OperationFailed, type Run } from '../../src/operations/handler.ts'
 import { type Network, type Storage, StorageError } from '../../src/storage/port.ts'
-import type { AgentWorkerServices } from './services.ts'
+import type { AgentWorkerServices } from '../services.ts'
+import { readBlobs } from './blobs.ts'
+import { Changes } from './changes.ts'
+
+/** Most files that change from one snapshot to the next: an agent's disk bounds their bytes, not their names. */
+const MAX_CHANGES = 250_000
+/** Most bytes of a snapshot's diff, and of an agent's list of files. */
+const TEXT_BYTES = 65_536
 
 /** The workspace as it is now: as a new snapshot, or as the newest one that there is. */
 export interface Saved {
@@ -43,26 +52,30 @@ export interface Saved {
 }
 
 /**
- * Commits an agent's workspace and stores the tree of the commit. Nothing is written into the database; what was stored
- * is collected again where nobody holds it.
+ * Saves an agent's workspace on IPFS, in two steps; {@link writeSaved} is the third, in the transaction that ends the
+ * operation, and before it nothing is written into the database:
+ *
+ * 1. `commit`: agentd commits what has changed. Repeated: without changes it is the same commit. Undone: never.
+ * 2. `store`: the tree of the commit becomes blocks, of which those that have changed are written. Repeated: the same
+ *    blocks are written again. Undone: blocks that nobody holds are collected.
  * @param network of the new snapshot.
  * @throws AgentdError, StorageError
  */
 export async function saveWorkspace(
-  { pool, agentd, storages, config }: AgentWorkerServices,
+  { pool, prisma, agentd, storages, config }: AgentWorkerServices,
   run: Run,
   agent: Agent,
   target: AgentdTarget,
-  { network, signal }: { network: Network; signal: AbortSignal },
+  network: Network,
 ): Promise<Saved> {
-  const access = { agentd, target, epoch: agent.epoch, signal }
+  const access = { agentd, target, epoch: agent.epoch, signal: run.signal }
   await run.report('commit')
   const [skills, secrets, newest] = await Promise.all([
     attachedSkills(pool, agent),
-    attachedSecrets(pool, agent),
-    latestSnapshot(pool, agent),
+    attachedSecrets(prisma, agent),
+    latestSnapshot(prisma, agent),
   ])
-  // What is there now is a part of it at most, and would pass for all.
+  // The files that are there now are a part of the workspace at most, and would pass for all of it.
   if (newest && agent.lastSync === null)
     throw new AgentdError('unreachable', 'the workspace is still to be restored')
   const commit = await commitAll(access, {
@@ -142,7 +155,7 @@ async function storeSince(
   return { content, difference: { changeSummary: changes.summary, contentDiff } }
 }
 
-/** What one commit has that another one has not, for people; unknown where one is not there. @throws AgentdError */
+/** The difference between two commits in words; unknown where one is missing. @throws AgentdError */
 export async function compareCommits(
   access: RepositoryAccess,
   commits: { from: string | undefined; to: string },
@@ -179,23 +192,60 @@ export async function listFiles(access: RepositoryAccess, commit: string): Promi
 
 /**
  * Writes a saved workspace: the row of its snapshot where it is new, and when it was seen.
- * @param client in a transaction.
- * @returns when, undefined where the agent was deleted meanwhile, or another run has it.
- * @throws StorageError where its content is not to be had (any more).
+ * @returns when.
+ * @throws OperationCanceled where the agent was deleted meanwhile, or another run has it; StorageError where its content
+ *   is not to be had (any more).
  */
 export async function writeSaved(
-  client: PoolClient,
+  tx: Transaction,
   { storages }: Pick<AgentWorkerServices, 'storages'>,
   agent: Agent,
   { content, difference, fileManifest }: Omit<Saved, 'leftOut'>,
-): Promise<{ lastSync: string } | undefined> {
-  if (difference) await holdContent(client, storages[content.network], CID.parse(content.cid))
-  const { rows } = await client.query(
-    `UPDATE agent SET synced_at = clock_timestamp(), file_manifest = $3
-     WHERE id = $1 AND epoch = $2 AND deleted_at IS NULL RETURNING ${isoMillis('synced_at')} AS "lastSync"`,
-    [agent.id, agent.epoch, fileManifest],
+): Promise<{ lastSync: string }> {
+  if (difference) await holdContent(tx, storages[content.network], CID.parse(content.cid))
+  const syncedAt = new Date()
+  const { count } = await tx.agent.updateMany({
+    where: { id: agent.id, epoch: agent.epoch, deletedAt: null },
+    data: { syncedAt, fileManifest },
+  })
+  if (!count) throw new OperationCanceled('the agent is gone')
+  if (difference) await insertSnapshot(tx, agent, content, difference)
+  return { lastSync: syncedAt.toISOString() }
+}
+
+export const pruneHistory = (db: Queryable, config: Config, agent: Pick<Agent, 'id'>): Promise<void> =>
+  pruneSnapshots(db, agent, {
+    keep: config.BERTH_SNAPSHOT_KEEP,
+    keepDays: config.BERTH_SNAPSHOT_KEEP_DAYS,
+  })
+
+/** Where snapshots are kept. @throws OperationFailed where the settings say that there are none. */
+export function requireNetwork({ BERTH_SNAPSHOT_NETWORK: network }: Config): Network {
+  if (network !== 'none') return network
+  const publicMessage = messages.storageNotConfigured
+  throw new OperationFailed('storage_not_configured', 'BERTH_SNAPSHOT_NETWORK is none', { publicMessage })
+}
+
+/**
+ * What an error means for a workspace that was to be saved; undefined where nobody foresaw it. It is not tried again by
+ * itself: whoever asked is waiting and may ask again, and workspaces that have changed are looked for all the time.
+ */
+export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): OperationFailed | undefined {
+  const failedBy = (code: string, publicMessage?: string) => {
+    const { message } = error as Error
+    const told = publicMessage !== undefined && { publicMessage }
+    return new OperationFailed(code, message, { ...told, result: { detail: message }, cause: error })
+  }
+  if (error instanceof StorageError)
+    return error.code === 'unavailable'
+      ? failedBy('ipfs_unreachable', messages.ipfsUnreachable)
+      : failedBy(error.code)
+  if (!(error instanceof AgentdError)) return undefined
+  // An unforeseen error of agentd is not the operation's.
+  if (error.code === 'internal') return failedBy('agent_failed')
+  if (error.code !== 'unreachable' && error.code !== 'not_ready') return failedBy(error.code)
+  return failedBy(
+    'agent_not_ready',
+    status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady,
   )
-  if (!rows[0]) return undefined
-  if (difference) await insertSnapshot(client, agent, content, difference)
-  return rows[0]
 }

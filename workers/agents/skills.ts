@@ -1,38 +1,34 @@
 /** Making an agent's skill folders those of the skills that are attached to it. */
-import { z } from 'zod'
 import type { SkillFiles } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
 import { bundledSkills, PLATFORM_SKILL } from '../../src/agents/clawhub/folders.ts'
 import { readSkill } from '../../src/agents/skills/content.ts'
 import type { SkillFile } from '../../src/agents/skills/files.ts'
-import { readSkillFolders, SKILL_CONFLICT, skillPath } from '../../src/agents/skills/live.ts'
-import { resolution } from '../../src/agents/skills/schema.ts'
+import { readSkillFolders, skillPath } from '../../src/agents/skills/live.ts'
 import { BadSkill } from '../../src/agents/skills/skill-md.ts'
-import { messages } from '../../src/errors.ts'
-import { LeaseLost } from '../../src/operations/lease.ts'
-import type { Handler, Run } from '../../src/operations/runner.ts'
-import { type Network, StorageError } from '../../src/storage/port.ts'
-import type { AgentWorkerServices } from './services.ts'
-import { takeAgent } from './take.ts'
+import type { Resolution } from '../../src/agents/skills/skill-schema.ts'
+import { readWantedSkills } from '../../src/db/statements/worker-agents.ts'
+import type { Run } from '../../src/operations/handler.ts'
+import { StorageError } from '../../src/storage/port.ts'
+import type { AgentWorkerServices } from '../services.ts'
 
 const WRITE_MS = 60_000
 /** All of them together: how many folders there are, and how slow, is what agentd says. */
 const APPLY_MS = 300_000
-/** A storage that is away is waited for this long. */
-const OUTAGE_MS = 600_000
-const RETRY_MS = 2000
-/** What agentd says of a folder that the agent itself stands in the way of. */
+/** agentd's code for a folder that it cannot write because of the agent's own files. */
 const IN_THE_WAY = ['conflict', 'outside', 'not_a_file']
 
 /** By the name of a skill: what to do where the agent has changed its folder, or has one of its own. */
-const resolutions = z.record(z.string(), resolution)
-export type Resolutions = z.output<typeof resolutions>
+type Resolutions = Record<string, Resolution>
 
 /** A skill that the agent does not have as its row says. */
 export interface SkillProblem {
   name: string
-  /** `conflict`: the agent has a folder that would be lost; `content`: it is not all here, or cannot be written; `away`: the IPFS node. */
+  /**
+   * `conflict`: the agent has a folder that would be lost; `content`: it is not all here, or cannot be written;
+   * `away`: the IPFS node.
+   */
   code: 'conflict' | 'content' | 'away' | 'disk_full'
   message: string
 }
@@ -43,60 +39,10 @@ interface Wanted {
   files(): Promise<SkillFile[] | undefined>
 }
 
-/** The operation `agent.skills`; `input.resolutions` as {@link Resolutions}. An agent that is away gets them when it starts. */
-export function agentSkills(services: AgentWorkerServices): Handler {
-  const { pool } = services
-  return {
-    async handle(run) {
-      const agent = await takeAgent(pool, run, 'as it is')
-      if (!agent) return run.end(pool, { state: 'canceled' })
-      const problems = await applyWhereUp(services, run, agent)
-      if (!problems) return run.end(pool, { state: 'succeeded', result: { applied: false } })
-      const [first] = problems
-      if (!first) return run.end(pool, { state: 'succeeded', result: { applied: true } })
-      const cause = problems.map(({ name, message }) => `${name}: ${message}`).join('; ')
-      if (first.code === 'away' && run.operation.ageMs < OUTAGE_MS)
-        return run.end(pool, { state: 'queued', delayMs: RETRY_MS, code: 'outage', cause })
-      const [error, code] =
-        first.code === 'conflict'
-          ? [`Skill version conflict: ${cause}`, SKILL_CONFLICT]
-          : first.code === 'away'
-            ? [messages.ipfsUnreachable, 'outage']
-            : [cause, `skill_${first.code}`]
-      await run.end(pool, { state: 'failed', error, code, cause, result: { applied: true, problems } })
-    },
-  }
-}
-
-/** Undefined where nobody answers: it is applied when the agent starts. */
-async function applyWhereUp(
-  services: AgentWorkerServices,
-  run: Run,
-  agent: Agent,
-): Promise<SkillProblem[] | undefined> {
-  if (!agent.address) return undefined
-  try {
-    return await applySkills(
-      services,
-      run,
-      agent,
-      agent,
-      resolutions.parse(run.operation.input?.resolutions ?? {}),
-    )
-  } catch (error) {
-    run.signal.throwIfAborted()
-    if (!(error instanceof AgentdError)) throw error
-    if (error.code === 'stale_epoch') throw new LeaseLost(`agent ${agent.agentId}, epoch ${agent.epoch}`)
-    if (error.status !== 0) throw error
-    run.log.info({ err: error }, 'the agent gets its skills when it starts')
-    return undefined
-  }
-}
-
 /**
  * Makes the folders of skills those that are attached, and the platform's own. Folders that the agent has changed stay
  * as they are, unless their version changes; then that is a problem, and so is content that cannot be had: an agent
- * comes up without it. May run twice, and be interrupted anywhere.
+ * starts without it. May run twice, and be interrupted anywhere.
  * @returns what could not be done.
  * @throws AgentdError where agentd does not do its part.
  */
@@ -191,17 +137,13 @@ async function wantedSkills(
   agent: Agent,
   signal: AbortSignal,
 ): Promise<Wanted[]> {
-  const { rows } = await pool.query<{ name: string; cid: string; network: Network }>(
-    `SELECT s.name, v.cid, v.network FROM agent_skill held JOIN skill s ON s.id = held.skill_id
-       JOIN skill_version v ON v.id = held.version_id WHERE held.agent_id = $1 ORDER BY s.name`,
-    [agent.id],
-  )
+  const { rows } = await readWantedSkills.run(pool, agent.id)
   const attached = rows.map(({ name, cid, network }) => ({
     name,
     cid,
     files: () => readSkill(storages, network, cid, signal),
   }))
-  if (rows.some(({ name }) => name === PLATFORM_SKILL)) return attached
+  if (attached.some(({ name }) => name === PLATFORM_SKILL)) return attached
   const platform = (await bundledSkills()).find(({ slug }) => slug === PLATFORM_SKILL)
   if (!platform) throw new Error(`${PLATFORM_SKILL} is not where it ships`)
   return [

@@ -1,36 +1,39 @@
-/** The workspace of an agent that comes up: seeded, or restored from its newest snapshot where its volume was lost. */
+/** The workspace of an agent that starts: seeded, or restored from its newest snapshot where its volume was lost. */
 import { CID } from 'multiformats/cid'
-import type { SeedRequest } from '../../agentd/protocol.ts'
+import { checkManifest, MANIFEST_BYTES, parseManifest } from '../../agentd/manifest-check.ts'
+import type { RepositoryStatus, SeedRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { commitAll, readRepository } from '../../src/agents/snapshots/repository.ts'
-import { latestSnapshot, type StoredSnapshot } from '../../src/agents/snapshots/store.ts'
-import { seedFiles } from '../../src/engine/seed.ts'
-import type { Run } from '../../src/operations/runner.ts'
-import { BringUpFailed, failureOf } from './failure.ts'
+import { latestSnapshot, type StoredSnapshot } from '../../src/agents/snapshots/snapshot-store.ts'
+import { bundledTemplates } from '../../src/agents/templates/bundled.ts'
+import { templateOf } from '../../src/agents/templates/template-store.ts'
+import { seedFiles } from '../../src/openclaw/seed.ts'
+import type { Run } from '../../src/operations/handler.ts'
+import type { AgentWorkerServices } from '../services.ts'
+import { failureOf, StartFailed } from './failure.ts'
 import { importTree } from './import-tree.ts'
-import type { Reached } from './reach.ts'
-import type { AgentWorkerServices } from './services.ts'
+import type { AgentdEndpoint } from './sandbox.ts'
 import { applySkills } from './skills.ts'
-import { writeTemplate } from './template.ts'
 
-const SEED_MS = 60_000
+const WRITE_MS = 60_000
+const IDENTITY_BYTES = 262_144
 
 /**
- * Sees to it that the agent has its workspace.
+ * Makes sure that the agent has its workspace, and the folders of its skills.
  * @returns `restored` where its volume was empty and it has a history; `begun` where nothing is committed yet.
- * @throws BringUpFailed where its snapshot is lost: an empty workspace in its place would look like its own.
+ * @throws StartFailed where its snapshot is lost: an empty workspace in its place would look like its own.
  */
 export async function prepareWorkspace(
   services: AgentWorkerServices,
   run: Run,
   agent: Agent,
-  target: Reached,
+  target: AgentdEndpoint,
 ): Promise<'restored' | 'begun' | 'there'> {
   await run.report('workspace')
-  const { agentd, pool } = services
+  const { agentd, prisma } = services
   const { head } = await readRepository({ agentd, target }, run.signal)
-  const snapshot = await latestSnapshot(pool, agent)
+  const snapshot = await latestSnapshot(prisma, agent)
   // A restore that was interrupted has taken the mark that the workspace was the snapshot's, see `restore`.
   const isLost = snapshot !== undefined && (head === null || agent.lastSync === null)
   // Later the agent may have removed some of these files for good.
@@ -54,14 +57,15 @@ async function restore(
   services: AgentWorkerServices,
   run: Run,
   agent: Agent,
-  target: Reached,
+  target: AgentdEndpoint,
   { network, cid, executables, commitObject: object }: StoredSnapshot,
 ): Promise<void> {
-  const { pool } = services
   const { agentId, id, epoch } = agent
+  const markSynced = (syncedAt: Date | null) =>
+    services.prisma.agent.updateMany({ where: { id, epoch }, data: { syncedAt } })
   run.log.warn({ agentId, cid }, "an agent's volume was empty; restoring its newest snapshot")
   await run.report('workspace', { snapshotCid: cid })
-  await pool.query('UPDATE agent SET synced_at = NULL WHERE id = $1 AND epoch = $2', [id, epoch])
+  await markSynced(null)
   // Makes the root, and a repository in it.
   await writeFiles(services, run, agent, target, [])
   const source = { network, cid: CID.parse(cid), executables, message: `sync: ${cid}`, object }
@@ -69,16 +73,111 @@ async function restore(
     const failure = failureOf(error)
     if (failure?.code !== 'content_lost') throw error
     const reason = `its newest snapshot ${cid} cannot be restored: ${failure.message}`
-    throw new BringUpFailed('content_lost', reason, { cause: error })
+    throw new StartFailed('content_lost', reason, { cause: error })
   })
-  await pool.query('UPDATE agent SET synced_at = clock_timestamp() WHERE id = $1 AND epoch = $2', [id, epoch])
+  await markSynced(new Date())
 }
 
+/**
+ * Puts the files of its template into a new agent's root; what is there already stays. The history begins anew, and the
+ * manifest is the new agent's own. Nothing happens where Berth no longer has the template.
+ */
+async function writeTemplate(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdEndpoint,
+): Promise<void> {
+  if (agent.templateId === null) return
+  const { agentd, pool } = services
+  const { signal } = run
+  const template = await templateOf(pool, agent.templateId)
+  if (!template) return run.log.warn({ templateId: agent.templateId }, 'the template of an agent is gone')
+  if (!template.stored) {
+    const files = (await bundledTemplates()).find(({ id }) => id === template.id)?.files ?? []
+    const adopted = files.map(({ path, text }) => ({ path, text: adoptFile(path, text, agent) }))
+    await writeFiles(services, run, agent, target, adopted)
+    return
+  }
+  // The repository is made, so that there is one to ask.
+  await writeFiles(services, run, agent, target, [])
+  const { head } = await agentd.json<RepositoryStatus>(target, { path: '/v1/repository', signal })
+  const { network, executables } = template.stored
+  const message = `feat: begin from ${template.slug}`
+  if (head === null)
+    await importTree(services, run, agent, target, {
+      network,
+      cid: CID.parse(template.snapshotCid),
+      executables,
+      message,
+    })
+  for (const [path, maxBytes] of Object.entries(ADOPTED))
+    await changeFile(services, target, {
+      path,
+      maxBytes,
+      signal,
+      change: (text) => adoptFile(path, text, agent),
+    })
+}
+
+/** Files that say whose they are, and the most bytes of each. */
+const ADOPTED = { 'manifest.json': MANIFEST_BYTES, 'workspace/IDENTITY.md': IDENTITY_BYTES }
+
+function adoptFile(path: string, text: string, agent: Agent): string {
+  if (path === 'workspace/IDENTITY.md') return adoptIdentity(text, agent)
+  // The agent may have changed it since this was done the first time.
+  if (path !== 'manifest.json' || 'errors' in checkManifest(text)) return text
+  return adoptManifest(text, agent)
+}
+
+/** Changes a text of the agent, where it has one. */
+async function changeFile(
+  { agentd }: AgentWorkerServices,
+  target: AgentdEndpoint,
+  options: { path: string; maxBytes: number; signal: AbortSignal; change: (text: string) => string },
+): Promise<void> {
+  const { path, maxBytes, signal } = options
+  const url = `/v1/file?${new URLSearchParams({ path, max: `${maxBytes}` })}`
+  const found = await agentd.bytes(target, { path: url, maxBytes, signal }).catch((error) => {
+    if (error instanceof AgentdError && UNFIT.includes(error.code)) return undefined
+    throw error
+  })
+  const text = found?.body.toString('utf8')
+  const changed = text === undefined ? undefined : options.change(text)
+  if (changed === undefined || changed === text) return
+  await agentd.json(target, { method: 'PUT', path: url, body: Buffer.from(changed), signal })
+}
+
+/** The agent has no such file, or has made it into something else. */
+const UNFIT = ['not_found', 'not_a_file', 'outside', 'too_large', 'bad_request']
+
+type Person = Pick<Agent, 'name' | 'description' | 'vibe' | 'emoji'>
+
+/** The template's manifest with the agent's own name and description, and without what it says of the template. */
+export function adoptManifest(text: string, { name, description, vibe, emoji }: Person): string {
+  const { template: _, ...manifest } = parseManifest(text)
+  const given = Object.entries({ name, description, vibe, emoji }).filter(([, value]) => value !== null)
+  return `${JSON.stringify({ ...manifest, agent: Object.fromEntries(given) }, null, 2)}\n`
+}
+
+/**
+ * `workspace/IDENTITY.md` of the agent that the template was made of, with the new agent's name, emoji and vibe in the
+ * lines that Berth once wrote; whatever else is in it stays.
+ */
+export function adoptIdentity(text: string, { name, vibe, emoji }: Person): string {
+  const values: Record<string, string | null> = { Name: name, Emoji: emoji, Vibe: vibe }
+  return text.replace(/^- \*\*(Name|Emoji|Vibe):\*\*.*$/gm, (_, field: string) => {
+    const value = (values[field] ?? '').replace(/\s+/g, ' ').trim()
+    return `- **${field}:** ${value}`
+  })
+}
+
+/** Writes files into the root, which is made with a repository in it; what is there already stays. */
 async function writeFiles(
   { agentd }: AgentWorkerServices,
   run: Run,
   agent: Agent,
-  target: Reached,
+  target: AgentdEndpoint,
   files: SeedRequest['files'],
 ): Promise<void> {
   await agentd.json(target, {
@@ -86,7 +185,7 @@ async function writeFiles(
     path: '/v1/workspace',
     json: { files },
     epoch: agent.epoch,
-    timeoutMs: SEED_MS,
+    timeoutMs: WRITE_MS,
     signal: run.signal,
   })
 }
@@ -95,11 +194,11 @@ async function writeFiles(
  * Makes the first commit, so that there is something to clone. Only once the gateway runs: before that agentd does not
  * know the secrets that must not get into a commit.
  */
-export async function beginHistory(
+export async function commitFirst(
   { agentd }: AgentWorkerServices,
   run: Run,
   agent: Agent,
-  target: Reached,
+  target: AgentdEndpoint,
 ): Promise<void> {
   const access = { agentd, target, epoch: agent.epoch, signal: run.signal }
   try {

@@ -1,32 +1,18 @@
 /** One agent against its sandbox and its gateway. */
+
 import { isDeepStrictEqual } from 'node:util'
 import type { AgentStatus } from '../../agentd/protocol.ts'
-import type { AgentStatusName } from '../../src/agents/agent.ts'
 import { readStatus } from '../../src/agents/live.ts'
-import { insertOperation } from '../../src/agents/operate.ts'
-import type { Sandbox } from '../../src/containers/port.ts'
-import { type Queryable, transaction } from '../../src/db/pool.ts'
+import { inTransaction } from '../../src/db/prisma.ts'
+import { type readKnownAgents, readRestarts } from '../../src/db/statements/worker-agents.ts'
 import type { Logger } from '../../src/log.ts'
-import { recordCorrections } from '../../src/operations/corrections.ts'
+import { enqueue } from '../../src/operations/enqueue.ts'
+import { type Reason, recordRepairs } from '../../src/operations/repairs.ts'
+import type { Sandbox } from '../../src/sandboxes/port.ts'
 import { isSilent } from '../agents/failure.ts'
-import type { AgentWorkerServices } from '../agents/services.ts'
+import type { AgentWorkerServices } from '../services.ts'
 
-/** An agent as the reconciler reads it: not removed, perhaps deleted. */
-export interface KnownAgent {
-  id: string
-  agentId: string
-  workspaceId: string
-  status: AgentStatusName
-  statusReason: string | null
-  address: string | null
-  epoch: number
-  scripts: Record<string, unknown>
-  deleted: boolean
-  /** An operation waits or is at work. */
-  busy: boolean
-  /** It does not run because a part was away for too long: it is started when all parts are there. */
-  lostByOutage: boolean
-}
+type KnownAgent = Awaited<ReturnType<typeof readKnownAgents.run>>['rows'][number]
 
 const STATUS_MS = 3000
 /** agentd of a running sandbox that does not answer for so long is hung; a busy machine is slow, not hung. */
@@ -36,7 +22,7 @@ const SILENT_MS = 60_000
  * start on: that agents end with Berth says nothing against them.
  */
 const MAX_RESTARTS = 5
-const RESTARTS_WITHIN = `interval '10 minutes'`
+const RESTARTS_WITHIN_MS = 600_000
 /** Wait after the first restart of the time; it doubles with each further one. */
 const BACKOFF_MS = 2000
 
@@ -68,10 +54,10 @@ export class AgentCheck {
 
   /** A deleted agent whose operation has ended without removing it. */
   async #remove({ id, agentId }: KnownAgent, signal: AbortSignal): Promise<void> {
-    const { pool, containers } = this.#services
+    const { pool, prisma, containers } = this.#services
     await containers.remove(agentId, { volume: true, signal })
-    await pool.query('UPDATE agent SET removed_at = now(), address = NULL WHERE id = $1', [id])
-    await recordCorrections(pool, 'agents', 'deletion left over', [agentId])
+    await prisma.agent.updateMany({ where: { id }, data: { purgedAt: new Date(), address: null } })
+    await recordRepairs(pool, 'agents', 'deletion left over', [agentId])
   }
 
   async #compare(agent: KnownAgent, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
@@ -95,11 +81,11 @@ export class AgentCheck {
     const { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts } = agent
     const known = { status: knownStatus, statusReason: knownReason, address, scripts: knownScripts }
     if (isDeepStrictEqual(known, seen)) return
-    await this.#services.pool.query(
-      `UPDATE agent SET status = $3, status_reason = $4, address = $5, scripts = $6
-       WHERE id = $1 AND epoch = $2 AND deleted_at IS NULL`,
-      [agent.id, agent.epoch, status, statusReason, sandbox.address, JSON.stringify(scripts)],
-    )
+    const data = { status, statusReason, address: sandbox.address }
+    await this.#services.prisma.agent.updateMany({
+      where: asRead(agent),
+      data: { ...data, scripts: { build: { ...scripts.build }, start: { ...scripts.start } } },
+    })
   }
 
   /** agentd did not answer. One that keeps silent in a sandbox that runs is ended, and started again. */
@@ -117,52 +103,35 @@ export class AgentCheck {
    * Starts an agent again that should run: at once, then after longer and longer waits, and not any more when it
    * keeps ending. One that does not run, and was not lost by an outage, stays as it is: its owner restarts it.
    */
-  async #revive(agent: KnownAgent, reason: string, signal: AbortSignal): Promise<void> {
+  async #revive(agent: KnownAgent, reason: Reason<'agents'>, signal: AbortSignal): Promise<void> {
     if (agent.status === 'not_running' && !agent.lostByOutage) return
-    const { pool, containers } = this.#services
-    const recent = await readRestarts(pool, agent.agentId, performance.now() - this.#since)
+    const { pool, prisma, containers } = this.#services
+    const withinMs = Math.min(performance.now() - this.#since, RESTARTS_WITHIN_MS)
+    const recent = await readRestarts.one(pool, agent.agentId, withinMs)
     if (recent.count >= MAX_RESTARTS) return this.#giveUp(agent, reason)
-    if (recent.count > 0 && recent.agoMs < BACKOFF_MS * 2 ** (recent.count - 1)) return
+    if (recent.count > 0 && (recent.agoMs ?? 0) < BACKOFF_MS * 2 ** (recent.count - 1)) return
     // The list may be older than an operation that has ended meanwhile.
     const sandbox = await containers.inspect(agent.agentId, { signal })
     if (reason.startsWith('container') && sandbox?.state === 'running') return
-    await transaction(pool, async (client) => {
-      const { rowCount } = await client.query(
-        `UPDATE agent SET status = 'starting', status_reason = NULL
-         WHERE id = $1 AND epoch = $2 AND deleted_at IS NULL`,
-        [agent.id, agent.epoch],
-      )
-      if (!rowCount) return
-      await insertOperation(client, agent, 'agent.restart', { input: { reason } })
-      await recordCorrections(client, 'agents', reason, [agent.agentId])
+    await inTransaction(prisma, async (tx) => {
+      const data = { status: 'starting', statusReason: null }
+      const { count } = await tx.agent.updateMany({ where: asRead(agent), data })
+      if (!count) return
+      await enqueue(tx, 'agent.restart', agent, { input: { reason } })
+      await recordRepairs(tx, 'agents', reason, [agent.agentId])
     })
     this.#log.info({ agentId: agent.agentId, reason }, 'starting an agent again')
   }
 
   async #giveUp(agent: KnownAgent, reason: string): Promise<void> {
     if (agent.status === 'not_running') return
-    const { pool } = this.#services
-    const { rowCount } = await pool.query(
-      `UPDATE agent SET status = 'not_running', status_reason = $3
-       WHERE id = $1 AND epoch = $2 AND deleted_at IS NULL`,
-      [agent.id, agent.epoch, `it was started again ${MAX_RESTARTS} times, and keeps ending: ${reason}`],
-    )
-    if (rowCount) await recordCorrections(pool, 'agents', 'keeps ending', [agent.agentId])
+    const { pool, prisma } = this.#services
+    const statusReason = `it was started again ${MAX_RESTARTS} times, and keeps ending: ${reason}`
+    const data = { status: 'not_running', statusReason }
+    const { count } = await prisma.agent.updateMany({ where: asRead(agent), data })
+    if (count) await recordRepairs(pool, 'agents', 'keeps ending', [agent.agentId])
   }
 }
 
-/** Restarts of the last `withinMs` by the reconciler alone: their input has a reason. */
-async function readRestarts(
-  db: Queryable,
-  agentId: string,
-  withinMs: number,
-): Promise<{ count: number; agoMs: number }> {
-  const { rows } = await db.query(
-    `SELECT count(*)::int AS count, (extract(epoch FROM now() - max(finished_at)) * 1000)::float8 AS "agoMs"
-     FROM operation
-     WHERE agent_id = $1 AND kind = 'agent.restart' AND input ? 'reason'
-       AND created_at > now() - least($2 * interval '1 ms', ${RESTARTS_WITHIN})`,
-    [agentId, withinMs],
-  )
-  return rows[0]
-}
+/** The agent's row, unless an operation has acquired it since it was read, or it was deleted. */
+const asRead = ({ id, epoch }: KnownAgent) => ({ id, epoch, deletedAt: null })

@@ -4,17 +4,15 @@
  * restart by themselves. An agent on which an operation is waiting or at work is that operation's.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Sandbox } from '../../src/containers/port.ts'
-import { type Queryable, transaction } from '../../src/db/pool.ts'
+import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
+import { readKnownAgents } from '../../src/db/statements/worker-agents.ts'
+import { type Loop, startLoop } from '../../src/lib/loop.ts'
 import type { Logger } from '../../src/log.ts'
-import { recordCorrections } from '../../src/operations/corrections.ts'
-import type { AgentWorkerServices } from '../agents/services.ts'
-import { AgentCheck, type KnownAgent } from './agent-check.ts'
-import { alone } from './alone.ts'
-import { type Loop, startLoop } from './loop.ts'
+import { recordRepairs } from '../../src/operations/repairs.ts'
+import type { Sandbox } from '../../src/sandboxes/port.ts'
+import type { AgentWorkerServices } from '../services.ts'
+import { AgentCheck } from './agent-check.ts'
 
-/** Any constant: one process compares at a time. */
-const LOCK = 0x6167656e
 const PASS_MS = 120_000
 /** Agents that are looked at side by side. */
 const WIDTH = 8
@@ -32,14 +30,14 @@ export function createAgentReconciler(
   log: Logger,
   options: { silentMs?: number } = {},
 ): AgentReconciler {
-  const { pool, containers } = services
+  const { pool, prisma, containers } = services
   const check = new AgentCheck(services, log, options.silentMs)
   const strangers = new Set<string>()
 
   async function compare(signal: AbortSignal): Promise<void> {
     // Listed first: a sandbox that is in the list has its row before we read the rows.
     const { sandboxes, volumes } = await containers.list({ signal })
-    const agents = await readAgents(pool)
+    const { rows: agents } = await readKnownAgents.run(pool)
     const byId = new Map(sandboxes.map((sandbox) => [sandbox.agentId, sandbox]))
     const waiting = [...agents]
     const work = Array.from({ length: WIDTH }, async () => {
@@ -53,18 +51,18 @@ export function createAgentReconciler(
     await refreshVersions(services, signal)
   }
 
-  /** What outlived its agent goes; a volume only where the row says that the agent was deleted. */
+  /** Sandboxes that outlived their agents are removed; a volume only where the row says that the agent was deleted. */
   async function removeOrphans(
     agentIds: string[],
     sandboxes: Map<string, Sandbox>,
     signal: AbortSignal,
   ): Promise<void> {
     if (agentIds.length === 0) return
-    const { rows } = await pool.query<{ agent_id: string }>(
-      'SELECT agent_id FROM agent WHERE agent_id = ANY($1) AND removed_at IS NOT NULL',
-      [agentIds],
-    )
-    const removed = new Set(rows.map(({ agent_id }) => agent_id))
+    const rows = await prisma.agent.findMany({
+      where: { agentId: { in: agentIds }, purgedAt: { not: null } },
+      select: { agentId: true },
+    })
+    const removed = new Set(rows.map(({ agentId }) => agentId))
     for (const agentId of agentIds) {
       const wasDeleted = removed.has(agentId)
       if (!wasDeleted && !strangers.has(agentId)) {
@@ -73,14 +71,14 @@ export function createAgentReconciler(
       }
       if (!wasDeleted && !sandboxes.has(agentId)) continue
       await containers.remove(agentId, { volume: wasDeleted, signal })
-      await recordCorrections(pool, 'agents', wasDeleted ? 'outlived its agent' : 'of no agent', [agentId])
+      await recordRepairs(pool, 'agents', wasDeleted ? 'outlived its agent' : 'of no agent', [agentId])
     }
   }
 
   return {
     async pass(signal) {
       const bound = AbortSignal.any([signal, AbortSignal.timeout(PASS_MS)])
-      await alone(pool, LOCK, () => compare(bound))
+      await withAdvisoryLock(pool, 'agents', () => compare(bound))
     },
   }
 }
@@ -104,35 +102,18 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
   return { stop: async () => void (await Promise.all([events.stop(), passes.stop()])) }
 }
 
-async function readAgents(db: Queryable): Promise<KnownAgent[]> {
-  const { rows } = await db.query<KnownAgent>(
-    `SELECT a.id, a.agent_id AS "agentId", a.workspace_id AS "workspaceId", a.status, a.address, a.epoch,
-       a.status_reason AS "statusReason", a.scripts, a.deleted_at IS NOT NULL AS deleted,
-       EXISTS (SELECT FROM operation WHERE exclusive_key = 'agent:' || a.id AND state IN ('queued', 'running')) AS busy,
-       a.status = 'not_running' AND 'outage' = (
-         SELECT error_code FROM operation o WHERE o.agent_id = a.agent_id AND o.finished_at IS NOT NULL
-           AND o.kind IN ('agent.provision', 'agent.restart')
-         ORDER BY id DESC LIMIT 1) IS TRUE AS "lostByOutage"
-     FROM agent a WHERE a.removed_at IS NULL`,
-  )
-  return rows
-}
-
 /** Writes down which versions of the engine are at hand here, for `web`, which cannot ask. */
 async function refreshVersions(
-  { pool, containers }: AgentWorkerServices,
+  { prisma, containers }: AgentWorkerServices,
   signal: AbortSignal,
 ): Promise<void> {
   const versions = await containers.engineVersions({ signal })
-  await transaction(pool, async (client) => {
-    await client.query('DELETE FROM engine_version WHERE runtime = $1 AND version <> ALL($2)', [
-      containers.runtime,
-      versions,
-    ])
-    await client.query(
-      `INSERT INTO engine_version (engine, version, runtime) SELECT 'openclaw', unnest($2::text[]), $1
-       ON CONFLICT (engine, version, runtime) DO NOTHING`,
-      [containers.runtime, versions],
-    )
-  })
+  const { runtime } = containers
+  await prisma.$transaction([
+    prisma.engineVersion.deleteMany({ where: { runtime, version: { notIn: versions } } }),
+    prisma.engineVersion.createMany({
+      data: versions.map((version) => ({ engine: 'openclaw', version, runtime })),
+      skipDuplicates: true,
+    }),
+  ])
 }

@@ -3,84 +3,70 @@
  * found is checked once more under the CID's lock: an operation may be right in the middle of it.
  */
 import { CID } from 'multiformats/cid'
-import pg from 'pg'
-import { uuidv7 } from 'uuidv7'
-import { type Pool, transaction } from '../../src/db/pool.ts'
-import { lockCid } from '../../src/files/cid-lock.ts'
-import { KEEPS } from '../../src/files/keepers.ts'
-import { catalog } from '../../src/operations/catalog.ts'
-import { recordCorrections } from '../../src/operations/corrections.ts'
+import { tryLockSession } from '../../src/db/advisory-locks.ts'
+import { type Pool, type Queryable, queryOne, transaction } from '../../src/db/pool.ts'
+import { withSession } from '../../src/db/session.ts'
+import { KEEPS } from '../../src/db/statements/files.ts'
+import { lockCid } from '../../src/files/held-content.ts'
+import { enqueueWhere } from '../../src/operations/enqueue.ts'
+import { recordRepairs } from '../../src/operations/repairs.ts'
 import { type Storage, StorageError } from '../../src/storage/port.ts'
 
 const BATCH = 1000
-/** Corrections of one pass; the next pass finds the rest. */
-const MAX_CORRECTIONS = 1000
+/** Repairs of one pass; the next pass finds the rest. */
+const MAX_REPAIRS = 1000
 const CHECK_MS = 30_000
 const COMPARE_MS = 600_000
-/** Any constants: for each network, one process compares at a time. */
-const LOCKS = { public: 0x70696e73, private: 0x70696e74 }
 
 /** A file keeps the pin, or an operation on it is still to release what it kept. */
 const CLAIMED = `(${KEEPS} OR EXISTS (
   SELECT FROM operation WHERE target_id = file.id AND state IN ('queued', 'running')))`
 
-export interface PinCorrections {
+export interface PinRepairs {
   /** Pins that were gone: files have a repair operation now, what else is held was pinned again where its blocks are here. */
   missing: number
   /** Pins that nothing keeps; released. */
   orphaned: number
 }
 
-export async function reconcilePins(
-  pool: Pool,
-  storage: Storage,
-  signal: AbortSignal,
-): Promise<PinCorrections> {
+export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortSignal): Promise<PinRepairs> {
   // A session of its own, for its temporary table and its lock: a listing may take long, and a
   // transaction as long would keep PostgreSQL from cleaning up behind every other statement.
-  const client = new pg.Client({
-    connectionString: pool.options.connectionString,
-    statement_timeout: COMPARE_MS,
-    application_name: 'berth-reconcile',
-  })
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    const { rows } = await client.query('SELECT pg_try_advisory_lock($1) AS mine', [LOCKS[storage.network]])
-    if (!rows[0].mine) return { missing: 0, orphaned: 0 }
-    // Taken before the listing: a pin that is made meanwhile is no reason for a correction.
-    const { rows: started } = await client.query('SELECT now() AS at')
+  const options = { name: 'berth-reconcile', statementMs: COMPARE_MS }
+  return withSession(pool.options.connectionString, options, async (client) => {
+    const isMine = await tryLockSession(client, storage.network === 'public' ? 'pinsPublic' : 'pinsPrivate')
+    if (!isMine) return { missing: 0, orphaned: 0 }
+    // Taken before the listing: a pin that is made meanwhile is no reason for a repair.
+    const { at } = await queryOne<{ at: Date }>(client, 'SELECT now() AS at')
     await copyPins(client, storage, signal)
-    const missing = await client.query(
-      `SELECT id, cid_v1 FROM file f
+    const missing = await client.query<{ id: string; workspaceId: string; cid_v1: string }>(
+      `SELECT id, workspace_id AS "workspaceId", cid_v1 FROM file f
        WHERE network = $1 AND status = 'pinned' AND removed_at IS NULL AND pinned_at < $2
          AND NOT EXISTS (SELECT FROM pinned WHERE cid = f.cid_v1)
          AND NOT EXISTS (SELECT FROM operation o WHERE o.target_id = f.id AND o.state IN ('queued', 'running'))
        LIMIT $3`,
-      [storage.network, started[0].at, MAX_CORRECTIONS],
+      [storage.network, at, MAX_REPAIRS],
     )
-    const held = await client.query(
+    const held = await client.query<{ cid: string }>(
       `SELECT DISTINCT cid FROM held_content h
        WHERE network = $1 AND NOT EXISTS (SELECT FROM pinned WHERE cid = h.cid) LIMIT $2`,
-      [storage.network, MAX_CORRECTIONS],
+      [storage.network, MAX_REPAIRS],
     )
-    const orphaned = await client.query(
+    const orphaned = await client.query<{ cid: string }>(
       `SELECT cid FROM pinned p
        WHERE NOT EXISTS (SELECT FROM file WHERE network = $1 AND cid_v1 = p.cid AND ${CLAIMED})
          AND NOT EXISTS (SELECT FROM held_content WHERE network = $1 AND cid = p.cid) LIMIT $2`,
-      [storage.network, MAX_CORRECTIONS],
+      [storage.network, MAX_REPAIRS],
     )
     const report = { missing: 0, orphaned: 0 }
     for (const file of missing.rows) if (await repair(pool, storage, file, signal)) report.missing++
     for (const { cid } of held.rows) if (await pinAgain(pool, storage, cid, signal)) report.missing++
     for (const { cid } of orphaned.rows) if (await release(pool, storage, cid, signal)) report.orphaned++
     return report
-  } finally {
-    await client.end()
-  }
+  })
 }
 
-async function copyPins(client: pg.Client, storage: Storage, signal: AbortSignal): Promise<void> {
+async function copyPins(client: Queryable, storage: Storage, signal: AbortSignal): Promise<void> {
   await client.query('CREATE TEMP TABLE pinned (cid text PRIMARY KEY)')
   let batch: string[] = []
   const flush = async () => {
@@ -98,7 +84,7 @@ async function copyPins(client: pg.Client, storage: Storage, signal: AbortSignal
 async function repair(
   pool: Pool,
   storage: Storage,
-  file: { id: string; cid_v1: string },
+  file: { id: string; workspaceId: string; cid_v1: string },
   signal: AbortSignal,
 ): Promise<boolean> {
   const cid = CID.parse(file.cid_v1)
@@ -106,15 +92,15 @@ async function repair(
     await lockCid(client, cid)
     if (await storage.isPinned(cid, { signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]) }))
       return false
-    const { rowCount } = await client.query(
-      `INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key)
-       SELECT $1, workspace_id, 'pin.repair', $2, id, 'file:' || id FROM file
-       WHERE id = $3 AND status = 'pinned' AND removed_at IS NULL
-         AND NOT EXISTS (SELECT FROM operation WHERE target_id = $3 AND state IN ('queued', 'running'))`,
-      [uuidv7(), catalog['pin.repair'].queue, file.id],
+    const operationId = await enqueueWhere(
+      client,
+      'pin.repair',
+      file,
+      `subject.status = 'pinned' AND NOT EXISTS (
+        SELECT FROM operation WHERE target_id = subject.id AND state IN ('queued', 'running'))`,
     )
-    if (rowCount) await recordCorrections(client, 'pins', 'pin missing', [file.id])
-    return rowCount === 1
+    if (operationId) await recordRepairs(client, 'pins', 'pin missing', [file.id])
+    return operationId !== undefined
   })
 }
 
@@ -135,7 +121,7 @@ async function pinAgain(pool: Pool, storage: Storage, text: string, signal: Abor
       if (error instanceof StorageError && error.code === 'not_found') return false
       throw error
     }
-    await recordCorrections(client, 'pins', 'pin missing', [text])
+    await recordRepairs(client, 'pins', 'pin missing', [text])
     return true
   })
 }
@@ -153,7 +139,7 @@ async function release(pool: Pool, storage: Storage, text: string, signal: Abort
     const gone = await storage.unpin(cid, {
       signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]),
     })
-    if (gone) await recordCorrections(client, 'pins', 'pin that nothing keeps', [text])
+    if (gone) await recordRepairs(client, 'pins', 'pin that nothing keeps', [text])
     return gone
   })
 }

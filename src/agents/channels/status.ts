@@ -4,8 +4,8 @@ import { messages } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
 import { callEngine } from '../engine-call.ts'
-import type { Channel, channelList, TokenName } from './schema.ts'
-import type { StoredChannel } from './store.ts'
+import type { Channel, channelList, TokenName } from './channel-schema.ts'
+import type { StoredChannel } from './channel-store.ts'
 
 const HINT_LENGTH = 4
 /** A hint of a shorter one would be too much of it. */

@@ -7,7 +7,7 @@ const ANSWER_BYTES = 65_536
 /**
  * Asks `getMe` of the Bot API. Only Telegram's own no is one: where it cannot be reached from here, or does not
  * answer in time, the token is taken as it is, and the agent will see.
- * @throws ApiError 400 `Telegram rejected the bot token: …` (compatibility 2.9).
+ * @throws ApiError 400 `Telegram rejected the bot token: …`.
  */
 export async function checkTelegramToken(apiUrl: string, token: string): Promise<void> {
   const refusal = await ask(`${apiUrl.replace(/\/+$/, '')}/bot${token}/getMe`).catch(() => undefined)

@@ -1,7 +1,7 @@
 import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
 import type { PutBlock, Storage } from '../../storage/port.ts'
-import { PROFILE } from '../../storage/profile.ts'
+import { PROFILE } from '../../storage/unixfs-write.ts'
 import type { SkillFile } from '../skills/files.ts'
 
 /** The CID of a folder with these files, as `Storage.add` makes it; also of one with a single file. */

@@ -2,11 +2,10 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkSkill, MAX_BYTES, MAX_FILES, type SkillFile } from '../skills/files.ts'
-import { SKILL_NAME } from '../skills/schema.ts'
 import { BadSkill } from '../skills/skill-md.ts'
+import { SKILL_NAME } from '../skills/skill-schema.ts'
+import { type HubEntry, skillJson } from './clawhub-schema.ts'
 import { folderCid } from './folder-dag.ts'
-import type { HubEntry } from './hub-skill.ts'
-import { skillJson } from './schema.ts'
 
 const BUNDLED = join(import.meta.dirname, 'bundled')
 /** In every agent without asking. */

@@ -1,10 +1,9 @@
 /** The hub: the skills that ship with Berth, those of the operator's folder, and those of a hub elsewhere. */
 import type { Config } from '../../config.ts'
-import type { Queryable } from '../../db/pool.ts'
+import type { PrismaClient } from '../../db/prisma.ts'
 import { badRequest, unavailable } from '../../errors.ts'
+import { type HubEntry, type HubQuery, type HubSkill, hubSkillId, noHubSkill } from './clawhub-schema.ts'
 import { bundledSkills, readFolders } from './folders.ts'
-import { type HubEntry, hubSkillId, noHubSkill } from './hub-skill.ts'
-import type { HubQuery, HubSkill } from './schema.ts'
 import { Upstream } from './upstream.ts'
 
 type Settings = Pick<Config, 'BERTH_CLAWHUB_DIR' | 'BERTH_CLAWHUB_URL'>
@@ -19,7 +18,7 @@ const UPSTREAM = 'u:'
  * @throws ApiError 400 for a cursor that is none; 503 where its pages were asked for, and it does not answer.
  */
 export async function listHub(
-  db: Queryable,
+  prisma: PrismaClient,
   config: Settings,
   query: HubQuery,
 ): Promise<{ skills: HubSkill[]; nextCursor: string | null }> {
@@ -30,12 +29,12 @@ export async function listHub(
     if (!upstream) throw badRequest('cursor: not one of this list')
     const { entries, nextCursor } = await upstream.list(query, cursor.slice(UPSTREAM.length))
     const others = entries.filter(({ slug }) => !isOurs(slug, local))
-    return { skills: await toRecords(db, others), nextCursor: nextCursor && UPSTREAM + nextCursor }
+    return { skills: await toRecords(prisma, others), nextCursor: nextCursor && UPSTREAM + nextCursor }
   }
   if (!/^\d{1,6}$/.test(cursor)) throw badRequest('cursor: not one of this list')
   const found = sorted(
     await toRecords(
-      db,
+      prisma,
       local.filter((entry) => fits(entry, query)),
     ),
     query.sort,
@@ -57,24 +56,22 @@ export async function findInHub(config: Settings, slug: string): Promise<HubEntr
   return found
 }
 
-/** What ships with Berth and what its operator has comes from nowhere else. */
+/** Skills that ship with Berth, or that its operator has, are not looked up elsewhere. */
 const isOurs = (slug: string, local: HubEntry[]): boolean =>
   slug.startsWith('@berth/') || local.some((entry) => entry.slug === slug)
 
 /** Skills of the hub as clients see them. */
-export async function toRecords(db: Queryable, entries: HubEntry[]): Promise<HubSkill[]> {
-  const { rows } = await db.query<{ slug: string; count: number }>(
-    'SELECT slug, count(*)::int AS count FROM skill WHERE slug = ANY($1) GROUP BY slug',
-    [entries.map(({ slug }) => slug)],
-  )
+export async function toRecords(prisma: PrismaClient, entries: HubEntry[]): Promise<HubSkill[]> {
+  const slugs = entries.map(({ slug }) => slug)
+  const installs = await prisma.skill.groupBy({ by: 'slug', where: { slug: { in: slugs } }, _count: true })
   return entries.map(({ files: _, ...entry }) => ({
     hubSkillId: hubSkillId(entry.slug),
     ...entry,
-    installCount: rows.find(({ slug }) => slug === entry.slug)?.count ?? 0,
+    installCount: installs.find(({ slug }) => slug === entry.slug)?._count ?? 0,
   }))
 }
 
-/** What ships with Berth is not replaced by what the operator adds. */
+/** A skill of the operator does not replace one that ships with Berth. */
 async function localEntries({ BERTH_CLAWHUB_DIR: dir }: Settings): Promise<HubEntry[]> {
   const bundled = await bundledSkills()
   if (!dir) return bundled

@@ -1,16 +1,17 @@
 /** From the hub into the library of a workspace. */
+
 import { ApiError } from '../../errors.ts'
 import { releaseContent } from '../../files/held-content.ts'
-import type { AgentServices } from '../services.ts'
+import type { AgentServices } from '../agent-route.ts'
 import { checkSkill, type SkillFile } from '../skills/files.ts'
 import { addSkill, addVersion, findSkill, type Owner } from '../skills/library.ts'
-import type { SkillRecord } from '../skills/schema.ts'
 import { BadSkill, type SkillMd } from '../skills/skill-md.ts'
+import type { SkillRecord } from '../skills/skill-schema.ts'
+import type { HubEntry } from './clawhub-schema.ts'
 import { storeFolder } from './folder-dag.ts'
 import { findInHub } from './hub.ts'
-import type { HubEntry } from './hub-skill.ts'
 
-type Services = Pick<AgentServices, 'pool' | 'storages' | 'config'>
+type Services = Pick<AgentServices, 'pool' | 'prisma' | 'storages' | 'config'>
 
 const STORE_MS = 60_000
 const MAX_DESCRIPTION = 10_000
@@ -55,13 +56,12 @@ export async function installMissing(
 ): Promise<void> {
   const slugs = [...new Set(asked)].filter((one) => one.startsWith('@'))
   if (slugs.length === 0) return
-  const { rows } = await services.pool.query<{ found: string }>(
-    `SELECT slug AS found FROM skill WHERE workspace_id = $1 AND slug = ANY($2)
-     UNION ALL SELECT name FROM skill WHERE workspace_id = $1 AND name = ANY($2)`,
-    [workspaceId, slugs],
-  )
+  const found = await services.prisma.skill.findMany({
+    where: { workspaceId, OR: [{ slug: { in: slugs } }, { name: { in: slugs } }] },
+    select: { slug: true, name: true },
+  })
   for (const slug of slugs) {
-    if (rows.some(({ found }) => found === slug)) continue
+    if (found.some((skill) => skill.slug === slug || skill.name === slug)) continue
     await installSkill(services, { workspaceId, userId }, slug, signal).catch((error) => {
       if (!(error instanceof ApiError) || error.status !== 404) throw error
     })

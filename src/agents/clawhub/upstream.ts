@@ -5,10 +5,9 @@
 import { z } from 'zod'
 import { ApiError } from '../../errors.ts'
 import type { SkillFile } from '../skills/files.ts'
-import { SEMVER, SKILL_NAME } from '../skills/schema.ts'
+import { SEMVER, SKILL_NAME } from '../skills/skill-schema.ts'
 import { unzipSkill } from './archive.ts'
-import { type HubEntry, hubAway, noHubSkill } from './hub-skill.ts'
-import type { HubQuery } from './schema.ts'
+import { type HubEntry, type HubQuery, hubAway, noHubSkill } from './clawhub-schema.ts'
 
 const ANSWER_MS = 10_000
 const ANSWER_BYTES = 2_097_152
@@ -36,7 +35,7 @@ const item = z.object({
   updatedAt: z.number().nullish(),
 })
 type Item = z.output<typeof item>
-/** One that makes no sense does not hide the others. */
+/** An item that does not parse is null, and does not hide the others. */
 const items = z.array(item.nullable().catch(null)).max(500)
 const listing = z.object({ items, nextCursor: z.string().max(500).nullish() })
 const search = z.object({ results: items })
@@ -160,7 +159,7 @@ export class Upstream {
   }
 }
 
-/** Of milliseconds; the beginning of time where it is not said, or none that a date can be. */
+/** Milliseconds since 1970 as ISO 8601; 1970 where there are none, or more than a date can have. */
 function isoTime(ms: number | null | undefined): string {
   const date = new Date(ms ?? 0)
   return (Number.isNaN(date.getTime()) ? new Date(0) : date).toISOString()

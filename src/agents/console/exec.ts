@@ -1,14 +1,14 @@
 /** Running a command in an agent. It is killed when the client goes, and after the time that a command has. */
 import type { Response } from 'express'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { ExecRequest } from '../../../agentd/protocol.ts'
 import { contractError, messages } from '../../errors.ts'
 import { type EventStream, openEventStream } from '../../http/event-stream.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentdClient, AgentdError, type AgentdRequest } from '../agentd-client.ts'
+import { jsonLines } from '../agentd-stream.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
-import { jsonLines } from './lines.ts'
-import { type command, type ExecEvent, execEvent, execResult } from './schema.ts'
+import { type command, type ExecEvent, execEvent, execResult } from './console-schema.ts'
 
 /** agentd kills a command that is late, and then has this long to say so. */
 const MARGIN_MS = 5000
@@ -27,7 +27,7 @@ export interface Execution {
   signal: AbortSignal
 }
 
-/** What agentd says of a folder that is not there, is no folder, or is out of reach. */
+/** The answer where agentd says that the folder is not there, is no folder, or is out of reach. */
 const badFolder = (error: AgentdError) =>
   contractError(400, 'bad_request', messages.invalidCommand, `cwd: ${error.message}`)
 const answers: Answers = {

@@ -2,9 +2,9 @@
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import type { Config } from '../../config.ts'
-import { AGENT_ID } from '../agent.ts'
+import { AGENT_ID } from '../../lib/agent-id.ts'
 
-/** What no name may contain (contract 7.1): it would pass for the operator's own. */
+/** Words that no name may contain (contract 7.1): the name would pass for the operator's own. */
 const BRANDS = ['berth', 'pinata']
 /** RFC 1035, 2.3.4, with letters as RFC 5890 writes those of other scripts. */
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/

@@ -5,10 +5,11 @@
  */
 import { createHash } from 'node:crypto'
 import { Resolver } from 'node:dns/promises'
-import { type Config, ConfigError } from '../../config.ts'
+import type { Config } from '../../config.ts'
+import { ConfigError } from '../../errors.ts'
 
 const PREFIX = '_service-verify.'
-/** Of one question to one server; with the second try, and all servers, no longer than {@link CHECK_MS}. */
+/** Timeout of one DNS query to one server. All queries together take {@link CHECK_MS} at most. */
 const TIMEOUT_MS = 2000
 const TRIES = 2
 const CHECK_MS = 5000

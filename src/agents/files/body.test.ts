@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
 import express from 'express'
 import { until } from '../../../test/support/processes.ts'
-import { errorHandler } from '../../http/errors.ts'
-import { discardUnread } from '../../http/unread.ts'
+import { errorHandler } from '../../http/error-handler.ts'
+import { discardUnread } from '../../http/server.ts'
 import { createLogger } from '../../log.ts'
 import { bodyLimit, decodeBase64, UploadMemory, withJsonBody } from './body.ts'
 
@@ -42,16 +42,26 @@ describe('base64', () => {
   })
 })
 
+test('a workspace may have a share of the memory only, and has it again', () => {
+  const memory = new UploadMemory(100, 50)
+  memory.take('ours', 30)
+  assert.throws(() => memory.take('ours', 21), { status: 429 })
+  memory.take('theirs', 50)
+  assert.throws(() => memory.take('others', 21), { status: 503 })
+  memory.give('ours', 30)
+  memory.take('ours', 50)
+})
+
 describe('a body', { timeout: 120_000 }, async () => {
   const CONTENT_BYTES = 300_000
   const max = bodyLimit(CONTENT_BYTES)
-  const memory = new UploadMemory(2 * max)
+  const memory = new UploadMemory(2 * max, Number.POSITIVE_INFINITY)
   const app = express()
   const working = Promise.withResolvers<void>()
   let held = 0
   app.use(discardUnread)
   app.post('/', async (req, res) => {
-    await withJsonBody(req, memory, max, async (body) => {
+    await withJsonBody(req, { memory, workspaceId: 'ours' }, max, async (body) => {
       if ((body as { hold?: boolean }).hold) {
         held++
         await working.promise

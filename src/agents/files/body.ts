@@ -15,22 +15,35 @@ const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
 /** Bounds the memory of all uploads of a process together: what is too much is refused, and does not queue. */
 export class UploadMemory {
   readonly #bytes: number
+  readonly #share: number
   #taken = 0
+  /** By workspace; who has none is not in it. */
+  readonly #shares = new Map<string, number>()
 
-  constructor(bytes: number) {
+  /** @param share of `bytes`, what one workspace may have. */
+  constructor(bytes: number, share: number) {
     this.#bytes = bytes
+    this.#share = share
   }
 
-  /** @throws ApiError 503 `busy` when that is too much with all the others. */
-  take(bytes: number): void {
-    if (this.#taken + bytes > this.#bytes) {
-      const headers = { 'retry-after': '5' }
+  /** @throws ApiError 429 when that is too much for the workspace, 503 `busy` with all the others. */
+  take(workspaceId: string, bytes: number): void {
+    const share = (this.#shares.get(workspaceId) ?? 0) + bytes
+    const headers = { 'retry-after': '5' }
+    if (share > this.#share)
+      throw new ApiError(429, 'too_many_at_a_time', 'Too many uploads of this workspace at a time', {
+        headers,
+      })
+    if (this.#taken + bytes > this.#bytes)
       throw new ApiError(503, 'busy', 'Too many uploads at a time: try again', { headers })
-    }
+    this.#shares.set(workspaceId, share)
     this.#taken += bytes
   }
 
-  give(bytes: number): void {
+  give(workspaceId: string, bytes: number): void {
+    const share = (this.#shares.get(workspaceId) ?? 0) - bytes
+    if (share > 0) this.#shares.set(workspaceId, share)
+    else this.#shares.delete(workspaceId)
     this.#taken -= bytes
   }
 }
@@ -42,7 +55,7 @@ export class UploadMemory {
  */
 export async function withJsonBody<T>(
   req: IncomingMessage,
-  memory: UploadMemory,
+  { memory, workspaceId }: { memory: UploadMemory; workspaceId: string },
   maxBytes: number,
   work: (body: unknown) => Promise<T>,
 ): Promise<T> {
@@ -55,12 +68,12 @@ export async function withJsonBody<T>(
   try {
     const bytes = await readBody(req, (size) => {
       if (taken + size > maxBytes) throw tooLarge()
-      memory.take(size)
+      memory.take(workspaceId, size)
       taken += size
     })
     return await work(parse(bytes))
   } finally {
-    memory.give(taken)
+    memory.give(workspaceId, taken)
   }
 }
 

@@ -10,8 +10,8 @@ import { ApiError, badRequest, notFound } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentdClient, AgentdError } from '../agentd-client.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
+import { listing } from './agent-file-schema.ts'
 import { tooLarge } from './body.ts'
-import { listing } from './schema.ts'
 
 const READ_MS = 120_000
 const WRITE_MS = 60_000

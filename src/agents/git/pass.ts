@@ -17,7 +17,7 @@ const answers: Answers = {
   timeout: (cause) => new ApiError(504, 'timeout', 'The agent did not answer in time', { cause }),
   bad_answer: (cause) => new ApiError(502, 'bad_answer', FAILURE, { cause }),
 }
-/** What agentd needs of a request; keys stay here. */
+/** The headers of a request that agentd needs; keys stay here. */
 const REQUEST_HEADERS = ['accept', 'content-type', 'content-length', 'content-encoding', 'git-protocol']
 
 export interface GitExchange {
@@ -74,7 +74,7 @@ export async function passGit(
     await pipeline(response, moving(), res, { end: false, signal: ended }).catch(() => res.destroy())
   } finally {
     clearTimeout(timer)
-    // Of a client that has gone, all may have come through.
+    // Where the client has gone, the whole answer may have reached it before.
     if (hasBegun || ended.aborted) await beforeEnd?.()
   }
   res.end()

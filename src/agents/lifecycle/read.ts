@@ -1,7 +1,8 @@
 /** Reading agents: lists of rows, and one agent with what its agentd says of it now. */
 import type { AgentStatus } from '../../../agentd/protocol.ts'
 import type { Queryable } from '../../db/pool.ts'
-import { AGENT_COLUMNS, type Agent, type AgentStatusName } from '../agent.ts'
+import { listAgentRows } from '../../db/statements/agents.ts'
+import type { Agent, AgentStatusName } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
 import { readStatus } from '../live.ts'
 
@@ -14,17 +15,11 @@ export async function listAgents(
   workspaceId: string,
   { after, limit }: { after: string | undefined; limit: number },
 ): Promise<Agent[]> {
-  const { rows } = await db.query(
-    `SELECT ${AGENT_COLUMNS} FROM agent
-     WHERE workspace_id = $1 AND deleted_at IS NULL AND ($2::uuid IS NULL OR id > $2)
-     ORDER BY workspace_id, id LIMIT $3`,
-    [workspaceId, after ?? null, limit],
-  )
-  return rows
+  return (await listAgentRows.run(db, workspaceId, after ?? null, limit)).rows
 }
 
-/** What agentd says of an agent; undefined where it cannot be reached, or answers nonsense. */
-export async function readLive(
+/** The state of an agent as agentd has it; undefined where it cannot be reached, or its answer does not parse. */
+export async function fetchAgent(
   agentd: AgentdClient,
   agent: Agent,
   signal: AbortSignal,

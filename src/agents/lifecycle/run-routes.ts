@@ -1,9 +1,7 @@
-import { availableVersions, compareVersions } from '../../engine/versions.ts'
-import { contractError, messages, notFound } from '../../errors.ts'
-import { agentRoute, type Context, type Route, route } from '../../http/route.ts'
-import type { Agent } from '../agent.ts'
-import type { AgentOperation, Started } from '../operate.ts'
-import type { AgentServices } from '../services.ts'
+import { contractError, messages } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { availableVersions, compareVersions } from '../../openclaw/install.ts'
+import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
 import {
   agentVersions,
   allVersions,
@@ -17,15 +15,15 @@ import {
   updateBody,
   updated,
   updating,
-} from './schema.ts'
+} from './agent-schema.ts'
 
 const TAG = 'Agents'
 const AGENT = '/v0/agents/:agentId'
+/** The status of a failure that is not 500, by the operation's error code. */
+const STATUSES = { invalid_version: 400 }
 const ENGINES = [{ id: 'openclaw', label: 'OpenClaw' }]
 
-type Asked = Pick<Context<unknown, unknown, unknown>, 'prefer' | 'idempotencyKey' | 'signal'>
-
-/** Running an agent's engine: restarts, versions, scripts (compatibility 2.5, 3.5). */
+/** Running an agent's engine: restarts, versions, scripts. */
 export function runRoutes({ pool, config, operations }: AgentServices): Route[] {
   const versions = () => availableVersions(pool, config)
 
@@ -34,15 +32,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
     const known = await versions()
     if (known.includes(version)) return
     throw contractError(400, 'invalid_version', messages.invalidVersion, `known are ${known.join(', ')}`)
-  }
-
-  async function run(
-    agent: Agent,
-    kind: AgentOperation,
-    input: Record<string, unknown> | undefined,
-    asked: Asked & { request?: string },
-  ) {
-    return requireSuccess(await operations.run(agent, kind, { input, ...asked }))
   }
 
   return [
@@ -57,7 +46,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
         'script after it. Where another `version` cannot run the agent (an older one may not read what a newer one ' +
         'wrote) the answer is 400 with the reason in `Error-Detail`, and the agent runs on the version that it had.',
       scope: 'org:agents:write',
-      agent: 'any',
+      callers: ['gateway', 'platform'],
       body: restartBody,
       invalidBody: messages.invalidVersion,
       success: { status: 200, description: 'It runs again.', body: restarted },
@@ -66,18 +55,14 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       async handle({ agent, body, ...asked }) {
         const version = body?.version ?? undefined
         if (version !== undefined) await requireVersion(version)
-        const { finished, ...started } = await run(
-          agent,
-          'agent.restart',
-          version ? { version } : undefined,
-          asked,
-        )
+        const started = await operations.start('agent.restart', agent, { input: { version }, ...asked })
+        const finished = requireSuccess(started, { statuses: STATUSES })
         const { headers } = started
         if (!finished) {
           const message = `Agent ${agent.agentId} is being restarted`
           return { status: 202, headers, body: { success: true, message, ...pending(started) } }
         }
-        const previousProcessId = finished.result?.previousProcessId ?? null
+        const { previousProcessId } = finished.result
         return {
           headers,
           body: { success: true, message: `Agent ${agent.agentId} restarted`, previousProcessId },
@@ -92,14 +77,14 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       summary: 'Run the scripts of an agent again',
       description: '`build`, then `start`. The answer does not wait for their end: the status shows them.',
       scope: 'org:agents:write',
-      agent: 'any',
+      callers: ['gateway', 'platform'],
       success: { status: 200, description: 'They run.', body: launched },
       otherSuccess: { status: 202, description: 'They wait for what is under way.', body: launching },
       operation: true,
       async handle({ agent, ...asked }) {
-        const { finished, ...started } = await run(agent, 'agent.scripts', undefined, asked)
+        const started = await operations.start('agent.scripts', agent, asked)
         const { headers } = started
-        if (finished) return { headers, body: { success: true, message: 'Scripts launched' } }
+        if (requireSuccess(started)) return { headers, body: { success: true, message: 'Scripts launched' } }
         const message = 'Scripts are being launched'
         return { status: 202, headers, body: { success: true, message, ...pending(started) } }
       },
@@ -111,7 +96,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       tag: TAG,
       summary: 'List the versions on which an agent can be restarted',
       scope: 'org:agents:read',
-      agent: 'any',
+      callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'The versions.', body: agentVersions },
       async handle({ agent }) {
         const known = await versions()
@@ -132,7 +117,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       tag: TAG,
       summary: 'Ask whether there is a newer version for an agent',
       scope: 'org:agents:read',
-      agent: 'any',
+      callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'The versions.', body: update },
       async handle({ agent }) {
         const [latestVersion = agent.engineVersion] = await versions()
@@ -149,7 +134,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       summary: 'Restart an agent on the newest version',
       description: 'The same as a restart with that `version`; another one where `tag` names it.',
       scope: 'org:agents:write',
-      agent: 'any',
+      callers: ['gateway', 'platform'],
       body: updateBody,
       invalidBody: messages.invalidVersion,
       success: { status: 200, description: 'It runs on that version.', body: updated },
@@ -160,17 +145,14 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
         const tag = body?.tag ?? 'latest'
         const newVersion = tag === 'latest' ? latest : tag
         await requireVersion(newVersion)
-        // What `latest` is may be another version when the request is repeated.
+        // `latest` may be another version when the request is repeated.
         const request = `update ${agent.agentId} ${tag}`
-        const { finished, ...started } = await run(
-          agent,
-          'agent.restart',
-          { version: newVersion },
-          { ...asked, request },
-        )
+        const input = { version: newVersion }
+        const started = await operations.start('agent.restart', agent, { input, ...asked, request })
+        const finished = requireSuccess(started, { statuses: STATUSES })
         const { headers } = started
         if (finished) {
-          const { previousVersion, version } = finished.result ?? {}
+          const { previousVersion, version } = finished.result
           const output = `Restarted on ${version}`
           return { headers, body: { success: true, previousVersion, newVersion: version, output } }
         }
@@ -186,6 +168,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       tag: TAG,
       summary: 'List the engines that agents can have',
       scope: 'org:agents:read',
+      callers: ['workspace'],
       success: { status: 200, description: 'The engines.', body: engines },
       handle: async () => ({ body: { engines: ENGINES } }),
     }),
@@ -196,6 +179,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       tag: TAG,
       summary: 'List the versions of engines that agents can run',
       scope: 'org:agents:read',
+      callers: ['workspace'],
       success: { status: 200, description: 'The versions.', body: allVersions },
       async handle() {
         const known = await versions()
@@ -203,19 +187,4 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       },
     }),
   ]
-}
-
-const pending = ({ operationId: id, state }: Pick<Started, 'operationId' | 'state'>) => ({
-  operation: { id, state },
-})
-
-/** @throws ApiError as the operation ended: the contract's message, and why in `Error-Detail`. */
-function requireSuccess(started: Started): Started {
-  const { finished, headers } = started
-  if (finished?.state === 'canceled') throw notFound(messages.noAgent)
-  if (finished?.state !== 'failed') return started
-  const { error_code: code, error, result } = finished
-  const status = code === 'invalid_version' ? 400 : 500
-  const detail = typeof result?.detail === 'string' ? result.detail : undefined
-  throw contractError(status, code ?? 'internal', error ?? '', detail, { headers })
 }

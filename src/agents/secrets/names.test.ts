@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { conflictTable, describeConflict, providerOf } from './conflicts.ts'
 import { RESERVED_NAMES } from './reserved.ts'
-import { nameFault } from './schema.ts'
+import { nameFault } from './secret-schema.ts'
 
 const envName = fc.stringMatching(/^[A-Z_][A-Z0-9_]{0,30}$/)
 

@@ -16,7 +16,7 @@ export const RESERVED_NAMES = [
   'SHELLOPTS',
   'TMPDIR',
   'USER',
-  // What loads into every program, or into Node.
+  // Variables that load code into every program, or into Node.
   'GCONV_PATH',
   'GLIBC_TUNABLES',
   'LD_*',

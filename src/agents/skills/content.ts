@@ -1,6 +1,6 @@
 /** The folders of skills on IPFS: which network has one for whom, and what is in it. */
 import { CID } from 'multiformats/cid'
-import type { Queryable } from '../../db/pool.ts'
+import type { PrismaClient } from '../../db/prisma.ts'
 import { readFolder } from '../../storage/folder.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
@@ -22,12 +22,12 @@ export interface SkillContent {
  * @throws BadSkill where it is no skill; StorageError `unavailable`.
  */
 export async function findContent(
-  { pool, storages }: { pool: Queryable; storages: Storages },
+  { prisma, storages }: { prisma: PrismaClient; storages: Storages },
   workspaceId: string,
   cid: string,
   signal: AbortSignal,
 ): Promise<SkillContent | undefined> {
-  const networks: Network[] = (await keepsPrivately(pool, workspaceId, cid))
+  const networks: Network[] = (await keepsPrivately(prisma, workspaceId, cid))
     ? ['public', 'private']
     : ['public']
   for (const network of networks) {
@@ -62,13 +62,8 @@ export async function readSkill(
   }
 }
 
-async function keepsPrivately(db: Queryable, workspaceId: string, cid: string): Promise<boolean> {
-  const { rows } = await db.query<{ kept: boolean }>(
-    `SELECT EXISTS (
-       SELECT FROM file WHERE workspace_id = $1 AND network = 'private' AND cid_v1 = $2 AND status = 'pinned'
-         AND removed_at IS NULL
-     UNION ALL SELECT FROM skill_version WHERE workspace_id = $1 AND network = 'private' AND cid = $2) AS kept`,
-    [workspaceId, cid],
-  )
-  return rows[0]?.kept ?? false
+async function keepsPrivately(prisma: PrismaClient, workspaceId: string, cid: string): Promise<boolean> {
+  const own = { workspaceId, network: 'private' }
+  if (await prisma.skillVersion.count({ where: { ...own, cid } })) return true
+  return (await prisma.file.count({ where: { ...own, cidV1: cid, status: 'pinned', removedAt: null } })) > 0
 }

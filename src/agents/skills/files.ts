@@ -1,4 +1,4 @@
-/** What a skill's folder may hold, wherever it comes from. */
+/** The limits of a skill's folder, wherever it comes from. */
 import { BadSkill, readSkillMd, type SkillMd } from './skill-md.ts'
 
 export const MAX_FILES = 500

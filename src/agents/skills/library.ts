@@ -1,30 +1,21 @@
 /** The library of a workspace: its skills by name, each with its versions on IPFS. */
+
 import { CID } from 'multiformats/cid'
-import type { PoolClient } from 'pg'
 import { uuidv7 } from 'uuidv7'
-import type { Principal } from '../../accounts/authenticator.ts'
-import { isForeignKeyViolation, isUniqueViolation } from '../../db/errors.ts'
-import { type Pool, type Queryable, transaction } from '../../db/pool.ts'
+import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-errors.ts'
+import type { Queryable } from '../../db/pool.ts'
+import { inTransaction, type Prisma, type PrismaClient, type Transaction } from '../../db/prisma.ts'
+import { findSkillRow, listSkillRows } from '../../db/statements/skills.ts'
 import { ApiError, badRequest, contractError } from '../../errors.ts'
 import { holdContent, releaseContent } from '../../files/held-content.ts'
-import type { Storages } from '../../storage/open.ts'
+import type { Principal } from '../../http/principal.ts'
 import type { Network } from '../../storage/port.ts'
-import { isoMillis } from '../agent.ts'
+import type { AgentServices } from '../agent-route.ts'
 import { noSkill } from './attach.ts'
-import type { EnvVar, SkillRecord, VersionRecord } from './schema.ts'
+import type { EnvVar, SkillRecord, VersionRecord } from './skill-schema.ts'
 
 export type Owner = Pick<Principal, 'workspaceId' | 'userId'>
-type Services = { pool: Pool; storages: Storages }
-
-const SKILLS = `SELECT s.id AS "skillId", v.cid AS "skillCid", s.name, s.description, v.version, s.slug, v.network,
-    ${isoMillis('s.created_at')} AS "createdAt", ${isoMillis('s.updated_at')} AS "updatedAt",
-    s.user_id AS "userId", s.env_vars AS "envVars", v.file_id AS "fileId"
-  FROM skill s CROSS JOIN LATERAL (
-    SELECT * FROM skill_version WHERE skill_id = s.id ORDER BY id DESC LIMIT 1) v`
-
-const VERSIONS = `SELECT v.skill_id AS "skillId", v.cid AS "skillCid", v.version, v.network, v.file_id AS "fileId",
-    ${isoMillis('v.created_at')} AS "createdAt"
-  FROM skill_version v`
+type Services = Pick<AgentServices, 'pool' | 'prisma' | 'storages'>
 
 /** A page of the skills of a workspace, the newest first. */
 export async function listSkills(
@@ -32,41 +23,41 @@ export async function listSkills(
   workspaceId: string,
   { after, limit }: { after: string | undefined; limit: number },
 ): Promise<SkillRecord[]> {
-  const { rows } = await db.query<SkillRecord>(
-    `${SKILLS} WHERE s.workspace_id = $1 AND ($2::uuid IS NULL OR s.id < $2) ORDER BY s.id DESC LIMIT $3`,
-    [workspaceId, after ?? null, limit],
-  )
-  return rows
+  return (await listSkillRows.run(db, workspaceId, after ?? null, limit)).rows
 }
 
 /** A skill of a workspace, by its id, its slug, or the canonical CID of any of its versions. */
-export async function findSkill(
+export function findSkill(
   db: Queryable,
   workspaceId: string,
   by: { skillId: string } | { cid: string } | { slug: string },
 ): Promise<SkillRecord | undefined> {
   const { skillId, cid, slug } = { skillId: null, cid: null, slug: null, ...by }
-  const { rows } = await db.query<SkillRecord>(
-    `${SKILLS} WHERE s.workspace_id = $1 AND (s.id = $2::uuid OR s.slug = $4
-       OR s.id = (SELECT skill_id FROM skill_version WHERE workspace_id = $1 AND cid = $3))`,
-    [workspaceId, skillId, cid, slug],
-  )
-  return rows[0]
+  return findSkillRow.first(db, workspaceId, skillId, cid, slug)
 }
 
 /** The versions of a skill, the newest first. */
 export async function listVersions(
-  db: Queryable,
+  prisma: PrismaClient,
   skillId: string,
   { after, limit }: { after: string | undefined; limit: number },
 ): Promise<(VersionRecord & { id: string })[]> {
-  const { rows } = await db.query(
-    `${VERSIONS.replace('SELECT', 'SELECT v.id,')} WHERE v.skill_id = $1 AND ($2::uuid IS NULL OR v.id < $2)
-     ORDER BY v.id DESC LIMIT $3`,
-    [skillId, after ?? null, limit],
-  )
-  return rows
+  const versions = await prisma.skillVersion.findMany({
+    where: { skillId, ...(after && { id: { lt: after } }) },
+    orderBy: { id: 'desc' },
+    take: limit,
+  })
+  return versions.map((version) => ({ id: version.id, ...toVersion(version) }))
 }
+
+const toVersion = (row: Prisma.SkillVersionGetPayload<object>): VersionRecord => ({
+  skillId: row.skillId,
+  skillCid: row.cid,
+  version: row.version,
+  network: row.network as Network,
+  fileId: row.fileId,
+  createdAt: row.createdAt.toISOString(),
+})
 
 /** A folder on IPFS, by its canonical CID, that was read and is a skill. */
 export interface NewContent {
@@ -87,21 +78,10 @@ export async function addSkill(
   content: NewContent,
 ): Promise<SkillRecord> {
   const id = uuidv7()
-  const added = transaction(services.pool, async (client) => {
-    await client.query(
-      `INSERT INTO skill (id, workspace_id, user_id, name, description, slug, env_vars)
-       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-      [
-        id,
-        owner.workspaceId,
-        owner.userId,
-        skill.name,
-        skill.description,
-        skill.slug,
-        JSON.stringify(skill.envVars),
-      ],
-    )
-    await insertVersion(client, services, owner, id, content)
+  const { workspaceId, userId } = owner
+  const added = inTransaction(services.prisma, async (tx) => {
+    await tx.skill.create({ data: { id, workspaceId, userId, ...skill } })
+    await insertVersion(tx, services, owner, id, content)
   })
   await added.catch(async (error) => {
     const isName = isUniqueViolation(error, 'skill_name')
@@ -134,60 +114,54 @@ export async function addVersion(
   skillId: string,
   content: NewContent,
 ): Promise<VersionRecord> {
-  await transaction(services.pool, async (client) => {
-    // One at a time: numbers are compared.
-    const { rowCount } = await client.query(
-      'SELECT FROM skill WHERE id = $1 AND workspace_id = $2 FOR NO KEY UPDATE',
-      [skillId, owner.workspaceId],
-    )
-    if (!rowCount) throw noSkill()
-    const { rows } = await client.query<{
-      skillId: string
-      name: string
-      cid: string
-      version: string | null
-    }>(
-      `SELECT s.id AS "skillId", s.name, v.cid, v.version FROM skill_version v JOIN skill s ON s.id = v.skill_id
-       WHERE v.workspace_id = $1 AND (v.cid = $3 OR (v.skill_id = $2 AND v.version = $4))`,
-      [owner.workspaceId, skillId, content.cid, content.version],
-    )
-    const same = rows.find(({ cid }) => cid === content.cid)
+  const { workspaceId } = owner
+  const { cid, version } = content
+  await inTransaction(services.prisma, async (tx) => {
+    // Locked, so that two requests do not add the same version number.
+    const isThere = await tx.$executeRaw`
+      SELECT FROM skill WHERE id = ${skillId}::uuid AND workspace_id = ${workspaceId}::uuid FOR NO KEY UPDATE`
+    if (!isThere) throw noSkill()
+    const found = await tx.skillVersion.findMany({
+      where: { workspaceId, OR: [{ cid }, ...(version === null ? [] : [{ skillId, version }])] },
+      include: { skill: { select: { name: true } } },
+    })
+    const same = found.find((one) => one.cid === cid)
     if (same && same.skillId !== skillId)
-      throw new ApiError(409, 'duplicate_skill', `skillCid: is in the library already, as ${same.name}`)
+      throw new ApiError(409, 'duplicate_skill', `skillCid: is in the library already, as ${same.skill.name}`)
     if (same) return
-    if (rows.length > 0)
-      throw new ApiError(409, 'duplicate_version', `version: there is another version ${content.version}`)
-    await insertVersion(client, services, owner, skillId, content)
-    await client.query('UPDATE skill SET updated_at = clock_timestamp() WHERE id = $1', [skillId])
+    if (found.length > 0)
+      throw new ApiError(409, 'duplicate_version', `version: there is another version ${version}`)
+    await insertVersion(tx, services, owner, skillId, content)
+    await tx.skill.update({ where: { id: skillId }, data: { updatedAt: new Date() } })
   })
-  const { rows } = await services.pool.query<VersionRecord>(
-    `${VERSIONS} WHERE v.skill_id = $1 AND v.cid = $2`,
-    [skillId, content.cid],
-  )
-  if (!rows[0]) throw noSkill()
-  return rows[0]
+  const added = await services.prisma.skillVersion.findFirst({ where: { skillId, cid } })
+  if (!added) throw noSkill()
+  return toVersion(added)
 }
 
 async function insertVersion(
-  client: PoolClient,
+  tx: Transaction,
   { storages }: Services,
   { workspaceId }: Owner,
   skillId: string,
   { cid, network, version, fileId }: NewContent,
 ): Promise<void> {
-  await holdContent(client, storages[network], CID.parse(cid))
-  const { rows } = await client.query<{ id: string }>(
-    `SELECT id FROM file WHERE workspace_id = $1 AND cid_v1 = $2 AND removed_at IS NULL
-       AND CASE WHEN $3::uuid IS NULL THEN network = $4 AND status = 'pinned' ELSE id = $3 END
-     ORDER BY id DESC LIMIT 1`,
-    [workspaceId, cid, fileId ?? null, network],
-  )
-  if (fileId && !rows[0]) throw badRequest('fileId: is no file of the workspace with this content')
-  await client.query(
-    `INSERT INTO skill_version (id, skill_id, workspace_id, network, cid, version, file_id)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-    [uuidv7(), skillId, workspaceId, network, cid, version, rows[0]?.id ?? null],
-  )
+  await holdContent(tx, storages[network], CID.parse(cid))
+  const file = await tx.file.findFirst({
+    where: {
+      workspaceId,
+      cidV1: cid,
+      removedAt: null,
+      ...(fileId ? { id: fileId } : { network, status: 'pinned' }),
+    },
+    orderBy: { id: 'desc' },
+    select: { id: true },
+  })
+  if (fileId && !file) throw badRequest('fileId: is no file of the workspace with this content')
+  const fileOfContent = file?.id ?? null
+  await tx.skillVersion.create({
+    data: { skillId, workspaceId, network, cid, version, fileId: fileOfContent },
+  })
 }
 
 /**
@@ -195,38 +169,38 @@ async function insertVersion(
  * @returns false when it is not there.
  * @throws ApiError 409 while an agent has it.
  */
-export async function deleteSkill(pool: Pool, workspaceId: string, skillId: string): Promise<boolean> {
-  const deleted = transaction(pool, async (client) => {
-    const { rowCount } = await client.query(
-      'SELECT FROM skill WHERE id = $1 AND workspace_id = $2 FOR UPDATE',
-      [skillId, workspaceId],
-    )
-    if (!rowCount) return false
-    const { rows } = await client.query<{ network: Network; cid: string }>(
-      'SELECT network, cid FROM skill_version WHERE skill_id = $1',
-      [skillId],
-    )
-    await client.query('DELETE FROM skill WHERE id = $1', [skillId])
+export async function deleteSkill(
+  prisma: PrismaClient,
+  workspaceId: string,
+  skillId: string,
+): Promise<boolean> {
+  const deleted = inTransaction(prisma, async (tx) => {
+    const isThere = await tx.$executeRaw`
+      SELECT FROM skill WHERE id = ${skillId}::uuid AND workspace_id = ${workspaceId}::uuid FOR UPDATE`
+    if (!isThere) return false
+    const versions = await tx.skillVersion.findMany({ where: { skillId } })
+    await tx.skill.delete({ where: { id: skillId } })
     await releaseContent(
-      client,
-      rows.map((content) => ({ workspaceId, ...content })),
+      tx,
+      versions.map(({ network, cid }) => ({ workspaceId, network: network as Network, cid })),
     )
     return true
   })
   return deleted.catch(async (error) => {
     const references = ['agent_skill_skill_id_fkey', 'agent_skill_version_id_fkey']
     if (references.some((name) => isForeignKeyViolation(error, name)))
-      throw await stillAttached(pool, skillId)
+      throw await stillAttached(prisma, skillId)
     throw error
   })
 }
 
-async function stillAttached(db: Queryable, skillId: string): Promise<ApiError> {
-  const { rows } = await db.query<{ agentId: string; name: string }>(
-    `SELECT a.agent_id AS "agentId", a.name FROM agent_skill held JOIN agent a ON a.id = held.agent_id
-     WHERE skill_id = $1 ORDER BY a.id LIMIT 20`,
-    [skillId],
-  )
-  const agents = rows.map(({ agentId, name }) => `${name} (${agentId})`).join(', ')
+async function stillAttached(prisma: PrismaClient, skillId: string): Promise<ApiError> {
+  const attached = await prisma.agentSkill.findMany({
+    where: { skillId },
+    orderBy: { agentId: 'asc' },
+    take: 20,
+    select: { agent: { select: { agentId: true, name: true } } },
+  })
+  const agents = attached.map(({ agent }) => `${agent.name} (${agent.agentId})`).join(', ')
   return contractError(409, 'skill_attached', 'The skill is attached to an agent', `attached to ${agents}`)
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { SkillFolder } from '../../../agentd/protocol.ts'
 import { type AgentdClient, AgentdError, type AgentdTarget } from '../agentd-client.ts'
-import { SKILL_NAME } from './schema.ts'
+import { SKILL_NAME } from './skill-schema.ts'
 
 /** Hashing what the agent has put there takes time. */
 const READ_MS = 30_000

@@ -2,9 +2,9 @@
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
-import { SEMVER } from './schema.ts'
+import { SEMVER } from './skill-schema.ts'
 
-/** What it takes to compare so many keys with each other is not worth refusing more politely. */
+/** Most bytes of the front matter: a larger one would have too many keys to compare with each other. */
 const MAX_BYTES = 16_384
 const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)(?:\r?\n)?---[ \t]*(?:\r?\n|$)/
 

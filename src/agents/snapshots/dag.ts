@@ -6,11 +6,13 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import type { TreeChange } from '../../../agentd/protocol.ts'
+import { untilAborted } from '../../lib/until-aborted.ts'
+import { assertEntryName } from '../../storage/folder.ts'
+import type { ReadBlock } from '../../storage/path.ts'
 import { type PutBlock, type Storage, StorageError } from '../../storage/port.ts'
-import { decodeUnixFs, listDirectory, type ReadBlock } from '../../storage/unixfs.ts'
+import { listDirectory } from '../../storage/unixfs.ts'
+import { decodeUnixFs } from '../../storage/unixfs-node.ts'
 import { type Entry, writeDirectory, writeFile, writeSymlink } from '../../storage/unixfs-write.ts'
-import { untilAborted } from '../../storage/until-aborted.ts'
-import { type ChangedFile, type ChangedFolder, collectChanges } from './changed-tree.ts'
 
 export interface SnapshotSource {
   /** The snapshot that `changes` are against; null where they are all the files. Berth has it pinned. */
@@ -25,6 +27,27 @@ export interface SnapshotSource {
 const BATCH = 1000
 /** A symbolic link leads no further on Linux (PATH_MAX). */
 const TARGET_BYTES = 4095
+/** Memory that changes may take: more than half a million paths of the usual length. */
+const BYTES_LIMIT = 256 * 1024 * 1024
+/** Bytes of memory for a name in the tree beside its path, of a file and of each folder that only it is in. */
+const NAME_BYTES = 300
+/** Folders above a file. Whoever reads a DAG bounds its depth too, shards and the levels of files included. */
+const DEPTH_LIMIT = 200
+
+interface ChangedFile {
+  blob: string
+  isSymlink: boolean
+  /** Once its content is written. */
+  entry?: Entry
+}
+
+/** The changes at a name: of the file, within the folder, or both where one became the other. */
+interface Change {
+  file?: ChangedFile | 'removed'
+  folder?: ChangedFolder
+}
+
+type ChangedFolder = Map<string, Change>
 
 /**
  * Stores a snapshot and pins it.
@@ -60,6 +83,52 @@ export async function buildSnapshot(
   }
   const cid = await storage.build(make, { base, signal })
   return { cid, ...total }
+}
+
+/**
+ * Changes as a tree of folders.
+ * @throws StorageError `invalid_object` for a path that no file can have, `too_large`, or what `changes` throws.
+ */
+export async function collectChanges(
+  changes: AsyncIterable<TreeChange>,
+): Promise<{ root: ChangedFolder; files: ChangedFile[] }> {
+  const root: ChangedFolder = new Map()
+  const files: ChangedFile[] = []
+  let bytes = 0
+  for await (const change of changes) {
+    const { place, made } = placeOf(root, change.path)
+    bytes += NAME_BYTES * Math.max(made, 1) + 2 * change.path.length
+    if (bytes > BYTES_LIMIT) throw new StorageError('too_large', 'There are too many changes')
+    if ('removed' in change) {
+      // Where a folder became a file, git says both, in an order of its own.
+      place.file ??= 'removed'
+      continue
+    }
+    const file = { blob: change.blob, isSymlink: change.mode === '120000' }
+    place.file = file
+    files.push(file)
+  }
+  return { root, files }
+}
+
+/** The place of a path, and how many names were not there before. */
+function placeOf(root: ChangedFolder, path: string): { place: Change; made: number } {
+  const names = path.split('/')
+  if (names.length > DEPTH_LIMIT) throw new StorageError('invalid_object', 'A file is nested too deep')
+  let folder = root
+  let place: Change = {}
+  let made = 0
+  for (const [i, name] of names.entries()) {
+    assertEntryName(name)
+    const known = folder.get(name)
+    place = known ?? {}
+    if (!known) {
+      folder.set(name, place)
+      made++
+    }
+    if (i < names.length - 1) folder = place.folder ??= new Map()
+  }
+  return { place, made }
 }
 
 /** Writes the content of all changed files, each blob once, and notes it in them. */

@@ -4,8 +4,7 @@ import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import type { CommitRequest, Imported, RepositoryStatus, TreeChange } from '../../../agentd/protocol.ts'
 import { type AgentdClient, AgentdError, type AgentdTarget } from '../agentd-client.ts'
-import { jsonLines } from '../console/lines.ts'
-import { readWithin } from './byte-reader.ts'
+import { jsonLines, readWithin } from '../agentd-stream.ts'
 
 const STATUS_MS = 20_000
 /** Committing hashes all that has changed: the first time everything. */
@@ -22,7 +21,7 @@ const MAX_PATH_BYTES = 4096
 export interface RepositoryAccess {
   agentd: AgentdClient
   target: AgentdTarget
-  /** Of the run: agentd refuses a lower one than it has seen. */
+  /** The epoch of the operation: agentd refuses a lower one than it has seen. */
   epoch: number
   signal: AbortSignal
 }

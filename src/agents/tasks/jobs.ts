@@ -4,10 +4,10 @@ import { contractError, messages, notFound } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
 import { callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
-import { type Job, job, jobs, type newTask, runs, started, type taskChanges } from './schema.ts'
+import { type Job, job, jobs, type newTask, runs, started, type taskChanges } from './task-schema.ts'
 
 const MAX_TASKS = 20
-/** A turn that takes longer is cancelled, where its task does not say (compatibility 2.12). */
+/** A turn that takes longer is cancelled, where its task does not say. */
 const TURN_SECONDS = 300
 /** The engine lists at most so many at a time. */
 const PAGE = 200

@@ -4,11 +4,11 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
-import { PROFILE } from '../../storage/profile.ts'
+import { PROFILE } from '../../storage/unixfs-write.ts'
 import { describeTemplate } from './describe.ts'
 import type { Template } from './template.ts'
 
-/** That they were tried with. */
+/** The version with which the bundled templates were tried. */
 const ENGINE_VERSION = '2026.9.6'
 const FOLDER = join(import.meta.dirname, 'bundled')
 

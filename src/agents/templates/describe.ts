@@ -1,4 +1,4 @@
-/** What a template is, as its manifest and its README say it. */
+/** The description of a template, from its manifest and its README. */
 import { checkManifest, type Manifest } from '../../../agentd/manifest-check.ts'
 import type { TemplateDetails } from './template.ts'
 

@@ -1,12 +1,13 @@
 /** Reading the snapshot of an agent as what may become a template. */
+
 import { CID } from 'multiformats/cid'
 import { MANIFEST_BYTES } from '../../../agentd/manifest-check.ts'
 import { messages, notFound } from '../../errors.ts'
 import { walkFolder } from '../../storage/folder.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 import type { Agent } from '../agent.ts'
-import type { AgentServices } from '../services.ts'
-import { findSnapshot, latestSnapshot } from '../snapshots/store.ts'
+import type { AgentServices } from '../agent-route.ts'
+import { findSnapshot, latestSnapshot } from '../snapshots/snapshot-store.ts'
 import { describeTemplate } from './describe.ts'
 import { MAX_PATHS, type TemplateSource } from './source.ts'
 
@@ -20,12 +21,12 @@ const READ_MS = 30_000
  * @throws ApiError 404 `Snapshot not found` where it is not in the agent's history; StorageError.
  */
 export async function inspectSnapshot(
-  { pool, storages }: Pick<AgentServices, 'pool' | 'storages'>,
+  { prisma, storages }: Pick<AgentServices, 'prisma' | 'storages'>,
   agent: Agent,
   cid: string | undefined,
   signal: AbortSignal,
 ): Promise<TemplateSource> {
-  const snapshot = cid ? await findSnapshot(pool, agent, cid) : await latestSnapshot(pool, agent)
+  const snapshot = cid ? await findSnapshot(prisma, agent, cid) : await latestSnapshot(prisma, agent)
   if (!snapshot) throw notFound(messages.snapshotNotFound)
   const source = {
     storage: storages[snapshot.network],

@@ -1,4 +1,4 @@
-/** What a template is made of: a snapshot of an agent, or a folder of a repository. */
+/** The source of a template: a snapshot of an agent, or a folder of a repository. */
 import type { Network } from '../../storage/port.ts'
 import type { Described } from './describe.ts'
 import type { GitOrigin } from './git/hosts.ts'
@@ -17,7 +17,7 @@ export interface StoredFolder {
 
 export interface TemplateSource {
   readme: string | null
-  /** What the template is, or what is wrong with it, one line each. */
+  /** The template, or its problems, a line each. */
   described: Described | { errors: string[] }
   commitSha: string
   /** Version of the engine that it is for. */

@@ -1,22 +1,23 @@
 /** Making, changing and archiving the templates of a workspace. */
+
 import { CID } from 'multiformats/cid'
-import type pg from 'pg'
-import type { Principal } from '../../accounts/authenticator.ts'
-import { crashPoint } from '../../crash-point.ts'
-import { isUniqueViolation } from '../../db/errors.ts'
-import { transaction } from '../../db/pool.ts'
+import { isUniqueViolation } from '../../db/database-errors.ts'
+import type { Queryable } from '../../db/pool.ts'
+import { inTransaction, type Transaction } from '../../db/prisma.ts'
+import { deleteArchived } from '../../db/statements/templates.ts'
 import { ApiError, badRequest, contractError, forbidden } from '../../errors.ts'
 import { holdContent, releaseContent } from '../../files/held-content.ts'
-import type { Network } from '../../storage/port.ts'
-import type { AgentServices } from '../services.ts'
+import type { Principal } from '../../http/principal.ts'
+import { crashPoint } from '../../lib/crash-point.ts'
+import type { AgentServices } from '../agent-route.ts'
 import { bundledTemplates } from './bundled.ts'
 import type { Described } from './describe.ts'
-import type { NewTemplate, TemplateChange } from './schema.ts'
 import type { StoredFolder, TemplateSource } from './source.ts'
-import { requireTemplate } from './store.ts'
 import { newTemplateId, type Template, type TemplateDetails } from './template.ts'
+import type { NewTemplate, TemplateChange } from './template-schema.ts'
+import { requireTemplate } from './template-store.ts'
 
-type Services = Pick<AgentServices, 'pool' | 'storages'>
+type Services = Pick<AgentServices, 'pool' | 'prisma' | 'storages'>
 
 /**
  * Makes a template. What the body says counts more than the manifest.
@@ -37,14 +38,11 @@ export async function makeTemplate(
   const details = merge({ ...described.details, openclawVersion, version: 1, commitSha, git }, told)
   if (!details.description) throw badRequest('description: must be given, since the manifest has none')
   const id = newTemplateId()
-  await write(services, { workspaceId, slug, source }, async (client, folder) => {
+  await write(services, { workspaceId, slug, source }, async (tx, folder) => {
     const { network, cid, executables } = folder as StoredFolder
-    await client.query(
-      `INSERT INTO template (id, workspace_id, user_id, slug, name, details, network, snapshot_cid, executables)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-      [id, workspaceId, userId, slug, name, toJson(details), network, cid, executables],
-    )
-    await holdContent(client, services.storages[network], CID.parse(cid))
+    const made = { id, workspaceId, userId, slug, name, details: toJson(details) }
+    await tx.template.create({ data: { ...made, network, snapshotCid: cid, executables } })
+    await holdContent(tx, services.storages[network], CID.parse(cid))
   })
   return requireTemplate(services.pool, workspaceId, id, 'id')
 }
@@ -62,27 +60,26 @@ export async function changeTemplate(
 ): Promise<Template> {
   const described = source && requireFit(source.described)
   const slug = told.slug ?? told.slugOverride
-  await write(services, { workspaceId, slug, source }, async (client, folder) => {
-    const before = await lockOwn(client, workspaceId, id)
+  await write(services, { workspaceId, slug, source }, async (tx, folder) => {
+    const before = await lockOwn(tx, workspaceId, id)
     const { name, stored, snapshotCid } = before
     const renewed = source && described && renew(before.details, described, source)
-    await client.query(
-      `UPDATE template SET slug = $2, name = $3, details = $4, network = $5, snapshot_cid = $6, executables = $7,
-         updated_at = clock_timestamp() WHERE id = $1`,
-      [
-        id,
-        slug ?? before.slug,
-        told.name ?? told.nameOverride ?? name,
-        toJson(merge(renewed ?? before.details, told)),
-        folder?.network ?? stored.network,
-        folder?.cid ?? snapshotCid,
-        folder?.executables ?? stored.executables,
-      ],
-    )
+    await tx.template.update({
+      where: { id },
+      data: {
+        slug: slug ?? before.slug,
+        name: told.name ?? told.nameOverride ?? name,
+        details: toJson(merge(renewed ?? before.details, told)),
+        network: folder?.network ?? stored.network,
+        snapshotCid: folder?.cid ?? snapshotCid,
+        executables: folder?.executables ?? stored.executables,
+        updatedAt: new Date(),
+      },
+    })
     if (!folder) return
-    await holdContent(client, services.storages[folder.network], CID.parse(folder.cid))
+    await holdContent(tx, services.storages[folder.network], CID.parse(folder.cid))
     if (folder.cid !== snapshotCid || folder.network !== stored.network)
-      await releaseContent(client, [{ workspaceId, network: stored.network, cid: snapshotCid }])
+      await releaseContent(tx, [{ workspaceId, network: stored.network, cid: snapshotCid }])
   })
   return requireTemplate(services.pool, workspaceId, id, 'id')
 }
@@ -93,14 +90,14 @@ export async function changeTemplate(
  * @throws ApiError 403 for one that ships with Berth, 404.
  */
 export async function archiveTemplate(
-  { pool }: Services,
+  { prisma }: Services,
   { workspaceId }: Principal,
   id: string,
 ): Promise<Template> {
-  return transaction(pool, async (client) => {
-    const template = await lockOwn(client, workspaceId, id)
-    await client.query('UPDATE template SET archived_at = now() WHERE id = $1', [id])
-    await forgetArchived(client, workspaceId)
+  return inTransaction(prisma, async (tx) => {
+    const template = await lockOwn(tx, workspaceId, id)
+    await tx.template.update({ where: { id }, data: { archivedAt: new Date() } })
+    await forgetArchived(tx, workspaceId)
     crashPoint('before-commit')
     return template
   })
@@ -109,21 +106,11 @@ export async function archiveTemplate(
 /**
  * Forgets the archived templates of a workspace that no agent was made from which is still there, and has their content
  * released. No agent can be made from these any more, so none comes to need one meanwhile.
- * @param client in a transaction.
  */
-export async function forgetArchived(client: pg.PoolClient, workspaceId: string): Promise<void> {
-  const { rows } = await client.query<{ network: Network; cid: string }>(
-    `DELETE FROM template WHERE id IN (
-       SELECT id FROM template WHERE workspace_id = $1 AND archived_at IS NOT NULL
-         AND NOT EXISTS (SELECT FROM agent WHERE template_id = template.id AND deleted_at IS NULL)
-       ORDER BY id FOR UPDATE SKIP LOCKED)
-     RETURNING network, snapshot_cid AS cid`,
-    [workspaceId],
-  )
-  await releaseContent(
-    client,
-    rows.map((content) => ({ workspaceId, ...content })),
-  )
+export async function forgetArchived(db: Queryable, workspaceId: string): Promise<void> {
+  const { rows } = await deleteArchived.run(db, workspaceId)
+  const released = rows.map((content) => ({ workspaceId, ...content }))
+  await releaseContent(db, released)
 }
 
 /** @throws ApiError 400 with the first fault; all of them are in `Error-Detail`. */
@@ -138,16 +125,16 @@ function requireFit(described: Described | { errors: string[] }): Described {
  * @throws ApiError 409 where it comes to a slug that is taken.
  */
 async function write(
-  { pool }: Services,
+  { pool, prisma }: Services,
   { workspaceId, slug, source }: Written,
-  change: (client: pg.PoolClient, folder: StoredFolder | undefined) => Promise<void>,
+  change: (tx: Transaction, folder: StoredFolder | undefined) => Promise<void>,
 ): Promise<void> {
   const taken = () => new ApiError(409, 'taken', 'slug: is taken')
   if (slug && (await bundledTemplates()).some((template) => template.slug === slug)) throw taken()
   const folder = await source?.store()
   try {
-    await transaction(pool, async (client) => {
-      await change(client, folder)
+    await inTransaction(prisma, async (tx) => {
+      await change(tx, folder)
       crashPoint('before-commit')
     })
   } catch (error) {
@@ -166,14 +153,14 @@ interface Written {
 type OwnTemplate = Template & { stored: NonNullable<Template['stored']> }
 
 /** A template of the workspace's own, which nobody else changes until the end of the transaction. */
-async function lockOwn(client: pg.PoolClient, workspaceId: string, id: string): Promise<OwnTemplate> {
-  const template = await requireTemplate(client, workspaceId, id, 'id', 'FOR UPDATE')
+async function lockOwn(tx: Transaction, workspaceId: string, id: string): Promise<OwnTemplate> {
+  const template = await requireTemplate(tx, workspaceId, id, 'id', 'change')
   const { stored } = template
   if (!stored) throw forbidden('The templates that ship with Berth cannot be changed')
   return { ...template, stored }
 }
 
-/** What people read of a template: the body's word where it has one. */
+/** The texts of a template for people: the body's where it has them. */
 function merge(details: TemplateDetails, told: NewTemplate | TemplateChange): TemplateDetails {
   const { description, longDescription, category, tags, authorName, authorUrl, authorLogoUrl } = told
   const given = { description, longDescription, category, tags, authorName, authorUrl, authorLogoUrl }
@@ -183,7 +170,7 @@ function merge(details: TemplateDetails, told: NewTemplate | TemplateChange): Te
   }
 }
 
-/** What follows from the files of a template, of new ones. */
+/** Columns that follow from the files of a template. */
 function renew(
   before: TemplateDetails,
   { details }: Described,
@@ -205,8 +192,10 @@ function renew(
 }
 
 /** Half characters of a manifest would be refused by PostgreSQL. */
-const toJson = (details: TemplateDetails): string =>
-  JSON.stringify(details, (_, value) => (typeof value === 'string' ? value.toWellFormed() : value))
+const toJson = (details: TemplateDetails): TemplateDetails =>
+  JSON.parse(
+    JSON.stringify(details, (_, value) => (typeof value === 'string' ? value.toWellFormed() : value)),
+  )
 
 const slugOf = (name: string): string =>
   name

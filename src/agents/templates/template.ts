@@ -1,10 +1,10 @@
-/** A template of agents, wherever it comes from, and as clients see it (compatibility 2.14). */
+/** A template of agents, wherever it comes from, and as clients see it. */
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
 import type { Network } from '../../storage/port.ts'
 
-/** What a template says of itself, beside its name and slug. Stored as JSON with the templates of workspaces. */
-export const templateDetails = z.object({
+/** The description of a template, beside its name and slug. Stored as JSON with the templates of workspaces. */
+const templateDetails = z.object({
   description: z.string(),
   longDescription: z.string().nullable(),
   authorName: z.string(),
@@ -28,7 +28,7 @@ export const templateDetails = z.object({
   defaultEmoji: z.string().nullable(),
   /** Grows with each snapshot that is put in place of another. */
   version: z.number(),
-  /** Of what it was made of: an agent's history, or a repository; null for those that ship with Berth. */
+  /** The commit that it was made of, in an agent's history or a repository; null for a template that ships with Berth. */
   commitSha: z.string().nullable(),
   /** The repository that it was made of; null for those of snapshots, and those that ship with Berth. */
   git: z.object({ url: z.string(), ref: z.string().nullable(), path: z.string() }).nullable(),
@@ -53,7 +53,7 @@ export const TEMPLATE_ID = /^t[a-z0-9]{7}$/
 export const TEMPLATE_SLUG = /^[a-z0-9]+(-[a-z0-9]+)*$/
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** A new id: 8 characters (compatibility 2.14). */
+/** A new id: 8 characters. */
 export function newTemplateId(): string {
   return `t${Array.from({ length: 7 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')}`
 }

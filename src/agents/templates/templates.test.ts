@@ -10,7 +10,6 @@ import { after, describe, it } from 'node:test'
 import { checkManifest } from '../../../agentd/manifest-check.ts'
 import { createEmbeddedStorage } from '../../storage/embedded.ts'
 import type { AddEntry } from '../../storage/port.ts'
-import { adoptIdentity, adoptManifest } from './adopt.ts'
 import { bundledTemplates } from './bundled.ts'
 import { describeTemplate } from './describe.ts'
 import { TEMPLATE_ID } from './template.ts'
@@ -78,28 +77,6 @@ describe('a folder as a template', () => {
     const { longDescription } = described({ readme: 'x'.repeat(20_000) }).details
     assert.equal(longDescription?.length, 10_000)
     assert.ok(longDescription?.endsWith('x…'))
-  })
-})
-
-describe('files of a template in a new agent', () => {
-  const agent = { name: 'Ada', description: null, vibe: 'brisk\nand kind', emoji: '🦉' }
-
-  it('have a manifest of its own', () => {
-    const text = manifest({ scripts: { start: 'true' }, template: { slug: 'x' }, _docs: 'kept' })
-    assert.deepEqual(JSON.parse(adoptManifest(text, agent)), {
-      version: 1,
-      agent: { name: 'Ada', vibe: 'brisk\nand kind', emoji: '🦉' },
-      scripts: { start: 'true' },
-      _docs: 'kept',
-    })
-    assert.equal(adoptManifest(adoptManifest(text, agent), agent), adoptManifest(text, agent))
-  })
-  it('have an identity of its own, and what else the other one wrote', () => {
-    const text = '# Who you are\n\n- **Name:** $& Bob\n- **Emoji:**\n- **Vibe:** slow\n\nI like rain.\n'
-    const wanted =
-      '# Who you are\n\n- **Name:** Ada\n- **Emoji:** 🦉\n- **Vibe:** brisk and kind\n\nI like rain.\n'
-    assert.equal(adoptIdentity(text, agent), wanted)
-    assert.equal(adoptIdentity('I am nobody.\n', agent), 'I am nobody.\n')
   })
 })
 

@@ -3,11 +3,10 @@ import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
-import { installed, plugin } from './schema.ts'
-import type { GatewayService } from './service.ts'
+import type { GatewayService } from './gateways.ts'
 
 const TAG = 'Gateways'
-/** The one plugin that Berth has, under the number by which clients know it (compatibility 1.9). */
+/** The one plugin that Berth has, under the number by which clients know it. */
 const HOT_SWAPS = {
   id: 2,
   name: 'Hot Swaps',
@@ -15,13 +14,22 @@ const HOT_SWAPS = {
   tags: ['files'],
 }
 
+const installed = z.object({ gateway_id: z.string(), plugin_id: z.number() })
+
+const plugin = z.object({
+  id: z.number(),
+  name: z.string(),
+  description: z.string(),
+  tags: z.array(z.string()),
+})
+
 const gatewayParams = z.object({ gateway_id: pathId })
 const pluginId = z
   .string()
   .regex(/^\d{1,9}$/, 'must be a whole number')
   .transform(Number)
 
-/** What gateways can do beside serving files, and switching it on and off. */
+/** Plugins of gateways, and switching them on and off. */
 export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
   const find = async (workspaceId: string, id: string) => {
     const found = await prisma.gateway.findFirst({ where: { id, workspaceId } })

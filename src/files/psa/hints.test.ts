@@ -1,8 +1,7 @@
 /** Provider hints: which origins are taken, and which delegates are given. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { pickDelegates } from './delegates.ts'
-import { readOrigins } from './origins.ts'
+import { pickDelegates, readOrigins } from './hints.ts'
 
 const PEER = '/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
 const PUBLIC = `/ip4/8.8.8.8/tcp/4001${PEER}`

@@ -1,25 +1,71 @@
-import type { Pool } from '../../db/pool.ts'
+import { uuidv7 } from 'uuidv7'
 import { ApiError } from '../../errors.ts'
-import { readUsage } from '../usage/service.ts'
+import type { DiskGuard } from './disk-guard.ts'
 import type { UploadGrant } from './grant.ts'
 import { overFreeLimit, overMaxSize } from './keep.ts'
+import type { Reservations } from './reservations.ts'
+
+const MIB = 1_048_576
+/** Bytes that an upload of unknown length reserves beyond those that came: as many again, between these. */
+const LEAST_STEP = MIB
+const LARGEST_STEP = 64 * MIB
 
 /**
- * How many bytes an upload may have as it comes: what the plan allows for one file and has left, and what
- * the URL allows. Whether the workspace has the content already shows only when all of it is there, so a
- * duplicate needs the room as well.
- * @returns a check of how many bytes there are: it throws ApiError 413 `over_max_size` or 403 `over_free_limit`.
+ * How many bytes an upload may have as it comes: what the plan allows for one file and has left, and what the URL
+ * allows. What it takes of the rest of the plan is reserved before it is written. Whether the workspace has the
+ * content already shows only when all of it is there, so a duplicate needs the room as well.
  */
-export async function openAllowance(
-  pool: Pool,
-  { uploader, maxFileBytes }: Pick<UploadGrant, 'uploader' | 'maxFileBytes'>,
-): Promise<(bytes: number) => void> {
-  const { plan, workspaceId } = uploader
-  const used = plan.storageBytes === null ? 0 : (await readUsage(pool, workspaceId)).bytes
-  return (bytes) => {
+export class Allowance {
+  /** The id of the reservation. */
+  readonly id = uuidv7()
+  readonly #services: { reservations: Reservations; disk: DiskGuard }
+  readonly #grant: Pick<UploadGrant, 'uploader' | 'maxFileBytes'>
+  readonly #atMost: number
+  #reserved = 0
+
+  /** @param atMost bytes that can come, where that is known; otherwise Infinity. */
+  constructor(
+    services: { reservations: Reservations; disk: DiskGuard },
+    grant: Pick<UploadGrant, 'uploader' | 'maxFileBytes'>,
+    atMost: number,
+  ) {
+    this.#services = services
+    this.#grant = grant
+    this.#atMost = atMost
+  }
+
+  /** @throws ApiError 413 `over_max_size` for a file of so many bytes. */
+  checkSize(bytes: number): void {
+    const { maxFileBytes, uploader } = this.#grant
     if (maxFileBytes !== undefined && bytes > maxFileBytes) throw overUrlSize(maxFileBytes)
+    const { plan } = uploader
     if (plan.maxFileBytes !== null && bytes > plan.maxFileBytes) throw overMaxSize(plan.maxFileBytes)
-    if (plan.storageBytes !== null && used + bytes > plan.storageBytes) throw overFreeLimit(plan.storageBytes)
+  }
+
+  /**
+   * To be called before so many bytes, in all, are written anywhere.
+   * @throws ApiError 413 `over_max_size`, 403 `over_free_limit`, 507 while a disk is nearly full.
+   */
+  async take(bytes: number): Promise<void> {
+    this.checkSize(bytes)
+    await this.#services.disk.admit()
+    const { plan, workspaceId } = this.#grant.uploader
+    if (plan.storageBytes === null || bytes <= this.#reserved) return
+    const step = Math.min(Math.max(bytes, LEAST_STEP), LARGEST_STEP)
+    const want = Math.max(bytes, Number.isFinite(this.#atMost) ? this.#atMost : bytes + step)
+    const granted = await this.#services.reservations.reserve(
+      this.id,
+      workspaceId,
+      { need: bytes, want },
+      plan.storageBytes,
+    )
+    if (granted === null) throw overFreeLimit(plan.storageBytes)
+    this.#reserved = granted
+  }
+
+  /** Gives back what did not become a file. */
+  release(): Promise<void> {
+    return this.#services.reservations.release(this.id)
   }
 }
 

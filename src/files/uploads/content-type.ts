@@ -4,7 +4,7 @@ import { badRequest } from '../../errors.ts'
 /** Types of text that are not `text/*`. */
 const TEXTUAL =
   /^(text\/[\w.+-]+|application\/(json|javascript|ecmascript|xml|yaml|toml|sql|graphql|x-sh|x-ndjson|x-javascript)|[\w.-]+\/[\w.-]+\+(json|xml|yaml))$/
-/** What clients, and a part without a Content-Type, declare for want of anything better. */
+/** Types that clients declare for want of a better one, and that of a part without a Content-Type. */
 const SAYS_NOTHING = new Set(['application/octet-stream', 'text/plain'])
 const WELL_FORMED = /^[a-z0-9][\w.+-]{0,126}\/[a-z0-9][\w.+-]{0,126}$/
 

@@ -1,12 +1,12 @@
-/** The fields of an upload's form (compatibility 1.3). */
+/** The fields of an upload's form. */
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
 import { network, text } from '../../http/shapes.ts'
 import type { Network } from '../../storage/port.ts'
-import { expiresAt, NOT_SECONDS } from '../files/schema.ts'
+import { expiresAt, NOT_SECONDS } from '../files.ts'
 import { keyvalues } from '../keyvalues.ts'
 
-/** What fields say, so far. */
+/** The fields that have come so far. */
 export interface Choices {
   network?: Network
   name?: string

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import type { Request } from 'express'
-import { crashPoint } from '../../crash-point.ts'
 import { ApiError, badRequest, messages, unavailable } from '../../errors.ts'
+import { crashPoint } from '../../lib/crash-point.ts'
 
 export interface FormField {
   kind: 'field'

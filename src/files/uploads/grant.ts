@@ -1,9 +1,13 @@
 import type { Request } from 'express'
 import type { Pool } from '../../db/pool.ts'
+import type { Uploader } from '../../db/statements/uploads.ts'
 import { badRequest, forbidden, messages } from '../../errors.ts'
+import type { Bounds } from '../../lib/bounds.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { Network } from '../../storage/port.ts'
-import type { KeptFile, Uploader } from './keep.ts'
+import type { DiskGuard } from './disk-guard.ts'
+import type { KeptFile } from './keep.ts'
+import type { Reservations } from './reservations.ts'
 
 /**
  * What an upload may be. A key leaves every choice to the form; a signed URL fixes some of them. What is
@@ -12,13 +16,13 @@ import type { KeptFile, Uploader } from './keep.ts'
 export interface UploadGrant {
   uploader: Uploader
   network?: Network
-  groupId?: string
-  name?: string
-  keyvalues?: Record<string, string>
+  groupId?: string | undefined
+  name?: string | undefined
+  keyvalues?: Record<string, string> | undefined
   /** Less than the plan allows for one file. */
-  maxFileBytes?: number
+  maxFileBytes?: number | undefined
   /** Types as `image/png` or `image/*`, and `directory` for folders. Left out: every type. */
-  allowedMimeTypes?: string[]
+  allowedMimeTypes?: string[] | undefined
 }
 
 export interface UploadServices {
@@ -28,6 +32,9 @@ export interface UploadServices {
   storages: Storages
   /** A folder for the bytes of uploads whose form says only after the file what is to become of it. */
   spoolDir: string
+  bounds: Bounds
+  reservations: Reservations
+  disk: DiskGuard
 }
 
 export interface ReceivedUpload extends KeptFile {

@@ -1,26 +1,20 @@
 /** The end of every upload: content that is in the store, and pinned, becomes a file. */
 import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
-import type { Plan } from '../../accounts/authenticator.ts'
-import { crashPoint } from '../../crash-point.ts'
-import { isForeignKeyViolation, isHeldUp } from '../../db/errors.ts'
+import { isForeignKeyViolation, isHeldUp } from '../../db/database-errors.ts'
 import { type Pool, transaction } from '../../db/pool.ts'
+import { findDuplicate, insertFile } from '../../db/statements/files.ts'
+import { findGroup } from '../../db/statements/groups.ts'
+import type { Uploader } from '../../db/statements/uploads.ts'
 import { ApiError, notFound } from '../../errors.ts'
+import { crashPoint } from '../../lib/crash-point.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
-import { lockCid } from '../cid-lock.ts'
-import type { FileRecord } from '../files/schema.ts'
-import { FILE_COLUMNS } from '../files/service.ts'
-import { readUsage } from '../usage/service.ts'
+import type { FileRecord } from '../file-record.ts'
+import { lockCid } from '../held-content.ts'
+import { settle } from './reservations.ts'
 
-/** Who uploads: the owner of a key, or of the key that signed the URL. */
-export interface Uploader {
-  workspaceId: string
-  userId: string
-  plan: Plan
-}
-
-/** What the client says of a file. */
+/** A file as the client describes it. */
 export interface FileDetails {
   network: Network
   name: string | null
@@ -30,7 +24,7 @@ export interface FileDetails {
   expiresAt: Date | null
 }
 
-/** What the store says of it. */
+/** Its content, as the store measured it. */
 export interface StoredContent {
   cid: CID
   size: number
@@ -50,6 +44,7 @@ const NODE_MS = 10_000
  * Writes the file of content that `Storage.add` or `importCar` has just pinned. Under the CID's lock nobody
  * can release the pin between the check that it is there and the row that keeps it.
  * @param id the new file's id, where the client knows it already.
+ * @param reservation what the upload holds of the plan, see {@link settle}.
  * @throws ApiError 404 for a group that is not there, 413 `over_max_size` and 403 `over_free_limit` above the
  *   plan's limits; then the pin is the caller's to release. StorageError when the node does not answer, or others
  *   that wait for it hold this up: what was pinned without a file is released by the worker's comparison.
@@ -59,7 +54,7 @@ export async function keepContent(
   uploader: Uploader,
   details: FileDetails,
   content: StoredContent,
-  id: string = uuidv7(),
+  { id = uuidv7(), reservation }: { id?: string; reservation: string },
 ): Promise<KeptFile> {
   const storage = storages[details.network]
   const cid = content.cid.toV1()
@@ -67,40 +62,34 @@ export async function keepContent(
   crashPoint('after-add')
   const kept = await transaction(keepPool, async (client) => {
     await lockCid(client, cid)
-    const owned = [uploader.workspaceId, details.network, `${cid}`]
+    const { workspaceId, userId } = uploader
+    const { network, name, keyvalues, groupId, expiresAt } = details
     // One that ends sooner is no duplicate: the content would go with it, long before the client expects.
-    const known = await client.query(
-      `SELECT ${FILE_COLUMNS} FROM file WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3
-         AND status = 'pinned' AND removed_at IS NULL
-         AND (expires_at IS NULL OR expires_at >= coalesce($4, 'infinity'::timestamptz)) ORDER BY id LIMIT 1`,
-      [...owned, details.expiresAt],
-    )
-    if (known.rows.length === 0) await checkLimits(client, uploader, details, content)
+    const known = await findDuplicate.first(client, workspaceId, network, `${cid}`, expiresAt)
     if (!(await storage.isPinned(cid, bounded()))) {
       // Released since it was added: by the deletion of another file, or as a pin that no file kept.
       await storage.pin(cid, { offline: true, stallMs: NODE_MS, ...bounded() })
     }
-    if (known.rows[0]) return { file: known.rows[0], isDuplicate: true }
-    const { rows } = await client.query(
-      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes,
-         user_id, size, number_of_files, mime_type, pinned_at, expires_at)
-       VALUES ($4, $1, $2, 'pinned', $5, $3, $6, $7, $8, '{}', $9, $10, $11, $12, clock_timestamp(), $13)
-       RETURNING ${FILE_COLUMNS}`,
-      [
-        ...owned,
-        id,
-        `${content.cid}`,
-        details.name,
-        JSON.stringify(details.keyvalues),
-        details.groupId,
-        uploader.userId,
-        content.size,
-        content.files,
-        content.mimeType,
-        details.expiresAt,
-      ],
+    if (known) return { file: known, isDuplicate: true }
+    // Last: other uploads of the workspace wait for it, and must not wait for a node that hangs.
+    await checkLimits(client, uploader, details, content, reservation)
+    const file = await insertFile.one(
+      client,
+      id,
+      workspaceId,
+      network,
+      `${content.cid}`,
+      `${cid}`,
+      name,
+      JSON.stringify(keyvalues),
+      groupId,
+      userId,
+      content.size,
+      content.files,
+      content.mimeType,
+      expiresAt,
     )
-    return { file: rows[0], isDuplicate: false }
+    return { file, isDuplicate: false }
   }).catch((error) => {
     // Deleted between the look at it and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
@@ -119,20 +108,15 @@ async function checkLimits(
   { workspaceId, plan }: Uploader,
   { network, groupId }: FileDetails,
   { size }: StoredContent,
+  reservation: string,
 ): Promise<void> {
-  if (groupId !== null) {
-    const group = await client.query(
-      'SELECT FROM file_group WHERE id = $1 AND workspace_id = $2 AND network = $3',
-      [groupId, workspaceId, network],
-    )
-    if (group.rowCount === 0) throw groupNotFound()
-  }
+  if (groupId !== null && !(await findGroup.first(client, groupId, workspaceId, network)))
+    throw groupNotFound()
   if (plan.maxFileBytes !== null && size > plan.maxFileBytes) throw overMaxSize(plan.maxFileBytes)
   if (plan.storageBytes === null) return
-  // One upload of the workspace at a time is counted, as in the pins of `workers/pin-add.ts`.
-  await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [workspaceId])
-  const { bytes } = await readUsage(client, workspaceId)
-  if (bytes + size > plan.storageBytes) throw overFreeLimit(plan.storageBytes)
+  // One upload of the workspace at a time is counted, as in the pins of `workers/handlers/pin.ts`.
+  const used = await settle(client, reservation, workspaceId)
+  if (used + size > plan.storageBytes) throw overFreeLimit(plan.storageBytes)
 }
 
 /** The answer to a file above the plan's limit for one file. */

@@ -4,40 +4,71 @@ const MAX_PATH_BYTES = 4096
 const MAX_NAME_BYTES = 255
 const MAX_DEPTH = 64
 
+/** Each folder is a block on the disk, whether or not a file's bytes are counted: as many as there may be files. */
+const MAX_FOLDERS = 10_000
+/** Most bytes of all paths together, which stay in memory until the upload ends: some 400 for each of 10,000 files. */
+const MAX_ALL_BYTES = 4_194_304
+
+/** The entries of a folder, by name. */
+type Folder = Map<string, Folder | 'file'>
+
 /** The file names of one upload, checked as they come: together they are one file, or a folder. */
 export class UploadPaths {
-  readonly #files = new Set<string>()
-  readonly #folders = new Set<string>()
+  readonly #tree: Folder = new Map()
+  #files = 0
+  #folders = 0
+  #bytes = 0
+  /** The path of the first file. */
+  #first = ''
   #isFolder = false
   /** The first name of every path so far; null when they differ, or one has no other. */
   #root: string | null = null
 
   /**
    * Takes a file's name; slashes in it make folders.
-   * @throws ApiError 400 for a path that is not relative, too long or deep, or in another's place, and for
-   *   a file without a name beside others.
+   * @throws ApiError 400 for a path that is not relative, too long or deep, or in another's place, for a file without
+   *   a name beside others, and for too many folders or too long paths in all.
    */
   add(path: string): void {
-    if (this.#files.size > 0 && (path === '' || this.#files.has(''))) {
+    if (this.#files > 0 && (path === '' || this.#tree.has(''))) {
       throw badRequest('file: each of several files needs a file name')
     }
     const names = path.split('/')
     if (path !== '') checkPath(path, names)
-    if (this.#files.has(path)) throw wrongPath(path, 'comes twice')
-    if (this.#folders.has(path)) throw wrongPath(path, 'is a folder as well')
-    for (let depth = 1; depth < names.length; depth++) {
-      const folder = names.slice(0, depth).join('/')
-      if (this.#files.has(folder)) throw wrongPath(folder, 'is a folder as well')
-      this.#folders.add(folder)
+    this.#bytes += Buffer.byteLength(path)
+    if (this.#bytes > MAX_ALL_BYTES) {
+      throw badRequest(`file: the paths of one upload have at most ${MAX_ALL_BYTES} bytes in all`)
     }
+    this.#place(path, names)
     const root = names.length > 1 ? (names[0] ?? null) : null
-    this.#root = this.#files.size === 0 || this.#root === root ? root : null
-    this.#files.add(path)
-    this.#isFolder = names.length > 1 || this.#files.size > 1
+    this.#root = this.#files === 0 || this.#root === root ? root : null
+    if (this.#files === 0) this.#first = path
+    this.#files++
+    this.#isFolder = names.length > 1 || this.#files > 1
+  }
+
+  #place(path: string, names: string[]): void {
+    let folder = this.#tree
+    for (const [depth, name] of names.slice(0, -1).entries()) {
+      let next = folder.get(name)
+      if (next === 'file') throw wrongPath(names.slice(0, depth + 1).join('/'), 'is a folder as well')
+      if (!next) {
+        if (++this.#folders > MAX_FOLDERS) {
+          throw badRequest(`file: one upload has at most ${MAX_FOLDERS} folders`)
+        }
+        next = new Map()
+        folder.set(name, next)
+      }
+      folder = next
+    }
+    const name = names.at(-1) ?? ''
+    const there = folder.get(name)
+    if (there) throw wrongPath(path, there === 'file' ? 'comes twice' : 'is a folder as well')
+    folder.set(name, 'file')
   }
 
   get size(): number {
-    return this.#files.size
+    return this.#files
   }
 
   /** Whether they make a folder: several files, or one with a path. */
@@ -50,11 +81,10 @@ export class UploadPaths {
     return this.#root
   }
 
-  /** What the upload is called: the file's name, the folder's, or null. */
+  /** The name of the upload: the file's, the folder's, or null. */
   get name(): string | null {
     if (this.#isFolder) return this.#root
-    const [path] = this.#files
-    return path || null
+    return this.#first || null
   }
 }
 

@@ -1,13 +1,13 @@
 import type { Request } from 'express'
 import { ApiError } from '../../errors.ts'
-import { openAllowance } from './allowance.ts'
+import { Allowance } from './allowance.ts'
 import { admitType } from './content-type.ts'
 import { type FieldReader, readField } from './fields.ts'
 import { UploadForm } from './form.ts'
 import type { ReceivedUpload, ReceiveUpload, UploadGrant, UploadServices } from './grant.ts'
-import { release } from './import.ts'
 import { keepContent, type StoredContent } from './keep.ts'
 import { Upload } from './upload.ts'
+import { release } from './upload-import.ts'
 
 /** A form is larger than its files: by less than this, or else it shows while they are read. */
 const FORM_BYTES = 1_048_576
@@ -24,16 +24,23 @@ export async function receiveForm(
   services: UploadServices,
   signal: AbortSignal,
 ): Promise<ReceivedUpload> {
-  const allow = await openAllowance(services.pool, grant)
-  allow(Number(req.headers['content-length'] ?? 0) - FORM_BYTES)
-  const form = new UploadForm(req, signal)
+  const announced = Number(req.headers['content-length'] ?? Number.NaN)
+  const atMost = Number.isNaN(announced) ? Number.POSITIVE_INFINITY : announced
+  const allowance = new Allowance(services, grant, atMost)
   try {
-    const upload = new Upload(form, readField, grant, allow)
-    return await keep(upload, await upload.store(services), grant, services)
-  } catch (error) {
-    throw form.signal.aborted ? form.signal.reason : error
+    await allowance.take((announced || 0) - FORM_BYTES)
+    await services.disk.admit(announced || 0)
+    const form = new UploadForm(req, signal)
+    try {
+      const upload = new Upload(form, readField, grant, allowance)
+      return await keep(upload, await upload.store(services), grant, services)
+    } catch (error) {
+      throw form.signal.aborted ? form.signal.reason : error
+    } finally {
+      form.close()
+    }
   } finally {
-    form.close()
+    await allowance.release()
   }
 }
 
@@ -47,12 +54,20 @@ async function keep(
   const { network } = upload
   const { uploader, allowedMimeTypes } = grant
   try {
-    upload.allow(stored.size)
+    upload.allowance.checkSize(stored.size)
     const mimeType = admitType(stored.mimeType, upload.declaredType, allowedMimeTypes)
-    const kept = await keepContent(services, uploader, upload.details(), { ...stored, mimeType })
+    const kept = await keepContent(
+      services,
+      uploader,
+      upload.details(),
+      { ...stored, mimeType },
+      {
+        reservation: upload.allowance.id,
+      },
+    )
     return { ...kept, network, userId: uploader.userId }
   } catch (error) {
-    // Where the node does not answer, it would not here either.
+    // A node that did not answer before would not answer here either.
     if (error instanceof ApiError) await release(services, network, stored.cid)
     throw error
   }

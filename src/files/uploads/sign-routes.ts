@@ -1,19 +1,21 @@
+/** Signed URLs: for uploads without a key, and links to private files; whoever has one uses it until it expires. */
 import { z } from 'zod'
-import { badRequest } from '../../errors.ts'
+import type { PrismaClient } from '../../db/prisma.ts'
+import { badRequest, notFound } from '../../errors.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
+import { canonicalCid, parseCid } from '../cid.ts'
+import type { GatewayService } from '../gateways/gateways.ts'
+import type { UrlSigner } from '../signed-url.ts'
 import { uploadForm } from './fields.ts'
 import type { UploadServices } from './grant.ts'
 import { receiveUpload } from './receive.ts'
-import { toUploadRecord, uploadRecord } from './record.ts'
-import { RESUMABLE_BEGUN } from './routes.ts'
-import { type LinkServices, signLink } from './sign-link.ts'
-import { linkRequest, signedUrl, signRequest } from './sign-schema.ts'
-import { apiBase } from './signed-base.ts'
-import type { SignedUploads } from './signed-uploads.ts'
+import { type LinkRequest, linkRequest, signedUrl, signRequest } from './sign-schema.ts'
+import { apiBase, type SignedUploads } from './signed-uploads.ts'
 import { setHeaders } from './tus-http.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
+import { RESUMABLE_BEGUN, toUploadRecord, uploadRecord } from './upload-routes.ts'
 
 export interface SignRouteServices extends UploadServices, LinkServices {
   signedUploads: SignedUploads
@@ -25,7 +27,7 @@ export interface SignRouteServices extends UploadServices, LinkServices {
 const TAG = 'Uploads'
 
 export function signRoutes(services: SignRouteServices): Route[] {
-  const { signedUploads, resumable, rateLimiter, publicUrl } = services
+  const { signedUploads, resumable, rateLimiter, bounds, publicUrl } = services
   return [
     route({
       method: 'post',
@@ -78,21 +80,55 @@ export function signRoutes(services: SignRouteServices): Route[] {
       stream: { mediaType: 'multipart/form-data', shape: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
-      errors: [401, 403, 404, 408, 412, 413, 415, 429, 503],
+      errors: [401, 403, 404, 408, 412, 413, 415, 503, 507],
       async handle({ req, res, params, signal }) {
         setHeaders(res)
         const url = new URL(`${apiBase(req, publicUrl)}${req.originalUrl}`)
         const caller = await signedUploads.resolve(url, params.id)
         // Counted beside the key's own requests: strangers who have a URL must not use those up.
-        const { plan } = caller.grant.uploader
-        await rateLimiter.consume({ keyId: `signed by ${caller.keyId}`, plan }, res)
-        if (isResumable(req)) {
-          await resumable.create(req, res, caller)
-          return undefined
-        }
-        const received = await receiveUpload(req, caller.grant, services, signal)
-        return { body: { data: toUploadRecord(received) } }
+        const { workspaceId, plan } = caller.grant.uploader
+        const keyId = `signed by ${caller.keyId}`
+        await rateLimiter.consume({ keyId, workspaceId, plan }, res)
+        return bounds.run('uploads', { keyId, workspaceId }, async () => {
+          if (isResumable(req)) {
+            await resumable.create(req, res, caller, signal)
+            return undefined
+          }
+          const received = await receiveUpload(req, caller.grant, services, signal)
+          return { body: { data: toUploadRecord(received) } }
+        })
       },
     }),
   ]
+}
+
+interface LinkServices {
+  prisma: PrismaClient
+  gateways: GatewayService
+  signer: UrlSigner
+}
+
+/**
+ * Signs the address of a private file on one of the workspace's gateways.
+ * @throws ApiError 400 naming `url` for what is no such address, 404 where the gateway or the file is not the
+ *   workspace's.
+ */
+async function signLink(
+  { prisma, gateways, signer }: LinkServices,
+  workspaceId: string,
+  { url: text, date, expires, method }: LinkRequest,
+): Promise<URL> {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const [, cid] = /^\/files\/([^/]+)(?:\/|$)/.exec(url?.pathname ?? '') ?? []
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || cid === undefined) {
+    throw badRequest('url: must be https://<gateway>/files/<cid>')
+  }
+  const canonical = canonicalCid(parseCid(cid, 'url'))
+  const gateway = await gateways.findByHost(url.host)
+  if (gateway?.workspaceId !== workspaceId) throw notFound('url: not a gateway of this workspace')
+  const where = { workspaceId, network: 'private', cidV1: canonical, status: 'pinned', removedAt: null }
+  const file = await prisma.file.findFirst({ where, select: { id: true } })
+  if (!file) throw notFound('url: there is no such private file')
+  // A link ends with its gateway: the name may be somebody else's later.
+  return signer.sign(url, { algorithm: 'PINATA1', date, expires, method, subject: gateway.id })
 }

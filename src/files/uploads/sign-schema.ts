@@ -39,11 +39,11 @@ interface Period {
 const isAhead = ({ date, expires }: Period) => date + expires > nowSeconds()
 const IN_THE_PAST = { path: ['expires'], error: 'is over already: date and expires are in the past' }
 
-/** `POST /v3/files/private/download_link` (compatibility 1.10). */
+/** `POST /v3/files/private/download_link`. */
 export const linkRequest = z.object({ url: address, ...period, method }).refine(isAhead, IN_THE_PAST)
 export type LinkRequest = z.output<typeof linkRequest>
 
-/** `POST /v3/files/sign` (compatibility 1.3): with `url` the same, without it a URL for uploads. */
+/** `POST /v3/files/sign`: with `url` the same, without it a URL for uploads. */
 export const signRequest = z
   .object({
     ...period,

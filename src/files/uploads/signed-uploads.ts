@@ -1,33 +1,37 @@
 /**
- * URLs by which their holder uploads without a key (compatibility 1.3). A URL may be used as often as its
+ * URLs by which their holder uploads without a key. A URL may be used as often as its
  * holder likes until it expires: a client that missed the answer sends its upload once more, and then gets
  * the file that is there. What it allows is a row, so that it ends with the key that signed it, and with the
  * membership of the key's user; the plan's limits are those of the moment of use.
  */
 
+import type { Request } from 'express'
 import { uuidv7 } from 'uuidv7'
-import type { Principal } from '../../accounts/authenticator.ts'
 import type { Pool } from '../../db/pool.ts'
-import { forbidden, notFound, unauthorized } from '../../errors.ts'
-import { findGroup } from '../groups/service.ts'
+import type { PrismaClient } from '../../db/prisma.ts'
+import { findSignedUpload } from '../../db/statements/uploads.ts'
+import { badRequest, forbidden, notFound, unauthorized } from '../../errors.ts'
+import type { Principal } from '../../http/principal.ts'
+import { hasGroup } from '../groups.ts'
 import type { UrlSigner } from '../signed-url.ts'
 import type { UploadGrant } from './grant.ts'
 import type { SignRequest } from './sign-schema.ts'
-import { UPLOADER } from './signed-uploader.ts'
 import { CID_VERSION_OPTION } from './tus-metadata.ts'
 import { mayNotUpload, type UploadCaller } from './tus-rows.ts'
 
-/** What a URL fixes of the uploads that come by it. */
+/** The terms of the uploads that come by a URL. */
 type Fixed = Omit<UploadGrant, 'uploader'>
 
 const METHODS = JSON.stringify(['HEAD', 'PATCH', 'POST'])
 
 export class SignedUploads {
   readonly #pool: Pool
+  readonly #prisma: PrismaClient
   readonly #signer: UrlSigner
 
-  constructor(pool: Pool, signer: UrlSigner) {
+  constructor({ pool, prisma, signer }: { pool: Pool; prisma: PrismaClient; signer: UrlSigner }) {
     this.#pool = pool
+    this.#prisma = prisma
     this.#signer = signer
   }
 
@@ -38,7 +42,7 @@ export class SignedUploads {
    */
   async create({ keyId, workspaceId, userId }: Principal, wanted: SignRequest, base: string): Promise<URL> {
     const { date, expires, network, group_id: groupId } = wanted
-    if (groupId && !(await findGroup(this.#pool, { workspaceId, network }, groupId))) {
+    if (groupId && !(await hasGroup(this.#prisma, { workspaceId, network }, groupId))) {
       throw notFound('group_id: there is no such group')
     }
     const fixed: Fixed = {
@@ -50,10 +54,8 @@ export class SignedUploads {
       allowedMimeTypes: wanted.allow_mime_types ?? undefined,
     }
     const id = uuidv7()
-    await this.#pool.query(
-      'INSERT INTO signed_upload (id, key_id, fixed, expires_at) VALUES ($1, $2, $3, to_timestamp($4))',
-      [id, keyId, JSON.stringify(fixed), date + expires],
-    )
+    const expiresAt = new Date((date + expires) * 1000)
+    await this.#prisma.signedUpload.create({ data: { id, keyId, fixed, expiresAt } })
     return this.#signer.sign(new URL(`${base}/v3/files/${id}`), {
       algorithm: 'PINATA2',
       date,
@@ -76,13 +78,9 @@ export class SignedUploads {
     url.searchParams.delete(CID_VERSION_OPTION)
     const verdict = this.#signer.verify(url, 'PINATA2', Date.now() / 1000)
     if (verdict !== 'good') throw REFUSALS[verdict]()
-    const { rows } = await this.#pool.query(
-      `SELECT key_id, fixed, ${UPLOADER('signed_upload')} AS uploader FROM signed_upload WHERE id = $1`,
-      [id],
-    )
-    const [row] = rows
+    const row = await findSignedUpload.first(this.#pool, id)
     if (!row?.uploader) throw mayNotUpload()
-    return { keyId: row.key_id, grant: { ...row.fixed, uploader: row.uploader } }
+    return { keyId: row.keyId, grant: { ...(row.fixed as Fixed), uploader: row.uploader } }
   }
 }
 
@@ -91,4 +89,15 @@ const REFUSALS = {
   forged: () => forbidden('X-Signature: the URL is not as it was signed', 'forged'),
   early: () => forbidden('X-Date: the signed URL is not good yet', 'early'),
   expired: () => forbidden('X-Expires: the signed URL has expired', 'expired'),
+}
+
+/**
+ * The address of this API as the client sees it, without a slash at its end.
+ * @param publicUrl the setting PUBLIC_URL; without it, where the client says that it sent its request.
+ * @throws ApiError 400 for a Host header that is no host.
+ */
+export function apiBase(req: Request, publicUrl: string | undefined): string {
+  const base = publicUrl ?? `${req.protocol}://${req.get('host') ?? ''}`
+  if (!URL.canParse(base)) throw badRequest('Host: not a host')
+  return base.replace(/\/+$/, '')
 }

@@ -3,22 +3,22 @@ import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express'
-import { ApiError, unavailable } from '../../errors.ts'
+import { ApiError, badRequest, unavailable } from '../../errors.ts'
+import { uploadBusy } from './tus-lease.ts'
 
 /** The one version of the protocol there is. */
 const TUS_VERSION = '1.0.0'
-/** What the protocol reads. Others, as X-Forwarded-*, it would check and refuse. */
+/** Headers that the protocol reads. It would check and refuse others, such as X-Forwarded-*. */
 const FORWARDED = [
   'content-length',
   'content-type',
   'tus-resumable',
-  'upload-concat',
   'upload-defer-length',
   'upload-length',
   'upload-metadata',
   'upload-offset',
 ]
-/** What a page of another origin may read of an answer. */
+/** Headers of an answer that a page of another origin may read. */
 export const EXPOSED = ['Error-Code', 'Upload-Cid', 'Upload-Expires', 'X-Request-Id']
 /** Longest time in which not a byte arrives. */
 const IDLE_MS = 60_000
@@ -27,10 +27,29 @@ const IDLE_MS = 60_000
 export const speaksTus = (req: ExpressRequest): boolean => req.headers['tus-resumable'] !== undefined
 
 /**
+ * Refuses what a client may not expect here, before anything is written for it.
+ * @throws ApiError 412 for another version of the protocol, 400 for an extension that is not offered: a client
+ *   whose checksum was passed over would take its bytes for checked.
+ */
+export function checkOffered({ headers }: ExpressRequest): void {
+  const version = headers['tus-resumable'] ?? TUS_VERSION
+  if (version !== TUS_VERSION) {
+    throw new ApiError(412, 'tus_version', `Tus-Resumable: must be ${TUS_VERSION}`, {
+      headers: { 'tus-version': TUS_VERSION },
+    })
+  }
+  if (headers['upload-concat'] !== undefined) {
+    throw badRequest('Upload-Concat: not offered; send the upload in one piece after the other')
+  }
+  if (headers['upload-checksum'] !== undefined) throw badRequest('Upload-Checksum: not offered')
+}
+
+/**
  * The request as the protocol is to see it: in its version, whether the client says so or not.
  * @param url the upload's address, of which only the last segment counts.
+ * @param gone fires when the client has gone.
  */
-export function toWebRequest(req: ExpressRequest, url: string): Request {
+export function toWebRequest(req: ExpressRequest, url: string, gone?: AbortSignal): Request {
   const headers = new Headers({ 'tus-resumable': TUS_VERSION })
   for (const name of FORWARDED) {
     const value = req.headers[name]
@@ -38,7 +57,7 @@ export function toWebRequest(req: ExpressRequest, url: string): Request {
   }
   const hasBody = req.method === 'POST' || req.method === 'PATCH'
   const body = hasBody ? (Readable.toWeb(req) as ReadableStream<Uint8Array>) : undefined
-  return new Request(url, { method: req.method, headers, body, duplex: 'half' } as RequestInit)
+  return new Request(url, { method: req.method, headers, body, duplex: 'half', signal: gone } as RequestInit)
 }
 
 /** Copies an answer's headers. @throws ApiError for an answer of failure. */
@@ -47,9 +66,10 @@ export async function takeAnswer(response: Response, res: ExpressResponse): Prom
     // Nobody reads the rest of the body, which would keep the connection from its next request.
     res.set('Connection', 'close')
     const message = (await response.text()).trim()
-    if (response.status >= 500) throw unavailable('The upload cannot be stored now', new Error(message))
-    // Headers that are missing are answered as 403 there.
-    const status = response.status === 403 ? 400 : response.status
+    if (response.status === 423) throw uploadBusy()
+    // Headers that are missing are answered as 403 there, and those of extensions that are not offered as 501.
+    const status = [403, 501].includes(response.status) ? 400 : response.status
+    if (status >= 500) throw unavailable('The upload cannot be stored now', new Error(message))
     throw new ApiError(status, response.status === 409 ? 'offset' : 'bad_request', message)
   }
   for (const [name, value] of response.headers) if (name !== 'content-length') res.set(name, value)

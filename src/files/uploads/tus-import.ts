@@ -1,19 +1,22 @@
 /** The end of a resumable upload: its bytes go into the store, and become a file. */
 import { createReadStream } from 'node:fs'
-import { isUniqueViolation } from '../../db/errors.ts'
+import { isUniqueViolation } from '../../db/database-errors.ts'
 import type { Pool } from '../../db/pool.ts'
+import type { Uploader } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
+import type { Bounds } from '../../lib/bounds.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { AddEntry } from '../../storage/port.ts'
 import { overUrlSize } from './allowance.ts'
 import { admitType } from './content-type.ts'
-import { importCar, release } from './import.ts'
-import { type KeptFile, keepContent, type StoredContent, type Uploader } from './keep.ts'
+import { type KeptFile, keepContent, type StoredContent } from './keep.ts'
 import { mayNotUpload, type Outcome, type Upload } from './tus-rows.ts'
+import { importCar, release } from './upload-import.ts'
 
 interface Services {
   keepPool: Pool
   storages: Storages
+  bounds: Bounds
 }
 
 const READ_BYTES = 262_144
@@ -22,7 +25,7 @@ const READ_BYTES = 262_144
  * Imports the bytes of an upload and keeps their file, under the upload's id. May run again after a crash at
  * any point: the same bytes are the same content, and a file that is there already is found.
  * @param path where the bytes are, all of them.
- * @throws what may be gone at the next try; what will not is an outcome.
+ * @throws what may be gone at the next attempt; what will not is an outcome.
  */
 export async function importUpload(
   services: Services,
@@ -47,12 +50,17 @@ export async function importUpload(
   }
 }
 
-function store(services: Services, { details, length }: Upload, path: string, signal: AbortSignal) {
+function store(
+  services: Services,
+  { details, length, workspaceId }: Upload,
+  path: string,
+  signal: AbortSignal,
+) {
   const { network, car, cidVersion } = details
   // No more than was announced: a request whose lease ran out may still be writing.
   const bytes =
     length === 0 ? noBytes() : createReadStream(path, { end: length - 1, highWaterMark: READ_BYTES })
-  if (car) return importCar({ services, network, signal }, bytes)
+  if (car) return importCar({ services, workspaceId, network, signal }, bytes)
   return services.storages[network].add(oneFile(bytes), { cidVersion, signal })
 }
 
@@ -62,11 +70,11 @@ async function keep(
   stored: StoredContent,
 ): Promise<KeptFile> {
   const { type, car, maxFileBytes, allowedMimeTypes } = details
-  // What a CAR unpacks to may be larger than the CAR.
+  // The content of a CAR may be larger than the CAR.
   if (maxFileBytes !== null && stored.size > maxFileBytes) throw overUrlSize(maxFileBytes)
   const mimeType = admitType(stored.mimeType, car ? null : type, allowedMimeTypes)
   try {
-    return await keepContent(services, uploader, details, { ...stored, mimeType }, id)
+    return await keepContent(services, uploader, details, { ...stored, mimeType }, { id, reservation: id })
   } catch (error) {
     if (!isUniqueViolation(error, 'file_pkey')) throw error
     throw new ApiError(410, 'deleted', 'The file of this upload was deleted', { cause: error })
@@ -79,7 +87,7 @@ async function* oneFile(content: AsyncIterable<Uint8Array>): AsyncGenerator<AddE
 
 async function* noBytes(): AsyncGenerator<Uint8Array> {}
 
-/** Whether an error is an answer that no repeat will better. */
+/** Whether an error is an answer that no repeat will better, as one for too much at a time (429). */
 function isFinal(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status < 500
+  return error instanceof ApiError && error.status < 500 && error.status !== 429
 }

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Lock, Locker, RequestRelease } from '@tus/server'
 import type { Pool } from '../../db/pool.ts'
+import { askForUpload, giveUploadBack, renewUpload, takeUpload } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
 
 /** Long beside what a busy process may be late with a renewal, as two must not write at once. */
@@ -23,30 +24,28 @@ export const uploadBusy = (): ApiError =>
     headers: { 'retry-after': '5' },
   })
 
+/** Makes locks for one request. */
 export class UploadLocker implements Locker {
   readonly #pool: Pool
+  readonly #gone: AbortSignal
 
-  constructor(pool: Pool) {
+  /** @param gone fires when nobody waits for a lock any more: it is neither waited for nor asked for then. */
+  constructor(pool: Pool, gone: AbortSignal) {
     this.#pool = pool
+    this.#gone = gone
   }
 
   newLock(id: string): Lock {
-    return new UploadLock(this.#pool, id)
+    return new UploadLock(this.#pool, id, this.#gone)
   }
 
   /**
-   * Runs `work` while no other request has the upload.
-   * @param onWanted called when another request asks for it; without it, the other one waits.
+   * Runs `work` while no other request has the upload; one that asks for it waits.
    * @throws ApiError 423 when it is not to be had.
    */
-  async hold<T>(
-    id: string,
-    signal: AbortSignal,
-    work: () => Promise<T>,
-    onWanted: RequestRelease = () => {},
-  ): Promise<T> {
+  async hold<T>(id: string, work: () => Promise<T>): Promise<T> {
     const lock = this.newLock(id)
-    await lock.lock(signal, onWanted)
+    await lock.lock(this.#gone, () => {})
     try {
       return await work()
     } finally {
@@ -58,19 +57,22 @@ export class UploadLocker implements Locker {
 class UploadLock implements Lock {
   readonly #pool: Pool
   readonly #upload: string
+  readonly #gone: AbortSignal
   readonly #id = randomUUID()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(pool: Pool, upload: string) {
+  constructor(pool: Pool, upload: string, gone: AbortSignal) {
     this.#pool = pool
     this.#upload = upload
+    this.#gone = gone
   }
 
-  async lock(signal: AbortSignal, onWanted: RequestRelease): Promise<void> {
+  async lock(requestSignal: AbortSignal, onWanted: RequestRelease): Promise<void> {
+    const signal = AbortSignal.any([requestSignal, this.#gone])
     const deadline = performance.now() + WAIT_MS
     while (!(await this.#take())) {
       if (signal.aborted || performance.now() > deadline) throw uploadBusy()
-      await this.#pool.query('UPDATE upload SET lease_wanted = true WHERE id = $1', [this.#upload])
+      await askForUpload.run(this.#pool, this.#upload)
       await delay(ASK_MS, undefined, { signal }).catch(() => {})
     }
     this.#renewLater(onWanted)
@@ -79,37 +81,22 @@ class UploadLock implements Lock {
   async unlock(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    await this.#pool
-      .query('UPDATE upload SET lease_id = NULL, lease_until = NULL WHERE id = $1 AND lease_id = $2', [
-        this.#upload,
-        this.#id,
-      ])
+    await giveUploadBack
+      .run(this.#pool, this.#upload, this.#id)
       // Then it runs out by itself.
       .catch(() => {})
   }
 
   /** Also true for an upload that is gone: whoever looks at it next will see. */
   async #take(): Promise<boolean> {
-    const { rows } = await this.#pool.query({
-      name: 'upload-lease',
-      text: `WITH taken AS (
-          UPDATE upload SET lease_id = $2, lease_until = now() + $3 * interval '1 ms', lease_wanted = false
-          WHERE id = $1 AND (lease_until IS NULL OR lease_until < now()) RETURNING id)
-        SELECT EXISTS (SELECT FROM taken) OR NOT EXISTS (SELECT FROM upload WHERE id = $1) AS taken`,
-      values: [this.#upload, this.#id, LEASE_MS],
-    })
-    return rows[0].taken
+    const row = await takeUpload.one(this.#pool, this.#upload, this.#id, LEASE_MS)
+    return row.taken
   }
 
   #renewLater(onWanted: RequestRelease): void {
     const timer = setTimeout(async () => {
-      const { rows } = await this.#pool
-        .query({
-          name: 'upload-lease-renew',
-          text: `UPDATE upload SET lease_until = now() + $3 * interval '1 ms'
-            WHERE id = $1 AND lease_id = $2 RETURNING lease_wanted`,
-          values: [this.#upload, this.#id, LEASE_MS],
-        })
+      const { rows } = await renewUpload
+        .run(this.#pool, this.#upload, this.#id, LEASE_MS)
         // The database is away: nobody else can take the lease either, and when it is back it is renewed.
         .catch(() => ({ rows: [{ lease_wanted: false }] }))
       if (this.#timer !== timer) return

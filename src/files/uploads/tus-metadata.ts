@@ -1,4 +1,4 @@
-/** What a client says of a resumable upload: the Upload-Metadata header, and the signed URL it came by. */
+/** The description of a resumable upload: the Upload-Metadata header, and the signed URL it came by. */
 import { badRequest } from '../../errors.ts'
 import { type Choices, readField } from './fields.ts'
 import { checkCar, checkNetwork, type UploadGrant } from './grant.ts'

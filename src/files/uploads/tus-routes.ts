@@ -12,7 +12,7 @@ const params = z.object({
 })
 const BUSY = 'A request that finds the upload busy for 50 seconds is answered 423, and may be repeated.'
 
-/** Resumable uploads, beyond their creation by `POST /v3/files` (compatibility 1.3). */
+/** Resumable uploads, beyond their creation by `POST /v3/files`. */
 export function resumableRoutes(uploads: ResumableUploads): Route[] {
   return [
     route({
@@ -26,9 +26,9 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       params,
       stream: { mediaType: 'application/offset+octet-stream', shape: z.file() },
       success: { status: 204, description: 'The bytes are here; `Upload-Offset` says how many.' },
-      errors: [403, 404, 409, 410, 412, 413, 423, 503],
-      async handle({ req, res, params }) {
-        await uploads.append(req, res, params.id, params.token)
+      errors: [403, 404, 409, 410, 412, 413, 423, 503, 507],
+      async handle({ req, res, params, signal }) {
+        await uploads.append(req, res, params, signal)
         return undefined
       },
     }),
@@ -43,8 +43,8 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       params,
       success: { status: 200, description: 'How many bytes have arrived, of how many.' },
       errors: [403, 404, 410, 412, 413, 423, 503],
-      async handle({ res, params }) {
-        await uploads.describe(res, params.id, params.token)
+      async handle({ req, res, params, signal }) {
+        await uploads.describe(req, res, params, signal)
         return undefined
       },
     }),
@@ -59,8 +59,8 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       params,
       success: { status: 204, description: 'Its bytes are gone.' },
       errors: [403, 404, 409, 410, 412, 423, 503],
-      async handle({ res, params }) {
-        await uploads.terminate(res, params.id, params.token)
+      async handle({ req, res, params, signal }) {
+        await uploads.terminate(req, res, params, signal)
         return undefined
       },
     }),

@@ -1,15 +1,21 @@
 /** Resumable uploads as PostgreSQL has them: the row is the upload, the spooled bytes belong to it. */
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Pool } from '../../db/pool.ts'
+import type { PrismaClient } from '../../db/prisma.ts'
+import {
+  findUpload,
+  insertUpload,
+  removeSignedUploads,
+  removeUploads,
+  type Uploader,
+} from '../../db/statements/uploads.ts'
 import { ApiError, forbidden, notFound } from '../../errors.ts'
-import type { Network } from '../../storage/port.ts'
-import type { FileRecord } from '../files/schema.ts'
-import { findFile } from '../files/service.ts'
 import type { UploadGrant } from './grant.ts'
-import type { FileDetails, Uploader } from './keep.ts'
-import { UPLOADER } from './signed-uploader.ts'
+import type { FileDetails } from './keep.ts'
 
-/** What becomes of the bytes. */
+/** The purpose of the bytes. */
 export interface UploadDetails extends FileDetails {
   /** The media type that the client says it is; empty where it says none. */
   type: string
@@ -33,9 +39,13 @@ export type Outcome = { cid: string; fileId: string } | { refusal: ApiError }
 export interface Upload {
   id: string
   workspaceId: string
-  /** Who uploads, with the plan of now; null when whose key it was may upload no more. */
+  /** The key that began it. */
+  keyId: string
+  /** The owner of that key, with the plan as it is now; null when the owner may no longer upload. */
   uploader: Uploader | null
   length: number
+  /** Bytes that count against the plan, see `tus-room.ts`. */
+  counted: number
   /** The Upload-Metadata header. */
   metadata: string
   details: UploadDetails
@@ -52,12 +62,9 @@ export interface NewUpload {
   metadata: string
   details: UploadDetails
   expiryMs: number
-  /** What the plan stores; null for no limit. */
+  /** Bytes that the plan stores; null for no limit. */
   storageBytes: number | null
 }
-
-const COLUMNS = `id, workspace_id, token_hash, length::float8 AS length, metadata, details, file_id, cid, refusal,
-  expires_at, ${UPLOADER('upload')} AS uploader`
 
 /**
  * The bytes of unfinished uploads are on the disk, and in no sum of files. A workspace may announce this many
@@ -66,25 +73,19 @@ const COLUMNS = `id, workspace_id, token_hash, length::float8 AS length, metadat
 const UNFINISHED = 4
 
 /** @throws ApiError 403 when the workspace has announced too much that it did not finish. */
-export async function insertUpload(pool: Pool, upload: NewUpload): Promise<void> {
+export async function beginUpload(pool: Pool, upload: NewUpload): Promise<void> {
   const limit = upload.storageBytes === null ? null : upload.storageBytes * UNFINISHED
-  const { rowCount } = await pool.query(
-    `INSERT INTO upload (id, workspace_id, key_id, token_hash, length, metadata, details, expires_at)
-     SELECT $1, $2::uuid, $3, $4, $5::bigint, $6, $7, now() + $8 * interval '1 ms'
-     WHERE $9::bigint IS NULL OR $5 + (
-       SELECT coalesce(sum(length), 0) FROM upload
-       WHERE workspace_id = $2 AND file_id IS NULL AND refusal IS NULL AND expires_at > now()) <= $9`,
-    [
-      upload.id,
-      upload.workspaceId,
-      upload.keyId,
-      hash(upload.token),
-      upload.length,
-      upload.metadata,
-      JSON.stringify(upload.details),
-      upload.expiryMs,
-      limit,
-    ],
+  const { rowCount } = await insertUpload.run(
+    pool,
+    upload.id,
+    upload.workspaceId,
+    upload.keyId,
+    hash(upload.token),
+    upload.length,
+    upload.metadata,
+    JSON.stringify(upload.details),
+    upload.expiryMs,
+    limit,
   )
   if (rowCount === 0) {
     throw new ApiError(
@@ -96,8 +97,9 @@ export async function insertUpload(pool: Pool, upload: NewUpload): Promise<void>
 }
 
 /** An upload by its id; undefined when there is none. */
-export async function findUpload(pool: Pool, id: string): Promise<Upload | undefined> {
-  return (await readUpload(pool, id))?.upload
+export async function readUpload(pool: Pool, id: string): Promise<Upload | undefined> {
+  const row = await findUpload.first(pool, id)
+  return row && toUpload(row)
 }
 
 /**
@@ -106,9 +108,9 @@ export async function findUpload(pool: Pool, id: string): Promise<Upload | undef
  *   its key or its user may upload no more.
  */
 export async function openUpload(pool: Pool, id: string, token: string): Promise<Upload> {
-  const found = await readUpload(pool, id)
-  if (!found || !timingSafeEqual(found.tokenHash, hash(token))) throw notFound('There is no such upload')
-  const { upload } = found
+  const row = await findUpload.first(pool, id)
+  if (!row || !timingSafeEqual(row.tokenHash, hash(token))) throw notFound('There is no such upload')
+  const upload = toUpload(row)
   if (upload.expiresAt.getTime() <= Date.now()) {
     throw new ApiError(410, 'expired', 'The upload was not finished in time')
   }
@@ -120,76 +122,78 @@ export async function openUpload(pool: Pool, id: string, token: string): Promise
 export const mayNotUpload = (): ApiError => forbidden('The key of this upload is revoked, or may not upload')
 
 /** Ends an upload. It may have been ended before, with the same outcome. */
-export async function endUpload(pool: Pool, id: string, outcome: Outcome): Promise<void> {
+export async function endUpload(prisma: PrismaClient, id: string, outcome: Outcome): Promise<void> {
   if ('cid' in outcome) {
-    await pool.query('UPDATE upload SET file_id = $2, cid = $3 WHERE id = $1', [
-      id,
-      outcome.fileId,
-      outcome.cid,
-    ])
+    await prisma.upload.updateMany({ where: { id }, data: outcome })
   } else {
     const { status, code, message } = outcome.refusal
-    await pool.query('UPDATE upload SET refusal = $2 WHERE id = $1', [id, { status, code, message }])
+    await prisma.upload.updateMany({ where: { id }, data: { refusal: { status, code, message } } })
   }
 }
 
-export async function deleteUpload(pool: Pool, id: string): Promise<void> {
-  await pool.query('DELETE FROM upload WHERE id = $1', [id])
+export async function deleteUpload(prisma: PrismaClient, id: string): Promise<void> {
+  await prisma.upload.deleteMany({ where: { id } })
 }
 
 /**
- * The older file that has an upload's content, where there is one: a client that takes the upload's id for the
+ * The id of the older file that has an upload's content, where there is one: a client that takes the upload's id for the
  * file's finds it by that, until the upload expires.
  */
 export async function findUploadedFile(
-  pool: Pool,
+  prisma: PrismaClient,
   workspaceId: string,
-  network: Network,
-  uploadId: string,
-): Promise<FileRecord | undefined> {
-  const { rows } = await pool.query(
-    'SELECT file_id FROM upload WHERE id = $1 AND workspace_id = $2 AND file_id <> id',
-    [uploadId, workspaceId],
-  )
-  return rows[0] && findFile(pool, workspaceId, network, rows[0].file_id)
+  id: string,
+): Promise<string | undefined> {
+  const where = { id, workspaceId, fileId: { not: id } }
+  const found = await prisma.upload.findFirst({ where, select: { fileId: true } })
+  return found?.fileId ?? undefined
 }
 
-async function readUpload(
-  pool: Pool,
-  id: string,
-): Promise<{ upload: Upload; tokenHash: Uint8Array } | undefined> {
-  const { rows } = await pool.query({
-    name: 'upload-find',
-    text: `SELECT ${COLUMNS} FROM upload WHERE id = $1`,
-    values: [id],
-  })
-  const row = rows[0]
-  if (!row) return undefined
-  const { details } = row
+type UploadRow = NonNullable<Awaited<ReturnType<typeof findUpload.first>>>
+
+function toUpload({ tokenHash: _, cid, fileId, refusal, ...row }: UploadRow): Upload {
+  // As JSON has it: a time is text.
+  const details = row.details as Omit<UploadDetails, 'expiresAt'> & { expiresAt: string | null }
   return {
-    tokenHash: row.token_hash,
-    upload: {
-      id: row.id,
-      workspaceId: row.workspace_id,
-      uploader: row.uploader,
-      length: row.length,
-      metadata: row.metadata,
-      details: { ...details, expiresAt: details.expiresAt && new Date(details.expiresAt) },
-      outcome: readOutcome(row),
-      expiresAt: row.expires_at,
-    },
+    ...row,
+    details: { ...details, expiresAt: details.expiresAt === null ? null : new Date(details.expiresAt) },
+    outcome: toOutcome({ cid, fileId, refusal }),
   }
 }
 
-function readOutcome(row: {
-  cid: string | null
-  file_id: string
-  refusal: { status: number; code: string; message: string } | null
-}): Outcome | null {
-  if (row.cid !== null) return { cid: row.cid, fileId: row.file_id }
-  if (row.refusal === null) return null
-  return { refusal: new ApiError(row.refusal.status, row.refusal.code, row.refusal.message) }
+function toOutcome({ cid, fileId, refusal }: Pick<UploadRow, 'cid' | 'fileId' | 'refusal'>): Outcome | null {
+  if (cid !== null && fileId !== null) return { cid, fileId }
+  if (refusal === null) return null
+  return { refusal: new ApiError(refusal.status, refusal.code, refusal.message) }
 }
 
 /** Tokens are random and long, so a plain hash is enough to store them. */
 const hash = (token: string): Uint8Array => createHash('sha256').update(token).digest()
+
+const BATCH = 500
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/**
+ * Removes uploads and signed URLs whose time is over, and files in `dir` that belong to no unfinished upload:
+ * a process died between a row and its file. Any number of processes may do it at once.
+ */
+export async function removeAbandonedUploads(
+  { pool, prisma }: { pool: Pool; prisma: PrismaClient },
+  dir: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const remove of [removeSignedUploads, removeUploads]) {
+    do signal.throwIfAborted()
+    while ((await remove.run(pool, BATCH)).rowCount === BATCH)
+  }
+  // A row is there before its file, so a file that was listed before its row was missed has none any more.
+  const files = (await readdir(dir)).filter((name) => UUID.test(name))
+  for (let i = 0; i < files.length; i += BATCH) {
+    signal.throwIfAborted()
+    const batch = files.slice(i, i + BATCH)
+    const rows = await prisma.$queryRaw<{ id: string }[]>`
+      SELECT id FROM upload WHERE id = ANY(${batch}::uuid[]) AND cid IS NULL AND refusal IS NULL`
+    const unfinished = new Set(rows.map(({ id }) => id))
+    for (const id of batch) if (!unfinished.has(id)) await rm(join(dir, id), { force: true })
+  }
+}

@@ -1,5 +1,5 @@
 /**
- * Resumable uploads (tus 1.0.0, compatibility 1.3). `@tus/server` speaks the protocol and `FileStore` writes
+ * Resumable uploads (tus 1.0.0). `@tus/server` speaks the protocol and `FileStore` writes
  * the bytes, each upload into one file; the rest is in the row (`tus-rows.ts`). Nothing is in memory only, so
  * any web process may take the next request, and a process that dies loses nothing that was acknowledged.
  */
@@ -13,38 +13,64 @@ import { Server, type Upload as TusUpload } from '@tus/server'
 import type { Request, Response } from 'express'
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
+import type { PrismaClient } from '../../db/prisma.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
+import type { Bounds } from '../../lib/bounds.ts'
 import type { Logger } from '../../log.ts'
 import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
-import { findGroup } from '../groups/service.ts'
-import { openAllowance } from './allowance.ts'
-import { apiBase } from './signed-base.ts'
-import { boundIdle, drain, EXPOSED, setHeaders, speaksTus, takeAnswer, toWebRequest } from './tus-http.ts'
+import { hasGroup } from '../groups.ts'
+import { Allowance } from './allowance.ts'
+import type { DiskGuard } from './disk-guard.ts'
+import { overFreeLimit } from './keep.ts'
+import { type Reservations, readUsedBytes } from './reservations.ts'
+import { apiBase } from './signed-uploads.ts'
+import {
+  boundIdle,
+  checkOffered,
+  drain,
+  EXPOSED,
+  setHeaders,
+  speaksTus,
+  takeAnswer,
+  toWebRequest,
+} from './tus-http.ts'
 import { importUpload } from './tus-import.ts'
 import { UploadLocker, uploadBusy, WAIT_MS } from './tus-lease.ts'
 import { CID_VERSION_OPTION, readDetails } from './tus-metadata.ts'
+import { withRoom } from './tus-room.ts'
 import {
+  beginUpload,
   deleteUpload,
   endUpload,
-  findUpload,
-  insertUpload,
+  mayNotUpload,
   type Outcome,
   openUpload,
+  readUpload,
   type Upload,
   type UploadCaller,
 } from './tus-rows.ts'
 
 export interface ResumableUploadOptions {
   pool: Pool
+  prisma: PrismaClient
   keepPool: Pool
   storages: Storages
+  bounds: Bounds
+  reservations: Reservations
+  disk: DiskGuard
   /** Where the bytes are, in files of the uploads' ids; the same folder for every web process. */
   dir: string
   expiryMs: number
   /** See `apiBase`. */
   publicUrl: string | undefined
   log: Logger
+}
+
+/** The id of an upload in its address. */
+interface Address {
+  id: string
+  token: string
 }
 
 /** Whether a request that creates something begins a resumable upload. */
@@ -56,27 +82,27 @@ const DRAIN_MS = 1000
 
 export class ResumableUploads {
   readonly #options: ResumableUploadOptions
-  readonly #locker: UploadLocker
   readonly #server: Server
   readonly #closing = new AbortController()
   /** Imports under way in this process. */
   readonly #imports = new Map<string, Promise<Outcome>>()
 
   constructor(options: ResumableUploadOptions) {
-    const { pool, dir, expiryMs } = options
+    const { pool, prisma, dir, expiryMs } = options
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     this.#options = options
-    this.#locker = new UploadLocker(pool)
     const datastore = new FileStore({
       directory: dir,
       expirationPeriodInMilliseconds: expiryMs,
-      configstore: configOf(pool, expiryMs),
+      configstore: configOf(pool, prisma, expiryMs),
     })
     datastore.extensions = ['creation', 'creation-with-upload', 'termination', 'expiration']
     this.#server = new Server({
       path: '/',
       datastore,
-      locker: this.#locker,
+      locker: (request) => new UploadLocker(pool, AbortSignal.any([request.signal, this.#closing.signal])),
+      onResponseError: (_request, error) =>
+        error instanceof ApiError ? { status_code: error.status, body: error.message } : undefined,
       lockDrainTimeout: DRAIN_MS,
       namingFunction: ({ url }) => new URL(url).pathname.slice(1),
       exposedHeaders: [EXPOSED.join(', ')],
@@ -84,25 +110,35 @@ export class ResumableUploads {
   }
 
   /**
-   * Begins an upload: 201, with its address in Location.
+   * Begins an upload: 201, with its address in Location. Of one that fails nothing stays, as nobody knows its address.
+   * @param gone fires when the client has gone.
    * @throws ApiError 400 naming the field, 403 and 413 above a limit, 404 for a group that is not there.
    */
-  async create(req: Request, res: Response, { keyId, grant }: UploadCaller): Promise<void> {
+  async create(
+    req: Request,
+    res: Response,
+    { keyId, grant }: UploadCaller,
+    gone: AbortSignal,
+  ): Promise<void> {
     setHeaders(res)
-    const { pool, expiryMs, publicUrl } = this.#options
+    checkOffered(req)
+    const { pool, prisma, expiryMs, publicUrl } = this.#options
     const length = readLength(req)
     const metadata = String(req.headers['upload-metadata'] ?? '')
     const details = readDetails(metadata, req.query[CID_VERSION_OPTION], grant)
-    const allow = await openAllowance(pool, grant)
-    allow(length)
     const { workspaceId, plan } = grant.uploader
-    if (details.groupId !== null && !(await findGroup(pool, { workspaceId, ...details }, details.groupId))) {
+    new Allowance(this.#options, grant, length).checkSize(length)
+    const { storageBytes } = plan
+    // Bytes are counted when they come: so an upload whose client died, and that nobody ended, locks nobody out.
+    if (storageBytes !== null && (await readUsedBytes(pool, workspaceId)) + length > storageBytes) {
+      throw overFreeLimit(storageBytes)
+    }
+    if (details.groupId !== null && !(await hasGroup(prisma, { workspaceId, ...details }, details.groupId))) {
       throw notFound('group_id: there is no such group')
     }
     const id = uuidv7()
     const token = randomBytes(24).toString('base64url')
-    const { storageBytes } = plan
-    await insertUpload(pool, {
+    await beginUpload(pool, {
       id,
       workspaceId,
       keyId,
@@ -113,7 +149,12 @@ export class ResumableUploads {
       expiryMs,
       storageBytes,
     })
-    const received = await this.#speak(req, res, id)
+    const upload = { id, length, uploader: grant.uploader, counted: 0 }
+    const received = await this.#speak(req, res, upload, 0, gone).catch(async (error) => {
+      await this.#remove(id)
+      throw error
+    })
+    if (gone.aborted && received < length) return this.#remove(id)
     const outcome = received === length ? await this.#finish(id) : null
     if (outcome) setOutcome(res, outcome)
     res
@@ -124,34 +165,42 @@ export class ResumableUploads {
 
   /**
    * Takes bytes: 204 with the new offset, and with `upload-cid` after the last one.
-   * @throws ApiError 409 for an offset that is not the upload's, 413 beyond its length, 423 while it is busy.
+   * @throws ApiError 409 for an offset that is not the upload's, 413 beyond its length, 423 while it is busy, 429 beside too many
+   *   others.
    */
-  async append(req: Request, res: Response, id: string, token: string): Promise<void> {
+  async append(req: Request, res: Response, { id, token }: Address, gone: AbortSignal): Promise<void> {
     setHeaders(res)
+    checkOffered(req)
     const upload = await openUpload(this.#options.pool, id, token)
-    let outcome = upload.outcome
-    let received = outcome ? upload.length : await this.#makeReady(upload, req)
-    // All is here already: the client missed the answer, and sends the end of its upload once more.
-    if (received === upload.length) await drain(req)
-    else received = await this.#speak(req, res, id)
-    if (received === upload.length) outcome ??= await this.#finish(id)
-    if (outcome) setOutcome(res, outcome)
-    res.set('Upload-Offset', `${received}`).status(204).end()
+    await this.#options.bounds.run('resumableUploads', upload, async () => {
+      let outcome = upload.outcome
+      let received = outcome ? upload.length : await this.#makeReady(upload, req, gone)
+      // All is here already: the client missed the answer, and sends the end of its upload once more.
+      if (received === upload.length) await drain(req)
+      else received = await this.#speak(req, res, upload, received, gone)
+      if (received === upload.length) outcome ??= await this.#finish(id)
+      if (outcome) setOutcome(res, outcome)
+      res.set('Upload-Offset', `${received}`).status(204).end()
+    })
   }
 
   /** Says how many bytes have arrived. Where all have, it sees to it that they are a file. */
-  async describe(res: Response, id: string, token: string): Promise<void> {
+  async describe(req: Request, res: Response, { id, token }: Address, gone: AbortSignal): Promise<void> {
     setHeaders(res)
+    checkOffered(req)
     const upload = await openUpload(this.#options.pool, id, token)
     const { length, metadata, expiresAt } = upload
     let { outcome } = upload
-    const received = outcome ? length : await this.#hold(id, () => this.#count(upload))
-    if (received === length) {
-      outcome ??= await this.#finish(id).catch((error) => {
-        // To a 5xx some clients begin a new upload.
-        throw error instanceof StorageError ? uploadBusy() : error
-      })
-    }
+    const received = await this.#options.bounds.run('resumableUploads', upload, async () => {
+      const received = outcome ? length : await this.#hold(id, gone, () => this.#count(upload))
+      if (received === length) {
+        outcome ??= await this.#finish(id).catch((error) => {
+          // To a 5xx some clients begin a new upload.
+          throw error instanceof StorageError ? uploadBusy() : error
+        })
+      }
+      return received
+    })
     if (outcome) setOutcome(res, outcome)
     else res.set('Upload-Expires', expiresAt.toUTCString())
     if (metadata !== '') res.set('Upload-Metadata', metadata)
@@ -160,15 +209,15 @@ export class ResumableUploads {
   }
 
   /** Gives an upload up, with its bytes. @throws ApiError 409 for one that is a file already. */
-  async terminate(res: Response, id: string, token: string): Promise<void> {
+  async terminate(req: Request, res: Response, { id, token }: Address, gone: AbortSignal): Promise<void> {
     setHeaders(res)
+    checkOffered(req)
     const { pool } = this.#options
     const upload = await openUpload(pool, id, token)
-    await this.#hold(id, async () => {
-      const { outcome } = (await findUpload(pool, id)) ?? upload
+    await this.#hold(id, gone, async () => {
+      const { outcome } = (await readUpload(pool, id)) ?? upload
       if (outcome && 'cid' in outcome) throw new ApiError(409, 'finished', 'The upload is a file already')
-      await rm(this.#path(id), { force: true })
-      await deleteUpload(pool, id)
+      await this.#remove(id)
     })
     res.status(204).end()
   }
@@ -190,9 +239,15 @@ export class ResumableUploads {
     return join(this.#options.dir, id)
   }
 
+  async #remove(id: string): Promise<void> {
+    await rm(this.#path(id), { force: true })
+    await deleteUpload(this.#options.prisma, id)
+  }
+
   /** Runs `work` while nobody writes; a request that does makes way. */
-  #hold<T>(id: string, work: () => Promise<T>): Promise<T> {
-    return this.#locker.hold(id, this.#closing.signal, work)
+  #hold<T>(id: string, gone: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    const signals = [this.#closing.signal, ...(gone ? [gone] : [])]
+    return new UploadLocker(this.#options.pool, AbortSignal.any(signals)).hold(id, work)
   }
 
   /** Bytes that have arrived. @throws ApiError 410 when they are lost. */
@@ -202,7 +257,7 @@ export class ResumableUploads {
       return (await stat(this.#path(id))).size
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      const now = await findUpload(this.#options.pool, id)
+      const now = await readUpload(this.#options.pool, id)
       if (now?.outcome) return length
       throw new ApiError(410, 'expired', 'The bytes of the upload are not there any more')
     }
@@ -211,21 +266,46 @@ export class ResumableUploads {
   /**
    * Counts the bytes that are here before more are taken. A client that does not speak tus repeats a piece of
    * which a part had arrived from the piece's beginning, and could never go on: for it that part is dropped.
+   * @throws ApiError 423 when another request brought all of the same piece while this one waited for it.
    */
-  #makeReady(upload: Upload, req: Request): Promise<number> {
+  async #makeReady(upload: Upload, req: Request, gone: AbortSignal): Promise<number> {
     const offset = readNumber(req, 'upload-offset')
-    return this.#hold(upload.id, async () => {
+    const before = await this.#count(upload)
+    return this.#hold(upload.id, gone, async () => {
       const received = await this.#count(upload)
       if (speaksTus(req) || received === upload.length || offset >= received) return received
+      const isOthers = received > before && received === offset + Number(req.headers['content-length'])
+      if (isOthers) throw uploadBusy()
       await truncate(this.#path(upload.id), offset)
       return offset
     })
   }
 
-  /** Lets the protocol answer. Resolves to how many bytes of the upload have arrived. */
-  async #speak(req: Request, res: Response, id: string): Promise<number> {
-    const request = toWebRequest(req, `${ADDRESS}${id}`)
-    const response = await boundIdle(req, () => this.#server.handleWeb(request))
+  /**
+   * Lets the protocol answer. Resolves to how many bytes of the upload have arrived.
+   * @param received how many there are before.
+   * @throws ApiError 423 when the request had to make way for another one before its end, 403 `over_free_limit`,
+   *   507 while the disk is nearly full.
+   */
+  async #speak(
+    req: Request,
+    res: Response,
+    { id, length, uploader, counted }: Pick<Upload, 'id' | 'length' | 'uploader' | 'counted'>,
+    received: number,
+    gone: AbortSignal,
+  ): Promise<number> {
+    if (!uploader) throw mayNotUpload()
+    const bytes = Math.min(received + announcedBytes(req), length)
+    await this.#options.disk.admit(bytes - received)
+    const response = await withRoom(
+      this.#options,
+      { id, uploader, counted },
+      bytes,
+      async () => (await stat(this.#path(id))).size,
+      () => boundIdle(req, () => this.#server.handleWeb(toWebRequest(req, `${ADDRESS}${id}`, gone))),
+    )
+    // The protocol would answer 204 with fewer bytes, which not every client looks at.
+    if (response.ok && response.headers.get('connection') === 'close') throw uploadBusy()
     await takeAnswer(response, res)
     return Number(response.headers.get('upload-offset') ?? 0)
   }
@@ -250,35 +330,35 @@ export class ResumableUploads {
   }
 
   #import(id: string): Promise<Outcome> {
-    const { pool } = this.#options
-    return this.#hold(id, async () => {
+    const { pool, prisma } = this.#options
+    return this.#hold(id, undefined, async () => {
       // Another process may have ended it while this one waited for it.
-      const upload = await findUpload(pool, id)
+      const upload = await readUpload(pool, id)
       if (!upload) throw notFound('There is no such upload')
       if (upload.outcome) return upload.outcome
       if ((await this.#count(upload)) !== upload.length) throw uploadBusy()
       const outcome = await importUpload(this.#options, upload, this.#path(id), this.#closing.signal)
-      await endUpload(pool, id, outcome)
+      await endUpload(prisma, id, outcome)
       await rm(this.#path(id), { force: true })
       return outcome
     })
   }
 }
 
-/** Of any host: the protocol only reads the id at the end. */
+/** A host that nobody resolves: the protocol reads only the id at the end. */
 const ADDRESS = 'http://uploads/'
 
-/** The row in the form that the protocol reads. It is written before the file, and removed after it. */
-function configOf(pool: Pool, expiryMs: number) {
+/** The row in the form that the protocol reads. It is written before the file. */
+function configOf(pool: Pool, prisma: PrismaClient, expiryMs: number) {
   return {
     async get(id: string) {
-      const upload = await findUpload(pool, id)
+      const upload = await readUpload(pool, id)
       if (!upload) return undefined
       const created = new Date(upload.expiresAt.getTime() - expiryMs)
       return { id, size: upload.length, offset: 0, creation_date: created.toISOString() } as TusUpload
     },
     async set() {},
-    delete: (id: string) => deleteUpload(pool, id),
+    delete: (id: string) => deleteUpload(prisma, id),
   }
 }
 
@@ -293,6 +373,12 @@ function readLength(req: Request): number {
     throw badRequest('Upload-Defer-Length: the length must be known at the start')
   }
   return readNumber(req, 'upload-length')
+}
+
+/** Bytes that the body may have; Infinity where it does not say. */
+function announcedBytes({ headers }: Request): number {
+  if (headers['content-length'] !== undefined) return Number(headers['content-length'])
+  return headers['transfer-encoding'] === undefined ? 0 : Number.POSITIVE_INFINITY
 }
 
 /** A header that is a number of bytes. @throws ApiError 400 for anything else. */

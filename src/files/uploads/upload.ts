@@ -1,12 +1,16 @@
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { badRequest } from '../../errors.ts'
 import type { AddEntry, Network } from '../../storage/port.ts'
+import type { Allowance } from './allowance.ts'
+import { noSpace } from './disk-guard.ts'
 import type { Choices, FieldReader } from './fields.ts'
 import type { UploadForm } from './form.ts'
 import { checkCar, checkNetwork, type UploadGrant, type UploadServices } from './grant.ts'
-import { type ImportTarget, importCar, importFiles, release } from './import.ts'
 import type { FileDetails, StoredContent } from './keep.ts'
 import { UploadPaths } from './paths.ts'
-import { Spool } from './spool.ts'
+import { type ImportTarget, importCar, importFiles, release } from './upload-import.ts'
 
 /** One upload: what its form has said so far, and the way of its files into a store. */
 export class Upload {
@@ -19,14 +23,13 @@ export class Upload {
   #firstType = ''
   #bytes = 0
   #isImporting = false
-  /** Checks a number of bytes, see `openAllowance`. */
-  readonly allow: (bytes: number) => void
+  readonly allowance: Allowance
 
-  constructor(form: UploadForm, readField: FieldReader, grant: UploadGrant, allow: (bytes: number) => void) {
+  constructor(form: UploadForm, readField: FieldReader, grant: UploadGrant, allowance: Allowance) {
     this.#form = form
     this.#readField = readField
     this.#grant = grant
-    this.allow = allow
+    this.allowance = allowance
   }
 
   get network(): Network {
@@ -38,7 +41,7 @@ export class Upload {
     return this.#choices.car || this.#paths.isFolder ? null : this.#firstType
   }
 
-  /** What the client says of the file, complete once all of the form is read. */
+  /** The client's description of the file, complete once all of the form is read. */
   details(): FileDetails {
     const { name, keyvalues, groupId, expiresAt } = this.#choices
     return {
@@ -78,7 +81,13 @@ export class Upload {
   }
 
   async #import(services: UploadServices, entries: AsyncGenerator<AddEntry, void>): Promise<StoredContent> {
-    const target: ImportTarget = { services, network: this.network, signal: this.#form.signal }
+    const { workspaceId } = this.#grant.uploader
+    const target: ImportTarget = {
+      services,
+      workspaceId,
+      network: this.network,
+      signal: this.#form.signal,
+    }
     const { car = false, cidVersion = 1 } = this.#choices
     if (car) checkCar(this.#grant, this.network)
     this.#isImporting = true
@@ -117,7 +126,7 @@ export class Upload {
     for await (const chunk of content) {
       this.#bytes += chunk.length
       try {
-        this.allow(this.#bytes)
+        await this.allowance.take(this.#bytes)
       } catch (error) {
         this.#form.fail(error as Error)
         throw error
@@ -145,4 +154,59 @@ async function* chain<T>(first: T, rest: AsyncIterable<T>): AsyncGenerator<T, vo
 
 async function* iterate<T>(items: T[]): AsyncGenerator<T, void> {
   yield* items
+}
+
+/** Where in the spool the bytes of one file are. */
+interface SpooledBytes {
+  start: number
+  /** Behind the last byte. */
+  end: number
+}
+
+/** Bytes on the disk that are gone once it is closed, or its process has ended: the file has no name. */
+class Spool {
+  readonly #file: FileHandle
+  #size = 0
+
+  private constructor(file: FileHandle) {
+    this.#file = file
+  }
+
+  /** @param dir is made where it is not there. */
+  static async open(dir: string): Promise<Spool> {
+    await mkdir(dir, { recursive: true, mode: 0o700 })
+    const path = join(dir, randomUUID())
+    const file = await open(path, 'wx+', 0o600)
+    await unlink(path)
+    return new Spool(file)
+  }
+
+  /** Appends a file. @throws ApiError 507 when the disk is full, and what `content` throws. */
+  async write(content: AsyncIterable<Uint8Array>): Promise<SpooledBytes> {
+    const start = this.#size
+    for await (const chunk of content) {
+      for (let done = 0; done < chunk.length; ) done += await this.#append(chunk.subarray(done))
+    }
+    return { start, end: this.#size }
+  }
+
+  async #append(bytes: Uint8Array): Promise<number> {
+    try {
+      const { bytesWritten } = await this.#file.write(bytes, 0, bytes.length, this.#size)
+      this.#size += bytesWritten
+      return bytesWritten
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+      throw noSpace(error)
+    }
+  }
+
+  async *read({ start, end }: SpooledBytes): AsyncGenerator<Uint8Array> {
+    if (start === end) return
+    yield* this.#file.createReadStream({ start, end: end - 1, autoClose: false, highWaterMark: 256 * 1024 })
+  }
+
+  close(): Promise<void> {
+    return this.#file.close()
+  }
 }

@@ -1,6 +1,6 @@
 /** Examples of the routes of an agent's life, its secrets and its tokens, see `examples.ts`. */
 import { messages } from '../../errors.ts'
-import type { Example } from './examples.ts'
+import type { Example } from './example.ts'
 
 const USER = '0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60'
 const OPERATION = '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41'

@@ -21,7 +21,10 @@ const headers = {
   'Error-Detail': text('What is wrong in particular, where the message itself is fixed.', 'exit code 78'),
   Location: text('Where to follow the operation.', `/v0/operations/${OPERATION}`),
   'Operation-Id': text('The operation that this request started, or found.', OPERATION),
-  'RateLimit-Limit': count('Requests a minute that the plan allows; absent where it has no limit.', 250),
+  'RateLimit-Limit': count(
+    'Requests a minute that the plan allows the key, or its workspace where that is nearer to its limit; absent where the plan has none.',
+    250,
+  ),
   'RateLimit-Remaining': count('Requests that are left in this minute.', 249),
   'RateLimit-Reset': count('Seconds until the count starts again.', 60),
   'Retry-After': count('Seconds after which to try again.', 5),
@@ -79,7 +82,7 @@ const responses: Record<string, Json> = {
   }),
   410: failure('It was there, and is not any more.', { expired: 'The upload was not finished in time' }),
   412: failure('The client speaks another version of tus than 1.0.0.', {
-    bad_request: 'Tus-Resumable Required',
+    tus_version: 'Tus-Resumable: must be 1.0.0',
   }),
   413: failure('The body is too large.', {
     too_large: 'body: larger than 1 MiB',
@@ -97,8 +100,11 @@ const responses: Record<string, Json> = {
     'Retry-After',
   ),
   429: failure(
-    'Too many requests for the plan.',
-    { rate_limited: 'Too many requests: 60 a minute on plan free' },
+    'Too many requests in a minute, or too much work under way at a time.',
+    {
+      rate_limited: 'Too many requests: 60 a minute on plan free',
+      too_many_at_a_time: 'Too many uploads at a time: 64 of this key',
+    },
     'RateLimit-Limit',
     'RateLimit-Remaining',
     'RateLimit-Reset',
@@ -116,6 +122,11 @@ const responses: Record<string, Json> = {
   504: failure('An agent, or a server elsewhere, did not answer in time.', {
     timeout: 'The agent did not answer in time',
   }),
+  507: failure(
+    'The disk has too little room for uploads.',
+    { no_space: 'No space left for uploads' },
+    'Retry-After',
+  ),
   PinningService: {
     description: 'Any failure under `/psa`: `reason` is the `Error-Code` in capitals.',
     headers: headerRefs('X-Request-Id', 'Error-Code'),

@@ -1,5 +1,5 @@
 /** Examples of the routes by which an agent's pages are reached, see `examples.ts`. */
-import type { Example } from './examples.ts'
+import type { Example } from './example.ts'
 
 const mappings = [
   { port: 3000, pathPrefix: '/', protected: false },

@@ -1,5 +1,5 @@
 /** Examples of the routes that an agent's agentd and engine answer, see `examples.ts`. */
-import type { Example } from './examples.ts'
+import type { Example } from './example.ts'
 
 const JOB = 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277'
 const PAIRING = '683619e4-3515-4229-9c58-05e77bc17d85'

@@ -5,6 +5,7 @@
 import { agentExamples } from './agent-examples.ts'
 import { domainExamples } from './domain-examples.ts'
 import { engineExamples } from './engine-examples.ts'
+import type { Example } from './example.ts'
 import { skillExamples } from './skill-examples.ts'
 import { snapshotExamples } from './snapshot-examples.ts'
 import { templateExamples } from './template-examples.ts'
@@ -18,16 +19,6 @@ const CID = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
 const HOST_NODE = '/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp'
 const NEWER_CID = 'bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
 const CREATED = '2026-11-21T10:58:03.485934Z'
-
-export interface Example {
-  request?: unknown
-  /** The answer: JSON, or text where the route's media type is not JSON. Absent where it has no body. */
-  response?: unknown
-  /** Other answers of success that have a body of their own, by status. */
-  others?: Record<number, unknown>
-  /** Answers of failure that have more than `error`, by status. */
-  failures?: Record<number, unknown>
-}
 
 const pin = {
   id: FILE,
@@ -122,10 +113,15 @@ const done = {
 
 const parts = {
   database: { status: 'ok' },
-  queue: { status: 'ok' },
-  workers: { status: 'ok' },
+  queue: { status: 'ok', detail: 'in PostgreSQL' },
+  schema: { status: 'ok' },
+  disk: { status: 'ok' },
+  host: { status: 'ok' },
+  dispatcher: { status: 'ok' },
+  workers: { status: 'ok', detail: '1 running' },
   ipfs: { status: 'ok', detail: 'embedded' },
   ipfs_private: { status: 'ok', detail: 'embedded' },
+  docker: { status: 'ok' },
 }
 
 const deleted = { response: { data: null } }
@@ -328,11 +324,6 @@ export const examples: Record<string, Example> = {
         parts: { ...parts, database: { status: 'down', detail: 'does not answer' } },
       },
     },
-  },
-  metrics: {
-    response:
-      '# HELP berth_operations Unfinished operations by kind and state.\n# TYPE berth_operations gauge\n' +
-      'berth_operations{kind="pin.add",state="running"} 3\n',
   },
   openapi: { response: { openapi: '3.1.0', info: { title: 'Berth', version: '0.1.0' }, paths: {} } },
 }

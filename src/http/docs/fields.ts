@@ -1,4 +1,4 @@
-/** A JSON Schema as a table of fields. */
+/** A JSON Schema as a list of fields. */
 import { type Html, html, markdown } from './html.ts'
 
 export interface Schema {
@@ -18,34 +18,23 @@ export interface Schema {
   maxLength?: number
 }
 
-/** Every field of `schema` with its type; the fields of an object, or of a list's items, follow it, indented. */
-export function fieldTable(schema: Schema): Html {
-  const rows = fields(schema, 0)
-  if (rows.length === 0) return html``
-  return html`<table>${rows.map(
-    ({ depth, name, type, note }) =>
-      html`<tr><th class="depth-${depth}"><code>${name}</code></th><td>${type}</td><td>${note}</td></tr>`,
-  )}</table>`
-}
-
-interface Row {
-  depth: number
-  name: string
-  type: Html
-  note: Html | undefined
-}
-
-function fields(schema: Schema, depth: number): Row[] {
+/**
+ * Every field of `schema` with its type and what it means; those of objects and of the items of lists too, by their
+ * paths: `files[].id`.
+ */
+export function fieldList(schema: Schema, path = ''): Html[] {
   const object = holder(schema)
-  return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => [
-    {
-      depth,
-      name,
-      type: html`${typeName(field)}${!object?.required?.includes(name) && html` <i>optional</i>`}`,
-      note: field.description === undefined ? undefined : markdown(field.description),
-    },
-    ...fields(holder(field)?.items ?? field, depth + 1),
-  ])
+  return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => {
+    const { items } = holder(field) ?? {}
+    return [
+      html`
+<div class="field">
+  <code><i>${path}</i>${name}</code> <i>${typeName(field)}${!object?.required?.includes(name) && ', optional'}</i>
+  ${field.description !== undefined && html`<small>${markdown(field.description)}</small>`}
+</div>`,
+      ...fieldList(items ?? field, `${path}${name}${items ? '[]' : ''}.`),
+    ]
+  })
 }
 
 /** The alternative that has fields or items, where one may also be null. */

@@ -17,6 +17,10 @@ describe('html', () => {
 })
 
 describe('markdown', () => {
+  it('has a backslash written twice', () => {
+    assert.equal(markdown('any of " \\\\.').text, '<p>any of &quot; \\.</p>')
+  })
+
   it('knows paragraphs, code, strong and emphasis', () => {
     const { text } = markdown('**One** `a*b*` *two*\n\nThree')
     assert.equal(text, '<p><strong>One</strong> <code>a*b*</code> <em>two</em></p><p>Three</p>')

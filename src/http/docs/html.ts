@@ -17,28 +17,31 @@ const ESCAPES: Record<string, string> = {
   "'": '&#39;',
 }
 
-const escape = (text: string): string => text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char)
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char)
 
 function render(value: Value): string {
   if (Array.isArray(value)) return value.map(render).join('')
   if (value instanceof Html) return value.text
-  return value === undefined || value === null || value === false ? '' : escape(String(value))
+  return value === undefined || value === null || value === false ? '' : escapeHtml(String(value))
 }
 
 /** HTML as a tagged template: what is put in is escaped, unless it is {@link Html}. */
 export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
   new Html(strings.reduce((text, part, i) => text + render(values[i - 1]) + part))
 
-/** The little Markdown that descriptions use: paragraphs, `code`, **strong** and *emphasis*. */
+/** The little Markdown that descriptions use: paragraphs, `code`, **strong**, *emphasis* and `\\` for a backslash. */
 export function markdown(text: string): Html {
-  const paragraphs = escape(text).split(/\n{2,}/)
+  const paragraphs = escapeHtml(text).split(/\n{2,}/)
   const inline = (paragraph: string) =>
     paragraph
       .split(/(`[^`]+`)/)
       .map((part) =>
         part.startsWith('`')
           ? `<code>${part.slice(1, -1)}</code>`
-          : part.replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>').replace(/\*([^*]+)\*/g, '<em>$1</em>'),
+          : part
+              .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
+              .replace(/\*([^*]+)\*/g, '<em>$1</em>')
+              .replaceAll('\\\\', '\\'),
       )
       .join('')
   return new Html(paragraphs.map((paragraph) => `<p>${inline(paragraph)}</p>`).join(''))

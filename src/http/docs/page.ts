@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Html, html, markdown } from './html.ts'
-import { type Answer, type Operation, operationSection, type Resolve } from './operation.ts'
+import { type Answer, type Operation, operationSection } from './operation.ts'
 
 export interface Document {
   info: { title: string; version: string; description: string }
@@ -34,7 +34,6 @@ export const PAGE_POLICY = [
 /** @param url how clients reach this server, where it is known; the script puts in where the page came from. */
 export function renderPage(document: Document, url = 'http://localhost:3000'): string {
   const { info, tags, components } = document
-  const resolve: Resolve = ({ $ref }) => components.responses[$ref.slice($ref.lastIndexOf('/') + 1)] as Answer
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
   )
@@ -56,25 +55,27 @@ export function renderPage(document: Document, url = 'http://localhost:3000'): s
 </head>
 <body>
 <header>
-  <a href="#top"><strong>${info.title}</strong> <span>${info.version}</span></a>
+  <a href="#top"><strong>${info.title}</strong> ${info.version}</a>
   <input id="key" type="password" placeholder="API key, to try requests here" aria-label="API key" autocomplete="off">
-  <a href="/openapi.json">openapi.json</a>
+  <button popovertarget="contents">Routes</button>
 </header>
-<nav>
+<nav id="contents" popover>
+  <input id="find" type="search" placeholder="Find a route" aria-label="Find a route" autocomplete="off">
   <a href="#first-call">First call</a>
   <a href="#how-it-works">How it works</a>
   ${groups.map(
-    ({ name, anchor, operations }) => html`<a href="#${anchor}">${name}</a>
-  <ul>${operations.map(
-    ({ method, operation }) =>
-      html`<li><a href="#${operation.operationId}"><b class="method ${method}">${method}</b>${operation.summary}</a></li>`,
-  )}</ul>`,
+    ({ name, anchor, operations }) => html`
+  <details><summary><a href="#${anchor}">${name}</a></summary>${operations.map(
+    ({ method, path, operation }) =>
+      html`<a href="#${operation.operationId}" title="${path}"><b class="method ${method}">${method}</b>${operation.summary}</a>`,
+  )}</details>`,
   )}
   <a href="#errors">Errors</a>
 </nav>
 <main id="top">
   <h1>${info.title} API</h1>
   ${markdown(lead)}
+  <p>For programs it is at <a href="/openapi.json">/openapi.json</a>, as OpenAPI 3.1.</p>
   ${firstCall(url)}
   <section id="how-it-works">
     <h2>How it works</h2>
@@ -85,7 +86,7 @@ export function renderPage(document: Document, url = 'http://localhost:3000'): s
   <section id="${anchor}">
     <h2>${name}</h2>
     ${markdown(description)}
-    ${operations.map(({ method, path, operation }) => operationSection(method, path, operation, resolve))}
+    ${operations.map(({ method, path, operation }) => operationSection(method, path, operation))}
   </section>`,
   )}
   <section id="errors">
@@ -120,8 +121,6 @@ function errorSection(status: string, { description, content }: Answer): Html {
   return html`
 <div id="error-${status}">
   <h4>${status} <span>${description}</span></h4>
-  <table>${examples.map(
-    ([code, { value }]) => html`<tr><th><code>${code}</code></th><td>${value.error}</td></tr>`,
-  )}</table>
+  ${examples.map(([code, { value }]) => html`<div class="field"><code>${code}</code> <small>${value.error}</small></div>`)}
 </div>`
 }

@@ -1,4 +1,4 @@
-/** What the document says that no single route can: the introduction, the groups of routes, shared parameters. */
+/** The parts of the document that belong to no single route: introduction, groups of routes, shared parameters. */
 
 export const INTRODUCTION = `Berth keeps files on IPFS and hosts AI agents: a container each, with a workspace that is saved on IPFS as well.
 

@@ -1,5 +1,5 @@
 /** Examples of the routes of skills and their hub, see `examples.ts`. */
-import type { Example } from './examples.ts'
+import type { Example } from './example.ts'
 
 const AGENT = 'x7f3k2ab'
 const SKILL = '0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19'

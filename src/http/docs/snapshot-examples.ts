@@ -1,5 +1,5 @@
 /** Examples of the routes of an agent's history, see `examples.ts`. */
-import type { Example } from './examples.ts'
+import type { Example } from './example.ts'
 
 const AGENT = 'x7f3k2ab'
 const CID = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'

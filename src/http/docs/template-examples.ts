@@ -1,5 +1,5 @@
 /** Examples of the routes of templates, see `examples.ts`. */
-import type { Example } from './examples.ts'
+import type { Example } from './example.ts'
 
 const AGENT = 'x7f3k2ab'
 const REPOSITORY = 'https://git.example/librarian.git'

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { NextToLast } from 'blockstore-fs/sharding'
 import type { CID } from 'multiformats/cid'
 import { inlineBytes, matches } from '../codecs.ts'
-import { ifThere, onDisk } from './disk.ts'
+import { LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
+import { StorageError } from '../port.ts'
 
 /**
  * Blocks as files, in the layout of `blockstore-fs` (`blocks/<shard>/<multihash>.data`).
@@ -47,6 +48,7 @@ export class BlockFolder {
     const inline = inlineBytes(cid)
     if (inline) return inline
     const bytes = await ifThere(() => readFile(this.path(cid)))
+    if (bytes && bytes.length > LARGE_BLOCK_BYTES) await turn()
     return bytes && (await matches(cid, bytes)) ? bytes : null
   }
 
@@ -101,4 +103,30 @@ export class BlockFolder {
       }
     })
   }
+}
+
+/** Runs a file operation; whatever goes wrong is `unavailable`. */
+export async function onDisk<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    throw error instanceof StorageError ? error : diskError(error)
+  }
+}
+
+/** Runs a file operation: null when the file is not there, any other failure is `unavailable`. */
+export async function ifThere<T>(call: () => Promise<T>): Promise<T | null> {
+  try {
+    return await call()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error instanceof StorageError ? error : diskError(error)
+  }
+}
+
+function diskError(error: unknown): StorageError {
+  const { code, message } = error as NodeJS.ErrnoException
+  const reason =
+    code === 'ENOSPC' ? 'The disk of the IPFS blocks is full' : 'The disk of the IPFS blocks failed'
+  return new StorageError('unavailable', `${reason}: ${message}`, { cause: error })
 }

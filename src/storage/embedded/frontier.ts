@@ -1,4 +1,6 @@
 import type { CID } from 'multiformats/cid'
+import { blockKey, isLeafCodec } from '../codecs.ts'
+import { LINKS_PER_TURN, turn } from '../dag-limits.ts'
 
 /** Links that are held in memory at a time, over all the opened blocks. A CID takes about 200 bytes. */
 const LINK_LIMIT = 200_000
@@ -21,6 +23,7 @@ export class Frontier {
   readonly #open: (cid: CID) => Promise<CID[]>
   readonly #limit: number
   #held = 0
+  #passed = 0
 
   /** @param open Reads the links of a block that was pushed. */
   constructor(open: (cid: CID) => Promise<CID[]>, limit = LINK_LIMIT) {
@@ -54,6 +57,8 @@ export class Frontier {
         this.#held -= top.links.length
         this.#frames.pop()
       }
+      // Links that are all known already would be passed by without a pause.
+      if (++this.#passed % LINKS_PER_TURN === 0) await turn()
       if (link) return link
     }
   }
@@ -66,5 +71,24 @@ export class Frontier {
       this.#held -= frame.links.length
       frame.links = null
     }
+  }
+}
+
+/** Leaves that are remembered. Nodes are remembered all: a few of them can have more paths than anybody can walk. */
+const LEAF_MEMORY = 250_000
+
+/** The blocks that a walk has met. Of more leaves than it remembers, one that is linked twice is met twice. */
+export class Visited {
+  readonly #nodes = new Set<string>()
+  readonly #leaves = new Set<string>()
+
+  /** Whether the block is met for the first time. The same bytes may be a leaf here and a node there. */
+  add(cid: CID): boolean {
+    const isLeaf = isLeafCodec(cid)
+    const known = isLeaf ? this.#leaves : this.#nodes
+    const key = isLeaf ? blockKey(cid) : `${cid.code}:${blockKey(cid)}`
+    if (known.has(key)) return false
+    if (!isLeaf || known.size < LEAF_MEMORY) known.add(key)
+    return true
   }
 }

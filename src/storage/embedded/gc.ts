@@ -3,9 +3,9 @@ import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { CID } from 'multiformats/cid'
 import { blockKey, inlineBytes, isLeafCodec, readLinks } from '../codecs.ts'
+import { distinctLinks, OverBounds } from '../links.ts'
 import { type GcReport, StorageError } from '../port.ts'
-import type { BlockFolder } from './blocks.ts'
-import { ifThere, onDisk } from './disk.ts'
+import { type BlockFolder, ifThere, onDisk } from './blocks.ts'
 import { Frontier } from './frontier.ts'
 import type { PinFolder } from './pins.ts'
 
@@ -81,9 +81,15 @@ async function mark(roots: CID[], blocks: BlockFolder, signal: AbortSignal): Pro
   return marked
 }
 
-function linksOf(cid: CID, bytes: Uint8Array | null): CID[] {
+async function linksOf(cid: CID, bytes: Uint8Array | null): Promise<CID[]> {
+  if (!bytes) return []
   try {
-    return bytes ? readLinks(cid, bytes).links : []
+    const { links } = await distinctLinks(cid, bytes).catch((error) => {
+      // Whatever it takes: blocks whose link was not seen would be removed.
+      if (error instanceof OverBounds) return readLinks(cid, bytes)
+      throw error
+    })
+    return links
   } catch (error) {
     // A pin under way may have a root or a block that turns out not to be one.
     if (error instanceof StorageError && error.code === 'invalid_object') return []

@@ -1,18 +1,27 @@
-import { type ImporterOptions, importer } from 'ipfs-unixfs-importer'
+import { type ImporterOptions, importer, type TreeBuilder } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
-import { ImportMeter } from '../import-meter.ts'
+import { untilAborted } from '../../lib/until-aborted.ts'
+import { buildDag } from '../build.ts'
+import { openCar } from '../car.ts'
+import { ImportMeter } from '../measure.ts'
 import type { AddEntry, DagStat, PutBlock } from '../port.ts'
-import { PROBE_BYTES, PROBE_CID, PROFILE, PROFILE_V0 } from '../profile.ts'
-import { importerStore } from '../unixfs-write.ts'
+import {
+  type Entry,
+  importerStore,
+  PROBE_BYTES,
+  PROBE_CID,
+  PROFILE,
+  PROFILE_V0,
+  writeDirectory,
+} from '../unixfs-write.ts'
 import type { BlockFolder } from './blocks.ts'
-import { treeBuilder } from './tree.ts'
-import { WriteBehind } from './write-behind.ts'
+import { readBlock } from './read.ts'
 
 /** Imports files as UnixFS, see `Storage.add`. The root is not pinned. */
 export async function importFiles(
   entries: AsyncIterable<AddEntry>,
   blocks: BlockFolder,
-  { cidVersion, signal }: { cidVersion?: 0 | 1; signal: AbortSignal },
+  { cidVersion, signal }: { cidVersion?: 0 | 1 | undefined; signal: AbortSignal },
 ): Promise<DagStat & { cid: CID }> {
   const meter = new ImportMeter()
   const writes = new WriteBehind(blocks)
@@ -48,4 +57,113 @@ export async function checkProfile(): Promise<void> {
       )
     }
   }
+}
+
+type Folder = Map<string, Entry | Folder>
+
+/**
+ * Puts files into directories, for the importer. Its own tree builder leaves directories out when it counts how large
+ * one is, and takes `\/` in a path for no slash: where it did, the CID would not be Kubo's.
+ */
+function treeBuilder(put: PutBlock): TreeBuilder {
+  return async function* build(files) {
+    const root: Folder = new Map()
+    for await (const file of files) {
+      const { cid, size, path = '' } = file
+      place(root, path.split('/').filter(Boolean), { cid, size: Number(size) })
+      yield file
+    }
+    const { cid, size } = await writeFolder(root, put)
+    yield { cid, size: BigInt(size), path: '' }
+  }
+}
+
+function place(root: Folder, names: string[], file: Entry): void {
+  const last = names.pop()
+  if (last === undefined) return
+  let folder = root
+  for (const name of names) {
+    let next = folder.get(name)
+    if (!(next instanceof Map)) {
+      next = new Map()
+      folder.set(name, next)
+    }
+    folder = next
+  }
+  folder.set(last, file)
+}
+
+async function writeFolder(folder: Folder, put: PutBlock): Promise<Entry> {
+  const entries = new Map<string, Entry>()
+  for (const [name, entry] of folder) {
+    entries.set(name, entry instanceof Map ? await writeFolder(entry, put) : entry)
+  }
+  return writeDirectory(entries, put)
+}
+
+/** Stores the blocks of a DAG that is built, see `Storage.build`; the pin is the caller's. @returns its root. */
+export async function buildBlocks(
+  make: (put: PutBlock) => Promise<CID>,
+  base: CID | null,
+  blocks: BlockFolder,
+  signal: AbortSignal,
+): Promise<CID> {
+  const writes = new WriteBehind(blocks)
+  const node = {
+    read: (cid: CID) => readBlock(cid, blocks),
+    write: ({ cid, bytes }: { cid: CID; bytes: Uint8Array }) => writes.put(cid, bytes),
+  }
+  const root = await buildDag(make, base, node, signal)
+  await writes.settle()
+  return root
+}
+
+/** Blocks that are written side by side. */
+const WRITES = 16
+
+/** Writes blocks side by side: one after the other, many small files would wait for the disk once each. */
+export class WriteBehind {
+  readonly #blocks: BlockFolder
+  readonly #underWay = new Set<Promise<void>>()
+
+  constructor(blocks: BlockFolder) {
+    this.#blocks = blocks
+  }
+
+  /** Takes a block once there is room for it. @throws what an earlier write threw. */
+  async put(cid: CID, bytes: Uint8Array): Promise<void> {
+    // One write that ends wakes all who wait, and only one of them may go on.
+    while (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
+    const write = this.#write(cid, bytes)
+    this.#underWay.add(write)
+    write.then(
+      () => this.#underWay.delete(write),
+      () => {}, // stays, so that the next call throws it
+    )
+  }
+
+  /** Waits until every block is on the disk. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
+  async #write(cid: CID, bytes: Uint8Array): Promise<void> {
+    // Another size than it should have: a disk that failed has cut the block off.
+    if ((await this.#blocks.use(cid)) !== bytes.length) await this.#blocks.write(cid, bytes)
+  }
+}
+
+/** Stores the blocks of a CAR, see `Storage.importCar`; the pin is the caller's. @returns its root. */
+export async function importCar(
+  stream: AsyncIterable<Uint8Array>,
+  blocks: BlockFolder,
+  signal: AbortSignal,
+): Promise<CID> {
+  const car = await openCar(untilAborted(stream, signal))
+  const writes = new WriteBehind(blocks)
+  for await (const { cid, bytes } of car.blocks) {
+    await writes.put(cid, bytes)
+  }
+  await writes.settle()
+  return car.root
 }

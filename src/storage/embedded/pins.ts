@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { open, opendir, readdir, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CID } from 'multiformats/cid'
-import { ifThere, onDisk } from './disk.ts'
+import { ifThere, onDisk } from './blocks.ts'
 
 const PINNING = '.pinning-'
 const IMPORTING = 'importing-'
@@ -26,7 +26,7 @@ export interface Mark {
   release(): Promise<void>
 }
 
-/** What GC must keep. */
+/** Everything that garbage collection must keep. */
 export interface Roots {
   /** Roots of pins, finished or under way. */
   cids: CID[]

@@ -1,12 +1,17 @@
 import * as dagPb from '@ipld/dag-pb'
-import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
-import { isLeafCodec } from '../codecs.ts'
-import { describeDag, type LocalBlocks } from '../measure.ts'
-import { MIME_SAMPLE } from '../mime.ts'
-import { type DagStat, StorageError } from '../port.ts'
+import { carHeader, carSection } from '../car.ts'
+import { inlineBytes, isLeafCodec, undecodable } from '../codecs.ts'
+import { BYTES_PER_BLOCK, FREE_BLOCKS, LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
+import type { DagPbLinks } from '../dag-pb-links.ts'
+import { distinctLinks } from '../links.ts'
+import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../measure.ts'
+import type { ReadBlock } from '../path.ts'
+import { type DagStat, type FileRange, StorageError } from '../port.ts'
 import { descend, ROOT, resolvePath } from '../unixfs.ts'
+import { decodeUnixFs, type UnixFsNode } from '../unixfs-node.ts'
 import type { BlockFolder } from './blocks.ts'
+import { Frontier, Visited } from './frontier.ts'
 import { walkDag } from './walk.ts'
 
 /** Blocks that are read ahead of the consumer. */
@@ -19,74 +24,99 @@ interface Piece {
   to: number
 }
 
+/** The context of a walk down a file, the same on every level. */
+interface FileWalk {
+  blocks: BlockFolder
+  signal: AbortSignal
+  /** To be called for each block that is met. @throws StorageError `invalid_object` for too many. */
+  onBlock: () => void
+}
+
 /**
  * Bytes `offset` to `offset + length` of a UnixFS file, less when it ends before.
  *
- * The content is read here and not by `ipfs-unixfs-exporter`, which reads on
- * whether or not its consumer keeps up, so that a slow download held the whole file in memory.
+ * The content is read here and not by a library: those read on whether or not their consumer keeps up, so that a
+ * slow download held the whole file in memory.
  *
- * @throws StorageError `not_found` when a block or the path is not there, `invalid_object` when it is no file.
+ * @throws StorageError `not_found` when a block or the path is not there, `invalid_object` when it is no file, or
+ *   one that has next to nothing in its blocks (see `dag-limits.ts`).
  */
 export async function* readFile(
   cid: CID,
   blocks: BlockFolder,
-  range: { path?: string; offset?: number; length?: number; signal: AbortSignal },
+  range: FileRange & { signal: AbortSignal },
 ): AsyncGenerator<Uint8Array> {
   const { signal } = range
   const file = await resolveFile(cid, blocks, range.path ?? '', signal)
   const from = range.offset ?? 0
   const to = range.length === undefined ? Number.MAX_SAFE_INTEGER : from + range.length
+  let met = 0
+  let bytesRead = 0
+  const onBlock = () => {
+    if (++met <= FREE_BLOCKS + bytesRead / BYTES_PER_BLOCK) return
+    throw new StorageError('invalid_object', `${met} blocks of ${file} have ${bytesRead} bytes`)
+  }
   const ahead: Promise<Uint8Array>[] = []
-  for await (const piece of pieces(file, blocks, from, to, signal)) {
-    const next = piece.data().then((bytes) => bytes.subarray(piece.from, piece.to))
-    next.catch(() => {}) // it is awaited below, or nobody reads on
-    ahead.push(next)
-    if (ahead.length >= READ_AHEAD) yield (await ahead.shift()) as Uint8Array
+  const next = async () => {
+    const bytes = (await ahead.shift()) as Uint8Array
+    bytesRead += bytes.length
+    if (bytes.length <= LARGE_BLOCK_BYTES) await turn()
+    return bytes
+  }
+  for await (const piece of pieces(file, { blocks, signal, onBlock }, from, to)) {
+    const data = piece.data().then((bytes) => bytes.subarray(piece.from, piece.to))
+    data.catch(() => {}) // it is awaited below, or nobody reads on
+    ahead.push(data)
+    if (ahead.length >= READ_AHEAD) yield await next()
     signal.throwIfAborted()
   }
-  for (const next of ahead) yield await next
+  while (ahead.length > 0) yield await next()
 }
 
 /** The parts of a file that lie between two offsets, in order. Reads the inner nodes that lead there, not the leaves. */
 async function* pieces(
   cid: CID,
-  blocks: BlockFolder,
+  walk: FileWalk,
   from: number,
   to: number,
-  signal: AbortSignal,
   above = ROOT,
 ): AsyncGenerator<Piece> {
   if (to <= from) return
+  walk.onBlock()
   if (isLeafCodec(cid)) {
-    yield { data: () => readBlock(cid, blocks), from, to }
+    yield { data: () => readBlock(cid, walk.blocks), from, to }
     return
   }
-  const { node, unixfs } = decodeFile(cid, await readBlock(cid, blocks))
-  const here = descend(above, cid, node.Links.length)
+  await turn()
+  const { unixfs, links, sizes } = decodeFile(cid, await readBlock(cid, walk.blocks))
+  const here = descend(above, cid, links.length)
   let start = 0
   const own = unixfs.data
   if (own && own.length > from) yield { data: async () => own, from, to }
   start += own?.length ?? 0
-  for (const [index, link] of node.Links.entries()) {
-    signal.throwIfAborted()
-    const end = start + Number(unixfs.blockSizes[index])
+  for (const [index, size] of sizes.entries()) {
+    const end = start + size
     if (end > from && start < to) {
-      yield* pieces(link.Hash, blocks, Math.max(0, from - start), Math.min(end, to) - start, signal, here)
+      walk.signal.throwIfAborted()
+      const { Hash } = linkOf(cid, links, index)
+      yield* pieces(Hash, walk, Math.max(0, from - start), Math.min(end, to) - start, here)
     }
     start = end
   }
 }
 
-function decodeFile(cid: CID, bytes: Uint8Array): { node: dagPb.PBNode; unixfs: UnixFS } {
+function decodeFile(cid: CID, bytes: Uint8Array): UnixFsNode {
+  const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
+  if (!node) throw new StorageError('invalid_object', `${cid} is not a UnixFS file`)
+  if (node.sizes.length === node.links.length) return node
+  throw new StorageError('invalid_object', `${cid} has links and sizes that differ in number`)
+}
+
+function linkOf(cid: CID, links: DagPbLinks, index: number): dagPb.PBLink {
   try {
-    const node = dagPb.decode(bytes)
-    const unixfs = UnixFS.unmarshal(node.Data ?? new Uint8Array())
-    if (unixfs.blockSizes.length !== node.Links.length) throw new Error('links and sizes differ in number')
-    return { node, unixfs }
+    return links.at(index)
   } catch (error) {
-    throw new StorageError('invalid_object', `${cid} is not a UnixFS file: ${(error as Error).message}`, {
-      cause: error,
-    })
+    throw undecodable(cid, error as Error)
   }
 }
 
@@ -127,4 +157,22 @@ export function statDag(cid: CID, blocks: BlockFolder, signal: AbortSignal): Pro
     },
   }
   return describeDag(cid, local, signal)
+}
+
+/** A DAG as a CAR, see `Storage.exportCar`. */
+export async function* exportCar(
+  root: CID,
+  read: ReadBlock,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const visited = new Visited()
+  const frontier = new Frontier(async (cid) => (await distinctLinks(cid, await read(cid))).links)
+  yield carHeader(root)
+  for (let cid: CID | null = root; cid; cid = await frontier.next()) {
+    signal.throwIfAborted()
+    if (!visited.add(cid)) continue
+    const bytes = await read(cid)
+    if (!inlineBytes(cid)) yield* carSection({ cid, bytes })
+    if (!isLeafCodec(cid)) frontier.push(cid)
+  }
 }

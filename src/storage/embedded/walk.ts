@@ -1,9 +1,9 @@
 import type { CID } from 'multiformats/cid'
-import { assertSupported, isLeafCodec, readLinks } from '../codecs.ts'
+import { assertSupported, isLeafCodec } from '../codecs.ts'
+import { distinctLinks } from '../links.ts'
 import { StorageError } from '../port.ts'
 import type { BlockFolder } from './blocks.ts'
-import { Frontier } from './frontier.ts'
-import { Visited } from './visited.ts'
+import { Frontier, Visited } from './frontier.ts'
 
 /** Blocks that are looked up or retrieved side by side. */
 const CONCURRENCY = 32
@@ -43,7 +43,7 @@ export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks
   }
 
   const frontier = new Frontier(
-    async (cid) => readLinks(cid, (await blocks.read(cid)) ?? (await retrieve(cid))).links,
+    async (cid) => (await distinctLinks(cid, (await blocks.read(cid)) ?? (await retrieve(cid)))).links,
   )
 
   const visit = async (cid: CID): Promise<void> => {
@@ -54,7 +54,7 @@ export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks
       totalBytes = bytes ??= (await retrieve(cid)).length
     } else {
       const block = (bytes === null ? null : await blocks.read(cid)) ?? (await retrieve(cid))
-      const read = readLinks(cid, block)
+      const read = await distinctLinks(cid, block)
       if (read.links.length > 0) frontier.push(cid)
       totalBytes = read.totalBytes
       bytes = block.length

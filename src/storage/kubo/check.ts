@@ -1,11 +1,12 @@
 import { StorageError } from '../port.ts'
-import { checkProfile } from './add.ts'
-import { KuboError, KuboRpc } from './rpc.ts'
+import { type Kubo, KuboClient } from './client.ts'
+import { checkProfile } from './import.ts'
+import { KuboError } from './kubo-errors.ts'
 
 const CALL_MS = 10_000
 /** The oldest Kubo whose GC cannot lock up and whose pin/add reports bytes. */
 const OLDEST = [0, 43] as const
-/** Whoever knows a CID gets the blocks of it from a node of the public network. */
+/** A node of the public network gives its blocks to everybody who knows a CID: no private content may be on it. */
 export const SAME_NODE =
   'IPFS_PRIVATE_API_URL leads to the node of IPFS_API_URL: give the private network a Kubo of its own'
 
@@ -14,17 +15,18 @@ export const SAME_NODE =
  * @throws StorageError `unavailable`, or Error naming what to fix.
  */
 export async function checkNode(
-  rpc: KuboRpc,
+  { client, stream }: Kubo,
   otherApiUrl: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const { Version } = await rpc.call<{ Version: string }>('version', {}, { signal, deadlineMs: CALL_MS })
-  const [major = 0, minor = 0] = Version.split('.').map(Number)
+  const limits = { signal, deadlineMs: CALL_MS }
+  const { version } = await client.call('version', limits, (rpc, signal) => rpc.version({ signal }))
+  const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major === OLDEST[0] && minor < OLDEST[1]) {
-    throw new Error(`Kubo ${Version} is too old: Berth needs ${OLDEST.join('.')} or newer`)
+    throw new Error(`Kubo ${version} is too old: Berth needs ${OLDEST.join('.')} or newer`)
   }
-  await checkProfile(rpc, signal)
-  if (otherApiUrl) await checkIsAnother(rpc, otherApiUrl, signal)
+  await checkProfile(stream, signal)
+  if (otherApiUrl) await checkIsAnother(client, otherApiUrl, signal)
 }
 
 /**
@@ -32,19 +34,18 @@ export async function checkNode(
  * this one.
  * @throws Error naming the setting to change.
  */
-async function checkIsAnother(rpc: KuboRpc, otherApiUrl: string, signal: AbortSignal): Promise<void> {
-  const other = new KuboRpc(otherApiUrl)
+async function checkIsAnother(client: KuboClient, otherApiUrl: string, signal: AbortSignal): Promise<void> {
+  const limits = { signal, deadlineMs: CALL_MS }
   try {
-    const options = { signal, deadlineMs: CALL_MS }
     const [mine, theirs] = await Promise.all(
-      [rpc, other].map((node) => node.call<{ ID: string }>('id', {}, options)),
+      [client, new KuboClient(otherApiUrl)].map((node) =>
+        node.call('id', limits, (rpc, signal) => rpc.id({ signal })),
+      ),
     )
-    if (mine?.ID !== theirs?.ID) return
+    if (`${mine?.id}` !== `${theirs?.id}`) return
   } catch (error) {
     if (error instanceof StorageError || error instanceof KuboError) return
     throw error
-  } finally {
-    await other.close()
   }
   throw new Error(SAME_NODE)
 }

@@ -1,12 +1,13 @@
 import type { CID } from 'multiformats/cid'
 import { BLOCK_LIMIT } from '../car.ts'
 import { inlineBytes, matches } from '../codecs.ts'
-import { describeDag, type LocalBlocks } from '../measure.ts'
-import { MIME_SAMPLE } from '../mime.ts'
-import { type DagStat, StorageError } from '../port.ts'
-import { type ReadBlock, resolvePath } from '../unixfs.ts'
-import { asStorageError } from './errors.ts'
-import type { KuboRpc } from './rpc.ts'
+import { LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
+import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../measure.ts'
+import type { ReadBlock } from '../path.ts'
+import { type DagStat, type FileRange, StorageError } from '../port.ts'
+import { resolvePath } from '../unixfs.ts'
+import { asStorageError } from './kubo-errors.ts'
+import type { KuboStream } from './stream.ts'
 
 const BLOCK_MS = 10_000
 const IDLE_MS = 30_000
@@ -24,13 +25,18 @@ interface DagStatRow {
 }
 
 /** Reads blocks that Kubo has, as Kubo answers: it checked them when they came. */
-export function blockReader(rpc: KuboRpc, signal: AbortSignal): ReadBlock {
+export function blockReader(stream: KuboStream, signal: AbortSignal): ReadBlock {
   return async (cid) => {
     const inline = inlineBytes(cid)
     if (inline) return inline
     try {
       const params = { arg: `${cid}`, offline: true }
-      return await collect(rpc.bytes('block/get', params, { signal, deadlineMs: BLOCK_MS }), BLOCK_LIMIT)
+      const bytes = await collect(
+        stream.bytes('block/get', params, { signal, deadlineMs: BLOCK_MS }),
+        BLOCK_LIMIT,
+      )
+      if (bytes.length > LARGE_BLOCK_BYTES) await turn()
+      return bytes
     } catch (error) {
       throw asStorageError(error)
     }
@@ -38,41 +44,41 @@ export function blockReader(rpc: KuboRpc, signal: AbortSignal): ReadBlock {
 }
 
 /** A block that Kubo has, checked. @throws StorageError `invalid_object` for a hash function that Berth cannot compute. */
-export async function readBlock(rpc: KuboRpc, cid: CID, signal: AbortSignal): Promise<Uint8Array> {
-  const bytes = await blockReader(rpc, signal)(cid)
+export async function readBlock(stream: KuboStream, cid: CID, signal: AbortSignal): Promise<Uint8Array> {
+  const bytes = await blockReader(stream, signal)(cid)
   if (inlineBytes(cid) || (await matches(cid, bytes))) return bytes
   throw new StorageError('not_found', `Block ${cid} is damaged`)
 }
 
 /** Bytes of a UnixFS file that Kubo has. Kubo checks blocks as it reads them; a short answer is an error. */
 export async function* readFile(
-  rpc: KuboRpc,
+  stream: KuboStream,
   cid: CID,
-  range: { path?: string; offset?: number; length?: number; signal: AbortSignal },
+  range: FileRange & { signal: AbortSignal },
 ): AsyncGenerator<Uint8Array> {
   const { path, offset, length, signal } = range
-  const file = path ? (await resolvePath(cid, path, blockReader(rpc, signal), signal)).cid : cid
+  const file = path ? (await resolvePath(cid, path, blockReader(stream, signal), signal)).cid : cid
   if (length === 0) return
   try {
     const params = { arg: `/ipfs/${file}`, offset, length, offline: true, progress: false }
-    yield* rpc.bytes('cat', params, { signal, idleMs: IDLE_MS })
+    yield* stream.bytes('cat', params, { signal, idleMs: IDLE_MS })
   } catch (error) {
     throw asStorageError(error)
   }
 }
 
 /** Describes a DAG that Kubo has, see `Storage.stat`. It may take long; Kubo's silence may not. */
-export async function statDag(rpc: KuboRpc, cid: CID, signal: AbortSignal): Promise<DagStat> {
+export async function statDag(stream: KuboStream, cid: CID, signal: AbortSignal): Promise<DagStat> {
   const ask = { signal, deadlineMs: BLOCK_MS }
   const blocks: LocalBlocks = {
-    read: blockReader(rpc, signal),
+    read: blockReader(stream, signal),
     // A raw block is a DAG of its own: unlike `block/stat`, this takes many in one call.
     sizes: async (leaves) => {
       const sizes = new Map([[EMPTY_BLOCK, 0]])
       const asked = leaves.map(String).filter((leaf) => !sizes.has(leaf))
       if (asked.length > 0) {
         const params = { arg: asked, progress: false, offline: true }
-        const { DagStats } = await rpc.call<LeafStats>('dag/stat', params, ask)
+        const { DagStats } = await stream.call<LeafStats>('dag/stat', params, ask)
         for (const { Cid, Size = 0 } of DagStats) sizes.set(Cid, Size)
       }
       return leaves.map((leaf) => sizes.get(`${leaf}`) ?? missing(leaf))
@@ -80,12 +86,12 @@ export async function statDag(rpc: KuboRpc, cid: CID, signal: AbortSignal): Prom
     totalSize: async (root) => {
       const params = { arg: `${root}`, progress: true, offline: true }
       let size = 0
-      for await (const row of rpc.rows<DagStatRow>('dag/stat', params, { signal, idleMs: IDLE_MS })) {
+      for await (const row of stream.rows<DagStatRow>('dag/stat', params, { signal, idleMs: IDLE_MS })) {
         size = row.TotalSize ?? size
       }
       return size
     },
-    sample: (file) => collect(readFile(rpc, file, { length: MIME_SAMPLE, signal }), MIME_SAMPLE),
+    sample: (file) => collect(readFile(stream, file, { length: MIME_SAMPLE, signal }), MIME_SAMPLE),
   }
   try {
     return await describeDag(cid, blocks, signal)
@@ -107,4 +113,18 @@ async function collect(chunks: AsyncIterable<Uint8Array>, limit: number): Promis
     all.push(chunk)
   }
   return Buffer.concat(all)
+}
+
+/** A DAG as a CAR, see `Storage.exportCar`. */
+export async function* exportCar(
+  stream: KuboStream,
+  root: CID,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const params = { arg: `${root}`, progress: false, offline: true }
+  try {
+    yield* stream.bytes('dag/export', params, { signal, idleMs: IDLE_MS })
+  } catch (error) {
+    throw asStorageError(error)
+  }
 }

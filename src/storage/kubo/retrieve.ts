@@ -1,11 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { multiaddr } from '@multiformats/multiaddr'
 import type { CID } from 'multiformats/cid'
 import { type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
-import { asStorageError } from './errors.ts'
-import type { KuboRpc } from './rpc.ts'
+import { type Kubo, type KuboClient, OFFLINE } from './client.ts'
+import { asStorageError } from './kubo-errors.ts'
 
 const CONNECT_MS = 10_000
+/** While no block arrives for this long, host nodes are dialled again: a connection may have dropped. */
+const REDIAL_MS = 15_000
 /** How long providers are looked for when no host node could be reached, and how long connected peers then get. */
 const FIND_PROVIDERS_MS = 20_000
 const GRACE_MS = 2_000
@@ -24,7 +27,7 @@ interface ProgressRow {
  * @throws StorageError of every code; `not_found` only with `offline`, which never asks the network.
  */
 export async function retrieveAndPin(
-  rpc: KuboRpc,
+  kubo: Kubo,
   cid: CID,
   name: string,
   options: PinOptions,
@@ -44,9 +47,19 @@ export async function retrieveAndPin(
     stallMs,
   )
 
+  const redial = setInterval(() => {
+    if (!offline) void connect(kubo.client, origins, signal)
+  }, REDIAL_MS)
+
   const reachSomebody = async () => {
-    if (offline || origins.length === 0 || (await connect(rpc, origins, signal)) > 0 || signal.aborted) return
-    if ((await findProvider(rpc, cid, origins, signal)) !== 'none') return
+    if (
+      offline ||
+      origins.length === 0 ||
+      (await connect(kubo.client, origins, signal)) > 0 ||
+      signal.aborted
+    )
+      return
+    if ((await findProvider(kubo, cid, origins, signal)) !== 'none') return
     await sleep(Math.min(GRACE_MS, stallMs / 2), undefined, { signal, ref: false }).catch(() => {})
     if (total.blocks === 0)
       fail('bad_host_node', 'No host node could be reached, and nobody else provides the content')
@@ -56,12 +69,17 @@ export async function retrieveAndPin(
   void reachSomebody()
   try {
     const params = { arg: `${cid}`, recursive: true, progress: true, name, offline }
-    for await (const row of rpc.rows<ProgressRow>('pin/add', params, { signal, idleMs: SILENCE_MS })) {
+    for await (const row of kubo.stream.rows<ProgressRow>('pin/add', params, {
+      signal,
+      idleMs: SILENCE_MS,
+    })) {
       const blocks = row.Progress ?? 0
       if (blocks > total.blocks) {
-        if (total.blocks === 0) void announcedBytes(rpc, cid, signal).then((size) => (totalBytes = size))
+        if (total.blocks === 0)
+          void announcedBytes(kubo.client, cid, signal).then((size) => (totalBytes = size))
         Object.assign(total, { blocks, bytes: row.Bytes ?? 0 })
         stall.refresh()
+        redial.refresh()
         progress.report({ phase: 'retrieving', ...total, totalBytes })
       }
       if (maxBytes != null && total.bytes > maxBytes)
@@ -75,6 +93,7 @@ export async function retrieveAndPin(
     throw asStorageError(error)
   } finally {
     clearTimeout(stall)
+    clearInterval(redial)
     failed.abort()
   }
   if (!pinned) throw new StorageError('unavailable', 'Kubo ended pin/add without a result')
@@ -83,9 +102,12 @@ export async function retrieveAndPin(
 }
 
 /** Connects Kubo to the host nodes; how many it reached. */
-async function connect(rpc: KuboRpc, origins: string[], signal: AbortSignal): Promise<number> {
+async function connect(client: KuboClient, origins: string[], signal: AbortSignal): Promise<number> {
+  const limits = { signal, deadlineMs: CONNECT_MS }
   const results = await Promise.allSettled(
-    origins.map((arg) => rpc.call('swarm/connect', { arg }, { signal, deadlineMs: CONNECT_MS })),
+    origins.map((origin) =>
+      client.call('swarm/connect', limits, (rpc, signal) => rpc.swarm.connect(multiaddr(origin), { signal })),
+    ),
   )
   return results.filter(({ status }) => status === 'fulfilled').length
 }
@@ -104,7 +126,7 @@ const PROVIDER = 4
  * a peer that answered the query, or a Kubo without routing, makes it one.
  */
 async function findProvider(
-  rpc: KuboRpc,
+  { client, stream }: Kubo,
   cid: CID,
   origins: string[],
   signal: AbortSignal,
@@ -113,27 +135,30 @@ async function findProvider(
   try {
     let answered = false
     const options = { signal, deadlineMs: FIND_PROVIDERS_MS }
-    for await (const row of rpc.rows<RoutingRow>('routing/findprovs', { arg: `${cid}` }, options)) {
+    for await (const row of stream.rows<RoutingRow>('routing/findprovs', { arg: `${cid}` }, options)) {
       if (row.Type === PROVIDER && row.Responses?.some(({ ID }) => !away.has(ID))) return 'found'
       answered ||= row.Type === PEER_RESPONSE
     }
-    return answered || !(await hasRouting(rpc, signal)) ? 'none' : 'unknown'
+    return answered || !(await hasRouting(client, signal)) ? 'none' : 'unknown'
   } catch {
     return 'unknown'
   }
 }
 
-async function hasRouting(rpc: KuboRpc, signal: AbortSignal): Promise<boolean> {
-  const options = { signal, deadlineMs: CONNECT_MS }
-  const { Value } = await rpc.call<{ Value: unknown }>('config', { arg: 'Routing.Type' }, options)
-  return Value !== 'none'
+async function hasRouting(client: KuboClient, signal: AbortSignal): Promise<boolean> {
+  const limits = { signal, deadlineMs: CONNECT_MS }
+  const type = await client.call('config', limits, (rpc, signal) =>
+    rpc.config.get('Routing.Type', { signal }),
+  )
+  return type !== 'none'
 }
 
-/** What the root says about the size of its whole DAG, or null where it says nothing. */
-async function announcedBytes(rpc: KuboRpc, cid: CID, signal: AbortSignal): Promise<number | null> {
-  const params = { arg: `/ipfs/${cid}`, offline: true }
-  const stat = await rpc
-    .call<{ CumulativeSize: number }>('files/stat', params, { signal, deadlineMs: CONNECT_MS })
+/** The size of the whole DAG as its root announces it, in bytes; null where it does not. */
+async function announcedBytes(client: KuboClient, cid: CID, signal: AbortSignal): Promise<number | null> {
+  const stat = await client
+    .call('files/stat', { signal, deadlineMs: CONNECT_MS }, (rpc, signal) =>
+      rpc.files.stat(`/ipfs/${cid}`, { signal, ...OFFLINE }),
+    )
     .catch(() => null)
-  return stat?.CumulativeSize ?? null
+  return stat?.cumulativeSize ?? null
 }

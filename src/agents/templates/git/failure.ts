@@ -1,11 +1,12 @@
 /** Why a repository could not be read, for people. */
+
+import type { ProxyError } from '../../../agent-proxy/dial.ts'
 import { ApiError, badRequest, contractError } from '../../../errors.ts'
-import type { ProxyError } from '../../../host/dial.ts'
 import { GitFailure } from './program.ts'
 
 export const NOTHING_THERE = 'gitUrl: there is no git repository, or it is empty'
 
-/** What git says (in English, `LC_ALL=C`), and what it means here. */
+/** Messages of git (in English, `LC_ALL=C`), and their meaning here. */
 const MEANINGS: [RegExp, string][] = [
   [/find remote ref HEAD\b/i, NOTHING_THERE],
   [
@@ -23,7 +24,7 @@ const MEANINGS: [RegExp, string][] = [
     'gitUrl: leads to an address that is not https',
   ],
   [
-    // What git's parts are ended by says only that they were.
+    // A helper of git that was ended, by a limit of ours, says only that it was.
     /index-pack|died of signal|File too large|Out of memory|malloc failed|mmap failed|memory exhausted/i,
     'gitUrl: the repository is too large, or damaged',
   ],

@@ -1,33 +1,31 @@
 /**
  * Public repositories that templates are made of. Nothing of them is trusted: how long, how much, from where and how
- * many at a time is bounded, and the address that is connected to is the one that was checked (`src/host/dial.ts`).
+ * many at a time is bounded, and the address that is connected to is the one that was checked (`src/agent-proxy/dial.ts`).
  */
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
+import { type Destination, hasDestination, parseDestination } from '../../../agent-proxy/destination.ts'
+import type { ProxyError, Resolve } from '../../../agent-proxy/dial.ts'
+import { EgressProxy } from '../../../agent-proxy/egress.ts'
 import { badRequest } from '../../../errors.ts'
-import { type Destination, hasDestination, parseDestination } from '../../../host/destination.ts'
-import type { ProxyError, Resolve } from '../../../host/dial.ts'
-import { EgressProxy } from '../../../host/egress.ts'
+import type { Bounds, Holder } from '../../../lib/bounds.ts'
 import type { Logger } from '../../../log.ts'
-import { Slots } from '../../../slots.ts'
 import { NOTHING_THERE, toAnswer } from './failure.ts'
 import { Git } from './program.ts'
 import { type GitFile, readTree, show, staysInside } from './tree.ts'
 
 const LIMITS = {
-  /** Fetches side by side; the next is answered with 503. */
-  fetches: 4,
   /** For one of them, from its first connection to its last file. */
   totalMs: 60_000,
   /** Most time without a byte. */
   idleMs: 20_000,
-  /** Of the pack of a commit: with `path` it has more than the template. */
+  /** Most bytes of the pack of a commit, which has more than the template where that is a folder of it. */
   packBytes: 134_217_728,
-  /** Of a template. */
+  /** Most files and bytes of a template. */
   maxFiles: 1000,
   maxBytes: 33_554_432,
-  /** Of a list of branches and tags, as git prints it. */
+  /** Most bytes of the list of branches and tags, as git prints it. */
   refsBytes: 16_777_216,
   /** Above every fetch: what is older in the folder is of a process that died. */
   staleMs: 600_000,
@@ -49,9 +47,9 @@ export interface GitOrigin {
 export interface GitTree {
   commitSha: string
   files: GitFile[]
-  /** Of all its files, by their ids. */
+  /** The contents of all files, by blob id. */
   contents: ReadonlyMap<string, Buffer>
-  /** What no template can have in it, one line each. */
+  /** Files that no template can have, a line each. */
   problems: string[]
 }
 
@@ -67,11 +65,14 @@ export interface GitHostsOptions {
   dir: string
   /** Reached although their addresses are private, by http as well. */
   allowed: readonly Destination[]
+  bounds: Bounds
   limits?: Partial<typeof LIMITS>
   resolve?: Resolve
 }
 
 interface Asked {
+  /** For whom. */
+  holder: Holder
   log: Logger
   /** Ends it. */
   signal: AbortSignal
@@ -82,17 +83,17 @@ export class GitHosts {
   readonly #allowed: readonly Destination[]
   readonly #limits: typeof LIMITS
   readonly #resolve: Resolve | undefined
-  readonly #slots: Slots
+  readonly #bounds: Bounds
 
-  constructor({ dir, allowed, limits, resolve }: GitHostsOptions) {
+  constructor({ dir, allowed, bounds, limits, resolve }: GitHostsOptions) {
     this.#dir = dir
     this.#allowed = allowed
     this.#limits = { ...LIMITS, ...limits }
     this.#resolve = resolve
-    this.#slots = new Slots(this.#limits.fetches, 'Berth is reading other repositories: try again')
+    this.#bounds = bounds
   }
 
-  /** The branches and tags of a repository, by name. @throws ApiError 400, 502, 503 or 504. */
+  /** The branches and tags of a repository, by name. @throws ApiError 400, 429, 502, 503 or 504. */
   refs(url: string, asked: Asked): Promise<GitRefs> {
     return this.#reach(url, asked, async (git, address) => {
       const { refsBytes: maxBytes } = this.#limits
@@ -102,7 +103,7 @@ export class GitHosts {
     })
   }
 
-  /** A folder of a repository's commit. @throws ApiError 400, 502, 503 or 504. */
+  /** A folder of a repository's commit. @throws ApiError 400, 429, 502, 503 or 504. */
   tree({ url, ref, path }: GitOrigin, asked: Asked): Promise<GitTree> {
     const { maxFiles, maxBytes } = this.#limits
     return this.#reach(url, asked, async (git, address) => {
@@ -130,12 +131,12 @@ export class GitHosts {
    */
   async #reach<T>(
     url: string,
-    { log, signal }: Asked,
+    { holder, log, signal }: Asked,
     work: (git: Git, address: string) => Promise<T>,
   ): Promise<T> {
     const { address, protocols } = this.#check(url)
     const { totalMs, idleMs, packBytes: maxFileBytes, staleMs } = this.#limits
-    return this.#slots.run(async () => {
+    return this.#bounds.run('repositoryReads', holder, async () => {
       await removeStale(this.#dir, staleMs)
       const dir = await mkdtemp(join(this.#dir, 'fetch-'))
       const late = AbortSignal.timeout(totalMs)
@@ -206,7 +207,10 @@ async function readBlobs(git: Git, files: GitFile[]): Promise<Map<string, Buffer
   return contents
 }
 
-/** What `git ls-remote --symref` prints: `ref: <name>\tHEAD`, then `<id>\t<name>` for each, peeled tags included. */
+/**
+ * Parses the output of `git ls-remote --symref`: `ref: <name>\tHEAD`, then `<id>\t<name>` for each, peeled tags
+ * included.
+ */
 function parseRefs(output: Buffer): GitRefs {
   const names = output
     .toString('utf8')

@@ -1,9 +1,10 @@
 /** Reading a folder of a repository as what may become a template. */
+
 import { MANIFEST_BYTES } from '../../../../agentd/manifest-check.ts'
 import type { TreeChange } from '../../../../agentd/protocol.ts'
 import { badRequest, messages } from '../../../errors.ts'
 import type { Storage } from '../../../storage/port.ts'
-import type { AgentServices } from '../../services.ts'
+import type { AgentServices } from '../../agent-route.ts'
 import { buildSnapshot } from '../../snapshots/dag.ts'
 import { describeTemplate } from '../describe.ts'
 import { README_BYTES } from '../inspect.ts'

@@ -1,9 +1,10 @@
-/** How a body names the repository that a template is made of (compatibility 2.2). */
+/** How a body names the repository that a template is made of. */
 import { z } from 'zod'
 import { text } from '../../../http/shapes.ts'
 import type { GitOrigin } from './hosts.ts'
 
-/** What git takes as a name of a branch or tag (git-check-ref-format), or the beginning of an option. */
+/** Names that are no branch or tag (git-check-ref-format), or that git would take for an option. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: git refuses them
 const NO_REF = /^[-/+]|[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\/|\.lock(\/|$)|[/.]$/
 
 const gitRef = text(255)
@@ -52,7 +53,7 @@ export function originOf(body: Named, before?: GitOrigin | null): GitOrigin | un
 export const namesRepository = ({ gitUrl, branch, ref, path }: Named): boolean =>
   [gitUrl, branch, ref, path].some((value) => value != null)
 
-/** What is wrong with what a body names. */
+/** The fault of a repository that a body names. */
 export function checkSource(
   body: Named & { agentId?: string | undefined },
   context: Pick<z.core.$RefinementCtx, 'addIssue'>,

@@ -6,10 +6,13 @@
 import { spawn } from 'node:child_process'
 
 const STDERR_BYTES = 16_384
-/** For git and each program that it starts: a pack may be made to unfold into any size in memory, or to compute for ever. */
+/**
+ * For git and each program that it starts: a pack may be made to unfold into any size in memory, or to compute for
+ * ever.
+ */
 const MEMORY_KIB = 1_048_576
 const CPU_SECONDS = 120
-/** What a shell answers where there is no such program. */
+/** Exit code of a shell that does not find the program. */
 const NOT_FOUND = 127
 
 export interface GitSettings {
@@ -30,7 +33,7 @@ export class GitFailure extends Error {
   override name = 'GitFailure'
   /** `missing`: there is no git on this machine; `output`: it said more than it may. */
   readonly reason: 'failed' | 'output' | 'missing' | 'aborted'
-  /** What it said of it, without its translations. */
+  /** Its message, untranslated. */
   readonly stderr: string
 
   constructor(what: string, reason: GitFailure['reason'], stderr: string) {

@@ -1,7 +1,7 @@
 /** The files of a commit, as git lists them: whoever made the repository may have written anything there. */
 import { isUtf8 } from 'node:buffer'
 import { badRequest } from '../../../errors.ts'
-import { assertEntryName } from '../../../storage/entry-name.ts'
+import { assertEntryName } from '../../../storage/folder.ts'
 
 /** Folders above a file. */
 const DEPTH_LIMIT = 50

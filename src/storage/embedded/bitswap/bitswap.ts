@@ -212,7 +212,7 @@ export class Bitswap {
     if (this.#wants.size === 0) return
     const [, , code, length] = varints(prefix)
     if (code === undefined) return
-    const { bytes } = await hasherOf(code).digest(data, { truncate: length })
+    const { bytes } = await hasherOf(code).digest(data, { ...(length !== undefined && { truncate: length }) })
     const key = keyOf(bytes)
     const want = this.#wants.get(key)
     if (!want) return

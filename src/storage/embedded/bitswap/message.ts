@@ -16,7 +16,7 @@ export interface BlockEntry {
   data: Uint8Array
 }
 
-export interface PresenceEntry {
+interface PresenceEntry {
   cid: Uint8Array
   has: boolean
 }

@@ -24,7 +24,7 @@ export interface PeerDeps {
   onFailure(): void
 }
 
-/** What goes to one connected peer: our wants, and the blocks that it wants. One message at a time. */
+/** Messages to one connected peer, one at a time: our wants, and the blocks that it wants. */
 export class Peer {
   /** Wants that the peer has not answered yet, as the exchange counts them. */
   outstanding = 0
@@ -81,7 +81,7 @@ export class Peer {
   #wake(): void {
     if (this.#running || this.#closed.signal.aborted) return
     this.#running = true
-    // What comes up in the same turn of the event loop goes into one message.
+    // Everything of the same turn of the event loop goes into one message.
     setImmediate(() => void this.#run())
   }
 
@@ -99,7 +99,7 @@ export class Peer {
     }
   }
 
-  /** What is to be sent now, or null. */
+  /** The next message, or null. */
   async #next(): Promise<Message | null> {
     const message = emptyMessage()
     message.entries.push(...this.#cancels.values())

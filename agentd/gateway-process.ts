@@ -1,0 +1,155 @@
+/** One run of the gateway's process, from its start until nothing of it is left. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readLines } from './lines.ts'
+import type { Log } from './logs.ts'
+import { agentMark, failureReason, gatewayCommand, PART, parseLogLine, probe } from './openclaw.ts'
+import type { Paths } from './paths.ts'
+import { endProcessTree, killProcessTree, type ProcessTree } from './processes.ts'
+import type { AgentdConfig, LogLine } from './protocol.ts'
+
+/** The engine itself may take 5.5 minutes over its end; its state survives SIGKILL. */
+const STOP_MS = 8000
+const POLL_MS = { starting: 100, ready: 1000 }
+/** How often in a row a ready gateway may fail to answer in time before it counts as not ready. */
+const STALLS = 3
+const LAST_LINES = 20
+
+export interface GatewayRunOptions {
+  config: AgentdConfig
+  paths: Paths
+  log: Log
+  env: Record<string, string>
+  /** It ends when it was not ready for so long, counted from `since` (of `performance.now`) until it is ready. */
+  readyMs: number
+  since: number
+  /** Ends it: SIGTERM, 8 s, SIGKILL. */
+  signal: AbortSignal
+  onStart(pid: number): void
+  /** Called with each change, and with false at first. */
+  onReady(ready: boolean): void
+}
+
+/** How a gateway ended. */
+export interface GatewayExit {
+  exitCode: number | null
+  signal: NodeJS.Signals | null
+  /** It was not ready in time. */
+  late: boolean
+  /** Why, in one line; of the engine where it says so. */
+  reason: string
+  /** The last lines that it said, at most 20. */
+  lastLines: string[]
+}
+
+/** The gateway's processes: `leader` with its group, and the helpers that have groups of their own. */
+export function gatewayTree(paths: Paths, leader: number | null): ProcessTree {
+  return { leader, marks: [agentMark(paths), `${PART}=gateway`] }
+}
+
+/** The environment of {@link gatewayTree}. */
+export function gatewayEnvironment(env: Readonly<Record<string, string>>): Record<string, string> {
+  return { ...env, [PART]: 'gateway' }
+}
+
+/** Runs the gateway until it ends or is to end. @throws when its command line is too long to be started. */
+export async function runGatewayOnce(options: GatewayRunOptions): Promise<GatewayExit> {
+  const { config, paths, log } = options
+  const { file, args } = gatewayCommand(config)
+  const child = spawn(file, args, {
+    cwd: paths.root,
+    env: gatewayEnvironment(options.env),
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const lines: LogLine[] = []
+  for (const stream of ['stdout', 'stderr'] as const)
+    readLines(child[stream], (text) => {
+      const line = parseLogLine(text, stream)
+      log.add(line)
+      lines.push({ ...line, message: log.redact(line.message).slice(0, 2000) })
+      if (lines.length > LAST_LINES) lines.shift()
+    })
+  const over = new AbortController()
+  const ended = endOf(child).finally(() => over.abort())
+  const tree = gatewayTree(paths, child.pid ?? null)
+  if (child.pid !== undefined) options.onStart(child.pid)
+  const late = await watch(options, AbortSignal.any([over.signal, options.signal]))
+  if (over.signal.aborted) await killProcessTree(tree)
+  else await endProcessTree(tree, { graceMs: STOP_MS, asked: 'leader' })
+  // One that not even SIGKILL ends (the kernel holds it) must not hold us as well.
+  const end = await Promise.race([ended, sleep(1000, UNKNOWN_END)])
+  const reason = late
+    ? `the gateway is not ready after ${Math.round(options.readyMs / 1000)} s`
+    : reasonOf(end, lines, options)
+  const lastLines = lines.map(({ level, source, message }) => `${level} ${source}: ${message}`)
+  return { exitCode: end.code, signal: end.signal, late, reason, lastLines }
+}
+
+/**
+ * Follows the gateway's readiness until `stop` fires.
+ * @returns true when it was not ready for too long, before that.
+ */
+async function watch(
+  { config, readyMs, since, onReady }: GatewayRunOptions,
+  stop: AbortSignal,
+): Promise<boolean> {
+  let ready = false
+  let lastReady = since
+  let stalls = 0
+  const become = (now: boolean) => {
+    if (now !== ready) onReady(now)
+    ready = now
+  }
+  while (!stop.aborted) {
+    const answer = await probe(config.gatewayPort)
+    if (stop.aborted) return false
+    stalls = answer === 'stalled' ? stalls + 1 : 0
+    if (answer === 'ready') {
+      lastReady = performance.now()
+      become(true)
+    } else if (!ready || stalls === 0 || stalls >= STALLS) {
+      // Up to then it is only busy, and still the one that clients should talk to.
+      become(false)
+      if (performance.now() - lastReady > readyMs) return true
+    }
+    await sleep(ready ? POLL_MS.ready : POLL_MS.starting, undefined, { signal: stop }).catch(() => {})
+  }
+  return false
+}
+
+interface End {
+  code: number | null
+  signal: NodeJS.Signals | null
+  /** It could not be started. */
+  error?: Error
+}
+
+const UNKNOWN_END: End = { code: null, signal: null }
+
+/** Resolves when the process has ended and its output was read, or could not be started. */
+function endOf(child: ChildProcess): Promise<End> {
+  return new Promise((resolve) => {
+    child.once('exit', (code, signal) => {
+      child.once('close', () => resolve({ code, signal }))
+      // Its helpers may hold its output open; they are about to be killed.
+      setTimeout(() => resolve({ code, signal }), 200)
+    })
+    child.once('error', (error) => resolve({ ...UNKNOWN_END, error }))
+  })
+}
+
+function reasonOf(
+  { code, signal, error }: End,
+  lines: LogLine[],
+  { paths, config }: GatewayRunOptions,
+): string {
+  if (error) return `the engine cannot be started: ${error.message}`
+  if (signal) return `the gateway was ended by ${signal}`
+  if (code === null) return 'the gateway does not end'
+  // The engine's last lines are the reason only when it ended by itself.
+  return (
+    failureReason(lines, { paths, engineDir: config.engineDir }) ??
+    `the gateway has ended with exit code ${code}`
+  )
+}

@@ -1,0 +1,68 @@
+/** The log for whoever reads it over HTTP. */
+import type { ServerResponse } from 'node:http'
+import { AgentdError } from './agentd-errors.ts'
+import { KEPT_LINES, type Log } from './logs.ts'
+import type { LogLine } from './protocol.ts'
+import type { Service } from './server.ts'
+
+/** A follower that reads too slowly loses lines beyond this many bytes that wait for it. */
+const FOLLOWER_BYTES = 262_144
+const FOLLOWERS = 16
+
+/** `GET /v1/logs?lines=N` (default 100) and `GET /v1/logs/stream?lines=N` (default 0): the last lines, then each new one. */
+export function logService({ log }: { log: Log }): Service {
+  return {
+    routes: [
+      {
+        method: 'GET',
+        path: '/v1/logs',
+        handle: async ({ url }) => ({ body: { lines: log.lines(lineCount(url, 100)) } }),
+      },
+      {
+        method: 'GET',
+        path: '/v1/logs/stream',
+        handle: async ({ url, res, signal }) => {
+          if (log.followers >= FOLLOWERS) throw new AgentdError('busy', `${FOLLOWERS} follow the log already`)
+          res.writeHead(200, { 'content-type': 'application/x-ndjson' })
+          follow(log, res, { lines: lineCount(url, 0), signal })
+          return undefined
+        },
+      },
+    ],
+  }
+}
+
+/** Writes lines as they come. A reader that is too slow loses some, and is told how many, instead of filling the memory. */
+function follow(log: Log, res: ServerResponse, options: { lines: number; signal: AbortSignal }): void {
+  let dropped = 0
+  const send = (line: LogLine) => res.write(`${JSON.stringify(line)}\n`)
+  const onLine = (line: LogLine) => {
+    if (res.writableLength > FOLLOWER_BYTES) dropped++
+    else send(line)
+  }
+  const onDrain = () => {
+    if (dropped === 0) return
+    const message = `${dropped} lines were left out: the reader is too slow`
+    dropped = 0
+    send({ timestamp: new Date().toISOString(), level: 'WARN', source: 'agentd', message })
+  }
+  for (const line of options.lines > 0 ? log.lines(options.lines) : []) send(line)
+  // The head goes out now, even when no line comes for a while.
+  res.flushHeaders()
+  res.on('drain', onDrain)
+  const unsubscribe = log.subscribe(onLine)
+  const end = () => {
+    unsubscribe()
+    res.off('drain', onDrain)
+    res.end()
+  }
+  if (options.signal.aborted) end()
+  else options.signal.addEventListener('abort', end, { once: true })
+}
+
+function lineCount(url: URL, fallback: number): number {
+  const lines = Number(url.searchParams.get('lines') ?? fallback)
+  if (!Number.isInteger(lines) || lines < 0 || lines > KEPT_LINES)
+    throw new AgentdError('bad_request', `lines must be 0 to ${KEPT_LINES}`)
+  return lines
+}

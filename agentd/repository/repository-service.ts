@@ -1,0 +1,170 @@
+import { AgentdError, isErrno } from '../agentd-errors.ts'
+import type { AdoptRequest, CommitRequest, Committed, RepositoryStatus, ResetRequest } from '../protocol.ts'
+import type { Agent, Answer, Call, Route, Service } from '../server.ts'
+import { Committer } from './commit.ts'
+import { Git, GitError } from './git.ts'
+import { gitRoutes } from './http.ts'
+import { takeIndex } from './index-file.ts'
+import { ensureRepository, removeLeftovers } from './layout.ts'
+import { updateManifest } from './manifest-update.ts'
+import { Pushes } from './push.ts'
+import { commitId, sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
+import { headOf, Mutex, openRepository, type Repository, requireSecrets } from './repository.ts'
+import { adopt, importCommit, reset } from './reset.ts'
+import { Upkeep } from './upkeep.ts'
+
+const COMMIT_BYTES = 1_048_576
+/** A commit has its message, and may have signatures. */
+const OBJECT_BYTES = 1_048_576
+const MESSAGE_CHARS = 10_000
+
+/** `/v1/repository…` and `/v1/git/*`: the agent's root as a git repository. */
+export class RepositoryService implements Service {
+  readonly routes: Route[]
+  readonly #repository: Repository
+  readonly #committer: Committer
+  readonly #pushes: Pushes
+  readonly #imports = new Mutex()
+  readonly #upkeep: Upkeep
+
+  constructor({ config, paths, gateway, log }: Agent) {
+    const git = new Git({ paths, diskBytes: config.diskBytes })
+    const repository: Repository = {
+      git,
+      root: paths.root,
+      log,
+      mutex: new Mutex(),
+      secrets: () => gateway.secrets,
+      knowsSecrets: () => gateway.token !== null,
+    }
+    this.#repository = repository
+    this.#committer = new Committer(repository)
+    this.#pushes = new Pushes(repository, this.#committer)
+    this.#upkeep = new Upkeep(git, log)
+    const at = '/v1/repository'
+    const routes: Route[] = [
+      { method: 'GET', path: at, handle: async () => ({ body: await this.#status() }) },
+      { method: 'POST', path: `${at}/commit`, fenced: true, handle: (call) => this.#commit(call) },
+      { method: 'GET', path: `${at}/changes`, handle: (call) => sendChanges(git, call) },
+      { method: 'POST', path: `${at}/blobs`, handle: (call) => sendBlobs(git, call) },
+      { method: 'GET', path: `${at}/diff`, handle: (call) => sendDiff(git, call) },
+      { method: 'GET', path: `${at}/file`, handle: (call) => sendFile(git, call) },
+      { method: 'GET', path: `${at}/files`, handle: (call) => sendFiles(git, call) },
+      { method: 'POST', path: `${at}/reset`, fenced: true, handle: (call) => this.#reset(call) },
+      { method: 'POST', path: `${at}/adopt`, fenced: true, handle: (call) => this.#adopt(call) },
+      { method: 'PUT', path: `${at}/import`, fenced: true, handle: (call) => this.#import(call) },
+      { method: 'DELETE', path: `${at}/pushed`, fenced: true, handle: (call) => this.#taken(call) },
+      ...gitRoutes({ repository, committer: this.#committer, pushes: this.#pushes }),
+    ]
+    this.routes = routes.map((route) => ({ ...route, handle: (call) => explained(route.handle(call)) }))
+  }
+
+  /** Puts right what an agentd that was killed left behind; before anything else runs. */
+  async recover(): Promise<void> {
+    const { git, log } = this.#repository
+    try {
+      await git.prepare()
+      await removeLeftovers(git)
+      await takeIndex(git)
+      await this.#pushes.finish()
+    } catch (error) {
+      log.error(`the agent's repository could not be looked through: ${(error as Error).message}`)
+    }
+  }
+
+  /** Makes the repository where there is none. */
+  async make(): Promise<void> {
+    const { git, log, mutex } = this.#repository
+    await mutex.run(() => ensureRepository(git, log))
+  }
+
+  async #status(): Promise<RepositoryStatus> {
+    let head = await headOf(this.#repository.git)
+    if (head === null) {
+      // Where git does not take it for a repository, a commit that is there would seem to be lost.
+      await this.make()
+      head = await headOf(this.#repository.git)
+    }
+    const dirty = head === null || (await this.#committer.isDirty())
+    return { head, dirty, pushed: await this.#pushes.pushed() }
+  }
+
+  async #commit(call: Call): Promise<Answer> {
+    const { message, manifest } = checkCommit(await call.json<CommitRequest>(COMMIT_BYTES))
+    const { git, root } = this.#repository
+    requireSecrets(this.#repository)
+    return this.#change(async () => {
+      if (manifest) await updateManifest(root, manifest)
+      const commit = await this.#committer.commit(message)
+      if (commit.isNew) void this.#upkeep.look()
+      const object = await git.run(['cat-file', 'commit', commit.commit])
+      const body: Committed = { ...commit, object: object.toString('base64') }
+      return { body }
+    })
+  }
+
+  async #taken({ url }: Call): Promise<Answer> {
+    const commit = commitId(url.searchParams.get('commit'), 'commit')
+    await this.#change(() => this.#pushes.taken(commit))
+    return { body: {} }
+  }
+
+  /** One change at a time, on a repository in which no push is half done. */
+  #change<T>(work: () => Promise<T>): Promise<T> {
+    return this.#repository.mutex.run(async () => {
+      await this.#pushes.finish()
+      return await work()
+    })
+  }
+
+  async #reset(call: Call): Promise<Answer> {
+    const { commit } = (await call.json<ResetRequest>()) ?? {}
+    const id = commitId(commit, 'commit')
+    await this.#change(() => reset(this.#repository, this.#committer, id))
+    return { body: { commit: id } }
+  }
+
+  async #adopt(call: Call): Promise<Answer> {
+    const { object } = (await call.json<AdoptRequest>(OBJECT_BYTES)) ?? {}
+    if (typeof object !== 'string') throw new AgentdError('bad_request', 'object: must be base64')
+    const bytes = Buffer.from(object, 'base64')
+    return { body: { commit: await this.#change(() => adopt(this.#repository, bytes)) } }
+  }
+
+  async #import({ req, signal }: Call): Promise<Answer> {
+    const { git } = this.#repository
+    await this.#change(() => openRepository(this.#repository))
+    // Others need not wait for it: nothing that they use changes.
+    return { body: await this.#imports.run(() => importCommit(git, req, signal)) }
+  }
+}
+
+function checkCommit(request: CommitRequest): CommitRequest {
+  const { message, manifest } = request ?? {}
+  if (
+    typeof message !== 'string' ||
+    message.trim() === '' ||
+    message.length > MESSAGE_CHARS ||
+    message.includes('\0')
+  )
+    throw new AgentdError('bad_request', `message: must be a text of 1 to ${MESSAGE_CHARS} characters`)
+  if (manifest === undefined) return { message }
+  const named = (list: unknown, fields: string[]) =>
+    Array.isArray(list) && list.every((entry) => fields.every((field) => typeof entry?.[field] === 'string'))
+  if (!named(manifest?.skills, ['name', 'cid']) || !named(manifest?.secrets, ['name']))
+    throw new AgentdError('bad_request', 'manifest: must have lists of skills and secrets')
+  return { message, manifest }
+}
+
+/** Says what git's failure means to the client. */
+async function explained<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (isErrno(error, 'ENOSPC', 'EDQUOT'))
+      throw new AgentdError('disk_full', (error as Error).message, { cause: error })
+    if (!(error instanceof GitError)) throw error
+    const code = /No space left on device|Disk quota exceeded/.test(error.message) ? 'disk_full' : 'internal'
+    throw new AgentdError(code, error.message, { cause: error })
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Runs the commands that a document shows, so that what it says works:
+ *
+ *   node scripts/ci/docs-commands.ts docs/operations.md compose
+ *
+ * Each block of shell says behind `sh` where it runs (see TAGS). The blocks of one tag run from top to bottom in one
+ * bash, which ends at the first command that fails and says its line in the document. Documents say port 3000 (or the
+ * range from it to 3001); where PORT is set, commands use that one.
+ */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+
+/** Where the commands of a block run. */
+export const TAGS = {
+  start: 'against a running `npm start`: test/contract/openclaw/docs-commands.test.ts',
+  compose: 'in a fresh clone, which it makes a running stack of: scripts/ci/compose.sh',
+  ci: 'as steps of CI itself: .ci/run and .ci/first-start',
+} as const
+
+export type Tag = keyof typeof TAGS
+
+export interface Block {
+  /** Of its first command, from 1. */
+  line: number
+  /** What stands behind `sh`. */
+  tag: string
+  commands: string[]
+}
+
+/** The blocks of shell in Markdown, in order. */
+export function shellBlocks(markdown: string): Block[] {
+  const blocks: Block[] = []
+  let open: Block | 'other' | undefined
+  for (const [index, line] of markdown.split('\n').entries()) {
+    const fence = /^ *```(.*)$/.exec(line)?.[1]?.trim()
+    if (fence === undefined) {
+      if (open && open !== 'other') open.commands.push(line)
+    } else if (open) {
+      open = undefined
+    } else {
+      const [language, ...rest] = fence.split(' ')
+      open = 'other'
+      if (!['sh', 'bash', 'shell', 'console'].includes(language ?? '')) continue
+      open = { line: index + 2, tag: rest.join(' '), commands: [] }
+      blocks.push(open)
+    }
+  }
+  return blocks
+}
+
+/** Bash in which each command has the line that it has in the document. @throws Error when no block has the tag. */
+export function scriptOf(markdown: string, name: string, tag: Tag, port = 3000): string {
+  const blocks = shellBlocks(markdown).filter((block) => block.tag === tag)
+  if (blocks.length === 0) throw new Error(`${name} has no block of \`sh ${tag}\``)
+  const lines: string[] = []
+  // On the document's first line, which is its title.
+  lines[0] = `set -Eeuo pipefail; trap 'echo "${name}:$LINENO: this command failed" >&2' ERR; PS4='+ ${name}:$LINENO '; set -x`
+  for (const { line, commands } of blocks) {
+    for (const [index, command] of commands.entries())
+      lines[line - 1 + index] = command
+        .replace(/localhost:3000\b/g, `localhost:${port}`)
+        .replace('PORT=3000-3001', `PORT=${port}-${port + 1}`)
+  }
+  return `${Array.from(lines, (line) => line ?? '').join('\n')}\n`
+}
+
+/**
+ * Runs the blocks of one tag. @param options.env and cwd of the commands.
+ * @returns the exit code, and what they wrote on both outputs, which is also shown as it comes unless `quiet`.
+ */
+export async function runCommands(
+  file: string,
+  tag: Tag,
+  options: { env?: NodeJS.ProcessEnv; cwd?: string; quiet?: boolean } = {},
+): Promise<{ code: number; output: string }> {
+  const { env = process.env, cwd, quiet = false } = options
+  const dir = mkdtempSync(join(tmpdir(), 'berth-docs-'))
+  try {
+    const script = join(dir, basename(file))
+    writeFileSync(
+      script,
+      scriptOf(readFileSync(file, 'utf8'), basename(file), tag, Number(env.PORT) || undefined),
+    )
+    // A request that is refused is a command that fails.
+    writeFileSync(join(dir, '.curlrc'), 'fail-with-body\nno-progress-meter\n')
+    const shell = spawn('bash', [script], {
+      env: { ...env, CURL_HOME: dir },
+      cwd,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let output = ''
+    for (const stream of [shell.stdout, shell.stderr]) {
+      stream.on('data', (chunk) => {
+        output += chunk
+        if (!quiet) process.stdout.write(chunk)
+      })
+    }
+    const code = await new Promise<number>((resolve, reject) =>
+      shell.once('error', reject).once('close', (status) => resolve(status ?? 1)),
+    )
+    return { code, output }
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+}
+
+if (import.meta.main) {
+  const [file = '', tag = ''] = process.argv.slice(2)
+  if (!(tag in TAGS)) throw new Error(`usage: docs-commands.ts <file> ${Object.keys(TAGS).join(' | ')}`)
+  process.exitCode = (await runCommands(file, tag as Tag)).code
+}

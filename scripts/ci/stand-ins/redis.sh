@@ -1,0 +1,13 @@
+#!/bin/sh
+# Of the official image: as root gives its folder to `redis` and goes on as that user; protected mode is off.
+set -eu
+
+if [ "$(id -u)" = 0 ]; then
+  find . \! -user redis -exec chown redis {} +
+  exec setpriv --reuid=redis --regid=redis --clear-groups -- "$0" "$@"
+fi
+if [ "$1" = redis-server ]; then
+  shift
+  set -- redis-server --protected-mode no "$@"
+fi
+exec "$@"

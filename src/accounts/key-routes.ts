@@ -1,0 +1,171 @@
+import { z } from 'zod'
+import { badRequest, forbidden, messages, notFound } from '../errors.ts'
+import { grants, isScope, type Principal, type Scope } from '../http/principal.ts'
+import { type Route, route } from '../http/route.ts'
+import { text } from '../http/shapes.ts'
+import type { KeyService } from './keys.ts'
+
+const PAGE = 100
+const TAG = 'API keys'
+const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
+
+/** Switches of the legacy permissions, by the scope that each comes down to. */
+const LEGACY = new Map<string, Scope>(
+  Object.entries<Scope>({
+    pinList: 'org:files:read',
+    userPinnedDataTotal: 'org:files:read',
+    pinJobs: 'org:files:read',
+    hashMetadata: 'org:files:write',
+    hashPinPolicy: 'org:files:write',
+    pinByHash: 'org:files:write',
+    pinFileToIPFS: 'org:files:write',
+    pinJSONToIPFS: 'org:files:write',
+    unpin: 'org:files:write',
+    userPinPolicy: 'org:files:write',
+  }),
+)
+const switches = z.record(z.string(), z.boolean())
+
+const newKey = z.object({
+  keyName: text(255).trim().min(1, 'must not be empty'),
+  permissions: z.object({
+    admin: z.boolean().optional(),
+    resources: z.array(z.string().refine(isScope, 'is no scope')).optional(),
+    endpoints: z.object({ data: switches.optional(), pinning: switches.optional() }).optional(),
+  }),
+  maxUses: z.number().int().min(1).max(2_147_483_647).optional(),
+})
+
+const keyItem = z.object({
+  id: z.string(),
+  name: z.string(),
+  key: z.string(),
+  secret: z.string().describe('Always empty: a secret is shown once, when its key is made.'),
+  max_uses: z.number().nullable(),
+  uses: z.number(),
+  user_id: z.string().nullable(),
+  scopes: z.array(z.string()),
+  revoked: z.boolean(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+})
+
+/**
+ * API keys over HTTP, with the paths of the SDK and of the documentation.
+ * @param onRevoked makes this process refuse the key at once; the others learn of it by notification.
+ */
+export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
+  const params = z.object({ key: text(64).describe("The key's public half, or its id.") })
+  const revoke = (method: 'put' | 'delete', path: string, id: string) =>
+    route({
+      method,
+      path,
+      id,
+      tag: TAG,
+      summary: 'Revoke an API key',
+      description: 'Another key than the own one only where the own one has all of its scopes.',
+      scope: 'org:write',
+      params,
+      success: { status: 200, description: 'Revoked, from this moment on.', body: z.literal('Revoked') },
+      errors: [404],
+      async handle({ principal, params }) {
+        const found = await keys.find(params.key, principal.workspaceId)
+        if (!found) throw notFound('There is no such API key')
+        requireScopes(principal, found.scopes as Scope[])
+        await keys.revoke(found.id)
+        onRevoked()
+        return { body: 'Revoked' }
+      },
+    })
+  return [
+    route({
+      method: 'post',
+      path: '/v3/pinata/keys',
+      aliases: ['/v3/api_keys'],
+      id: 'createKey',
+      tag: TAG,
+      summary: 'Create an API key',
+      description:
+        'A key may grant no more than the key that creates it, and expires with it. A key with a limited number of uses creates none.',
+      scope: 'org:write',
+      body: newKey,
+      success: {
+        status: 200,
+        description: 'The key. It is shown this once.',
+        body: z.object({ JWT: z.string(), pinata_api_key: z.string(), pinata_api_secret: z.string() }),
+      },
+      async handle({ principal, body }) {
+        const scopes = requestedScopes(body.permissions)
+        if (scopes.length === 0) throw badRequest('permissions: must grant something')
+        if (principal.maxUses !== null) throw forbidden(messages.permissionDenied)
+        requireScopes(principal, scopes)
+        const { token, publicKey, secret } = await keys.create({
+          workspaceId: principal.workspaceId,
+          userId: principal.userId,
+          name: body.keyName,
+          scopes,
+          maxUses: body.maxUses ?? null,
+          expiresAt: principal.expiresAt,
+        })
+        return { body: { JWT: token, pinata_api_key: publicKey, pinata_api_secret: secret } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/pinata/keys',
+      aliases: ['/v3/api_keys'],
+      id: 'listKeys',
+      tag: TAG,
+      summary: 'List API keys',
+      scope: 'org:read',
+      query: z.object({
+        revoked: flag.optional(),
+        limitedUse: flag.optional(),
+        exhausted: flag.optional(),
+        name: text(255).optional().describe('Part of the name, in any case.'),
+        offset: z
+          .string()
+          .regex(/^\d{1,9}$/, 'must be a whole number')
+          .transform(Number)
+          .default(0),
+      }),
+      success: {
+        status: 200,
+        description: `Up to ${PAGE} keys, newest first, and how many match.`,
+        body: z.object({ keys: z.array(keyItem), count: z.number() }),
+      },
+      async handle({ principal, query }) {
+        const found = await keys.list(principal.workspaceId, { ...query, limit: PAGE })
+        const items = found.keys.map((key) => ({
+          id: key.id,
+          name: key.name,
+          key: key.publicKey,
+          secret: '',
+          max_uses: key.maxUses,
+          uses: key.uses,
+          user_id: key.userId,
+          scopes: key.scopes,
+          revoked: key.revokedAt !== null,
+          createdAt: key.createdAt.toISOString(),
+          updatedAt: key.updatedAt.toISOString(),
+        }))
+        return { body: { keys: items, count: found.count } }
+      },
+    }),
+    revoke('put', '/v3/pinata/keys/:key', 'revokeKey'),
+    revoke('delete', '/v3/api_keys/:key', 'deleteKey'),
+  ]
+}
+
+/** @throws ApiError 403 where the caller's key lacks one of them. */
+function requireScopes({ scopes }: Principal, needed: Scope[]): void {
+  if (!needed.every((scope) => grants(scopes, scope))) throw forbidden(messages.permissionDenied)
+}
+
+function requestedScopes({ admin, resources, endpoints }: z.output<typeof newKey>['permissions']): Scope[] {
+  if (admin) return ['admin']
+  const legacy = Object.entries({ ...endpoints?.data, ...endpoints?.pinning })
+    .filter(([, on]) => on)
+    .flatMap(([name]) => LEGACY.get(name) ?? [])
+  return [...new Set([...((resources ?? []) as Scope[]), ...legacy])]
+}

@@ -1,0 +1,118 @@
+/** The way from a destination to a connection: resolve once, check, connect to what was checked. */
+import { type LookupAddress, lookup as systemLookup } from 'node:dns'
+import { isIP, connect as openSocket, type Socket } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { isPrivateAddress, toIPv4 } from '../lib/net/ip-address.ts'
+import { type Destination, formatDestination } from './destination.ts'
+
+/** Why a client does not get through: the status and the text that it is answered with. */
+export class ProxyError extends Error {
+  override name = 'ProxyError'
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** All addresses of a name. */
+export type Resolve = (name: string) => Promise<LookupAddress[]>
+
+export interface DialOptions {
+  /** Whether it may be reached although its addresses are private. */
+  isAllowed: boolean
+  /** Most time to resolve and connect. */
+  connectMs: number
+  resolve: Resolve
+}
+
+/**
+ * Connects to a destination. The name is resolved once and the connection goes to the addresses that were
+ * checked: a name that answers differently the second time (DNS rebinding) is not asked a second time.
+ * One address that is not public refuses all of them, unless the destination is allowed by name.
+ * @throws ProxyError 403 refused, 502 unreachable, 504 too slow.
+ */
+export async function dial(destination: Destination, options: DialOptions): Promise<Socket> {
+  const deadline = new AbortController()
+  const timer = setTimeout(() => deadline.abort(), options.connectMs)
+  const name = formatDestination(destination)
+  try {
+    const addresses = await Promise.race([
+      findAddresses(destination.host, options.resolve),
+      aborted(deadline),
+    ])
+    if (!options.isAllowed && addresses.some(({ address }) => isInside(address))) {
+      throw new ProxyError(403, `${name} is not on the public internet`)
+    }
+    return await connect(destination, addresses, deadline.signal)
+  } catch (error) {
+    if (error instanceof ProxyError) throw error
+    if (deadline.signal.aborted) throw new ProxyError(504, `${name} did not answer in time`)
+    const { code = 'no connection' } = error as NodeJS.ErrnoException
+    throw new ProxyError(502, `${name} cannot be reached: ${code}`)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Names that are always this machine, though not every resolver knows it (RFC 6761, 6.3). */
+const LOCALHOST = /(^|\.)localhost\.?$/
+const LOOPBACK = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+]
+
+/** The resolver of this machine, hosts file included. */
+export const resolveBySystem: Resolve = (name) =>
+  new Promise((resolve, reject) => {
+    if (LOCALHOST.test(name)) return resolve(LOOPBACK)
+    systemLookup(name, { all: true }, (error, found) => (error ? reject(error) : resolve(found)))
+  })
+
+async function findAddresses(host: string, resolve: Resolve): Promise<LookupAddress[]> {
+  const family = isIP(host)
+  const found = family ? [{ address: host, family }] : await resolve(host)
+  if (found.length === 0) throw Object.assign(new Error('no address'), { code: 'ENOTFOUND' })
+  return found
+}
+
+/**
+ * Not public, or an address of this machine: from here, services that a firewall in front of the
+ * machine keeps from the internet would answer there.
+ */
+function isInside(address: string): boolean {
+  if (isPrivateAddress(address)) return true
+  const plain = toIPv4(address) ?? address
+  return Object.values(networkInterfaces()).some((all) => all?.some((own) => own.address === plain))
+}
+
+function connect(
+  { host, port }: Destination,
+  addresses: LookupAddress[],
+  signal: AbortSignal,
+): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = openSocket({
+      host,
+      port,
+      allowHalfOpen: true,
+      autoSelectFamily: true,
+      lookup: (_name, _options, found) => found(null, addresses),
+    })
+    const abort = () => socket.destroy(new Error('aborted'))
+    signal.addEventListener('abort', abort, { once: true })
+    // Stays: an error after the connection is made ends in a close, which its users see.
+    socket.on('error', reject)
+    socket.once('connect', () => {
+      signal.removeEventListener('abort', abort)
+      resolve(socket)
+    })
+  })
+}
+
+function aborted({ signal }: AbortController): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
+  })
+}

@@ -1,0 +1,188 @@
+/**
+ * The egress proxy: the one way of agents to the outside. An HTTP/1.1 forward proxy (RFC 9110, 7) that takes
+ * requests in absolute form, WebSocket upgrades and CONNECT, and connects to public addresses, and to
+ * destinations that are allowed by name, whose addresses are not checked.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BlockList } from 'node:net'
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Binding } from '../lib/net/bind.ts'
+import type { Logger } from '../log.ts'
+import {
+  type Destination,
+  formatDestination,
+  hasDestination,
+  parseAbsoluteForm,
+  parseDestination,
+} from './destination.ts'
+import { dial, ProxyError, type Resolve, resolveBySystem } from './dial.ts'
+import { forward } from './forward.ts'
+import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
+
+const LIMITS = {
+  /** Requests and tunnels side by side; the next is answered with 503. */
+  exchanges: 4096,
+  /** Of them, those of one agent's network. */
+  networkExchanges: 128,
+  headerBytes: 16 * 1024,
+  /** Most time until a client has sent the head of its request. */
+  headerMs: 10_000,
+  /** Most time to resolve and connect. */
+  connectMs: 10_000,
+  /** Most time without a byte. A model may think for minutes before its first word. */
+  idleMs: 600_000,
+  /** On shutdown, the time that exchanges under way have to end on their own. */
+  drainMs: 5000,
+}
+
+export interface EgressOptions {
+  /** Reached although their addresses are private; a host that begins with `*.` stands for every name below. */
+  allowed: readonly Destination[]
+  log: Logger
+  registry: Registry
+  limits?: Partial<typeof LIMITS>
+  resolve?: Resolve
+  /** Told of each exchange that was refused, or could not be made. */
+  onRefusal?: (refusal: ProxyError) => void
+}
+
+/** One address on which the proxy listens. */
+interface Door {
+  listener: Listener
+  /** Exchanges under way, and the most of them. */
+  open: number
+  limit: number
+}
+
+export class EgressProxy {
+  readonly #log: Logger
+  readonly #limits: typeof LIMITS
+  readonly #allowed: readonly Destination[]
+  readonly #resolve: Resolve
+  readonly #onRefusal: EgressOptions['onRefusal']
+  readonly #doors = new Map<string, Door>()
+  readonly #outcomes: Counter<'kind' | 'outcome'>
+  #open = 0
+
+  constructor({ allowed, log, registry, limits, resolve = resolveBySystem, onRefusal }: EgressOptions) {
+    this.#log = log
+    this.#limits = { ...LIMITS, ...limits }
+    this.#allowed = allowed
+    this.#resolve = resolve
+    this.#onRefusal = onRefusal
+    this.#outcomes = new Counter({
+      name: 'berth_egress_exchanges_total',
+      help: 'What came to the egress proxy, by kind, and `passed` or the status it was refused with.',
+      labelNames: ['kind', 'outcome'],
+      registers: [registry],
+    })
+    const open = () => this.#open
+    new Gauge({
+      name: 'berth_egress_open',
+      help: 'Requests and tunnels that are open.',
+      registers: [registry],
+      collect() {
+        this.set(open())
+      },
+    })
+  }
+
+  /**
+   * Starts to listen on an address, and resolves with the port.
+   * @param network `address/bits` of an agent's network: nobody else may connect, and no more than one agent may ask.
+   * @throws ConfigError when it cannot listen where it is told to.
+   */
+  async listen(binding: Binding, network?: string): Promise<number> {
+    const limits = this.#limits
+    const limit = network ? limits.networkExchanges : limits.exchanges
+    const door: Door = {
+      open: 0,
+      limit,
+      listener: new Listener({
+        ...limits,
+        connections: 2 * limit,
+        ...(network && { admits: insideOf(network) }),
+        exchange: (...exchange) => this.#exchange(door, ...exchange),
+      }),
+    }
+    const port = await door.listener.listen(binding)
+    this.#doors.set(binding.host, door)
+    return port
+  }
+
+  /** Stops to listen on an address. Never rejects. */
+  async unlisten(host: string): Promise<void> {
+    const door = this.#doors.get(host)
+    this.#doors.delete(host)
+    await door?.listener.close()
+  }
+
+  /** Takes no more, lets what is under way end for a while, then closes every connection. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#doors.keys()].map((host) => this.unlisten(host)))
+  }
+
+  /** One request, upgrade or tunnel from its beginning to its end. Never rejects. */
+  async #exchange(
+    door: Door,
+    kind: ExchangeKind,
+    req: IncomingMessage,
+    res: ServerResponse,
+    detached: Detached | undefined,
+  ): Promise<void> {
+    const start = performance.now()
+    let outcome = 'passed'
+    let name: string | undefined
+    this.#open++
+    door.open++
+    try {
+      if (this.#open > this.#limits.exchanges || door.open > door.limit)
+        throw new ProxyError(503, 'Too many connections')
+      const { destination, path } = readTarget(req)
+      name = formatDestination(destination)
+      const upstream = await dial(destination, {
+        isAllowed: hasDestination(this.#allowed, destination),
+        connectMs: this.#limits.connectMs,
+        resolve: this.#resolve,
+      })
+      const { idleMs, headerBytes } = this.#limits
+      if (req.socket.destroyed) upstream.destroy()
+      else if (kind === 'connect' && detached) await openTunnel(res, detached, upstream, idleMs)
+      else await forward(req, res, { destination, path, upstream, upgrade: detached, idleMs, headerBytes })
+    } catch (error) {
+      const refusal = error instanceof ProxyError ? error : new ProxyError(500, 'Internal error')
+      if (refusal !== error) this.#log.error({ err: error }, 'egress failed')
+      outcome = String(refusal.status)
+      this.#onRefusal?.(refusal)
+      refuse(res, refusal)
+    } finally {
+      this.#open--
+      door.open--
+      this.#outcomes.inc({ kind, outcome })
+      const ms = Math.round(performance.now() - start)
+      // Neither path nor headers: both carry credentials.
+      this.#log.debug({ kind, destination: name, outcome, ms, open: this.#open }, 'egress')
+    }
+  }
+}
+
+/** @throws ProxyError 400 */
+function readTarget(req: IncomingMessage): { destination: Destination; path: string } {
+  const target = req.url ?? ''
+  if (req.method === 'CONNECT') {
+    const destination = parseDestination(target)
+    if (!destination) throw new ProxyError(400, 'CONNECT takes host:port')
+    return { destination, path: '' }
+  }
+  const read = parseAbsoluteForm(target)
+  if (!read)
+    throw new ProxyError(400, 'This is a proxy: it takes CONNECT, and requests for http://host[:port]/…')
+  return read
+}
+
+function insideOf(network: string): (address: string) => boolean {
+  const [address = '', bits] = network.split('/')
+  const inside = new BlockList()
+  inside.addSubnet(address, Number(bits), 'ipv4')
+  return (client) => inside.check(client, 'ipv4')
+}

@@ -1,0 +1,169 @@
+/**
+ * Tunnels to agents: a proxy that takes CONNECT only (RFC 9110, 9.3.6), from whoever has AGENT_PROXY_KEY, and leads to
+ * addresses of agents only. `GET /` says to them what the worker has to know. `tunnel-client.ts` is its client.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BlockList } from 'node:net'
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Binding } from '../lib/net/bind.ts'
+import type { Logger } from '../log.ts'
+import { formatDestination, parseDestination } from './destination.ts'
+import { dial, ProxyError, type Resolve } from './dial.ts'
+import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
+import type { AgentProxyFacts } from './tunnel-client.ts'
+
+const LIMITS = {
+  /** Tunnels side by side; the next is answered with 503. */
+  tunnels: 8192,
+  headerBytes: 8 * 1024,
+  /** Most time until a client has sent the head of its request. */
+  headerMs: 5000,
+  /** Most time to connect: less than clients wait. */
+  connectMs: 4000,
+  /** Most time without a byte. A model may think for minutes before its first word. */
+  idleMs: 600_000,
+  /** On shutdown, the time that tunnels have to end on their own. */
+  drainMs: 5000,
+}
+
+export interface TunnelServerOptions {
+  /** AGENT_PROXY_KEY. */
+  key: string
+  /** Where agents may be, as `address/bits`. */
+  networks: string[]
+  /** Whether an address there is one of this Berth's now: others may share the networks. */
+  isOwn(address: string): boolean
+  facts: AgentProxyFacts
+  log: Logger
+  registry: Registry
+  limits?: Partial<typeof LIMITS>
+}
+
+/** Targets are addresses: a name could be another one's by the time it is asked for. */
+const noNames: Resolve = () => Promise.reject(new ProxyError(403, 'Only addresses of agents'))
+
+export class TunnelServer {
+  readonly #limits: typeof LIMITS
+  readonly #log: Logger
+  readonly #keyHash: Buffer
+  readonly #facts: AgentProxyFacts
+  readonly #isOwn: TunnelServerOptions['isOwn']
+  readonly #targets = new BlockList()
+  readonly #listener: Listener
+  readonly #outcomes: Counter<'outcome'>
+  #open = 0
+
+  constructor({ key, networks, isOwn, facts, log, registry, limits }: TunnelServerOptions) {
+    this.#limits = { ...LIMITS, ...limits }
+    this.#log = log
+    this.#keyHash = hash(key)
+    this.#facts = facts
+    this.#isOwn = isOwn
+    for (const network of networks) {
+      const [address = '', bits] = network.split('/')
+      this.#targets.addSubnet(address, Number(bits), 'ipv4')
+    }
+    this.#listener = new Listener({
+      ...this.#limits,
+      connections: 2 * this.#limits.tunnels,
+      exchange: (...exchange) => this.#exchange(...exchange),
+    })
+    this.#outcomes = new Counter({
+      name: 'berth_tunnels_total',
+      help: 'Tunnels to agents that were asked for: `passed`, or the status they were refused with.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    })
+    const open = () => this.#open
+    new Gauge({
+      name: 'berth_tunnels_open',
+      help: 'Tunnels to agents that are open.',
+      registers: [registry],
+      collect() {
+        this.set(open())
+      },
+    })
+  }
+
+  /** Resolves with the port. @throws ConfigError when it cannot listen where it is told to. */
+  listen(binding: Binding): Promise<number> {
+    return this.#listener.listen(binding)
+  }
+
+  /** Listens on a Unix socket. @throws ConfigError naming `setting` when it cannot. */
+  listenOnSocket(path: string, setting: string): Promise<void> {
+    return this.#listener.listenOnSocket(path, setting)
+  }
+
+  /** Takes no more, lets tunnels end for a while, then closes every connection. */
+  close(): Promise<void> {
+    return this.#listener.close()
+  }
+
+  /** One tunnel, or a refusal. Never rejects. */
+  async #exchange(
+    kind: ExchangeKind,
+    req: IncomingMessage,
+    res: ServerResponse,
+    detached: Detached | undefined,
+  ): Promise<void> {
+    const start = performance.now()
+    let outcome: string | undefined = 'passed'
+    this.#open++
+    try {
+      if (this.#open > this.#limits.tunnels) throw new ProxyError(503, 'Too many tunnels')
+      this.#authorize(req)
+      if (kind === 'request' && req.method === 'GET' && req.url === '/') {
+        outcome = undefined
+        return this.#tellFacts(res)
+      }
+      if (kind !== 'connect' || !detached) throw new ProxyError(405, 'CONNECT, or GET /')
+      const target = parseDestination(req.url ?? '')
+      if (!target) throw new ProxyError(400, 'CONNECT takes address:port')
+      if (!this.#isAgent(target.host)) throw new ProxyError(403, 'Only addresses of agents')
+      // As where nothing answers: an agent that just starts has its network a moment later.
+      if (!this.#isOwn(target.host)) throw new ProxyError(502, 'No agent of this Berth is there')
+      const { connectMs, idleMs } = this.#limits
+      const upstream = await dial(target, { isAllowed: true, connectMs, resolve: noNames })
+      if (req.socket.destroyed) upstream.destroy()
+      else await openTunnel(res, detached, upstream, idleMs)
+    } catch (error) {
+      const refusal = error instanceof ProxyError ? error : new ProxyError(500, 'Internal error')
+      if (refusal !== error) this.#log.error({ err: error }, 'a tunnel failed')
+      outcome = String(refusal.status)
+      if (refusal.status === 405) res.setHeader('Allow', 'CONNECT, GET')
+      if (refusal.status === 407) res.setHeader('Proxy-Authenticate', 'Bearer')
+      refuse(res, refusal)
+    } finally {
+      this.#open--
+      if (outcome) this.#outcomes.inc({ outcome })
+      const ms = Math.round(performance.now() - start)
+      this.#log.debug({ target: readable(req.url), outcome, ms, open: this.#open }, 'tunnel')
+    }
+  }
+
+  #tellFacts(res: ServerResponse): void {
+    res.setHeader('Content-Type', 'application/json')
+    res.setHeader('Connection', 'close')
+    res.end(JSON.stringify(this.#facts))
+  }
+
+  /** @throws ProxyError 407. Hashes are compared, so that the time tells nothing. */
+  #authorize(req: IncomingMessage): void {
+    const [, key = ''] = /^Bearer +(\S+)$/i.exec(req.headers['proxy-authorization'] ?? '') ?? []
+    if (!timingSafeEqual(hash(key), this.#keyHash)) throw new ProxyError(407, 'AGENT_PROXY_KEY is required')
+  }
+
+  #isAgent(host: string): boolean {
+    return /^[\d.]+$/.test(host) && this.#targets.check(host, 'ipv4')
+  }
+}
+
+const hash = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+/** A target for the log; undefined where it is none, which may be anything. */
+function readable(text = ''): string | undefined {
+  const target = parseDestination(text)
+  return target && formatDestination(target)
+}

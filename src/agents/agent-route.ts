@@ -1,0 +1,73 @@
+/** Routes of agents: their services, their declaration, and the common answers of those that start an operation. */
+import { z } from 'zod'
+import type { Config } from '../config.ts'
+import type { Notifications } from '../db/notifications.ts'
+import type { Pool } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { contractError, messages, notFound } from '../errors.ts'
+import type { Declared, Route, Shape } from '../http/route.ts'
+import type { Bounds } from '../lib/bounds.ts'
+import type { Sealer } from '../lib/sealer.ts'
+import { OPERATION_STATES, type OperationKind } from '../operations/catalog.ts'
+import type { Finished, Operations, Started } from '../operations/operations.ts'
+import type { Storages } from '../storage/open.ts'
+import type { AgentAccess } from './access.ts'
+import type { Agent } from './agent.ts'
+import type { AgentdClient } from './agentd-client.ts'
+import type { AgentConnections } from './connections.ts'
+
+/** What the routes of agents are built from. */
+export interface AgentServices {
+  pool: Pool
+  prisma: PrismaClient
+  config: Config
+  access: AgentAccess
+  bounds: Bounds
+  agentd: AgentdClient
+  connections: AgentConnections
+  operations: Operations
+  sealer: Sealer
+  notifications: Notifications
+  storages: Storages
+}
+
+/**
+ * Declares a route of one agent, with `:agentId` in its path. Its handler is called only for a live agent that
+ * the caller may reach: 404 where there is none, 401 where it is another workspace's (contract 5.3).
+ */
+export function agentRoute<
+  P extends Shape | undefined = undefined,
+  Q extends Shape | undefined = undefined,
+  B extends Shape | undefined = undefined,
+>(declared: Declared<P, Q, B, { agent: Agent }>): Route {
+  return declared as unknown as Route
+}
+
+/** In the body of a 202: the wait ended before the operation did. */
+export const startedOperation = z.object({ id: z.string(), state: z.enum(OPERATION_STATES) })
+
+export const pending = ({ operationId: id, state }: Pick<Started, 'operationId' | 'state'>) => ({
+  operation: { id, state },
+})
+
+type Succeeded<K extends OperationKind> = Extract<Finished<K>, { state: 'succeeded' }>
+
+/**
+ * The operation, where it has succeeded; undefined where it has not ended.
+ * @param options.statuses of failures that are not 500, by the operation's code; `message` in place of its own.
+ * @throws ApiError as it failed: the contract's message, and why in `Error-Detail`. 404 where it was cancelled: the agent
+ *   was deleted.
+ */
+export function requireSuccess<K extends OperationKind>(
+  { finished, headers }: Started<K>,
+  { statuses = {}, message }: { statuses?: Record<string, number>; message?: string } = {},
+): Succeeded<K> | undefined {
+  if (finished?.state === 'canceled') throw notFound(messages.noAgent)
+  if (finished?.state !== 'failed') return finished as Succeeded<K> | undefined
+  const { error_code: code, error, result } = finished
+  const detail = typeof result.detail === 'string' ? result.detail : undefined
+  const status = statuses[code ?? ''] ?? 500
+  throw contractError(status, code ?? 'internal', message ?? error, detail, {
+    headers: { ...headers, ...(status === 503 && { 'retry-after': '5' }) },
+  })
+}

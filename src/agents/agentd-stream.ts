@@ -1,0 +1,56 @@
+/** Reading what agentd sends as a stream: it is bounded in time, and by the line. */
+import { StringDecoder } from 'node:string_decoder'
+import { AgentdError } from './agentd-client.ts'
+
+/** agentd is on the same machine or beside it: one that sends nothing for so long sends nothing any more. */
+const IDLE_MS = 30_000
+
+/**
+ * The chunks of an answer. The time that the caller takes for each is not agentd's.
+ * @throws AgentdError when the answer breaks off, or when nothing comes for `idleMs`.
+ */
+export async function* readWithin(
+  response: AsyncIterable<Buffer> & { destroy(error?: Error): void },
+  idleMs = IDLE_MS,
+): AsyncGenerator<Buffer> {
+  const chunks = response[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const late = new AgentdError('timeout', 'agentd did not go on with its answer')
+      const timer = setTimeout(() => response.destroy(late), idleMs)
+      const { done, value } = await chunks.next().finally(() => clearTimeout(timer))
+      if (done) return
+      yield value
+    }
+  } catch (error) {
+    if (error instanceof AgentdError || (error as Error).name === 'AbortError') throw error
+    const message = `agentd's answer broke off: ${(error as Error).message}`
+    throw new AgentdError('bad_answer', message, 0, { cause: error })
+  } finally {
+    response.destroy()
+  }
+}
+
+/**
+ * The lines of a stream of newline-delimited JSON.
+ * @throws AgentdError `bad_answer` for a line that is no JSON, or longer than `maxBytes`.
+ */
+export async function* jsonLines(chunks: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<unknown> {
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  for await (const chunk of chunks) {
+    const lines = (rest + decoder.write(chunk)).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line !== '') yield parseLine(line)
+    if (rest.length > maxBytes) throw new AgentdError('bad_answer', 'agentd sent a line without an end')
+  }
+  if (rest !== '') yield parseLine(rest)
+}
+
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch (error) {
+    throw new AgentdError('bad_answer', 'agentd sent a line that is no JSON', 0, { cause: error })
+  }
+}

@@ -1,0 +1,51 @@
+/** Every route of agents; each resource has a folder of its own. */
+
+import type { Route } from '../http/route.ts'
+import type { AgentServices } from './agent-route.ts'
+import { channelRoutes } from './channels/channel-routes.ts'
+import { clawhubRoutes } from './clawhub/clawhub-routes.ts'
+import { agentConfigRoutes } from './config/config-routes.ts'
+import { consoleRoutes } from './console/console-routes.ts'
+import { deviceRoutes } from './devices/device-routes.ts'
+import { domainRoutes } from './domains/domain-routes.ts'
+import { agentFileRoutes } from './files/agent-file-routes.ts'
+import { gitRoutes, manifestRoutes } from './git/git-routes.ts'
+import { issueRoutes } from './issues/issue-routes.ts'
+import { lifecycleRoutes } from './lifecycle/agent-routes.ts'
+import { runRoutes } from './lifecycle/run-routes.ts'
+import { logRoutes } from './logs/log-routes.ts'
+import { portRoutes } from './ports/port-routes.ts'
+import { secretRoutes } from './secrets/secret-routes.ts'
+import { agentSkillRoutes } from './skills/agent-skill-routes.ts'
+import { skillRoutes } from './skills/skill-routes.ts'
+import { snapshotRoutes } from './snapshots/snapshot-routes.ts'
+import { taskRoutes } from './tasks/task-routes.ts'
+import { templateRoutes } from './templates/template-routes.ts'
+import { tokenRoutes } from './tokens/token-routes.ts'
+
+export function agentRoutes(services: AgentServices): Route[] {
+  return [
+    // `/v0/agents/engines` before `/v0/agents/:agentId`.
+    ...runRoutes(services),
+    ...lifecycleRoutes(services),
+    ...secretRoutes(services),
+    ...skillRoutes(services),
+    ...agentSkillRoutes(services),
+    ...clawhubRoutes(services),
+    ...tokenRoutes(services),
+    ...logRoutes(services),
+    ...consoleRoutes(services),
+    ...agentFileRoutes(services),
+    ...gitRoutes(services),
+    ...manifestRoutes(),
+    ...agentConfigRoutes(services),
+    ...channelRoutes(services),
+    ...deviceRoutes(services),
+    ...taskRoutes(services),
+    ...templateRoutes(services),
+    ...snapshotRoutes(services),
+    ...portRoutes(services),
+    ...domainRoutes(services),
+    ...issueRoutes(),
+  ]
+}

@@ -1,0 +1,125 @@
+import { ApiError, badRequest, forbidden, messages } from '../../errors.ts'
+import type { Route } from '../../http/route.ts'
+import { describeIssue } from '../../http/shapes.ts'
+import type { Asked } from '../../operations/operations.ts'
+import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
+import {
+  type Channel,
+  type ChannelChange,
+  changed,
+  changing,
+  channelBody,
+  channelList,
+  channelPath,
+  isChannel,
+  REQUIRED_TOKENS,
+  settingsOf,
+} from './channel-schema.ts'
+import { missingToken, removeChannel, saveChannel } from './channel-service.ts'
+import { readChannels } from './channel-store.ts'
+import { isWhatsAppLinked, toList } from './status.ts'
+import { checkTelegramToken } from './telegram.ts'
+
+const TAG = 'Channels'
+const CHANNELS = '/v0/agents/:agentId/channels'
+const CHANNEL = `${CHANNELS}/:channel`
+
+/** Messaging channels of an agent (contract 4.3). */
+export function channelRoutes({ prisma, sealer, config, agentd, operations }: AgentServices): Route[] {
+  const services = { prisma, sealer }
+
+  /** Waits for the restart; `failure` is the contract's message where it fails, `done` what was done. */
+  async function restarted(operationId: string, failure: string, done: string, asked: Asked) {
+    const started = await operations.started('agent.restart', operationId, asked)
+    const { headers } = started
+    if (requireSuccess(started, { message: failure }))
+      return { headers, body: { success: true, message: done } }
+    const message = `${done}; the gateway is being restarted`
+    return { status: 202, headers, body: { success: true, message, ...pending(started) } }
+  }
+
+  return [
+    agentRoute({
+      method: 'get',
+      path: CHANNELS,
+      id: 'listChannels',
+      tag: TAG,
+      summary: 'List channels',
+      description: 'Null for one that is not configured. Tokens are never shown, but for the end of each.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      success: { status: 200, description: 'The channels.', body: channelList },
+      async handle({ agent }) {
+        const stored = await readChannels(prisma, sealer, agent)
+        const mayBeLinked = stored.some(({ channel }) => channel === 'whatsapp')
+        const linked = mayBeLinked && (await isWhatsAppLinked(agentd, agent))
+        return { body: toList(stored, agent.engineVersion, linked) }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: CHANNEL,
+      id: 'configureChannel',
+      tag: TAG,
+      summary: 'Configure a channel',
+      description:
+        '`telegram`, `slack`, `discord` or `whatsapp`. What is left out stays as it is, tokens included. The ' +
+        'gateway is restarted with it; the channel stays configured where that fails. A token for Telegram is ' +
+        'refused where Telegram can be asked and says no.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      params: channelPath,
+      body: channelBody,
+      success: { status: 200, description: 'It is configured.', body: changed },
+      otherSuccess: { status: 202, description: 'The gateway is being restarted.', body: changing },
+      operation: true,
+      async handle({ agent, params, body, idempotencyKey, ...asked }) {
+        if (!asked.principal.plan.channels) throw forbidden(messages.channelsPlan, 'plan')
+        const channel = requireChannel(params.channel)
+        const change = parseChange(channel, body)
+        if (channel === 'telegram' && change.botToken !== undefined && config.BERTH_TELEGRAM_URL !== '') {
+          await checkTelegramToken(config.BERTH_TELEGRAM_URL, change.botToken)
+        }
+        const operationId = await saveChannel(services, agent, channel, change, idempotencyKey)
+        const done = `Channel ${channel} configured`
+        if (operationId === undefined) return { body: { success: true, message: done } }
+        return restarted(operationId, messages.configurationFailed, done, asked)
+      },
+    }),
+    agentRoute({
+      method: 'delete',
+      path: CHANNEL,
+      id: 'removeChannel',
+      tag: TAG,
+      summary: 'Remove a channel',
+      description: 'With its tokens. The gateway is restarted without it; it is gone also where that fails.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      params: channelPath,
+      success: { status: 200, description: 'It is removed.', body: changed },
+      otherSuccess: { status: 202, description: 'The gateway is being restarted.', body: changing },
+      operation: true,
+      async handle({ agent, params, ...asked }) {
+        const channel = requireChannel(params.channel)
+        const operationId = await removeChannel(services, agent, channel)
+        return restarted(operationId, messages.removalFailed, `Channel ${channel} removed`, asked)
+      },
+    }),
+  ]
+}
+
+function requireChannel(name: string): Channel {
+  if (isChannel(name)) return name
+  throw new ApiError(400, 'unsupported_channel', messages.unsupportedChannel)
+}
+
+/** @throws ApiError 400 naming the field. */
+function parseChange(channel: Channel, body: Record<string, unknown>): ChannelChange {
+  for (const name of REQUIRED_TOKENS[channel]) {
+    const value = body[name]
+    if (value !== undefined && (typeof value !== 'string' || value.trim() === '')) throw missingToken(name)
+  }
+  const parsed = settingsOf[channel].safeParse(body)
+  if (parsed.success) return parsed.data
+  throw badRequest(describeIssue(parsed.error))
+}

@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { startedOperation } from '../agent-route.ts'
+
+export const CHANNELS = ['telegram', 'slack', 'discord', 'whatsapp'] as const
+export type Channel = (typeof CHANNELS)[number]
+
+export const isChannel = (name: string): name is Channel => (CHANNELS as readonly string[]).includes(name)
+
+const TOKEN = /^[\x21-\x7e]{1,512}$/
+const token = (message: string, shape: RegExp) =>
+  z.string('must be a string').regex(TOKEN, 'must be 1 to 512 visible ASCII characters').regex(shape, message)
+
+const tokens = {
+  telegram: { botToken: token('must look like 123456789:AA…, as BotFather gives it', /^\d+:[\w-]+$/) },
+  slack: {
+    botToken: token('must start with xoxb-', /^xoxb-./),
+    appToken: token('must start with xapp-', /^xapp-./),
+  },
+  discord: { botToken: token('must be a token', TOKEN) },
+  whatsapp: {},
+}
+/** The tokens without which a channel is not set up. */
+export type TokenName = 'botToken' | 'appToken'
+export const REQUIRED_TOKENS: Record<Channel, readonly TokenName[]> = {
+  telegram: ['botToken'],
+  slack: ['botToken', 'appToken'],
+  discord: ['botToken'],
+  whatsapp: [],
+}
+
+const common = {
+  enabled: z.boolean().optional(),
+  dmPolicy: z
+    .enum(['open', 'pairing', 'allowlist', 'disabled', 'closed'])
+    .optional()
+    .describe('Who may write to the agent; `closed` is an older name of `allowlist`.'),
+  allowFrom: z
+    .array(
+      z
+        .union([z.string(), z.number().int()])
+        .transform(String)
+        .pipe(
+          z
+            .string()
+            .trim()
+            .min(1, 'must not be empty')
+            .max(100)
+            .regex(/^[^\p{Cc}]*$/u),
+        ),
+    )
+    .max(1000)
+    .optional()
+    .describe('Senders, in the way of the channel: for Telegram their numeric ids.'),
+  skipRestart: z.boolean().optional().describe('Leaves the gateway as it runs, without the change.'),
+}
+
+const shape = (channel: Channel) => z.object({ ...tokens[channel], ...common }).partial()
+/** The body of each channel's `POST`. */
+export const settingsOf: Record<Channel, z.ZodType<ChannelChange>> = {
+  telegram: shape('telegram'),
+  slack: shape('slack'),
+  discord: shape('discord'),
+  whatsapp: shape('whatsapp'),
+}
+export type ChannelChange = z.output<z.ZodObject<typeof common>> &
+  Partial<Record<TokenName, string | undefined>>
+
+/** The settings of a channel, without its tokens. */
+export interface Settings {
+  enabled: boolean
+  dmPolicy: 'open' | 'pairing' | 'allowlist' | 'disabled' | 'closed'
+  allowFrom: string[]
+}
+export const DEFAULTS: Settings = { enabled: true, dmPolicy: 'pairing', allowFrom: [] }
+
+/** For the document: which fields count depends on the channel, see {@link settingsOf}. */
+export const channelBody = z
+  .looseObject({
+    botToken: z
+      .unknown()
+      .optional()
+      .describe('Telegram, Slack (`xoxb-`), Discord. Kept where it is left out.'),
+    appToken: z.unknown().optional().describe('Slack (`xapp-`). Kept where it is left out.'),
+    ...common,
+  })
+  .optional()
+  .transform((body) => body ?? {})
+
+export const channelPath = z.object({ agentId: z.string(), channel: z.string() })
+
+const status = z.object({
+  configured: z.boolean(),
+  enabled: z.boolean(),
+  dmPolicy: z.string(),
+  allowFrom: z.array(z.string()),
+})
+const bot = status.extend({ botTokenSet: z.boolean(), botTokenHint: z.string().nullable() })
+
+export const channelList = z.object({
+  telegram: bot.nullable(),
+  slack: bot.extend({ appTokenSet: z.boolean(), appTokenHint: z.string().nullable() }).nullable(),
+  discord: bot.nullable(),
+  whatsapp: status.extend({ linked: z.boolean().describe('Whether a phone is linked.') }).nullable(),
+  version: z.string().describe('Version of the engine.'),
+})
+
+export const changed = z.object({ success: z.boolean(), message: z.string() })
+export const changing = changed.extend({ operation: startedOperation })

@@ -1,0 +1,105 @@
+/** Setting up and removing channels: the row changes together with the operation that restarts the gateway. */
+
+import { inTransaction, type PrismaClient, type Transaction } from '../../db/prisma.ts'
+import { badRequest, notFound } from '../../errors.ts'
+import { crashPoint } from '../../lib/crash-point.ts'
+import type { Sealer } from '../../lib/sealer.ts'
+import { enqueue, isRepeat } from '../../operations/enqueue.ts'
+import { type Agent, lockAgent } from '../agent.ts'
+import {
+  type Channel,
+  type ChannelChange,
+  DEFAULTS,
+  REQUIRED_TOKENS,
+  type TokenName,
+} from './channel-schema.ts'
+import { readChannels, type StoredChannel, type Tokens, writeChannel } from './channel-store.ts'
+
+export interface ChannelServices {
+  prisma: PrismaClient
+  sealer: Sealer
+}
+
+/**
+ * Saves a channel; what the change leaves out stays, tokens included. A repeat under the same idempotency key
+ * changes nothing.
+ * @returns the id of the restart, undefined when the change wants none.
+ * @throws ApiError 400 for a first setup without a token, 503 without a key to seal it with, 422 when the idempotency
+ *   key named another request.
+ */
+export function saveChannel(
+  { prisma, sealer }: ChannelServices,
+  agent: Agent,
+  channel: Channel,
+  change: ChannelChange,
+  idempotencyKey: string | undefined,
+): Promise<string | undefined> {
+  return changeAgent(prisma, agent, async (tx) => {
+    const request = `channel ${agent.agentId} ${channel} ${JSON.stringify(change)}`
+    const restart = () => enqueue(tx, 'agent.restart', agent, { idempotencyKey, request })
+    if (await isRepeat(tx, agent, idempotencyKey)) return restart()
+    const known = (await readChannels(tx, sealer, agent)).find((stored) => stored.channel === channel)
+    await writeChannel(tx, sealer, agent, mergeChannel(channel, known, change))
+    return change.skipRestart ? undefined : restart()
+  })
+}
+
+/**
+ * Removes a channel with its tokens.
+ * @returns the id of the restart.
+ * @throws ApiError 404 when it is not configured.
+ */
+export function removeChannel({ prisma }: ChannelServices, agent: Agent, channel: Channel): Promise<string> {
+  return changeAgent(prisma, agent, async (tx) => {
+    const { count } = await tx.agentChannel.deleteMany({ where: { agentId: agent.id, channel } })
+    if (count === 0) throw notFound('The channel is not configured')
+    return enqueue(tx, 'agent.restart', agent)
+  })
+}
+
+/** Runs `change` while nobody else changes the agent's channels. @throws ApiError 404 when it was deleted. */
+async function changeAgent<T>(
+  prisma: PrismaClient,
+  agent: Agent,
+  change: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  const result = await inTransaction(prisma, async (tx) => {
+    await lockAgent(tx, agent)
+    return change(tx)
+  })
+  crashPoint('after-commit')
+  return result
+}
+
+/** As the public service says it. */
+export const missingToken = (name: TokenName) => badRequest(`${name} is required (string)`)
+
+/**
+ * What the change makes of the channel, which is not there yet where `known` is undefined. Tokens that no longer open
+ * are to be given again.
+ * @throws ApiError 400 where a token is missing, or nobody could write to the agent.
+ */
+export function mergeChannel(
+  channel: Channel,
+  known: StoredChannel | undefined,
+  { botToken, appToken, enabled, dmPolicy, allowFrom }: ChannelChange,
+): StoredChannel {
+  const before = known?.settings ?? DEFAULTS
+  const settings = {
+    enabled: enabled ?? before.enabled,
+    dmPolicy: dmPolicy ?? before.dmPolicy,
+    allowFrom: allowFrom ?? before.allowFrom,
+  }
+  if (settings.dmPolicy === 'allowlist' && settings.allowFrom.length === 0) {
+    throw badRequest('allowFrom: must not be empty with dmPolicy allowlist')
+  }
+  const tokens: Tokens = {
+    ...known?.tokens,
+    ...(botToken !== undefined && { botToken }),
+    ...(appToken !== undefined && { appToken }),
+  }
+  for (const name of REQUIRED_TOKENS[channel]) {
+    if (tokens[name] === undefined) throw missingToken(name)
+  }
+  return { channel, settings, tokens }
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { type Route, route } from '../../http/route.ts'
+import { text } from '../../http/shapes.ts'
+import type { AgentServices } from '../agent-route.ts'
+import { hubDetail, hubPage, hubQuery, installed, slugOf } from './clawhub-schema.ts'
+import { findInHub, listHub, toRecords } from './hub.ts'
+import { installSkill } from './install.ts'
+
+const TAG = 'ClawHub'
+const HUB = '/v0/clawhub'
+const params = z.object({
+  slug: text(512).describe('Its slug, percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.'),
+})
+
+/** The hub of skills (contract 4.3). */
+export function clawhubRoutes(services: AgentServices): Route[] {
+  const { prisma, config } = services
+  return [
+    route({
+      method: 'get',
+      path: HUB,
+      id: 'listHub',
+      tag: TAG,
+      summary: 'List the skills of the hub',
+      description:
+        'First those that ship with Berth and those of its operator, then, on further pages and in its own order, those ' +
+        'of the hub that the operator has set. `nextCursor` goes into `cursor`; it is null on the last page.',
+      scope: 'org:agents:read',
+      callers: ['workspace'],
+      query: hubQuery,
+      success: { status: 200, description: 'A page of the hub.', body: hubPage },
+      async handle({ query }) {
+        return { body: await listHub(prisma, config, query) }
+      },
+    }),
+    route({
+      method: 'get',
+      path: `${HUB}/:slug`,
+      id: 'getHubSkill',
+      tag: TAG,
+      summary: 'Get a skill of the hub',
+      scope: 'org:agents:read',
+      callers: ['workspace'],
+      params,
+      success: { status: 200, description: 'The skill.', body: hubDetail },
+      errors: [404],
+      async handle({ params }) {
+        const [skill] = await toRecords(prisma, [await findInHub(config, slugOf(params.slug))])
+        return { body: { skill } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: `${HUB}/:slug/install`,
+      id: 'installHubSkill',
+      tag: TAG,
+      summary: 'Install a skill of the hub into the library',
+      description:
+        'Its folder is put on the public network. A skill that is installed gets the hub’s version where it is a new one, ' +
+        'and is answered as it is else; agents that have it get it by an update. 502 for one that is not safe to unpack.',
+      scope: 'org:agents:write',
+      params,
+      success: { status: 200, description: 'The skill in the library.', body: installed },
+      errors: [404, 409, 502],
+      async handle({ principal, params, signal }) {
+        const skill = await installSkill(services, principal, slugOf(params.slug), signal)
+        return { body: { success: true, skill } }
+      },
+    }),
+  ]
+}

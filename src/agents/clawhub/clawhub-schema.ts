@@ -1,0 +1,91 @@
+/** Skills of the hub: as clients see them, and as its sources have them. */
+import { z } from 'zod'
+import { ApiError, notFound } from '../../errors.ts'
+import { text } from '../../http/shapes.ts'
+import type { SkillFile } from '../skills/files.ts'
+import { SKILL_NAME, type SkillRecord, skillRecord } from '../skills/skill-schema.ts'
+
+const link = z.string().max(2000).nullable()
+
+const hubEnvVar = z.object({
+  name: z.string().max(128),
+  description: z.string().max(1000).optional(),
+  guideUrl: z.string().max(2000).optional(),
+  guideSteps: z.array(z.string().max(1000)).max(50).optional(),
+  required: z.boolean().optional(),
+})
+
+/** `skill.json`, which the folder of a skill may have beside its SKILL.md. */
+export const skillJson = z.object({
+  longDescription: z.string().max(20_000).nullable().default(null),
+  authorName: z.string().max(200).optional(),
+  authorUrl: link.default(null),
+  authorLogoUrl: link.default(null),
+  category: z.string().max(64).default('other'),
+  tags: z.array(z.string().max(64)).max(20).default([]),
+  envVars: z.array(hubEnvVar).max(50).default([]),
+  readmeUrl: link.default(null),
+  featured: z.boolean().default(false),
+})
+
+/** A skill of the hub. */
+const hubSkill = z.object({
+  hubSkillId: z.string(),
+  skillCid: z.string().nullable().describe('Its folder on IPFS; null where that shows when it is installed.'),
+  name: z.string(),
+  slug: z.string().describe('`@owner/name`.'),
+  description: z.string(),
+  longDescription: z.string().nullable(),
+  authorName: z.string(),
+  authorUrl: z.string().nullable(),
+  authorLogoUrl: z.string().nullable(),
+  category: z.string(),
+  tags: z.array(z.string()),
+  envVars: z.array(hubEnvVar),
+  readmeUrl: z.string().nullable(),
+  featured: z.boolean(),
+  installCount: z.number().int().describe('Libraries of this Berth that have it.'),
+  version: z.string().nullable(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+})
+export type HubSkill = z.output<typeof hubSkill>
+
+export const hubQuery = z.object({
+  q: text(200).optional().describe('Words that its name, description or tags have.'),
+  category: text(64).optional(),
+  sort: z
+    .enum(['popular', 'newest', 'name'], 'must be popular, newest or name')
+    .default('popular')
+    .describe('By how often they were installed, by age, or by name.'),
+  featured: z.enum(['true', 'false'], 'must be true or false').optional(),
+  cursor: text(1000).optional().describe('`nextCursor` of the page before.'),
+})
+export type HubQuery = z.output<typeof hubQuery>
+
+export const hubPage = z.object({ skills: z.array(hubSkill), nextCursor: z.string().nullable() })
+export const hubDetail = z.object({ skill: hubSkill })
+export const installed = z.object({ success: z.literal(true), skill: skillRecord })
+
+/** A skill that a source of the hub has. */
+export interface HubEntry extends Omit<HubSkill, 'hubSkillId' | 'installCount'> {
+  envVars: HubSkill['envVars'] & SkillRecord['envVars']
+  /** Its files, unchecked where they come from outside. @throws BadSkill, ApiError */
+  files(signal: AbortSignal): Promise<SkillFile[]>
+}
+
+export const noHubSkill = () => notFound('There is no such skill in the hub')
+export const hubAway = (cause: unknown) =>
+  new ApiError(503, 'hub_unavailable', 'The hub of skills does not answer', { cause })
+
+/** The id of a skill in the hub stands for its slug, so that one finds the other without a table. */
+export const hubSkillId = (slug: string): string => Buffer.from(slug).toString('base64url')
+
+/** The slug that a path names by itself or by the skill's id. @throws ApiError 404 where it is neither. */
+export function slugOf(named: string): string {
+  if (named.startsWith('@') && SKILL_NAME.test(named)) return named
+  const decoded = Buffer.from(named, 'base64url').toString('utf8')
+  if (SKILL_NAME.test(decoded) && hubSkillId(decoded) === named) return decoded
+  if (SKILL_NAME.test(named)) return named
+  throw noHubSkill()
+}

@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import type { ConfigCheck } from '../../../agentd/protocol.ts'
+import { contractError, messages } from '../../errors.ts'
+import type { Route } from '../../http/route.ts'
+import type { Agent } from '../agent.ts'
+import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { AgentdError, type AgentdRequest } from '../agentd-client.ts'
+import { type Answers, askAgent } from '../engine-call.ts'
+import { check, configText, configToCheck, newConfig, written } from './config-schema.ts'
+
+const TAG = 'Agent config'
+const CONFIG = '/v0/agents/:agentId/config'
+/** The engine checks a config with a process of its own, which takes seconds. */
+const CHECK_MS = 60_000
+/** A config of 1 MiB, each byte of it escaped. */
+const CONFIG_BYTES = 8_388_608
+
+const invalidConfig = (detail: string) => contractError(400, 'bad_request', messages.invalidConfig, detail)
+const answers: Answers = { bad_request: (error) => invalidConfig(`config: ${error.message}`) }
+
+/** The engine's own config, openclaw.json (contract 4.3). */
+export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
+  const ask = <T>(agent: Agent, failure: string, shape: z.ZodType<T>, request: AgentdRequest): Promise<T> =>
+    askAgent(
+      agent,
+      failure,
+      async () => {
+        const answer = shape.safeParse(await agentd.json(agent, { ...request, maxBytes: CONFIG_BYTES }))
+        if (!answer.success) throw new AgentdError('bad_answer', 'agentd answered no config')
+        return answer.data
+      },
+      answers,
+    )
+
+  return [
+    agentRoute({
+      method: 'get',
+      path: CONFIG,
+      id: 'readConfig',
+      tag: TAG,
+      summary: "Read the engine's config",
+      description: 'As text. Secrets in it are redacted; written back, they stay what they were.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      success: { status: 200, description: 'The config.', body: configText },
+      async handle({ agent, signal }) {
+        const shape = z.object({ text: z.string() })
+        const request = { path: '/v1/config', signal }
+        const { text } = await ask(agent, messages.readConfigFailed, shape, request)
+        return { body: { config: text } }
+      },
+    }),
+    agentRoute({
+      method: 'put',
+      path: CONFIG,
+      id: 'writeConfig',
+      tag: TAG,
+      summary: "Write the engine's config",
+      description:
+        'In place of what is there, once the engine finds it valid; it stays through restarts. Keys that belong to ' +
+        'the operator are set again whatever it says.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      body: newConfig,
+      invalidBody: messages.invalidConfig,
+      success: { status: 200, description: 'It is written.', body: written },
+      async handle({ agent, body }) {
+        const { valid, output }: ConfigCheck = await ask(agent, messages.writeConfigFailed, check, {
+          method: 'PUT',
+          path: '/v1/config',
+          json: { text: body.config },
+          timeoutMs: CHECK_MS,
+        })
+        if (!valid) throw invalidConfig(output)
+        return { body: { success: true, message: 'Config written' } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: `${CONFIG}/validate`,
+      id: 'validateConfig',
+      tag: TAG,
+      summary: 'Ask the engine whether a config is valid',
+      description: 'Without a config: the one that is there.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      body: configToCheck,
+      invalidBody: messages.invalidConfig,
+      success: { status: 200, description: 'What the engine thinks of it.', body: check },
+      async handle({ agent, body, signal }) {
+        const result: ConfigCheck = await ask(agent, messages.validationFailed, check, {
+          method: 'POST',
+          path: '/v1/config/validate',
+          json: { text: body.config },
+          timeoutMs: CHECK_MS,
+          signal,
+        })
+        return { body: result }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { text } from '../../http/shapes.ts'
+
+/** As much as a body may have. */
+const MAX_CONFIG = 1_048_576
+/** Objects and arrays within each other; the engine's own go ten deep. Indented, deeper ones could fill the memory. */
+const MAX_DEPTH = 32
+
+/** As text (what reading answers) or as an object (what the CLI sends): text of an object either way. */
+const config = z
+  .union(
+    [
+      text(MAX_CONFIG).refine((json) => isConfig(parsed(json))),
+      z
+        .record(z.string(), z.unknown())
+        .refine(isConfig)
+        .transform((value) => JSON.stringify(value, null, 2))
+        .pipe(text(MAX_CONFIG)),
+    ],
+    `must be a JSON object at most ${MAX_DEPTH} deep, or its text`,
+  )
+  .describe('The config: a JSON object, or its text.')
+
+export const newConfig = z.object({ config })
+
+/** Without a config: what is on disk. */
+export const configToCheck = z
+  .object({ config: config.optional() })
+  .optional()
+  .transform((body) => body ?? {})
+
+export const configText = z.object({ config: z.string() })
+
+export const written = z.object({ success: z.boolean(), message: z.string() })
+
+export const check = z.object({ valid: z.boolean(), output: z.string().describe('What the engine said.') })
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+function isConfig(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && isShallow(value, MAX_DEPTH)
+}
+
+function isShallow(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return depth > 0 && Object.values(value).every((part) => isShallow(part, depth - 1))
+}

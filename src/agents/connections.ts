@@ -1,0 +1,126 @@
+/**
+ * What is open between clients and agents in this process: WebSockets, log streams and answers under way, counted, and
+ * ended by `OpenCalls` when that which opened it is no longer good.
+ */
+import { Gauge, type Registry } from 'prom-client'
+import type { Pool } from '../db/pool.ts'
+import { readMarks } from '../db/statements/agents.ts'
+import { type ApiError, messages, unauthorized, unavailable } from '../errors.ts'
+import { byCaller, type Ground, type OpenCall, type OpenCalls } from '../http/open-calls.ts'
+import type { Principal } from '../http/principal.ts'
+import { CLOSE, type CloseCode } from '../lib/net/websocket.ts'
+import { tokenMark } from './access.ts'
+import type { Agent } from './agent.ts'
+
+const CLOSING_MS = 1500
+
+const NO_LONGER_GOOD = 'The token or key is no longer good'
+
+/** Something that is open. */
+export interface Connection {
+  agentId: string
+  /** Ends it. */
+  end(code: CloseCode, reason: string): void
+}
+
+/** A domain or a route, as it was when something was opened by it. */
+export interface Way {
+  /** `DOMAIN_MARK` or `ROUTE_MARK` of its row: another one when it leads elsewhere. */
+  mark: string
+  protected: boolean
+}
+
+export class AgentConnections {
+  readonly #calls: OpenCalls
+  readonly #open = new Set<Connection>()
+  #closed = false
+
+  constructor({ calls, registry }: { calls: OpenCalls; registry: Registry }) {
+    this.#calls = calls
+    const count = () => this.#open.size
+    new Gauge({
+      name: 'berth_agent_connections',
+      help: 'Requests and WebSockets between clients and agents that are open in this process.',
+      registers: [registry],
+      collect() {
+        this.set(count())
+      },
+    })
+  }
+
+  /** A mark of now, to be taken before the key is checked and given to {@link add}. */
+  get changes(): number {
+    return this.#calls.changes
+  }
+
+  /**
+   * Keeps a connection until the function that it returns is called.
+   * @param since {@link changes} as they were before the key was checked: a change in between is not missed.
+   * @throws ApiError 503 after {@link close}.
+   */
+  add(
+    { agentId, gatewayToken }: Agent,
+    principal: Principal,
+    since: number,
+    end: Connection['end'],
+  ): () => void {
+    const grounds = [byCaller(principal), byAgent(agentId, gatewayToken)]
+    const { expiresAt } = principal
+    return this.#keep({ agentId, end }, { grounds, expiresAt, since })
+  }
+
+  /**
+   * Keeps what a visitor has open by a domain or a route, as {@link add} does.
+   * @param agent with the gateway token that the visitor gave, where the way is protected.
+   */
+  addVisit(agent: Agent, way: Way, since: number, end: Connection['end']): () => void {
+    const { agentId, gatewayToken } = agent
+    const grounds = [byAgent(agentId, way.protected ? gatewayToken : undefined), byWay(agentId, way.mark)]
+    return this.#keep({ agentId, end }, { grounds, since })
+  }
+
+  /** Ends all of them, and takes no more. Resolves when they are gone, or soon after. */
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const { end } of this.#open) end(CLOSE.goingAway, 'Berth stops')
+    const deadline = performance.now() + CLOSING_MS
+    while (this.#open.size > 0 && performance.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+
+  #keep(connection: Connection, call: Omit<OpenCall, 'end'>): () => void {
+    if (this.#closed) throw unavailable('Berth stops')
+    this.#open.add(connection)
+    const forget = this.#calls.add({
+      ...call,
+      end: () => connection.end(CLOSE.policyViolation, NO_LONGER_GOOD),
+    })
+    return () => {
+      forget()
+      this.#open.delete(connection)
+    }
+  }
+}
+
+/** An agent that is not deleted; with `gatewayToken`, one that has this token. */
+const byAgent = (agentId: string, gatewayToken?: string): Ground => ({
+  of: 'agent',
+  id: agentId,
+  mark: gatewayToken === undefined ? agentId : `${agentId}:${tokenMark(gatewayToken)}`,
+})
+
+/** A domain or a route of an agent that leads where it led. */
+const byWay = (agentId: string, mark: string): Ground => ({ of: 'way', id: agentId, mark })
+
+/** The marks of all rows that the grounds name, as they are now. */
+export async function findGood(pool: Pool, grounds: Ground[]): Promise<Set<string>> {
+  const ids = (of: Ground['of']) => [
+    ...new Set(grounds.flatMap((ground) => (ground.of === of ? ground.id : []))),
+  ]
+  const { rows } = await readMarks.run(pool, ids('key'), ids('agent'), ids('way'))
+  return new Set(rows.map(({ mark }) => mark))
+}
+
+/** The error for a request without an answer yet whose connection Berth has ended. */
+export const closeError = (code: CloseCode): ApiError =>
+  code === CLOSE.goingAway ? unavailable('Berth stops') : unauthorized(messages.badToken, 'bad_token')

@@ -1,0 +1,38 @@
+import { z } from 'zod'
+
+/** More than this belongs into a file. */
+const MAX_COMMAND_BYTES = 65_536
+const MAX_CWD_BYTES = 4096
+
+const shellText = (maxBytes: number) =>
+  z
+    .string('must be text')
+    .refine((text) => text.trim() !== '', 'must not be empty')
+    .refine((text) => !text.includes('\0'), 'must not contain NUL')
+    .refine((text) => Buffer.byteLength(text) <= maxBytes, `must have at most ${maxBytes} bytes`)
+
+/** `POST A/console/exec` (contract 4.3). */
+export const command = z.object({
+  command: shellText(MAX_COMMAND_BYTES).describe('What a shell runs.'),
+  cwd: shellText(MAX_CWD_BYTES)
+    .optional()
+    .describe('Folder to run it in, absolute or below `/home/node/clawd`, which it is without.'),
+})
+
+/** agentd's answer. */
+export const execResult = z.object({
+  stdout: z.string(),
+  stderr: z.string(),
+  exitCode: z.number().int().describe('128 + the number of the signal, where one ended it.'),
+  truncated: z.boolean().describe('There was more output than is kept.'),
+  timedOut: z.boolean().describe('It ran for too long and was killed.'),
+})
+
+export const execAnswer = execResult.extend({ command: z.string(), timestamp: z.string() })
+
+/** A line of agentd's stream. */
+export const execEvent = z.union([
+  z.object({ stream: z.enum(['stdout', 'stderr']), text: z.string() }),
+  z.object({ exit: execResult.pick({ exitCode: true, truncated: true, timedOut: true }) }),
+])
+export type ExecEvent = z.output<typeof execEvent>

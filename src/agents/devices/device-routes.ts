@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import { messages, notFound } from '../../errors.ts'
+import type { Route } from '../../http/route.ts'
+import type { Agent } from '../agent.ts'
+import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
+import { approval, approvals, devices, requestPath } from './device-schema.ts'
+
+const TAG = 'Devices'
+const DEVICES = '/v0/agents/:agentId/devices'
+
+/** Devices that are paired with an agent's gateway, or ask to be (contract 4.3). */
+export function deviceRoutes({ agentd }: AgentServices): Route[] {
+  const ask = <T>(agent: Agent, method: string, shape: z.ZodType<T>, params = {}): Promise<T> =>
+    callEngine(agentd, agent, { method, params, shape, failure: messages.cliError }).catch((error) => {
+      throw error instanceof EngineRefusal ? toAnswer(error) : error
+    })
+  const list = (agent: Agent) => ask(agent, 'device.pair.list', devices)
+  const approve = (agent: Agent, requestId: string) =>
+    ask(agent, 'device.pair.approve', z.unknown(), { requestId })
+
+  return [
+    agentRoute({
+      method: 'get',
+      path: DEVICES,
+      id: 'listDevices',
+      tag: TAG,
+      summary: 'List devices',
+      description:
+        'A client that shows a key of its own is a device, and waits to be approved. Who has only the gateway ' +
+        'token is none.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      success: {
+        status: 200,
+        description: 'The devices that wait, and those that are paired.',
+        body: devices,
+      },
+      handle: async ({ agent }) => ({ body: await list(agent) }),
+    }),
+    agentRoute({
+      method: 'post',
+      path: `${DEVICES}/approve-all`,
+      id: 'approveAllDevices',
+      tag: TAG,
+      summary: 'Approve every device that waits',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      success: { status: 200, description: 'Which were approved, and which were not.', body: approvals },
+      async handle({ agent, signal }) {
+        const approved: string[] = []
+        const failed: z.output<typeof approvals>['failed'] = []
+        const { pending } = await list(agent)
+        for (const { requestId } of pending) {
+          signal.throwIfAborted()
+          await approve(agent, requestId).then(
+            () => approved.push(requestId),
+            ({ message }: Error) => failed.push({ requestId, success: false, error: message }),
+          )
+        }
+        const message = `Approved ${approved.length} of ${pending.length}`
+        return { body: { approved, failed, message } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: `${DEVICES}/:requestId/approve`,
+      id: 'approveDevice',
+      tag: TAG,
+      summary: 'Approve a device',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      params: requestPath,
+      success: { status: 200, description: 'It is paired.', body: approval },
+      async handle({ agent, params: { requestId } }) {
+        await approve(agent, requestId)
+        return { body: { success: true, requestId, message: `Approved ${requestId}` } }
+      },
+    }),
+  ]
+}
+
+/** The engine has no code of its own for a request that is not there, or ran out after five minutes. */
+const toAnswer = (refusal: EngineRefusal) =>
+  /unknown requestId/i.test(refusal.message)
+    ? notFound('There is no such pairing request')
+    : engineFailed(messages.cliError, refusal)

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import { text } from '../../http/shapes.ts'
+import { agentPort } from '../ports/port-route-schema.ts'
+
+export const MAX_DOMAINS = 5
+/** Subdomains of a workspace that no agent has any more: nobody can hoard names by giving them up. */
+export const MAX_FORMER_SUBDOMAINS = 100
+
+const name = text(1000)
+const isProtected = z.boolean().describe('Whether it takes the gateway token.')
+
+/** `POST A/domains` (contract 4.3). Absent `protected` is false: the command line leaves false out. */
+export const newDomain = z.object({
+  subdomain: name.nullish().describe('One label: the name below the operator’s domain.'),
+  customDomain: name.nullish().describe('A domain of one’s own, such as `shop.example.com`.'),
+  targetPort: agentPort,
+  protected: isProtected.nullish().transform((value) => value ?? false),
+})
+export type NewDomain = z.output<typeof newDomain>
+
+/** `PUT A/domains/{domainId}`: a name stays what it is. */
+export const domainChange = z.object({
+  subdomain: z.undefined('cannot be changed: delete the domain and add another').optional(),
+  customDomain: z.undefined('cannot be changed: delete the domain and add another').optional(),
+  targetPort: agentPort.optional(),
+  protected: isProtected.optional(),
+})
+export type DomainChange = Pick<z.output<typeof domainChange>, 'targetPort' | 'protected'>
+
+/** `POST A/domains/challenge`. */
+export const challengeBody = z.object({ customDomain: name })
+
+const txtName = z.string().describe('Name of the TXT record to set.')
+const txtValue = z.string().describe('Its value.')
+const cnameTarget = z.string().describe('Where a CNAME record of the domain is to point.')
+
+export const challengeRecord = z.object({
+  success: z.literal(true),
+  customDomain: z.string(),
+  type: z.literal('TXT'),
+  name: txtName,
+  value: txtValue,
+  cnameTarget,
+})
+
+/** A domain as clients see it. Times are ISO 8601 with milliseconds, UTC. */
+export const domainRecord = z.object({
+  id: z.uuid(),
+  agentId: z.string(),
+  userId: z.string(),
+  subdomain: z.string().nullable(),
+  customDomain: z.string().nullable(),
+  targetPort: z.int(),
+  protected: z.boolean(),
+  status: z.enum(['pending_ownership', 'verified']),
+  url: z.string().describe('Where it is, once it is verified.'),
+  cnameTarget: cnameTarget.nullable(),
+  txtName: txtName.nullable().describe('The TXT record that is still to be seen; null when it is verified.'),
+  txtValue: txtValue.nullable(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+})
+export type DomainRecord = z.output<typeof domainRecord>
+
+export const oneDomain = z.object({ success: z.literal(true), domain: domainRecord })
+export const verification = oneDomain.extend({
+  verified: z.boolean(),
+  message: z.string().describe('What is still to be done, where it is not verified.'),
+})

@@ -1,0 +1,155 @@
+/** The rows of domains. Each change is told, in its transaction, to the web processes, which route by them. */
+import { isUniqueViolation } from '../../db/database-errors.ts'
+import type { Queryable } from '../../db/pool.ts'
+import type { Prisma, PrismaClient } from '../../db/prisma.ts'
+import { takeDueDomains, verifyDomainRow } from '../../db/statements/domains.ts'
+import { ApiError, badRequest, notFound } from '../../errors.ts'
+import { type Agent, notifyAgent } from '../agent.ts'
+import { type DomainChange, MAX_FORMER_SUBDOMAINS } from './domain-schema.ts'
+
+/** A domain of an agent. */
+export interface Domain {
+  id: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  subdomain: string | null
+  customDomain: string | null
+  targetPort: number
+  protected: boolean
+  status: 'pending_ownership' | 'verified'
+  createdAt: string
+  updatedAt: string
+}
+
+const noDomain = () => notFound('The agent has no such domain')
+const takenSubdomain = () => new ApiError(409, 'subdomain_taken', 'This subdomain is taken')
+export const takenDomain = () =>
+  new ApiError(409, 'domain_taken', 'This domain is already registered and verified')
+
+const ofAgent = { include: { agent: { select: { agentId: true } } }, orderBy: { id: 'asc' } } as const
+
+/** The domains of an agent, the oldest first. */
+export async function listDomains(db: Prisma.TransactionClient, agent: Pick<Agent, 'id'>): Promise<Domain[]> {
+  return (await db.domain.findMany({ where: { agentId: agent.id }, ...ofAgent })).map(toDomain)
+}
+
+/** @throws ApiError 404 for one that is not on this agent. */
+export async function readDomain(
+  prisma: PrismaClient,
+  agent: Pick<Agent, 'id'>,
+  id: string,
+): Promise<Domain> {
+  const found = await prisma.domain.findFirst({ where: { id, agentId: agent.id }, ...ofAgent })
+  if (!found) throw noDomain()
+  return toDomain(found)
+}
+
+const toDomain = ({ agent, ...domain }: Prisma.DomainGetPayload<typeof ofAgent>): Domain => ({
+  ...domain,
+  agentId: agent.agentId,
+  status: domain.status === 'verified' ? 'verified' : 'pending_ownership',
+  createdAt: domain.createdAt.toISOString(),
+  updatedAt: domain.updatedAt.toISOString(),
+})
+
+/** Whether a custom domain is verified, on whichever agent. */
+export async function isVerified(db: Prisma.TransactionClient, customDomain: string): Promise<boolean> {
+  return (await db.domain.count({ where: { customDomain, status: 'verified' } })) > 0
+}
+
+/** In a transaction. @throws ApiError 409 for a subdomain that is taken, 400 for a new one beside too many former ones. */
+export async function insertDomain(
+  tx: Prisma.TransactionClient,
+  agent: Pick<Agent, 'id' | 'agentId'>,
+  domain: Omit<Domain, 'agentId' | 'createdAt' | 'updatedAt'>,
+): Promise<void> {
+  if (domain.subdomain !== null) await holdSubdomain(tx, domain.subdomain, domain.workspaceId)
+  const verifiedAt = domain.status === 'verified' ? new Date() : null
+  try {
+    await tx.domain.create({ data: { ...domain, agentId: agent.id, verifiedAt } })
+  } catch (error) {
+    throw isUniqueViolation(error, 'domain_subdomain') ? takenSubdomain() : error
+  }
+  await notifyAgent(tx, agent)
+}
+
+/**
+ * Makes a subdomain its workspace's for good: whoever had a host has left service workers in browsers, which would read
+ * what the next one's visitors ask for, their tokens too.
+ */
+async function holdSubdomain(
+  tx: Prisma.TransactionClient,
+  subdomain: string,
+  workspaceId: string,
+): Promise<void> {
+  const { count: isNew } = await tx.subdomainHolder.createMany({
+    data: { subdomain, workspaceId },
+    skipDuplicates: true,
+  })
+  if (!isNew) {
+    const isOwn = await tx.subdomainHolder.count({ where: { subdomain, workspaceId } })
+    if (!isOwn) throw takenSubdomain()
+    return
+  }
+  const [held] = await tx.$queryRaw<{ former: number }[]>`
+    SELECT count(*)::int AS former FROM subdomain_holder AS held
+    WHERE workspace_id = ${workspaceId}::uuid AND subdomain <> ${subdomain}
+      AND NOT EXISTS (SELECT FROM domain WHERE subdomain = held.subdomain)`
+  if ((held?.former ?? 0) >= MAX_FORMER_SUBDOMAINS)
+    throw badRequest(
+      `subdomain: this workspace keeps ${MAX_FORMER_SUBDOMAINS} names that it does not use: take one of those`,
+    )
+}
+
+/** Changes what is given. @throws ApiError 404 */
+export async function updateDomain(
+  prisma: PrismaClient,
+  agent: Pick<Agent, 'id' | 'agentId'>,
+  id: string,
+  { targetPort, protected: isProtected }: DomainChange,
+): Promise<void> {
+  const data = {
+    ...(targetPort !== undefined && { targetPort }),
+    ...(isProtected !== undefined && { protected: isProtected }),
+    updatedAt: new Date(),
+  }
+  const [{ count }] = await prisma.$transaction([
+    prisma.domain.updateMany({ where: { id, agentId: agent.id }, data }),
+    notifyAgent(prisma, agent),
+  ])
+  if (count === 0) throw noDomain()
+}
+
+/**
+ * A domain whose owner has proven it. Of several who do so at once, one has it. One that is verified stays as it is.
+ * @throws ApiError 409 when another one has it; 404 when it was deleted.
+ */
+export async function markVerified(
+  db: Queryable,
+  { id, agentId }: Pick<Domain, 'id' | 'agentId'>,
+): Promise<void> {
+  try {
+    if (!(await verifyDomainRow.first(db, id, agentId))) throw noDomain()
+  } catch (error) {
+    throw isUniqueViolation(error, 'domain_verified') ? takenDomain() : error
+  }
+}
+
+/** @throws ApiError 404 */
+export async function deleteDomain(
+  prisma: PrismaClient,
+  agent: Pick<Agent, 'id' | 'agentId'>,
+  id: string,
+): Promise<void> {
+  const [{ count }] = await prisma.$transaction([
+    prisma.domain.deleteMany({ where: { id, agentId: agent.id } }),
+    notifyAgent(prisma, agent),
+  ])
+  if (count === 0) throw noDomain()
+}
+
+/** Takes domains that are due for another look, see {@link takeDueDomains}. @param most of them at once. */
+export async function takeDue(db: Queryable, most: number): Promise<Domain[]> {
+  return (await takeDueDomains.run(db, most)).rows
+}

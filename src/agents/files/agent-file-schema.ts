@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import { text } from '../../http/shapes.ts'
+
+const MAX_NAME_BYTES = 255
+
+const path = text(4096)
+
+/** `?path=` of a file. */
+export const filePath = z.object({
+  path: path.min(1, 'must not be empty').describe('Absolute, or below `/home/node/clawd`.'),
+})
+
+/** `?path=` of a folder. */
+export const folderPath = z.object({
+  path: path.default('').describe('Absolute, or below `/home/node/clawd`, which it is without.'),
+})
+
+/** One name of a folder's entry, as any file system takes it. */
+const filename = text(MAX_NAME_BYTES)
+  .refine((name) => name.trim() !== '', 'must not be empty')
+  .refine((name) => !/[/\\]/.test(name), 'must not contain a slash')
+  .refine((name) => !/^\.+$/.test(name), 'must not be dots only')
+  .refine((name) => !/\p{Cc}/u.test(name), 'must not contain control characters')
+  .refine((name) => Buffer.byteLength(name) <= MAX_NAME_BYTES, `must have at most ${MAX_NAME_BYTES} bytes`)
+
+/** `POST A/files/upload` (contract 4.3). */
+export const upload = z.object({
+  filename,
+  contentBase64: z
+    .string()
+    .describe('The content: base64 (RFC 4648, 4) with padding, without a `data:` prefix.'),
+})
+
+export const uploaded = z.object({ path: z.string(), filename: z.string(), size: z.number() })
+
+const entry = z.object({
+  name: z.string(),
+  type: z.enum(['file', 'directory', 'symlink', 'other']),
+  size: z.number(),
+  modifiedAt: z.string(),
+})
+
+/** agentd's answer. */
+export const listing = z.object({ entries: z.array(entry), truncated: z.boolean() })
+
+export const folder = listing.extend({ path: z.string() })

@@ -1,0 +1,144 @@
+import { z } from 'zod'
+import { MANIFEST_SCHEMA } from '../../../agentd/manifest-schema.ts'
+import { unauthorized } from '../../errors.ts'
+import { type Context, type Route, requireScope, route } from '../../http/route.ts'
+import { CLOSE } from '../../lib/net/websocket.ts'
+import type { Agent } from '../agent.ts'
+import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { readRepository } from '../snapshots/repository.ts'
+import { passGit } from './pass.ts'
+
+const TAG = 'Git'
+const GIT = '/v0/agents/:agentId/git'
+/** A clone without a name for its folder gets the last part of the address: of this one the agent's id. */
+const SHORT = '/v0/agents/:agentId.git'
+
+const UPLOAD_PACK = 'git-upload-pack'
+const RECEIVE_PACK = 'git-receive-pack'
+type GitService = typeof UPLOAD_PACK | typeof RECEIVE_PACK
+
+/** No mark of `AgentConnections`: the key was checked before we were asked, so it is looked at once more. */
+const UNKNOWN = -1
+const PUSHED_MS = 20_000
+
+/** The agent's repository by git's smart HTTP (gitprotocol-http). */
+export function gitRoutes({ agentd, connections, operations }: AgentServices): Route[] {
+  type Asked = Pick<Context<unknown, unknown, unknown>, 'principal' | 'req' | 'res' | 'signal'> & {
+    agent: Agent
+  }
+
+  /** @param more what passGit takes beside the exchange. */
+  async function pass(
+    { principal, agent, req, res, signal }: Asked,
+    ...more: [path: string, contentType: string, beforeEnd?: () => Promise<void>]
+  ): Promise<undefined> {
+    const stopped = new AbortController()
+    const forget = connections.add(agent, principal, UNKNOWN, (code) => {
+      // On shutdown the server lets answers end.
+      if (code !== CLOSE.goingAway)
+        stopped.abort(unauthorized('The token or key is no longer good', 'bad_token'))
+    })
+    try {
+      await passGit({ agentd, agent, req, res, signal: AbortSignal.any([signal, stopped.signal]) }, ...more)
+    } finally {
+      forget()
+    }
+  }
+
+  /** Has a push taken over, also one whose client has gone: agentd has written down what was pushed. */
+  async function takePushed({ principal, agent, req }: Asked): Promise<void> {
+    try {
+      const { pushed } = await readRepository({ agentd, target: agent }, AbortSignal.timeout(PUSHED_MS))
+      const signal = AbortSignal.timeout(PUSHED_MS)
+      if (pushed === null) return
+      await operations.start('agent.push', agent, { principal, prefer: { waitMs: 0 }, signal })
+    } catch (error) {
+      // The next sync of the agent finds the push as well, a little later.
+      req.log.warn({ err: error, agentId: agent.agentId }, 'a push waits to be taken over')
+    }
+  }
+
+  const exchange = (service: GitService, summary: string, description: string): Route =>
+    agentRoute({
+      method: 'post',
+      path: `${GIT}/${service}`,
+      aliases: [`${SHORT}/${service}`],
+      id: service === UPLOAD_PACK ? 'gitUploadPack' : 'gitReceivePack',
+      tag: TAG,
+      summary,
+      description,
+      scope: service === UPLOAD_PACK ? 'org:agents:read' : 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      bound: service === UPLOAD_PACK ? 'gitReads' : 'gitPushes',
+      basic: true,
+      stream: { mediaType: `application/x-${service}-request`, shape: z.string() },
+      success: {
+        status: 200,
+        description: 'As git speaks it.',
+        mediaType: `application/x-${service}-result`,
+      },
+      errors: [502, 504],
+      handle: (asked) =>
+        pass(
+          asked,
+          `/${service}`,
+          `application/x-${service}-result`,
+          service === RECEIVE_PACK ? () => takePushed(asked) : undefined,
+        ),
+    })
+
+  return [
+    agentRoute({
+      method: 'get',
+      path: `${GIT}/info/refs`,
+      aliases: [`${SHORT}/info/refs`],
+      id: 'gitRefs',
+      tag: TAG,
+      summary: 'What `git clone`, `git fetch` and `git push` ask first',
+      description:
+        '`git clone https://x:<gateway token>@<this host>/v0/agents/<agentId>.git`. A push also needs ' +
+        '`org:agents:write`.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      bound: 'gitReads',
+      basic: true,
+      query: z.object({
+        service: z
+          .enum([UPLOAD_PACK, RECEIVE_PACK], `must be ${UPLOAD_PACK} or ${RECEIVE_PACK}`)
+          .describe('To read, or to push.'),
+      }),
+      success: { status: 200, description: 'The branches, as git speaks it.', mediaType: '*/*' },
+      errors: [502, 504],
+      handle({ query: { service }, ...asked }) {
+        if (service === RECEIVE_PACK) requireScope(asked.principal, ['org:agents:write'])
+        return pass(asked, `/info/refs?service=${service}`, `application/x-${service}-advertisement`)
+      },
+    }),
+    exchange(UPLOAD_PACK, 'Send what a clone or a fetch lacks', 'Used by git itself.'),
+    exchange(
+      RECEIVE_PACK,
+      'Take a push to `main`',
+      'Used by git itself. What the agent has changed is committed first; a push that does not build on that is ' +
+        'refused, and so is one with a `manifest.json` that is not valid. After it the manifest is applied, then ' +
+        '`build` and `start` run: an operation `agent.push`.',
+    ),
+  ]
+}
+
+/** The JSON Schema of `manifest.json`. Editors read it where `$schema` names it. */
+export function manifestRoutes(): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/schemas/manifest.v1.json',
+      id: 'manifestSchema',
+      tag: TAG,
+      summary: 'The JSON Schema of manifest.json',
+      description:
+        'A push is held against it. Beside it, no two entries of a list may have one name, path or CID.',
+      scope: null,
+      success: { status: 200, description: 'The schema.', body: z.looseObject({}) },
+      handle: async () => ({ headers: { 'Access-Control-Allow-Origin': '*' }, body: MANIFEST_SCHEMA }),
+    }),
+  ]
+}

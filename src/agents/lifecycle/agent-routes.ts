@@ -1,0 +1,223 @@
+import { z } from 'zod'
+import { forbidden, messages, notFound } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { limit, nextPageToken, readPageToken, text } from '../../http/shapes.ts'
+import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
+import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { checkTelegramToken } from '../channels/telegram.ts'
+import { installMissing } from '../clawhub/install.ts'
+import { readRoutes } from '../ports/port-route-store.ts'
+import { attachedSecrets } from '../secrets/attachments.ts'
+import { attachedSkills } from '../skills/attach.ts'
+import { listSnapshots } from '../snapshots/snapshot-store.ts'
+import {
+  agentDetail,
+  agentList,
+  agentStatus,
+  created,
+  deleted,
+  deleting,
+  metadataChange,
+  metadataChanged,
+  newAgent,
+  notStarted,
+} from './agent-schema.ts'
+import { changeMetadata, deleteAgent } from './change.ts'
+import { createAgent } from './create.ts'
+import { fetchAgent, listAgents, processStatus } from './read.ts'
+
+const TAG = 'Agents'
+const AGENTS = '/v0/agents'
+const AGENT = `${AGENTS}/:agentId`
+/** How long a new agent takes to start, with room. */
+const CREATE_MS = 60_000
+
+/** Agents as such: made, listed, read, changed and deleted (contract 4.3). */
+export function lifecycleRoutes(services: AgentServices): Route[] {
+  const { pool, prisma, config, agentd, operations } = services
+  return [
+    route({
+      method: 'post',
+      path: AGENTS,
+      id: 'createAgent',
+      tag: TAG,
+      summary: 'Create an agent',
+      description:
+        'Waits up to 60 seconds until the agent is up (`Prefer` changes that), and answers with the agent as it is ' +
+        'then: `running`, or still `starting`; the operation shows the steps. Where its gateway does not come up the ' +
+        'answer is 500 with the agent, which is there, and can be restarted.\n\n' +
+        'With `templateId` its first files are those of a template, and what the manifest of that asks for (skills, ' +
+        'tasks, routes, a model) is done once its gateway is up. Secrets that it names are not attached by it. 404 for ' +
+        'a template or a skill that is not there.\n\n' +
+        'A name must not have control characters, line breaks, characters that turn the direction of text, or any ' +
+        'of < > " ` \\\\.',
+      scope: 'org:agents:write',
+      body: newAgent,
+      success: { status: 201, description: 'The agent.', body: created },
+      otherFailure: { status: 500, body: notStarted },
+      errors: [404, 409, 502],
+      operation: true,
+      async handle({ principal, body, prefer, idempotencyKey, signal }) {
+        const { telegram } = body.channels
+        if (Object.keys(body.channels).length > 0 && !principal.plan.channels)
+          throw forbidden(messages.channelsPlan, 'plan')
+        if (telegram?.botToken !== undefined && config.BERTH_TELEGRAM_URL !== '')
+          await checkTelegramToken(config.BERTH_TELEGRAM_URL, telegram.botToken)
+        await installMissing(services, principal, body.skillCids ?? [], signal)
+        const { agent, operationId } = await createAgent(services, principal, body, {
+          engineVersion: config.BERTH_ENGINE_VERSION,
+          idempotencyKey,
+        })
+        const { finished, headers } = await operations.started('agent.provision', operationId, {
+          principal,
+          prefer,
+          signal,
+          waitMs: CREATE_MS,
+        })
+        const latest = await findAgentById(pool, agent.id)
+        if (!latest) throw notFound(messages.noAgent)
+        if (finished?.state === 'failed') {
+          const body = { error: messages.gatewayFailed, agent: toRecord(latest, principal) }
+          return { status: 500, headers: { ...headers, 'Error-Code': 'gateway_failed' }, body }
+        }
+        return { headers, body: { success: true, agent: toRecord(latest, principal) } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: AGENTS,
+      id: 'listAgents',
+      tag: TAG,
+      summary: 'List agents',
+      description:
+        'The oldest first. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of ' +
+        'the next page.',
+      scope: 'org:agents:read',
+      callers: ['workspace'],
+      query: z.object({ limit: limit(1000, 1000), pageToken: text(255).optional() }),
+      success: { status: 200, description: 'The agents of the workspace.', body: agentList },
+      async handle({ principal, query }) {
+        const after = readPageToken(query.pageToken)
+        const agents = await listAgents(pool, principal.workspaceId, { after, limit: query.limit + 1 })
+        const next = nextPageToken(agents, query.limit)
+        return {
+          ...(next && { headers: { 'Next-Page-Token': next } }),
+          body: {
+            agents: agents.slice(0, query.limit).map((agent) => toRecord(agent, principal)),
+            agentLimit: principal.plan.agentLimit,
+            timeCredits: null,
+          },
+        }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: AGENT,
+      id: 'getAgent',
+      tag: TAG,
+      summary: 'Get an agent',
+      description: 'What it is, what is attached to it, and how its gateway is now.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform', 'workspace'],
+      success: { status: 200, description: 'The agent.', body: agentDetail },
+      async handle({ agent, principal, signal }) {
+        const [live, fileManifest, skills, secrets, snapshots, portForwarding] = await Promise.all([
+          fetchAgent(agentd, agent, signal),
+          readFileManifest(prisma, agent),
+          attachedSkills(pool, agent),
+          attachedSecrets(prisma, agent),
+          listSnapshots(prisma, agent),
+          readRoutes(prisma, agent.id),
+        ])
+        return {
+          body: {
+            agent: toRecord(agent, principal, fileManifest),
+            processStatus: processStatus(live, agent),
+            processId: live?.gateway.pid ?? null,
+            skills,
+            secrets,
+            snapshots,
+            portForwarding,
+          },
+        }
+      },
+    }),
+    agentRoute({
+      method: 'patch',
+      path: `${AGENT}/platform/metadata`,
+      id: 'changeMetadata',
+      tag: TAG,
+      summary: 'Change what an agent is called',
+      description:
+        'What is left out stays as it is, null removes it. The agent’s own environment has it after its next restart.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      body: metadataChange,
+      success: { status: 200, description: 'The agent as it is now.', body: metadataChanged },
+      async handle({ agent, principal, body }) {
+        const changed = await changeMetadata({ pool, prisma }, agent, body)
+        return { body: { success: true, agent: toRecord(changed, principal) } }
+      },
+    }),
+    agentRoute({
+      method: 'delete',
+      path: AGENT,
+      id: 'deleteAgent',
+      tag: TAG,
+      summary: 'Delete an agent with its container and files',
+      description:
+        'The agent is gone at once, and for good: its id is not given out again. The answer waits until its ' +
+        'container and volume are removed; 202 when that takes longer than 25 seconds.',
+      scope: 'org:agents:write',
+      success: { status: 200, description: 'It is gone.', body: deleted },
+      otherSuccess: {
+        status: 202,
+        description: 'It is gone; its container is being removed.',
+        body: deleting,
+      },
+      operation: true,
+      async handle({ agent, ...asked }) {
+        const operationId = await deleteAgent(prisma, agent)
+        const started = await operations.started('agent.delete', operationId, asked)
+        const { headers, finished, state } = started
+        const body = {
+          success: true,
+          message: `Agent ${agent.agentId} deleted`,
+          wasInRegistry: true,
+          r2ObjectsDeleted: 0,
+        }
+        if (finished) return { headers, body }
+        return { status: 202, headers, body: { ...body, operation: { id: operationId, state } } }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: `${AGENT}/status`,
+      id: 'getAgentStatus',
+      tag: TAG,
+      summary: 'Get how an agent is',
+      description: 'Its gateway, its scripts and its disk, as they are now.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform', 'workspace'],
+      success: { status: 200, description: 'How it is.', body: agentStatus },
+      async handle({ agent, signal }) {
+        const live = await fetchAgent(agentd, agent, signal)
+        const { run: _, ...gateway } = live?.gateway ?? { run: null }
+        return {
+          body: {
+            agentId: agent.agentId,
+            status: agent.status,
+            statusReason: agent.statusReason,
+            engine: agent.engine,
+            agentVersion: agent.engineVersion,
+            reachable: live !== undefined,
+            startedAt: live?.startedAt ?? null,
+            gateway: live ? gateway : null,
+            scripts: live?.scripts ?? (Object.keys(agent.scripts).length > 0 ? agent.scripts : null),
+            disk: live?.disk ?? null,
+          },
+        }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import { text } from '../../http/shapes.ts'
+import { agentRecord } from '../agent.ts'
+import { startedOperation } from '../agent-route.ts'
+import { settingsOf } from '../channels/channel-schema.ts'
+import { gatewayStatus, scriptStates } from '../live.ts'
+import { mappingList } from '../ports/port-route-schema.ts'
+import { agentSecret } from '../secrets/secret-schema.ts'
+import { agentSkill, MAX_ATTACHED } from '../skills/skill-schema.ts'
+import { snapshot } from '../snapshots/snapshot-schema.ts'
+
+/**
+ * Characters that a name must not have. It is shown in pages and terminals, written into the agent's files and put
+ * into its environment: what would break a line or mark-up there, or turn the direction of the text around it.
+ */
+const BANNED = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069<>"`\\]/u
+
+const name = text(100)
+  .trim()
+  .min(1, 'must not be empty')
+  .refine(
+    (value) => !BANNED.test(value),
+    'must not contain control characters, line breaks or any of < > " ` \\',
+  )
+
+/** Names and character of an agent, under the same rules when it is made ({@link newAgent}) and when it is changed ({@link metadataChange}). */
+const names = z.object({
+  name: name.describe('At most 100 characters, without control characters, line breaks and < > " ` \\.'),
+  description: text(10_000).nullable(),
+  vibe: text(200).nullable(),
+  emoji: text(32).nullable(),
+})
+
+/** `PATCH /v0/agents/{agentId}/platform/metadata`: what is absent stays as it is. */
+export const metadataChange = names
+  .partial()
+  .refine(
+    (change) => Object.values(change).some((value) => value !== undefined),
+    'must have a name, description, vibe or emoji',
+  )
+export type MetadataChange = z.output<typeof metadataChange>
+
+export const metadataChanged = z.object({ success: z.literal(true), agent: agentRecord })
+
+export const newAgent = names.partial({ description: true, vibe: true, emoji: true }).extend({
+  engine: z.literal('openclaw', 'must be openclaw').default('openclaw'),
+  secretIds: z
+    .array(text(64))
+    .max(100, 'must have at most 100 items')
+    .default([])
+    .describe('Secrets of the workspace that the agent gets from its first start.'),
+  userName: text(200).nullish().describe('The owner as the agent knows them.'),
+  userEmail: text(320).nullish(),
+  skillCids: z
+    .array(text(512))
+    .max(MAX_ATTACHED, `must have at most ${MAX_ATTACHED} items`)
+    .nullish()
+    .describe('Skills that the agent has from its first start: CIDs of the library, or slugs.'),
+  templateId: text(255)
+    .nullish()
+    .describe(
+      'A template, by its id or slug: its files are what the agent begins with. What it says of description, vibe and ' +
+        'emoji holds where the body does not name them.',
+    ),
+  channels: z
+    .strictObject(settingsOf)
+    .partial()
+    .default({})
+    .describe('As the bodies of `configureChannel`, by channel.'),
+})
+export type NewAgent = z.output<typeof newAgent>
+
+export const created = z.object({ success: z.literal(true), agent: agentRecord })
+export const notStarted = z.object({ error: z.string(), agent: agentRecord })
+
+export const agentList = z.object({
+  agents: z.array(agentRecord),
+  agentLimit: z.number().nullable().describe('Agents that the plan allows; null where it has no limit.'),
+  timeCredits: z.null(),
+})
+
+const processStatus = z.enum(['starting', 'running', 'not_running'])
+
+export const agentDetail = z.object({
+  agent: agentRecord,
+  processStatus: processStatus.describe('Of the gateway, as it is now.'),
+  processId: z.number().nullable(),
+  skills: z.array(agentSkill),
+  secrets: z.array(agentSecret),
+  snapshots: z.array(snapshot).describe('The newest 10, the newest first.'),
+  portForwarding: mappingList.shape.mappings,
+})
+
+export const agentStatus = z.object({
+  agentId: z.string(),
+  status: processStatus,
+  statusReason: z.string().nullable(),
+  engine: z.string(),
+  agentVersion: z.string(),
+  reachable: z.boolean().describe('Whether the agent’s supervisor answered.'),
+  startedAt: z.string().nullable().describe('Since when the supervisor runs.'),
+  gateway: gatewayStatus.omit({ run: true }).nullable(),
+  scripts: scriptStates.nullable().describe('Null until the agent was up once.'),
+  disk: z.object({ usedBytes: z.number(), limitBytes: z.number() }).nullable(),
+})
+
+export const deleted = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  wasInRegistry: z.boolean(),
+  r2ObjectsDeleted: z.number(),
+})
+export const deleting = deleted.extend({ operation: startedOperation })
+
+export const restartBody = z.object({ version: z.string().max(100).nullish() }).nullish()
+export const restarted = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  previousProcessId: z.number().nullable(),
+})
+export const restarting = restarted.omit({ previousProcessId: true }).extend({ operation: startedOperation })
+
+export const launched = z.object({ success: z.literal(true), message: z.string() })
+export const launching = launched.extend({ operation: startedOperation })
+
+export const engines = z.object({ engines: z.array(z.object({ id: z.string(), label: z.string() })) })
+const perEngine = z.record(z.string(), z.array(z.string()))
+export const allVersions = z.object({
+  availableVersions: z.array(z.string()).describe('The newest first.'),
+  availableVersionsPerEngine: perEngine,
+})
+export const agentVersions = allVersions.extend({ engine: z.string(), currentVersion: z.string() })
+
+export const update = z.object({
+  currentVersion: z.string(),
+  latestVersion: z.string(),
+  updateAvailable: z.boolean(),
+})
+export const updateBody = z
+  .object({ tag: z.string().max(100).nullish().describe('`latest`, or a version.') })
+  .nullish()
+export const updated = z.object({
+  success: z.literal(true),
+  previousVersion: z.string(),
+  newVersion: z.string(),
+  output: z.string(),
+})
+export const updating = updated.extend({ operation: startedOperation })

@@ -1,0 +1,58 @@
+import { inTransaction, type PrismaClient } from '../../db/prisma.ts'
+import { lockAgentToDelete } from '../../db/statements/agents.ts'
+import { messages, notFound } from '../../errors.ts'
+import { crashPoint } from '../../lib/crash-point.ts'
+import { cancel } from '../../operations/cancel.ts'
+import { enqueue } from '../../operations/enqueue.ts'
+import { type Agent, findAgentById, notifyAgent } from '../agent.ts'
+import type { AgentServices } from '../agent-route.ts'
+import { removeSnapshots } from '../snapshots/snapshot-store.ts'
+import { forgetArchived } from '../templates/submit.ts'
+import type { MetadataChange } from './agent-schema.ts'
+
+/**
+ * Changes what is given, and nothing else; null removes it. The agent itself gets to know it with its next restart.
+ * @throws ApiError 404 when the agent was deleted meanwhile.
+ */
+export async function changeMetadata(
+  { pool, prisma }: Pick<AgentServices, 'pool' | 'prisma'>,
+  { id }: Agent,
+  change: MetadataChange,
+): Promise<Agent> {
+  const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined))
+  await prisma.agent.updateMany({
+    where: { id, deletedAt: null },
+    data: { ...given, updatedAt: new Date() },
+  })
+  const changed = await findAgentById(pool, id)
+  if (!changed) throw notFound(messages.noAgent)
+  return changed
+}
+
+/**
+ * Deletes an agent: from the commit on it is gone for readers, its sockets are closed, its secrets, skills and custom domains are
+ * free, and the content of its snapshots is released. What waited or ran for it is cancelled, and an operation removes
+ * its container and volume.
+ * @returns the operation's id. @throws ApiError 404 when it was deleted already.
+ */
+export function deleteAgent(prisma: PrismaClient, agent: Agent): Promise<string> {
+  return inTransaction(prisma, async (tx) => {
+    // The agent's row is locked before its operations', as by every writer.
+    if (!(await lockAgentToDelete.first(tx, agent.id))) throw notFound(messages.noAgent)
+    await cancel(tx, { workspaceId: agent.workspaceId, subject: `agent:${agent.id}` })
+    const operationId = await enqueue(tx, 'agent.delete', agent)
+    await tx.agent.updateMany({ where: { id: agent.id }, data: { deletedAt: new Date() } })
+    const ofAgent = { where: { agentId: agent.id } }
+    await tx.agentSecret.deleteMany(ofAgent)
+    await tx.agentSkill.deleteMany(ofAgent)
+    await tx.agentChannel.deleteMany(ofAgent)
+    await removeSnapshots(tx, agent)
+    await forgetArchived(tx, agent.workspaceId)
+    // Its custom domains are free for others at once, its subdomains for the workspace's other agents.
+    await tx.domain.deleteMany(ofAgent)
+    await tx.agentRoute.deleteMany(ofAgent)
+    await notifyAgent(tx, agent)
+    crashPoint('before-commit')
+    return operationId
+  })
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import type { Route } from '../../http/route.ts'
+import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { mappingList, newMappings } from './port-route-schema.ts'
+import { readRoutes, setRoutes } from './port-route-store.ts'
+
+const TAG = 'Domains and routes'
+const PATH = '/v0/agents/:agentId/port-forwarding'
+
+/** Paths of an agent's own host that lead to its ports. */
+export function portRoutes({ prisma }: AgentServices): Route[] {
+  return [
+    agentRoute({
+      method: 'get',
+      path: PATH,
+      id: 'listPortForwarding',
+      tag: TAG,
+      summary: 'List path routes',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform', 'workspace'],
+      success: { status: 200, description: 'The routes, by path.', body: mappingList },
+      async handle({ agent }) {
+        return { body: { mappings: await readRoutes(prisma, agent.id) } }
+      },
+    }),
+    agentRoute({
+      method: 'put',
+      path: PATH,
+      id: 'setPortForwarding',
+      tag: TAG,
+      summary: 'Replace all path routes',
+      description:
+        'At most 10. A path below `pathPrefix` of the agent’s own host goes to `port`, without the prefix, which is ' +
+        'in `X-Forwarded-Prefix`; of several prefixes the longest counts. Since that host answers the API as well, ' +
+        'what comes from a port runs in a sandbox there, and sets no cookies; a browser that opens a page is led to ' +
+        '`<agentId>.<BERTH_APP_DOMAIN>`, which has the same routes and nothing else. `protected`: only with the ' +
+        'gateway token, in a header, `?token=` or a cookie.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      body: newMappings,
+      success: {
+        status: 200,
+        description: 'The routes as they are now.',
+        body: mappingList.extend({ success: z.literal(true) }),
+      },
+      async handle({ agent, body }) {
+        return { body: { success: true, mappings: await setRoutes(prisma, agent, body.mappings) } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,173 @@
+import { z } from 'zod'
+import { badRequest } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { pathId } from '../../http/shapes.ts'
+import { type AgentServices, agentRoute, pending, startedOperation } from '../agent-route.ts'
+import { attachedSecrets, attachToAgent, detachSecret } from './attachments.ts'
+import { conflictTable } from './conflicts.ts'
+import { RESERVED_NAMES } from './reserved.ts'
+import {
+  agentSecret,
+  attachment,
+  nameFault,
+  newSecret,
+  secretChange,
+  secretList,
+  secretRecord,
+} from './secret-schema.ts'
+import { createSecret, deleteSecret, listSecrets, requireKey, updateSecret } from './secret-service.ts'
+
+const TAG = 'Secrets'
+const SECRETS = '/v0/secrets'
+const ATTACHED = '/v0/agents/:agentId/secrets'
+const success = z.literal(true)
+const one = z.object({ success, secret: secretRecord })
+const params = z.object({ id: pathId })
+
+const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
+
+/** The vault of a workspace, and what its agents get of it (contract 4.3). */
+export function secretRoutes({ prisma, sealer, operations }: AgentServices): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: SECRETS,
+      id: 'listSecrets',
+      tag: TAG,
+      summary: 'List the secrets of the workspace',
+      description: 'Every one, the newest first, with the agents that have it.',
+      scope: 'org:agents:read',
+      callers: ['workspace'],
+      success: { status: 200, description: 'The secrets, without their values.', body: secretList },
+      async handle({ principal }) {
+        const secrets = await listSecrets(prisma, sealer, principal.workspaceId)
+        return { body: { secrets, secretLimit: principal.plan.secretLimit } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: SECRETS,
+      id: 'createSecret',
+      tag: TAG,
+      summary: 'Add a secret to the workspace',
+      description:
+        'It is stored encrypted, and is an environment variable of the agents that it is attached to. ' +
+        '400 for a name that the agents’ own programs need, 403 `Secret limit reached`, 409 `Duplicate secret ' +
+        'name`, 503 `Secrets not configured` where the operator wants none to be stored.\n\n' +
+        `**Reserved names** (\`*\` stands for any rest): ${code(RESERVED_NAMES)}.`,
+      scope: 'org:agents:write',
+      body: newSecret,
+      success: { status: 201, description: 'The secret.', body: one },
+      errors: [409],
+      async handle({ principal, body }) {
+        const fault = nameFault(body.name)
+        if (fault) throw badRequest(fault)
+        return { body: { success: true, secret: await createSecret(prisma, sealer, principal, body) } }
+      },
+    }),
+    route({
+      method: 'put',
+      path: `${SECRETS}/:id`,
+      id: 'updateSecret',
+      tag: TAG,
+      summary: 'Give a secret another value',
+      description: 'Agents get it with their next restart; until then it is not `synced` in them.',
+      scope: 'org:agents:write',
+      params,
+      body: secretChange,
+      success: { status: 200, description: 'The secret.', body: one },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params, body }) {
+        const secret = await updateSecret(prisma, sealer, workspaceId, params.id, body.value)
+        return { body: { success: true, secret } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: `${SECRETS}/:id`,
+      id: 'deleteSecret',
+      tag: TAG,
+      summary: 'Delete a secret that no agent has',
+      description: '409 while it is attached; `Error-Detail` names the agents.',
+      scope: 'org:agents:write',
+      params,
+      success: { status: 200, description: 'Deleted.', body: z.object({ success }) },
+      errors: [404, 409],
+      async handle({ principal, params }) {
+        await deleteSecret(prisma, principal.workspaceId, params.id)
+        return { body: { success: true } }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: ATTACHED,
+      id: 'listAgentSecrets',
+      tag: TAG,
+      summary: 'List the secrets of an agent',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform', 'workspace'],
+      success: {
+        status: 200,
+        description: 'The secrets that are attached to it, by name.',
+        body: z.object({ secrets: z.array(agentSecret) }),
+      },
+      async handle({ agent }) {
+        return { body: { secrets: await attachedSecrets(prisma, agent) } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: ATTACHED,
+      id: 'attachSecrets',
+      tag: TAG,
+      summary: 'Attach secrets to an agent',
+      description:
+        'All of them or none. The agent gets them with its next restart. The credential of a model provider of ' +
+        'which it had none restarts it at once: then the answer has that `operation`, and its id is in ' +
+        '`Operation-Id`.\n\n**Conflicting secrets** (409): an agent can have one credential of a provider. ' +
+        `${conflictTable.map(([provider, names]) => `*${provider}*: ${code(names)}`).join('; ')}.`,
+      // No token of the agent: its secrets are what its owner gave it.
+      scope: 'org:agents:write',
+      body: attachment,
+      success: {
+        status: 200,
+        description: 'How many of the given secrets are attached now: all.',
+        body: z.object({
+          success,
+          attached: z.number().int(),
+          message: z.string(),
+          operation: startedOperation.optional(),
+        }),
+      },
+      errors: [409],
+      async handle({ agent, body, ...asked }) {
+        requireKey(sealer)
+        const { attached, operationId } = await attachToAgent(prisma, agent, body.secretIds)
+        if (!operationId)
+          return { body: { success: true, attached, message: 'The agent gets them with its next restart' } }
+        const started = await operations.started('agent.restart', operationId, { ...asked, waitMs: 0 })
+        const { headers } = started
+        return {
+          headers,
+          body: { success: true, attached, message: 'The agent restarts to get them', ...pending(started) },
+        }
+      },
+    }),
+    agentRoute({
+      method: 'delete',
+      path: `${ATTACHED}/:secretId`,
+      id: 'detachSecret',
+      tag: TAG,
+      summary: 'Detach a secret from an agent',
+      description: 'Its running gateway keeps the value until the next restart.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      params: z.object({ agentId: z.string(), secretId: pathId }),
+      success: { status: 200, description: 'Detached.', body: z.object({ success }) },
+      async handle({ agent, params }) {
+        await detachSecret(prisma, agent, params.secretId)
+        return { body: { success: true } }
+      },
+    }),
+  ]
+}

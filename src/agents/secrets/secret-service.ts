@@ -1,0 +1,142 @@
+/** The vault of a workspace: secrets by name, their values sealed. */
+import { uuidv7 } from 'uuidv7'
+import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-errors.ts'
+import type { Prisma, PrismaClient } from '../../db/prisma.ts'
+import { ApiError, contractError, forbidden, messages, notFound } from '../../errors.ts'
+import type { Principal } from '../../http/principal.ts'
+import type { Sealer } from '../../lib/sealer.ts'
+import type { ListedSecret, NewSecret, SecretRecord } from './secret-schema.ts'
+
+export const noSecret = () => notFound('There is no such secret')
+
+const COLUMNS = { id: true, userId: true, name: true, type: true, createdAt: true, updatedAt: true } as const
+
+/** A secret without its value. */
+type Row = Prisma.SecretGetPayload<{ select: typeof COLUMNS }>
+
+/** Every secret of a workspace, the newest first, with the agents that have it. */
+export async function listSecrets(
+  prisma: PrismaClient,
+  sealer: Sealer,
+  workspaceId: string,
+): Promise<ListedSecret[]> {
+  const agents = {
+    orderBy: { agentId: 'asc' },
+    select: { agent: { select: { agentId: true, name: true } } },
+  } as const
+  const secrets = await prisma.secret.findMany({
+    where: { workspaceId },
+    orderBy: { id: 'desc' },
+    select: { ...COLUMNS, sealed: true, agents },
+  })
+  return secrets.map(({ sealed, agents, ...secret }) => ({
+    ...toRecord(secret, () => openOrNull(sealer, workspaceId, secret.id, sealed)),
+    agents: agents.map(({ agent }) => agent),
+  }))
+}
+
+/** One value that no longer opens must not hide all the others. */
+function openOrNull(sealer: Sealer, workspaceId: string, id: string, sealed: Uint8Array): string | null {
+  try {
+    return sealer.open(workspaceId, id, sealed)
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Adds a secret to the caller's workspace.
+ * @throws ApiError 503 without a key to seal with, 409 for a name that is there, 403 at the plan's limit.
+ */
+export async function createSecret(
+  prisma: PrismaClient,
+  sealer: Sealer,
+  { workspaceId, userId }: Pick<Principal, 'workspaceId' | 'userId'>,
+  { name, value, type }: NewSecret,
+): Promise<SecretRecord> {
+  requireKey(sealer)
+  const id = uuidv7()
+  const sealed = Uint8Array.from(sealer.seal(workspaceId, id, value))
+  try {
+    return await prisma.$transaction(async (tx) => {
+      await requireRoom(tx, workspaceId, name)
+      const data = { id, workspaceId, userId, name, type, sealed }
+      return toRecord(await tx.secret.create({ data, select: COLUMNS }), () => value)
+    })
+  } catch (error) {
+    if (isUniqueViolation(error, 'secret_name')) throw duplicate(name)
+    throw error
+  }
+}
+
+const duplicate = (name: string) =>
+  contractError(409, 'duplicate_secret', messages.duplicateSecret, `name: there is a secret ${name} already`)
+
+/**
+ * Keeps others who add to the workspace waiting, so that none gets past the limit. A name that is there is not one
+ * more: it is left to the index, also at the limit.
+ */
+async function requireRoom(tx: Prisma.TransactionClient, workspaceId: string, name: string): Promise<void> {
+  const [plan] = await tx.$queryRaw<{ limit: number | null }[]>`
+    SELECT p.secret_limit AS limit FROM workspace w JOIN plan p ON p.name = w.plan
+    WHERE w.id = ${workspaceId}::uuid FOR NO KEY UPDATE OF w`
+  const limit = plan?.limit ?? null
+  if (limit === null) return
+  if ((await tx.secret.count({ where: { workspaceId } })) < limit) return
+  if ((await tx.secret.count({ where: { workspaceId, name } })) === 0)
+    throw forbidden(messages.secretLimit, 'secret_limit')
+}
+
+/** Gives a secret another value. @throws ApiError 503 without a key to seal with, 404 when it is not there. */
+export async function updateSecret(
+  prisma: PrismaClient,
+  sealer: Sealer,
+  workspaceId: string,
+  id: string,
+  value: string,
+): Promise<SecretRecord> {
+  requireKey(sealer)
+  const sealed = Uint8Array.from(sealer.seal(workspaceId, id, value))
+  const [changed] = await prisma.secret.updateManyAndReturn({
+    where: { workspaceId, id },
+    data: { sealed, version: { increment: 1 }, updatedAt: new Date() },
+    select: COLUMNS,
+  })
+  if (!changed) throw noSecret()
+  return toRecord(changed, () => value)
+}
+
+/** Deletes a secret that no agent has. @throws ApiError 404 when it is not there, 409 while it is attached. */
+export async function deleteSecret(prisma: PrismaClient, workspaceId: string, id: string): Promise<void> {
+  try {
+    const { count } = await prisma.secret.deleteMany({ where: { workspaceId, id } })
+    if (count === 0) throw noSecret()
+  } catch (error) {
+    if (isForeignKeyViolation(error, 'agent_secret_secret_id_fkey')) throw await stillAttached(prisma, id)
+    throw error
+  }
+}
+
+async function stillAttached(prisma: PrismaClient, secretId: string): Promise<ApiError> {
+  const attached = await prisma.agentSecret.findMany({
+    where: { secretId },
+    orderBy: { agentId: 'asc' },
+    take: 20,
+    select: { agent: { select: { agentId: true, name: true } } },
+  })
+  const agents = attached.map(({ agent }) => `${agent.name} (${agent.agentId})`).join(', ')
+  return contractError(409, 'secret_attached', 'The secret is attached to an agent', `attached to ${agents}`)
+}
+
+/** @throws ApiError 503 without a key to seal with. */
+export function requireKey(sealer: Sealer): void {
+  if (!sealer.configured) throw new ApiError(503, 'secrets_not_configured', messages.secretsNotConfigured)
+}
+
+/** @param open its value, which only variables show. */
+function toRecord({ type, createdAt, updatedAt, ...secret }: Row, open: () => string | null): SecretRecord {
+  const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
+  return type === 'variable'
+    ? { ...secret, type, ...times, value: open() }
+    : { ...secret, type: 'secret', ...times }
+}

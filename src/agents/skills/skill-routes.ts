@@ -1,0 +1,223 @@
+import { z } from 'zod'
+import { badRequest } from '../../errors.ts'
+import { canonicalCid, parseCid } from '../../files/cid.ts'
+import { retrieveContent } from '../../files/retrieve.ts'
+import type { Principal } from '../../http/principal.ts'
+import { type Route, route } from '../../http/route.ts'
+import { limit, nextPageToken, readPageToken, text } from '../../http/shapes.ts'
+import type { Asked, Started } from '../../operations/operations.ts'
+import { type AgentServices, pending, startedOperation } from '../agent-route.ts'
+import { noSkill } from './attach.ts'
+import { findContent, type SkillContent } from './content.ts'
+import { addSkill, addVersion, deleteSkill, findSkill, listSkills, listVersions } from './library.ts'
+import { BadSkill } from './skill-md.ts'
+import { newSkill, newVersion, type SkillRecord, skillRecord, versionRecord } from './skill-schema.ts'
+
+const TAG = 'Skills'
+const SKILLS = '/v0/skills'
+const SKILL = `${SKILLS}/:skillId`
+const VERSIONS = `${SKILL}/versions`
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const success = z.literal(true)
+const params = z.object({ skillId: text(512).describe('Its id, or the CID of one of its versions.') })
+const page = z.object({ limit: limit(1000, 1000), pageToken: text(255).optional() })
+const retrieving = z.object({ success, message: z.string(), operation: startedOperation })
+const NEXT =
+  'Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.'
+const CONTENT =
+  'The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and ' +
+  '8 MiB, without links. It is found on the public network, or on the private one where it is a file of this ' +
+  'workspace. What is not here is pinned first, as by `POST /v3/files/public/pin_by_cid` and under its conditions ' +
+  '(scope `org:files:write`): where that takes longer than 25 seconds the answer is 202 with the pin’s operation, and ' +
+  'the request is to be repeated when it has ended. Berth keeps the content as long as the skill.'
+
+/** The library of a workspace (contract 4.3). */
+export function skillRoutes(services: AgentServices): Route[] {
+  const { pool, prisma } = services
+
+  /** @throws ApiError 404 */
+  async function requireSkill(workspaceId: string, named: string): Promise<SkillRecord> {
+    const found = await findSkill(pool, workspaceId, nameOf(named))
+    if (!found) throw noSkill()
+    return found
+  }
+
+  /**
+   * What a CID names, retrieved where it is not here; the pin's operation where that takes longer.
+   * @throws ApiError 400 where it is no skill, or cannot be had.
+   */
+  async function obtain(
+    caller: Principal,
+    skill: { cid: string; name: string },
+    asked: Omit<Asked, 'principal'>,
+  ): Promise<{ content: SkillContent } | { pin: Started }> {
+    try {
+      const find = () => findContent(services, caller.workspaceId, skill.cid, asked.signal)
+      const content = await find()
+      if (content) return { content }
+      const pin = await retrieveContent(services, caller, { ...skill, field: 'skillCid' }, asked)
+      const retrieved = pin.finished && (await find())
+      return retrieved ? { content: retrieved } : { pin }
+    } catch (error) {
+      if (error instanceof BadSkill) throw badRequest(`skillCid: ${error.message}`)
+      throw error
+    }
+  }
+
+  const later = (started: Started) => ({
+    status: 202,
+    headers: started.headers,
+    body: {
+      success: true,
+      message: 'The content is being retrieved: repeat the request when the operation has ended',
+      ...pending(started),
+    },
+  })
+
+  return [
+    route({
+      method: 'get',
+      path: SKILLS,
+      id: 'listSkills',
+      tag: TAG,
+      summary: 'List the skills in the library',
+      description: `The newest first. ${NEXT}`,
+      scope: 'org:agents:read',
+      callers: ['workspace'],
+      query: page,
+      success: {
+        status: 200,
+        description: 'The skills of the workspace.',
+        body: z.object({ skills: z.array(skillRecord), currentUserId: z.string() }),
+      },
+      async handle({ principal, query }) {
+        const after = readPageToken(query.pageToken)
+        const skills = await listSkills(pool, principal.workspaceId, { after, limit: query.limit + 1 })
+        const ids = skills.map(({ skillId: id }) => ({ id }))
+        return {
+          ...nextPage(ids, query.limit),
+          body: { skills: skills.slice(0, query.limit), currentUserId: principal.userId },
+        }
+      },
+    }),
+    route({
+      method: 'post',
+      path: SKILLS,
+      id: 'addSkill',
+      tag: TAG,
+      summary: 'Add a skill to the library',
+      description:
+        `${CONTENT}\n\nA CID that is in the library finds that skill, as it is. 409 where another skill has the name: ` +
+        'it gets a version instead.',
+      scope: 'org:agents:write',
+      body: newSkill,
+      success: { status: 200, description: 'The skill.', body: z.object({ success, skill: skillRecord }) },
+      otherSuccess: { status: 202, description: 'Its content is being retrieved.', body: retrieving },
+      errors: [409],
+      operation: true,
+      async handle({ principal, body, prefer, signal }) {
+        const { name, description, envVars, fileId, skillCid } = body
+        if (name.startsWith('@berth/')) throw badRequest('name: @berth is for skills that ship with Berth')
+        const cid = canonicalCid(parseCid(skillCid, 'skillCid'))
+        const there = await findSkill(pool, principal.workspaceId, { cid })
+        if (there) return { body: { success: true, skill: there } }
+        const obtained = await obtain(principal, { cid, name }, { prefer, signal })
+        if ('pin' in obtained) return later(obtained.pin)
+        const { about, network } = obtained.content
+        const skill = { name, description: description ?? about.description, slug: null, envVars }
+        const content = { cid, network, version: about.version, fileId }
+        return { body: { success: true, skill: await addSkill(services, principal, skill, content) } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: VERSIONS,
+      id: 'listSkillVersions',
+      tag: TAG,
+      summary: 'List the versions of a skill',
+      description: `The newest first: the one that agents get. ${NEXT}`,
+      scope: 'org:agents:read',
+      callers: ['workspace'],
+      params,
+      query: page,
+      success: {
+        status: 200,
+        description: 'The versions.',
+        body: z.object({ skillId: z.string(), versions: z.array(versionRecord) }),
+      },
+      errors: [404],
+      async handle({ principal, params, query }) {
+        const { skillId } = await requireSkill(principal.workspaceId, params.skillId)
+        const after = readPageToken(query.pageToken)
+        const versions = await listVersions(prisma, skillId, { after, limit: query.limit + 1 })
+        const shown = versions.slice(0, query.limit).map(({ id: _, ...version }) => version)
+        return { ...nextPage(versions, query.limit), body: { skillId, versions: shown } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: VERSIONS,
+      id: 'addSkillVersion',
+      tag: TAG,
+      summary: 'Add a version to a skill',
+      description:
+        `${CONTENT}\n\nIt becomes the newest version; agents that have the skill get it by an update. A CID that the ` +
+        'skill has finds that version. 409 where the version’s number is taken, or the content is another skill’s.',
+      scope: 'org:agents:write',
+      params,
+      body: newVersion,
+      success: {
+        status: 200,
+        description: 'The version.',
+        body: z.object({ success, version: versionRecord }),
+      },
+      otherSuccess: { status: 202, description: 'Its content is being retrieved.', body: retrieving },
+      errors: [404, 409],
+      operation: true,
+      async handle({ principal, params, body, prefer, signal }) {
+        const { skillId, name } = await requireSkill(principal.workspaceId, params.skillId)
+        const cid = canonicalCid(parseCid(body.skillCid, 'skillCid'))
+        const obtained = await obtain(principal, { cid, name }, { prefer, signal })
+        if ('pin' in obtained) return later(obtained.pin)
+        const { about, network } = obtained.content
+        const content = { cid, network, version: body.version ?? about.version, fileId: body.fileId }
+        const version = await addVersion(services, principal, skillId, content)
+        return { body: { success: true, version } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: SKILL,
+      id: 'deleteSkill',
+      tag: TAG,
+      summary: 'Delete a skill from the library',
+      description:
+        'With all its versions; their content is released. 409 while an agent has it; `Error-Detail` names the agents. ' +
+        'One that is not there is no error.',
+      scope: 'org:agents:write',
+      params,
+      success: {
+        status: 200,
+        description: 'It is not in the library.',
+        body: z.object({ success, message: z.string(), wasInLibrary: z.boolean() }),
+      },
+      errors: [409],
+      async handle({ principal: { workspaceId }, params }) {
+        const skill = await findSkill(pool, workspaceId, nameOf(params.skillId))
+        const wasInLibrary = skill ? await deleteSkill(prisma, workspaceId, skill.skillId) : false
+        const message =
+          skill && wasInLibrary ? `Skill ${skill.name} deleted` : 'The skill was not in the library'
+        return { body: { success: true, message, wasInLibrary } }
+      },
+    }),
+  ]
+}
+
+/** @throws ApiError 400 for what is neither an id nor a CID. */
+const nameOf = (named: string) =>
+  UUID.test(named) ? { skillId: named.toLowerCase() } : { cid: canonicalCid(parseCid(named, 'skillId')) }
+
+function nextPage(items: { id: string }[], pageSize: number): { headers?: Record<string, string> } {
+  const next = nextPageToken(items, pageSize)
+  return next ? { headers: { 'Next-Page-Token': next } } : {}
+}

@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import { text } from '../../http/shapes.ts'
+import { startedOperation } from '../agent-route.ts'
+
+/** An agent has at most this many (contract 8). */
+export const MAX_ATTACHED = 10
+const MAX_ENV_VARS = 50
+const MAX_VERSION = 64
+
+/** `name`, or `@owner/name`: the folder of the skill in an agent, below its `skills`. */
+export const SKILL_NAME = /^(@[A-Za-z0-9_-]{1,64}\/)?[A-Za-z0-9_-]{1,64}$/
+
+/** Semantic Versioning 2.0.0. */
+export const SEMVER =
+  /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*))*)?(\+[\dA-Za-z-]+(\.[\dA-Za-z-]+)*)?$/
+
+const skillId = z.string().describe('Of the skill in the library; stays the same with all its versions.')
+const skillCid = z.string().describe('Its folder on IPFS, as CIDv1.')
+const version = z.string().nullable().describe('Semantic version, where the skill names one.')
+const slug = z.string().nullable().describe('`@owner/name` where it came from the hub.')
+
+const envVar = z.object({
+  name: text(128).regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable'),
+  description: text(1000).optional(),
+})
+export type EnvVar = z.output<typeof envVar>
+
+/** A skill in the library of a workspace; `skillCid`, `version` and `fileId` of its newest version. */
+export const skillRecord = z.object({
+  skillId,
+  skillCid,
+  name: z.string(),
+  description: z.string().nullable(),
+  version,
+  slug,
+  network: z.enum(['public', 'private']),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+  userId: z.string(),
+  envVars: z.array(envVar).describe('Environment variables that it reads, for people who attach secrets.'),
+  fileId: z.string().nullable().describe('The file of the workspace with the same content.'),
+})
+export type SkillRecord = z.output<typeof skillRecord>
+
+export const versionRecord = z.object({
+  skillId,
+  skillCid,
+  version,
+  network: z.enum(['public', 'private']),
+  fileId: z.string().nullable(),
+  createdAt: z.string(),
+})
+export type VersionRecord = z.output<typeof versionRecord>
+
+/** A skill as an agent has it. */
+export const agentSkill = z.object({
+  agentId: z.string(),
+  skillId,
+  skillCid: skillCid.describe('The version that is attached.'),
+  attachedAt: z.string(),
+  name: z.string(),
+  description: z.string().nullable(),
+  version,
+  slug,
+})
+export type AgentSkill = z.output<typeof agentSkill>
+
+const cidText = text(512).min(1, 'must not be empty')
+const versionText = text(MAX_VERSION).regex(SEMVER, 'must be a semantic version, as 1.2.3')
+const fileId = z.uuid('must be the id of a file').toLowerCase()
+
+export const newSkill = z.object({
+  skillCid: cidText.describe('CID of a folder with SKILL.md.'),
+  name: text(130)
+    .regex(SKILL_NAME, 'must have letters, digits, - and _ only, at most 64; or be @owner/name of such')
+    .describe('Its folder in agents.'),
+  description: text(10_000).optional().describe('That of SKILL.md where it is not given.'),
+  envVars: z.array(envVar).max(MAX_ENV_VARS, `must have at most ${MAX_ENV_VARS} items`).default([]),
+  fileId: fileId.optional().describe('A file of the workspace with this content.'),
+})
+
+export const newVersion = z.object({
+  skillCid: cidText,
+  version: versionText.optional().describe('That of SKILL.md where it is not given.'),
+  fileId: fileId.optional(),
+})
+
+export const attachment = z.object({
+  skillCids: z
+    .array(text(512).min(1, 'must not be empty'))
+    .min(1, 'must not be empty')
+    .max(MAX_ATTACHED, `an agent can have at most ${MAX_ATTACHED} skills`)
+    .describe('CIDs of skills in the library, or slugs (`@owner/name`).'),
+})
+
+const resolution = z
+  .enum(['replace', 'keep'], 'must be replace or keep')
+  .describe(
+    '`replace`: what the agent changed in the folder is lost. `keep`: the folder stays as the agent has it, and ' +
+      'counts as this version.',
+  )
+export type Resolution = z.output<typeof resolution>
+
+export const skillUpdate = z
+  .object({
+    version: versionText.optional().describe('The version to have; the newest where neither is given.'),
+    skillCid: cidText.optional().describe('The same by its CID.'),
+    expectedSkillCid: cidText
+      .optional()
+      .describe('The version that the caller thinks is attached: 409 where it is another one.'),
+    resolution: resolution.optional(),
+  })
+  .refine(({ version, skillCid }) => version === undefined || skillCid === undefined, {
+    path: ['version'],
+    message: 'cannot be given beside skillCid',
+  })
+  .optional()
+export type SkillUpdate = NonNullable<z.output<typeof skillUpdate>>
+
+export const skillUpdates = z.object({
+  agentId: z.string(),
+  updates: z.array(
+    z.object({
+      skillId,
+      name: z.string(),
+      skillCid: z.string().describe('The version that is attached.'),
+      version,
+      latestSkillCid: z.string(),
+      latestVersion: version,
+      updateAvailable: z.boolean(),
+      folder: z
+        .enum(['same', 'modified', 'other', 'missing'])
+        .nullable()
+        .describe(
+          'How its folder in the agent is: `modified`, the agent has changed it; `other`, it is another version or ' +
+            'of another origin, in conflict; `missing`. Null while the agent does not answer.',
+        ),
+    }),
+  ),
+})
+
+const success = z.literal(true)
+const operation = startedOperation
+  .optional()
+  .describe('The operation, where the answer did not wait for its end.')
+export const applied = z.object({ success, message: z.string(), operation })
+export const attached = applied.extend({
+  attached: z.number().int().describe('How many of the given skills are attached now: all.'),
+})
+export const updated = applied.extend({ skill: agentSkill })

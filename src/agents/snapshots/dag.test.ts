@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { TreeChange } from '../../../agentd/protocol.ts'
+import { collectChanges } from './dag.ts'
+
+const change = (path: string): TreeChange => ({
+  path,
+  mode: '100644',
+  blob: '1'.repeat(40),
+  size: 0,
+  isNew: true,
+})
+
+describe('the tree of changes', () => {
+  it('has a folder once, whatever is in it', async () => {
+    async function* all() {
+      for (let i = 0; i < 1000; i++) yield change(`a/b/${i}`)
+    }
+    const { root, files } = await collectChanges(all())
+    assert.equal(files.length, 1000)
+    assert.equal(root.get('a')?.folder?.get('b')?.folder?.size, 1000)
+  })
+  it('is bounded in memory also where each file has folders of its own', async () => {
+    let given = 0
+    async function* all() {
+      // As many as a snapshot may change; each makes two hundred names.
+      for (; given < 250_000; given++) yield change(`${given}${'/a'.repeat(198)}`)
+    }
+    await assert.rejects(collectChanges(all()), { code: 'too_large' })
+    // 300 bytes or so each: more would be gigabytes.
+    assert.ok(given * 199 < 1_000_000, `${given} files with ${given * 199} names were taken`)
+  })
+})

@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import { contractError, messages, notFound } from '../../errors.ts'
+import type { Route } from '../../http/route.ts'
+import { limit, nextPageToken, readPageToken, text } from '../../http/shapes.ts'
+import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
+import { reset, resetBody, resetting, snapshotList, synced, syncing, syncStatus } from './snapshot-schema.ts'
+import { findSnapshot, lastFailure, readPage, SHOWN } from './snapshot-store.ts'
+
+const TAG = 'Snapshots'
+const SNAPSHOTS = '/v0/agents/:agentId/snapshots'
+const NETWORK_SETTING = 'BERTH_SNAPSHOT_NETWORK'
+
+/** The history of an agent's workspace (contract 4.3). */
+export function snapshotRoutes({ pool, prisma, config, operations }: AgentServices): Route[] {
+  const isConfigured = config.BERTH_SNAPSHOT_NETWORK !== 'none'
+
+  /** @throws ApiError 400 where the settings say that there are no snapshots. */
+  function requireStorage(): void {
+    if (isConfigured) return
+    throw contractError(
+      400,
+      'storage_not_configured',
+      messages.storageNotConfigured,
+      `${NETWORK_SETTING} is none`,
+    )
+  }
+
+  return [
+    agentRoute({
+      method: 'get',
+      path: SNAPSHOTS,
+      id: 'listSnapshots',
+      tag: TAG,
+      summary: 'List the snapshots of an agent',
+      description:
+        'The newest first. Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of ' +
+        'the next page. A reset adds the snapshot to which it went once more: the first one is how the workspace is.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform', 'workspace'],
+      query: z.object({ limit: limit(SHOWN, 100), pageToken: text(255).optional() }),
+      success: { status: 200, description: 'The history.', body: snapshotList },
+      async handle({ agent, query }) {
+        const before = readPageToken(query.pageToken)
+        const rows = await readPage(prisma, agent, { before, limit: query.limit + 1 })
+        const next = nextPageToken(rows, query.limit)
+        const snapshots = rows.slice(0, query.limit).map(({ id: _, ...snapshot }) => snapshot)
+        return {
+          ...(next && { headers: { 'Next-Page-Token': next } }),
+          body: { agentId: agent.agentId, snapshots },
+        }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: `${SNAPSHOTS}/sync`,
+      id: 'getSyncStatus',
+      tag: TAG,
+      summary: 'Ask whether snapshots are taken, and when the last one was',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform', 'workspace'],
+      success: { status: 200, description: 'How it is.', body: syncStatus },
+      async handle({ agent }) {
+        const { agentId, lastSync } = agent
+        const status = { agentId, configured: isConfigured, lastSync }
+        if (!isConfigured) {
+          const message = messages.storageNotConfigured
+          return { body: { ...status, missing: [NETWORK_SETTING], message } }
+        }
+        const failure = await lastFailure(pool, agent)
+        const seconds = config.BERTH_SNAPSHOT_SECONDS / 1000
+        const message = failure
+          ? `The last sync failed: ${failure}`
+          : `A change is saved within about ${seconds} seconds while the agent runs`
+        return { body: { ...status, message } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: `${SNAPSHOTS}/sync`,
+      id: 'syncAgent',
+      tag: TAG,
+      summary: 'Save the workspace of an agent as a snapshot now',
+      description:
+        'Commits what has changed, and pins the tree of the commit on IPFS. Ignored files stay out, and so do files ' +
+        'with the value of a secret in them, and those that git cannot keep: `details` names both. Where nothing has changed there is no new ' +
+        'snapshot. 503 where IPFS or the agent cannot be reached.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      success: { status: 200, description: 'It is saved.', body: synced },
+      otherSuccess: { status: 202, description: 'It is being saved.', body: syncing },
+      operation: true,
+      async handle({ agent, ...asked }) {
+        requireStorage()
+        const started = await operations.start('agent.sync', agent, asked)
+        const { headers } = started
+        const finished = requireSuccess(started, { statuses: STATUSES })
+        if (!finished) {
+          const message = 'The snapshot is being taken'
+          return { status: 202, headers, body: { success: true, message, ...pending(started) } }
+        }
+        const { isNew, leftOut, ...result } = finished.result
+        const message = isNew ? 'Snapshot taken' : 'Nothing has changed since the last snapshot'
+        const details =
+          leftOut.length > 0 && `Left out, as they hold a secret or cannot be kept: ${leftOut.join(', ')}`
+        return { headers, body: { success: true, message, ...result, ...(details && { details }) } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: `${SNAPSHOTS}/reset`,
+      id: 'resetAgent',
+      tag: TAG,
+      summary: 'Put a snapshot in the place of the workspace of an agent',
+      description:
+        'Only one of its own history. What the workspace is now is saved as a snapshot first; what is ignored stays. ' +
+        'Then `build` and `start` run; the gateway goes on. 503 where IPFS or the agent cannot be reached.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      body: resetBody,
+      invalidBody: messages.invalidSnapshotCid,
+      success: { status: 200, description: 'The workspace is the snapshot’s.', body: reset },
+      otherSuccess: { status: 202, description: 'It is being reset.', body: resetting },
+      errors: [404],
+      operation: true,
+      async handle({ agent, body: { snapshotCid }, ...asked }) {
+        const snapshot = await findSnapshot(prisma, agent, snapshotCid)
+        if (!snapshot) throw notFound(messages.snapshotNotFound)
+        requireStorage()
+        const started = await operations.start('agent.reset', agent, { input: { snapshotCid }, ...asked })
+        const { headers } = started
+        const finished = requireSuccess(started, { statuses: STATUSES })
+        if (finished) {
+          const message = `Workspace reset to ${snapshotCid}`
+          return { headers, body: { success: true, message, ...finished.result } }
+        }
+        const message = `Workspace is being reset to ${snapshotCid}`
+        const { commitSha } = snapshot
+        return {
+          status: 202,
+          headers,
+          body: { success: true, message, snapshotCid, commitSha, ...pending(started) },
+        }
+      },
+    }),
+  ]
+}
+
+/** Statuses of failures that are not 500, by the operation's code. */
+const STATUSES: Record<string, number> = {
+  storage_not_configured: 400,
+  snapshot_not_found: 404,
+  ipfs_unreachable: 503,
+  agent_not_ready: 503,
+}

@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import { ApiError } from '../../errors.ts'
+import { canonicalCid, parseCid } from '../../files/cid.ts'
+import { startedOperation } from '../agent-route.ts'
+
+/** A snapshot as clients see it. */
+export const snapshot = z.object({
+  agentId: z.string(),
+  snapshotCid: z.string().describe('A folder on IPFS: the tree of the commit.'),
+  userId: z.string(),
+  commitSha: z.string().nullable().describe('The commit in the agent’s git repository.'),
+  changeSummary: z.string().nullable().describe('What is other than in the one before, for people.'),
+  contentDiff: z.string().nullable().describe('Unified, against the one before; at most 64 KiB.'),
+  createdAt: z.string(),
+})
+export type SnapshotRecord = z.output<typeof snapshot>
+
+export const snapshotList = z.object({ agentId: z.string(), snapshots: z.array(snapshot) })
+
+export const syncStatus = z.object({
+  agentId: z.string(),
+  configured: z.boolean().describe('Whether snapshots are taken.'),
+  missing: z.array(z.string()).optional().describe('The settings for want of which they are not.'),
+  lastSync: z.string().nullable(),
+  message: z.string(),
+})
+
+export const synced = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  lastSync: z.string(),
+  snapshotCid: z.string().describe('The newest snapshot: a new one, or the one that there was.'),
+  commitSha: z.string(),
+  changeSummary: z.string().nullable().describe('Null where nothing had changed.'),
+  details: z.string().optional().describe('Which files were left out, and why.'),
+})
+export const syncing = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  operation: startedOperation,
+})
+
+export const resetBody = z.object({
+  snapshotCid: z
+    .string()
+    .transform((text, context) => {
+      try {
+        return canonicalCid(parseCid(text))
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        context.addIssue({ code: 'custom', message: error.message.replace(/^cid: /, '') })
+        return z.NEVER
+      }
+    })
+    .describe('Of the history of this agent; any version and base.'),
+})
+
+export const reset = z.object({
+  success: z.literal(true),
+  message: z.string(),
+  snapshotCid: z.string(),
+  commitSha: z.string(),
+})
+export const resetting = reset.extend({ operation: startedOperation })

@@ -1,0 +1,166 @@
+/**
+ * The history of an agent's workspace: rows of `snapshot`, each of which keeps its content on IPFS. The newest one is
+ * how the workspace is; a reset adds the one to which it went once more.
+ */
+import { UUID, uuidv7 } from 'uuidv7'
+import type { Queryable } from '../../db/pool.ts'
+import type { Prisma, PrismaClient } from '../../db/prisma.ts'
+import { findLastSync, pruneHistory, removeHistory } from '../../db/statements/snapshots.ts'
+import { releaseContent } from '../../files/held-content.ts'
+import type { Network } from '../../storage/port.ts'
+import type { Agent } from '../agent.ts'
+import type { SnapshotRecord } from './snapshot-schema.ts'
+
+/** Snapshots that a history shows where nobody asks for more. */
+export const SHOWN = 10
+
+/** A snapshot that is to be written. */
+export interface Content {
+  network: Network
+  /** CIDv1 in base32. */
+  cid: string
+  commitSha: string
+  /** The commit as git stores it, without its header. */
+  commitObject: Buffer
+  treeSha: string
+  /** Paths of files that are executable. */
+  executables: string[]
+}
+
+export interface StoredSnapshot extends Content {
+  id: string
+}
+
+/** The difference from the snapshot before; null where it is not known. */
+export interface Difference {
+  changeSummary: string | null
+  contentDiff: string | null
+}
+
+const STORED = {
+  id: true,
+  network: true,
+  cid: true,
+  commitSha: true,
+  commitObject: true,
+  treeSha: true,
+  executables: true,
+} as const
+
+type Row = Pick<Agent, 'id'>
+
+/** The newest snapshot. */
+export const latestSnapshot = (
+  prisma: Prisma.TransactionClient,
+  { id }: Row,
+): Promise<StoredSnapshot | undefined> => findNewest(prisma, { agentId: id })
+
+/** The newest of an agent's snapshots with this content. @param cid CIDv1 in base32. */
+export const findSnapshot = (
+  prisma: Prisma.TransactionClient,
+  { id }: Row,
+  cid: string,
+): Promise<StoredSnapshot | undefined> => findNewest(prisma, { agentId: id, cid })
+
+async function findNewest(
+  prisma: Prisma.TransactionClient,
+  where: Prisma.SnapshotWhereInput,
+): Promise<StoredSnapshot | undefined> {
+  const found = await prisma.snapshot.findFirst({ where, orderBy: { id: 'desc' }, select: STORED })
+  if (!found) return undefined
+  return { ...found, network: found.network as Network, commitObject: Buffer.from(found.commitObject) }
+}
+
+/** The newest {@link SHOWN} snapshots, the newest first. */
+export async function listSnapshots(
+  prisma: PrismaClient,
+  agent: Pick<Agent, 'id' | 'agentId'>,
+): Promise<SnapshotRecord[]> {
+  const rows = await readPage(prisma, agent, { before: undefined, limit: SHOWN })
+  return rows.map(({ id: _, ...snapshot }) => snapshot)
+}
+
+/** A page of a history, the newest first. @param page.before only snapshots older than the one with this id. */
+export async function readPage(
+  prisma: PrismaClient,
+  { id: agentRow, agentId }: Pick<Agent, 'id' | 'agentId'>,
+  { before, limit }: { before: string | undefined; limit: number },
+): Promise<(SnapshotRecord & { id: string })[]> {
+  const rows = await prisma.snapshot.findMany({
+    where: { agentId: agentRow, ...(before && { id: { lt: before } }) },
+    orderBy: { id: 'desc' },
+    take: limit,
+    omit: { commitObject: true, executables: true },
+  })
+  return rows.map(({ id, cid, userId, commitSha, changeSummary, contentDiff, createdAt }) => ({
+    id,
+    agentId,
+    snapshotCid: cid,
+    userId,
+    commitSha,
+    changeSummary,
+    contentDiff,
+    createdAt: createdAt.toISOString(),
+  }))
+}
+
+/** Adds a snapshot to the history, as the newest. Its content is held, and the agent's row locked, by the caller. */
+export async function insertSnapshot(
+  tx: Prisma.TransactionClient,
+  agent: Pick<Agent, 'id' | 'workspaceId' | 'userId'>,
+  { network, cid, commitSha, commitObject, treeSha, executables }: Content,
+  { changeSummary, contentDiff }: Difference,
+): Promise<void> {
+  const newest = await latestSnapshot(tx, agent)
+  await tx.snapshot.create({
+    data: {
+      id: idAfter(newest?.id),
+      agentId: agent.id,
+      workspaceId: agent.workspaceId,
+      userId: agent.userId,
+      network,
+      cid,
+      commitSha,
+      commitObject: Uint8Array.from(commitObject),
+      treeSha,
+      executables,
+      changeSummary,
+      contentDiff,
+    },
+  })
+}
+
+/** An id above another one, also where a clock was set back meanwhile: the order of ids is that of the history. */
+export function idAfter(previous: string | undefined): string {
+  const id = uuidv7()
+  if (!previous || id > previous) return id
+  const time = Number.parseInt(previous.replaceAll('-', '').slice(0, 12), 16)
+  return UUID.fromFieldsV7(time + 1, 0, 0, 0).toString()
+}
+
+/**
+ * Removes from a history what its policy does not keep, and has the content released; that of which another row is left
+ * is kept by whoever releases it. The policy keeps the newest `keep`
+ * snapshots, and beside them the last one of each of the last `keepDays` days, in UTC.
+ */
+export async function pruneSnapshots(
+  db: Queryable,
+  { id }: Row,
+  { keep, keepDays }: { keep: number; keepDays: number },
+): Promise<void> {
+  await releaseContent(db, (await pruneHistory.run(db, id, keep, keepDays)).rows)
+}
+
+/** Removes a whole history, and has its content released. */
+export async function removeSnapshots(db: Queryable, { id }: Row): Promise<void> {
+  await releaseContent(db, (await removeHistory.run(db, id)).rows)
+}
+
+/** Why the last sync of an agent failed, for people; undefined where it did not, or there was none. */
+export async function lastFailure(
+  db: Queryable,
+  { agentId }: Pick<Agent, 'agentId'>,
+): Promise<string | undefined> {
+  const last = await findLastSync.first(db, agentId)
+  return last?.state === 'failed' ? (last.reason ?? undefined) : undefined
+}

@@ -1,0 +1,141 @@
+import { z } from 'zod'
+import { limit, text } from '../../http/shapes.ts'
+
+const MIN_EVERY_MS = 60_000
+/** Far more than anybody waits, and a number that all understand. */
+const MAX_MS = 10 * 365 * 86_400_000
+
+const staggerMs = z.number().int().min(0).max(MAX_MS).optional()
+
+const at = z.object({
+  kind: z.literal('at'),
+  at: z.iso
+    .datetime({ offset: true, local: true, error: 'must be an ISO 8601 time' })
+    .describe('Once, at this time; UTC where it does not say.'),
+})
+const every = z.object({
+  kind: z.literal('every'),
+  everyMs: z.number().int().min(MIN_EVERY_MS, `must be at least ${MIN_EVERY_MS}`).max(MAX_MS),
+  staggerMs,
+})
+const cron = z.object({
+  kind: z.literal('cron'),
+  expr: text(200)
+    .trim()
+    .regex(/^\S+(\s+\S+){4}$/, 'must have 5 fields')
+    .describe('Minute, hour, day of the month, month, day of the week.'),
+  tz: text(64).refine(isTimeZone, 'must be an IANA time zone').optional(),
+  staggerMs,
+})
+
+/** Clients call the text of a payload by either name. */
+const words = { text: text(100_000).optional(), message: text(100_000).optional() }
+
+const payload = z
+  .discriminatedUnion('kind', [
+    z.object({
+      kind: z.literal('agentTurn'),
+      ...words,
+      model: text(200).optional(),
+      thinking: text(50).optional(),
+      timeoutSeconds: z.number().int().min(1).max(86_400).optional(),
+    }),
+    z.object({ kind: z.literal('systemEvent'), ...words }),
+  ])
+  .transform((payload, context) => {
+    const { text, message, ...rest } = payload
+    const said = [text, message].filter((value) => value !== undefined)
+    if (said.length === 0 || said.some((value) => value.trim() === '')) {
+      context.addIssue({ code: 'custom', message: 'must have a text' })
+    } else if (said.some((value) => value !== said[0])) {
+      context.addIssue({ code: 'custom', message: 'text and message are two names of the same' })
+    }
+    const value = said[0] ?? ''
+    return rest.kind === 'agentTurn' ? { ...rest, message: value } : { ...rest, text: value }
+  })
+
+const delivery = z.object({
+  mode: z.enum(['none', 'announce', 'webhook']),
+  channel: text(100).optional(),
+  to: text(2048).optional(),
+  bestEffort: z.boolean().optional(),
+})
+
+const fields = {
+  name: text(200).trim().min(1, 'must not be empty'),
+  description: text(10_000),
+  enabled: z.boolean(),
+  schedule: z.discriminatedUnion('kind', [at, every, cron]),
+  payload,
+  sessionTarget: z
+    .enum(['main', 'isolated'])
+    .describe(
+      '`main` takes system events, `isolated` turns of the agent; unless told, what the payload needs.',
+    ),
+  wakeMode: z.enum(['now', 'next-heartbeat']),
+  delivery: delivery.describe('Where the result goes: nowhere unless told.'),
+}
+
+/** `POST A/tasks` (contract 4.3): name, schedule and payload are required. */
+export const newTask = z.object({
+  ...fields,
+  description: fields.description.optional(),
+  enabled: fields.enabled.default(true),
+  sessionTarget: fields.sessionTarget.optional(),
+  wakeMode: fields.wakeMode.default('now'),
+  delivery: fields.delivery.default({ mode: 'none' }),
+})
+
+/** `PUT A/tasks/{jobId}`: any part; what is absent stays. */
+export const taskChanges = z
+  .object(fields)
+  .partial()
+  .refine((changes) => Object.values(changes).some((value) => value !== undefined), 'must change something')
+
+export const toggle = z
+  .object({ enabled: z.boolean().optional() })
+  .optional()
+  .transform((body) => body ?? {})
+
+export const taskPath = z.object({ agentId: z.string(), jobId: text(200) })
+
+export const taskQuery = z.object({
+  includeDisabled: z
+    .enum(['true', 'false'], 'must be true or false')
+    .optional()
+    .describe('Whether tasks that are switched off are listed as well.'),
+})
+
+export const runQuery = z.object({ limit: limit(50, 200) })
+
+/** A job as the engine has it; what it says more is passed on. */
+export const job = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  enabled: z.boolean(),
+  createdAtMs: z.number(),
+  /** Only on what the engine keeps for itself. */
+  declarationKey: z.string().optional(),
+})
+export type Job = z.output<typeof job>
+
+export const jobs = z.object({ jobs: z.array(job) })
+
+export const runs = z.looseObject({
+  entries: z.array(z.looseObject({ jobId: z.string(), ts: z.number() })),
+})
+
+export const started = z.looseObject({
+  ok: z.boolean(),
+  enqueued: z.boolean().optional(),
+  runId: z.string().optional(),
+})
+
+function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,80 @@
+/** Bodies and queries of templates. */
+import { z } from 'zod'
+import { limit, text } from '../../http/shapes.ts'
+import { checkSource, ofRepository, repository, requireSource } from './git/origin.ts'
+import { TEMPLATE_SLUG, templateRecord } from './template.ts'
+
+const address = text(2048).regex(/^https?:\/\/\S+$/, 'must be an http or https address')
+const slug = text(100).regex(TEMPLATE_SLUG, 'must have lower-case letters, digits and single hyphens only')
+const name = text(100).trim().min(1, 'must not be empty')
+
+const snapshotCid = text(512).describe('Of the agent’s history. Not given: the newest one.')
+const agentId = text(64).describe('An agent of the workspace, of whose snapshot the template is made.')
+const source = { agentId: agentId.optional(), snapshotCid: snapshotCid.optional(), ...repository }
+
+/** Fields of a template that a body may set, beside its manifest. */
+const told = {
+  name: name.optional(),
+  nameOverride: name.optional().describe('As `name`.'),
+  slug: slug.optional(),
+  slugOverride: slug.optional().describe('As `slug`.'),
+  description: text(10_000).trim().min(1, 'must not be empty').optional(),
+  longDescription: text(10_000).nullable().optional(),
+  category: text(100).trim().min(1, 'must not be empty').optional(),
+  tags: z.array(text(50).trim().min(1, 'must not be empty')).max(10, 'must have at most 10 items').optional(),
+  authorName: text(200).optional(),
+  authorUrl: address.nullable().optional(),
+  authorLogoUrl: address.nullable().optional(),
+}
+
+export const newTemplate = z.object({ ...source, ...told }).superRefine(requireSource)
+export type NewTemplate = z.output<typeof newTemplate>
+
+export const templateChange = z
+  .object({ ...source, ...told })
+  .superRefine(checkSource)
+  .refine(({ agentId, snapshotCid }) => !snapshotCid || agentId, {
+    path: ['agentId'],
+    message: 'must be given with snapshotCid',
+  })
+export type TemplateChange = z.output<typeof templateChange>
+
+export const validation = z.object(source).superRefine(requireSource)
+export type Validation = z.output<typeof validation>
+export const refSearch = ofRepository.extend({
+  search: text(255).optional().describe('What the names have in them, in any case.'),
+})
+
+export const templateQuery = z.object({
+  category: text(100).optional(),
+  featured: z
+    .enum(['true', 'false'], 'must be true or false')
+    .transform((value) => value === 'true')
+    .optional(),
+  submittedBy: z.literal('me', 'must be me').optional(),
+  limit: limit(100, 1000),
+  pageToken: text(255).optional(),
+})
+
+export const templateList = z.object({
+  templates: z.array(templateRecord),
+  categories: z.array(z.string()).describe('Of all templates that the caller sees, not of this page only.'),
+})
+export const oneTemplate = z.object({ template: templateRecord })
+export const submitted = z.object({ success: z.literal(true), template: templateRecord })
+export const archived = z.object({ success: z.literal(true), message: z.string() })
+export const validated = z.object({
+  valid: z.boolean(),
+  errors: z.array(z.string()),
+  manifest: z.record(z.string(), z.unknown()).nullable(),
+  readme: z.string().nullable(),
+  files: z.array(z.string()).describe('Paths, at most 1000.'),
+  commitSha: z.string(),
+})
+const names = z.array(z.string()).describe('At most 1000.')
+export const branchList = z.object({ branches: names })
+export const refList = z.object({
+  branches: names,
+  tags: names,
+  defaultBranch: z.string().nullable().describe('Null where the server does not say.'),
+})

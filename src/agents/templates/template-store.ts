@@ -1,0 +1,100 @@
+/** Reading templates: the rows of a workspace, and those that ship with Berth. Nobody sees the rows of others. */
+import type { Queryable } from '../../db/pool.ts'
+import {
+  findAnyTemplate,
+  findTemplate,
+  findTemplateToChange,
+  findTemplateToUse,
+  listTemplateRows,
+  readCategories,
+} from '../../db/statements/templates.ts'
+import { notFound } from '../../errors.ts'
+import { bundledTemplates } from './bundled.ts'
+import { TEMPLATE_ID, TEMPLATE_SLUG, type Template } from './template.ts'
+
+/** How a template is found: to be read, so that nobody archives it before the commit, or so that nobody else changes it. */
+const FIND = { read: findTemplate, use: findTemplateToUse, change: findTemplateToChange }
+
+/**
+ * The template that a workspace means by an id or a slug: one of its own, or one that ships with Berth.
+ * @param by whether `key` is an id, a slug, or may be either.
+ * @param to why, see {@link FIND}.
+ * @throws ApiError 404 where there is none, or it was archived.
+ */
+export async function requireTemplate(
+  db: Queryable,
+  workspaceId: string,
+  key: string,
+  by: 'id' | 'slug' | 'either',
+  to: keyof typeof FIND = 'read',
+): Promise<Template> {
+  const id = by !== 'slug' && TEMPLATE_ID.test(key) ? key : null
+  const slug = by !== 'id' && TEMPLATE_SLUG.test(key) ? key : null
+  const own = (await FIND[to].first(db, workspaceId, id, slug)) as Template | undefined
+  const found = own ?? (await bundledTemplates()).find((one) => one.id === id || one.slug === slug)
+  if (!found) throw notFound('There is no such template')
+  return found
+}
+
+/** The template that an agent was made from, archived or not; undefined where Berth no longer has it. */
+export async function templateOf(db: Queryable, templateId: string): Promise<Template | undefined> {
+  const own = (await findAnyTemplate.first(db, templateId)) as Template | undefined
+  return own ?? (await bundledTemplates()).find(({ id }) => id === templateId)
+}
+
+export interface TemplateFilter {
+  category?: string | undefined
+  featured?: boolean | undefined
+  /** Only those that this user made. */
+  submittedBy?: string | undefined
+}
+
+/**
+ * A page of what a workspace sees: first what ships with Berth, then its own templates, each by slug.
+ * @param page.after only those behind the one with this {@link placeOf}.
+ */
+export async function listTemplates(
+  db: Queryable,
+  workspaceId: string,
+  { category, featured, submittedBy }: TemplateFilter,
+  { after, limit }: { after: string | undefined; limit: number },
+): Promise<Template[]> {
+  const shipped = (await bundledTemplates()).filter(
+    (template) =>
+      featured !== false &&
+      submittedBy === undefined &&
+      (category === undefined || template.details.category === category) &&
+      (after === undefined || placeOf(template) > after),
+  )
+  if (featured === true || shipped.length >= limit) return shipped.slice(0, limit)
+  const slugAfter = after?.startsWith(OWN) ? after.slice(OWN.length) : ''
+  const most = limit - shipped.length
+  const { rows } = await listTemplateRows.run(
+    db,
+    workspaceId,
+    category ?? null,
+    submittedBy ?? null,
+    slugAfter,
+    most,
+  )
+  return [...shipped, ...(rows as Template[])]
+}
+
+const SHIPPED = '0'
+const OWN = '1'
+
+/** Where a template is in the order of lists. */
+export const placeOf = ({ slug, stored }: Pick<Template, 'slug' | 'stored'>): string =>
+  `${stored === null ? SHIPPED : OWN}${slug}`
+
+/** Every category of what a workspace sees, by name. */
+export async function listCategories(db: Queryable, workspaceId: string): Promise<string[]> {
+  const { rows } = await readCategories.run(db, workspaceId)
+  return categoriesOf(await bundledTemplates(), rows)
+}
+
+/** @param more categories beside those of `templates`. */
+export function categoriesOf(templates: Template[], more: { category: string }[] = []): string[] {
+  const all = [...templates.map(({ details }) => details), ...more]
+  return [...new Set(all.map(({ category }) => category))].sort()
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { contractError, messages } from '../../errors.ts'
+import type { Route } from '../../http/route.ts'
+import { agentRecord } from '../agent.ts'
+import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { agentUrls } from '../urls.ts'
+import { rotateGatewayToken } from './token-service.ts'
+
+const TAG = 'Agent tokens'
+const AGENT = '/v0/agents/:agentId'
+const PLATFORM = `${AGENT}/platform`
+
+/** `GET A/gateway-token` and its rotation. */
+const gatewayToken = z.object({
+  token: z.string(),
+  wsUrl: z.string().describe('The agent’s own host, for WebSockets.'),
+  baseUrl: z.string().describe('The same for HTTP.'),
+})
+
+const platformToken = z.object({ token: z.string().describe('A JWT, for one hour.') })
+
+/** `GET A/platform/whoami`: the agent, and by what the caller reached it. */
+const identity = z.object({
+  agentId: z.string(),
+  name: z.string(),
+  status: agentRecord.shape.status,
+  userId: z.string(),
+  workspaceId: z.string(),
+  tokenKind: z.enum(['gateway', 'platform', 'key']).describe('`key`: an API key of the workspace.'),
+})
+
+/** By what an agent is reached, and what it may say of itself (contract 5.4). */
+export function tokenRoutes({ prisma, config, access, operations }: AgentServices): Route[] {
+  return [
+    agentRoute({
+      method: 'get',
+      path: `${AGENT}/gateway-token`,
+      id: 'getGatewayToken',
+      tag: TAG,
+      summary: 'Get the gateway token of an agent',
+      description:
+        'Its holder may do with the agent what a key with the scope can, but for this, its rotation, deleting the ' +
+        'agent and attaching secrets to it.',
+      // The token lets its holder write.
+      scope: 'org:agents:write',
+      success: { status: 200, description: 'The token, and where it is good.', body: gatewayToken },
+      async handle({ agent }) {
+        return { body: { token: agent.gatewayToken, ...agentUrls(config, agent.agentId) } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: `${AGENT}/gateway-token/rotate`,
+      id: 'rotateGatewayToken',
+      tag: TAG,
+      summary: 'Replace the gateway token of an agent',
+      description:
+        'The old one, and platform tokens that the agent got by it, are 401 from now on, and what they had open is ' +
+        'closed. The agent restarts; the answer does not wait for that, unless `Prefer` says so.',
+      scope: 'org:agents:write',
+      operation: true,
+      success: { status: 200, description: 'The new token.', body: gatewayToken },
+      async handle({ principal, agent, idempotencyKey, prefer, signal }) {
+        const { token, operationId } = await rotateGatewayToken(prisma, agent, idempotencyKey)
+        const asked = { principal, prefer, signal, waitMs: 0 }
+        const { headers } = await operations.started('agent.restart', operationId, asked)
+        return { headers, body: { token, ...agentUrls(config, agent.agentId) } }
+      },
+    }),
+    agentRoute({
+      method: 'post',
+      path: `${PLATFORM}/token`,
+      id: 'createPlatformToken',
+      tag: TAG,
+      summary: 'Get a platform token',
+      description:
+        'For an hour it is a key for this agent; where the operator says so, it also sees the rest of the workspace. ' +
+        'It ends with the gateway token.',
+      scope: 'org:agents:write',
+      // No platform token: those that mint one another would never end.
+      callers: ['gateway'],
+      success: { status: 200, description: 'The token.', body: platformToken },
+      async handle({ agent }) {
+        const token = await access.mintPlatformToken(agent).catch((error: Error) => {
+          throw contractError(500, 'token_failed', messages.tokenFailed, error.message, { cause: error })
+        })
+        return { body: { token } }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: `${PLATFORM}/whoami`,
+      id: 'whoami',
+      tag: TAG,
+      summary: 'Tell which agent this is',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform', 'workspace'],
+      success: { status: 200, description: 'The agent.', body: identity },
+      async handle({ agent, principal }) {
+        const { agentId, name, status, userId, workspaceId } = agent
+        const tokenKind = principal.agent?.by ?? 'key'
+        return { body: { agentId, name, status, userId, workspaceId, tokenKind } }
+      },
+    }),
+  ]
+}

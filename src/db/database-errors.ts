@@ -1,0 +1,71 @@
+interface DatabaseError {
+  code?: string
+  message?: string
+  constraint?: string
+  /** Where Prisma's errors have PostgreSQL's code, or what happened to the connection. */
+  meta?: { driverAdapterError?: { cause?: { originalCode?: string; kind?: string } } }
+}
+
+/** Prisma's words for a connection that is lost, or not to be had: of raw statements it says so here alone. */
+const LOST = ['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout']
+
+/** PostgreSQL's code of an error of pg or of Prisma; where it is not PostgreSQL's, that of Node or of Prisma. */
+function codeOf(error: unknown): string {
+  const { code, meta } = (error ?? {}) as DatabaseError
+  return meta?.driverAdapterError?.cause?.originalCode ?? code ?? ''
+}
+
+/** Whether an error names an index or a reference. Prisma 7 does so in one place or another, by version. */
+function isAbout(error: unknown, constraint: string): boolean {
+  const { constraint: named, meta } = error as DatabaseError
+  return (named ?? JSON.stringify(meta ?? {})).includes(constraint)
+}
+
+/** Whether a unique index refused the write; `constraint` narrows it to one index. */
+export function isUniqueViolation(error: unknown, constraint?: string): boolean {
+  return codeOf(error) === '23505' && (!constraint || isAbout(error, constraint))
+}
+
+/** Whether a row that the write refers to is not (any more) there; `constraint` is the reference's name. */
+export function isForeignKeyViolation(error: unknown, constraint: string): boolean {
+  return codeOf(error) === '23503' && isAbout(error, constraint)
+}
+
+/** Whether others held up a transaction for too long: they have its lock, or all the connections of the pool. */
+export function isHeldUp(error: unknown): boolean {
+  const { message } = error as DatabaseError
+  return codeOf(error) === '55P03' || message === 'timeout exceeded when trying to connect'
+}
+
+/** Whether the database itself is out of reach: not started, restarting, full, or cut off in mid-query. */
+export function isDatabaseDown(error: unknown): boolean {
+  const { meta } = (error ?? {}) as DatabaseError
+  if (LOST.includes(meta?.driverAdapterError?.cause?.kind ?? '')) return true
+  if (/^(08|53|57P0|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|P1001|P1008|P1017|P2024)/.test(codeOf(error)))
+    return true
+  return /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable/.test(
+    (error as DatabaseError).message ?? '',
+  )
+}
+
+/**
+ * Whether the same statement may do better later: the database is down, or it gave up waiting for a lock
+ * (55P03), in a deadlock (40P01), over a conflict (40001), or after the statement's time (57014).
+ */
+export function isTransient(error: unknown): boolean {
+  return isDatabaseDown(error) || ['55P03', '40P01', '40001', '57014'].includes(codeOf(error))
+}
+
+/** PostgreSQL cannot be reached, or lets us not in: starting again later may help. The message is one line. */
+export class DatabaseAwayError extends Error {
+  override name = 'DatabaseAwayError'
+}
+
+/** For the first statement of a process. @throws DatabaseAwayError for an outage; any other error as it is. */
+export function explainOutage(error: { code?: string; message?: string; errors?: Error[] }): never {
+  // 28: the password is refused; 3D: there is no such database (yet).
+  if (!isDatabaseDown(error) && !/^(28|3D)/.test(error.code ?? '')) throw error
+  // A name with several addresses fails once for each, and has no message of its own.
+  const reason = error.message || error.errors?.[0]?.message || error.code
+  throw new DatabaseAwayError(`DATABASE_URL: PostgreSQL cannot be reached: ${reason}`)
+}

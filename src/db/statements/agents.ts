@@ -1,0 +1,153 @@
+/**
+ * By hand: every request to an agent needs its row with its newest snapshot, which Prisma reads in two statements; locks;
+ * and a condition on a hash of the token, which Prisma cannot say.
+ */
+import { PLAN, type Plan } from './plan.ts'
+import { isoMillis, narrow, type Row, statement } from './statement.ts'
+
+/** An agent that is not deleted. Times are ISO 8601 with milliseconds, UTC. */
+const AGENT = {
+  id: 'uuid',
+  agentId: 'text',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  name: 'text',
+  description: 'text?',
+  vibe: 'text?',
+  emoji: 'text?',
+  userName: 'text?',
+  userEmail: 'text?',
+  engine: 'text',
+  engineVersion: 'text',
+  gatewayToken: 'text',
+  status: narrow<'starting' | 'running' | 'not_running'>('text'),
+  statusReason: 'text?',
+  address: 'text?',
+  epoch: 'int4',
+  /** The version of each secret that the running gateway was given. */
+  appliedSecretVersions: narrow<Record<string, number>>('jsonb'),
+  scripts: narrow<Record<string, unknown>>('jsonb'),
+  /** The template that it was made from. */
+  templateId: 'text?',
+  /** When its workspace was last found the same as, or became, its newest snapshot; null before the first. */
+  lastSync: 'text?',
+  /** Its newest snapshot, and since when it is. */
+  snapshotCid: 'text?',
+  snapshotsUpdatedAt: 'text?',
+  createdAt: 'text',
+  updatedAt: 'text',
+} as const
+export type AgentRow = Row<typeof AGENT>
+
+const ofNewestSnapshot = (value: string) =>
+  `(SELECT ${value} FROM snapshot WHERE snapshot.agent_id = agent.id ORDER BY snapshot.id DESC LIMIT 1)`
+
+const EXPRESSIONS: { [column in keyof typeof AGENT]?: string } = {
+  lastSync: isoMillis('agent.synced_at'),
+  snapshotCid: ofNewestSnapshot('snapshot.cid'),
+  snapshotsUpdatedAt: ofNewestSnapshot(isoMillis('snapshot.created_at')),
+  createdAt: isoMillis('agent.created_at'),
+  updatedAt: isoMillis('agent.updated_at'),
+}
+const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** The columns of an {@link AgentRow}, of a table or alias named `agent`. */
+export const AGENT_COLUMNS = (Object.keys(AGENT) as (keyof typeof AGENT)[])
+  .map((name) => `${EXPRESSIONS[name] ?? `agent.${snake(name)}`} AS "${name}"`)
+  .join(', ')
+
+/** By the id in its paths. */
+export const findByAgentId = statement({
+  name: 'agent-find',
+  parameters: ['text'],
+  columns: AGENT,
+  text: `SELECT ${AGENT_COLUMNS} FROM agent WHERE agent_id = $1 AND deleted_at IS NULL`,
+})
+
+export const findByRowId = statement({
+  name: 'agent-find-row',
+  parameters: ['uuid'],
+  columns: AGENT,
+  text: `SELECT ${AGENT_COLUMNS} FROM agent WHERE agent.id = $1 AND deleted_at IS NULL`,
+})
+
+/** The agents of a workspace (`$1`), the oldest first: `$3` of those younger than `$2`. */
+export const listAgentRows = statement({
+  name: 'agent-list',
+  parameters: ['uuid', 'uuid?', 'int8'],
+  columns: AGENT,
+  text: `SELECT ${AGENT_COLUMNS} FROM agent
+    WHERE workspace_id = $1 AND deleted_at IS NULL AND id > coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid)
+    ORDER BY workspace_id, id LIMIT $3`,
+})
+
+/** No row where it was deleted. Rows that refer to the agent can be written meanwhile. */
+export const lockAgentRow = statement({
+  name: 'agent-lock',
+  parameters: ['uuid'],
+  columns: { id: 'uuid' },
+  text: 'SELECT id FROM agent WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE',
+})
+
+/** {@link lockAgentRow} also against rows that refer to the agent. */
+export const lockAgentToDelete = statement({
+  name: 'agent-lock-delete',
+  parameters: ['uuid'],
+  columns: { id: 'uuid' },
+  text: 'SELECT id FROM agent WHERE id = $1 AND deleted_at IS NULL FOR UPDATE',
+})
+
+/** The fingerprint of the gateway token of the row `agent` that platform tokens carry. */
+const TOKEN_MARK = `left(encode(sha256(agent.gateway_token::bytea), 'hex'), 16)`
+
+const PRINCIPAL = {
+  agentId: 'text',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  mark: 'text',
+  plan: narrow<Plan>('json'),
+} as const
+const SELECT_PRINCIPAL = `SELECT agent.agent_id AS "agentId", agent.workspace_id AS "workspaceId",
+    agent.user_id AS "userId", ${TOKEN_MARK} AS mark, ${PLAN} AS plan
+  FROM agent JOIN workspace w ON w.id = agent.workspace_id JOIN plan p ON p.name = w.plan
+  WHERE agent.deleted_at IS NULL`
+
+export const findByGatewayToken = statement({
+  name: 'agent-principal-gateway',
+  parameters: ['text'],
+  columns: PRINCIPAL,
+  text: `${SELECT_PRINCIPAL} AND agent.gateway_token = $1`,
+})
+
+/** By the id in its paths and the {@link TOKEN_MARK} of its token. */
+export const findByTokenMark = statement({
+  name: 'agent-principal-platform',
+  parameters: ['text', 'text'],
+  columns: PRINCIPAL,
+  text: `${SELECT_PRINCIPAL} AND agent.agent_id = $1 AND ${TOKEN_MARK} = $2`,
+})
+
+/** The columns of a row of `domain` on which open calls depend, as one text. */
+export const DOMAIN_MARK = `domain.id || ':' || domain.target_port || ':' || domain.protected::text`
+/** The same of a row of `agent_route`. */
+export const ROUTE_MARK = `agent_route.agent_id || agent_route.path_prefix || ':' || agent_route.port || ':' ||
+  agent_route.protected::text`
+
+/** The marks of all that calls are open by, read by every process every few seconds: of keys (`$1`), of agents (`$2`), and of the domains and routes of agents (`$3`). */
+export const readMarks = statement({
+  name: 'open-calls',
+  parameters: ['uuid[]', 'text[]', 'text[]'],
+  columns: { mark: 'text' },
+  text: `SELECT k.id || ':' || m.role AS mark FROM api_key k
+      JOIN membership m ON m.workspace_id = k.workspace_id AND m.user_id = k.user_id
+    WHERE k.id = ANY($1) AND k.revoked_at IS NULL
+    UNION ALL
+    SELECT unnest(ARRAY[agent_id, agent_id || ':' || ${TOKEN_MARK}]) FROM agent
+    WHERE agent_id = ANY($2) AND deleted_at IS NULL
+    UNION ALL
+    SELECT ${DOMAIN_MARK} FROM domain JOIN agent ON agent.id = domain.agent_id
+    WHERE agent.agent_id = ANY($3) AND domain.status = 'verified'
+    UNION ALL
+    SELECT ${ROUTE_MARK} FROM agent_route JOIN agent ON agent.id = agent_route.agent_id
+    WHERE agent.agent_id = ANY($3)`,
+})

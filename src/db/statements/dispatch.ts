@@ -1,0 +1,111 @@
+/** Handing operations over to the queue. By hand: each is one step, by the clock of the database, over many rows at once. */
+import { statement } from './statement.ts'
+
+/** Puts back in line whatever a dead worker left behind, before all that wait. */
+export const releaseExpired = statement({
+  name: 'operation-release-expired',
+  parameters: [],
+  columns: { id: 'uuid' },
+  text: `UPDATE operation SET state = 'queued', worker = NULL, lease_until = NULL, dispatched_at = NULL,
+      next_attempt_at = to_timestamp(0), version = version + 1
+    WHERE state = 'running' AND lease_until < now() RETURNING id`,
+})
+
+/** At most `$3` operations of the queue `$1` that were dispatched `$2` ms ago, and not claimed. */
+export const readUnclaimed = statement({
+  name: 'operation-unclaimed',
+  parameters: ['text', 'float8', 'int8'],
+  columns: { id: 'uuid', jobId: 'text', dispatches: 'int4' },
+  text: `SELECT id, id || '-' || dispatches AS "jobId", dispatches FROM operation
+    WHERE queue = $1 AND state = 'queued' AND dispatched_at < now() - $2 * interval '1 ms'
+    ORDER BY dispatched_at LIMIT $3`,
+})
+
+/**
+ * Notes which of these operations, after so many dispatches, the queue still has. They go to the end of the line of
+ * look-ups, the others are dispatched again. One that was claimed or dispatched since is left alone: its job is gone
+ * because it has been used.
+ */
+export const noteLookups = statement({
+  name: 'operation-note-lookups',
+  parameters: ['uuid[]', 'int4[]', 'bool[]'],
+  columns: { id: 'uuid', lost: 'bool' },
+  text: `UPDATE operation SET dispatched_at = CASE WHEN seen.there THEN now() END
+    FROM unnest($1::uuid[], $2::int[], $3::boolean[]) AS seen (operation, dispatches, there)
+    WHERE id = seen.operation AND operation.dispatches = seen.dispatches
+      AND state = 'queued' AND dispatched_at IS NOT NULL
+    RETURNING id, NOT seen.there AS lost`,
+})
+
+/**
+ * Dispatches operations of one queue ($1 queue, $2 how many ahead of the free slots, $3 limit of started
+ * operations a workspace or NULL). The workspaces that have something ready are found by skipping through
+ * the index, and each gives at most as many rows as there is room: a backlog of any length costs the same.
+ * That needs "IS FALSE", which an index on the expression serves (the planner turns "= false" into
+ * "attempts <= 0"), and the ids as an array, which no plan can join with the whole backlog.
+ */
+export const dispatchOperations = statement({
+  name: 'operation-dispatch',
+  parameters: ['text', 'int4', 'int4?'],
+  columns: {
+    id: 'uuid',
+    jobId: 'text',
+    workspaceId: 'uuid',
+    /** Whether it has failed an attempt. */
+    retry: 'bool',
+    /** Operations of the workspace that were dispatched or running before. */
+    underWay: 'int4',
+  },
+  text: `WITH RECURSIVE room AS (
+      SELECT greatest(0, $2::int
+        + (SELECT coalesce(sum((slots->>$1)::int), 0) FROM worker WHERE seen_at > now() - interval '15 seconds')
+        - (SELECT count(*) FROM operation WHERE queue = $1 AND state = 'running')
+        - (SELECT count(*) FROM operation WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NOT NULL)
+      )::int AS free
+    ), busy AS (
+      (SELECT workspace_id FROM operation
+       WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NULL ORDER BY workspace_id LIMIT 1)
+      UNION ALL
+      SELECT (SELECT workspace_id FROM operation
+              WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NULL AND workspace_id > busy.workspace_id
+              ORDER BY workspace_id LIMIT 1)
+      FROM busy WHERE busy.workspace_id IS NOT NULL
+    ), share AS (
+      SELECT ceil(free / greatest(1, (SELECT count(workspace_id) FROM busy))::float8)::int AS free FROM room
+    ), ready AS (
+      SELECT candidate.id, candidate.retry,
+             row_number() OVER (PARTITION BY busy.workspace_id ORDER BY candidate.retry, candidate.due, candidate.id) AS turn
+      FROM busy, share, LATERAL (
+        (SELECT id, false AS retry, next_attempt_at AS due FROM operation o
+         WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND dispatched_at IS NULL
+           AND (attempts > 0) IS FALSE AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
+         ORDER BY next_attempt_at, id
+         LIMIT CASE WHEN $3::int IS NULL THEN share.free ELSE least(share.free, greatest(0, $3 - (
+           SELECT count(*) FROM operation started
+           WHERE queue = $1 AND workspace_id = busy.workspace_id AND state IN ('queued', 'running')
+             AND (attempts > 0 OR dispatched_at IS NOT NULL)))) END)
+        UNION ALL
+        (SELECT id, next_attempt_at > to_timestamp(0), next_attempt_at FROM operation o
+         WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND dispatched_at IS NULL
+           AND (attempts > 0) IS TRUE AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
+         ORDER BY next_attempt_at, id LIMIT share.free)
+      ) candidate
+      WHERE busy.workspace_id IS NOT NULL
+    )
+    UPDATE operation SET dispatched_at = now(), dispatches = dispatches + 1
+    WHERE id = ANY (ARRAY(SELECT id FROM ready ORDER BY retry, turn LIMIT (SELECT free FROM room)))
+      AND state = 'queued' AND dispatched_at IS NULL
+    RETURNING id, id || '-' || dispatches AS "jobId", workspace_id AS "workspaceId",
+      attempts > 0 AND next_attempt_at > to_timestamp(0) AS retry,
+      (SELECT count(*)::int FROM operation under_way
+       WHERE under_way.queue = $1 AND under_way.workspace_id = operation.workspace_id
+         AND (under_way.state = 'running' OR under_way.state = 'queued' AND under_way.dispatched_at IS NOT NULL)
+         AND under_way.state IN ('queued', 'running')
+         AND (under_way.attempts > 0 OR under_way.dispatched_at IS NOT NULL)) AS "underWay"`,
+})
+
+function notBehindAnOlderOne(row: string): string {
+  return `(${row}.concurrency_key IS NULL OR NOT EXISTS (
+    SELECT FROM operation older WHERE older.concurrency_key = ${row}.concurrency_key AND older.id < ${row}.id
+      AND older.state IN ('queued', 'running')))`
+}

@@ -1,0 +1,101 @@
+/** Domains of agents, and the names that are served. By hand: a worker's loop takes rows that nobody else has, and both go by the clock of the database. */
+import { isoMillis, narrow, statement } from './statement.ts'
+
+/** Writes that a domain (`$1`) of the agent `$2` is verified and tells it; no row where it was deleted. */
+export const verifyDomainRow = statement({
+  name: 'domain-verify',
+  parameters: ['uuid', 'text'],
+  columns: { id: 'uuid' },
+  text: `WITH verified AS (
+      UPDATE domain SET verified_at = coalesce(verified_at, now()), checked_at = now(),
+        updated_at = CASE status WHEN 'verified' THEN updated_at ELSE clock_timestamp() END, status = 'verified'
+      WHERE id = $1 RETURNING id)
+    SELECT verified.id FROM verified, pg_notify('berth_agent', $2)`,
+})
+
+/**
+ * Takes at most `$1` domains that are due for another look: a minute after the last one at first, later more and more
+ * rarely, and not at all any more when a domain is two weeks old. Two processes never take the same.
+ */
+export const takeDueDomains = statement({
+  name: 'domain-take-due',
+  parameters: ['int8'],
+  columns: {
+    id: 'uuid',
+    agentId: 'text',
+    workspaceId: 'uuid',
+    userId: 'uuid',
+    subdomain: 'text?',
+    customDomain: 'text?',
+    targetPort: 'int4',
+    protected: 'bool',
+    status: narrow<'pending_ownership' | 'verified'>('text'),
+    createdAt: 'text',
+    updatedAt: 'text',
+  },
+  text: `UPDATE domain SET checked_at = now() FROM agent
+    WHERE agent.id = domain.agent_id AND domain.id IN (
+      SELECT id FROM domain
+      WHERE status = 'pending_ownership' AND created_at > now() - interval '14 days'
+        AND coalesce(checked_at, created_at) < now() - greatest(interval '1 minute', (now() - created_at) / 20)
+      ORDER BY checked_at NULLS FIRST LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING domain.id, agent.agent_id AS "agentId", domain.workspace_id AS "workspaceId",
+      domain.user_id AS "userId", domain.subdomain, domain.custom_domain AS "customDomain",
+      domain.target_port AS "targetPort", domain.protected, domain.status,
+      ${isoMillis('domain.created_at')} AS "createdAt", ${isoMillis('domain.updated_at')} AS "updatedAt"`,
+})
+
+// Each of these finds a row where a name is served: a TLS handshake waits for the answer, and one query of an index gives it.
+
+export const findGatewayName = statement({
+  name: 'tls-gateway',
+  parameters: ['text'],
+  columns: {},
+  text: 'SELECT FROM gateway WHERE domain = $1',
+})
+
+/** As the gateway finds it: what its workspace keeps, and what that was swapped to where the gateway has swaps. */
+export const findContentName = statement({
+  name: 'tls-content',
+  parameters: ['text', 'text'],
+  columns: {},
+  text: `SELECT FROM gateway
+    LEFT JOIN LATERAL (SELECT mapped_cid_v1 FROM swap
+      WHERE gateway.hot_swaps AND workspace_id = gateway.workspace_id AND network = 'public' AND cid_v1 = $2
+      ORDER BY id DESC LIMIT 1) AS swapped ON true
+    JOIN file ON file.workspace_id = gateway.workspace_id AND file.network = 'public'
+      AND file.cid_v1 = coalesce(swapped.mapped_cid_v1, $2)
+    WHERE gateway.domain = $1 AND file.status = 'pinned' AND file.removed_at IS NULL
+      AND (file.expires_at IS NULL OR file.expires_at > now()) LIMIT 1`,
+})
+
+export const findAgentName = statement({
+  name: 'tls-agent',
+  parameters: ['text'],
+  columns: {},
+  text: 'SELECT FROM agent WHERE agent_id = $1 AND deleted_at IS NULL',
+})
+
+export const findAgentPages = statement({
+  name: 'tls-agent-pages',
+  parameters: ['text'],
+  columns: {},
+  text: `SELECT FROM agent JOIN agent_route ON agent_route.agent_id = agent.id
+    WHERE agent.agent_id = $1 AND agent.deleted_at IS NULL LIMIT 1`,
+})
+
+export const findSubdomain = statement({
+  name: 'tls-subdomain',
+  parameters: ['text'],
+  columns: {},
+  text: `SELECT FROM domain JOIN agent ON agent.id = domain.agent_id
+    WHERE domain.subdomain = $1 AND agent.deleted_at IS NULL`,
+})
+
+export const findCustomDomain = statement({
+  name: 'tls-custom-domain',
+  parameters: ['text'],
+  columns: {},
+  text: `SELECT FROM domain JOIN agent ON agent.id = domain.agent_id
+    WHERE domain.custom_domain = $1 AND domain.status = 'verified' AND agent.deleted_at IS NULL`,
+})

@@ -1,0 +1,124 @@
+/**
+ * Files. By hand: answers show times with microseconds, which Prisma cuts, and the rest is one statement each, where a
+ * model would take a transaction.
+ */
+import { isoTime, narrow, statement } from './statement.ts'
+
+export const FILE_COLUMNS = `id, name, cid, size::float8 AS size, number_of_files, mime_type, keyvalues, group_id,
+  ${isoTime('created_at')} AS created_at, extract(epoch FROM expires_at)::float8 AS expires_at`
+/** As a file has them that is pinned. */
+const columns = {
+  id: 'uuid',
+  name: 'text?',
+  cid: 'text',
+  size: 'float8',
+  number_of_files: 'int4',
+  mime_type: 'text',
+  keyvalues: narrow<Record<string, string>>('jsonb'),
+  group_id: 'uuid?',
+  created_at: 'text',
+  expires_at: 'float8?',
+} as const
+
+/** As it is given. */
+const json = narrow<string>('jsonb')
+const IS_FILE = `status = 'pinned' AND removed_at IS NULL`
+
+export const findFile = statement({
+  name: 'file-find',
+  parameters: ['uuid', 'uuid', 'text'],
+  columns,
+  text: `SELECT ${FILE_COLUMNS} FROM file WHERE id = $1 AND workspace_id = $2 AND network = $3 AND ${IS_FILE}`,
+})
+
+/** The file's pairs after a change: what $6 has is set, the keys in $7 are removed. */
+const MERGED = `(keyvalues || $6::jsonb) - $7::text[]`
+
+/**
+ * Changes a file, where it has `$10` pairs at most afterwards. It merges what the row has at that moment, so that no change
+ * of another client to other keys is lost.
+ */
+export const updateFile = statement({
+  name: 'file-update',
+  parameters: ['uuid', 'uuid', 'text', 'bool', 'text?', json, 'text[]', 'bool', 'float8?', 'int8'],
+  columns,
+  text: `UPDATE file SET
+      name = CASE WHEN $4::boolean THEN $5::text ELSE name END,
+      keyvalues = ${MERGED},
+      expires_at = CASE WHEN $8::boolean THEN to_timestamp($9::float8) ELSE expires_at END
+    WHERE id = $1 AND workspace_id = $2 AND network = $3 AND ${IS_FILE}
+      AND (SELECT count(*) FROM jsonb_object_keys(${MERGED})) <= $10
+    RETURNING ${FILE_COLUMNS}`,
+})
+
+/** The oldest file with some content that does not end before `$4`. */
+export const findDuplicate = statement({
+  name: 'file-duplicate',
+  parameters: ['uuid', 'text', 'text', 'timestamptz?'],
+  columns,
+  text: `SELECT ${FILE_COLUMNS} FROM file WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 AND ${IS_FILE}
+      AND (expires_at IS NULL OR expires_at >= coalesce($4, 'infinity'::timestamptz)) ORDER BY id LIMIT 1`,
+})
+
+/** A file of content that is in the store. */
+export const insertFile = statement({
+  name: 'file-insert',
+  parameters: [
+    'uuid',
+    'uuid',
+    'text',
+    'text',
+    'text',
+    'text?',
+    json,
+    'uuid?',
+    'uuid',
+    'int8',
+    'int4',
+    'text',
+    'timestamptz?',
+  ],
+  columns,
+  text: `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes,
+      user_id, size, number_of_files, mime_type, pinned_at, expires_at)
+    VALUES ($1, $2, $3, 'pinned', $4, $5, $6, $7, $8, '{}', $9, $10, $11, $12, clock_timestamp(), $13)
+    RETURNING ${FILE_COLUMNS}`,
+})
+
+/** A file keeps its CID while it is pinned, or may become so. */
+export const KEEPS = `removed_at IS NULL
+  AND status IN ('prechecking', 'backfilled', 'searching', 'retrieving', 'pinned')`
+
+/** Whether any file of any workspace (but `$3`), snapshot, skill or template keeps a CID. */
+export const findKeeper = statement({
+  name: 'file-keeper',
+  parameters: ['text', 'text', 'uuid?'],
+  columns: { kept: 'bool' },
+  text: `SELECT EXISTS (
+      SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND ($3::uuid IS NULL OR id <> $3) AND ${KEEPS}
+    UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2) AS kept`,
+})
+
+/** Files and bytes of a workspace on both networks: one pass over an index that has nothing else. */
+export const readUsage = statement({
+  name: 'usage',
+  parameters: ['uuid'],
+  columns: { files: 'float8', bytes: 'float8' },
+  text: `SELECT count(*)::float8 AS files, coalesce(sum(size), 0)::float8 AS bytes FROM file
+    WHERE workspace_id = $1 AND ${IS_FILE}`,
+})
+
+/**
+ * Adds up what has changed of the files that are kept on each network (migration 0012). One statement: a change is in the
+ * sum or beside it, never in both or in neither.
+ */
+export const sumKeptContent = statement({
+  name: 'kept-content-sum',
+  parameters: [],
+  columns: {},
+  text: `WITH gone AS (DELETE FROM kept_content_change RETURNING network, files, bytes)
+    INSERT INTO kept_content (network, files, bytes)
+    SELECT network, sum(files), sum(bytes) FROM gone GROUP BY network ORDER BY network
+    ON CONFLICT (network) DO UPDATE
+    SET files = kept_content.files + EXCLUDED.files, bytes = kept_content.bytes + EXCLUDED.bytes`,
+})

@@ -1,0 +1,76 @@
+import { isoTime, statement } from './statement.ts'
+
+/** The gateway of a domain, with its tokens' hashes in hex. By hand: every request to a gateway may need it. */
+export const findGateway = statement({
+  name: 'gateway-find',
+  parameters: ['text'],
+  columns: { id: 'uuid', workspaceId: 'uuid', domain: 'text', hasSwaps: 'bool', tokenHashes: 'text[]' },
+  text: `SELECT g.id, g.workspace_id AS "workspaceId", g.domain, g.hot_swaps AS "hasSwaps",
+      array(SELECT encode(token_hash, 'hex') FROM gateway_token WHERE gateway_id = g.id) AS "tokenHashes"
+    FROM gateway g WHERE g.domain = $1`,
+})
+
+/** The oldest file of a workspace with some content that has not ended. By hand: every download needs it. */
+export const findGatewayContent = statement({
+  name: 'gateway-content',
+  parameters: ['uuid', 'text', 'text'],
+  columns: { name: 'text?', mimeType: 'text?' },
+  text: `SELECT name, mime_type AS "mimeType" FROM file
+    WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 AND status = 'pinned' AND removed_at IS NULL
+      AND (expires_at IS NULL OR expires_at > now())
+    ORDER BY id LIMIT 1`,
+})
+
+// Swaps, which a plugin of gateways serves. By hand: answers show times with microseconds, which Prisma cuts, gateways look
+// a swap up for every request, and a swap is checked and written under a lock of its transaction.
+
+const ENTRY = `mapped_cid, ${isoTime('created_at')} AS created_at`
+const OF_ORIGINAL = 'FROM swap WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 ORDER BY id DESC'
+const entry = { mapped_cid: 'text?', created_at: 'text' } as const
+
+/** The entry in force, also with its new CID in canonical form. */
+export const newestSwap = statement({
+  name: 'swap-newest',
+  parameters: ['uuid', 'text', 'text'],
+  columns: { ...entry, mapped_cid_v1: 'text?' },
+  text: `SELECT ${ENTRY}, mapped_cid_v1 ${OF_ORIGINAL} LIMIT 1`,
+})
+
+/** The newest `$4` entries. */
+export const listSwaps = statement({
+  name: 'swap-history',
+  parameters: ['uuid', 'text', 'text', 'int8'],
+  columns: entry,
+  text: `SELECT ${ENTRY} ${OF_ORIGINAL} LIMIT $4`,
+})
+
+const isFile = (cid: string) => `EXISTS (SELECT FROM file WHERE workspace_id = $1 AND network = $2
+  AND cid_v1 = ${cid} AND status = 'pinned' AND removed_at IS NULL)`
+
+/** Whether a workspace may swap, and has files of the original (`$3`) and of the new CID (`$4`). */
+export const checkSwap = statement({
+  name: 'swap-check',
+  parameters: ['uuid', 'text', 'text', 'text'],
+  columns: { inPlan: 'bool', hasOriginal: 'bool', hasTarget: 'bool' },
+  text: `SELECT plan.hot_swaps AS "inPlan", ${isFile('$3')} AS "hasOriginal", ${isFile('$4')} AS "hasTarget"
+    FROM workspace JOIN plan ON plan.name = workspace.plan WHERE workspace.id = $1`,
+})
+
+export const insertSwap = statement({
+  name: 'swap-insert',
+  parameters: ['uuid', 'text', 'text', 'text?', 'text?'],
+  columns: entry,
+  text: `INSERT INTO swap (workspace_id, network, cid_v1, mapped_cid, mapped_cid_v1)
+    VALUES ($1, $2, $3, $4, $5) RETURNING ${ENTRY}`,
+})
+
+/** Gives the oldest gateway of a workspace that has never swapped the plugin, unless another one has it. */
+export const installSwaps = statement({
+  name: 'swap-install',
+  parameters: ['uuid'],
+  columns: {},
+  text: `UPDATE gateway SET hot_swaps = true
+    WHERE id = (SELECT id FROM gateway WHERE workspace_id = $1 ORDER BY id LIMIT 1)
+      AND NOT EXISTS (SELECT FROM gateway WHERE workspace_id = $1 AND hot_swaps)
+      AND NOT EXISTS (SELECT FROM swap WHERE workspace_id = $1)`,
+})

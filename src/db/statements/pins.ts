@@ -1,0 +1,120 @@
+/** Pins. By hand: answers show times with microseconds, which Prisma cuts, and one statement takes all that a pass may. */
+import { isoTime, narrow, type Row, statement } from './statement.ts'
+
+/** Columns of the row `f` and its {@link RETRIEVAL}. */
+export const PIN_COLUMNS = `f.id, f.status, f.cid, f.name, f.keyvalues, f.host_nodes, f.size::float8 AS size,
+  ${isoTime('f.expires_at')} AS expires_at, retrieval.error, retrieval.progress`
+export const RETRIEVAL = `LEFT JOIN LATERAL (
+  SELECT error, progress FROM operation WHERE target_id = f.id AND kind = 'pin.add' ORDER BY id DESC LIMIT 1
+) retrieval ON f.status <> 'pinned'`
+
+const columns = {
+  id: 'uuid',
+  status: 'text',
+  cid: 'text',
+  name: 'text?',
+  keyvalues: narrow<Record<string, string>>('jsonb'),
+  host_nodes: 'text[]',
+  /** Bytes of the content; null until it is pinned. */
+  size: 'float8?',
+  expires_at: 'text?',
+  /** Why the retrieval failed, and how far it is; null where that is not known (any more). */
+  error: 'text?',
+  progress: narrow<{ blocks: number; bytes: number } | null>('jsonb'),
+} as const
+/** A file or pin request of the public network, and how its retrieval fares. */
+export type PinRow = Row<typeof columns>
+
+/** A file or pin request as the Pinning Service API shows it. */
+export const findPin = statement({
+  name: 'pin-find',
+  parameters: ['uuid', 'uuid'],
+  columns,
+  text: `SELECT ${PIN_COLUMNS} FROM file f ${RETRIEVAL}
+    WHERE f.id = $1 AND f.workspace_id = $2 AND f.network = 'public' AND f.removed_at IS NULL`,
+})
+
+/**
+ * Shows as `backfilled` the new pins of every workspace that has `$1` searches running: they wait until
+ * one of those ends. A batch at a time, as the dispatcher passes.
+ */
+export const markBackfilled = statement({
+  name: 'pin-backfilled',
+  parameters: ['int8'],
+  columns: {},
+  text: `UPDATE file SET status = 'backfilled' WHERE status = 'prechecking' AND id = ANY (ARRAY(
+      SELECT waiting.id FROM (
+        SELECT workspace_id FROM operation
+        WHERE queue = 'pins' AND state IN ('queued', 'running') AND (attempts > 0 OR dispatched_at IS NOT NULL)
+        GROUP BY workspace_id HAVING count(*) >= $1) full_up,
+      LATERAL (
+        SELECT id FROM file WHERE workspace_id = full_up.workspace_id AND status = 'prechecking' AND (
+          SELECT state = 'queued' AND attempts = 0 AND dispatched_at IS NULL FROM operation
+          WHERE target_id = file.id AND queue = 'pins' ORDER BY operation.id DESC LIMIT 1)
+        ORDER BY id LIMIT 1000) waiting
+      LIMIT 1000))`,
+})
+
+/** The oldest file of a workspace with this CID on the public network that is being pinned, and its operation. */
+export const findPinUnderWay = statement({
+  name: 'pin-under-way',
+  parameters: ['uuid', 'text'],
+  columns: { fileId: 'uuid', operationId: 'uuid' },
+  text: `SELECT f.id AS "fileId", o.id AS "operationId" FROM file f
+      JOIN operation o ON o.target_id = f.id AND o.kind = 'pin.add' AND o.state IN ('queued', 'running')
+    WHERE f.workspace_id = $1 AND f.network = 'public' AND f.cid_v1 = $2 AND f.removed_at IS NULL
+    ORDER BY f.id LIMIT 1`,
+})
+
+// The rows of files while their content is retrieved: these run for every pin.
+
+type Network = 'public' | 'private'
+
+/** A file that is pinned (`$2`), or is still to be, with what its workspace's plan leaves for it; NULL is no limit. */
+export const readRetrieval = statement({
+  name: 'retrieval-read',
+  parameters: ['uuid', 'bool'],
+  columns: {
+    network: narrow<Network>('text'),
+    cid: 'text',
+    hostNodes: 'text[]',
+    hostNodesOptional: 'bool',
+    maxFileBytes: 'float8?',
+    bytesLeft: 'float8?',
+  },
+  text: `SELECT f.network, f.cid_v1 AS cid, f.host_nodes AS "hostNodes", f.host_nodes_optional AS "hostNodesOptional",
+      p.max_file_bytes::float8 AS "maxFileBytes",
+      (p.storage_bytes - CASE WHEN p.storage_bytes IS NOT NULL THEN used_bytes(f.workspace_id) END)::float8
+        AS "bytesLeft"
+    FROM file f JOIN workspace w ON w.id = f.workspace_id JOIN plan p ON p.name = w.plan
+    WHERE f.id = $1 AND f.removed_at IS NULL AND (f.status = 'pinned') = $2`,
+})
+
+/** Shows the status `$2` of a file while the claim `$3` of epoch `$4` holds, unless the file is finished. */
+export const showRetrieval = statement({
+  name: 'retrieval-show',
+  parameters: ['uuid', 'text', 'uuid', 'int4'],
+  columns: {},
+  text: `UPDATE file SET status = $2
+    WHERE id = $1 AND status IN ('prechecking', 'backfilled', 'searching', 'retrieving')
+      AND EXISTS (SELECT FROM operation WHERE id = $3 AND epoch = $4 AND state = 'running')`,
+})
+
+/** Makes a file pinned, of `$2` bytes in `$3` files; none where it was withdrawn. */
+export const finishRetrieval = statement({
+  name: 'retrieval-finish',
+  parameters: ['uuid', 'int8', 'int4?', 'text?'],
+  columns: {},
+  text: `UPDATE file SET status = 'pinned', size = $2, number_of_files = $3, mime_type = $4,
+      pinned_at = coalesce(pinned_at, now())
+    WHERE id = $1 AND removed_at IS NULL`,
+})
+
+/** At most `$1` files whose time has come, by the clock that their removal goes by as well. */
+export const readExpiredFiles = statement({
+  name: 'files-expired',
+  parameters: ['int8'],
+  columns: { id: 'uuid', workspaceId: 'uuid', network: narrow<Network>('text') },
+  text: `SELECT id, workspace_id AS "workspaceId", network FROM file
+    WHERE expires_at <= now() AND removed_at IS NULL AND status = 'pinned' LIMIT $1`,
+})

@@ -1,0 +1,91 @@
+/**
+ * A statement by hand with the types of its parameters and rows, by PostgreSQL's own names. They are the types that
+ * TypeScript sees, and `test/integration/db/statements.test.ts` has a migrated database describe each statement, and
+ * compares: so neither can be wrong. Whether a column may be null, PostgreSQL does not say: a `?` does.
+ */
+import { type Queryable, queryOne, type Result } from '../pool.ts'
+
+/** Values as `pg` takes and gives them. */
+interface Types {
+  bool: boolean
+  'bool[]': boolean[]
+  float8: number
+  int4: number
+  'int4[]': number[]
+  /** Given as a number; no statement reads one, since `pg` gives a string. */
+  int8: number
+  text: string
+  'text[]': string[]
+  timestamptz: Date
+  uuid: string
+  'uuid[]': string[]
+}
+
+type TypeName = keyof Types
+
+/** A type of PostgreSQL whose values are narrower than TypeScript could know, see {@link narrow}. */
+interface Narrowed<T> {
+  type: string
+  /** Never there: it carries the type alone. */
+  value?: T
+}
+
+export type Type = TypeName | `${TypeName}?` | Narrowed<unknown>
+
+type Value<T extends Type> =
+  T extends Narrowed<infer V>
+    ? V
+    : T extends TypeName
+      ? Types[T]
+      : T extends `${infer Name extends TypeName}?`
+        ? Types[Name] | null
+        : never
+
+type Values<Parameters extends readonly Type[]> = { [At in keyof Parameters]: Value<Parameters[At]> }
+export type Row<Columns extends Record<string, Type>> = { [Name in keyof Columns]: Value<Columns[Name]> }
+
+/** A timestamp column as ISO 8601 text with microseconds, which a JavaScript `Date` would cut; an expression in SQL. */
+export const isoTime = (column: string): string =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+/** The same with milliseconds. */
+export const isoMillis = (column: string): string =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+/** A column of `type` whose values are of `T`: a text of few values, or JSON. */
+export const narrow = <T>(type: string): Narrowed<T> => ({ type })
+
+export interface Definition<Parameters extends readonly Type[], Columns extends Record<string, Type>> {
+  /** It is prepared under this name, once per connection. */
+  name: string
+  text: string
+  parameters: Parameters
+  columns: Columns
+}
+
+/** A {@link Definition} that can be run. */
+export function statement<
+  const Parameters extends readonly Type[],
+  const Columns extends Record<string, Type>,
+>(definition: Definition<Parameters, Columns>) {
+  const { name, text } = definition
+  const run = (db: Queryable, ...values: Values<Parameters>): Promise<Result<Row<Columns>>> =>
+    db.query(statementOf(values))
+  return {
+    definition,
+    run,
+    /** The first row, where there is one. */
+    first: async (db: Queryable, ...values: Values<Parameters>): Promise<Row<Columns> | undefined> =>
+      (await run(db, ...values)).rows[0],
+    /** The one row of a statement that always has one. */
+    one: (db: Queryable, ...values: Values<Parameters>): Promise<Row<Columns>> =>
+      queryOne(db, statementOf(values)),
+  }
+
+  function statementOf(values: readonly unknown[]) {
+    return { name, text, values }
+  }
+}
+
+/** Text as part of a LIKE pattern that matches it and nothing else; Prisma's `contains` does not do this. */
+export const escapeLike = (text: string): string => text.replace(/[\\%_]/g, '\\$&')

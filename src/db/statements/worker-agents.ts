@@ -1,0 +1,106 @@
+/**
+ * Reads of agents by workers. By hand: each joins several tables as of one moment, which Prisma reads one after the
+ * other.
+ */
+import { narrow, statement } from './statement.ts'
+
+const BUSY = `EXISTS (
+    SELECT FROM operation WHERE concurrency_key = 'agent:' || a.id AND state IN ('queued', 'running'))`
+
+/** Agents that are not removed, perhaps deleted. */
+export const readKnownAgents = statement({
+  name: 'worker-agents',
+  parameters: [],
+  columns: {
+    id: 'uuid',
+    agentId: 'text',
+    workspaceId: 'uuid',
+    status: narrow<'starting' | 'running' | 'not_running'>('text'),
+    address: 'text?',
+    epoch: 'int4',
+    statusReason: 'text?',
+    scripts: narrow<Record<string, unknown>>('jsonb'),
+    deleted: 'bool',
+    /** An operation waits or is at work. */
+    busy: 'bool',
+    /** It does not run because a part was away for too long: it is started when all parts are there. */
+    lostByOutage: 'bool',
+  },
+  text: `SELECT a.id, a.agent_id AS "agentId", a.workspace_id AS "workspaceId", a.status, a.address, a.epoch,
+      a.status_reason AS "statusReason", a.scripts, a.deleted_at IS NOT NULL AS deleted, ${BUSY} AS busy,
+      a.status = 'not_running' AND 'outage' = (
+        SELECT error_code FROM operation o WHERE o.agent_id = a.agent_id AND o.finished_at IS NOT NULL
+          AND o.kind IN ('agent.provision', 'agent.restart')
+        ORDER BY id DESC LIMIT 1) IS TRUE AS "lostByOutage"
+    FROM agent a WHERE a.purged_at IS NULL`,
+})
+
+/** How often the reconciler alone has restarted the agent `$1` in the last `$2` ms, and how long ago the last one ended. */
+export const readRestarts = statement({
+  name: 'worker-restarts',
+  parameters: ['text', 'float8'],
+  columns: { count: 'int4', agoMs: 'float8?' },
+  text: `SELECT count(*)::int AS count, (extract(epoch FROM now() - max(finished_at)) * 1000)::float8 AS "agoMs"
+    FROM operation
+    WHERE agent_id = $1 AND kind = 'agent.restart' AND input ? 'reason'
+      AND created_at > now() - $2 * interval '1 ms'`,
+})
+
+/** Versions of agents that have a sandbox, and of those that move to another one just now. */
+export const readVersionsInUse = statement({
+  name: 'worker-versions',
+  parameters: [],
+  columns: { version: 'text' },
+  text: `SELECT engine_version AS version FROM agent WHERE purged_at IS NULL
+    UNION SELECT input->>'version' FROM operation
+      WHERE kind = 'agent.restart' AND state IN ('queued', 'running') AND input ? 'version'`,
+})
+
+/** The skills that are attached to the agent `$1`, by name. */
+export const readWantedSkills = statement({
+  name: 'worker-skills',
+  parameters: ['uuid'],
+  columns: { name: 'text', cid: 'text', network: narrow<'public' | 'private'>('text') },
+  text: `SELECT s.name, v.cid, v.network FROM agent_skill held JOIN skill s ON s.id = held.skill_id
+      JOIN skill_version v ON v.id = held.version_id WHERE held.agent_id = $1 ORDER BY s.name`,
+})
+
+/** How often an operation failed since it last succeeded, and how long ago the last time was. */
+interface Failures {
+  count: number
+  agoMs: number
+}
+
+/**
+ * Agents that run, and on which nothing waits or is at work: the commit of their newest snapshot, and by kind of operation
+ * the failures among the last `$1`.
+ */
+export const readRunningAgents = statement({
+  name: 'worker-running',
+  parameters: ['int8'],
+  columns: {
+    id: 'uuid',
+    agentId: 'text',
+    workspaceId: 'uuid',
+    address: 'text',
+    commitSha: 'text?',
+    failures: narrow<{ 'agent.sync'?: Failures; 'agent.push'?: Failures }>('json'),
+  },
+  text: `SELECT a.id, a.agent_id AS "agentId", a.workspace_id AS "workspaceId", a.address,
+      (SELECT commit_sha FROM snapshot WHERE agent_id = a.id ORDER BY id DESC LIMIT 1) AS "commitSha",
+      coalesce((
+        SELECT json_object_agg(kind, json_build_object('count', count, 'agoMs', ago_ms)) FROM (
+          SELECT kind, count(*) AS count, extract(epoch FROM now() - max(finished_at)) * 1000 AS ago_ms
+          FROM (
+            SELECT kind, finished_at, state,
+              -- Of this one or a later one.
+              bool_or(state = 'succeeded') OVER (PARTITION BY kind ORDER BY id DESC) AS has_succeeded
+            FROM (SELECT id, kind, finished_at, state FROM operation
+                  WHERE agent_id = a.agent_id AND kind IN ('agent.sync', 'agent.push') AND finished_at IS NOT NULL
+                  ORDER BY id DESC LIMIT $1) latest
+          ) marked
+          WHERE NOT has_succeeded AND state = 'failed' GROUP BY kind
+        ) counted), '{}') AS failures
+    FROM agent a
+    WHERE a.status = 'running' AND a.deleted_at IS NULL AND a.address IS NOT NULL AND NOT ${BUSY}`,
+})

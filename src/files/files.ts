@@ -1,0 +1,245 @@
+/** Files: content that is pinned. Everything here is read from PostgreSQL; no answer waits for an IPFS node. */
+import { z } from 'zod'
+import type { Queryable } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
+import { escapeLike } from '../db/statements/statement.ts'
+import { badRequest, notFound } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { limit, network, nextPageToken, nothing, order, pathId, readPageToken, text } from '../http/shapes.ts'
+import type { Network } from '../storage/port.ts'
+import { canonicalCid, parseCid } from './cid.ts'
+import { type FileRecord, fileRecord } from './file-record.ts'
+import { keyvaluesFilter, keyvaluesPatch, MAX_PAIRS, mergeFilters, TOO_MANY_PAIRS } from './keyvalues.ts'
+import { type RemovalServices, removal } from './remove.ts'
+import { findUploadedFile } from './uploads/tus-rows.ts'
+
+const fileQuery = z.object({
+  name: text(255).optional().describe('Part of the name, in any case.'),
+  group: z
+    .union([z.literal('null'), z.uuid().toLowerCase()], 'must be a UUID or null')
+    .optional()
+    .describe('A group id, or `null` for files in no group.'),
+  mimeType: text(255).optional(),
+  cid: z.string().optional().describe('Only this CID, however it is spelled.'),
+  cidPending: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('`true`: only files that still wait for a CID; there are none.'),
+  keyvalues: keyvaluesFilter.describe('`keyvalues[<key>]=<value>`: all pairs must match.'),
+  metadata: keyvaluesFilter.describe('The same as `keyvalues`.'),
+  order: order.default('DESC').describe('`ASC` or `DESC` by age.'),
+  limit: limit(10, 1000),
+  pageToken: text(255).optional(),
+})
+
+const filePage = z.object({
+  data: z.object({
+    files: z.array(fileRecord),
+    next_page_token: z.string().describe('Empty on the last page.'),
+  }),
+})
+
+/** In the year 5138: what has more digits was meant in milliseconds. */
+const MAX_UNIX_SECONDS = 99_999_999_999
+export const NOT_SECONDS = 'must be a Unix time in seconds'
+
+/** When a file is to be deleted. */
+export const expiresAt = z
+  .int(NOT_SECONDS)
+  .max(MAX_UNIX_SECONDS, NOT_SECONDS)
+  .refine((seconds) => seconds * 1000 > Date.now(), 'must be in the future')
+
+/** `PUT /v3/files/{network}/{id}`: what is absent stays as it is. */
+const fileChanges = z
+  .object({
+    name: text(255)
+      .nullable()
+      .transform((name) => name || null)
+      .optional()
+      .describe('`null` or empty: no name.'),
+    keyvalues: keyvaluesPatch
+      .optional()
+      .describe(
+        'Merged by key into the pairs that are there, of which there are 10 at most; `null` removes one.',
+      ),
+    expires_at: expiresAt
+      .nullable()
+      .optional()
+      .describe('When it is to be deleted, within minutes: a Unix time in seconds. `null`: never.'),
+  })
+  .refine(
+    (changes) => Object.values(changes).some((value) => value !== undefined),
+    'must have a name, keyvalues or expires_at',
+  )
+type FileChanges = z.output<typeof fileChanges>
+
+const TAG = 'Files'
+const PATH = '/v3/files/:network/:id'
+const MISSING = 'There is no such file'
+const params = z.object({ network, id: pathId })
+const one = z.object({ data: fileRecord })
+
+/** Files of both networks. A pin request is none until it is pinned. */
+export function fileRoutes(services: RemovalServices & { prisma: PrismaClient }): Route[] {
+  const { pool, prisma } = services
+  return [
+    route({
+      method: 'get',
+      path: '/v3/files/:network',
+      id: 'listFiles',
+      tag: TAG,
+      summary: 'List files',
+      scope: 'org:files:read',
+      params: z.object({ network }),
+      query: fileQuery,
+      success: { status: 200, description: 'A page of files.', body: filePage },
+      async handle({ principal, params, query }) {
+        const { limit, cidPending, cid, group, keyvalues, metadata, pageToken, ...filter } = query
+        const after = readPageToken(pageToken)
+        const canonical = cid === undefined ? undefined : canonicalCid(parseCid(cid))
+        const files =
+          cidPending === 'true'
+            ? []
+            : await listFiles(pool, principal.workspaceId, {
+                ...filter,
+                network: params.network,
+                group: group === 'null' ? null : group,
+                canonical,
+                keyvalues: mergeFilters(keyvalues, metadata),
+                after,
+                limit: limit + 1,
+              })
+        return {
+          body: { data: { files: files.slice(0, limit), next_page_token: nextPageToken(files, limit) } },
+        }
+      },
+    }),
+    route({
+      method: 'get',
+      path: PATH,
+      id: 'getFile',
+      tag: TAG,
+      summary: 'Get a file',
+      scope: 'org:files:read',
+      params,
+      success: { status: 200, description: 'The file.', body: one },
+      errors: [404],
+      async handle({ principal, params }) {
+        const { workspaceId } = principal
+        const { id, network } = params
+        let file = await findFile.first(pool, id, workspaceId, network)
+        const older = file ? undefined : await findUploadedFile(prisma, workspaceId, id)
+        if (older) file = await findFile.first(pool, older, workspaceId, network)
+        if (!file) throw notFound(MISSING)
+        return { body: { data: file } }
+      },
+    }),
+    route({
+      method: 'put',
+      path: PATH,
+      id: 'updateFile',
+      tag: TAG,
+      summary: "Change a file's name, metadata or end",
+      description: 'What is left out stays as it is.',
+      scope: 'org:files:write',
+      params,
+      body: fileChanges,
+      success: { status: 200, description: 'The file as it is now.', body: one },
+      errors: [404],
+      async handle({ principal, params, body }) {
+        const file = await changeFile(pool, principal.workspaceId, params.network, params.id, body)
+        if (!file) throw notFound(MISSING)
+        return { body: { data: file } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: PATH,
+      id: 'deleteFile',
+      tag: TAG,
+      summary: 'Delete a file',
+      description: 'The file is gone at once; an operation unpins its content unless another file keeps it.',
+      scope: 'org:files:write',
+      params,
+      success: { status: 200, description: 'Deleted.', body: nothing },
+      errors: [404],
+      operation: true,
+      handle: removal(services, 'pinned', MISSING),
+    }),
+  ]
+}
+
+interface FileFilter {
+  network: Network
+  /** Part of the name. */
+  name?: string | undefined
+  /** A group's id, or `null` for files in none. */
+  group?: string | null | undefined
+  mimeType?: string | undefined
+  canonical?: string | undefined
+  /** Pairs that must all be there, as JSON. */
+  keyvalues: string | null
+  after?: string | undefined
+  order: 'ASC' | 'DESC'
+  limit: number
+}
+
+/**
+ * Changes a file.
+ * @returns the file as it is now; undefined when the workspace has no such file.
+ * @throws ApiError 400, and nothing is changed, when it would have too many pairs.
+ */
+export async function changeFile(
+  db: Queryable,
+  workspaceId: string,
+  network: Network,
+  id: string,
+  { name, keyvalues = {}, expires_at }: FileChanges,
+): Promise<FileRecord | undefined> {
+  const pairs = Object.entries(keyvalues)
+  const removed = pairs.filter(([, value]) => value === null).map(([key]) => key)
+  const file = await updateFile.first(
+    db,
+    id,
+    workspaceId,
+    network,
+    name !== undefined,
+    name ?? null,
+    JSON.stringify(keyvalues),
+    removed,
+    expires_at !== undefined,
+    expires_at ?? null,
+    MAX_PAIRS,
+  )
+  if (!file && (await findFile.first(db, id, workspaceId, network))) {
+    throw badRequest(`keyvalues: ${TOO_MANY_PAIRS}`)
+  }
+  return file
+}
+
+/**
+ * A page of files by age. Only the filters that are asked for are in the statement: each has its own plan.
+ * `removed_at` is NULL in every row; ordering by it as well is ordering by the index of the list.
+ */
+async function listFiles(db: Queryable, workspaceId: string, filter: FileFilter): Promise<FileRecord[]> {
+  const values: unknown[] = [workspaceId, filter.network]
+  const where = [`workspace_id = $1`, `network = $2`, `status = 'pinned'`, `removed_at IS NULL`]
+  const add = (condition: (placeholder: string) => string, value: unknown) => {
+    values.push(value)
+    where.push(condition(`$${values.length}`))
+  }
+  if (filter.name !== undefined) add((p) => `name ILIKE ${p}`, `%${escapeLike(filter.name)}%`)
+  if (filter.group === null) where.push('group_id IS NULL')
+  else if (filter.group !== undefined) add((p) => `group_id = ${p}`, filter.group)
+  if (filter.mimeType !== undefined) add((p) => `mime_type = ${p}`, filter.mimeType)
+  if (filter.canonical !== undefined) add((p) => `cid_v1 = ${p}`, filter.canonical)
+  if (filter.keyvalues !== null) add((p) => `keyvalues @> ${p}`, filter.keyvalues)
+  if (filter.after !== undefined) add((p) => `id ${filter.order === 'ASC' ? '>' : '<'} ${p}`, filter.after)
+  const { rows } = await db.query<FileRecord>(
+    `SELECT ${FILE_COLUMNS} FROM file WHERE ${where.join(' AND ')}
+     ORDER BY removed_at ${filter.order}, id ${filter.order} LIMIT ${filter.limit}`,
+    values,
+  )
+  return rows
+}

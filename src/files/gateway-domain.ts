@@ -1,0 +1,81 @@
+/** Names of gateways: one DNS label, to the left of `BERTH_GATEWAY_DOMAIN`. */
+import type { Prisma } from '../db/prisma.ts'
+
+/** RFC 1035; hyphens in the third and fourth place are for names in other scripts, which look like others. */
+const LABEL = /^(?!..--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
+const BRAND = 'berth'
+/** Hosts that a service has of its own. The migration 0004 has the same list. */
+const RESERVED = new Set([
+  'admin',
+  'agents',
+  'api',
+  'app',
+  'dashboard',
+  'docs',
+  'gateway',
+  'ipfs',
+  'ipns',
+  'status',
+  'uploads',
+  'www',
+])
+
+/** Why a name cannot be a gateway's; undefined when it can. @param domain in lower case. */
+export function domainFault(domain: string): string | undefined {
+  if (!LABEL.test(domain)) return 'must be 3 to 63 letters, digits and hyphens, with no hyphen at an end'
+  if (domain.includes(BRAND)) return `must not contain "${BRAND}"`
+  if (RESERVED.has(domain)) return 'is reserved'
+  return undefined
+}
+
+/** A CID in the one spelling that a host name, which has no case, can have: version 1 in base32. */
+const HOST = /^(?:(b[a-z2-7]{1,62})\.ipfs\.)?([^.]+)$/
+
+/** The gateway and the CID that a host below `BERTH_GATEWAY_DOMAIN` names. */
+export interface GatewayHost {
+  /** The gateway's name. */
+  domain: string
+  /** At `<cid>.ipfs.<gateway's host>`; it need not be a valid one. */
+  cid: string | undefined
+}
+
+/**
+ * Reads the host of a gateway, or of a CID at a gateway.
+ * @param host as in a Host header: with or without a port, in any case.
+ * @param gatewayDomain `BERTH_GATEWAY_DOMAIN`.
+ * @returns undefined for any other host.
+ */
+export function readGatewayHost(host: string, gatewayDomain: string): GatewayHost | undefined {
+  const name = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
+  const suffix = `.${gatewayDomain}`
+  const labels = name.endsWith(suffix) ? name.slice(0, -suffix.length) : ''
+  const [, cid, domain = ''] = HOST.exec(labels) ?? []
+  return LABEL.test(domain) ? { domain, cid } : undefined
+}
+
+/** Shorter than a label may be: long enough for a name, and looks like one. */
+const MAX_NAME = 50
+
+/**
+ * The gateway that every workspace has from its creation, named after it where that makes a name that is free.
+ * The migration 0004 does the same for workspaces that were there before.
+ * @param tx the transaction that creates the workspace.
+ */
+export async function createDefaultGateway(
+  tx: Prisma.TransactionClient,
+  workspace: { id: string; name: string },
+): Promise<void> {
+  const name = workspace.name.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+  const named = name.slice(0, MAX_NAME).replace(/^-|-$/g, '')
+  const numbered = `gateway-${workspace.id.slice(-12)}`
+  for (const domain of [named, numbered]) {
+    if (domainFault(domain)) continue
+    // A name that is taken is skipped: an error would end the transaction.
+    const { count } = await tx.gateway.createMany({
+      data: { workspaceId: workspace.id, domain },
+      skipDuplicates: true,
+    })
+    if (count === 1) return
+  }
+  throw new Error(`no name is free for the gateway of workspace ${workspace.id}`)
+}

@@ -1,0 +1,270 @@
+import { randomBytes } from 'node:crypto'
+import { uuidv7 } from 'uuidv7'
+import { z } from 'zod'
+import { isUniqueViolation } from '../../db/database-errors.ts'
+import type { PrismaClient } from '../../db/prisma.ts'
+import { ApiError, forbidden, notFound } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { nothing, pathId } from '../../http/shapes.ts'
+import { domainFault } from '../gateway-domain.ts'
+import { type GatewayService, hashToken } from './gateways.ts'
+import { pluginRoutes } from './plugin-routes.ts'
+
+/** The left label of a gateway's host; DNS knows no case. */
+const domain = z
+  .string()
+  .toLowerCase()
+  .superRefine((value, context) => {
+    const fault = domainFault(value)
+    if (fault) context.addIssue(fault)
+  })
+
+const accessToken = z.object({
+  id: z.string(),
+  value: z.string().describe('The token. It is shown this once: empty in every other answer.'),
+  createdAt: z.string(),
+})
+
+/** A gateway in a list. */
+const gatewayRow = z.object({
+  id: z.string(),
+  created_at: z.string(),
+  domain: z.string().describe('The left label of its host.'),
+  host: z.string().describe('Its host; scheme and port are those of the API.'),
+  restrict: z
+    .boolean()
+    .describe('Whether it has access tokens, and public content is read with one of them only.'),
+  custom_domains: z.array(z.unknown()).describe('Always empty: Berth has no custom domains for gateways.'),
+})
+
+const restrictions = z.object({
+  accessTokens: z.array(accessToken),
+  allowedHosts: z.array(z.unknown()).describe('Always empty.'),
+  allowedIPAddresses: z.array(z.unknown()).describe('Always empty.'),
+})
+
+const gatewayRecord = gatewayRow.extend({
+  settings: z.object({ restriction_policies: restrictions }),
+})
+
+export interface GatewayRouteServices {
+  prisma: PrismaClient
+  gateways: GatewayService
+}
+
+const TAG = 'Gateways'
+const params = z.object({ id: pathId })
+/** The list has no pages. */
+const MAX_GATEWAYS = 100
+const withTokens = { tokens: { select: { id: true, createdAt: true }, orderBy: { id: 'asc' } } } as const
+
+interface GatewayRow {
+  id: string
+  domain: string
+  createdAt: Date
+  tokens: { id: string; createdAt: Date }[]
+}
+
+/** Gateways, their plugins and their access tokens. */
+export function gatewayRoutes({ prisma, gateways }: GatewayRouteServices): Route[] {
+  const row = ({ id, domain, createdAt, tokens }: GatewayRow) => ({
+    id,
+    created_at: createdAt.toISOString(),
+    domain,
+    host: gateways.hostOf(domain),
+    restrict: tokens.length > 0,
+    custom_domains: [],
+  })
+  const record = (gateway: GatewayRow) => ({
+    ...row(gateway),
+    settings: {
+      restriction_policies: {
+        accessTokens: gateway.tokens.map(({ id, createdAt }) => ({
+          id,
+          value: '',
+          createdAt: createdAt.toISOString(),
+        })),
+        allowedHosts: [],
+        allowedIPAddresses: [],
+      },
+    },
+  })
+  return [
+    // Before the routes with an id in the place of `plugins`.
+    ...pluginRoutes(prisma, gateways),
+    route({
+      method: 'post',
+      path: '/v3/gateways',
+      aliases: ['/v3/ipfs/gateways'],
+      id: 'createGateway',
+      tag: TAG,
+      summary: 'Create a gateway',
+      description: 'A new gateway has no plugins, and is open to everybody until it gets an access token.',
+      scope: 'org:gateways:write',
+      body: z.object({ domain }),
+      success: { status: 200, description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
+      errors: [409],
+      async handle({ principal: { workspaceId }, body }) {
+        if ((await prisma.gateway.count({ where: { workspaceId } })) >= MAX_GATEWAYS) {
+          throw forbidden(`Gateway limit reached: ${MAX_GATEWAYS}`, 'limit')
+        }
+        const data = { workspaceId, domain: body.domain }
+        const created = await prisma.gateway.create({ data, include: withTokens }).catch((error) => {
+          if (isUniqueViolation(error)) throw new ApiError(409, 'taken', 'domain: is taken')
+          throw error
+        })
+        gateways.forget()
+        return { body: { data: record(created) } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/gateways',
+      aliases: ['/v3/ipfs/gateways'],
+      id: 'listGateways',
+      tag: TAG,
+      summary: 'List gateways',
+      scope: 'org:gateways:read',
+      success: {
+        status: 200,
+        description: 'All gateways of the workspace, oldest first.',
+        body: z.object({ data: z.object({ count: z.number(), rows: z.array(gatewayRow) }) }),
+      },
+      async handle({ principal: { workspaceId } }) {
+        const found = await prisma.gateway.findMany({
+          where: { workspaceId },
+          include: withTokens,
+          orderBy: { id: 'asc' },
+        })
+        return { body: { data: { count: found.length, rows: found.map(row) } } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/gateways/exists/:domain',
+      aliases: ['/v3/ipfs/gateways/exists/:domain'],
+      id: 'gatewayExists',
+      tag: TAG,
+      summary: 'Find out whether the name of a gateway is taken',
+      scope: 'org:gateways:read',
+      params: z.object({ domain }),
+      success: {
+        status: 200,
+        description: 'Whether any workspace has a gateway of this name.',
+        body: z.object({ data: z.object({ exists: z.boolean() }) }),
+      },
+      async handle({ params }) {
+        const taken = await prisma.gateway.count({ where: { domain: params.domain } })
+        return { body: { data: { exists: taken > 0 } } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/gateways/:id',
+      aliases: ['/v3/ipfs/gateways/:id'],
+      id: 'getGateway',
+      tag: TAG,
+      summary: 'Get a gateway',
+      scope: 'org:gateways:read',
+      params,
+      success: { status: 200, description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id } }) {
+        const found = await prisma.gateway.findFirst({ where: { id, workspaceId }, include: withTokens })
+        if (!found) throw gatewayNotFound()
+        return { body: { data: record(found) } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v3/gateways/:id',
+      aliases: ['/v3/ipfs/gateways/:id'],
+      id: 'deleteGateway',
+      tag: TAG,
+      summary: 'Delete a gateway',
+      description: 'Files and swaps stay. The name is free for anybody from then on.',
+      scope: 'org:gateways:write',
+      params,
+      success: { status: 200, description: 'Deleted.', body: nothing },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id } }) {
+        const { count } = await prisma.gateway.deleteMany({ where: { id, workspaceId } })
+        if (count === 0) throw gatewayNotFound()
+        gateways.forget()
+        return { body: { data: null } }
+      },
+    }),
+    ...tokenRoutes(prisma, gateways),
+  ]
+}
+
+const gatewayNotFound = () => notFound('There is no such gateway')
+
+const TOKEN_BYTES = 48
+/** Every read of the gateway may compare with each of them. */
+const MAX_TOKENS = 100
+
+/** Access tokens: public content of a gateway that has some is read with one of them only. */
+function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/v3/gateways/:id/access_tokens',
+      aliases: ['/v3/ipfs/gateways/:id/access_tokens'],
+      id: 'createGatewayToken',
+      tag: TAG,
+      summary: 'Create an access token of a gateway',
+      description:
+        'With its first token a gateway becomes restricted: within two seconds it serves public content only to those who send a token ' +
+        'as `?pinataGatewayToken=` or in `x-pinata-gateway-token`.',
+      scope: 'org:gateways:write',
+      params: z.object({ id: pathId }),
+      success: {
+        status: 200,
+        description: 'The token. It is shown this once.',
+        body: z.object({ data: accessToken }),
+      },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id: gatewayId } }) {
+        if (
+          (await prisma.gatewayToken.count({ where: { gatewayId, gateway: { workspaceId } } })) >= MAX_TOKENS
+        ) {
+          throw forbidden(`Access token limit reached: ${MAX_TOKENS}`, 'limit')
+        }
+        const [id, value] = [uuidv7(), randomBytes(TOKEN_BYTES).toString('base64url')]
+        // A gateway that is deleted meanwhile is not found here, or not deleted before this is done.
+        const [created] = await prisma.$queryRaw<{ createdAt: Date }[]>`
+          WITH gateway AS (
+            SELECT id FROM gateway WHERE id = ${gatewayId}::uuid AND workspace_id = ${workspaceId}::uuid
+            FOR KEY SHARE)
+          INSERT INTO gateway_token (id, gateway_id, token_hash)
+          SELECT ${id}::uuid, id, ${hashToken(value)} FROM gateway
+          RETURNING created_at AS "createdAt"`
+        if (!created) throw notFound('There is no such gateway')
+        gateways.forget()
+        return { body: { data: { id, value, createdAt: created.createdAt.toISOString() } } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v3/gateways/:id/access_tokens/:item_id',
+      aliases: ['/v3/ipfs/gateways/:id/access_tokens/:item_id'],
+      id: 'deleteGatewayToken',
+      tag: TAG,
+      summary: 'Revoke an access token of a gateway',
+      description: 'Without its last token a gateway is open to everybody: create the new one first.',
+      scope: 'org:gateways:write',
+      params: z.object({ id: pathId, item_id: pathId }),
+      success: { status: 200, description: 'Revoked.', body: nothing },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id: gatewayId, item_id: id } }) {
+        const { count } = await prisma.gatewayToken.deleteMany({
+          where: { id, gatewayId, gateway: { workspaceId } },
+        })
+        if (count === 0) throw notFound('There is no such access token')
+        gateways.forget()
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,89 @@
+/** Which gateway a host is, and whether a token opens it: asked for every request of every gateway. */
+import { createHash } from 'node:crypto'
+import type { Pool } from '../../db/pool.ts'
+import { findGateway } from '../../db/statements/gateways.ts'
+import { readGatewayHost } from '../gateway-domain.ts'
+
+export interface Gateway {
+  id: string
+  workspaceId: string
+  /** The left label of its host. */
+  domain: string
+  /** Public content is read with one of its access tokens only ({@link GatewayService.mayRead}); private content by a signed link alone. */
+  restricted: boolean
+  /** Whether swapped CIDs are served from what they were swapped to. */
+  hasSwaps: boolean
+  /** SHA-256 of each access token, in hex. */
+  tokenHashes: readonly string[]
+}
+
+/** A gateway that was read is trusted this long; a change by this process counts at once. */
+const CACHE_MS = 2000
+const CACHE_SIZE = 10_000
+
+export class GatewayService {
+  readonly #pool: Pool
+  readonly #gatewayDomain: string
+  #known = new Map<string, { found: Promise<Gateway | undefined>; until: number }>()
+
+  /** @param gatewayDomain `BERTH_GATEWAY_DOMAIN`: gateways are at `<domain>.<gatewayDomain>`. */
+  constructor(pool: Pool, gatewayDomain: string) {
+    this.#pool = pool
+    this.#gatewayDomain = gatewayDomain
+  }
+
+  /** The gateway at a host, with or without port, in any case; undefined where there is none. */
+  async findByHost(host: string): Promise<Gateway | undefined> {
+    const found = await this.findServed(host)
+    return found?.cid === undefined ? found?.gateway : undefined
+  }
+
+  /** As {@link findByHost}, also by the host of a CID at a gateway; the CID, if any, may be none. */
+  async findServed(host: string): Promise<{ gateway: Gateway; cid: string | undefined } | undefined> {
+    const named = readGatewayHost(host, this.#gatewayDomain)
+    const gateway = named && (await this.#find(named.domain))
+    return gateway && { gateway, cid: named.cid }
+  }
+
+  /** The gateway that a person names: by its host, as in {@link findByHost}, or by its left label alone. */
+  async findByName(name: string): Promise<Gateway | undefined> {
+    return (await this.findByHost(name)) ?? (await this.findByHost(this.hostOf(name)))
+  }
+
+  /** The host of a gateway, without a port. */
+  hostOf(domain: string): string {
+    return `${domain}.${this.#gatewayDomain}`
+  }
+
+  /** Whether somebody who shows this access token, or none, may read at a gateway. */
+  mayRead({ restricted, tokenHashes }: Gateway, token: string | undefined): boolean {
+    // Hashes are compared: how far two of them agree says nothing about a token.
+    return !restricted || (token !== undefined && tokenHashes.includes(hashToken(token).toString('hex')))
+  }
+
+  /** Reads every gateway again at its next use. */
+  forget(): void {
+    this.#known = new Map()
+  }
+
+  /** Shares one query among all callers at a time; a failure is shared and kept like a result. */
+  #find(domain: string): Promise<Gateway | undefined> {
+    const known = this.#known.get(domain)
+    if (known && known.until > Date.now()) return known.found
+    const found = this.#read(domain)
+    // Names that nobody has come from the outside, in any number.
+    if (this.#known.size >= CACHE_SIZE) this.#known.clear()
+    this.#known.set(domain, { found, until: Date.now() + CACHE_MS })
+    return found
+  }
+
+  async #read(domain: string): Promise<Gateway | undefined> {
+    const found = await findGateway.first(this.#pool, domain)
+    return found && { ...found, restricted: found.tokenHashes.length > 0 }
+  }
+}
+
+/** Tokens are random and long, so a plain hash is enough to store them. */
+export function hashToken(token: string): Buffer<ArrayBuffer> {
+  return createHash('sha256').update(token).digest()
+}

@@ -1,0 +1,286 @@
+/** Groups of files. A group is on one network, and so are its files; a file is in one group or none. */
+import { uuidv7 } from 'uuidv7'
+import { z } from 'zod'
+import { isForeignKeyViolation } from '../db/database-errors.ts'
+import type { Pool, Queryable } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { findGroup, GROUP_COLUMNS, insertGroup, takeFilesOut, updateGroup } from '../db/statements/groups.ts'
+import { escapeLike } from '../db/statements/statement.ts'
+import { notFound } from '../errors.ts'
+import type { Principal } from '../http/principal.ts'
+import { type Route, route } from '../http/route.ts'
+import { limit, network, nextPageToken, nothing, pathId, readPageToken, text } from '../http/shapes.ts'
+import type { Network } from '../storage/port.ts'
+
+const groupRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  is_public: z.boolean(),
+  created_at: z.string(),
+})
+type GroupRecord = z.output<typeof groupRecord>
+
+const name = text(255).trim().min(1, 'must not be empty')
+
+const newGroup = z.object({ name, is_public: z.boolean().default(false) })
+
+/** Fields that are absent stay as they are. */
+const groupChanges = z
+  .object({ name: name.optional(), is_public: z.boolean().optional() })
+  .refine(
+    (changes) => Object.values(changes).some((value) => value !== undefined),
+    'must have a name or is_public',
+  )
+
+const groupQuery = z.object({
+  name: text(255).optional().describe('Part of the name, in any case.'),
+  isPublic: z.enum(['true', 'false']).optional(),
+  limit: limit(10, 1000),
+  pageToken: text(255).optional(),
+})
+
+const groupPage = z.object({
+  data: z.object({ groups: z.array(groupRecord), next_page_token: z.string() }),
+})
+
+const TAG = 'Groups'
+const GROUPS = '/v3/groups/:network'
+const GROUP = `${GROUPS}/:id`
+const MEMBER = `${GROUP}/ids/:fileId`
+const params = z.object({ network, id: pathId })
+const memberParams = params.extend({ fileId: pathId })
+const one = z.object({ data: groupRecord })
+
+const owner = ({ workspaceId }: Principal, { network }: { network: Network }): GroupOwner => ({
+  workspaceId,
+  network,
+})
+const groupNotFound = () => notFound('There is no such group')
+
+function requireBoth(missing: Missing): void {
+  if (missing === 'group') throw groupNotFound()
+  if (missing === 'file') throw notFound('There is no such file')
+}
+
+export function groupRoutes(services: { pool: Pool; prisma: PrismaClient }): Route[] {
+  const { pool, prisma } = services
+  return [
+    route({
+      method: 'post',
+      path: GROUPS,
+      id: 'createGroup',
+      tag: TAG,
+      summary: 'Create a group',
+      description: 'It takes files of its own network only.',
+      scope: 'org:groups:write',
+      params: z.object({ network }),
+      body: newGroup,
+      success: { status: 200, description: 'The group.', body: one },
+      async handle({ principal: { workspaceId }, params, body: { name, is_public } }) {
+        const data = await insertGroup.one(pool, uuidv7(), workspaceId, params.network, name, is_public)
+        return { body: { data } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: GROUPS,
+      id: 'listGroups',
+      tag: TAG,
+      summary: 'List groups',
+      scope: 'org:groups:read',
+      params: z.object({ network }),
+      query: groupQuery,
+      success: { status: 200, description: 'A page of groups, newest first.', body: groupPage },
+      async handle({ principal, params, query: { name, isPublic, limit, pageToken } }) {
+        const groups = await listGroups(pool, owner(principal, params), {
+          name,
+          isPublic: isPublic === undefined ? undefined : isPublic === 'true',
+          after: readPageToken(pageToken),
+          limit: limit + 1,
+        })
+        return {
+          body: { data: { groups: groups.slice(0, limit), next_page_token: nextPageToken(groups, limit) } },
+        }
+      },
+    }),
+    route({
+      method: 'get',
+      path: GROUP,
+      id: 'getGroup',
+      tag: TAG,
+      summary: 'Get a group',
+      scope: 'org:groups:read',
+      params,
+      success: { status: 200, description: 'The group.', body: one },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id, network } }) {
+        const group = await findGroup.first(pool, id, workspaceId, network)
+        if (!group) throw groupNotFound()
+        return { body: { data: group } }
+      },
+    }),
+    route({
+      method: 'put',
+      path: GROUP,
+      id: 'updateGroup',
+      tag: TAG,
+      summary: "Change a group's name, or whether it is public",
+      description: 'What is left out stays as it is.',
+      scope: 'org:groups:write',
+      params,
+      body: groupChanges,
+      success: { status: 200, description: 'The group as it is now.', body: one },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id, network }, body }) {
+        const { name = null, is_public = null } = body
+        const group = await updateGroup.first(pool, id, workspaceId, network, name, is_public)
+        if (!group) throw groupNotFound()
+        return { body: { data: group } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: GROUP,
+      id: 'deleteGroup',
+      tag: TAG,
+      summary: 'Delete a group; its files stay',
+      scope: 'org:groups:write',
+      params,
+      success: { status: 200, description: 'Deleted.', body: nothing },
+      errors: [404],
+      async handle({ principal, params }) {
+        if (!(await hasGroup(prisma, owner(principal, params), params.id))) throw groupNotFound()
+        await deleteGroup(services, params.id)
+        return { body: { data: null } }
+      },
+    }),
+    route({
+      method: 'put',
+      path: MEMBER,
+      id: 'addFileToGroup',
+      tag: TAG,
+      summary: 'Put a file into a group',
+      description: 'A file is in one group or none: it leaves the one that it was in.',
+      scope: 'org:groups:write',
+      params: memberParams,
+      success: { status: 200, description: 'It is in the group.', body: nothing },
+      errors: [404],
+      async handle({ principal, params }) {
+        requireBoth(await addToGroup(prisma, owner(principal, params), params.id, params.fileId))
+        return { body: { data: null } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: MEMBER,
+      id: 'removeFileFromGroup',
+      tag: TAG,
+      summary: 'Take a file out of a group',
+      description: 'The file stays. One that is not in the group is left where it is.',
+      scope: 'org:groups:write',
+      params: memberParams,
+      success: { status: 200, description: 'It is not in the group.', body: nothing },
+      errors: [404],
+      async handle({ principal, params }) {
+        requireBoth(await removeFromGroup(prisma, owner(principal, params), params.id, params.fileId))
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}
+
+/** Whose groups, and on which network. */
+interface GroupOwner {
+  workspaceId: string
+  network: Network
+}
+
+/** Whether a group is there, and its owner's. */
+export async function hasGroup(
+  prisma: PrismaClient,
+  { workspaceId, network }: GroupOwner,
+  id: string,
+): Promise<boolean> {
+  return (await prisma.fileGroup.count({ where: { id, workspaceId, network } })) > 0
+}
+
+interface GroupFilter {
+  /** Part of the name. */
+  name?: string | undefined
+  isPublic?: boolean | undefined
+  /** Only groups older than the one with this id. */
+  after?: string | undefined
+  limit: number
+}
+
+/**
+ * A page of groups, the newest first: not prepared, as each filter has a plan of its own. BETWEEN is equality that the planner does not see through, so that
+ * ordering by the network as well is an order that only the list's index has: by id alone it takes the primary
+ * key, and walks through everybody's newer groups.
+ */
+async function listGroups(
+  db: Queryable,
+  { workspaceId, network }: GroupOwner,
+  { name, isPublic, after, limit }: GroupFilter,
+): Promise<GroupRecord[]> {
+  const { rows } = await db.query<GroupRecord>(
+    `SELECT ${GROUP_COLUMNS} FROM file_group WHERE workspace_id = $1 AND network BETWEEN $2 AND $2
+       AND ($3::text IS NULL OR name ILIKE $3) AND ($4::boolean IS NULL OR is_public = $4)
+       AND ($5::uuid IS NULL OR id < $5)
+     ORDER BY network DESC, id DESC LIMIT $6`,
+    [workspaceId, network, name === undefined ? null : `%${escapeLike(name)}%`, isPublic, after, limit],
+  )
+  return rows
+}
+
+/** Files that one statement takes out of a group: it must end long before the statement timeout. */
+const BATCH = 5000
+
+/**
+ * Deletes a group; its files stay, in no group. Not one transaction: if it ends halfway, the group has fewer
+ * files, and the next call goes on.
+ */
+export async function deleteGroup(
+  { pool, prisma }: { pool: Pool; prisma: PrismaClient },
+  id: string,
+): Promise<void> {
+  while ((await takeFilesOut.run(pool, id, BATCH)).rowCount === BATCH);
+  // Files that came late, or were being written, are left to the reference's own ON DELETE SET NULL.
+  await prisma.fileGroup.deleteMany({ where: { id } })
+}
+
+/** The part of a membership's path that is missing: the group or the file. */
+type Missing = 'group' | 'file' | undefined
+
+const pinned = (owner: GroupOwner, id: string) => ({ id, ...owner, status: 'pinned', removedAt: null })
+
+/** Puts a file into a group, out of the one that it was in. Idempotent. */
+export async function addToGroup(
+  prisma: PrismaClient,
+  owner: GroupOwner,
+  groupId: string,
+  fileId: string,
+): Promise<Missing> {
+  if (!(await hasGroup(prisma, owner, groupId))) return 'group'
+  try {
+    const { count } = await prisma.file.updateMany({ where: pinned(owner, fileId), data: { groupId } })
+    return count === 0 ? 'file' : undefined
+  } catch (error) {
+    // Deleted between the look at it and the change.
+    if (isForeignKeyViolation(error, 'file_group_id_fkey')) return 'group'
+    throw error
+  }
+}
+
+/** Takes a file out of a group; one that is not in it stays where it is. Idempotent. */
+async function removeFromGroup(
+  prisma: PrismaClient,
+  owner: GroupOwner,
+  groupId: string,
+  fileId: string,
+): Promise<Missing> {
+  if (!(await hasGroup(prisma, owner, groupId))) return 'group'
+  const where = pinned(owner, fileId)
+  const { count } = await prisma.file.updateMany({ where: { ...where, groupId }, data: { groupId: null } })
+  return count > 0 || (await prisma.file.count({ where })) > 0 ? undefined : 'file'
+}

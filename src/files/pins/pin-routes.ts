@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import { badRequest, forbidden, messages } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { limit, nextPageToken, nothing, order, pathId, readPageToken, text } from '../../http/shapes.ts'
+import { canonicalCid, parseCid } from '../cid.ts'
+import { parseHostNode } from '../host-nodes.ts'
+import { keyvalues } from '../keyvalues.ts'
+import { type RemovalServices, removal } from '../remove.ts'
+import { PIN_STATUSES, type PinService, pinRecord } from './pin-requests.ts'
+
+const MAX_HOST_NODES = 20
+
+/** `POST /v3/files/public/pin_by_cid` (contract 4.1). */
+const pinRequest = z.object({
+  cid: z.string().describe('The CID to pin: any version, any multibase.'),
+  name: text(255).nullish().describe('A name for the file.'),
+  group_id: z.uuid('must be a UUID').toLowerCase().nullish().describe('The group to place the file in.'),
+  keyvalues: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
+  host_nodes: z
+    .array(text(1024))
+    .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)
+    .nullish()
+    .describe('Where the content can be had: peer ids, or multiaddrs that end in /p2p/<peer id>.'),
+})
+
+const pinQuery = z.object({
+  status: z
+    .string()
+    // As one published description of the API misspells it.
+    .transform((status) => (status === 'retreiving' ? 'retrieving' : status))
+    .pipe(z.enum(PIN_STATUSES))
+    .optional(),
+  cid: z.string().optional().describe('Only this CID, however it is spelled.'),
+  order: order.optional().describe('`ASC` or `DESC` by age; newest first unless told.'),
+  sort: order.optional().describe('The same as `order`.'),
+  limit: limit(10, 250),
+  pageToken: text(255).optional(),
+  includesCount: z.enum(['true', 'false']).optional().describe('Adds `count`, the number of all that match.'),
+})
+
+const pinPage = z.object({
+  data: z.object({
+    jobs: z.array(pinRecord),
+    count: z.number().optional(),
+    next_page_token: z.string().describe('Empty on the last page.'),
+  }),
+})
+
+export interface PinRouteServices extends RemovalServices {
+  pins: PinService
+  allowPrivateHostNodes: boolean
+}
+
+const TAG = 'Pin by CID'
+
+export function pinRoutes(services: PinRouteServices): Route[] {
+  const { pins, operations, allowPrivateHostNodes } = services
+  return [
+    route({
+      method: 'post',
+      path: '/v3/files/public/pin_by_cid',
+      id: 'pinByCid',
+      tag: TAG,
+      summary: 'Pin a CID to the public network',
+      description:
+        'Answers at once with the record, in status `prechecking`. Follow the operation named by `Operation-Id`, ' +
+        'or ask for `Prefer: wait=N`. Once pinned, it is a file: `GET /v3/files/public/{id}`.',
+      scope: 'org:files:write',
+      body: pinRequest,
+      success: { status: 200, description: 'The pin record.', body: z.object({ data: pinRecord }) },
+      errors: [404],
+      operation: true,
+      async handle({ principal, body, idempotencyKey, ...asked }) {
+        if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
+        const cid = parseCid(body.cid)
+        const hostNodes = body.host_nodes ?? []
+        for (const [i, node] of hostNodes.entries())
+          parseHostNode(node, `host_nodes[${i}]`, allowPrivateHostNodes)
+        const { record, operationId } = await pins.accept(
+          principal,
+          {
+            cid: body.cid,
+            canonical: canonicalCid(cid),
+            name: body.name ?? null,
+            groupId: body.group_id ?? null,
+            keyvalues: body.keyvalues ?? {},
+            hostNodes,
+          },
+          idempotencyKey,
+        )
+        const { headers } = await operations.started('pin.add', operationId, {
+          principal,
+          ...asked,
+          waitMs: 0,
+        })
+        if (!asked.prefer.waitMs) return { headers, body: { data: record } }
+        const latest = await pins.find(principal.workspaceId, record.id)
+        return { headers, body: { data: latest ?? record } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/files/public/pin_by_cid',
+      id: 'listPinByCid',
+      tag: TAG,
+      summary: 'List pin requests that are not pinned yet, or have failed',
+      scope: 'org:files:read',
+      query: pinQuery,
+      success: { status: 200, description: 'A page of pin records.', body: pinPage },
+      async handle({ principal, query }) {
+        const { status, limit } = query
+        if (query.order && query.sort && query.order !== query.sort) {
+          throw badRequest('sort: says the opposite of order')
+        }
+        const filter = {
+          status,
+          canonical: query.cid === undefined ? undefined : canonicalCid(parseCid(query.cid)),
+        }
+        const jobs = await pins.list(principal.workspaceId, {
+          ...filter,
+          after: readPageToken(query.pageToken),
+          order: query.order ?? query.sort ?? 'DESC',
+          limit: limit + 1,
+        })
+        const count =
+          query.includesCount === 'true' ? { count: await pins.count(principal.workspaceId, filter) } : {}
+        return {
+          body: {
+            data: { jobs: jobs.slice(0, limit), ...count, next_page_token: nextPageToken(jobs, limit) },
+          },
+        }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v3/files/public/pin_by_cid/:id',
+      id: 'cancelPinByCid',
+      tag: TAG,
+      summary: 'Withdraw a pin request',
+      description:
+        'Ends a retrieval under way and removes the request from the queue. A pinned file is deleted as a file.',
+      scope: 'org:files:write',
+      params: z.object({ id: pathId }),
+      success: { status: 200, description: 'Withdrawn.', body: nothing },
+      errors: [404],
+      operation: true,
+      handle: removal(services, 'unpinned', 'There is no such pin request'),
+    }),
+  ]
+}

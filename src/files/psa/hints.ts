@@ -1,0 +1,48 @@
+/** Where the other side can be dialled: addresses of our node for clients (delegates), and of theirs for us (origins). */
+import { isIP } from 'node:net'
+import { ApiError } from '../../errors.ts'
+import { text } from '../../http/shapes.ts'
+import { isPrivateAddress } from '../../lib/net/ip-address.ts'
+import { parseHostNode } from '../host-nodes.ts'
+
+const MAX_DELEGATES = 20
+
+/**
+ * Picks delegates from a node's addresses: at most 20, and those of local networks only where there is no
+ * other, as the specification asks. A node that others cannot dial has none. The specification wants at
+ * least one, but clients connect to each before they go on, and to an address where nobody is that takes
+ * long and ends in nothing.
+ */
+export function pickDelegates(addresses: string[]): string[] {
+  // Kubo's client gives up on an answer with a delegate that does not name its peer.
+  const named = [...new Set(addresses)].filter((address) => /\/p2p\/[^/]+$/.test(address))
+  const open = named.filter((address) => !isLocal(address))
+  return (open.length > 0 ? open : named).slice(0, MAX_DELEGATES)
+}
+
+function isLocal(address: string): boolean {
+  const [, protocol, host = ''] = address.split('/')
+  return (protocol === 'ip4' || protocol === 'ip6') && isIP(host) !== 0 && isPrivateAddress(host)
+}
+
+const address = text(1024)
+
+/** As many as a pin by CID may have host nodes. */
+const KEPT_ORIGINS = 20
+
+/**
+ * The first 20 origins that may be dialled, as multiaddrs. The others are left out and not refused: a node
+ * names all of its addresses, those of its local networks too, and dialling origins is best effort.
+ */
+export function readOrigins(origins: string[], allowPrivate: boolean): string[] {
+  const read = origins.flatMap((origin) => {
+    if (!address.safeParse(origin).success) return []
+    try {
+      return [parseHostNode(origin, 'origins', allowPrivate)]
+    } catch (error) {
+      if (error instanceof ApiError) return []
+      throw error
+    }
+  })
+  return read.slice(0, KEPT_ORIGINS)
+}

@@ -1,0 +1,175 @@
+/** The IPFS Pinning Service API 1.0.0, at `/psa`: what Kubo speaks with `ipfs pin remote`. */
+import type { z } from 'zod'
+import { type Pool, transaction } from '../../db/pool.ts'
+import { findPin } from '../../db/statements/pins.ts'
+import { ApiError, messages, notFound } from '../../errors.ts'
+import type { Principal } from '../../http/principal.ts'
+import { type Route, route } from '../../http/route.ts'
+import { shared } from '../../lib/shared.ts'
+import type { Operations } from '../../operations/operations.ts'
+import type { WorkerStatus } from '../../operations/workers.ts'
+import { canonicalCid, parseCid } from '../cid.ts'
+import { insertPin, type NewPin, type PinService } from '../pins/pin-requests.ts'
+import { removeFile } from '../remove.ts'
+import { pickDelegates, readOrigins } from './hints.ts'
+import { listPins, toPinStatus } from './psa-pins.ts'
+import { pin, pinResults, pinStatus, pinsQuery, requestParams } from './psa-schema.ts'
+
+export interface PsaRouteServices {
+  pool: Pool
+  pins: PinService
+  workers: WorkerStatus
+  operations: Operations
+  allowPrivateHostNodes: boolean
+}
+
+const TAG = 'Pinning Service API'
+const PINS = '/psa/pins'
+const ONE = '/psa/pins/:requestid'
+/** Kubo asks every half second for each pin that it waits for; workers write their addresses every five. */
+const DELEGATES_MS = 2000
+
+export function psaRoutes(services: PsaRouteServices): Route[] {
+  const { pool, pins, workers, operations, allowPrivateHostNodes } = services
+  const readDelegates = shared(DELEGATES_MS, async () => {
+    const { ipfs } = await workers.read()
+    return pickDelegates(ipfs?.addresses ?? [])
+  })
+
+  const newPin = ({ plan }: Principal, body: z.output<typeof pin>): NewPin => {
+    // The specification's answer to a token that has not paid for this.
+    if (!plan.pinByCid) throw new ApiError(409, 'insufficient_funds', messages.pinByCidPlan)
+    return {
+      cid: body.cid,
+      canonical: canonicalCid(parseCid(body.cid)),
+      name: body.name ?? null,
+      groupId: null,
+      keyvalues: body.meta ?? {},
+      hostNodes: readOrigins(body.origins ?? [], allowPrivateHostNodes),
+      hostNodesOptional: true,
+    }
+  }
+
+  const show = async (workspaceId: string, id: string) => {
+    const [row, delegates] = await Promise.all([findPin.first(pool, id, workspaceId), readDelegates()])
+    if (!row) throw notFound('There is no such pin request')
+    return { body: toPinStatus(row, delegates) }
+  }
+
+  return [
+    route({
+      method: 'get',
+      path: PINS,
+      id: 'psaListPins',
+      tag: TAG,
+      summary: 'List pins',
+      description:
+        'The newest first; files that were uploaded are among them. More than `limit` come only where more ' +
+        'were created in one millisecond.',
+      scope: 'org:files:read',
+      query: pinsQuery,
+      success: { status: 200, description: 'A page of pins.', body: pinResults },
+      async handle({ principal, query }) {
+        const { cid, status, after, limit, ...filter } = query
+        const cids = cid?.map((each) => canonicalCid(parseCid(each)))
+        const [{ count, results }, delegates] = await Promise.all([
+          listPins(pool, principal.workspaceId, { ...filter, cids, statuses: status, from: after }, limit),
+          readDelegates(),
+        ])
+        return { body: { count, results: results.map((row) => toPinStatus(row, delegates)) } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: PINS,
+      id: 'psaAddPin',
+      tag: TAG,
+      summary: 'Pin a CID',
+      scope: 'org:files:write',
+      body: pin,
+      success: { status: 202, description: 'The pin.', body: pinStatus },
+      errors: [409],
+      async handle({ principal, body }) {
+        const { record } = await pins.accept(principal, newPin(principal, body))
+        operations.wake()
+        return show(principal.workspaceId, record.id)
+      },
+    }),
+    route({
+      method: 'get',
+      path: ONE,
+      id: 'psaGetPin',
+      tag: TAG,
+      summary: 'Get a pin',
+      scope: 'org:files:read',
+      params: requestParams,
+      success: { status: 200, description: 'The pin.', body: pinStatus },
+      errors: [404],
+      handle: ({ principal, params }) => show(principal.workspaceId, params.requestid),
+    }),
+    route({
+      method: 'post',
+      path: ONE,
+      id: 'psaReplacePin',
+      tag: TAG,
+      summary: 'Replace a pin',
+      description:
+        'The new pin has an id of its own, and the old one is gone at once. What the old one kept is released ' +
+        'after the new one has been retrieved: blocks that both have are not fetched again.',
+      scope: 'org:files:write',
+      params: requestParams,
+      body: pin,
+      success: { status: 202, description: 'The new pin.', body: pinStatus },
+      errors: [404, 409],
+      async handle({ principal, params, body }) {
+        const id = await replacePin(pool, principal, params.requestid, newPin(principal, body))
+        operations.wake()
+        return show(principal.workspaceId, id)
+      },
+    }),
+    route({
+      method: 'delete',
+      path: ONE,
+      id: 'psaRemovePin',
+      tag: TAG,
+      summary: 'Remove a pin',
+      description: 'It is gone at once; an operation releases its content unless another file keeps it.',
+      scope: 'org:files:write',
+      params: requestParams,
+      success: { status: 202, description: 'Removed.' },
+      errors: [404],
+      async handle({ principal, params, res }) {
+        await removePin(pool, principal.workspaceId, params.requestid)
+        operations.wake()
+        res.status(202).end()
+        return undefined
+      },
+    }),
+  ]
+}
+
+const NETWORK = 'public'
+const missing = () => notFound('There is no such pin request')
+
+/**
+ * Puts a new pin in the place of another, in one transaction: nobody sees both or neither. What the old one
+ * kept is released after the new one's retrieval has ended.
+ * @returns the new pin's id.
+ * @throws ApiError 404 for a request that is not there.
+ */
+async function replacePin(pool: Pool, caller: Principal, id: string, pin: NewPin): Promise<string> {
+  const { workspaceId } = caller
+  return transaction(pool, async (client) => {
+    const accepted = await insertPin(client, caller, pin)
+    if (!accepted) throw new Error('A pin without a group and without an idempotency key was refused')
+    const successor = accepted.record.id
+    const operation = await removeFile(client, { workspaceId, network: NETWORK, id, only: 'any', successor })
+    if (!operation) throw missing()
+    return successor
+  })
+}
+
+/** Removes a pin, whatever its status. @throws ApiError 404 for a request that is not there. */
+async function removePin(pool: Pool, workspaceId: string, id: string): Promise<void> {
+  if (!(await removeFile(pool, { workspaceId, network: NETWORK, id, only: 'any' }))) throw missing()
+}

@@ -1,0 +1,117 @@
+/** Shapes of the IPFS Pinning Service API 1.0.0 (https://ipfs.github.io/pinning-services-api-spec/). */
+import { z } from 'zod'
+import { limit, pathId, text } from '../../http/shapes.ts'
+import { keyvalues, keyvaluesFilter } from '../keyvalues.ts'
+import { FAILURES } from '../pins/pin-requests.ts'
+
+/** More than a node has: an ordinary Kubo sends some twenty. Which of them are kept is for `readOrigins`. */
+const MAX_ORIGINS = 100
+const MAX_CIDS = 10
+
+/** The statuses of a file that each status of the specification stands for. */
+export const STATUSES = {
+  queued: ['prechecking', 'backfilled'],
+  pinning: ['searching', 'retrieving'],
+  pinned: ['pinned'],
+  failed: FAILURES,
+} as const
+export type Status = keyof typeof STATUSES
+const status = z.enum(Object.keys(STATUSES) as Status[])
+
+/** A pin as a client asks for it. */
+export const pin = z.object({
+  cid: z.string().describe('The CID to pin: any version, any multibase.'),
+  name: text(255).nullish().describe('A name, to find it by.'),
+  origins: z
+    .array(z.string())
+    .max(MAX_ORIGINS, `must have at most ${MAX_ORIGINS} entries`)
+    .nullish()
+    .describe(
+      'Multiaddrs of nodes that have the content. The first 20 that can be dialled are kept, the others passed over.',
+    ),
+  meta: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
+})
+
+export const pinStatus = z.object({
+  requestid: z.string().describe('The id of the file.'),
+  status,
+  created: z
+    .string()
+    .describe('When it was asked for, in milliseconds. Lists are ordered and continued by it.'),
+  pin: z.object({
+    cid: z.string(),
+    name: z.string().optional(),
+    origins: z.array(z.string()),
+    meta: z.record(z.string(), z.string()),
+  }),
+  delegates: z
+    .array(z.string())
+    .describe('Addresses of the IPFS node, to connect to; none while it cannot be dialled.'),
+  info: z
+    .record(z.string(), z.string())
+    .describe(
+      '`status_details` until it is pinned, then `raw_size`, the bytes of the content, and `pinned_until`.',
+    ),
+})
+export type PinStatus = z.output<typeof pinStatus>
+
+export const pinResults = z.object({
+  count: z.number().describe('How many match in all, on this page and behind it.'),
+  results: z.array(pinStatus),
+})
+
+export const requestParams = z.object({ requestid: pathId.describe('The id of the pin request, a UUID.') })
+
+const statusList = z.string().transform((value, context) => {
+  const list = z.array(status).safeParse(value.split(','))
+  if (list.success) return list.data
+  context.addIssue(`must be a comma separated list of ${Object.keys(STATUSES).join(', ')}`)
+  return z.NEVER
+})
+
+const cidList = z
+  .string()
+  .transform((value) => value.split(','))
+  .refine((cids) => cids.length <= MAX_CIDS, `must have at most ${MAX_CIDS} entries`)
+
+const metaFilter = z.string().transform((value, context) => {
+  const pairs = z.preprocess(parseJson, keyvaluesFilter).safeParse(value)
+  if (pairs.success) return JSON.stringify(pairs.data)
+  context.addIssue('must be a JSON object of strings')
+  return z.NEVER
+})
+
+function parseJson(value: unknown): unknown {
+  try {
+    return JSON.parse(String(value))
+  } catch {
+    return null
+  }
+}
+
+const time = z.iso.datetime({ offset: true, error: 'must be a time as in RFC 3339' })
+
+export const pinsQuery = z.object({
+  cid: cidList
+    .optional()
+    .describe('Only these CIDs, at most 10, separated by commas, however they are spelled.'),
+  name: text(255).optional().describe('Only pins of this name.'),
+  match: z
+    .enum(['exact', 'iexact', 'partial', 'ipartial'])
+    .default('exact')
+    .describe('How `name` is compared: as a whole or as a part, with or without (`i`) regard to case.'),
+  status: statusList
+    .default(['pinned'])
+    .describe('Only pins in these statuses, separated by commas; only `pinned` ones unless told.'),
+  before: time
+    // A pin that was created within the millisecond of `before` counts as created before it.
+    .transform((value) => Date.parse(value) + (/\.\d{3}\d*[1-9]/.test(value) ? 1 : 0))
+    .optional()
+    .describe('Only pins created before this; `created` of the last one leads to the next page.'),
+  after: time
+    .transform((value) => Date.parse(value) + 1)
+    .optional()
+    .describe('Only pins created after this.'),
+  limit: limit(10, 1000),
+  meta: metaFilter.optional().describe('Metadata as a JSON object; all pairs must match.'),
+})

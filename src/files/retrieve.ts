@@ -1,0 +1,48 @@
+/** Content that another feature needs and that is not here: it is pinned from the public network, as pin by CID does. */
+
+import type { Pool } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { findPinUnderWay } from '../db/statements/pins.ts'
+import { badRequest, forbidden, messages } from '../errors.ts'
+import { grants, type Principal } from '../http/principal.ts'
+import type { Asked, Operations, Started } from '../operations/operations.ts'
+import { insertPin } from './pins/pin-requests.ts'
+
+/**
+ * Pins a CID for the caller's workspace, or finds its pin that is under way, and waits for it as `Prefer` says. What
+ * was pinned is a file of the workspace.
+ * @param content its CID in canonical form, the name of the file, and the field of the request, for messages.
+ * @returns the pin's operation: finished when the content is here.
+ * @throws ApiError 403 where the plan or the key does not allow to pin by CID, 400 when the content cannot be had.
+ */
+export async function retrieveContent(
+  { pool, prisma, operations }: { pool: Pool; prisma: PrismaClient; operations: Operations },
+  caller: Principal,
+  content: { cid: string; name: string; field: string },
+  asked: Omit<Asked, 'principal'>,
+): Promise<Started<'pin.add'>> {
+  const started = await startPin(pool, caller, content)
+  const pin = await operations.started('pin.add', started.operationId, { principal: caller, ...asked })
+  if (pin.finished && pin.state !== 'succeeded') {
+    const file = await prisma.file.findUnique({ where: { id: started.fileId }, select: { status: true } })
+    const reason = file?.status ?? 'the pin was withdrawn'
+    throw badRequest(`${content.field}: its content could not be retrieved: ${reason}`)
+  }
+  return pin
+}
+
+async function startPin(
+  pool: Pool,
+  caller: Principal,
+  { cid, name }: { cid: string; name: string },
+): Promise<{ operationId: string; fileId: string }> {
+  const underWay = await findPinUnderWay.first(pool, caller.workspaceId, cid)
+  if (underWay) return underWay
+  if (!caller.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
+  if (!grants(caller.scopes, 'org:files:write'))
+    throw forbidden('Missing scope: org:files:write, to pin content that is not here yet', 'missing_scope')
+  const pin = { cid, canonical: cid, name, groupId: null, keyvalues: {}, hostNodes: [] }
+  const accepted = await insertPin(pool, caller, pin)
+  if (!accepted) throw new Error('a pin without a group and a key was not accepted')
+  return { operationId: accepted.operationId, fileId: accepted.record.id }
+}

@@ -1,0 +1,95 @@
+import type { CID } from 'multiformats/cid'
+import { transaction } from '../../db/pool.ts'
+import { badRequest } from '../../errors.ts'
+import { type AddEntry, type Network, StorageError } from '../../storage/port.ts'
+import { isKept, lockCid } from '../held-content.ts'
+import type { UploadServices } from './grant.ts'
+import type { StoredContent } from './keep.ts'
+import type { UploadPaths } from './paths.ts'
+
+/** Most time for a step over content that is in the store already. */
+const STEP_MS = 60_000
+
+export interface ImportTarget {
+  services: Pick<UploadServices, 'keepPool' | 'storages' | 'bounds'>
+  workspaceId: string
+  network: Network
+  signal: AbortSignal
+}
+
+/**
+ * Adds files to the store, and pins them.
+ * @param paths those of the entries, known once all entries have been read.
+ * @returns the file, or the folder: the one that all files are in, if there is one. Nobody asks the store
+ *   what it is, as `Storage.add` knows.
+ */
+export async function importFiles(
+  { services, network, signal }: ImportTarget,
+  entries: AsyncIterable<AddEntry>,
+  paths: UploadPaths,
+  cidVersion: 0 | 1,
+): Promise<StoredContent> {
+  const storage = services.storages[network]
+  const added = await storage.add(entries, { cidVersion, signal })
+  if (paths.root === null) return added
+  // The store pinned a folder around it: which folder is common shows only after the last file.
+  try {
+    const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) }
+    const { cid } = await storage.resolve(added.cid, { path: paths.root, ...bounded })
+    // A client who goes does not end this, as it does not end the pin of an import.
+    const whole = { offline: true, stallMs: STEP_MS, signal: AbortSignal.timeout(STEP_MS) }
+    await storage.pin(cid.toV1(), whole)
+    return { ...added, cid }
+  } finally {
+    await release(services, network, added.cid)
+  }
+}
+
+/**
+ * Imports a CAR, and pins its root.
+ * @throws ApiError 400 for what is no whole CAR of one root, 429 while as many are under way as may be.
+ */
+export const importCar = (target: ImportTarget, bytes: AsyncIterable<Uint8Array>): Promise<StoredContent> =>
+  target.services.bounds.run('carImports', target, () => storeCar(target, bytes))
+
+async function storeCar(
+  { services, network, signal }: ImportTarget,
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<StoredContent> {
+  const storage = services.storages[network]
+  const { cid } = await invalidAsBadRequest(storage.importCar(bytes, { signal }))
+  try {
+    const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) }
+    return { cid, ...(await invalidAsBadRequest(storage.stat(cid, bounded))) }
+  } catch (error) {
+    await release(services, network, cid)
+    throw error
+  }
+}
+
+/** For what a CAR may bring: blocks that cannot be read are the client's fault. */
+async function invalidAsBadRequest<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof StorageError) || error.code !== 'invalid_object') throw error
+    throw badRequest(`file: ${error.message}`)
+  }
+}
+
+/**
+ * Unpins what was added, unless a file keeps it. Where the node or the database does not answer, the
+ * worker's comparison of pins with files does it later.
+ */
+export async function release(
+  { keepPool, storages }: Pick<UploadServices, 'keepPool' | 'storages'>,
+  network: Network,
+  added: CID,
+): Promise<void> {
+  const cid = added.toV1()
+  await transaction(keepPool, async (client) => {
+    await lockCid(client, cid)
+    if (await isKept(client, network, `${cid}`)) return
+    await storages[network].unpin(cid, { signal: AbortSignal.timeout(STEP_MS) })
+  }).catch(() => {})
+}

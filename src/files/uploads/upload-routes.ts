@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { type Route, route } from '../../http/route.ts'
+import { network } from '../../http/shapes.ts'
+import { fileRecord } from '../file-record.ts'
+import { legacyForm, readLegacyField, uploadForm } from './fields.ts'
+import type { ReceivedUpload, UploadServices } from './grant.ts'
+import { receiveForm, receiveUpload } from './receive.ts'
+import { isResumable, type ResumableUploads } from './tus-uploads.ts'
+
+const TAG = 'Uploads'
+/** The answer to a request that begins a resumable upload where a form is sent otherwise. */
+export const RESUMABLE_BEGUN = { status: 201, description: '`Location` is where to send the bytes.' }
+const MULTIPART = 'multipart/form-data'
+
+export function uploadRoutes(services: UploadServices & { resumable: ResumableUploads }): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/v3/files',
+      id: 'uploadFile',
+      tag: TAG,
+      summary: 'Upload a file, a folder or a CAR',
+      description:
+        'Answers once the content is pinned. A form that has `network` before `file` has `car` and `cid_version` before it too, and is written straight to the IPFS node. The MIME type is told from the bytes; where they show no more than text or XML, or nothing known, the Content-Type of the part says which. A CAR (paid plans, public network) is imported by the request itself: its answer is the outcome.\n\nWith `Upload-Length` and `Upload-Metadata` in place of a form, it begins a resumable upload (tus 1.0.0): the answer is 201, and `Location` is where to send the bytes. The metadata has the fields of the form, and `filename` and `filetype`.',
+      scope: 'org:files:write',
+      bound: 'uploads',
+      stream: { mediaType: MULTIPART, shape: uploadForm },
+      success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
+      otherSuccess: RESUMABLE_BEGUN,
+      errors: [404, 412, 507],
+      async handle({ req, res, principal, signal }) {
+        if (isResumable(req)) {
+          const caller = { keyId: principal.keyId, grant: { uploader: principal } }
+          await services.resumable.create(req, res, caller, signal)
+          return undefined
+        }
+        const received = await receiveUpload(req, { uploader: principal }, services, signal)
+        return { body: { data: toUploadRecord(received) } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/pinning/pinFileToIPFS',
+      aliases: ['/v3/pinning/pinFileToIPFS'],
+      id: 'pinFileToIPFS',
+      tag: TAG,
+      summary: 'Upload a file or a folder, the older way',
+      description: 'Always to the public network.',
+      scope: 'org:files:write',
+      bound: 'uploads',
+      stream: { mediaType: MULTIPART, shape: legacyForm },
+      success: { status: 200, description: 'The file.', body: legacyRecord },
+      errors: [404, 507],
+      async handle({ req, principal, signal }) {
+        const grant = { uploader: principal, network: 'public' } as const
+        const { file, isDuplicate } = await receiveForm(readLegacyField, req, grant, services, signal)
+        const body: z.output<typeof legacyRecord> = {
+          ID: file.id,
+          Name: file.name,
+          IpfsHash: file.cid,
+          PinSize: file.size,
+          Timestamp: file.created_at,
+          NumberOfFiles: file.number_of_files,
+          MimeType: file.mime_type,
+          GroupId: file.group_id,
+          Keyvalues: file.keyvalues,
+          isDuplicate,
+        }
+        return { body }
+      },
+    }),
+  ]
+}
+
+const { id, name, cid, size, created_at, number_of_files, mime_type, group_id, keyvalues } = fileRecord.shape
+/** A file record in the spelling of the older API. */
+const legacyRecord = z.object({
+  ID: id,
+  Name: name,
+  IpfsHash: cid,
+  PinSize: size,
+  Timestamp: created_at,
+  NumberOfFiles: number_of_files,
+  MimeType: mime_type,
+  GroupId: group_id,
+  Keyvalues: keyvalues,
+  isDuplicate: z.boolean(),
+})
+
+/** A file record as an upload answers it. */
+export const uploadRecord = fileRecord.extend({
+  vectorized: z.literal(false),
+  network,
+  is_duplicate: z
+    .boolean()
+    .describe(
+      'Whether the workspace had this content already, until `expires_at` or longer; then this is the file that it had, unchanged.',
+    ),
+  user_id: z.string(),
+})
+
+export const toUploadRecord = ({ file, isDuplicate, network, userId }: ReceivedUpload) => ({
+  ...file,
+  vectorized: false as const,
+  network,
+  is_duplicate: isDuplicate,
+  user_id: userId,
+})

@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import type { Pool } from '../db/pool.ts'
+import { readUsage } from '../db/statements/files.ts'
+import { type Route, route } from '../http/route.ts'
+
+const TAG = 'Usage'
+/** The public service's own words, which clients know. */
+const GREETING = 'Congratulations! You are communicating with the Pinata API!'
+
+/** Whether a key works, and what its workspace has stored. The npm SDK looks for both below `/v3` as well. */
+export function usageRoutes(pool: Pool): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/v3/data/testAuthentication',
+      aliases: ['/data/testAuthentication'],
+      id: 'testAuthentication',
+      tag: TAG,
+      summary: 'Test an API key',
+      scope: 'any',
+      success: {
+        status: 200,
+        description: 'The key is good, whatever its scopes.',
+        body: z.object({ message: z.literal(GREETING) }),
+      },
+      async handle() {
+        return { body: { message: GREETING } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/data/userPinnedDataTotal',
+      aliases: ['/data/userPinnedDataTotal'],
+      id: 'getPinnedTotal',
+      tag: TAG,
+      summary: 'Count the files of both networks, and their bytes',
+      scope: 'org:files:read',
+      success: {
+        status: 200,
+        description: 'The totals.',
+        body: z.object({
+          pin_count: z.number(),
+          pin_size_total: z.number().describe('Bytes of content.'),
+          pin_size_with_replications_total: z.number().describe('The same: Berth keeps one copy.'),
+        }),
+      },
+      async handle({ principal }) {
+        const { files, bytes } = await readUsage.one(pool, principal.workspaceId)
+        return {
+          body: { pin_count: files, pin_size_total: bytes, pin_size_with_replications_total: bytes },
+        }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/usage',
+      id: 'getUsage',
+      tag: TAG,
+      summary: 'What is stored, and what the plan allows',
+      scope: 'org:files:read',
+      success: {
+        status: 200,
+        description: 'Both networks together.',
+        body: z.object({
+          data: z.object({
+            plan: z.string(),
+            files: z.number(),
+            bytes: z.number(),
+            limit_bytes: z.number().nullable().describe('What the plan stores in all; null for no limit.'),
+            max_file_bytes: z.number().nullable().describe('What it allows for one file; null for no limit.'),
+          }),
+        }),
+      },
+      async handle({ principal: { workspaceId, plan } }) {
+        const { name, storageBytes, maxFileBytes } = plan
+        const usage = await readUsage.one(pool, workspaceId)
+        return {
+          body: { data: { plan: name, ...usage, limit_bytes: storageBytes, max_file_bytes: maxFileBytes } },
+        }
+      },
+    }),
+  ]
+}

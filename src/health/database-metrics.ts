@@ -1,0 +1,135 @@
+/**
+ * Metrics of the whole deployment, as PostgreSQL knows it. No statement here costs more when there are more rows: what is
+ * counted is counted in an index and up to a limit, and sums are kept in tables (migration 0012).
+ */
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Pool } from '../db/pool.ts'
+import { shared } from '../lib/shared.ts'
+import { catalog, OPERATION_KINDS, QUEUES } from '../operations/catalog.ts'
+import { REPAIRS } from '../operations/repairs.ts'
+
+/** Prometheus asks seldom, but more than one may ask. */
+const CACHE_MS = 2000
+const READ_MS = 4000
+/** Most rows that are counted: a gauge at this value says that there are so many or more. */
+export const COUNT_LIMIT = 10_000
+
+/** Each statement by the figures that it has; the tests look at their plans. */
+// The order is the index's: without it the planner would rather collect all that there are than stop at the limit.
+export const STATEMENTS = {
+  operations: {
+    text: `SELECT kind, state, (SELECT count(*)::int FROM (
+        SELECT FROM operation o WHERE o.kind = kinds.kind AND o.state = states.state AND o.state IN ('queued', 'running')
+        ORDER BY (attempts > 0), id LIMIT ${COUNT_LIMIT}) counted) AS value
+      FROM unnest($1::text[]) AS kinds (kind), (VALUES ('queued'), ('running')) AS states (state)`,
+    values: [OPERATION_KINDS],
+  },
+  oldest: {
+    text: `SELECT kind, (SELECT extract(epoch FROM now() - created_at)::float FROM operation o
+        WHERE o.kind = kinds.kind AND o.state = 'queued' AND (attempts > 0) IS FALSE ORDER BY o.id LIMIT 1) AS value
+      FROM unnest($1::text[]) AS kinds (kind)`,
+    values: [OPERATION_KINDS],
+  },
+  agents: {
+    text: `SELECT status, (SELECT count(*)::int FROM (
+        SELECT FROM agent a WHERE a.status = statuses.status AND a.deleted_at IS NULL LIMIT ${COUNT_LIMIT}) counted) AS value
+      FROM (VALUES ('starting'), ('running'), ('not_running')) AS statuses (status)`,
+    values: [],
+  },
+  kept: {
+    text: `SELECT network, sum(files)::float AS files, sum(bytes)::float AS bytes FROM (
+        SELECT network, files, bytes FROM kept_content
+        UNION ALL SELECT network, files, bytes FROM kept_content_change
+        UNION ALL VALUES ('public', 0, 0), ('private', 0, 0)) AS kept GROUP BY network`,
+    values: [],
+  },
+  repairs: { text: 'SELECT loop, reason, count::float AS value FROM repair_total', values: [] },
+} satisfies Record<string, { text: string; values: unknown[] }>
+
+type Name = keyof typeof STATEMENTS
+type Row = Record<string, string> & { value: number; files: number; bytes: number }
+
+/** While the database is away they are left out of the answer, which has everything else. */
+export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
+  const registers = [registry]
+  // One after the other: not to take several connections at once from those who work.
+  const readAll = shared(CACHE_MS, async () => {
+    const found: Partial<Record<Name, Row[]>> = {}
+    const reading = (async () => {
+      for (const name of Object.keys(STATEMENTS) as Name[])
+        found[name] = (await pool.query<Row>({ name: `metrics-${name}`, ...STATEMENTS[name] })).rows
+    })()
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, READ_MS)
+    })
+    await Promise.race([reading.catch(() => {}), late]).finally(() => clearTimeout(timer))
+    return found
+  })
+  const read = async (name: Name): Promise<Row[]> => (await readAll())[name] ?? []
+
+  new Gauge({
+    name: 'berth_operations',
+    help: `Unfinished operations by kind and state; ${COUNT_LIMIT} stands for that many or more.`,
+    labelNames: ['kind', 'state'],
+    registers,
+    async collect() {
+      const rows = await read('operations')
+      this.reset()
+      for (const { kind = '', state = '', value } of rows) this.set({ kind, state }, value)
+    },
+  })
+  new Gauge({
+    name: 'berth_operation_oldest_seconds',
+    help: 'Age of the oldest operation of each queue that waits for its first attempt; 0 when none waits.',
+    labelNames: ['queue'],
+    registers,
+    async collect() {
+      const rows = await read('oldest')
+      this.reset()
+      if (rows.length === 0) return
+      for (const queue of QUEUES) {
+        const ages = rows.filter(({ kind }) => catalog[kind as keyof typeof catalog].queue === queue)
+        this.set({ queue }, Math.max(0, ...ages.map(({ value }) => value ?? 0)))
+      }
+    },
+  })
+  new Gauge({
+    name: 'berth_agents',
+    help: `Agents by status; ${COUNT_LIMIT} stands for that many or more.`,
+    labelNames: ['status'],
+    registers,
+    async collect() {
+      const rows = await read('agents')
+      this.reset()
+      for (const { status = '', value } of rows) this.set({ status }, value)
+    },
+  })
+  for (const what of ['files', 'bytes'] as const)
+    new Gauge({
+      name: `berth_kept_${what}`,
+      help: `${what === 'files' ? 'Files' : 'Bytes of the files'} that workspaces keep on each network; content that two keep counts twice.`,
+      labelNames: ['network'],
+      registers,
+      async collect() {
+        const rows = await read('kept')
+        this.reset()
+        for (const row of rows) this.set({ network: row.network ?? '' }, row[what])
+      },
+    })
+  new Counter({
+    name: 'berth_reconcile_repairs_total',
+    help: 'What the reconcilers put right, by loop and reason; `lease expired` is an operation that another worker takes over.',
+    labelNames: ['loop', 'reason'],
+    registers,
+    async collect() {
+      const { repairs: rows } = await readAll()
+      this.reset()
+      if (!rows) return
+      // Prometheus takes a first value for where counting began: without a zero it would miss the first repairs.
+      for (const [loop, reasons] of Object.entries(REPAIRS))
+        for (const reason of reasons) this.inc({ loop, reason }, 0)
+      for (const { loop = '', reason = '', value } of rows) this.inc({ loop, reason }, value)
+    },
+  })
+}

@@ -1,0 +1,98 @@
+/** Checks of `berth doctor` alone, which take a moment or are about the machine: clock, names, permissions. */
+
+import { lookup } from 'node:dns/promises'
+import { access, constants, stat } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { type Queryable, queryOne } from '../db/pool.ts'
+import { hasCode } from '../lib/files.ts'
+import { type Finding, reasonOf } from '../lib/readiness.ts'
+
+/** Leases and due times go by PostgreSQL's clock; keys and links expire by that of the process. */
+const OFF_MS = 2000
+const FAR_OFF_MS = 60_000
+
+/** How far this machine's clock is from PostgreSQL's. */
+export async function checkClock(db: Queryable): Promise<Finding> {
+  const before = Date.now()
+  const row = await queryOne<{ now: number }>(
+    db,
+    'SELECT extract(epoch FROM clock_timestamp())::float * 1000 AS now',
+  )
+  const offsetMs = row.now - (before + Date.now()) / 2
+  const seconds = (Math.abs(offsetMs) / 1000).toFixed(3)
+  const detail = `${seconds} s ${offsetMs < 0 ? 'ahead of' : 'behind'} PostgreSQL's`
+  const off = Math.abs(offsetMs)
+  const status = off < OFF_MS ? 'ok' : off < FAR_OFF_MS ? 'degraded' : 'down'
+  return { status, detail, advice: 'Let both machines take their time from the network: `timedatectl`.' }
+}
+
+const LOOKUP_MS = 3000
+
+/** A name below each domain of Berth's, and that of PUBLIC_URL: each has to lead somewhere. */
+export async function checkNames(config: Config): Promise<Finding> {
+  const { BERTH_GATEWAY_DOMAIN, BERTH_AGENT_DOMAIN, BERTH_APP_DOMAIN, PUBLIC_URL } = config
+  const names = new Set([
+    ...(PUBLIC_URL ? [new URL(PUBLIC_URL).hostname] : []),
+    `*.${BERTH_GATEWAY_DOMAIN}`,
+    BERTH_AGENT_DOMAIN,
+    `*.${BERTH_AGENT_DOMAIN}`,
+    `*.${BERTH_APP_DOMAIN}`,
+  ])
+  const asked = await Promise.all(
+    [...names].map(async (name) => ({ name, leads: await leadsSomewhere(name) })),
+  )
+  const missing = asked.flatMap(({ name, leads }) => (leads ? [] : [name]))
+  if (missing.length > 0)
+    return {
+      status: 'degraded',
+      detail: `no address: ${missing.join(', ')}`,
+      advice: 'Add DNS records that lead to the web process, or to the proxy in front of it.',
+    }
+  const isLocal = [...names].every((name) => /(^|\.)localhost$/.test(name))
+  return { status: 'ok', detail: isLocal ? 'localhost: for this machine only' : [...names].join(', ') }
+}
+
+async function leadsSomewhere(name: string): Promise<boolean> {
+  // RFC 6761: whatever is below `localhost` is this machine.
+  if (/(^|\.)localhost$/.test(name) || isIP(name.replace(/^\[|\]$/g, ''))) return true
+  const late = new Promise<boolean>((resolve) => setTimeout(resolve, LOOKUP_MS, false).unref())
+  const found = lookup(name.replace(/^\*/, 'berth-doctor')).then(
+    () => true,
+    () => false,
+  )
+  return Promise.race([found, late])
+}
+
+const KEY_FILES = ['jwt.key', 'secrets.key', 'agent-proxy.key', 'host.key', 'instance.id']
+const OTHERS_MAY_WRITE = 0o022
+const OTHERS_MAY_READ = 0o077
+
+/** Whether this user may write to the data folder and nobody else may, and nobody else may read the keys in it. */
+export async function checkPermissions(dir: string): Promise<Finding> {
+  try {
+    const { mode } = await stat(dir)
+    await access(dir, constants.W_OK)
+    if (mode & OTHERS_MAY_WRITE) return tooOpen(dir, mode, `chmod go-w ${dir}`)
+    for (const path of KEY_FILES.map((name) => join(dir, name))) {
+      const key = await stat(path).catch((error) =>
+        hasCode(error, 'ENOENT') ? undefined : Promise.reject(error),
+      )
+      if (key && key.mode & OTHERS_MAY_READ) return tooOpen(path, key.mode, `chmod 600 ${path}`)
+    }
+    return { status: 'ok', detail: dir }
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return { status: 'ok', detail: `${dir}: made at the first start` }
+    const advice = `Let the user of Berth write to ${dir}.`
+    return { status: 'down', detail: reasonOf(error), advice }
+  }
+}
+
+function tooOpen(path: string, mode: number, command: string): Finding {
+  return {
+    status: 'down',
+    detail: `${path} has mode ${(mode & 0o777).toString(8)}`,
+    advice: `Run \`${command}\`.`,
+  }
+}

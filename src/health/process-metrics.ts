@@ -1,0 +1,71 @@
+/** Metrics of a process itself, beside those of Node: its parts, its disks, its connections. */
+import { Gauge, type Registry } from 'prom-client'
+import type { Pool } from '../db/pool.ts'
+import { BOUNDS, type BoundKind, type Bounds } from '../lib/bounds.ts'
+import { type Folders, readRoom } from '../lib/disk.ts'
+import type { Readiness, Status } from '../lib/readiness.ts'
+
+const VALUES: Record<Status, number> = { ok: 1, degraded: 0.5, down: 0 }
+
+export function addPartMetrics(registry: Registry, readiness: Readiness): void {
+  new Gauge({
+    name: 'berth_part_up',
+    help: 'Parts of this process as /readyz has them: 1 is ok, 0.5 degraded, 0 down.',
+    labelNames: ['part'],
+    registers: [registry],
+    async collect() {
+      const { parts } = await readiness.read()
+      this.reset()
+      for (const [part, { status }] of Object.entries(parts)) this.set({ part }, VALUES[status])
+    },
+  })
+}
+
+export function addDiskMetrics(registry: Registry, folders: Folders): void {
+  const gauges = {
+    free: ['berth_disk_free_bytes', 'Bytes that this process may still write where each of its folders is.'],
+    size: ['berth_disk_size_bytes', 'Bytes of the whole file system where each of its folders is.'],
+  } as const
+  for (const [figure, [name, help]] of Object.entries(gauges))
+    new Gauge({
+      name,
+      help,
+      labelNames: ['folder'],
+      registers: [registry],
+      async collect() {
+        this.reset()
+        for (const [folder, path] of Object.entries(folders)) {
+          // One that cannot be read is told by berth_part_up{part="disk"}.
+          const room = await readRoom(path).catch(() => undefined)
+          if (room) this.set({ folder }, room[figure as keyof typeof gauges])
+        }
+      },
+    })
+}
+
+export function addBoundMetrics(registry: Registry, bounds: Bounds): void {
+  new Gauge({
+    name: 'berth_work_under_way',
+    help: 'Work of each bounded kind that is under way in this process; docs/settings.md has the bounds.',
+    labelNames: ['kind'],
+    registers: [registry],
+    collect() {
+      for (const kind of Object.keys(BOUNDS) as BoundKind[]) this.set({ kind }, bounds.underWay(kind))
+    },
+  })
+}
+
+/** To be called before anything that asks the database while it is scraped: that is not to be in the figures. */
+export function addPoolMetrics(registry: Registry, pool: Pool): void {
+  new Gauge({
+    name: 'berth_database_connections',
+    help: "Connections of this process's pool, and requests that wait for one.",
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      this.set({ state: 'total' }, pool.totalCount)
+      this.set({ state: 'idle' }, pool.idleCount)
+      this.set({ state: 'waiting' }, pool.waitingCount)
+    },
+  })
+}

@@ -1,0 +1,49 @@
+/** The parts that only workers see, as their rows tell them. */
+
+import { type Finding, look, type Part } from '../lib/readiness.ts'
+import type { WorkerStatus } from '../operations/workers.ts'
+import { checkNode } from './checks.ts'
+
+/** Parts of a worker that speak of its own machine. */
+const OWN = ['disk', 'host', 'schema']
+
+const NO_WORKER = {
+  detail: 'no worker process is running',
+  advice: 'Run `npm start`, or `node src/main.ts worker`.',
+}
+
+/** `workers`, both IPFS networks, and `docker` or `processes` where a worker serves agents. Never rejects. */
+export async function observeWorkers(workers: WorkerStatus): Promise<Record<string, Finding>> {
+  const found: Record<string, Finding> = {}
+  const all = await look(async () => {
+    const { count, ipfs, ipfsPrivate, parts } = await workers.read()
+    found.ipfs = checkNode(ipfs)
+    found.ipfs_private = checkNode(ipfsPrivate)
+    for (const name of ['docker', 'processes']) {
+      const finding = summarize(parts.flatMap((own) => own[name] ?? []))
+      if (finding) found[name] = finding
+    }
+    if (count === 0) return { status: 'down', ...NO_WORKER }
+    return summarizeOwn(parts) ?? { status: 'ok', detail: `${count} running` }
+  })
+  if (found.ipfs) return { workers: all, ...found }
+  const unknown: Finding = { status: 'down', detail: 'unknown' }
+  return { workers: { ...all, detail: 'unknown' }, ipfs: unknown, ipfs_private: unknown }
+}
+
+/** Down when it is so for all of them; undefined where nobody has the part. */
+function summarize(seen: Part[]): Finding | undefined {
+  const bad = seen.filter(({ status }) => status !== 'ok')
+  const [first] = bad
+  if (!first) return seen[0]
+  if (bad.length === seen.length) return first
+  return { status: 'degraded', detail: `${bad.length} of ${seen.length} workers: ${first.detail}` }
+}
+
+function summarizeOwn(workers: Record<string, Part>[]): Finding | undefined {
+  for (const name of OWN) {
+    const part = workers.map((own) => own[name]).find((own) => own && own.status !== 'ok')
+    if (part) return { status: 'degraded', detail: `a worker reports ${name}: ${part.detail}` }
+  }
+  return undefined
+}

@@ -1,0 +1,52 @@
+/** The two shapes of a failure: the contract's, and below `/psa` the Pinning Service API's. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { after, describe, it } from 'node:test'
+import express from 'express'
+import { createLogger } from '../log.ts'
+import { StorageError } from '../storage/port.ts'
+import { errorHandler, unknownRoute } from './error-handler.ts'
+
+const failures: Record<string, Error> = {
+  bug: new Error('secret'),
+  database: Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }),
+  node: new StorageError('unavailable', 'secret'),
+}
+const app = express()
+for (const prefix of ['/psa', '/v3'])
+  app.get(`${prefix}/:failure`, (req) => {
+    throw failures[req.params.failure] ?? new Error('secret')
+  })
+app.use(unknownRoute)
+app.use(errorHandler(createLogger('test', 'silent')))
+const server = app.listen(0, '127.0.0.1')
+await once(server, 'listening')
+after(() => server.close())
+
+const ask = async (path: string) => {
+  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`)
+  const body = (await answer.json()) as any
+  return { status: answer.status, body, code: answer.headers.get('error-code') }
+}
+
+describe('a failure', () => {
+  const expected: [string, number, string, string][] = [
+    ['bug', 500, 'internal', 'Internal server error'],
+    ['database', 503, 'unavailable', 'Database unreachable'],
+    ['node', 503, 'unavailable', 'IPFS node unreachable'],
+  ]
+  for (const [failure, status, code, message] of expected)
+    it(`is ${status} for a fault of the ${failure}, in the shape of its API`, async () => {
+      assert.deepEqual(await ask(`/v3/${failure}`), { status, code, body: { error: message } })
+      const error = { reason: code.toUpperCase(), details: message }
+      assert.deepEqual(await ask(`/psa/${failure}`), { status, code, body: { error } })
+    })
+
+  it('is the Pinning Service API’s at its own paths only', async () => {
+    for (const path of ['/psa', '/psa?x=/psa/', '/psa/a/b', '/psa/a/b?c'])
+      assert.equal((await ask(path)).body.error.reason, 'NOT_FOUND', path)
+    for (const path of ['/', '/psalm', '/PSA/a/b', '/v3/a/psa/', '/?/psa/'])
+      assert.equal(typeof (await ask(path)).body.error, 'string', path)
+  })
+})

@@ -1,0 +1,51 @@
+import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
+import { isDatabaseDown } from '../db/database-errors.ts'
+import { ApiError, badRequest, messages, notFound, unavailable } from '../errors.ts'
+import type { Logger } from '../log.ts'
+import { StorageError } from '../storage/port.ts'
+
+/** Answers requests that no route takes. */
+export const unknownRoute: RequestHandler = (req) => {
+  throw notFound(`No such route: ${req.method} ${req.path}`)
+}
+
+/**
+ * Whether a path is the Pinning Service API's. That is a specification of its own, whose clients read an
+ * error's reason and details where the contract has only a message.
+ */
+export const isPinningService = (path: string): boolean => /^\/psa(?=[/?]|$)/.test(path)
+
+/** git shows its user what is plain text, and of anything else the status alone. */
+const isGit = (req: Request): boolean => /^git\//.test(req.get('user-agent') ?? '')
+
+/** The one place where an error becomes an answer: `{"error": "<message>"}` (contract 2.3, 7). */
+export function errorHandler(log: Logger): ErrorRequestHandler {
+  return (error, req, res, _next) => {
+    const answer = toApiError(error)
+    // The client has gone, or the answer is half written: nothing more can be said.
+    if (res.headersSent || res.destroyed) return void res.destroy()
+    if (answer.status >= 500) (req.log ?? log).error({ err: error }, answer.message)
+    res.status(answer.status).set({ 'Error-Code': answer.code, ...answer.headers })
+    const { code, message } = answer
+    if (isGit(req)) return void res.type('text/plain').send(`${message}\n`)
+    const forClients = isPinningService(req.originalUrl)
+      ? { reason: code.toUpperCase(), details: message }
+      : message
+    res.json({ error: forClients })
+  }
+}
+
+function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  if (isDatabaseDown(error)) return unavailable('Database unreachable', error)
+  // Routes have answered the errors of clients before: here the node is away, or lost a block.
+  if (error instanceof StorageError) return unavailable(messages.ipfsUnreachable, error)
+  // Express and its parsers: bad JSON, a body that is too large, a path that does not decode.
+  const { status, type, message } = error as { status?: number; type?: string; message?: string }
+  if (type === 'entity.parse.failed') return badRequest('body: not valid JSON')
+  if (type === 'entity.too.large') return new ApiError(413, 'too_large', 'body: larger than 1 MiB')
+  if (typeof status === 'number' && status >= 400 && status < 500) {
+    return new ApiError(status, 'bad_request', message ?? 'Bad request')
+  }
+  return new ApiError(500, 'internal', 'Internal server error', { cause: error })
+}

@@ -1,0 +1,110 @@
+/**
+ * What callers have open in this process: requests under way, event streams, long polls, WebSockets. Each is ended when
+ * that by which it was opened is no longer good, whichever process was told so.
+ */
+import type { Notifications } from '../db/notifications.ts'
+import type { Logger } from '../log.ts'
+import type { Principal } from './principal.ts'
+
+/** How long something stays open at most whose end no notification told, or an expiry came. */
+const CHECK_MS = 3000
+
+/** Why a call may stay open: a row that has to stay as it was, and a mark of the columns that count. */
+export interface Ground {
+  of: 'key' | 'agent' | 'way'
+  /** The id of the API key; for the others the agentId. */
+  id: string
+  mark: string
+}
+
+export interface OpenCall {
+  grounds: Ground[]
+  expiresAt?: Date | null
+  /** {@link OpenCalls.changes} as they were before the key was checked: a change in between is not missed. */
+  since: number
+  /** Called when one of its grounds is gone, at most once. */
+  end(): void
+}
+
+/** A key that is good and belongs to a member with the same role, or the gateway token that an agent has. */
+export const byCaller = ({ keyId, role, agent }: Principal): Ground =>
+  agent
+    ? { of: 'agent', id: agent.agentId, mark: `${agent.agentId}:${agent.mark}` }
+    : { of: 'key', id: keyId, mark: `${keyId}:${role}` }
+
+/** Reads the marks of all rows that the grounds name, as they are now. */
+export type FindGood = (grounds: Ground[]) => Promise<Set<string>>
+
+export class OpenCalls {
+  readonly #findGood: FindGood
+  readonly #log: Logger
+  readonly #open = new Set<OpenCall>()
+  readonly #stopListening: (() => void)[]
+  readonly #timer: NodeJS.Timeout
+  #changes = 0
+  #checking: Promise<void> | undefined
+  #isDue = false
+
+  constructor({
+    findGood,
+    notifications,
+    log,
+  }: { findGood: FindGood; notifications: Notifications; log: Logger }) {
+    this.#findGood = findGood
+    this.#log = log
+    this.#stopListening = (['berth_agent', 'berth_api_key', 'lost'] as const).map((channel) =>
+      notifications.on(channel, () => {
+        this.#changes++
+        this.#check()
+      }),
+    )
+    this.#timer = setInterval(() => this.#check(), CHECK_MS).unref()
+  }
+
+  /** A mark of now, for {@link OpenCall.since}. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  /** Resolves when what is open has been checked against all that this process was told since; at once for nothing. */
+  async settled(since: number): Promise<void> {
+    if (this.#changes !== since) await this.#checking
+  }
+
+  /** Keeps a call until the function that it returns is called. */
+  add(call: OpenCall): () => void {
+    this.#open.add(call)
+    if (this.#changes !== call.since) this.#check()
+    return () => this.#open.delete(call)
+  }
+
+  /** Ends nothing any more. */
+  close(): void {
+    clearInterval(this.#timer)
+    for (const stop of this.#stopListening) stop()
+  }
+
+  #check(): void {
+    this.#isDue = true
+    this.#checking ??= this.#endStale()
+      .catch((error) => this.#log.debug({ err: error }, 'what is open is checked again soon'))
+      .finally(() => {
+        this.#checking = undefined
+      })
+  }
+
+  async #endStale(): Promise<void> {
+    while (this.#isDue) {
+      this.#isDue = false
+      const calls = [...this.#open]
+      if (calls.length === 0) return
+      const good = await this.#findGood(calls.flatMap(({ grounds }) => grounds))
+      const now = Date.now()
+      for (const call of calls) {
+        const hasExpired = call.expiresAt && call.expiresAt.getTime() <= now
+        if (!hasExpired && call.grounds.every(({ mark }) => good.has(mark))) continue
+        if (this.#open.delete(call)) call.end()
+      }
+    }
+  }
+}

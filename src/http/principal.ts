@@ -1,0 +1,65 @@
+/** The caller of a request, and what keys may do. `Guard` (route.ts) makes a {@link Principal} of a header. */
+import type { Plan } from '../db/statements/plan.ts'
+
+export type Role = 'owner' | 'member' | 'viewer'
+
+/**
+ * Tokens of agents, as routes name those that they take: the gateway token and the platform token of an agent, each for
+ * that agent alone; and for the rest of its workspace, a platform token that a setting widens.
+ */
+export type AgentCaller = 'gateway' | 'platform' | 'workspace'
+
+/** The caller of a request. */
+export interface Principal {
+  keyId: string
+  /** The key's limits; `null` for none. */
+  maxUses: number | null
+  expiresAt: Date | null
+  workspaceId: string
+  userId: string
+  role: Role
+  scopes: string[]
+  plan: Plan
+  /** Set where the caller is an agent, and what it may do ends there: by its gateway token or a platform token. */
+  agent?: {
+    agentId: string
+    by: 'gateway' | 'platform'
+    /** Changes with the agent's gateway token. */
+    mark: string
+    /** Whether it may see more of its workspace than that agent, where routes say so. */
+    isWide: boolean
+  }
+}
+
+const RESOURCES = ['files', 'groups', 'gateways', 'analytics', 'agents'] as const
+const ACCESS = ['read', 'write'] as const
+
+/** A scope of API keys: `org:<resource>:<read|write>`, `org:<read|write>` or `admin`. */
+export type Scope =
+  | 'admin'
+  | `org:${(typeof ACCESS)[number]}`
+  | `org:${(typeof RESOURCES)[number]}:${(typeof ACCESS)[number]}`
+
+export const SCOPES: readonly Scope[] = [
+  'admin',
+  ...ACCESS.map((access) => `org:${access}` as const),
+  ...RESOURCES.flatMap((resource) => ACCESS.map((access) => `org:${resource}:${access}` as const)),
+]
+
+export function isScope(text: string): text is Scope {
+  return (SCOPES as readonly string[]).includes(text)
+}
+
+/** Whether `held` grants `needed`: write includes read, `org:write` every resource, `admin` all. */
+export function grants(held: readonly string[], needed: Scope): boolean {
+  const enough: string[] = ['admin', needed]
+  const [, resource, access] = /^org:(?:(\w+):)?(read|write)$/.exec(needed) ?? []
+  if (access) enough.push('org:write')
+  if (access === 'read') enough.push('org:read', `org:${resource}:write`)
+  return enough.some((scope) => held.includes(scope))
+}
+
+/** Whether a scope lets its holder change something. */
+export function isWrite(scope: Scope): boolean {
+  return scope === 'admin' || scope.endsWith('write')
+}

@@ -1,0 +1,45 @@
+import type { Request } from 'express'
+import { ApiError, badRequest } from '../errors.ts'
+
+/** The `Prefer` header (RFC 7240) as Berth reads it. */
+export interface Prefer {
+  /** How long to wait for the operation, in milliseconds; undefined where the client does not say. */
+  waitMs: number | undefined
+}
+
+const MAX_WAIT_SECONDS = 300
+
+/** Reads `wait=N` and `respond-async`. @throws ApiError 400 when N is no number of seconds. */
+export function parsePrefer(header: string | string[] | undefined): Prefer {
+  const text = String(header ?? '')
+  if (/(^|,)\s*respond-async\s*(,|;|$)/i.test(text)) return { waitMs: 0 }
+  const wait = /(?:^|,)\s*wait\s*=\s*"?([^",;]*)"?/i.exec(text)?.[1]
+  if (wait === undefined) return { waitMs: undefined }
+  if (!/^\d{1,9}$/.test(wait.trim())) throw badRequest('Prefer: wait must be a number of seconds')
+  return { waitMs: Math.min(Number(wait), MAX_WAIT_SECONDS) * 1000 }
+}
+
+/**
+ * Makes the password of HTTP Basic the key, whatever the user name, for programs that know no other way to send one: git
+ * above all. Every other credential stays as it is.
+ */
+export function takePassword({ headers }: Pick<Request, 'headers'>): void {
+  const [, encoded] = /^Basic +([A-Za-z0-9+/=_-]+)$/i.exec(headers.authorization ?? '') ?? []
+  if (!encoded) return
+  const [, password] = /^[^:]*:(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? []
+  if (password !== undefined) headers.authorization = `Bearer ${password}`
+}
+
+/** Adds the challenge for a password to a 401, upon which git asks its user for one. Other errors stay as they are. */
+export function askForPassword(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.status !== 401) return error
+  const headers = { ...error.headers, 'www-authenticate': 'Basic realm="Berth", charset="UTF-8"' }
+  return new ApiError(401, error.code, error.message, { cause: error.cause, headers })
+}
+
+export function idempotencyKey(req: Request): string | undefined {
+  const key = req.get('idempotency-key')
+  if (key === undefined) return undefined
+  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key
+  throw badRequest('Idempotency-Key: must be 1 to 255 visible ASCII characters')
+}

@@ -1,0 +1,264 @@
+/**
+ * How much work may be under way at a time in one process: of each kind, for one caller, one workspace and all.
+ * What is too much is refused, and does not queue. `docs/settings.md` has the table (`npm run docs:settings`).
+ */
+import { ApiError } from '../errors.ts'
+
+export interface Bound {
+  /** The kind of work, as messages and the documentation call it. */
+  name: string
+  /**
+   * Most of one caller: of an API key or an agent's own token, or of a client's address where no key is asked for;
+   * of one CID, for work on that. Null where they are not counted.
+   */
+  caller: number | null
+  /**
+   * Most of one workspace, fewer than there may be in all: one that fills its own leaves room for the others. Null for
+   * what is done before a workspace is known.
+   */
+  workspace: number | null
+  process: number
+  /** Why these numbers. */
+  reason: string
+}
+
+const COST = 'Each reads its operation once a second.'
+
+export const BOUNDS = {
+  eventStreams: {
+    name: 'event streams',
+    caller: 32,
+    workspace: 128,
+    process: 512,
+    reason: `A dashboard has a few in each tab. ${COST}`,
+  },
+  waits: {
+    name: 'waits for operations',
+    caller: 128,
+    workspace: 256,
+    process: 1024,
+    reason: `A script that starts a hundred operations waits for all of them. ${COST} A request that has started an operation is not refused: it does not wait.`,
+  },
+  jsonBodies: {
+    name: 'JSON bodies above 16 KiB that are on their way',
+    caller: 64,
+    workspace: 128,
+    process: 256,
+    reason:
+      'Each holds up to 1 MiB until all of it has come, for a minute at most; a kilobyte of gzip is enough for that.',
+  },
+  uploads: {
+    name: 'uploads',
+    caller: 64,
+    workspace: 128,
+    process: 256,
+    reason: 'Clients send some 20 side by side. Each holds pieces of its file in memory.',
+  },
+  resumableUploads: {
+    name: 'requests of resumable uploads',
+    caller: 64,
+    workspace: 128,
+    process: 512,
+    reason: 'As uploads; their bytes go to the disk as they come.',
+  },
+  carImports: {
+    name: 'CAR imports',
+    caller: null,
+    workspace: 8,
+    process: 16,
+    reason: 'Each may hold up to 35 MB, of links whose blocks are to come.',
+  },
+  downloads: {
+    name: 'downloads',
+    caller: 100,
+    workspace: 120,
+    process: 200,
+    reason:
+      'A browser asks one host for up to 100 files at a time. Each holds up to 5 MiB for a client that is slow, maybe on purpose: what was read ahead, and what is on its way.',
+  },
+  dagDownloads: {
+    name: 'downloads of more than one block',
+    caller: 100,
+    workspace: null,
+    process: 200,
+    reason:
+      'Of one CID, whoever asks for it: a DAG that is costly to walk leaves half of all downloads to others. Each is a download as well.',
+  },
+  agentSockets: {
+    name: 'WebSockets to agents',
+    caller: 128,
+    workspace: 1024,
+    process: 4096,
+    reason:
+      'Browsers, command lines and bots of an owner keep theirs open for days. Each is two connections.',
+  },
+  agentRequests: {
+    name: 'requests to agents',
+    caller: 128,
+    workspace: 512,
+    process: 2048,
+    reason: 'Chat and webhooks by HTTP: an answer of the model may take minutes.',
+  },
+  visits: {
+    name: "visits of agents' pages",
+    caller: 256,
+    workspace: 1024,
+    process: 4096,
+    reason:
+      "Requests and WebSockets of visitors, apart from the owner's: they never lock the owner out. An office has one address.",
+  },
+  gitReads: {
+    name: 'git clones and fetches',
+    caller: 32,
+    workspace: 64,
+    process: 256,
+    reason: 'The jobs of one CI run clone side by side. Each is a process in an agent.',
+  },
+  gitPushes: {
+    name: 'git pushes',
+    caller: 16,
+    workspace: 32,
+    process: 128,
+    reason: 'Pushes to one agent take turns. Each is a process in an agent.',
+  },
+  commands: {
+    name: 'console commands',
+    caller: 32,
+    workspace: 64,
+    process: 256,
+    reason: 'Each is a process in an agent, and may hold 1 MiB of output.',
+  },
+  agentFiles: {
+    name: "reads and uploads of agents' files",
+    caller: 32,
+    workspace: 64,
+    process: 256,
+    reason: 'Small files that an editor opens and saves together.',
+  },
+  repositoryReads: {
+    name: "reads of other servers' repositories",
+    caller: null,
+    workspace: 3,
+    process: 6,
+    reason: 'For templates. Each is a git that may fetch for minutes.',
+  },
+  domainChecks: {
+    name: 'checks of domains',
+    caller: null,
+    workspace: 8,
+    process: 32,
+    reason: 'An agent has five domains at most. A DNS server may take seconds.',
+  },
+  hostLookups: {
+    name: 'lookups of unknown hosts',
+    caller: 8,
+    workspace: null,
+    process: 32,
+    reason: 'Anybody can make up any number of hosts; each is one query.',
+  },
+  nameLookups: {
+    name: 'lookups of names for TLS',
+    caller: null,
+    workspace: null,
+    process: 32,
+    reason: 'Only the TLS proxy asks; each is one query.',
+  },
+} as const satisfies Record<string, Bound>
+
+export type BoundKind = keyof typeof BOUNDS
+
+/** For whom work is done, or on what. A caller has a key, or else an address where that tells callers apart. */
+export interface Holder {
+  cid?: string
+  keyId?: string | undefined
+  address?: string | undefined
+  workspaceId?: string
+}
+
+/** After which there may be room again. */
+const RETRY_AFTER_S = 5
+
+export class Bounds {
+  readonly #table: Record<BoundKind, Bound>
+  /** Places that are taken, by kind and by whom; who has none is not in it. */
+  readonly #taken = new Map<string, number>()
+
+  /** @param changes other numbers than those of {@link BOUNDS}. */
+  constructor(changes: { [kind in BoundKind]?: Partial<Bound> } = {}) {
+    const entries = Object.entries(BOUNDS).map(([kind, bound]) => [
+      kind,
+      { ...bound, ...changes[kind as BoundKind] },
+    ])
+    this.#table = Object.fromEntries(entries)
+  }
+
+  /** Runs `work` in a place of its own. @throws ApiError 429 while there is none, and what `work` throws. */
+  async run<T>(kind: BoundKind, holder: Holder, work: () => Promise<T>): Promise<T> {
+    const giveBack = this.take(kind, holder)
+    try {
+      return await work()
+    } finally {
+      giveBack()
+    }
+  }
+
+  /**
+   * Takes a place.
+   * @returns gives it back; may be called again, and does nothing then.
+   * @throws ApiError 429 that names whose bound is reached.
+   */
+  take(kind: BoundKind, holder: Holder): () => void {
+    const counts = this.#countsOf(kind, holder)
+    const full = counts.find(({ name, most }) => (this.#taken.get(name) ?? 0) >= most)
+    if (full) throw this.#refusal(kind, full)
+    for (const { name } of counts) this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1)
+    let isTaken = true
+    return () => {
+      if (!isTaken) return
+      isTaken = false
+      for (const { name } of counts) {
+        const left = (this.#taken.get(name) ?? 0) - 1
+        if (left > 0) this.#taken.set(name, left)
+        else this.#taken.delete(name)
+      }
+    }
+  }
+
+  /** {@link take}, or undefined while there is no place. */
+  tryTake(kind: BoundKind, holder: Holder): (() => void) | undefined {
+    try {
+      return this.take(kind, holder)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** How much of a kind is under way. */
+  underWay(kind: BoundKind): number {
+    return this.#taken.get(kind) ?? 0
+  }
+
+  #countsOf(kind: BoundKind, { cid, keyId, address, workspaceId }: Holder) {
+    const { caller, workspace, process } = this.#table[kind]
+    const callers = [
+      { id: cid, whose: 'this CID' },
+      { id: keyId, whose: 'this key' },
+      { id: address, whose: 'your address' },
+    ]
+    const one = callers.find(({ id }) => id !== undefined)
+    const counts = []
+    if (caller !== null && one)
+      counts.push({ name: `${kind} of ${one.whose}: ${one.id}`, most: caller, whose: one.whose })
+    if (workspace !== null && workspaceId !== undefined)
+      counts.push({ name: `${kind} of workspace ${workspaceId}`, most: workspace, whose: 'this workspace' })
+    counts.push({ name: kind, most: process, whose: 'this server' })
+    return counts
+  }
+
+  #refusal(kind: BoundKind, { most, whose }: { most: number; whose: string }): ApiError {
+    const message = `Too many ${this.#table[kind].name} at a time: ${most} of ${whose}`
+    return new ApiError(429, 'too_many_at_a_time', message, {
+      headers: { 'retry-after': `${RETRY_AFTER_S}` },
+    })
+  }
+}

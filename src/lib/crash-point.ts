@@ -1,0 +1,50 @@
+import { closeSync, openSync } from 'node:fs'
+
+/**
+ * The places at which the torture tests kill a process, in the order in which a pin, an upload, then an agent passes
+ * them.
+ */
+export type CrashPoint =
+  | 'before-commit'
+  | 'after-commit'
+  | 'after-dispatch'
+  | 'after-claim'
+  | 'mid-retrieval'
+  | 'after-pin'
+  | 'before-final-write'
+  | 'mid-upload'
+  | 'after-add'
+  | 'after-keep'
+  | 'agent-before-create'
+  | 'agent-after-create'
+  | 'agent-after-start'
+  | 'agent-before-gateway'
+  | 'agent-after-gateway'
+  | 'agent-before-final-write'
+  | 'agent-after-remove'
+  /** Of a sync, also that in a reset: agentd has committed; the tree is stored and pinned; all is ready to be written. */
+  | 'snapshot-after-commit'
+  | 'snapshot-after-build'
+  | 'snapshot-before-final-write'
+  /** The workspace is the snapshot's. */
+  | 'reset-after-reset'
+  /** Of a restore: the commit is in the repository, the working tree empty. */
+  | 'restore-after-import'
+  /** Of a push: it is applied, and its scripts were started. */
+  | 'push-after-scripts'
+
+const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
+
+/**
+ * Kills this process at `name` when `BERTH_CRASH_AT=<name>@<file>` says so, once: the file is the
+ * mark that it has happened. Costs one comparison otherwise.
+ */
+export function crashPoint(name: CrashPoint): void {
+  if (name !== point || !once) return
+  try {
+    closeSync(openSync(once, 'wx'))
+  } catch {
+    return
+  }
+  process.kill(process.pid, 'SIGKILL')
+}

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+
+/** A name beside `path` that no other process uses: what is being made there is renamed to `path` when complete. */
+export function temporaryName(path: string): string {
+  return `${path}.new-${randomBytes(6).toString('hex')}`
+}
+
+/**
+ * Removes what killed processes left behind under temporary names of `path`, when it has not changed for
+ * `idleMs` milliseconds (0 where nobody else can be at work on it).
+ */
+export async function removeLeftovers(path: string, idleMs: number): Promise<void> {
+  const folder = dirname(path)
+  const names = await readdir(folder).catch(() => [])
+  for (const name of names.filter((entry) => entry.startsWith(`${basename(path)}.new-`))) {
+    const leftover = join(folder, name)
+    const changed = (await stat(leftover).catch(() => null))?.mtimeMs ?? Date.now()
+    if (Date.now() - changed >= idleMs) await rm(leftover, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+/** Writes a new file and waits until its bytes are on the disk. Fails with EEXIST when the path is taken. */
+export async function writeDurably(path: string, content: string, mode: number): Promise<void> {
+  const file = await open(path, 'wx', mode)
+  try {
+    await file.writeFile(content)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+/** Replaces a file so that a reader, or a start after a crash, sees the old content or the new one, never half. */
+export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+  const temporary = temporaryName(path)
+  try {
+    await writeDurably(temporary, content, mode)
+    await renameDurably(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
+}
+
+/** Renames within one folder, and waits until the folder's new listing is on the disk. */
+export async function renameDurably(from: string, to: string): Promise<void> {
+  await rename(from, to)
+  const folder = await open(dirname(to), 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/** The content of a text file, or null when there is none. */
+export async function readIfExists(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null
+    throw error
+  }
+}
+
+/** Whether an error is a system error with one of these codes (`ENOENT`, …). */
+export function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && codes.includes(String((error as NodeJS.ErrnoException).code))
+}
+
+/**
+ * A random secret, made once, that is kept in `<dir>/<name>`. Two processes that start at once agree on one.
+ * @param former the name of its file in earlier versions, whose secret is taken over.
+ */
+export function readOrCreateSecret(dir: string, name: string, former?: string): string {
+  const path = join(dir, name)
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    const draft = `${path}.${process.pid}`
+    const file = openSync(draft, 'w', 0o600)
+    writeSync(file, `${(former && readSecret(join(dir, former))) || randomBytes(32).toString('base64url')}\n`)
+    fsyncSync(file)
+    closeSync(file)
+    try {
+      // Unlike a rename, a link fails when another process was faster.
+      linkSync(draft, path)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    } finally {
+      rmSync(draft)
+    }
+    return readFileSync(path, 'utf8').trim()
+  }
+}
+
+/** Empty where there is no such file. */
+function readSecret(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return ''
+    throw error
+  }
+}

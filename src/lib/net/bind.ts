@@ -1,0 +1,94 @@
+import { chmod, lstat, mkdir, rm } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
+import { dirname } from 'node:path'
+import { ConfigError } from '../../errors.ts'
+import { tryLock } from '../process/file-lock.ts'
+
+/** Where a server listens, with the settings that say so. */
+export interface Binding {
+  host: string
+  /** 0 takes a free port. */
+  port: number
+  settings: { host: string; port: string }
+}
+
+const PORT_ERRORS: Record<string, string> = {
+  EADDRINUSE: 'is in use',
+  EACCES: 'needs privileges that this process does not have',
+}
+
+/**
+ * Starts to listen, and resolves with the port.
+ * @throws ConfigError naming the setting, when the port is taken or the address is not this machine's.
+ */
+export function bind(server: Server, { host, port, settings }: Binding): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const refuse = (error: NodeJS.ErrnoException) => {
+      const reason = PORT_ERRORS[error.code ?? '']
+      if (reason) return reject(new ConfigError(`${settings.port}: ${port} ${reason} on ${host}`))
+      reject(new ConfigError(`${settings.host}: cannot listen on ${host}: ${error.message}`))
+    }
+    server.once('error', refuse)
+    server.listen(port, host, () => {
+      server.off('error', refuse)
+      resolve((server.address() as AddressInfo).port)
+    })
+  })
+}
+
+/**
+ * Starts to listen on a Unix socket that only this user may open (mode 600), in place of one whose owner has died.
+ * @param setting names the path in messages.
+ * @throws ConfigError when another process listens there, or the path cannot be one.
+ */
+export async function bindSocket(server: Server, path: string, setting: string): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    // Of two that find the same dead socket, the slower would remove the new one of the faster. (`.lock` was a file with
+    // content up to 0.2.0, and may still lie there.)
+    const release = tryLock(`${path}.mutex`)
+    if (!release) throw new ConfigError(`${setting}: another process is just starting on ${path}`)
+    try {
+      const there = await lstat(path).catch(() => undefined)
+      if (there && !there.isSocket()) throw new ConfigError(`${setting}: ${path} is there and is no socket`)
+      if (await answers(path)) throw new ConfigError(`${setting}: another process listens on ${path}`)
+      await rm(path, { force: true })
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(path, () => {
+          server.off('error', reject)
+          resolve()
+        })
+      })
+      await chmod(path, 0o600)
+    } finally {
+      release()
+    }
+  } catch (error) {
+    if (error instanceof ConfigError) throw error
+    throw new ConfigError(`${setting}: cannot listen on ${path}: ${(error as Error).message}`)
+  }
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      if (['ENOENT', 'ECONNREFUSED'].includes(error.code ?? '')) resolve(false)
+      else reject(error)
+    })
+  })
+}
+
+/** Whether nobody listens on a loopback port. */
+export function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
+  })
+}

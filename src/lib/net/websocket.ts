@@ -1,0 +1,90 @@
+/** The parts of WebSockets (RFC 6455) that a proxy has to know which passes their bytes on. */
+import type { IncomingMessage } from 'node:http'
+
+/** Whether a request asks for a WebSocket. Other upgrades (h2c) are optional for clients: they go on without. */
+export function isWebSocket(req: IncomingMessage): boolean {
+  const bodiless = !('content-length' in req.headers || 'transfer-encoding' in req.headers)
+  return bodiless && req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
+}
+
+/** Why a connection is closed (RFC 6455, 7.4.1, and IANA's registry). */
+export const CLOSE = {
+  goingAway: 1001,
+  policyViolation: 1008,
+  internalError: 1011,
+  serviceRestart: 1012,
+  tryAgainLater: 1013,
+} as const
+export type CloseCode = (typeof CLOSE)[keyof typeof CLOSE]
+
+const CLOSE_OPCODE = 0x8
+
+/** A Close frame as a server sends it: unmasked. */
+export function closeFrame(code: CloseCode, reason: string): Buffer {
+  const payload = Buffer.concat([Buffer.from([code >> 8, code & 0xff]), Buffer.from(reason).subarray(0, 123)])
+  return Buffer.concat([Buffer.from([0x80 | CLOSE_OPCODE, payload.length]), payload])
+}
+
+/** The longest head of a frame: two bytes, eight of length, four of mask. */
+const HEAD_BYTES = 14
+
+/**
+ * Follows a stream of frames (RFC 6455, 5.2), to know where a frame of one's own may be put in between. A chunk may
+ * have tens of thousands of frames without a payload, so nothing is made for any of them.
+ */
+export class FrameScanner {
+  /** A frame's head as far as it has come. */
+  readonly #head = Buffer.alloc(HEAD_BYTES)
+  #headBytes = 0
+  /** Bytes of the current frame's payload that are still to come. */
+  #left = 0
+  #sawClose = false
+
+  /** Whether the next byte would begin a frame. */
+  get isBetweenFrames(): boolean {
+    return this.#left === 0 && this.#headBytes === 0
+  }
+
+  /** Whether a Close frame began: no other may follow it. */
+  get sawClose(): boolean {
+    return this.#sawClose
+  }
+
+  push(chunk: Buffer): void {
+    let left = this.#left
+    let at = 0
+    while (at < chunk.length) {
+      if (left > 0) {
+        const passed = Math.min(left, chunk.length - at)
+        left -= passed
+        at += passed
+      } else if (this.#headBytes === 0 && at + HEAD_BYTES <= chunk.length) {
+        left = this.#readHead(chunk, at)
+        at += headSize(chunk[at + 1] as number)
+      } else {
+        // One that may be cut is put together first.
+        const head = this.#head
+        head[this.#headBytes++] = chunk[at++] as number
+        if (this.#headBytes < 2 || this.#headBytes < headSize(head[1] as number)) continue
+        left = this.#readHead(head, 0)
+        this.#headBytes = 0
+      }
+    }
+    this.#left = left
+  }
+
+  /** Notes a whole head, and returns how many bytes its frame's payload has. */
+  #readHead(bytes: Buffer, at: number): number {
+    if (((bytes[at] as number) & 0xf) === CLOSE_OPCODE) this.#sawClose = true
+    const short = (bytes[at + 1] as number) & 0x7f
+    if (short === 127) return bytes.readUInt32BE(at + 2) * 2 ** 32 + bytes.readUInt32BE(at + 6)
+    return short === 126 ? bytes.readUInt16BE(at + 2) : short
+  }
+}
+
+/** How long a frame's head is, from its second byte. */
+function headSize(second: number): number {
+  const short = second & 0x7f
+  const lengthBytes = short === 127 ? 8 : short === 126 ? 2 : 0
+  return 2 + lengthBytes + (second & 0x80 ? 4 : 0)
+}

@@ -1,0 +1,129 @@
+/**
+ * A lock file that one process at a time can hold, and that a killed holder does not keep. It says who the holder is, so
+ * all must see each other's processes: containers that share a folder use `file-lock.ts`.
+ */
+import { link, rename, rm } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { hasCode, readIfExists, removeLeftovers, replaceFile, temporaryName, writeDurably } from '../files.ts'
+import { isAlive, type ProcessIdentity, processIdentity } from './process-identity.ts'
+
+/** The content of a lock file: who holds it, since when, and where the holder answers (null while that is not known). */
+export interface LockHolder extends ProcessIdentity {
+  /** ISO 8601. */
+  startedAt: string
+  url: string | null
+}
+
+export interface ProcessLock {
+  /** Tells later starts where the holder answers. */
+  announce(url: string): Promise<void>
+  /** Gives the lock up. */
+  release(): Promise<void>
+}
+
+/** The lock is held by a living process. */
+export class AlreadyRunning extends Error {
+  override name = 'AlreadyRunning'
+  readonly holder: LockHolder
+
+  constructor(holder: LockHolder) {
+    super(`Already running as process ${holder.pid} since ${holder.startedAt}`)
+    this.holder = holder
+  }
+}
+
+/** Replacing a dead holder's file takes milliseconds; who waits longer for another's attempt gives up. */
+const TAKEOVER_LIMIT_MS = 5000
+
+/**
+ * Takes the lock, also from a holder that has died.
+ *
+ * A lock is born complete: its content is written under another name and linked, which fails when the
+ * name is taken. A dead holder's file is replaced only under a second lock, after another look. Without
+ * it, of two starts that both saw the dead holder, the slower would remove the new lock of the faster.
+ * The second lock is of the same kind, so a start that dies while it holds it does no harm either.
+ *
+ * @throws AlreadyRunning when a living process holds it.
+ */
+export async function acquireLock(path: string, url: string | null = null): Promise<ProcessLock> {
+  const self = await processIdentity(process.pid)
+  if (!self) throw new Error('this process cannot be identified')
+  const holder: LockHolder = { ...self, startedAt: new Date().toISOString(), url }
+  const deadline = performance.now() + TAKEOVER_LIMIT_MS
+  const own = temporaryName(path)
+  await writeDurably(own, content(holder), 0o600)
+  try {
+    while (!(await tryAcquire(path, own))) {
+      if (performance.now() > deadline) throw new Error(`${path} cannot be taken over from a dead process`)
+      await sleep(10)
+    }
+  } finally {
+    await rm(own, { force: true })
+  }
+  await removeLeftovers(path, 60_000)
+  let held = true
+  return {
+    announce: (url) => replaceFile(path, content({ ...holder, url }), 0o600),
+    async release() {
+      // A second call would remove the next holder's lock.
+      if (!held) return
+      held = false
+      await rm(path, { force: true })
+    },
+  }
+}
+
+const content = (holder: LockHolder) => `${JSON.stringify(holder)}\n`
+
+/** One attempt to make `own` the lock file. False when another start is replacing a dead holder's just now. */
+async function tryAcquire(path: string, own: string): Promise<boolean> {
+  if (await tryLink(own, path)) return true
+  if (await isStale(path)) {
+    let takeover: ProcessLock
+    try {
+      takeover = await acquireLock(`${path}.takeover`)
+    } catch (error) {
+      if (error instanceof AlreadyRunning) return false
+      throw error
+    }
+    try {
+      if (!(await isStale(path))) return false
+      await rename(own, path)
+      return true
+    } finally {
+      await takeover.release()
+    }
+  }
+  return false
+}
+
+async function tryLink(own: string, path: string): Promise<boolean> {
+  try {
+    await link(own, path)
+    return true
+  } catch (error) {
+    if (hasCode(error, 'EEXIST')) return false
+    throw error
+  }
+}
+
+/**
+ * Whether the lock's file is there and its holder is not.
+ * @throws AlreadyRunning when the holder lives.
+ */
+async function isStale(path: string): Promise<boolean> {
+  const text = await readIfExists(path)
+  if (text === null) return false
+  const holder = parse(text)
+  if (holder && (await isAlive(holder))) throw new AlreadyRunning(holder)
+  return true
+}
+
+/** A lock file cannot be half written; one that does not parse was not made by us, and holds nothing. */
+function parse(text: string): LockHolder | null {
+  try {
+    return JSON.parse(text) as LockHolder
+  } catch {
+    return null
+  }
+}

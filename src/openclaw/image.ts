@@ -1,0 +1,225 @@
+/**
+ * Images of the engine. Two for each version: the engine on its base, which takes a while, and agentd on top, built
+ * anew within seconds whenever agentd changes. The hashes in their names say what they were made from.
+ */
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { basename, join, relative } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type Docker from 'dockerode'
+import { withLock } from '../lib/process/file-lock.ts'
+import { buildImage, hasImage, ignoreStatus } from './docker-build.ts'
+import { EngineError } from './engine-error.ts'
+import { enginesLock, installHolding, type Platform, requireEngineVersion } from './install.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const AGENTD = { dir: ROOT, folder: 'agentd' }
+const ENGINE_RECIPE = 'engine.Dockerfile'
+
+const REPOSITORY = 'berth-openclaw'
+const ENGINE_REPOSITORY = 'berth-openclaw-engine'
+/** Docker's registry client has no bound of its own. */
+const REGISTRY_MS = 10_000
+
+export interface EngineImage {
+  version: string
+  /** `berth-openclaw:<version>-<hash>`. */
+  name: string
+  id: string
+  /** With its base, which images share. */
+  bytes: number
+  /** Whether it is what this Berth would build. */
+  current: boolean
+}
+
+interface NamedImage {
+  version: string
+  /** The hash of what the image was made from. */
+  hash: string
+  name: string
+  id: string
+  bytes: number
+}
+
+export interface BuildOptions {
+  version: string
+  baseImage: string
+  /** Folder of installed engine versions: images are made from them. */
+  enginesDir: string
+  /** Gets what is done, line by line. */
+  onLine?: ((line: string) => void) | undefined
+  signal?: AbortSignal | undefined
+}
+
+/** The name of the image that agents of this version run. */
+export async function engineImageName(version: string, baseImage: string): Promise<string> {
+  requireEngineVersion(version)
+  return `${REPOSITORY}:${version}-${(await hashes(baseImage)).agent}`
+}
+
+/**
+ * Builds the image of a version, unless it is there: installs the engine, then builds by Docker's own API.
+ * Builds of several processes that share the folder wait for each other.
+ * @returns its name
+ * @throws EngineError
+ */
+export async function buildEngineImage(docker: Docker, options: BuildOptions): Promise<string> {
+  const { version, enginesDir, onLine, signal } = options
+  const name = await engineImageName(version, options.baseImage)
+  if (await hasImage(docker, name)) return name
+  await mkdir(enginesDir, { recursive: true })
+  const engine = `${ENGINE_REPOSITORY}:${version}-${(await hashes(options.baseImage)).engine}`
+  if (!(await hasImage(docker, engine))) await buildEngine(docker, engine, options)
+  await withLock(enginesLock(enginesDir), options, async () => {
+    if (await hasImage(docker, name)) return
+    onLine?.(`Building ${name}`)
+    await buildImage(docker, {
+      name,
+      context: [AGENTD],
+      dockerfile: 'agentd/Dockerfile',
+      args: { ENGINE_IMAGE: engine, VERSION: version },
+      network: 'none',
+      onLine,
+      signal,
+    })
+  })
+  onLine?.(`${name} is built`)
+  return name
+}
+
+async function buildEngine(docker: Docker, name: string, options: BuildOptions): Promise<void> {
+  const { version, baseImage, enginesDir, onLine, signal } = options
+  // Before the engine is downloaded for nothing.
+  if (!(await canBuild(docker, baseImage, signal)))
+    throw new EngineError(
+      'no_base_image',
+      `Docker has no image ${baseImage} and cannot pull it: set BERTH_BASE_IMAGE to one that is there`,
+    )
+  const platform = await platformOf(docker)
+  await withLock(enginesLock(enginesDir), options, async () => {
+    if (await hasImage(docker, name)) return
+    const folder = basename(await installHolding({ version, dir: enginesDir, platform, onLine, signal }))
+    onLine?.(`Building ${name}`)
+    await buildImage(docker, {
+      name,
+      context: [AGENTD, { dir: enginesDir, folder }],
+      dockerfile: `agentd/${ENGINE_RECIPE}`,
+      args: { BASE_IMAGE: baseImage, ENGINE: folder },
+      onLine,
+      signal,
+    })
+  })
+}
+
+/** The images that agents run in this Docker, of every Berth that uses it. */
+export async function listEngineImages(docker: Docker, baseImage: string): Promise<EngineImage[]> {
+  const { agent } = await hashes(baseImage)
+  return (await namedImages(docker, REPOSITORY)).map(({ version, hash, ...image }) => ({
+    version,
+    ...image,
+    current: hash === agent,
+  }))
+}
+
+/** The two images of a version, as this Berth would build them: the one that agents run, and what it is made from. */
+export async function imageNames(version: string, baseImage: string): Promise<string[]> {
+  requireEngineVersion(version)
+  const { agent, engine } = await hashes(baseImage)
+  return [`${REPOSITORY}:${version}-${agent}`, `${ENGINE_REPOSITORY}:${version}-${engine}`]
+}
+
+/** Both kinds of images in this Docker, of every version and every Berth. */
+export async function allImages(docker: Docker): Promise<NamedImage[]> {
+  return [...(await namedImages(docker, REPOSITORY)), ...(await namedImages(docker, ENGINE_REPOSITORY))]
+}
+
+/** Removes the images of a version, but for those that containers are made of; nothing happens when there are none. */
+export async function removeEngineImages(docker: Docker, version: string): Promise<void> {
+  requireEngineVersion(version)
+  for (const image of await allImages(docker))
+    if (image.version === version) await docker.getImage(image.name).remove().catch(ignoreStatus(404, 409))
+}
+
+/** Whether images can be built at all: the base is there, or a registry that has it answers. */
+export async function canBuild(docker: Docker, baseImage: string, signal?: AbortSignal): Promise<boolean> {
+  if (await hasImage(docker, baseImage)) return true
+  const inRegistry = docker
+    .getImage(baseImage)
+    .distribution()
+    .then(() => true)
+  const bound = sleep(REGISTRY_MS, false, { ref: false, ...(signal && { signal }) })
+  return Promise.race([inRegistry.catch(() => false), bound])
+}
+
+/** An image in Docker's answer about disk usage. */
+export interface ImageSize {
+  RepoTags?: string[] | null
+  Size: number
+  SharedSize: number
+}
+
+/** Engine images among others, and their bytes together: with the base that they are made from, once for a version. */
+export function imageBytes(images: ImageSize[]): { count: number; bytes: number } {
+  const shared = new Map<string, number>()
+  let [count, bytes] = [0, 0]
+  for (const { RepoTags, Size, SharedSize } of images) {
+    const [name] = [REPOSITORY, ENGINE_REPOSITORY].flatMap((repository) => readNames(RepoTags, repository))
+    if (!name) continue
+    count++
+    bytes += Size - SharedSize
+    shared.set(name.version, Math.max(shared.get(name.version) ?? 0, SharedSize))
+  }
+  return { count, bytes: [...shared.values()].reduce((sum, one) => sum + one, bytes) }
+}
+
+async function namedImages(docker: Docker, repository: string): Promise<NamedImage[]> {
+  const images = await docker.listImages({ filters: { reference: [`${repository}:*`] } })
+  return images.flatMap(({ Id: id, RepoTags, Size: bytes }) =>
+    readNames(RepoTags, repository).map((name) => ({ ...name, id, bytes })),
+  )
+}
+
+function readNames(names: string[] | null | undefined, repository: string) {
+  return (names ?? []).flatMap((name) => {
+    const [, version = '', hash = ''] = /:([\d.]+)-([\da-f]+)$/.exec(name) ?? []
+    return name.startsWith(`${repository}:`) && version ? [{ version, hash, name }] : []
+  })
+}
+
+/** The platform of Docker's machine, which may be another one than this. */
+async function platformOf(docker: Docker): Promise<Platform> {
+  const { Os: os, Arch: arch } = await docker.version()
+  const cpu = { amd64: 'x64', arm64: 'arm64' }[arch]
+  if (os !== 'linux' || !cpu)
+    throw new EngineError('failed', `the engine does not run on Docker for ${os}/${arch}`)
+  // Base images are Debian, which has glibc.
+  return { os, cpu, libc: 'glibc' }
+}
+
+let sources: Promise<Map<string, Buffer>> | undefined
+
+/** Hashes of what the two images are made from, beside the version; the files are read once. */
+async function hashes(baseImage: string): Promise<{ engine: string; agent: string }> {
+  sources ??= readSources(join(ROOT, 'agentd'))
+  const files = await sources
+  const engine = digest(baseImage, files.get(ENGINE_RECIPE) ?? '')
+  return { engine, agent: digest(engine, ...[...files].flat()) }
+}
+
+async function readSources(dir: string): Promise<Map<string, Buffer>> {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true })
+  const names = entries
+    .filter((entry) => entry.isFile() && !entry.name.endsWith('.test.ts'))
+    .map((entry) => relative(dir, join(entry.parentPath, entry.name)))
+    .sort()
+  return new Map(
+    await Promise.all(names.map(async (name) => [name, await readFile(join(dir, name))] as const)),
+  )
+}
+
+function digest(...parts: (string | Buffer)[]): string {
+  const hash = createHash('sha256')
+  for (const part of parts) hash.update(`${part.length}\0`).update(part)
+  return hash.digest('hex').slice(0, 12)
+}

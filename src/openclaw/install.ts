@@ -1,0 +1,269 @@
+/** Engine versions installed as folders: what the process runtime runs, and what images are made from. */
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Config } from '../config.ts'
+import type { Queryable } from '../db/pool.ts'
+import { hasCode, removeLeftovers, temporaryName } from '../lib/files.ts'
+import { withLock } from '../lib/process/file-lock.ts'
+import { EngineError } from './engine-error.ts'
+import { npm } from './npm.ts'
+
+const LAUNCH_MS = 120_000
+const DU_MS = 60_000
+const ENGINE_VERSION = /^\d{4}\.\d{1,2}\.\d{1,3}$/
+
+/** Whether a text has the form of a version of the engine; no other one gets into a command or a path. */
+export const isEngineVersion = (version: string): boolean => ENGINE_VERSION.test(version)
+
+/** @throws EngineError when it has not. */
+export function requireEngineVersion(version: string): void {
+  if (!isEngineVersion(version))
+    throw new EngineError('unknown_version', `${JSON.stringify(version)} is not a version like 2026.9.6`)
+}
+
+/** The platform by which npm chooses prebuilt packages, in npm's words. */
+export interface Platform {
+  os: string
+  cpu: string
+  libc: 'glibc' | 'musl'
+}
+
+export interface InstallOptions {
+  version: string
+  /** Folder of all versions. */
+  dir: string
+  /** Gets what is done, line by line. */
+  onLine?: ((line: string) => void) | undefined
+  signal?: AbortSignal | undefined
+  /** The machine that will run it; this one unless told. */
+  platform?: Platform
+}
+
+/** Where a version is, or would be, installed. */
+export function engineFolder(dir: string, version: string, platform = thisPlatform()): string {
+  requireEngineVersion(version)
+  const here = thisPlatform()
+  const same = platform.os === here.os && platform.cpu === here.cpu && platform.libc === here.libc
+  return join(dir, same ? version : `${version}-${platform.os}-${platform.cpu}-${platform.libc}`)
+}
+
+/**
+ * Installs a version from the package registry, once: resolves to its folder, in which `node_modules/openclaw` is.
+ * It appears whole or not at all; several installers, also in other processes, wait for the first.
+ * @throws EngineError
+ */
+export async function installEngine(options: InstallOptions): Promise<string> {
+  const folder = engineFolder(options.dir, options.version, options.platform)
+  if (await isThere(folder)) return folder
+  await mkdir(options.dir, { recursive: true })
+  return withLock(enginesLock(options.dir), options, () => installHolding(options))
+}
+
+/**
+ * The lock of a folder of engines. Its holder alone adds engines, removes them, and makes images of them.
+ * Up to 0.2.0 locks were other files, `.install.lock` and `.build.lock`, which may still lie there.
+ */
+export const enginesLock = (dir: string): string => join(dir, '.engines.lock')
+
+/** {@link installEngine} for who holds {@link enginesLock}. */
+export async function installHolding(options: InstallOptions): Promise<string> {
+  const { version, dir, onLine, signal, platform = thisPlatform() } = options
+  const folder = engineFolder(dir, version, platform)
+  if (await isThere(folder)) return folder
+  // Other folders of this kind are of processes that died: one holds the lock at a time.
+  await removeLeftovers(folder, 0)
+  const draft = temporaryName(folder)
+  try {
+    await mkdir(draft)
+    await fill(draft, version, platform, onLine, signal)
+    await rename(draft, folder)
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true, maxRetries: 5 })
+    if (hasCode(error, 'ENOSPC')) throw new EngineError('disk_full', `no space is left for ${folder}`)
+    throw error
+  }
+  onLine?.(`openclaw ${version} is installed`)
+  return folder
+}
+
+/** The versions that are installed for this machine in `dir`. */
+export async function installedEngines(dir: string): Promise<string[]> {
+  const names = await readdir(dir).catch((error) => {
+    if (hasCode(error, 'ENOENT')) return []
+    throw error
+  })
+  return names.filter(isEngineVersion)
+}
+
+/** Bytes of a folder on the disk, as `du` counts them. */
+export async function folderBytes(folder: string): Promise<number> {
+  const { stdout } = await promisify(execFile)('du', ['-sk', folder], { timeout: DU_MS })
+  return Number.parseInt(stdout, 10) * 1024
+}
+
+/**
+ * Removes an installed version, for whatever machines it was installed; nothing happens when there is none. Waits for
+ * who installs engines or makes images of them.
+ */
+export async function removeInstalledEngine(dir: string, version: string): Promise<void> {
+  if (!(await isThere(dir))) return
+  await withLock(enginesLock(dir), {}, () => removeHolding(dir, version))
+}
+
+/** {@link removeInstalledEngine} for who holds {@link enginesLock}. */
+export async function removeHolding(dir: string, version: string): Promise<void> {
+  const folder = engineFolder(dir, version)
+  for (const name of await readdir(dir)) {
+    if (name !== version && !name.startsWith(`${version}-`)) continue
+    // Under another name first, so that half of it is never taken for an installed version.
+    const going = temporaryName(folder)
+    await rename(join(dir, name), going)
+    await rm(going, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+async function fill(
+  draft: string,
+  version: string,
+  platform: Platform,
+  onLine: InstallOptions['onLine'],
+  signal: InstallOptions['signal'],
+): Promise<void> {
+  onLine?.(`Installing openclaw ${version} with npm`)
+  await writeFile(join(draft, 'package.json'), '{ "private": true }\n')
+  const args = [
+    'install',
+    `openclaw@${version}`,
+    '--prefix',
+    draft,
+    '--save-exact',
+    '--omit=dev',
+    '--package-lock',
+  ]
+  // Its install scripts only print and tidy up; what it has of native code comes prebuilt.
+  args.push(
+    '--ignore-scripts',
+    '--no-engine-strict',
+    '--no-audit',
+    '--no-fund',
+    '--no-update-notifier',
+    '--loglevel=error',
+  )
+  args.push(`--os=${platform.os}`, `--cpu=${platform.cpu}`)
+  if (platform.os === 'linux') args.push(`--libc=${platform.libc}`)
+  await npm(args, { cwd: draft, onLine, signal })
+  await checkComplete(draft, version, platform)
+  await completeLifecycle(join(draft, 'node_modules/openclaw'), signal)
+  onLine?.('Removing what is not needed to run it')
+  await prune(draft)
+}
+
+/**
+ * Without its install scripts the package counts as half installed, and does what is left at its first launch: by us,
+ * since agents cannot write here.
+ */
+async function completeLifecycle(folder: string, signal: InstallOptions['signal']): Promise<void> {
+  const pending = join(folder, '.openclaw-lifecycle-pending')
+  if (!(await isThere(pending))) return
+  const options = { timeout: LAUNCH_MS, ...(signal && { signal }) }
+  await promisify(execFile)(process.execPath, [join(folder, 'openclaw.mjs'), '--version'], options)
+  if (await isThere(pending))
+    throw new EngineError('failed', 'the package does not complete its installation')
+}
+
+interface LockedPackage {
+  version: string
+  os?: string[]
+  cpu?: string[]
+  libc?: string[]
+  peer?: boolean
+}
+
+/** npm leaves out optional packages that it could not download, and says nothing: the engine's native code is such. */
+async function checkComplete(draft: string, version: string, platform: Platform): Promise<void> {
+  const lock = JSON.parse(await readFile(join(draft, 'package-lock.json'), 'utf8'))
+  const packages = Object.entries(lock.packages as Record<string, LockedPackage>).filter(
+    ([path]) => path !== '',
+  )
+  if (lock.packages['node_modules/openclaw']?.version !== version)
+    throw new EngineError('failed', `npm installed another version than ${version}`)
+  for (const [path, { os, cpu, libc }] of packages) {
+    const wanted =
+      (os ?? [platform.os]).includes(platform.os) &&
+      (cpu ?? [platform.cpu]).includes(platform.cpu) &&
+      (libc ?? [platform.libc]).includes(platform.libc)
+    if (wanted && !(await isThere(join(draft, path))))
+      throw new EngineError(
+        'offline',
+        `npm could not download ${path.replace(/^.*node_modules\//, '')}: try again`,
+      )
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false
+    throw error
+  }
+}
+
+let known: Platform | undefined
+
+/** The platform of this process. */
+export function thisPlatform(): Platform {
+  if (known) return known
+  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } }
+  known = { os: process.platform, cpu: process.arch, libc: header.glibcVersionRuntime ? 'glibc' : 'musl' }
+  return known
+}
+
+/**
+ * Parts of the package that a gateway behind Berth never opens: its program for cloud machines of its own, its
+ * web interface (Berth turns it off), its manual, and the driver for a desktop that a container does not have.
+ */
+const FOLDERS = [
+  'node_modules/openclaw/dist/worker',
+  'node_modules/openclaw/dist/control-ui',
+  'node_modules/openclaw/docs',
+  'node_modules/@trycua',
+]
+
+/** For compilers, debuggers and readers. Other Markdown stays: skills and hooks are written in it. */
+const FILES = /\.(map|d\.ts|d\.mts|d\.cts)$|^(readme|changelog|history)\.md$/i
+
+/** Removes from an installed engine what running it does not need: about half of its bytes. */
+async function prune(dir: string): Promise<void> {
+  for (const folder of FOLDERS) await rm(join(dir, folder), { recursive: true, force: true })
+  for (const entry of await readdir(dir, { recursive: true, withFileTypes: true }))
+    if (entry.isFile() && FILES.test(entry.name)) await rm(join(entry.parentPath, entry.name))
+}
+
+/** The versions that agents can run: those of the settings, and those that a worker has at hand; the newest first. */
+export async function availableVersions(
+  db: Queryable,
+  {
+    BERTH_ENGINE_VERSION,
+    BERTH_ENGINE_VERSIONS,
+  }: Pick<Config, 'BERTH_ENGINE_VERSION' | 'BERTH_ENGINE_VERSIONS'>,
+): Promise<string[]> {
+  const { rows } = await db.query<{ version: string }>(
+    `SELECT DISTINCT version FROM engine_version WHERE engine = 'openclaw'`,
+  )
+  const all = [BERTH_ENGINE_VERSION, ...BERTH_ENGINE_VERSIONS, ...rows.map(({ version }) => version)]
+  return [...new Set(all)].filter(isEngineVersion).sort((a, b) => compareVersions(b, a))
+}
+
+/** Orders versions from the oldest: year, month and number of a release count as numbers. */
+export function compareVersions(a: string, b: string): number {
+  const [left, right] = [a, b].map((version) => version.split('.').map(Number))
+  for (const [i, part] of (left ?? []).entries()) {
+    const difference = part - (right?.[i] ?? 0)
+    if (difference !== 0) return difference
+  }
+  return 0
+}

@@ -1,0 +1,94 @@
+/** Runs the machine's npm as the user would in a shell, with their settings (registry, proxy, certificates). */
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { EngineError, type EngineErrorCode } from './engine-error.ts'
+
+/** The registry and the disk decide how long an install takes: 30 to 45 s measured on a good line. */
+const NPM_MS = 15 * 60_000
+/** How much of what npm says is kept for its failure. */
+const KEPT_LINES = 40
+/** Exit code of a shell that does not find the command. */
+const NOT_FOUND = 127
+
+/** npm's and the system's codes of failures whose remedy we know. */
+const REASONS: [RegExp, EngineErrorCode, string][] = [
+  [
+    /\bENOSPC\b|no space left/i,
+    'disk_full',
+    'no space is left on the disk: an engine takes 1 GB while it is installed',
+  ],
+  [/\bE404\b|\bETARGET\b|notarget/i, 'unknown_version', 'the registry does not have this version'],
+  [
+    /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|EIDLETIMEOUT)\b/,
+    'offline',
+    "the npm registry does not answer: check this machine's network, or `npm config get registry` and `npm config get proxy`",
+  ],
+  [
+    /\b(UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|CERT_HAS_EXPIRED)\b/,
+    'offline',
+    "the npm registry's certificate is not trusted: check `npm config get cafile` and NODE_EXTRA_CA_CERTS",
+  ],
+]
+
+/**
+ * Runs `npm <args>` in a folder; `onLine` gets what it prints.
+ * @throws EngineError
+ */
+export async function npm(
+  args: string[],
+  options: { cwd: string; onLine?: ((line: string) => void) | undefined; signal?: AbortSignal | undefined },
+): Promise<void> {
+  options.signal?.throwIfAborted()
+  // A group of its own: npm's helpers end with it, and Ctrl-C at a terminal reaches us first.
+  // Agents run as another user than we, who must be able to read what is installed.
+  const child = spawn('sh', ['-c', 'umask 022 && exec npm "$@"', 'sh', ...args], {
+    cwd: options.cwd,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const said: string[] = []
+  for (const stream of [child.stdout, child.stderr])
+    createInterface({ input: stream }).on('line', (line) => {
+      said.push(line)
+      if (said.length > KEPT_LINES) said.shift()
+      options.onLine?.(line)
+    })
+  const deadline = AbortSignal.timeout(NPM_MS)
+  const ended = AbortSignal.any(options.signal ? [deadline, options.signal] : [deadline])
+  const end = () => killGroup(child.pid)
+  ended.addEventListener('abort', end)
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', resolve)
+    })
+    options.signal?.throwIfAborted()
+    if (deadline.aborted)
+      throw new EngineError('timeout', `npm did not finish within ${NPM_MS / 60_000} minutes`)
+    if (code === NOT_FOUND)
+      throw new EngineError(
+        'failed',
+        'npm is not found: engines are installed with it, it comes with Node.js',
+      )
+    if (code !== 0) throw explain(said)
+  } finally {
+    ended.removeEventListener('abort', end)
+  }
+}
+
+function explain(said: string[]): EngineError {
+  const text = said.join('\n')
+  const [, code, message] = REASONS.find(([pattern]) => pattern.test(text)) ?? []
+  const lines = said.filter((line) => /^npm (error|ERR!)/.test(line))
+  const cause = new Error((lines.length > 0 ? lines : said).slice(0, 10).join('\n'))
+  return new EngineError(code ?? 'failed', message ?? `npm failed: ${cause.message}`, { cause })
+}
+
+function killGroup(pid: number | undefined): void {
+  if (!pid) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It ended in between.
+  }
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { tryLock } from '../lib/process/file-lock.ts'
+import { enginesLock } from './install.ts'
+import { tidyInstalled } from './tidy.ts'
+
+const DAY_MS = 86_400_000
+
+test('installed versions go that nobody has needed for the time of grace, and what killed installers left', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-tidy-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const daysAgo = async (days: number, ...names: string[]) => {
+    const time = new Date(Date.now() - days * DAY_MS)
+    for (const name of names) {
+      await mkdir(join(dir, name, 'node_modules'), { recursive: true })
+      await utimes(join(dir, name), time, time)
+    }
+  }
+  await daysAgo(9, '2026.9.1', '2026.9.1-linux-arm64-glibc', '2026.9.2', '2026.9.6.new-0123456789ab', 'notes')
+  await daysAgo(1, '2026.9.3', '2026.9.7.new-0123456789ab')
+  const tidying = { keep: ['2026.9.2'], graceMs: 7 * DAY_MS }
+  const release = tryLock(enginesLock(dir))
+  assert.deepEqual(await tidyInstalled(dir, tidying), [], 'another process makes an image of one')
+  release?.()
+  const removed = await tidyInstalled(dir, tidying)
+  assert.deepEqual(
+    new Set(removed.map((path) => path.slice(dir.length + 1))),
+    new Set(['2026.9.1', '2026.9.6.new-0123456789ab']),
+  )
+  const left = ['2026.9.2', '2026.9.3', '2026.9.7.new-0123456789ab', 'notes']
+  assert.deepEqual((await readdir(dir)).filter((name) => !name.startsWith('.')).sort(), left)
+  // It was needed a moment ago, so another Berth on this folder keeps it as well.
+  assert.deepEqual(await tidyInstalled(dir, { ...tidying, keep: [] }), [])
+  assert.deepEqual(await tidyInstalled(join(dir, 'nowhere'), tidying), [])
+})

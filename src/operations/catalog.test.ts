@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { describe, it } from 'node:test'
+import { catalog, OPERATION_KINDS, type Retry, readableKinds, readResult, scopeOf } from './catalog.ts'
+
+const PAGE = new URL('../../docs/architecture.md', import.meta.url)
+const PLACE = /(<!-- kinds -->\n)[\s\S]*(<!-- \/kinds -->)/
+
+const inWords = (ms: number) =>
+  ms % 60_000 === 0 ? `${ms / 60_000} min` : ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`
+const retryInWords = ({ firstMs, maxMs, forMs, maxErrors }: Retry) =>
+  `after ${inWords(firstMs)} to ${inWords(maxMs)}, ${forMs === null ? 'without end' : `for ${inWords(forMs)}`}; ${maxErrors} unexpected errors`
+
+function table(): string {
+  const rows = OPERATION_KINDS.map((kind) => {
+    const { summary, queue, cancelable, retry, timeoutMs } = catalog[kind]
+    const scope = `\`${scopeOf(kind, 'read')}\``
+    const bound = timeoutMs === null ? '' : inWords(timeoutMs)
+    return `| \`${kind}\` | ${summary} | \`${queue}\` | ${retryInWords(retry)} | ${bound} | ${cancelable ? 'yes' : ''} | ${scope} |`
+  })
+  const head =
+    '| kind | what it does | queue | tried again | an attempt takes at most | clients may cancel | to read it |'
+  return `${head}\n|---|---|---|---|---|---|---|\n${rows.join('\n')}\n`
+}
+describe('the catalogue of operations', () => {
+  it('is what the documentation says', async () => {
+    const page = await readFile(PAGE, 'utf8')
+    const right = page.replace(PLACE, (_, before, after) => `${before}${table()}${after}`)
+    if (process.env.BERTH_DOCS === 'write') await writeFile(PAGE, right)
+    else assert.equal(page, right)
+    assert.match(page, PLACE)
+  })
+
+  it('lets a scope read the kinds of its resource alone', () => {
+    const ofFiles = readableKinds(['org:files:read'])
+    assert.deepEqual(ofFiles, ['pin.add', 'pin.repair', 'pin.remove'])
+    assert.equal(readableKinds(['org:agents:write']).length, OPERATION_KINDS.length - ofFiles.length)
+    assert.deepEqual(readableKinds(['org:write']), OPERATION_KINDS)
+  })
+
+  it('reads a result of the shape that a kind declares, and no other', () => {
+    assert.deepEqual(readResult('agent.push', { commitSha: null }), { commitSha: null })
+    assert.equal(readResult('agent.push', { step: 1 }), undefined)
+  })
+})

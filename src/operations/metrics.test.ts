@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Registry } from 'prom-client'
+import { OperationMetrics } from './metrics.ts'
+
+test('failures are there before the first one, so that its increase is seen', async () => {
+  const registry = new Registry()
+  new OperationMetrics(registry)
+  assert.match(
+    await registry.metrics(),
+    /^berth_operation_attempts_total\{kind="pin.add",state="failed"\} 0$/m,
+  )
+})
+
+test('a provision counts with its seconds once it has succeeded', async () => {
+  const registry = new Registry()
+  const metrics = new OperationMetrics(registry)
+  metrics.ended('agent.provision', 'queued', 4)
+  metrics.ended('agent.provision', 'failed', 8)
+  metrics.ended('agent.provision', 'succeeded', 12)
+  metrics.ended('pin.add', 'succeeded', 100)
+  const text = await registry.metrics()
+  assert.match(text, /^berth_provision_seconds_sum 12$/m)
+  assert.match(text, /^berth_provision_seconds_bucket\{le="20"\} 1$/m)
+  assert.match(text, /^berth_provision_seconds_count 1$/m)
+  for (const [kind, state] of [
+    ['agent.provision', 'queued'],
+    ['agent.provision', 'failed'],
+    ['pin.add', 'succeeded'],
+  ])
+    assert.match(text, new RegExp(`berth_operation_attempts_total\\{kind="${kind}",state="${state}"\\} 1`))
+})

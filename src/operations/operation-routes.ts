@@ -1,0 +1,216 @@
+import type { Response } from 'express'
+import { z } from 'zod'
+import type { Pool } from '../db/pool.ts'
+import { ApiError, notFound } from '../errors.ts'
+import { openEventStream } from '../http/event-stream.ts'
+import type { Principal } from '../http/principal.ts'
+import { type Route, requireScope, route } from '../http/route.ts'
+import { limit, nextPageToken, order, pathId, readPageToken, text } from '../http/shapes.ts'
+import { AGENT_ID } from '../lib/agent-id.ts'
+import { cancel } from './cancel.ts'
+import { catalog, isFinished, OPERATION_KINDS, OPERATION_STATES, readableKinds, scopeOf } from './catalog.ts'
+import { findOperation, listOperations, type Versioned, view } from './operation-store.ts'
+import type { Operations } from './operations.ts'
+
+const operationView = z.object({
+  id: z.string(),
+  kind: z.enum(OPERATION_KINDS),
+  target: z.string().describe('The id of what it works on: a file or an agent.'),
+  state: z.enum(OPERATION_STATES),
+  step: z.string().nullable().describe('What it is doing, or was doing when it ended.'),
+  progress: z.record(z.string(), z.unknown()).nullable(),
+  attempts: z.number(),
+  error: z.string().nullable(),
+  error_code: z.string().nullable().describe('Why it failed, or why its last attempt did.'),
+  created_at: z.string(),
+  started_at: z.string().nullable(),
+  next_attempt_at: z.string().nullable().describe('When a queued operation is due.'),
+  finished_at: z.string().nullable(),
+})
+const one = z.object({ data: operationView })
+
+export interface OperationRouteServices {
+  pool: Pool
+  operations: Operations
+  /** Withdraws what an operation that a client cancels was to make. */
+  withdraw(operation: Versioned, workspaceId: string): Promise<void>
+}
+
+const TAG = 'Operations'
+const params = z.object({ id: pathId })
+const MAX_WAIT_S = 300
+
+export function operationRoutes({ pool, operations, withdraw }: OperationRouteServices): Route[] {
+  /**
+   * @throws ApiError 404, for an agent's own token also when the operation is about another agent; 403 without the
+   *   scope of what it is about.
+   */
+  const find = async (principal: Principal, id: string, access: 'read' | 'write') => {
+    const { workspaceId, agent } = principal
+    const operation = await findOperation(pool, workspaceId, id)
+    if (!operation || (agent && !agent.isWide && operation.target !== agent.agentId))
+      throw notFound('There is no such operation')
+    requireScope(principal, [scopeOf(operation.kind, access)])
+    return operation
+  }
+  return [
+    route({
+      method: 'get',
+      path: '/v0/operations',
+      id: 'listOperations',
+      tag: TAG,
+      summary: 'List operations',
+      description:
+        'Those that the key may read: on files with `org:files:read`, on agents with `org:agents:read`.',
+      scope: ['org:files:read', 'org:agents:read'],
+      callers: ['workspace'],
+      query: z.object({
+        state: z.enum(OPERATION_STATES).optional(),
+        kind: z.enum(OPERATION_KINDS).optional(),
+        target: z
+          .union([z.string().regex(AGENT_ID), pathId])
+          .optional()
+          .describe('Only operations on this file or agent.'),
+        order: order.default('DESC'),
+        limit: limit(10, 250),
+        pageToken: text(255).optional(),
+      }),
+      success: {
+        status: 200,
+        description: 'A page of operations.',
+        body: z.object({
+          data: z.object({ operations: z.array(operationView), next_page_token: z.string() }),
+        }),
+      },
+      async handle({ principal, query: { pageToken, limit, ...filter } }) {
+        const found = await listOperations(pool, principal.workspaceId, {
+          ...filter,
+          readable: readableKinds(principal.scopes),
+          after: readPageToken(pageToken),
+          limit: limit + 1,
+        })
+        return {
+          body: {
+            data: {
+              operations: found.slice(0, limit),
+              next_page_token: nextPageToken(found, limit),
+            },
+          },
+        }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v0/operations/:id',
+      id: 'getOperation',
+      callers: ['gateway', 'platform', 'workspace'],
+      tag: TAG,
+      summary: 'Get an operation, or wait for its end',
+      scope: ['org:files:read', 'org:agents:read'],
+      params,
+      query: z.object({
+        wait: z
+          .string()
+          .regex(/^\d{1,6}$/, 'must be a whole number of seconds')
+          .transform((seconds) => Math.min(Number(seconds), MAX_WAIT_S))
+          .optional()
+          .describe(
+            `Answers when the operation has ended, or after this many seconds (at most ${MAX_WAIT_S}).`,
+          ),
+      }),
+      success: { status: 200, description: 'The operation.', body: one },
+      errors: [404],
+      async handle({ principal, params, query, signal }) {
+        const operation = await find(principal, params.id, 'read')
+        if (!query.wait || isFinished(operation.state)) return { body: { data: view(operation) } }
+        const latest = await operations.latest(principal, params.id, query.wait * 1000, signal)
+        return { body: { data: view(latest ?? operation) } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v0/operations/:id/events',
+      id: 'streamOperation',
+      callers: ['gateway', 'platform', 'workspace'],
+      bound: 'eventStreams',
+      tag: TAG,
+      summary: 'Stream an operation as server-sent events',
+      description:
+        'An `operation` event now and after each change; the stream ends with the operation. The event id is a ' +
+        'version: a client that comes back with `Last-Event-ID` hears only what is newer.',
+      scope: ['org:files:read', 'org:agents:read'],
+      params,
+      success: {
+        status: 200,
+        description: 'Events, each with an operation as its data.',
+        mediaType: 'text/event-stream',
+      },
+      errors: [404],
+      async handle({ principal, params, req, res, signal }) {
+        await find(principal, params.id, 'read')
+        await streamEvents(
+          operations.changes(principal.workspaceId, params.id, signal),
+          req.get('last-event-id'),
+          res,
+        )
+        return undefined
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v0/operations/:id',
+      id: 'cancelOperation',
+      tag: TAG,
+      summary: 'Cancel an operation',
+      description:
+        'What it was to make is withdrawn with it. A running operation ends within about a second. It takes the scope ' +
+        'to change what it is about.',
+      scope: ['org:files:write', 'org:agents:write'],
+      params,
+      success: { status: 200, description: 'The operation, cancelled or about to be.', body: one },
+      errors: [404, 409],
+      async handle({ principal, params }) {
+        const operation = await find(principal, params.id, 'write')
+        refuseWhenFinished(operation)
+        if (operation.state === 'canceled') return { body: { data: view(operation) } }
+        if (!catalog[operation.kind].cancelable) {
+          throw new ApiError(409, 'not_cancelable', `A ${operation.kind} operation cannot be cancelled`)
+        }
+        const { workspaceId } = principal
+        await withdraw(operation, workspaceId)
+        await cancel(pool, { workspaceId, id: params.id })
+        // Its worker may have been faster.
+        const latest = await find(principal, params.id, 'write')
+        refuseWhenFinished(latest)
+        return { body: { data: view(latest) } }
+      },
+    }),
+  ]
+}
+
+/** @throws ApiError 409 when the operation ended otherwise than by being cancelled. */
+function refuseWhenFinished({ state }: Versioned): void {
+  if (isFinished(state) && state !== 'canceled') {
+    throw new ApiError(409, 'finished', `The operation has ${state} already`)
+  }
+}
+
+/**
+ * Writes each change as a server-sent event until the operation ends or the client goes. A slow client is waited
+ * for: versions in between are skipped, not queued.
+ */
+async function streamEvents(
+  changes: AsyncGenerator<Versioned>,
+  lastEventId: string | undefined,
+  res: Response,
+): Promise<void> {
+  const events = openEventStream(res)
+  try {
+    for await (const operation of changes) {
+      if (lastEventId !== undefined && operation.version <= Number(lastEventId)) continue
+      await events.send('operation', view(operation), operation.version)
+    }
+  } finally {
+    events.end()
+  }
+}

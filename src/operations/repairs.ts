@@ -1,0 +1,36 @@
+import type { Queryable } from '../db/pool.ts'
+import { recordRepair } from '../db/statements/operations.ts'
+
+/** The loops that compare two sources of truth, and what each of them puts right. */
+export const REPAIRS = {
+  operations: ['lease expired', 'job lost by the queue'],
+  pins: ['pin missing', 'pin that nothing keeps'],
+  agents: [
+    'container ended',
+    'container missing',
+    'gateway missing',
+    'agentd silent',
+    'keeps ending',
+    'deletion left over',
+    'outlived its agent',
+    'of no agent',
+  ],
+} as const
+
+export type Loop = keyof typeof REPAIRS
+export type Reason<L extends Loop> = (typeof REPAIRS)[L][number]
+
+/**
+ * Records what a reconciler put right, one row for each target. `/metrics` has their number as
+ * `berth_reconcile_repairs_total{loop,reason}`, kept beside the rows, which are forgotten one day; without crashes and outages it
+ * stays where it is.
+ */
+export async function recordRepairs<L extends Loop>(
+  db: Queryable,
+  loop: L,
+  reason: Reason<L>,
+  targets: string[],
+): Promise<void> {
+  if (targets.length === 0) return
+  await recordRepair.run(db, loop, reason, targets)
+}

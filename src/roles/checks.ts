@@ -1,0 +1,90 @@
+/** Which parts each role has, and which of them it cannot work without. */
+import { checkAgentProxy } from '../agent-proxy/checks.ts'
+import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
+import type { Config } from '../config.ts'
+import type { Pool } from '../db/pool.ts'
+import {
+  checkDatabase,
+  checkDispatcher,
+  checkNode,
+  checkQueue,
+  checkRuntime,
+  checkSchema,
+  runtimePart,
+} from '../health/checks.ts'
+import { observeWorkers } from '../health/workers.ts'
+import { checkDisk, foldersOf } from '../lib/disk.ts'
+import { type Check, Readiness } from '../lib/readiness.ts'
+import type { Logger } from '../log.ts'
+import type { Dispatcher } from '../operations/dispatcher.ts'
+import type { Slots, WorkerStatus } from '../operations/workers.ts'
+import type { SandboxRuntime } from '../sandboxes/port.ts'
+import type { IpfsStatus } from '../storage/port.ts'
+
+interface Shared {
+  config: Config
+  pool: Pool
+  /** Pings Redis; undefined where the queue is in PostgreSQL. */
+  pingQueue: (() => Promise<unknown>) | undefined
+  log: Logger
+}
+
+const common = ({ pool, pingQueue }: Shared): Record<string, Check> => ({
+  database: { find: () => checkDatabase(pool), essential: true },
+  queue: { find: () => checkQueue(pingQueue), essential: true },
+  schema: { find: () => checkSchema(pool), essential: true },
+})
+
+export function webReadiness(
+  services: Shared & { workers: WorkerStatus; dispatcher: Dispatcher },
+): Readiness {
+  const { config, workers, dispatcher, log } = services
+  const folders = foldersOf(config, 'web')
+  const checks: Record<string, Check> = {
+    ...common(services),
+    disk: { find: () => checkDisk(folders) },
+    host: { find: () => checkAgentProxy(loadAgentProxy(config)) },
+    dispatcher: { find: () => checkDispatcher(dispatcher.passAgeMs) },
+  }
+  return new Readiness({ checks, observe: () => observeWorkers(workers), log })
+}
+
+export interface WorkerParts extends Shared {
+  slots: Slots
+  /** The nodes as its heartbeat saw them last. */
+  nodes: { ipfs?: IpfsStatus; ipfsPrivate?: IpfsStatus }
+  /** Milliseconds since it wrote its row. */
+  heartbeatAgeMs(): number
+  /** Where it serves agents. */
+  containers: SandboxRuntime | undefined
+}
+
+/** A worker that serves nothing but agents cannot work without what they run in; any other one still has pins. */
+export function workerReadiness(services: WorkerParts): Readiness {
+  const { config, slots, nodes, heartbeatAgeMs, containers, log } = services
+  const folders = foldersOf(config, 'worker')
+  const checks: Record<string, Check> = {
+    ...common(services),
+    heartbeat: { find: () => checkHeartbeat(heartbeatAgeMs()), essential: true },
+    disk: { find: () => checkDisk(folders) },
+    ipfs: { find: () => checkNode(nodes.ipfs) },
+    ipfs_private: { find: () => checkNode(nodes.ipfsPrivate) },
+  }
+  if (containers) {
+    const essential = Object.keys(slots).every((queue) => queue === 'agents' || queue === 'workspaces')
+    checks.host = { find: () => checkAgentProxy(loadAgentProxy(config)) }
+    checks[runtimePart(containers.runtime)] = {
+      find: () => checkRuntime(containers, config.DOCKER_HOST),
+      essential,
+    }
+  }
+  return new Readiness({ checks, log })
+}
+
+/** A worker that could not write its row for this long is of no use: its claims fail as well. */
+const HEARTBEAT_LIMIT_MS = 30_000
+
+function checkHeartbeat(ageMs: number) {
+  if (ageMs <= HEARTBEAT_LIMIT_MS) return { status: 'ok' } as const
+  return { status: 'down', detail: `not written for ${Math.round(ageMs / 1000)} s` } as const
+}

@@ -1,0 +1,359 @@
+/**
+ * Agents as Docker containers. The names of container, volume and network are fixed (`berth-<agentId>`) and are
+ * the locks: whoever comes second adopts what is there. The volume is made first and removed last, so whatever a
+ * killed worker leaves half-made is found through it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode'
+import { bridgeOf } from '../lib/agent-id.ts'
+import {
+  buildEngineImage,
+  canBuild,
+  engineImageName,
+  listEngineImages,
+  removeEngineImages,
+} from '../openclaw/image.ts'
+import { removeInstalledEngine } from '../openclaw/install.ts'
+import { type Tidying, tidyImages, tidyInstalled } from '../openclaw/tidy.ts'
+import { DockerEngine, ignoring, SLOW_MS } from './docker/engine.ts'
+import { dockerEvents } from './docker/events.ts'
+import { addressOf, endpointOf, hasLabels, isWhole, toSandbox, toStats } from './docker/found.ts'
+import {
+  AGENT_LABEL,
+  belongsToOthers,
+  isLabelled,
+  LABELLED,
+  labelsOf,
+  nameOf,
+  ownOf,
+  SPEC_LABEL,
+} from './docker/names.ts'
+import { ensureNetwork, removeNetwork } from './docker/network.ts'
+import { containerOptions } from './docker/spec.ts'
+import type { Owner } from './owner.ts'
+import {
+  type CallOptions,
+  type EngineAtHand,
+  type Sandbox,
+  SandboxError,
+  type SandboxEvent,
+  type SandboxRuntime,
+  type SandboxSpec,
+  type SandboxStats,
+} from './port.ts'
+
+export interface DockerOptions {
+  /** DOCKER_HOST; undefined: the usual socket. */
+  host?: string | undefined
+  /** Which Berth this is: it sees nothing of what others have made on the same engine. */
+  owner: Owner
+  /** BERTH_AGENT_SUBNETS. */
+  subnets: string
+  /** Where the egress proxy listens now, on the host's address in each agent's network. */
+  egressPort(): Promise<number>
+  /** What images are built from. */
+  baseImage: string
+  /** Folder of installed engine versions, from which images are built. */
+  enginesDir: string
+}
+
+const GRACE_MS = 10_000
+/** For what a stop takes beside its grace. */
+const STOP_MARGIN_MS = 20_000
+/** Installing and building have bounds of their own; together they are below this. */
+const BUILD_MS = 40 * 60_000
+/** The engine takes a name as it begins to make a container, which under load takes seconds. */
+const MAKE_MS = 60_000
+const POLL_MS = 100
+
+export class DockerRuntime implements SandboxRuntime {
+  readonly runtime = 'docker'
+  readonly #engine: DockerEngine
+  readonly #options: DockerOptions
+  readonly #closing = new AbortController()
+
+  constructor(options: DockerOptions) {
+    this.#options = options
+    this.#engine = new DockerEngine(options.host)
+  }
+
+  async ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
+    const Name = nameOf(agentId)
+    const Labels = labelsOf(this.#options.owner.instance, agentId)
+    const found = await this.#engine.call(
+      'make volume',
+      { ms: SLOW_MS, signal },
+      async (docker, abortSignal) => {
+        // Docker leaves a volume that is there as it is.
+        await docker.createVolume({ Name, Labels, abortSignal })
+        return docker.getVolume(Name).inspect()
+      },
+    )
+    if (!isLabelled(this.#options.owner, found.Labels)) throw belongsToOthers('volume', Name, found.Labels)
+  }
+
+  async create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
+    const { agentId } = spec
+    const { owner, subnets: pool } = this.#options
+    const { instance } = owner
+    const egressPort = await this.#egressPort()
+    const bridge = bridgeOf(agentId, egressPort)
+    const image = await this.#image(spec.engineVersion, signal)
+    const { runsc } = await this.#engine.facts()
+    await this.ensureVolume(agentId, { signal })
+    const deadline = performance.now() + MAKE_MS
+    do {
+      const network = await ensureNetwork(this.#engine, { owner, agentId, pool, bridge, signal })
+      if (!network.current) {
+        await this.stop(agentId, { signal })
+        await this.remove(agentId, { volume: false, signal })
+        continue
+      }
+      const { name, hash, body } = containerOptions({ spec, instance, image, network, egressPort, runsc })
+      const found = await this.#find(agentId, signal)
+      if (found && !isLabelled(owner, found.Config.Labels))
+        throw belongsToOthers('container', name, found.Config.Labels)
+      if (found && isWhole(found) && hasLabels(found, { ...labelsOf(instance, agentId), [SPEC_LABEL]: hash }))
+        return
+      if (found) {
+        await this.stop(agentId, { signal })
+        await this.#removeContainer(found.Id, signal)
+      }
+      const made = await this.#engine.call(
+        'create container',
+        { ms: SLOW_MS, signal },
+        (docker, abortSignal) => docker.createContainer(inBody(name, body, abortSignal)).catch(ignoring(409)),
+      )
+      if (made) return
+      // Another worker was faster: what it makes is looked at.
+      await sleep(POLL_MS, undefined, { signal })
+    } while (performance.now() < deadline)
+    throw new SandboxError(
+      'internal',
+      `the container of ${agentId} is made and removed by others all the time`,
+    )
+  }
+
+  async start(agentId: string, { signal }: CallOptions = {}): Promise<Sandbox> {
+    const { owner, subnets: pool } = this.#options
+    const found = await this.#existing(agentId, signal)
+    const sandbox = toSandbox(found)
+    if (sandbox.state === 'running') return sandbox
+    const address = addressOf(found)
+    const bridge = bridgeOf(agentId, await this.#egressPort())
+    const network = await ensureNetwork(this.#engine, { owner, agentId, pool, bridge, address, signal })
+    await this.#rejoin(found, network.id, signal)
+    await this.#engine.call('start container', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
+      docker.getContainer(found.Id).start({ abortSignal }).catch(ignoring(304)),
+    )
+    return toSandbox(await this.#existing(agentId, signal))
+  }
+
+  async stop(
+    agentId: string,
+    { signal, graceMs = GRACE_MS }: CallOptions & { graceMs?: number } = {},
+  ): Promise<void> {
+    const found = await this.#own(agentId, signal)
+    if (!found?.State.Running) return
+    const ms = graceMs + STOP_MARGIN_MS
+    await this.#engine.call('stop container', { ms, signal }, (docker, abortSignal) =>
+      docker
+        .getContainer(found.Id)
+        .stop({ t: Math.ceil(graceMs / 1000), abortSignal })
+        .catch(ignoring(304, 404)),
+    )
+  }
+
+  async remove(agentId: string, { signal, volume }: CallOptions & { volume: boolean }): Promise<void> {
+    const { owner } = this.#options
+    const found = await this.#own(agentId, signal)
+    if (found) await this.#removeContainer(found.Id, signal)
+    await removeNetwork(this.#engine, { owner, agentId, signal })
+    if (volume && (await this.#volumes(signal)).includes(agentId)) {
+      await this.#engine.call('remove volume', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
+        docker.getVolume(nameOf(agentId)).remove({ abortSignal }).catch(ignoring(404)),
+      )
+    }
+  }
+
+  async inspect(agentId: string, { signal }: CallOptions = {}): Promise<Sandbox | undefined> {
+    const found = await this.#own(agentId, signal)
+    return found && toSandbox(found)
+  }
+
+  async list({ signal }: CallOptions = {}): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
+    // Volumes first: what is made meanwhile is in both lists, and what is removed in neither.
+    const volumes = await this.#volumes(signal)
+    const all = await this.#engine.call('list containers', { signal }, (docker, abortSignal) =>
+      docker.listContainers({ all: true, filters: LABELLED, abortSignal }),
+    )
+    const containers = await ownOf(this.#options.owner, all)
+    const sandboxes: Sandbox[] = []
+    // The list has neither exit codes nor times; one by one, as a hundred at once would be no kindness.
+    for (const { Labels } of containers) {
+      const sandbox = await this.inspect(Labels[AGENT_LABEL] ?? '', { signal })
+      if (sandbox) sandboxes.push(sandbox)
+    }
+    const withSandbox = new Set(sandboxes.map((sandbox) => sandbox.agentId))
+    return { sandboxes, volumes: volumes.filter((agentId) => !withSandbox.has(agentId)) }
+  }
+
+  async stats(agentId: string, { signal }: CallOptions = {}): Promise<SandboxStats> {
+    const { Id } = await this.#existing(agentId, signal)
+    return this.#engine.call('stats', { signal }, async (docker) =>
+      toStats(await docker.getContainer(Id).stats({ stream: false, 'one-shot': true })),
+    )
+  }
+
+  events({ signal }: { signal: AbortSignal }): AsyncIterable<SandboxEvent> {
+    const either = AbortSignal.any([signal, this.#closing.signal])
+    return dockerEvents(this.#engine, this.#options.owner, either)
+  }
+
+  async engineVersions(options: CallOptions = {}): Promise<string[]> {
+    return (await this.engines(options)).map(({ version }) => version)
+  }
+
+  async engines({ signal }: CallOptions = {}): Promise<EngineAtHand[]> {
+    const images = await this.#engine.call('list images', { signal }, (docker) =>
+      listEngineImages(docker, this.#options.baseImage),
+    )
+    return images
+      .filter((image) => image.current)
+      .map(({ version, name, bytes }) => ({ version, place: name, bytes }))
+  }
+
+  async prepareEngine(
+    version: string,
+    { signal, onLine }: CallOptions & { onLine?: (line: string) => void } = {},
+  ): Promise<void> {
+    const { baseImage, enginesDir } = this.#options
+    await this.#engine.call('build image', { ms: BUILD_MS, signal }, (docker, abortSignal) =>
+      buildEngineImage(docker, { version, baseImage, enginesDir, onLine, signal: abortSignal }),
+    )
+  }
+
+  async removeEngine(version: string, { signal }: CallOptions = {}): Promise<void> {
+    await this.#engine.call('remove images', { ms: SLOW_MS, signal }, (docker) =>
+      removeEngineImages(docker, version),
+    )
+    // What the image was made from.
+    await removeInstalledEngine(this.#options.enginesDir, version)
+  }
+
+  async tidyEngines({ signal, ...tidying }: CallOptions & Tidying): Promise<string[]> {
+    const { baseImage, enginesDir } = this.#options
+    const images = await this.#engine.call('tidy images', { ms: SLOW_MS, signal }, (docker) =>
+      tidyImages(docker, { ...tidying, baseImage }),
+    )
+    return [...images, ...(await tidyInstalled(enginesDir, tidying))]
+  }
+
+  async ping({ signal }: CallOptions = {}): Promise<void> {
+    await this.#engine.call('ping', { signal }, (docker) => docker.ping())
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+  }
+
+  /** The host's address on Docker's own bridge; null where there is none. @throws SandboxError */
+  async defaultGateway(): Promise<string | null> {
+    const networks = await this.#engine.call('list networks', {}, (docker, abortSignal) =>
+      docker.listNetworks({ filters: { name: ['bridge'], driver: ['bridge'] }, abortSignal }),
+    )
+    const bridge = networks.find((network) => network.Name === 'bridge')
+    return bridge?.IPAM?.Config?.[0]?.Gateway ?? null
+  }
+
+  /** Whether engine images can be built: the base image is there, or can be pulled. @throws SandboxError */
+  canBuild(): Promise<boolean> {
+    return this.#engine.call('look for the base image', { ms: SLOW_MS }, (docker, abortSignal) =>
+      canBuild(docker, this.#options.baseImage, abortSignal),
+    )
+  }
+
+  async #egressPort(): Promise<number> {
+    try {
+      return await this.#options.egressPort()
+    } catch (error) {
+      const message = `the agent proxy does not say where agents get out: ${(error as Error).message}`
+      throw new SandboxError('unreachable', message, { cause: error })
+    }
+  }
+
+  /** Docker knows a container's network by its id: one that was made anew is another one to it. */
+  async #rejoin(
+    found: ContainerInspectInfo,
+    networkId: string,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    const joined = endpointOf(found)?.NetworkID
+    if (!joined || joined === networkId) return
+    const EndpointConfig = { IPAMConfig: { IPv4Address: addressOf(found) } }
+    await this.#engine.call('join network', { ms: SLOW_MS, signal }, (docker) =>
+      docker.getNetwork(networkId).connect({ Container: found.Id, EndpointConfig }),
+    )
+  }
+
+  async #image(version: string, signal: AbortSignal | undefined): Promise<{ name: string; id: string }> {
+    const name = await this.#engine.call('name image', { signal }, () =>
+      engineImageName(version, this.#options.baseImage),
+    )
+    const found = await this.#engine.call('inspect image', { signal }, (docker) =>
+      docker.getImage(name).inspect().catch(ignoring(404)),
+    )
+    if (found) return { name, id: found.Id }
+    throw new SandboxError('no_image', `there is no image ${name}`)
+  }
+
+  /** The container by its name, whoever has made it; undefined when there is none, or it is being removed. */
+  async #find(agentId: string, signal: AbortSignal | undefined): Promise<ContainerInspectInfo | undefined> {
+    const found = await this.#engine.call('inspect container', { signal }, (docker, abortSignal) =>
+      docker.getContainer(nameOf(agentId)).inspect({ abortSignal }).catch(ignoring(404)),
+    )
+    return found?.State.Status === 'removing' ? undefined : found
+  }
+
+  async #own(agentId: string, signal: AbortSignal | undefined): Promise<ContainerInspectInfo | undefined> {
+    const found = await this.#find(agentId, signal)
+    return isLabelled(this.#options.owner, found?.Config.Labels) ? found : undefined
+  }
+
+  async #existing(agentId: string, signal: AbortSignal | undefined): Promise<ContainerInspectInfo> {
+    const found = await this.#own(agentId, signal)
+    if (found) return found
+    throw new SandboxError('not_found', `there is no container of ${agentId}`)
+  }
+
+  /** Removes a container, running or not, and waits until it is gone: another call may be at it already (409). */
+  async #removeContainer(id: string, signal: AbortSignal | undefined): Promise<void> {
+    await this.#engine.call('remove container', { ms: SLOW_MS, signal }, async (docker, abortSignal) => {
+      const container = docker.getContainer(id)
+      while ((await container.remove({ force: true }).catch(ignoring(404, 409))) === undefined) {
+        const left = await container.inspect({ abortSignal }).catch(ignoring(404))
+        if (!left) return
+        await sleep(POLL_MS, undefined, { signal: abortSignal })
+      }
+    })
+  }
+
+  /** The agents that have a volume. */
+  async #volumes(signal: AbortSignal | undefined): Promise<string[]> {
+    const { Volumes } = await this.#engine.call('list volumes', { signal }, (docker, abortSignal) =>
+      docker.listVolumes({ filters: LABELLED, abortSignal }),
+    )
+    return (await ownOf(this.#options.owner, Volumes ?? [])).flatMap(
+      ({ Labels }) => Labels?.[AGENT_LABEL] ?? [],
+    )
+  }
+}
+
+/** The library would put all of it into the address of the request as well. */
+function inBody(
+  name: string,
+  _body: ContainerCreateOptions,
+  abortSignal: AbortSignal,
+): ContainerCreateOptions {
+  return { _query: { name }, _body, abortSignal } as ContainerCreateOptions
+}

@@ -1,0 +1,164 @@
+/** The connection to a Docker engine: which version of its API is spoken, and a bound on every call. */
+import Docker from 'dockerode'
+import { orAborted } from '../../lib/until-aborted.ts'
+import { EngineError } from '../../openclaw/engine-error.ts'
+import { SandboxError, toSandboxError } from '../port.ts'
+
+/** The facts about a Docker daemon on which Berth depends. */
+export interface EngineFacts {
+  /** Version of the API that is spoken, as `1.41`. */
+  apiVersion: string
+  /** Whether gVisor's runtime is installed. */
+  runsc: boolean
+}
+
+/** The newest API that this driver was written for; a newer engine is asked to speak it. */
+const NEWEST_API = '1.47'
+/** Docker 20.10. */
+const OLDEST_API = '1.41'
+/** For what the engine answers from memory. */
+const QUICK_MS = 10_000
+/** For what it does on the disk and in the kernel: measured below one second, on a busy machine many. */
+export const SLOW_MS = 60_000
+/** A connection on which nothing passes for this long is closed: not every call of the library can be aborted. */
+const IDLE_MS = 10 * 60_000
+
+export class DockerEngine {
+  readonly #address: Docker.DockerOptions
+  #connection: Promise<{ docker: Docker; facts: EngineFacts }> | undefined
+
+  /** @param host DOCKER_HOST; undefined: the usual socket. */
+  constructor(host: string | undefined) {
+    this.#address = host === undefined ? {} : addressOf(host)
+  }
+
+  /**
+   * Makes one call. What its promise throws becomes a SandboxError; no answer within `ms` is `unreachable`.
+   * @param what names the call in messages.
+   */
+  async call<T>(
+    what: string,
+    { ms = QUICK_MS, signal }: { ms?: number; signal?: AbortSignal | undefined },
+    work: (docker: Docker, abortSignal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    return this.#bounded(what, ms, signal, async (abortSignal) => {
+      const { docker } = await this.#connect()
+      return work(docker, abortSignal)
+    })
+  }
+
+  /** Reads the facts about the daemon. @throws SandboxError */
+  async facts(): Promise<EngineFacts> {
+    return (await this.#connect()).facts
+  }
+
+  /** Asks once who the engine is, and again when it was away: it may be another version then. */
+  #connect(): Promise<{ docker: Docker; facts: EngineFacts }> {
+    this.#connection ??= this.#negotiate().catch((error) => {
+      this.#connection = undefined
+      throw error
+    })
+    return this.#connection
+  }
+
+  async #negotiate(): Promise<{ docker: Docker; facts: EngineFacts }> {
+    const asking = new Docker({ ...this.#address, timeout: QUICK_MS })
+    return this.#bounded('version', QUICK_MS, undefined, async () => {
+      const { ApiVersion, MinAPIVersion } = await asking.version()
+      const apiVersion = negotiate(ApiVersion, MinAPIVersion)
+      const { Runtimes = {} } = (await asking.info()) as { Runtimes?: Record<string, unknown> }
+      const facts = { apiVersion, runsc: 'runsc' in Runtimes }
+      const docker = new Docker({ ...this.#address, timeout: IDLE_MS, version: `v${apiVersion}` })
+      return { docker, facts }
+    })
+  }
+
+  async #bounded<T>(
+    what: string,
+    ms: number,
+    signal: AbortSignal | undefined,
+    work: (abortSignal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const bound = AbortSignal.timeout(ms)
+    const either = signal ? AbortSignal.any([signal, bound]) : bound
+    try {
+      // Not every call of the library hears the signal at every moment of its life.
+      return await orAborted(work(either), either)
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason
+      // The daemon that answers next may be another version.
+      if (statusOf(error) === undefined) this.#connection = undefined
+      if (bound.aborted)
+        throw new SandboxError('unreachable', `Docker did not answer within ${ms / 1000} s: ${what}`, {
+          cause: error,
+        })
+      throw dockerError(error, what)
+    }
+  }
+}
+
+/**
+ * The version of the API to speak: the engine's own, or the newest that we know where the engine still speaks that.
+ * @throws SandboxError for an engine older than Docker 20.10.
+ */
+export function negotiate(newest: string, oldest = newest): string {
+  if (isOlder(newest, OLDEST_API))
+    throw new SandboxError('internal', `Docker speaks API ${newest} at most; 20.10 or newer is needed`)
+  if (isOlder(newest, NEWEST_API)) return newest
+  return isOlder(NEWEST_API, oldest) ? oldest : NEWEST_API
+}
+
+function isOlder(a: string, b: string): boolean {
+  const [[majorA = 0, minorA = 0], [majorB = 0, minorB = 0]] = [a, b].map((text) =>
+    text.split('.').map(Number),
+  ) as [number[], number[]]
+  return majorA < majorB || (majorA === majorB && minorA < minorB)
+}
+
+/** The library would look at DOCKER_HOST itself, so what the address does not have is set to nothing. */
+function addressOf(host: string): Docker.DockerOptions {
+  const { protocol, hostname, port, pathname } = new URL(host)
+  if (protocol === 'unix:') return { socketPath: pathname, host: undefined }
+  const address = { host: hostname, port: port || (protocol === 'https:' ? '2376' : '2375') }
+  // For `tcp:` the usual DOCKER_TLS_VERIFY and DOCKER_CERT_PATH decide, as for Docker's own programs.
+  return protocol === 'tcp:' ? address : { ...address, protocol: protocol === 'https:' ? 'https' : 'http' }
+}
+
+/** The HTTP status with which the engine refused; undefined for anything else than its refusal. */
+export function statusOf(error: unknown): number | undefined {
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined
+  return typeof status === 'number' ? status : undefined
+}
+
+/** The engine's own words: dockerode puts a status and a blank around them. */
+export function reasonOf(error: unknown): string {
+  const { json, message } = error as { json?: { message?: unknown }; message: string }
+  return typeof json?.message === 'string' ? json.message : message
+}
+
+/**
+ * What a failed call means: the engine's refusal by its status and words; without a status there was no answer.
+ * @param what the call, for the message.
+ */
+function dockerError(error: unknown, what: string): unknown {
+  if (error instanceof SandboxError || error instanceof EngineError || !(error instanceof Error))
+    return toSandboxError(error)
+  const status = statusOf(error)
+  const text = `${what}: ${reasonOf(error).trim()}`
+  const options = { cause: error }
+  // Errors of the connection have a code: ECONNREFUSED, EACCES, ECONNRESET, …
+  if (status === undefined && 'code' in error)
+    return new SandboxError('unreachable', `Docker cannot be reached: ${text}`, options)
+  if (status === undefined) return toSandboxError(error)
+  if (status === 404) return new SandboxError('not_found', text, options)
+  if (/no space left on device|disk quota exceeded/i.test(text))
+    return new SandboxError('disk_full', text, options)
+  return new SandboxError('internal', text, options)
+}
+
+/** For a call whose refusal with one of these statuses means that nothing was to be done: resolves to undefined. */
+export function ignoring(...statuses: number[]): (error: unknown) => undefined {
+  return (error) => {
+    if (!statuses.includes(statusOf(error) ?? 0)) throw error
+  }
+}

@@ -1,0 +1,49 @@
+/** Reading what the engine says of a container. */
+import type { ContainerInspectInfo, ContainerStats } from 'dockerode'
+import { AGENTD_PORT } from '../../../agentd/protocol.ts'
+import type { Sandbox, SandboxStats } from '../port.ts'
+import { AGENT_LABEL, VERSION_LABEL } from './names.ts'
+
+/** The engine's word for "never". */
+const NEVER = '0001-01-01T00:00:00Z'
+
+export const hasLabels = ({ Config }: ContainerInspectInfo, labels: Record<string, string>) =>
+  Object.entries(labels).every(([name, value]) => Config.Labels[name] === value)
+
+/** Whether a container can be used: one that Docker failed to remove (`Dead`) cannot. */
+export const isWhole = (found: ContainerInspectInfo) => !found.State.Dead
+
+export const endpointOf = ({ Name, NetworkSettings }: ContainerInspectInfo) =>
+  NetworkSettings.Networks[Name.replace(/^\//, '')]
+
+/** The agent's own address, which it has from its making on. */
+export const addressOf = (found: ContainerInspectInfo): string | undefined =>
+  endpointOf(found)?.IPAMConfig?.IPv4Address
+
+export function toSandbox(found: ContainerInspectInfo): Sandbox {
+  const { Status, ExitCode, OOMKilled, StartedAt } = found.State
+  const { [AGENT_LABEL]: agentId = '', [VERSION_LABEL]: engineVersion = '' } = found.Config.Labels
+  const state = Status === 'created' ? 'created' : /^(exited|dead)$/.test(Status) ? 'exited' : 'running'
+  const address = addressOf(found)
+  return {
+    agentId,
+    state,
+    engineVersion,
+    address: state === 'running' && address ? `${address}:${AGENTD_PORT}` : null,
+    exitCode: state === 'exited' ? ExitCode : null,
+    oomKilled: state === 'exited' && OOMKilled,
+    startedAt: StartedAt === NEVER ? null : StartedAt,
+  }
+}
+
+/** The cgroup's numbers as Docker passes them on; zeros for a container that does not run. */
+export function toStats(stats: ContainerStats): SandboxStats {
+  const { usage = 0, stats: memory } = stats.memory_stats ?? {}
+  // Files that the kernel keeps in memory only while nobody else wants it; cgroup version 1, then 2.
+  const cache = memory?.total_inactive_file ?? memory?.inactive_file ?? 0
+  return {
+    memoryBytes: Math.max(usage - cache, 0),
+    cpuSeconds: (stats.cpu_stats?.cpu_usage?.total_usage ?? 0) / 1e9,
+    pids: stats.pids_stats?.current ?? 0,
+  }
+}

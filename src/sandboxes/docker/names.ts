@@ -1,0 +1,46 @@
+/** Names and labels of an agent's container, volume and network in Docker, by which they are found again. */
+
+import type { Owner } from '../owner.ts'
+import { SandboxError } from '../port.ts'
+
+/** Which Berth made it: two of them may share an engine. */
+export const INSTANCE_LABEL = 'berth.instance'
+export const AGENT_LABEL = 'berth.agent'
+export const VERSION_LABEL = 'berth.engine-version'
+/** Hash of all that a container was made from. */
+export const SPEC_LABEL = 'berth.spec'
+
+/** The name of an agent's container, of its volume and of its network. */
+export const nameOf = (agentId: string): string => `berth-${agentId}`
+
+export const labelsOf = (instance: string, agentId: string): Record<string, string> => ({
+  [INSTANCE_LABEL]: instance,
+  [AGENT_LABEL]: agentId,
+})
+
+/** Docker's list filter for all that any Berth has made. */
+export const LABELLED = { label: [INSTANCE_LABEL] }
+
+type Labels = Record<string, string> | null | undefined
+
+/** Whether a thing of an agent that is known to be the owner's has a label of the owner's. */
+export function isLabelled({ instance, former }: Owner, labels: Labels): boolean {
+  const label = labels?.[INSTANCE_LABEL]
+  return label !== undefined && (label === instance || former.includes(label))
+}
+
+/** The error for a thing in Docker that has a name of ours and not our label. */
+export function belongsToOthers(what: string, name: string, labels: Labels): SandboxError {
+  const label = labels?.[INSTANCE_LABEL]
+  const advice = label ? ` (${INSTANCE_LABEL}=${label}; if that was this one, set BERTH_INSTANCE to it)` : ''
+  return new SandboxError('internal', `the ${what} ${name} belongs to somebody else${advice}`)
+}
+
+/** The things that are the owner's by their labels. A former label counts only where the owner knows the agent. */
+export async function ownOf<T extends { Labels?: Labels }>(owner: Owner, things: T[]): Promise<T[]> {
+  const labelled = things.filter(({ Labels }) => isLabelled(owner, Labels))
+  const former = labelled.filter(({ Labels }) => Labels?.[INSTANCE_LABEL] !== owner.instance)
+  if (former.length === 0) return labelled
+  const known = await owner.knows(former.flatMap(({ Labels }) => Labels?.[AGENT_LABEL] ?? []))
+  return labelled.filter((thing) => !former.includes(thing) || known.has(thing.Labels?.[AGENT_LABEL] ?? ''))
+}

@@ -1,0 +1,118 @@
+/** The options of an agent's container. */
+import type { ContainerCreateOptions } from 'dockerode'
+import { AGENTD_PORT, type AgentdConfig, GATEWAY_PORT } from '../../../agentd/protocol.ts'
+import { hashOf, type SandboxSpec } from '../port.ts'
+import { labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from './names.ts'
+import type { Subnet } from './network.ts'
+
+/** The user `node` of the image. */
+const USER = '1000:1000'
+const HOME = '/home/node'
+const ENGINE_DIR = '/opt/openclaw'
+/** Part of the agent's memory, not beside it. */
+const TMP_BYTES = 512 * 1024 * 1024
+/** No more than Docker itself may open on any usual machine: it cannot give what it does not have. */
+const OPEN_FILES = 16_384
+const STOP_SECONDS = 10
+
+export interface ContainerOptions {
+  spec: SandboxSpec
+  instance: string
+  /** The image of the engine's version. */
+  image: { name: string; id: string }
+  network: Subnet
+  egressPort: number
+  /** Whether to run it under gVisor. */
+  runsc: boolean
+}
+
+/** The name and the body of Docker's create call, with a hash of it in a label. */
+export function containerOptions(options: ContainerOptions): {
+  name: string
+  hash: string
+  body: ContainerCreateOptions
+} {
+  const { spec, instance, image } = options
+  const name = nameOf(spec.agentId)
+  const body: ContainerCreateOptions = {
+    Image: image.name,
+    Hostname: spec.hostname,
+    User: USER,
+    Env: Object.entries(environment(options)).map(([key, value]) => `${key}=${value}`),
+    StopSignal: 'SIGTERM',
+    StopTimeout: STOP_SECONDS,
+    HostConfig: hostConfig(options),
+    NetworkingConfig: {
+      EndpointsConfig: { [name]: { IPAMConfig: { IPv4Address: options.network.address } } },
+    },
+  }
+  // An image that was built anew under the same name is another one.
+  const hash = hashOf({ body, image: image.id })
+  const Labels = {
+    ...labelsOf(instance, spec.agentId),
+    [VERSION_LABEL]: spec.engineVersion,
+    [SPEC_LABEL]: hash,
+  }
+  return { name, hash, body: { ...body, Labels } }
+}
+
+function environment({ spec, network, egressPort }: ContainerOptions): Record<string, string> {
+  const agentd: AgentdConfig = {
+    ...spec.agentd,
+    host: '0.0.0.0',
+    port: AGENTD_PORT,
+    home: HOME,
+    engineDir: ENGINE_DIR,
+    gatewayPort: GATEWAY_PORT,
+  }
+  const proxy = `http://${network.gateway}:${egressPort}`
+  // Only the agent's own loopback is reached past the proxy: there is nothing else in its network.
+  const direct = 'localhost,127.0.0.1,::1'
+  return {
+    HOME,
+    HTTP_PROXY: proxy,
+    HTTPS_PROXY: proxy,
+    NO_PROXY: direct,
+    http_proxy: proxy,
+    https_proxy: proxy,
+    no_proxy: direct,
+    // Node does not look at them otherwise.
+    NODE_USE_ENV_PROXY: '1',
+    ...spec.env,
+    AGENTD_CONFIG: JSON.stringify(agentd),
+  }
+}
+
+/** The walls around an agent. Seccomp and masked paths are Docker's defaults, which nothing here takes away. */
+function hostConfig({ spec, network, runsc }: ContainerOptions): ContainerCreateOptions['HostConfig'] {
+  const name = nameOf(spec.agentId)
+  const { memoryBytes, cpus, pids } = spec.limits
+  const { diskBytes } = spec.agentd
+  return {
+    NetworkMode: name,
+    // Names resolve at the egress proxy. Without this, old engines ask the host's own resolver for agents.
+    Dns: [network.address],
+    DnsOptions: ['timeout:1', 'attempts:1'],
+    Mounts: [{ Type: 'volume', Source: name, Target: HOME }],
+    ReadonlyRootfs: true,
+    Tmpfs: { '/tmp': `rw,nosuid,nodev,mode=1777,size=${Math.min(TMP_BYTES, Math.floor(memoryBytes / 4))}` },
+    CapDrop: ['ALL'],
+    SecurityOpt: ['no-new-privileges:true'],
+    Privileged: false,
+    IpcMode: 'private',
+    Memory: memoryBytes,
+    MemorySwap: memoryBytes,
+    NanoCpus: Math.round(cpus * 1e9),
+    PidsLimit: pids,
+    // When memory runs out, agents end before the database does.
+    OomScoreAdj: 500,
+    Ulimits: [
+      { Name: 'nofile', Soft: OPEN_FILES, Hard: OPEN_FILES },
+      { Name: 'core', Soft: 0, Hard: 0 },
+      { Name: 'fsize', Soft: diskBytes, Hard: diskBytes },
+    ],
+    RestartPolicy: { Name: 'no' },
+    LogConfig: { Type: 'json-file', Config: { 'max-size': '5m', 'max-file': '2' } },
+    ...(runsc && { Runtime: 'runsc' }),
+  }
+}

@@ -1,0 +1,93 @@
+/** Which runtime agents have. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { askAgentProxy, loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
+import type { Config } from '../config.ts'
+import type { Logger } from '../log.ts'
+import { DockerRuntime } from './docker.ts'
+import type { Owner } from './owner.ts'
+import type { Runtime, SandboxRuntime } from './port.ts'
+import { openProcessRuntime } from './process.ts'
+
+const AGENTD_DIR = join(import.meta.dirname, '../../agentd')
+
+/**
+ * Opens the runtime that BERTH_RUNTIME names. `auto` takes Docker when that can run agents now, and keeps to its
+ * first choice: agents that live in one runtime are not found in the other.
+ * @throws SandboxError whose message says what to do, when agents cannot run here as processes.
+ */
+export async function openRuntime(config: Config, log: Logger, owner: Owner): Promise<SandboxRuntime> {
+  const docker = config.BERTH_RUNTIME === 'process' ? null : createDocker(config, owner)
+  const { runtime, why } = docker
+    ? await choose(config, docker)
+    : { runtime: 'process', why: 'BERTH_RUNTIME' }
+  if (docker && runtime === 'docker') {
+    log.info({ runtime, why }, 'agents run in Docker')
+    return docker
+  }
+  await docker?.close()
+  log.warn({ runtime, why }, 'agents run as processes of this machine, on loopback: nothing isolates them')
+  return openProcessRuntime({
+    dataDir: config.BERTH_DATA_DIR,
+    agentsDir: config.BERTH_AGENTS_DIR,
+    enginesDir: config.BERTH_ENGINES_DIR,
+    agentdDir: AGENTD_DIR,
+    log,
+  })
+}
+
+function createDocker(config: Config, owner: Owner): DockerRuntime {
+  return new DockerRuntime({
+    host: config.DOCKER_HOST,
+    owner,
+    subnets: config.BERTH_AGENT_SUBNETS,
+    egressPort: async () => (await askAgentProxy(loadAgentProxy(config))).egressPort,
+    baseImage: config.BERTH_BASE_IMAGE,
+    enginesDir: config.BERTH_ENGINES_DIR ?? join(config.BERTH_DATA_DIR, 'engines'),
+  })
+}
+
+const recordOf = (config: Config) => join(config.BERTH_DATA_DIR, 'runtime')
+
+/** The runtime that is set, or was chosen at an earlier start; undefined before the first one. */
+export async function chosenRuntime(config: Config): Promise<Runtime | undefined> {
+  if (config.BERTH_RUNTIME !== 'auto') return config.BERTH_RUNTIME
+  const chosen = (await readFile(recordOf(config), 'utf8').catch(() => '')).trim()
+  return chosen === 'docker' || chosen === 'process' ? chosen : undefined
+}
+
+async function choose(config: Config, docker: DockerRuntime): Promise<{ runtime: Runtime; why: string }> {
+  if (config.BERTH_RUNTIME === 'docker') return { runtime: 'docker', why: 'BERTH_RUNTIME' }
+  const record = recordOf(config)
+  const before = await chosenRuntime(config)
+  if (before) return { runtime: before, why: `as before: ${record}` }
+  const obstacle = await whyNotDocker(config, docker)
+  const runtime = obstacle ? 'process' : 'docker'
+  await writeFile(record, `${runtime}\n`)
+  return { runtime, why: obstacle ?? 'Docker answers, and has an image for agents or can build one' }
+}
+
+/** Why agents cannot run in Docker just now; null when they can. */
+async function whyNotDocker(config: Config, docker: DockerRuntime): Promise<string | null> {
+  try {
+    // The agent proxy reaches agents through their bridges: unless it is elsewhere, these must be of this machine.
+    if (!config.BERTH_AGENT_PROXY_URL && !(await isLocal(docker)))
+      return "Docker's networks are not on this machine (rootless, or in a virtual machine)"
+    if ((await docker.engineVersions()).length > 0 || (await docker.canBuild())) return null
+    return `there is no image for agents, and its base ${config.BERTH_BASE_IMAGE} can neither be found nor pulled`
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+/** Whether an address of Docker's own bridge is this machine's: an idle bridge is down, and in no list of interfaces. */
+async function isLocal(docker: DockerRuntime): Promise<boolean> {
+  const gateway = await docker.defaultGateway()
+  if (gateway === null) return true
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen({ host: gateway, port: 0 }, () => server.close(() => resolve(true)))
+  })
+}

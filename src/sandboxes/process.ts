@@ -1,0 +1,339 @@
+/**
+ * Agents as processes of this machine: to try Berth out without Docker. There is no isolation but a system user
+ * for all agents together. What is known lies in files (`process/state.ts`), so any worker on the folder finds a
+ * sandbox again, and two of them never work on the same one at once.
+ */
+import { randomUUID } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isAlive, type ProcessIdentity } from '../lib/process/process-identity.ts'
+import type { Logger } from '../log.ts'
+import {
+  engineFolder,
+  folderBytes,
+  installEngine,
+  installedEngines,
+  isEngineVersion,
+  removeInstalledEngine,
+} from '../openclaw/install.ts'
+import { type Tidying, tidyInstalled } from '../openclaw/tidy.ts'
+import {
+  type CallOptions,
+  type EngineAtHand,
+  hashOf,
+  type Sandbox,
+  SandboxError,
+  type SandboxEvent,
+  type SandboxRuntime,
+  type SandboxSpec,
+  type SandboxStats,
+  toSandboxError,
+} from './port.ts'
+import {
+  openPlace,
+  type Place,
+  type PlaceOptions,
+  readableEngine,
+  removeEngineCopy,
+} from './process/place.ts'
+import { freePortExcept, spawnAgentd, waitUntilReady } from './process/spawn.ts'
+import {
+  type AgentPaths,
+  agentIds,
+  holding,
+  isMarked,
+  makeOwnFolder,
+  markFolder,
+  pathsOf,
+  type RunState,
+  readState,
+  removeOwnFolder,
+  type SandboxState,
+  writeState,
+} from './process/state.ts'
+import { endRun, statsOf } from './process/table.ts'
+import { type Runs, watchRuns } from './process/watch.ts'
+
+export interface ProcessOptions extends PlaceOptions {
+  log: Logger
+}
+
+const GRACE_MS = 10_000
+/** After its process has ended, the exit code is there at once, or never: another worker has started it. */
+const EXIT_CODE_MS = 1000
+
+/** @throws SandboxError whose message says what to do, when agents cannot run here as processes. */
+export async function openProcessRuntime(options: ProcessOptions): Promise<SandboxRuntime> {
+  try {
+    return new ProcessRuntime(await openPlace(options), options.log)
+  } catch (error) {
+    throw toSandboxError(error)
+  }
+}
+
+class ProcessRuntime implements SandboxRuntime {
+  readonly runtime = 'process'
+  readonly #place: Place
+  readonly #log: Logger
+  readonly #closing = new AbortController()
+  /** Exit codes of what this process has started, by run: the system tells them to nobody else. */
+  readonly #exits = new Map<string, Promise<number>>()
+
+  constructor(place: Place, log: Logger) {
+    this.#place = place
+    this.#log = log
+  }
+
+  ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
+    return this.#withLock(agentId, signal, (paths) => this.#makeFolders(paths))
+  }
+
+  create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
+    return this.#withLock(spec.agentId, signal, async (paths) => {
+      const hash = hashOf(spec)
+      const state = await readState(paths)
+      if (state?.hash === hash) return
+      if (!(await this.engineVersions()).includes(spec.engineVersion))
+        throw new SandboxError('no_image', `version ${spec.engineVersion} is not installed`)
+      if (state?.run) await endRun(state.run, GRACE_MS)
+      await this.#makeFolders(paths)
+      await writeState(paths, { spec, hash, run: null })
+    })
+  }
+
+  start(agentId: string, { signal }: CallOptions = {}): Promise<Sandbox> {
+    return this.#withLock(agentId, signal, async (paths) => {
+      const state = await existing(paths, agentId)
+      let run = state.run
+      if (!run?.leader || !(await isAlive(run.leader))) run = await this.#launch(paths, state, run)
+      if (run.leader && run.port === null) {
+        run = { ...run, port: await this.#awaitReady(paths, run, signal) }
+        await writeState(paths, { ...state, run })
+      }
+      return toSandbox({ ...state, run })
+    })
+  }
+
+  stop(
+    agentId: string,
+    { signal, graceMs = GRACE_MS }: CallOptions & { graceMs?: number } = {},
+  ): Promise<void> {
+    return this.#withLock(agentId, signal, async (paths) => {
+      const state = await readState(paths)
+      if (!state?.run) return
+      await endRun(state.run, graceMs)
+      const exitCode = await Promise.race([this.#exits.get(state.run.id), sleep(EXIT_CODE_MS, undefined)])
+      if (exitCode !== undefined) await writeState(paths, { ...state, run: { ...state.run, exitCode } })
+    })
+  }
+
+  remove(agentId: string, { signal, volume }: CallOptions & { volume: boolean }): Promise<void> {
+    return this.#withLock(agentId, signal, async (paths) => {
+      if (!isMarked(paths)) return
+      const state = await readState(paths)
+      if (state?.run) await endRun(state.run, 0)
+      await rm(paths.state, { force: true })
+      await removeOwnFolder(paths.temporary, this.#place.user)
+      if (!volume) return
+      await removeOwnFolder(paths.home, this.#place.user)
+      await rm(paths.folder, { recursive: true, force: true })
+    })
+  }
+
+  async inspect(agentId: string): Promise<Sandbox | undefined> {
+    return this.#guarded(undefined, async () => {
+      const state = await readState(pathsOf(this.#place.agentsDir, agentId))
+      return state ? toSandbox(state) : undefined
+    })
+  }
+
+  list(): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
+    return this.#guarded(undefined, async () => {
+      const sandboxes: Sandbox[] = []
+      const volumes: string[] = []
+      for (const agentId of await agentIds(this.#place.agentsDir)) {
+        const sandbox = await this.inspect(agentId)
+        if (sandbox) sandboxes.push(sandbox)
+        else volumes.push(agentId)
+      }
+      return { sandboxes, volumes }
+    })
+  }
+
+  stats(agentId: string): Promise<SandboxStats> {
+    return this.#guarded(undefined, async () => {
+      const { run } = await existing(pathsOf(this.#place.agentsDir, agentId), agentId)
+      return run ? statsOf(run) : { memoryBytes: 0, cpuSeconds: 0, pids: 0 }
+    })
+  }
+
+  events({ signal }: { signal: AbortSignal }): AsyncIterable<SandboxEvent> {
+    return watchRuns(() => this.#runs(), AbortSignal.any([signal, this.#closing.signal]))
+  }
+
+  engineVersions(): Promise<string[]> {
+    return this.#guarded(undefined, () => installedEngines(this.#place.enginesDir))
+  }
+
+  engines(): Promise<EngineAtHand[]> {
+    return this.#guarded(undefined, async () => {
+      const found: EngineAtHand[] = []
+      for (const version of await installedEngines(this.#place.enginesDir)) {
+        const place = engineFolder(this.#place.enginesDir, version)
+        found.push({ version, place, bytes: await folderBytes(place) })
+      }
+      return found
+    })
+  }
+
+  prepareEngine(
+    version: string,
+    { signal, onLine }: CallOptions & { onLine?: (line: string) => void } = {},
+  ): Promise<void> {
+    return this.#guarded(signal, async () => {
+      await installEngine({ version, dir: this.#place.enginesDir, onLine, signal })
+      await readableEngine(this.#place, version)
+    })
+  }
+
+  removeEngine(version: string): Promise<void> {
+    return this.#guarded(undefined, async () => {
+      await removeInstalledEngine(this.#place.enginesDir, version)
+      await removeEngineCopy(version)
+    })
+  }
+
+  tidyEngines({ signal, ...tidying }: CallOptions & Tidying): Promise<string[]> {
+    return this.#guarded(signal, async () => {
+      const removed = await tidyInstalled(this.#place.enginesDir, tidying)
+      const left = await installedEngines(this.#place.enginesDir)
+      for (const version of removed.map((folder) => basename(folder)).filter(isEngineVersion))
+        if (!left.includes(version)) await removeEngineCopy(version)
+      return removed
+    })
+  }
+
+  async ping(): Promise<void> {
+    await this.#guarded(undefined, () => agentIds(this.#place.agentsDir))
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+  }
+
+  async #makeFolders(paths: AgentPaths): Promise<void> {
+    await markFolder(paths)
+    for (const path of [paths.home, paths.temporary]) await makeOwnFolder(path, this.#place.user)
+  }
+
+  /** Starts agentd anew, after whatever an earlier run has left. */
+  async #launch(paths: AgentPaths, state: SandboxState, previous: RunState | null): Promise<RunState> {
+    if (previous) await endRun(previous, 0)
+    const { spec } = state
+    const engineDir = await readableEngine(this.#place, spec.engineVersion)
+    await this.#makeFolders(paths)
+    // Others choose a port at the same time: this one is theirs to see before the next one chooses.
+    const run = await holding(this.#place.agentsDir, '.ports', undefined, async () => {
+      const gatewayPort = await freePortExcept(await this.#takenPorts())
+      const chosen = { id: randomUUID(), startedAt: new Date().toISOString(), gatewayPort }
+      const begun: RunState = { ...chosen, leader: null, port: null, exitCode: null }
+      await writeState(paths, { ...state, run: begun })
+      return begun
+    })
+    const { leader, exited } = await spawnAgentd({ place: this.#place, paths, spec, engineDir, run })
+    this.#exits.set(run.id, exited)
+    void exited.then((exitCode) => this.#ended(spec.agentId, run.id, exitCode))
+    const started = { ...run, leader }
+    await writeState(paths, { ...state, run: started })
+    return started
+  }
+
+  async #awaitReady(paths: AgentPaths, run: RunState, signal: AbortSignal | undefined): Promise<number> {
+    try {
+      return await waitUntilReady(paths, run.leader as ProcessIdentity, signal)
+    } catch (error) {
+      // An aborted start goes on: the next one finds it.
+      if (!signal?.aborted) await endRun(run, 0)
+      throw error
+    }
+  }
+
+  async #takenPorts(): Promise<Set<number>> {
+    const { agentsDir } = this.#place
+    const states = (await agentIds(agentsDir)).map((id) => readState(pathsOf(agentsDir, id)))
+    return new Set((await Promise.all(states)).flatMap((state) => state?.run?.gatewayPort ?? []))
+  }
+
+  async #runs(): Promise<Runs> {
+    const { agentsDir } = this.#place
+    const found: Runs = new Map()
+    for (const agentId of await agentIds(agentsDir)) {
+      const state = await readState(pathsOf(agentsDir, agentId))
+      if (!state) continue
+      const { run } = state
+      found.set(agentId, {
+        run: run?.leader ? run.id : null,
+        running: run?.leader ? await isAlive(run.leader) : false,
+      })
+    }
+    return found
+  }
+
+  /** agentd has ended: notes its exit code, where it is known, and ends what it left behind. */
+  async #ended(agentId: string, runId: string, exitCode?: number): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    try {
+      await this.#withLock(agentId, undefined, async (paths) => {
+        const state = await readState(paths)
+        if (state?.run?.id !== runId) return
+        if (exitCode !== undefined) await writeState(paths, { ...state, run: { ...state.run, exitCode } })
+        await endRun(state.run, 0)
+      })
+    } catch (error) {
+      this.#log.warn({ err: error, agentId }, 'cannot tidy up after an agent that has ended')
+    } finally {
+      this.#exits.delete(runId)
+    }
+  }
+
+  /** Runs `work` while no other worker on this folder does anything with this agent. */
+  #withLock<T>(
+    agentId: string,
+    signal: AbortSignal | undefined,
+    work: (paths: AgentPaths) => Promise<T>,
+  ): Promise<T> {
+    return this.#guarded(signal, () => {
+      const paths = pathsOf(this.#place.agentsDir, agentId)
+      return holding(this.#place.agentsDir, agentId, signal, () => work(paths))
+    })
+  }
+
+  async #guarded<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw toSandboxError(error, signal)
+    }
+  }
+}
+
+async function existing(paths: AgentPaths, agentId: string): Promise<SandboxState> {
+  const state = await readState(paths)
+  if (state) return state
+  throw new SandboxError('not_found', `there is no sandbox of ${agentId}`)
+}
+
+async function toSandbox({ spec, run }: SandboxState): Promise<Sandbox> {
+  const running = run?.leader ? await isAlive(run.leader) : false
+  return {
+    agentId: spec.agentId,
+    state: running ? 'running' : run ? 'exited' : 'created',
+    engineVersion: spec.engineVersion,
+    address: running && run?.port ? `127.0.0.1:${run.port}` : null,
+    exitCode: running ? null : (run?.exitCode ?? null),
+    // The kernel does not say to whom it did that.
+    oomKilled: false,
+    startedAt: run?.startedAt ?? null,
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * Where agents live as processes, and as whom. As root they run as a system user, who must be able to enter their
+ * folders and to read Node, agentd and the engine; in a checkout below a home of mode 700 he is not.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { hasCode, readIfExists, removeLeftovers, replaceFile, temporaryName } from '../../lib/files.ts'
+import {
+  canEnter,
+  isRoot,
+  type RunAs,
+  run,
+  SYSTEM_FOLDER,
+  systemUser,
+} from '../../lib/process/system-user.ts'
+import { SandboxError } from '../port.ts'
+
+export interface Place {
+  /** Folder of the agents. */
+  agentsDir: string
+  /** Folder of installed engine versions. */
+  enginesDir: string
+  /** The system user that agents run as; empty for Berth's own. */
+  user: RunAs
+  /** The Node binary that they run. */
+  node: string
+  /** agentd's `main.ts`. */
+  agentd: string
+}
+
+export interface PlaceOptions {
+  dataDir: string
+  /** Where the operator wants them; undefined: below the data folder, or where they can be. */
+  agentsDir?: string | undefined
+  enginesDir?: string | undefined
+  /** The folder of agentd in this checkout. */
+  agentdDir: string
+}
+
+const USER = 'berth-agent'
+const COPY_LIMIT_MS = 600_000
+
+/**
+ * Finds the user and the folders, and makes what is missing.
+ * @throws SandboxError `internal` whose message says what to do, when agents cannot run here.
+ */
+export async function openPlace(options: PlaceOptions): Promise<Place> {
+  const user = await agentUser()
+  const agentsDir = options.agentsDir ?? (await defaultAgentsDir(options.dataDir, user))
+  const enginesDir = options.enginesDir ?? (await defaultEnginesDir(options.dataDir, user))
+  await openFolder(agentsDir)
+  await openFolder(enginesDir)
+  if (!(await canEnter(agentsDir, user))) {
+    throw new SandboxError(
+      'internal',
+      `Agents run as the system user "${USER}", who cannot enter ${agentsDir}: give every folder above it the ` +
+        'permission x for others (chmod o+x), or set BERTH_AGENTS_DIR to another one.',
+    )
+  }
+  const node = await readable(process.execPath, user, `node-${process.version}`, '-RLl')
+  const agentd = await readable(options.agentdDir, user, `agentd-${await digest(options.agentdDir)}`, '-RL')
+  return { agentsDir, enginesDir, user, node, agentd: join(agentd, 'main.ts') }
+}
+
+/**
+ * The folder of an installed version as the agents' user can read it: in place, or as hard links, since it has
+ * hundreds of megabytes. Links within it stay links: a program finds its own files beside what it is linked to.
+ */
+export function readableEngine(place: Place, version: string): Promise<string> {
+  return readable(join(place.enginesDir, version), place.user, join('engines', version), '-RHl')
+}
+
+/** Removes the copy that {@link readableEngine} made, if it made one. */
+export async function removeEngineCopy(version: string): Promise<void> {
+  if (isRoot()) await rm(join(SYSTEM_FOLDER, 'engines', version), { recursive: true, force: true })
+}
+
+async function agentUser(): Promise<RunAs> {
+  if (!isRoot()) return {}
+  const user = await systemUser(USER)
+  if (user) return user
+  throw new SandboxError(
+    'internal',
+    `Agents do not run as root, and the system user "${USER}" could not be made: make it (useradd --system ${USER}), ` +
+      'start Berth as a normal user, or use Docker (BERTH_RUNTIME=docker).',
+  )
+}
+
+/**
+ * The data folder, or for root, where the user cannot enter that, a folder of its own below /var/lib/berth. The
+ * choice is written down: a data folder that is moved keeps its agents.
+ */
+async function defaultAgentsDir(dataDir: string, user: RunAs): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o711 })
+  const record = join(dataDir, 'agents.json')
+  const written = await readIfExists(record)
+  if (written) return (JSON.parse(written) as { location: string }).location
+  const within = join(dataDir, 'agents')
+  if (await canEnter(dataDir, user)) return within
+  const name = createHash('sha256')
+    .update(await realpath(dataDir))
+    .digest('hex')
+    .slice(0, 12)
+  const location = join(SYSTEM_FOLDER, `agents-${name}`)
+  await replaceFile(record, `${JSON.stringify({ location })}\n`, 0o644)
+  return location
+}
+
+/** Versions of the engine are the same for every Berth of this machine. */
+async function defaultEnginesDir(dataDir: string, user: RunAs): Promise<string> {
+  return join((await canEnter(dataDir, user)) ? dataDir : SYSTEM_FOLDER, 'engines')
+}
+
+/** Makes a folder that everybody may pass through; one that is there stays as its owner wants it. */
+async function openFolder(path: string): Promise<void> {
+  if (!(await mkdir(path, { recursive: true }))) return
+  await chmod(path, 0o711)
+  if (path.startsWith(`${SYSTEM_FOLDER}/`)) await chmod(SYSTEM_FOLDER, 0o755)
+}
+
+/**
+ * A file or folder as `user` can read it: itself, or a copy below /var/lib/berth, which gets its name when it is
+ * complete.
+ * @param copying options of cp(1) that make the copy.
+ * @throws SandboxError when the copy cannot be read either.
+ */
+async function readable(path: string, user: RunAs, name: string, copying: string): Promise<string> {
+  if (await canRead(path, user)) return path
+  const copy = join(SYSTEM_FOLDER, name)
+  if (!existsSync(copy)) await copyTo(path, copy, copying)
+  if (await canRead(copy, user)) return copy
+  throw new SandboxError(
+    'internal',
+    `The system user "${USER}" can read neither ${path} nor the copy ${copy}`,
+  )
+}
+
+/** Whether a file, or a folder and with it what npm and git have put into it, can be read. */
+const canRead = async (path: string, user: RunAs): Promise<boolean> =>
+  (await run('/bin/sh', ['-c', 'test -r "$1" && test -x "$1"', 'sh', path], user)).ok
+
+async function copyTo(from: string, to: string, copying: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true })
+  await chmod(dirname(to), 0o755)
+  await removeLeftovers(to, COPY_LIMIT_MS)
+  const fresh = temporaryName(to)
+  try {
+    let copied = await run('cp', [copying, from, fresh], {}, COPY_LIMIT_MS)
+    // On another disk nothing can be linked.
+    if (!copied.ok) copied = await run('cp', [copying.replace('l', ''), from, fresh], {}, COPY_LIMIT_MS)
+    if (!copied.ok)
+      throw new SandboxError('internal', `${from} could not be copied to ${to}: ${copied.output}`)
+    await rename(fresh, to)
+  } catch (error) {
+    // Another start on this machine was faster: its copy is as good.
+    if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
+  } finally {
+    await rm(fresh, { recursive: true, force: true })
+  }
+}
+
+/** The hash of a folder of sources, so that another version of Berth makes another copy. */
+async function digest(folder: string): Promise<string> {
+  const hash = createHash('sha256')
+  for (const entry of (await readdir(folder)).sort()) {
+    if ((await stat(join(folder, entry))).isFile())
+      hash.update(entry).update(await readFile(join(folder, entry)))
+  }
+  return hash.digest('hex').slice(0, 16)
+}

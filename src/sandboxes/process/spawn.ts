@@ -1,0 +1,127 @@
+/** Starting agentd as a process of its own session, in an environment of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { open, rename, rm } from 'node:fs/promises'
+import { constants } from 'node:os'
+import { dirname } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AgentdConfig } from '../../../agentd/protocol.ts'
+import { isFree } from '../../lib/net/bind.ts'
+import { logSize, logTail } from '../../lib/process/log-file.ts'
+import { isAlive, type ProcessIdentity, processIdentity } from '../../lib/process/process-identity.ts'
+import { SandboxError, type SandboxSpec } from '../port.ts'
+import type { Place } from './place.ts'
+import { type AgentPaths, readReady } from './state.ts'
+import { MARKER } from './table.ts'
+
+/** Measured: 0.2 s; on a machine that is very busy it may be a hundred times that. */
+const READY_LIMIT_MS = 30_000
+const LOG_LIMIT = 1024 * 1024
+const BLOCK_BYTES = 512
+
+/**
+ * No core dumps, no file larger than the agent's disk, and first in line when memory runs out: before the
+ * database. What the system does not know of these is left out.
+ */
+const WITH_LIMITS = `ulimit -c 0; ulimit -f "$1" 2>/dev/null
+{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
+shift; exec "$@"`
+
+export interface Spawned {
+  leader: ProcessIdentity | null
+  /** Its exit code, as shells say it: 128 + the signal's number when a signal ended it. */
+  exited: Promise<number>
+}
+
+/**
+ * Starts agentd; it goes on when this process ends.
+ * @throws SandboxError `internal` when it could not be started.
+ */
+export async function spawnAgentd(options: {
+  place: Place
+  paths: AgentPaths
+  spec: SandboxSpec
+  engineDir: string
+  run: { id: string; gatewayPort: number }
+}): Promise<Spawned> {
+  const { place, paths, spec, run } = options
+  const config: AgentdConfig = {
+    ...spec.agentd,
+    host: '127.0.0.1',
+    port: 0,
+    home: paths.home,
+    engineDir: options.engineDir,
+    gatewayPort: run.gatewayPort,
+    readyFile: paths.ready,
+  }
+  await rm(paths.ready, { force: true })
+  if ((await logSize(paths.log)) > LOG_LIMIT) await rename(paths.log, `${paths.log}.1`)
+  const log = await open(paths.log, 'a', 0o600)
+  try {
+    const blocks = Math.ceil(spec.agentd.diskBytes / BLOCK_BYTES)
+    const child = spawn('/bin/sh', ['-c', WITH_LIMITS, 'sh', String(blocks), place.node, place.agentd], {
+      ...place.user,
+      cwd: paths.home,
+      env: {
+        PATH: `${dirname(place.node)}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+        HOME: paths.home,
+        TMPDIR: paths.temporary,
+        LANG: 'C.UTF-8',
+        ...spec.env,
+        AGENTD_CONFIG: JSON.stringify(config),
+        [MARKER]: run.id,
+      },
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+    })
+    const exited = exitOf(child)
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve)
+      child.once('error', (cause) =>
+        reject(new SandboxError('internal', `agentd could not be started: ${cause.message}`, { cause })),
+      )
+    })
+    child.unref()
+    return { leader: child.pid === undefined ? null : await processIdentity(child.pid), exited }
+  } finally {
+    await log.close()
+  }
+}
+
+function exitOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)))
+  })
+}
+
+/**
+ * Waits until agentd listens.
+ * @returns its port.
+ * @throws SandboxError `internal` with the last lines of its log when it ends first, or takes too long.
+ */
+export async function waitUntilReady(
+  paths: AgentPaths,
+  leader: ProcessIdentity,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  const deadline = performance.now() + READY_LIMIT_MS
+  for (;;) {
+    signal?.throwIfAborted()
+    const port = await readReady(paths, leader)
+    if (port !== null) return port
+    const alive = await isAlive(leader)
+    if (alive && performance.now() < deadline) await sleep(20)
+    else {
+      const what = alive ? `does not listen after ${READY_LIMIT_MS / 1000} s` : 'ended while it started'
+      throw new SandboxError('internal', `agentd ${what}: ${await logTail(paths.log, 0)}`)
+    }
+  }
+}
+
+/** A free port of loopback below those of outgoing connections, and none of `taken`. */
+export async function freePortExcept(taken: Set<number>): Promise<number> {
+  for (let tries = 0; tries < 200; tries++) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    if (!taken.has(port) && (await isFree(port))) return port
+  }
+  throw new SandboxError('internal', 'there is no free port between 20000 and 29999 on 127.0.0.1')
+}

@@ -1,0 +1,173 @@
+/** The state of the sandboxes of a folder, in files that outlive the worker: `<agentsDir>/<agentId>/…`. */
+import { constants, existsSync } from 'node:fs'
+import { chown, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { hasCode, readIfExists, replaceFile } from '../../lib/files.ts'
+import type { ProcessIdentity } from '../../lib/process/process-identity.ts'
+import { AlreadyRunning, acquireLock, type ProcessLock } from '../../lib/process/process-lock.ts'
+import { type RunAs, run } from '../../lib/process/system-user.ts'
+import { SandboxError, type SandboxSpec } from '../port.ts'
+
+/** Content of `state.json`: the sandbox is there when the file is. */
+export interface SandboxState {
+  spec: SandboxSpec
+  hash: string
+  /** Its last start; null before the first. */
+  run: RunState | null
+}
+
+export interface RunState {
+  /** Names the run in the environment of its processes; written before there are any. */
+  id: string
+  /** agentd's process; null when the worker died while it started it. */
+  leader: ProcessIdentity | null
+  /** ISO 8601. */
+  startedAt: string
+  gatewayPort: number
+  /** agentd's port; null until it listens. */
+  port: number | null
+  exitCode: number | null
+}
+
+/** The paths of one agent. */
+export interface AgentPaths {
+  folder: string
+  mark: string
+  state: string
+  home: string
+  temporary: string
+  /** Written by agentd, and so untrusted, as all that is in `home` and `temporary`. */
+  ready: string
+  log: string
+}
+
+const LOCK_LIMIT_MS = 60_000
+const LOCK_POLL_MS = 20
+const READY_BYTES = 1024
+const REMOVE_LIMIT_MS = 300_000
+
+const AGENT_ID = /^[a-z0-9][a-z0-9-]*$/
+
+export function pathsOf(agentsDir: string, agentId: string): AgentPaths {
+  if (!AGENT_ID.test(agentId)) throw new SandboxError('internal', `${agentId} is no agent's id`)
+  const folder = join(agentsDir, agentId)
+  return {
+    folder,
+    mark: join(folder, '.berth-agent'),
+    state: join(folder, 'state.json'),
+    home: join(folder, 'home'),
+    temporary: join(folder, 'tmp'),
+    ready: join(folder, 'tmp', 'agentd.json'),
+    log: join(folder, 'agentd.log'),
+  }
+}
+
+/** The state of a sandbox; null when there is none. */
+export async function readState(paths: AgentPaths): Promise<SandboxState | null> {
+  const text = await readIfExists(paths.state)
+  return text === null ? null : (JSON.parse(text) as SandboxState)
+}
+
+export const writeState = (paths: AgentPaths, state: SandboxState): Promise<void> =>
+  replaceFile(paths.state, `${JSON.stringify(state)}\n`, 0o600)
+
+/** The ids of all agents that have a folder. What else lies beside them is not ours: the operator chose the place. */
+export async function agentIds(agentsDir: string): Promise<string[]> {
+  const names = (await readdir(agentsDir)).filter((name) => AGENT_ID.test(name))
+  return names.filter((name) => isMarked(pathsOf(agentsDir, name)))
+}
+
+/** Whether a folder is an agent's, made by {@link markFolder}. */
+export const isMarked = (paths: AgentPaths): boolean => existsSync(paths.mark)
+
+/** Makes the folder of an agent, and marks it as such. */
+export async function markFolder(paths: AgentPaths): Promise<void> {
+  await mkdir(paths.folder, { recursive: true, mode: 0o711 })
+  await writeFile(paths.mark, '')
+}
+
+/** Makes a folder that belongs to the agents' user alone. Its parent is ours: nobody can exchange it meanwhile. */
+export async function makeOwnFolder(path: string, user: RunAs): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 })
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+  }
+  // Also when it was there: we may have died before this.
+  if (user.uid !== undefined) await chown(path, user.uid, user.gid)
+}
+
+/**
+ * Removes a folder of the agent's, as the agent's user: whatever links it has put there lead root nowhere.
+ * @throws SandboxError when something is left.
+ */
+export async function removeOwnFolder(path: string, user: RunAs): Promise<void> {
+  const script = 'test ! -d "$1" || { chmod -R u+rwX "$1"; find "$1" -mindepth 1 -delete; }'
+  const { ok, output } = await run('/bin/sh', ['-c', script, 'sh', path], user, REMOVE_LIMIT_MS)
+  if (!ok) throw new SandboxError('internal', `${path} could not be removed: ${output.slice(-500)}`)
+  await rm(path, { recursive: true, force: true })
+}
+
+/** The port that agentd wrote down when it began to listen; null where the process `leader` did not write it. */
+export async function readReady(paths: AgentPaths, leader: ProcessIdentity): Promise<number | null> {
+  const text = await readUntrusted(paths.ready)
+  if (text === null) return null
+  try {
+    const { pid, port } = JSON.parse(text) as { pid: unknown; port: unknown }
+    const valid = typeof port === 'number' && Number.isInteger(port) && port >= 1024 && port <= 65_535
+    return pid === leader.pid && valid ? port : null
+  } catch {
+    return null
+  }
+}
+
+/** A small file; null when it is anything else: a link, a pipe on which reading would wait, one too large. */
+async function readUntrusted(path: string): Promise<string | null> {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
+  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => null)
+  if (!file) return null
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile() || stats.size > READY_BYTES) return null
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(READY_BYTES), 0, READY_BYTES, 0)
+    return buffer.toString('utf8', 0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+/**
+ * Holds a name alone, among all workers on this folder, while `work` runs.
+ * @throws SandboxError when another one holds it for too long.
+ */
+export async function holding<T>(
+  agentsDir: string,
+  name: string,
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  const folder = join(agentsDir, '.locks')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const lock = await waitForLock(join(folder, name), signal)
+  try {
+    return await work()
+  } finally {
+    await lock.release()
+  }
+}
+
+async function waitForLock(path: string, signal: AbortSignal | undefined): Promise<ProcessLock> {
+  const deadline = performance.now() + LOCK_LIMIT_MS
+  for (;;) {
+    signal?.throwIfAborted()
+    try {
+      return await acquireLock(path)
+    } catch (error) {
+      if (!(error instanceof AlreadyRunning)) throw error
+      if (performance.now() > deadline)
+        throw new SandboxError('internal', `process ${error.holder.pid} holds ${path}`)
+      await sleep(LOCK_POLL_MS)
+    }
+  }
+}

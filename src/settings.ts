@@ -1,0 +1,369 @@
+/** Every setting of Berth: its name, what it may be, its default and its meaning. `config.ts` reads them. */
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
+
+const text = z.string().trim()
+const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
+const list = text.transform((value) =>
+  value
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean),
+)
+const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
+/** Given in seconds, held in milliseconds: a default after it is in milliseconds too. */
+const seconds = (min: number, max: number) =>
+  z.coerce
+    .number()
+    .min(min)
+    .max(max)
+    .transform((s) => s * 1000)
+const url = (...protocols: string[]) =>
+  text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
+    message: `must be a URL with ${protocols.join(':// or ')}://`,
+  })
+/** Longest path of a Unix socket, on any system that Berth runs on. */
+export const SOCKET_PATH_BYTES = 100
+const socketPath = text
+  .transform((path) => resolve(path))
+  // Linux allows 107, other systems 103; what is longer would be cut off without a word.
+  .refine((path) => Buffer.byteLength(path) <= SOCKET_PATH_BYTES, 'must be at most 100 bytes long')
+const proxies = text.transform((value, context) => {
+  const parsed = parseTrustedProxies(value)
+  if (parsed !== undefined) return parsed
+  context.addIssue(
+    'must be a number from 0 to 10, or addresses, networks and host names with commas between them',
+  )
+  return z.NEVER
+})
+/**
+ * Each variable with its rule and default. The descriptions make `docs/settings.md` (`npm run docs:settings`). A new one
+ * also goes into `x-settings` of docker-compose.yml, or where the stack fixes it into `FIXED` of compose-file.test.ts.
+ */
+export const settings = z.object({
+  PORT: integer(0, 65535).default(3000).describe('Port of the web process; 0 takes a free one.'),
+  HOST: text.default('127.0.0.1').describe('Address the web process listens on; `0.0.0.0` for all.'),
+  PUBLIC_URL: url('http', 'https')
+    .optional()
+    .describe('How clients reach Berth, where it is not http://HOST:PORT.'),
+  BERTH_DATA_DIR: text
+    .default('.berth')
+    .transform((dir) => resolve(dir))
+    .describe('Folder of keys and of every embedded part.'),
+  DATABASE_URL: url('postgres', 'postgresql')
+    .optional()
+    .describe('PostgreSQL 14 or newer. Not set: `npm start` runs its own.'),
+  REDIS_URL: url('redis', 'rediss')
+    .optional()
+    .describe('Redis for the queue and the rate limits. Not set: the queue lives in PostgreSQL.'),
+  IPFS_API_URL: url('http', 'https')
+    .optional()
+    .describe('RPC address of a Kubo node, 0.43 or newer. Not set: the embedded node.'),
+  IPFS_PRIVATE_API_URL: url('http', 'https')
+    .optional()
+    .describe(
+      'RPC address of the Kubo node of the private network: another one than the public. Not set: an embedded store that is on no network.',
+    ),
+  JWT_KEY: text
+    .min(32)
+    .optional()
+    .describe('Signs API keys, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.'),
+  LOG_LEVEL: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('Least severity that is logged.'),
+  BERTH_TRUST_PROXY: proxies
+    .default(0)
+    .describe(
+      'Reverse proxies in front of the web process whose X-Forwarded-* is believed: how many there are, where nobody else can reach it; or which, comma separated: addresses, networks (10.0.0.0/8, `loopback`, `linklocal`, `uniquelocal`) and host names, which are looked up every five seconds.',
+    ),
+  BERTH_ADDRESS_REQUESTS_PER_MINUTE: integer(0, 1_000_000)
+    .default(6000)
+    .describe(
+      "Requests without a key that one client address (of IPv6, a /64) may send to one web process in a minute: gateways, agents' pages, documentation, signed URLs. Loopback is not counted. Behind a proxy set BERTH_TRUST_PROXY, or all clients count as one. 0: no limit.",
+    ),
+  BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE: integer(0, 1_000_000)
+    .default(60)
+    .describe(
+      'Requests with a key or token that is not good, likewise. Good keys still work from an address that has sent as many. 0: no limit.',
+    ),
+  BERTH_TLS_ASK_PORT: integer(0, 65535)
+    .optional()
+    .describe(
+      'Port on which `web` tells a TLS proxy such as Caddy whether it serves a name: `GET /?domain=<name>`, 200 or 404. Never publish it. Not set: none.',
+    ),
+  BERTH_TLS_ASK_HOST: text.default('127.0.0.1').describe('Address of BERTH_TLS_ASK_PORT.'),
+  BERTH_HEALTH_PORT: integer(0, 65535)
+    .optional()
+    .describe(
+      'Port on which `worker` and `agent-proxy` answer /healthz and /readyz, on HOST; `web` answers them on PORT. Not set: none.',
+    ),
+  BERTH_HEALTH_SOCKET: socketPath
+    .optional()
+    .describe(
+      'Unix socket on which the same is answered, in place of BERTH_HEALTH_PORT: for `agent-proxy` in a container, which shares the ports of its machine with others.',
+    ),
+  BERTH_METRICS_PORT: integer(0, 65535)
+    .optional()
+    .describe(
+      'Port of /metrics, for Prometheus; 0 takes a free one, which the log names. `npm start` gives it to `web`, the next one to `worker`, and the one after to `agent-proxy`. Not set: none.',
+    ),
+  BERTH_METRICS_HOST: text
+    .default('127.0.0.1')
+    .describe('Address of BERTH_METRICS_PORT. Whoever reaches it needs no key: keep it from the public.'),
+  BERTH_DATABASE_POOL: integer(2, 200)
+    .default(10)
+    .describe('Most PostgreSQL connections of one process, beside those of its queues and leases.'),
+  BERTH_QUEUES: list
+    .optional()
+    .describe(
+      'Queues this worker serves, comma separated, of pins, repairs, storage, agents and workspaces. Not set: all.',
+    ),
+  BERTH_PIN_CONCURRENCY: integer(1, 1000)
+    .default(16)
+    .describe('Pins that one worker process retrieves side by side.'),
+  BERTH_PIN_STALL_SECONDS: seconds(0.1, 86_400)
+    .default(120_000)
+    .describe('An attempt ends when no block arrives for this long.'),
+  BERTH_PIN_RETRY_SECONDS: seconds(0.05, 86_400)
+    .default(60_000)
+    .describe('Wait before the second attempt; it grows fourfold up to an hour.'),
+  BERTH_PIN_EXPIRY_SECONDS: seconds(0.1, 31_536_000)
+    .default(86_400_000)
+    .describe('A pin whose content is not found within this time is `expired`.'),
+  BERTH_PIN_ACTIVE_LIMIT: integer(1, 1_000_000)
+    .default(250)
+    .describe('Searches of one workspace at a time; the rest are `backfilled`.'),
+  BERTH_DISPATCH_AHEAD: integer(1, 100_000)
+    .default(4)
+    .describe('Operations of one queue that are dispatched beside those for which a worker has a free slot.'),
+  BERTH_OPERATION_RETENTION_DAYS: integer(1, 3650)
+    .default(30)
+    .describe('Finished operations are forgotten after this.'),
+  BERTH_RECONCILE_SECONDS: seconds(0.1, 86_400)
+    .default(300_000)
+    .describe(
+      'Interval of the loops that compare pins with the IPFS node, and remove files and uploads whose time has come.',
+    ),
+  BERTH_GC_SECONDS: seconds(1, 31_536_000)
+    .default(3_600_000)
+    .describe('Interval of garbage collection in the embedded IPFS node.'),
+  BERTH_GC_GRACE_SECONDS: seconds(1, 31_536_000)
+    .default(3_600_000)
+    .describe(
+      'The embedded IPFS node keeps a block that nothing pins for this long after its last use; the same for all processes.',
+    ),
+  BERTH_ALLOW_PRIVATE_HOST_NODES: flag
+    .default(false)
+    .describe('Whether host nodes may be loopback or private addresses.'),
+  BERTH_IPFS_LISTEN: list
+    .default([])
+    .describe(
+      'Multiaddrs on which the embedded IPFS node serves its blocks to others, comma separated. Not set: none can connect to it, and the Pinning Service API names no delegates.',
+    ),
+  BERTH_IPFS_ROUTING_URL: z
+    .union([z.literal(''), url('http', 'https')])
+    .default('https://delegated-ipfs.dev')
+    .describe('Delegated HTTP routing that the embedded IPFS node asks for providers; empty for none.'),
+  BERTH_GATEWAY_DOMAIN: text
+    .toLowerCase()
+    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
+    .default('gateway.localhost')
+    .describe('Gateways are at <name>.<this domain>: point a wildcard DNS record at the web process.'),
+  BERTH_UPLOAD_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe(
+      'Folder for the parts of resumable uploads, the same for all web processes. Not set: under BERTH_DATA_DIR.',
+    ),
+  BERTH_UPLOAD_EXPIRY_SECONDS: seconds(1, 31_536_000)
+    .default(86_400_000)
+    .describe('A resumable upload that was not finished within this time is removed.'),
+  SECRETS_KEY: text
+    .refine((key) => key === '' || key.length >= 32, 'must have at least 32 characters')
+    .optional()
+    .describe(
+      'Seals the secrets of agents, at least 32 characters. Not set: made once, under BERTH_DATA_DIR; empty: no secrets can be stored.',
+    ),
+  AGENT_PROXY_KEY: text
+    .min(32)
+    .optional()
+    .describe(
+      'Opens the agent proxy, the same for `web`, `worker` and `agent-proxy`, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.',
+    ),
+  BERTH_RUNTIME: z
+    .enum(['docker', 'process', 'auto'])
+    .default('auto')
+    .describe(
+      'Where agents run: `docker`, `process` (no isolation: to try it out) or `auto`, which takes Docker where it answers and can have an engine image.',
+    ),
+  DOCKER_HOST: url('unix', 'tcp', 'http', 'https')
+    .optional()
+    .describe('The Docker engine of the worker. Not set: its usual socket.'),
+  BERTH_INSTANCE: text
+    .regex(/^[a-z0-9-]{1,40}$/, 'must have letters, digits and dashes only')
+    .optional()
+    .describe(
+      'Label (`berth.instance`) under which agents of this Berth were made in Docker before the database knew one: by 0.1.0, or with a database that was lost. Those that are in the database are taken over. Not needed otherwise.',
+    ),
+  BERTH_BASE_IMAGE: text
+    .default('node:24-bookworm-slim')
+    .describe('What engine images are built from: Debian with Node 24.'),
+  BERTH_ENGINE_VERSION: text.default('2026.9.6').describe('Version of OpenClaw that new agents run.'),
+  BERTH_ENGINE_VERSIONS: list
+    .default(['2026.9.6', '2026.9.5'])
+    .describe('Versions that agents may be restarted on, beside those that are built already.'),
+  // Workers mark what they need once an hour.
+  BERTH_ENGINE_GRACE_SECONDS: seconds(10_800, 31_536_000)
+    .default(604_800_000)
+    .describe(
+      'An engine, image or folder, that no agent runs and no setting names is removed after this time; so is an image that was made from an older base or agentd.',
+    ),
+  BERTH_ENGINES_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe('Folder of installed engine versions. Not set: under BERTH_DATA_DIR.'),
+  BERTH_AGENTS_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe('Folder of agents that run as processes. Not set: under BERTH_DATA_DIR.'),
+  BERTH_AGENT_DOMAIN: text
+    .toLowerCase()
+    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
+    .default('agents.localhost')
+    .describe(
+      'Agents are at <agentId>.<this domain>, and call the API at the domain itself: point both names, the first as a wildcard DNS record, at the web process.',
+    ),
+  BERTH_AGENT_SUBNETS: text
+    .regex(/^\d+\.\d+\.\d+\.\d+\/(8|9|1\d|2[0-4])$/, 'must be an IPv4 network like 10.231.0.0/16')
+    .default('10.231.0.0/16')
+    .describe("Addresses of agents' networks, cut into one of 8 for each agent; the same for all processes."),
+  BERTH_AGENT_MEMORY_MB: integer(1024, 1_048_576).default(2048).describe('Memory of one agent.'),
+  BERTH_AGENT_CPUS: z.coerce.number().min(0.1).max(256).default(2).describe('Processors of one agent.'),
+  BERTH_AGENT_PIDS: integer(64, 32_768).default(512).describe('Processes and threads of one agent.'),
+  BERTH_AGENT_DISK_MB: integer(64, 1_048_576)
+    .default(10_240)
+    .describe('Disk of one agent; one that goes over it is stopped.'),
+  BERTH_AGENT_CONCURRENCY: integer(1, 1000)
+    .default(4)
+    .describe('Agents that one worker process brings up, restarts or removes side by side.'),
+  BERTH_AGENT_READY_SECONDS: seconds(1, 3600)
+    .default(180_000)
+    .describe('A gateway that is not ready within this time has failed.'),
+  BERTH_AGENT_RECONCILE_SECONDS: seconds(0.1, 86_400)
+    .default(5000)
+    .describe('Interval of the loop that compares agents with their containers.'),
+  BERTH_STOP_AGENTS: flag
+    .default(false)
+    .describe(
+      'Whether a worker that is told to end stops the agents of its machine; the next start brings them up again. `npm start` sets it.',
+    ),
+  BERTH_CONSOLE_SECONDS: seconds(0.1, 3600)
+    .default(60_000)
+    .describe('A console command that runs longer is killed.'),
+  BERTH_CONSOLE_OUTPUT_BYTES: integer(1024, 1_073_741_824)
+    .default(1_048_576)
+    .describe('Output of a console command that is kept.'),
+  BERTH_AGENT_UPLOAD_BYTES: integer(1, 268_435_456)
+    .default(8_388_608)
+    .describe('Largest file that can be uploaded to an agent, and read from one.'),
+  BERTH_SNAPSHOT_NETWORK: z
+    .enum(['public', 'private', 'none'])
+    .default('private')
+    .describe('IPFS network on which snapshots of agents are pinned; `none`: there are no snapshots.'),
+  BERTH_SNAPSHOT_SECONDS: seconds(0.5, 86_400)
+    .default(60_000)
+    .describe('An agent whose workspace has changed is saved within about this time.'),
+  BERTH_SNAPSHOT_KEEP: integer(1, 100_000)
+    .default(50)
+    .describe('Newest snapshots of an agent that are kept.'),
+  BERTH_SNAPSHOT_KEEP_DAYS: integer(0, 36_500)
+    .default(30)
+    .describe('Beside those, the last snapshot of each of this many days is kept.'),
+  BERTH_CLAWHUB_URL: z
+    .union([z.literal(''), url('http', 'https')])
+    .default('')
+    .describe('A hub of skills that is offered beside those that ship with Berth; empty for none.'),
+  BERTH_CLAWHUB_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe(
+      'Folder of skills (`<owner>/<name>/SKILL.md`) that the hub offers beside those that ship with Berth.',
+    ),
+  BERTH_GIT_ALLOW: list
+    .default([])
+    .describe(
+      'host:port pairs that templates may be fetched from although they are private, by http as well; all other repositories have to be public, and on https.',
+    ),
+  BERTH_APP_DOMAIN: text
+    .toLowerCase()
+    .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
+    .default('apps.localhost')
+    .describe(
+      "Agents' own pages are at <subdomain>.<this domain>, and custom domains point there: point a wildcard DNS record at the web process. Must be another site than the API's where browsers sign in.",
+    ),
+  BERTH_DNS_SERVER: text
+    .regex(/^[\da-f.:[\]]+$/i, 'must be an IP address, with a port where it is not 53')
+    .optional()
+    .describe('DNS server that is asked about custom domains. Not set: those of the machine.'),
+  BERTH_TELEGRAM_URL: z
+    .union([z.literal(''), url('http', 'https')])
+    .default('https://api.telegram.org')
+    .describe('Bot API that is asked whether a bot token is good; empty for none.'),
+  BERTH_PLATFORM_TOKEN_SCOPE: z
+    .enum(['agent', 'workspace'])
+    .default('agent')
+    .describe(
+      'How far the token reaches that an agent mints for itself: its agent, or what may be seen of the whole workspace.',
+    ),
+  BERTH_MODEL_URL: url('http', 'https')
+    .optional()
+    .describe('OpenAI-compatible address of the default model of all agents, ending in /v1. Not set: none.'),
+  BERTH_MODEL: text.default('default').describe('Name of the default model at BERTH_MODEL_URL.'),
+  BERTH_MODEL_KEY: text
+    .optional()
+    .describe('Key for BERTH_MODEL_URL. Every agent gets to know it: take one with a limit.'),
+  BERTH_MODEL_CONTEXT: integer(1024, 100_000_000)
+    .default(128_000)
+    .describe('Tokens that the default model can read.'),
+  BERTH_AGENT_PROXY_SOCKET: socketPath
+    .optional()
+    .describe(
+      'Unix socket of the agent proxy’s tunnels, in place of a port: the same for `web`, `worker` and `agent-proxy`, in a folder that they share. `npm start` takes one under BERTH_DATA_DIR unless BERTH_AGENT_PROXY_URL or BERTH_AGENT_PROXY_PORT is set.',
+    ),
+  BERTH_AGENT_PROXY_URL: url('http')
+    .optional()
+    .describe(
+      'Where `web` and `worker` reach the agent proxy. Not set: BERTH_AGENT_PROXY_SOCKET, or BERTH_AGENT_PROXY_PORT on this machine.',
+    ),
+  BERTH_AGENT_PROXY_PORT: integer(0, 65535)
+    .optional()
+    .describe(
+      'Port of the agent proxy’s tunnels, where BERTH_AGENT_PROXY_SOCKET is not set; `npm start` takes a free one for 0. Not set: 3130.',
+    ),
+  BERTH_AGENT_PROXY_ADDRESS: text.default('127.0.0.1').describe('Address of the agent proxy.'),
+  BERTH_EGRESS_PORT: integer(0, 65535)
+    .optional()
+    .describe(
+      "Port of the agent proxy's egress, which `worker` asks it for; 0 takes a free one at each start. Not set: 3128 where that is free at the first start, else another one, kept in `egress.port` under BERTH_DATA_DIR, since agents' containers hold it.",
+    ),
+  BERTH_EGRESS_HOST: text
+    .default('127.0.0.1')
+    .describe("Address of the agent proxy's egress, beside the networks of agents."),
+  BERTH_EGRESS_ALLOW: list
+    .default([])
+    .describe('host:port pairs that the egress proxy lets through although they are private.'),
+})
+
+/** Secrets may also come from a file: `NAME_FILE` holds its path. */
+export const SECRETS = [
+  'DATABASE_URL',
+  'REDIS_URL',
+  'IPFS_API_URL',
+  'IPFS_PRIVATE_API_URL',
+  'JWT_KEY',
+  'SECRETS_KEY',
+  'AGENT_PROXY_KEY',
+  'BERTH_MODEL_KEY',
+] as const

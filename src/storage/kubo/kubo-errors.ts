@@ -1,0 +1,46 @@
+import { StorageError, type StorageErrorCode } from '../port.ts'
+
+/** An error that Kubo itself reported, with its own words. */
+export class KuboError extends Error {
+  override name = 'KuboError'
+}
+
+/**
+ * Kubo's errors are sentences. Those that a caller can act on are told by the words of Kubo 0.43 and
+ * of the codecs in go-ipld-prime; every other one is `unavailable`, which is the code that ends nothing.
+ */
+const MEANINGS: [RegExp, StorageErrorCode][] = [
+  [
+    /could not find|not found locally|failed to fetch all nodes|no link named|no link by that name/,
+    'not_found',
+  ],
+  [/could not choose a decoder|unrecognized object type/, 'invalid_object'],
+  [/hash functions? not allowed|digest too (large|small)/, 'invalid_object'],
+  // The codecs begin with these words; only pin/add puts its own `pin:` before them.
+  [
+    /^pin: (protobuf|cbor|unmarshal error|malformed stream|structure mismatch|message structure)/,
+    'invalid_object',
+  ],
+  [
+    /^pin: (invalid|unexpected|expected|expecting|unhandled|duplicate|cannot repeat|encountered) /,
+    'invalid_object',
+  ],
+  [/^pin: EOF$/, 'invalid_object'],
+  [/this dag node is a directory|operation not supported|not unixfs|unknown node type/i, 'invalid_object'],
+  [/unrecognized node type|protobuf: |proto: /, 'invalid_object'],
+]
+
+/** Turns a KuboError into an error of the port. Any other error passes as it is. */
+export function asStorageError(error: unknown): unknown {
+  if (!(error instanceof KuboError)) return error
+  const code = MEANINGS.find(([words]) => words.test(error.message))?.[1] ?? 'unavailable'
+  return new StorageError(code, `Kubo: ${error.message}`, { cause: error })
+}
+
+/** Whether Kubo says that a CID has no recursive pin. */
+export function isNotPinned(error: unknown): boolean {
+  return (
+    error instanceof KuboError &&
+    /is not pinned|not pinned or pinned indirectly|pinned directly/.test(error.message)
+  )
+}

@@ -1,0 +1,106 @@
+import { Worker } from 'node:worker_threads'
+import * as dagPb from '@ipld/dag-pb'
+import { CID } from 'multiformats/cid'
+import { assertSupported, isLeafCodec, readLinks, undecodable } from './codecs.ts'
+import { LINKS_AT_ONCE, OBJECT_BYTES, OBJECT_MEMORY_MIB, OBJECT_MS, turn } from './dag-limits.ts'
+import { openDagPb } from './dag-pb-links.ts'
+import type { ObjectLinks } from './object-thread.program.ts'
+import { StorageError } from './port.ts'
+
+/**
+ * What a block links to, each CID once, in order, and the size that a dag-pb block announces for its whole DAG
+ * (null for the other codecs). However many links the block has, it holds up nobody else of the process.
+ * @throws StorageError `invalid_object` when the bytes do not decode as the CID's codec says.
+ */
+export async function distinctLinks(
+  cid: CID,
+  bytes: Uint8Array,
+): Promise<{ links: CID[]; totalBytes: number | null }> {
+  assertSupported(cid)
+  if (cid.code === dagPb.code) return dagPbLinks(cid, bytes)
+  if (isLeafCodec(cid)) return { links: [], totalBytes: bytes.length }
+  const links =
+    bytes.length > OBJECT_BYTES ? await linksOfObject(cid, bytes) : distinct(readLinks(cid, bytes).links)
+  return { links, totalBytes: links.length === 0 ? bytes.length : null }
+}
+
+/** Each CID once, in order. */
+const distinct = (cids: CID[]): CID[] => [...new Map(cids.map((cid) => [`${cid}`, cid])).values()]
+
+async function dagPbLinks(cid: CID, bytes: Uint8Array): Promise<{ links: CID[]; totalBytes: number }> {
+  const known = new Map<string, CID>()
+  let totalBytes = bytes.length
+  try {
+    for await (const links of openDagPb(bytes).links.some()) {
+      for (const { Hash, Tsize = 0 } of links) {
+        totalBytes += Tsize
+        const name = Buffer.from(Hash.bytes).toString('latin1')
+        if (!known.has(name)) known.set(name, Hash)
+      }
+    }
+  } catch (error) {
+    throw undecodable(cid, error as Error)
+  }
+  return { links: [...known.values()], totalBytes }
+}
+
+/** The thread gave a block up: by its bounds, or since the machine had no time for it. The block may well decode. */
+export class OverBounds extends StorageError {
+  constructor(cid: CID, reason: string) {
+    super('invalid_object', `Block ${cid} does not decode: ${reason}`)
+  }
+}
+
+type Answer = ObjectLinks | { givenUp: string }
+
+/** Finds the links of large dag-cbor and dag-json blocks: no part of such a block can be decoded alone. */
+let thread: Worker | null = null
+/** One block at a time: the thread's memory and time are for one. */
+let last: Promise<unknown> = Promise.resolve()
+
+/**
+ * What a dag-cbor or dag-json block links to, each CID once, in order.
+ * @throws StorageError `invalid_object` when it does not decode; {@link OverBounds} when it does not within the bounds of
+ *   `dag-limits.ts`.
+ */
+async function linksOfObject(cid: CID, bytes: Uint8Array): Promise<CID[]> {
+  const run = last.then(() => ask(cid, bytes))
+  last = run.catch(() => {})
+  const answer = await run
+  if ('givenUp' in answer) throw new OverBounds(cid, answer.givenUp)
+  if ('error' in answer) throw undecodable(cid, { message: answer.error })
+  const links: CID[] = []
+  for (let [i, at] = [0, 0]; i < answer.lengths.length; i++) {
+    if (i > 0 && i % LINKS_AT_ONCE === 0) await turn()
+    const end = at + (answer.lengths[i] as number)
+    links.push(CID.decode(answer.cids.subarray(at, end)))
+    at = end
+  }
+  return links
+}
+
+function ask(cid: CID, bytes: Uint8Array): Promise<Answer> {
+  thread ??= new Worker(new URL('./object-thread.program.ts', import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: OBJECT_MEMORY_MIB },
+  })
+  const asked = thread
+  return new Promise((resolve) => {
+    const end = (answer: Answer) => {
+      clearTimeout(limit)
+      asked.off('message', end).off('error', onError)
+      asked.unref()
+      resolve(answer)
+    }
+    const giveUp = (givenUp: string) => {
+      end({ givenUp })
+      thread = null
+      asked.on('error', () => {}) // it may yet report what it died of
+      void asked.terminate()
+    }
+    const onError = ({ message }: Error) => giveUp(message)
+    const limit = setTimeout(() => giveUp(`not within ${OBJECT_MS} ms`), OBJECT_MS)
+    asked.on('message', end).on('error', onError)
+    asked.ref()
+    asked.postMessage({ cid: cid.bytes, bytes })
+  })
+}

@@ -1,0 +1,170 @@
+/**
+ * Everything that is asked of `<agentId>.<BERTH_AGENT_DOMAIN>`: routes of the API, chat and webhooks by HTTP, WebSockets
+ * for chat and for the log, and the agent's path routes.
+ */
+import type { Request, RequestHandler, Response } from 'express'
+import type { AgentAccess } from '../../agents/access.ts'
+import type { Agent } from '../../agents/agent.ts'
+import { AgentdError } from '../../agents/agentd-client.ts'
+import { type AgentConnections, closeError } from '../../agents/connections.ts'
+import { toAnswer } from '../../agents/engine-call.ts'
+import { messages, notFound, unauthorized } from '../../errors.ts'
+import { abortOnDisconnect } from '../../http/disconnect.ts'
+import type { Principal } from '../../http/principal.ts'
+import { authenticateRequest } from '../../http/route.ts'
+import { isUpgrade } from '../../http/upgrade.ts'
+import { AGENT_ID } from '../../lib/agent-id.ts'
+import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
+import type { SiteDirectory } from '../apps/site.ts'
+import { requestHost } from '../hosts.ts'
+import {
+  isNavigation,
+  readCredential,
+  refuseEmbedded,
+  refuseForeign,
+  showWithCookie,
+  splitToken,
+} from './credential.ts'
+import { passToGateway } from './gateway-http.ts'
+import { findPage, type PageParts, showPage } from './page.ts'
+import { LogStream, openChat } from './sockets.ts'
+import { findSocketTarget, findTarget, type Target } from './targets.ts'
+
+export interface AgentHostParts extends PageParts {
+  /** BERTH_AGENT_DOMAIN. */
+  domain: string
+  access: AgentAccess
+  sites: SiteDirectory
+}
+
+/** Headers of every answer but the API's: a browser must not show what an agent sends as a page of this origin. */
+const EVERY_ANSWER = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+}
+
+/** Chatting makes the agent act, so it needs the scope to write. */
+const SCOPE = 'org:agents:write'
+
+/** Answers every request for a host that is or could be an agent's; those of the API go on to its routes. */
+export function agentHandler(parts: AgentHostParts): RequestHandler {
+  return async (req, res, next) => {
+    res.set(EVERY_ANSWER)
+    const agentId = requestHost(req).slice(0, -parts.domain.length - 1)
+    const since = parts.connections.changes
+    const site = AGENT_ID.test(agentId) ? await parts.sites.ofAgent(agentId) : undefined
+    const { addresses, bounds } = parts.services
+    if (!site) {
+      addresses.countRequest(req)
+      throw notFound(messages.noAgent)
+    }
+    const { url } = splitToken(req.url)
+    const target = targetOf(req, url, agentId)
+    const route = findPage(site.routes, req, pathOf(url), target)
+    const isOpen = route && (!route.protected || isNavigation(req))
+    if (isOpen) addresses.countRequest(req)
+    if (isOpen) return showPage(parts, { agent: site.agent, route, since }, req, res)
+    const credential = readCredential(req, site.agent.gatewayToken)
+    if (credential) refuseForeign(req, credential)
+    if (credential && route) refuseEmbedded(req, credential)
+    if (target?.kind === 'foreign') throw unauthorized(messages.badToken, 'bad_token')
+    // From here on the token is in a header and nowhere else.
+    delete req.headers.cookie
+    if (credential) req.headers.authorization = credential.authorization
+    const keepsToken = credential?.by === 'query' && isNavigation(req)
+    req.url = target?.kind === 'api' ? target.path + queryOf(url) : url
+    if (target?.kind === 'api' && !keepsToken) return next()
+
+    const principal = await authenticateRequest(parts.services, req, res, SCOPE)
+    const agent = await parts.access.admit(principal, agentId, ['gateway', 'platform'])
+    if (route) return showPage(parts, { agent, route, since }, req, res)
+    if (keepsToken) return showWithCookie(req, res, { ...agent, url, isSecure: parts.isSecure })
+    if (target?.kind !== 'gateway' && target?.kind !== 'logs')
+      throw notFound(`No such route: ${req.method} ${req.path}`)
+    await bounds.run(isUpgrade(req) ? 'agentSockets' : 'agentRequests', principal, () =>
+      answer(parts, { agent, principal, since, target, req, res }),
+    )
+  }
+}
+
+interface Admitted {
+  agent: Agent
+  principal: Principal
+  /** As {@link AgentConnections.add} takes it. */
+  since: number
+  target: Extract<Target, { kind: 'gateway' | 'logs' }>
+  req: Request
+  res: Response
+}
+
+function answer(parts: AgentHostParts, admitted: Admitted): Promise<void> {
+  const { agentd } = parts
+  const { agent, target, req, res } = admitted
+  const request = { agentd, agent, req, res }
+  if (target.kind === 'logs')
+    return holdSocket(parts, admitted, (signal) => LogStream.open({ ...request, signal }))
+  if (isUpgrade(req)) return holdSocket(parts, admitted, (signal) => openChat({ ...request, signal }))
+  return exchange(parts, admitted, target.path + queryOf(req.url))
+}
+
+/** A request to the gateway, which ends when the client goes, or its token is no longer good. */
+async function exchange(
+  { agentd, connections }: AgentHostParts,
+  { agent, principal, since, req, res }: Admitted,
+  path: string,
+): Promise<void> {
+  if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'no gateway'))
+  const gone = abortOnDisconnect(res)
+  const forget = connections.add(agent, principal, since, (code) => {
+    // On shutdown the server lets answers end.
+    if (code !== CLOSE.goingAway) gone.abort(closeError(code))
+  })
+  try {
+    await passToGateway({ agentd, agent, req, res, signal: gone.signal }, path)
+  } finally {
+    forget()
+  }
+}
+
+/** Something that a client has open by WebSocket. */
+interface Open {
+  /** Resolves when it is over. */
+  closed: Promise<void>
+  end(code: CloseCode, reason: string): void
+}
+
+async function holdSocket(
+  { connections }: AgentHostParts,
+  { agent, principal, since, req }: Admitted,
+  openIt: (signal: AbortSignal) => Promise<Open | undefined>,
+): Promise<void> {
+  const start = performance.now()
+  const opening = new AbortController()
+  let open: Open | undefined
+  let ended: [CloseCode, string] | undefined
+  const forget = connections.add(agent, principal, since, (...why) => {
+    ended = why
+    if (open) open.end(...why)
+    else opening.abort(closeError(why[0]))
+  })
+  try {
+    open = await openIt(opening.signal)
+    if (ended) open?.end(...ended)
+    await open?.closed
+  } finally {
+    forget()
+    const ms = Math.round(performance.now() - start)
+    req.log.debug({ agentId: agent.agentId, ms }, 'WebSocket closed')
+  }
+}
+
+function targetOf(req: Request, url: string, agentId: string): Target | undefined {
+  const path = pathOf(url)
+  return isUpgrade(req) ? findSocketTarget(path, agentId) : findTarget(req.method, path, agentId)
+}
+
+const pathOf = (url: string): string => url.split('?')[0] ?? ''
+const queryOf = (url: string): string => url.slice(pathOf(url).length)

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { readCredential, splitToken } from './credential.ts'
+
+const token = randomUUID()
+const authorization = `Bearer ${token}`
+
+describe('a token in the query', () => {
+  it('is taken out of it, and the rest stays as it was', () => {
+    const cases: [url: string, rest: string, token: string | undefined][] = [
+      ['/', '/', undefined],
+      ['/?a=1', '/?a=1', undefined],
+      ['/?token=t', '/', 't'],
+      ['/x?a=%20&token=t&b', '/x?a=%20&b', 't'],
+      ['/?token=t&token=u', '/', 't'],
+      ['/?token=', '/', ''],
+      ['/?tokens=t&my-token=u', '/?tokens=t&my-token=u', undefined],
+      ['/?a=b?token=t', '/?a=b?token=t', undefined],
+    ]
+    for (const [url, rest, found] of cases)
+      assert.deepEqual(splitToken(url), { url: rest, token: found }, url)
+  })
+})
+
+describe('a credential', () => {
+  it('is a header, before the query, before a cookie', () => {
+    const cookie = `gw_token=${token}`
+    const url = `/?token=${token}`
+    const other = 'Bearer other'
+    assert.deepEqual(readCredential({ headers: { authorization: other, cookie }, url }), {
+      by: 'header',
+      authorization: other,
+    })
+    assert.deepEqual(readCredential({ headers: { cookie }, url }), { by: 'query', authorization })
+    assert.deepEqual(readCredential({ headers: { cookie }, url: '/' }), { by: 'cookie', authorization })
+    assert.equal(readCredential({ headers: {}, url: '/' }), undefined)
+  })
+  it('is a gateway token, where it is no header', () => {
+    assert.throws(() => readCredential({ headers: {}, url: '/?token=eyJ.a.b' }), { status: 401 })
+    for (const cookie of ['gw_token=eyJ.a.b', 'gw_token', `gw_tokens=${token}`, `a=gw_token=${token}`, ''])
+      assert.equal(readCredential({ headers: { cookie }, url: '/' }), undefined, cookie)
+  })
+  it('is found among cookies of others with its name', () => {
+    const cookie = `gw_token=planted; a=b; gw_token=${token}`
+    assert.deepEqual(readCredential({ headers: { cookie }, url: '/' }), { by: 'cookie', authorization })
+  })
+  it('is the token of the agent among those of others', () => {
+    const planted = token.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))
+    const cookie = `gw_token=${planted}; gw_token=${token}`
+    const found = { by: 'cookie', authorization }
+    assert.deepEqual(readCredential({ headers: { cookie }, url: '/' }, token), found)
+    assert.equal(readCredential({ headers: { cookie }, url: '/' })?.authorization, `Bearer ${planted}`)
+  })
+})

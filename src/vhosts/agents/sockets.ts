@@ -1,0 +1,171 @@
+/**
+ * WebSockets of an agent's own host: chat with its gateway, whose messages nobody here reads, and its log, a message for
+ * each line, the last ones first.
+ */
+import type { Request, Response } from 'express'
+import { type WebSocket, WebSocketServer } from 'ws'
+import type { Agent } from '../../agents/agent.ts'
+import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
+import { jsonLines } from '../../agents/agentd-stream.ts'
+import { KEPT_LINES, logLine } from '../../agents/live.ts'
+import { ApiError } from '../../errors.ts'
+import { takeUpgrade } from '../../http/upgrade.ts'
+import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
+import { type JoinedSockets, joinSockets } from '../joined-sockets.ts'
+
+const NOT_READY = ['unreachable', 'not_ready', 'timeout']
+/** Headers that the client decides; the others are between agentd and the gateway. */
+const HEADERS = [
+  'sec-websocket-key',
+  'sec-websocket-version',
+  'sec-websocket-protocol',
+  'sec-websocket-extensions',
+  'user-agent',
+] as const
+
+interface SocketRequest {
+  agentd: AgentdClient
+  agent: Agent
+  req: Request
+  res: Response
+  /** Ends the attempt to open it. */
+  signal: AbortSignal
+}
+
+/**
+ * Opens the gateway's WebSocket for a client whose upgrade it is. One that is not ready is told so by closing (1013).
+ * @returns the chat, or undefined where it was closed already.
+ * @throws ApiError 502 when the gateway refuses the upgrade.
+ */
+export async function openChat({
+  agent,
+  req,
+  res,
+  ...rest
+}: SocketRequest): Promise<JoinedSockets | undefined> {
+  if (agent.status !== 'running') return refuseSocket(req, res, CLOSE.tryAgainLater, 'The agent is not ready')
+  try {
+    return await joinSockets({ ...rest, agent, req, res, path: '/v1/gateway/', headers: forwarded(req) })
+  } catch (error) {
+    if (!(error instanceof AgentdError)) throw error
+    if (NOT_READY.includes(error.code))
+      return refuseSocket(req, res, CLOSE.tryAgainLater, 'The agent is not ready')
+    throw new ApiError(502, 'bad_answer', 'The agent takes no WebSocket', { cause: error })
+  }
+}
+
+function forwarded(req: Request): Record<string, string> {
+  return Object.fromEntries(
+    HEADERS.flatMap((name) => {
+      const value = req.headers[name]
+      return typeof value === 'string' ? [[name, value]] : []
+    }),
+  )
+}
+
+/** Clients have nothing to say on them. */
+const MAX_MESSAGE_BYTES = 4096
+
+const server = new WebSocketServer({
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  maxPayload: MAX_MESSAGE_BYTES,
+})
+
+/** Takes the upgrade of a request; undefined where the client's handshake is wrong, which it was told. */
+function acceptSocket(req: Request, res: Response): WebSocket | undefined {
+  const { socket, head } = takeUpgrade(req, res)
+  let accepted: WebSocket | undefined
+  server.handleUpgrade(req, socket, head, (webSocket) => {
+    accepted = webSocket
+  })
+  // After each comes a close.
+  accepted?.on('error', () => {})
+  return accepted
+}
+
+/** Takes the upgrade and closes: browsers show the code of a WebSocket, and never the status of a refused upgrade. */
+function refuseSocket(req: Request, res: Response, code: CloseCode, reason: string): undefined {
+  acceptSocket(req, res)?.close(code, reason)
+}
+
+const PING_MS = 30_000
+const CLOSING_MS = 1000
+const MAX_LINE_BYTES = 65_536
+
+export class LogStream {
+  /** Resolves when it is over. */
+  readonly closed: Promise<void>
+  readonly #socket: WebSocket
+  readonly #gone: AbortController
+
+  private constructor(socket: WebSocket, lines: AsyncIterable<Buffer>, gone: AbortController) {
+    this.#socket = socket
+    this.#gone = gone
+    this.closed = this.#run(lines)
+  }
+
+  /**
+   * Opens it for a client whose upgrade it is. An agent that is not there is told of by closing (1013).
+   * @returns undefined where it was closed already.
+   */
+  static async open({ agentd, agent, req, res, signal }: SocketRequest): Promise<LogStream | undefined> {
+    const gone = new AbortController()
+    try {
+      const path = `/v1/logs/stream?lines=${KEPT_LINES}`
+      const response = await agentd.stream(agent, { path, signal: AbortSignal.any([gone.signal, signal]) })
+      const socket = req.socket.destroyed ? undefined : acceptSocket(req, res)
+      if (socket) return new LogStream(socket, response, gone)
+      response.destroy()
+    } catch (error) {
+      if (!(error instanceof AgentdError)) throw error
+      refuseSocket(req, res, CLOSE.tryAgainLater, 'The agent is not there')
+    }
+  }
+
+  /** Closes it now. */
+  end(code: CloseCode, reason: string): void {
+    this.#socket.close(code, reason)
+    this.#gone.abort()
+    setTimeout(() => this.#socket.terminate(), CLOSING_MS).unref()
+  }
+
+  async #run(lines: AsyncIterable<Buffer>): Promise<void> {
+    const socket = this.#socket
+    const stopPings = keepAlive(socket)
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+    void closed.then(() => this.#gone.abort())
+    try {
+      for await (const line of jsonLines(lines, MAX_LINE_BYTES)) {
+        const parsed = logLine.safeParse(line)
+        if (!parsed.success) throw new AgentdError('bad_answer', 'agentd sent no line of a log')
+        await send(socket, JSON.stringify(parsed.data))
+      }
+      this.end(CLOSE.serviceRestart, 'The agent ended its log')
+    } catch {
+      this.end(CLOSE.internalError, 'The log broke off')
+    }
+    await closed
+    stopPings()
+  }
+}
+
+/** Resolves when the line is on its way: nothing is collected here for a reader that is slow; agentd drops lines. */
+function send(socket: WebSocket, line: string): Promise<void> {
+  return new Promise((resolve, reject) => socket.send(line, (error) => (error ? reject(error) : resolve())))
+}
+
+/** Ends the socket of a client that answers no ping. Returns its end. */
+function keepAlive(socket: WebSocket): () => void {
+  let isThere = true
+  socket.on('pong', () => {
+    isThere = true
+  })
+  const timer = setInterval(() => {
+    if (!isThere) return socket.terminate()
+    isThere = false
+    socket.ping()
+  }, PING_MS)
+  return () => clearInterval(timer)
+}

@@ -1,0 +1,55 @@
+/**
+ * What an agent's own host leads to: a list, and nothing beside it. Above all not the engine's admin RPC: agentd's
+ * proxy opens the whole gateway to whoever may use it, so that what may be asked for is decided here.
+ */
+
+export type Target =
+  /** A route of the API. */
+  | { kind: 'api'; path: string }
+  /** A path of the engine's gateway. */
+  | { kind: 'gateway'; path: string }
+  /** The stream of log lines. */
+  | { kind: 'logs' }
+  /** A route of the API about another agent. */
+  | { kind: 'foreign' }
+
+/** Short for the same below `/v0/agents/<this agent>`. */
+const SHORT_FORM =
+  /^\/v0(\/(?:platform|status|restart|skills|secrets|port-forwarding|config|console|channels|logs)(?:\/.*)?)$/
+/** Answers that start an operation name it in `Location`. */
+const OPERATION = /^\/v0\/operations\//
+
+/** One or more names; nothing that a parser of URLs would take for a step up. */
+const NAMES = String.raw`[\w-]+(?:[:/][\w-]+)*`
+/**
+ * Chat as OpenAI's clients speak it, the list of models, and webhooks. Left out: `/tools/invoke`, which calls tools
+ * without the agent, and the gateway's pages. `/` and `/chat` without an upgrade tell how the gateway is.
+ */
+const GATEWAY: [method: string, path: RegExp, gatewayPath?: string][] = [
+  ['GET', /^\/(?:chat\/?)?$/, '/health'],
+  ['GET', /^\/v1\/models$/],
+  ['GET', new RegExp(`^/v1/models/${NAMES}$`)],
+  ['POST', /^\/v1\/chat\/completions$/],
+  ['POST', /^\/v1\/responses$/],
+  ['POST', new RegExp(`^/hooks/${NAMES}$`)],
+]
+
+/** The target of a request to an agent's host; undefined for a path that leads nowhere. */
+export function findTarget(method: string, path: string, agentId: string): Target | undefined {
+  const [, named, rest = ''] = /^\/v0\/agents\/([^/]+)(\/.*)?$/.exec(path) ?? []
+  if (named !== undefined && named !== agentId) return { kind: 'foreign' }
+  if (named !== undefined) return { kind: 'api', path: `/v0/agents/${agentId}${rest}` }
+  const [, short] = SHORT_FORM.exec(path) ?? []
+  if (short) return { kind: 'api', path: `/v0/agents/${agentId}${short}` }
+  if (OPERATION.test(path)) return { kind: 'api', path }
+  const found = GATEWAY.find(([allowed, pattern]) => allowed === method && pattern.test(path))
+  return found && { kind: 'gateway', path: found[2] ?? path }
+}
+
+/** The target of a WebSocket to an agent's host; undefined for a path that leads nowhere. */
+export function findSocketTarget(path: string, agentId: string): Target | undefined {
+  if (/^\/(?:chat\/?)?$/.test(path)) return { kind: 'gateway', path: '/' }
+  const target = findTarget('GET', path, agentId)
+  if (target?.kind === 'foreign') return target
+  return target?.kind === 'api' && target.path === `/v0/agents/${agentId}/logs` ? { kind: 'logs' } : undefined
+}

@@ -1,0 +1,121 @@
+/**
+ * Hosts of agents' own pages: `<subdomain>.<BERTH_APP_DOMAIN>`, custom domains, and `<agentId>.<BERTH_APP_DOMAIN>`, which
+ * has the agent's path routes. Nothing of Berth's is there, so pages may do what pages do.
+ */
+import { isIP } from 'node:net'
+import type { Request, RequestHandler, Response } from 'express'
+import { findAgent } from '../../agents/agent.ts'
+import type { AgentdClient } from '../../agents/agentd-client.ts'
+import type { AgentConnections } from '../../agents/connections.ts'
+import { isDatabaseDown } from '../../db/database-errors.ts'
+import type { Pool } from '../../db/pool.ts'
+import { notFound, unauthorized } from '../../errors.ts'
+import type { AddressLimits } from '../../http/address-limits.ts'
+import type { Bounds } from '../../lib/bounds.ts'
+import { clientAddress } from '../../lib/net/ip-address.ts'
+import { isNavigation, refuseEmbedded, refuseForeign, showWithCookie } from '../agents/credential.ts'
+import { requestHost } from '../hosts.ts'
+import { passToPort, refuse } from './exchange.ts'
+import { findRoute, type Site, type SiteDirectory } from './site.ts'
+import { readVisit } from './token.ts'
+
+export interface AppParts {
+  /** BERTH_APP_DOMAIN. */
+  domain: string
+  /** Whether browsers come by https, whatever the last proxy speaks. */
+  isSecure: boolean
+  pool: Pool
+  agentd: AgentdClient
+  connections: AgentConnections
+  bounds: Bounds
+  addresses: AddressLimits
+  sites: SiteDirectory
+}
+
+/** Answers every request for a host below BERTH_APP_DOMAIN. */
+export function appHandler(parts: AppParts): RequestHandler {
+  return async (req, res) => {
+    const label = requestHost(req).slice(0, -parts.domain.length - 1)
+    const since = parts.connections.changes
+    try {
+      parts.addresses.countRequest(req)
+      const site = label.includes('.') ? undefined : await parts.sites.find(label)
+      if (!site) throw notFound('There is nothing at this host')
+      await visit(parts, site, since, req, res)
+    } catch (error) {
+      refuse(error, req, res)
+    }
+  }
+}
+
+/** Answers requests for custom domains; those for any other host go on to the API, which has no name where none is set. */
+export function customDomainHandler(parts: AppParts): RequestHandler {
+  return async (req, res, next) => {
+    const since = parts.connections.changes
+    const host = requestHost(req)
+    const site = mayBeCustom(host) ? await findCustom(parts.sites, host, req.ip) : undefined
+    if (!site) return next()
+    try {
+      parts.addresses.countRequest(req)
+      await visit(parts, site, since, req, res)
+    } catch (error) {
+      refuse(error, req, res)
+    }
+  }
+}
+
+/** An address, or a name of this machine or its network, is nobody's domain: it costs no question. */
+const mayBeCustom = (host: string) =>
+  /\.[a-z][a-z0-9-]*$/.test(host) && !isIP(host) && !host.endsWith('.localhost') && host.length <= 253
+
+/** Without a database nobody's pages are there; the API can tell how it is. */
+function findCustom(sites: SiteDirectory, host: string, ip: string | undefined): Promise<Site | undefined> {
+  return sites.findCustom(host, clientAddress(ip)).catch((error) => {
+    if (isDatabaseDown(error)) return undefined
+    throw error
+  })
+}
+
+async function visit(
+  { pool, agentd, connections, bounds, ...parts }: AppParts,
+  site: Site,
+  since: number,
+  req: Request,
+  res: Response,
+): Promise<void> {
+  let { agent } = site
+  let read = readVisit(req, agent.gatewayToken)
+  const found = findRoute(site.routes, read.url)
+  if (!found) throw notFound('There is nothing at this path')
+  const { route } = found
+  if (route.protected) {
+    // The cached row of an agent may be older than its token.
+    const now = await findAgent(pool, agent.agentId)
+    if (!now) throw notFound('There is nothing at this host')
+    agent = now
+    read = readVisit(req, agent.gatewayToken)
+    if (!read.by) throw unauthorized('This page takes the gateway token of its agent: ?token=…', 'bad_token')
+    refuseForeign(req, { by: read.by, authorization: '' })
+    refuseEmbedded(req, { by: read.by })
+  }
+  // Also of an open page: its scripts, and whomever it links to, would see the address.
+  if (read.by === 'query' && isNavigation(req))
+    return showWithCookie(req, res, { ...agent, url: read.url, isSecure: parts.isSecure })
+  const prefix = route.pathPrefix === '/' ? undefined : route.pathPrefix
+  const { authorization, cookie } = read
+  const isSecure = parts.isSecure || req.secure
+  const path = findRoute([route], read.url)?.path ?? '/'
+  await passToPort({
+    agentd,
+    connections,
+    bounds,
+    agent,
+    way: route,
+    since,
+    path,
+    visitor: { authorization, cookie, prefix, isSecure },
+    where: 'own',
+    req,
+    res,
+  })
+}

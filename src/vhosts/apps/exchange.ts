@@ -1,0 +1,251 @@
+/** A visitor's request or WebSocket, passed on to a port of an agent. */
+
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import type { Request, Response } from 'express'
+import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from '../../../agentd/protocol.ts'
+import type { Agent } from '../../agents/agent.ts'
+import { type AgentdClient, AgentdError, parseAgentdError, readBounded } from '../../agents/agentd-client.ts'
+import { type AgentConnections, closeError, type Way } from '../../agents/connections.ts'
+import { toAnswer } from '../../agents/engine-call.ts'
+import { ApiError } from '../../errors.ts'
+import { abortOnDisconnect } from '../../http/disconnect.ts'
+import { isUpgrade } from '../../http/upgrade.ts'
+import type { Bounds } from '../../lib/bounds.ts'
+import { clientAddress } from '../../lib/net/ip-address.ts'
+import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
+import { COOKIE, isNavigation } from '../agents/credential.ts'
+import { type JoinedSockets, joinSockets } from '../joined-sockets.ts'
+
+/** Until an answer begins, which a long upload may come before. */
+const ANSWER_MS = 600_000
+/** How long an answer may stand still, on either side. */
+const IDLE_MS = 300_000
+const ERROR_BYTES = 65_536
+const ERROR_MS = 10_000
+
+export interface PageRequest {
+  agentd: AgentdClient
+  connections: AgentConnections
+  bounds: Bounds
+  agent: Agent
+  way: Way & { port: number }
+  /** {@link AgentConnections.changes}, before anything was checked. */
+  since: number
+  /** For the program: path and query. */
+  path: string
+  visitor: Visitor
+  /** See {@link toVisitor}. */
+  where: 'own' | 'agent'
+  req: Request
+  res: Response
+}
+
+/**
+ * Passes it on; resolves when it is over. It ends when the visitor goes, or the way is no longer good.
+ * @throws ApiError as long as no answer has begun: 429 beside too many others, 503 for an agent that does not run, 502 for a port on which
+ *   nothing answers, 504 for one that takes too long.
+ */
+export function passToPort(page: PageRequest): Promise<void> {
+  const { bounds, agent, req } = page
+  const holder = { address: clientAddress(req.ip), workspaceId: agent.workspaceId }
+  return bounds.run('visits', holder, () => visit(page))
+}
+
+async function visit(page: PageRequest): Promise<void> {
+  const { agent, connections, way, since, res, req } = page
+  if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'it does not run'))
+  const gone = abortOnDisconnect(res)
+  let sockets: JoinedSockets | undefined
+  let ended: [CloseCode, string] | undefined
+  const forget = connections.addVisit(agent, way, since, (...why) => {
+    ended = why
+    if (sockets) sockets.end(...why)
+    // On shutdown the server lets answers end.
+    else if (why[0] !== CLOSE.goingAway || isUpgrade(req)) gone.abort(closeError(why[0]))
+  })
+  try {
+    if (!isUpgrade(req)) return await exchange(page, gone.signal)
+    sockets = await join(page, gone.signal)
+    if (ended) sockets?.end(...ended)
+    await sockets?.closed
+  } catch (error) {
+    throw error instanceof AgentdError ? explain(page, error) : error
+  } finally {
+    forget()
+  }
+}
+
+async function exchange({ agentd, agent, way, where, req, res, ...page }: PageRequest, signal: AbortSignal) {
+  const response = await agentd.send(agent, {
+    method: req.method,
+    path: `/v1/port/${way.port}`,
+    headers: { ...toProgram(req, page.visitor), [PORT_PATH_HEADER]: page.path },
+    ...(hasBody(req) && { body: req }),
+    timeoutMs: ANSWER_MS,
+    signal,
+  })
+  if (response.headers[PORT_ANSWER_HEADER] === undefined) {
+    const body = await readBounded(response, ERROR_BYTES, AbortSignal.timeout(ERROR_MS))
+    const { error = 'bad_answer', message = '' } = parseAgentdError(body.toString('utf8'))
+    throw new AgentdError(error, message, response.statusCode)
+  }
+  res.status(response.statusCode ?? 502)
+  const headers = toVisitor(response.headers, { where, isProtected: way.protected })
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value)
+  response.setTimeout(IDLE_MS, () => response.destroy())
+  res.setTimeout(IDLE_MS, () => res.destroy())
+  signal.addEventListener('abort', () => res.destroy(), { once: true })
+  // The first event of a stream may be minutes away.
+  res.flushHeaders()
+  await pipeline(response, res).catch(() => {
+    // It was cut short, and the visitor sees that: the connection is gone as well.
+  })
+}
+
+function join({ agentd, agent, way, req, res, ...page }: PageRequest, signal: AbortSignal) {
+  const headers = { ...toProgram(req, page.visitor), [PORT_PATH_HEADER]: page.path }
+  return joinSockets({ agentd, agent, path: `/v1/port/${way.port}`, headers, req, res, signal })
+}
+
+/** The error that a visitor gets for a failure of agentd. */
+function explain({ agent, way: { port } }: PageRequest, error: AgentdError): ApiError {
+  const options = { cause: error }
+  if (error.code === 'timeout')
+    return new ApiError(504, 'timeout', `Port ${port} of the agent did not answer in time`, options)
+  if (error.status === 0 && error.code === 'unreachable') return toAnswer(agent, '', error)
+  const message =
+    error.code === 'not_ready'
+      ? `Nothing listens on port ${port} of the agent`
+      : `Port ${port} of the agent gave no valid answer`
+  return new ApiError(502, 'bad_answer', message, options)
+}
+
+/** Headers that concern one connection only (RFC 9110, 7.6.1). */
+const HOP_BY_HOP =
+  /^(connection|keep-alive|proxy-authenticate|proxy-authorization|proxy-connection|te|trailer|transfer-encoding|upgrade)$/
+/** Headers that Berth sets itself, or that are between Berth and agentd; to many programs `_` is the same as `-`. */
+const REQUEST_DROPPED =
+  /^(host|authorization|cookie|expect|content-length|forwarded|via|x-forwarded-.*|x-real-ip|berth-.*)$/
+/** Ours stay; where a server says that it is also elsewhere, that is past Berth. */
+const ANSWER_DROPPED = /^(x-request-id|alt-svc|berth-.*)$/
+/** Headers that change how a browser treats the host, beyond this answer. */
+const OF_THE_HOST =
+  /^(set-cookie|clear-site-data|strict-transport-security|service-worker-allowed|nel|report-to|reporting-endpoints)$/
+/** No origin of its own: so that a page can neither read the API nor send its cookie there. */
+const SANDBOX = 'sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads'
+
+/** A visitor as the program sees them. */
+interface Visitor {
+  /** Without what was Berth's. */
+  cookie: string | undefined
+  authorization: string | undefined
+  /** The prefix that was cut off the path; undefined where none was. */
+  prefix: string | undefined
+  /** Whether the visitor's browser speaks https. */
+  isSecure: boolean
+}
+
+/** The headers of a request as agentd gets them for a port. */
+function toProgram(req: Request, visitor: Visitor): Record<string, string> {
+  const { cookie, authorization, prefix, isSecure } = visitor
+  const { headers } = req
+  const passed = endToEnd(headers).filter(
+    (entry): entry is [string, string] =>
+      typeof entry[1] === 'string' && !REQUEST_DROPPED.test(entry[0].replaceAll('_', '-')),
+  )
+  return {
+    ...Object.fromEntries(passed),
+    // As the visitor wrote it, also to a proxy in front.
+    host: req.host,
+    'x-forwarded-for': req.ip ?? '',
+    'x-forwarded-host': req.host,
+    'x-forwarded-proto': isSecure ? 'https' : 'http',
+    ...(prefix !== undefined && { 'x-forwarded-prefix': prefix }),
+    ...(cookie && { cookie }),
+    ...(authorization !== undefined && { [PORT_AUTHORIZATION_HEADER]: authorization }),
+    ...bodyFrame(req),
+  }
+}
+
+/** Whether a request has a body; one that says so of an upgrade has none. */
+const hasBody = (req: Request): boolean =>
+  !isUpgrade(req) && ('transfer-encoding' in req.headers || Number(req.headers['content-length'] ?? 0) > 0)
+
+/** Node frames a body by itself for some methods only; without a frame it would be the next request. */
+function bodyFrame(req: Request): Record<string, string> {
+  if (!hasBody(req)) return {}
+  const length = req.headers['content-length']
+  return length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': length }
+}
+
+/**
+ * The headers of a program's answer.
+ * @param where `own`: a host that is the program's alone; `agent`: the agent's own host, where it runs in a sandbox.
+ * @param isProtected it must not be kept for other visitors.
+ */
+function toVisitor(
+  headers: IncomingHttpHeaders,
+  { where, isProtected }: { where: 'own' | 'agent'; isProtected: boolean },
+): OutgoingHttpHeaders {
+  const passed = endToEnd(headers).filter(
+    ([name]) => !ANSWER_DROPPED.test(name) && !(where === 'agent' && OF_THE_HOST.test(name)),
+  )
+  const answer: OutgoingHttpHeaders = Object.fromEntries(passed)
+  // It would end the visitor's sessions at all hosts beside this one.
+  delete answer['clear-site-data']
+  if (headers['set-cookie'] && where === 'own') answer['set-cookie'] = ownCookies(headers['set-cookie'])
+  if (isProtected) answer['cache-control'] = privately(headers['cache-control'])
+  if (where === 'agent') {
+    const policies = [headers['content-security-policy'] ?? [], SANDBOX].flat()
+    answer['content-security-policy'] = policies.join(', ')
+    answer['x-content-type-options'] = 'nosniff'
+  }
+  return answer
+}
+
+/** Cookies for this very host: hosts beside it are other agents'. Ours is nobody else's to set. */
+function ownCookies(cookies: string[]): string[] {
+  return cookies
+    .filter((cookie) => cookie.split('=')[0]?.trim() !== COOKIE)
+    .map((cookie) => cookie.replace(/;\s*domain\s*(?:=[^;]*)?(?=;|$)/gi, ''))
+}
+
+/** An answer to a token is for its holder only, whatever the program says of caching. */
+function privately(cacheControl = ''): string {
+  const others = cacheControl
+    .split(',')
+    .map((directive) => directive.trim())
+    .filter((directive) => directive !== '' && !/^(public|private|s-maxage)\b/i.test(directive))
+  return ['private', ...others].join(', ')
+}
+
+function endToEnd(headers: IncomingHttpHeaders): [string, string | string[] | undefined][] {
+  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
+  return Object.entries(headers).filter(([name]) => !HOP_BY_HOP.test(name) && !named.includes(name))
+}
+
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+
+/** Tells a visitor why: people get a small page, programs JSON like the API's. @throws what is none of an answer, and what can no longer be told. */
+export function refuse(error: unknown, req: Request, res: Response): void {
+  if (!(error instanceof ApiError) || res.headersSent || res.destroyed) throw error
+  const { status, code, message, headers } = error
+  // It is the agent's, or the visitor's: not for the operator's log of failures.
+  req.log.debug({ err: error }, message)
+  res.status(status).set({ 'Error-Code': code, 'Cache-Control': 'no-store', ...headers })
+  if (!isNavigation(req)) return void res.json({ error: message })
+  res.set('Content-Security-Policy', POLICY).type('html').send(toPage(status, message))
+}
+
+/** @param message has no character that HTML reads: it is one of ours, with numbers in it. */
+const toPage = (status: number, message: string): string => `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${status}</title>
+<style>body{font:1rem/1.5 system-ui,sans-serif;margin:20vh auto;max-width:32rem;padding:0 1rem}</style>
+<h1>${status}</h1>
+<p>${message}</p>
+</html>
+`

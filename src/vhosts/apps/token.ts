@@ -1,0 +1,51 @@
+/**
+ * The gateway token of a visitor to an agent's pages. Nothing else that looks like a credential is Berth's there: it
+ * may be one of the program's own, and goes on to it; the token itself never does.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { COOKIE } from '../agents/credential.ts'
+
+export interface Visit {
+  /** The place of the token; undefined where there is none, or another one. */
+  by: 'header' | 'query' | 'cookie' | undefined
+  /** The rest of the request's target, headers and cookies. */
+  url: string
+  authorization: string | undefined
+  cookie: string | undefined
+}
+
+/** Takes an agent's token out of a request. */
+export function readVisit(
+  { url, headers }: { url: string; headers: IncomingHttpHeaders },
+  gatewayToken: string,
+): Visit {
+  const { authorization } = headers
+  const isToken = (text: string | undefined) => text !== undefined && isSame(text, gatewayToken)
+  const inHeader = isToken(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1])
+  const query = withoutToken(url, isToken)
+  const cookies = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
+  const ours = cookies.filter((pair) => pair.startsWith(`${COOKIE}=`))
+  const inCookie = ours.some((pair) => isToken(pair.slice(COOKIE.length + 1)))
+  return {
+    by: inHeader ? 'header' : query.found ? 'query' : inCookie ? 'cookie' : undefined,
+    url: query.url,
+    authorization: inHeader ? undefined : authorization,
+    cookie: cookies.filter((pair) => pair !== '' && !ours.includes(pair)).join('; ') || undefined,
+  }
+}
+
+/** Takes `token=` out of a query, where it is the token; the rest stays as it was written. */
+function withoutToken(url: string, isToken: (text: string) => boolean): { url: string; found: boolean } {
+  const [path = '', ...rest] = url.split('?')
+  const parts = rest.join('?').split('&')
+  const others = parts.filter((part) => !(part.startsWith('token=') && isToken(part.slice('token='.length))))
+  if (others.length === parts.length) return { url, found: false }
+  return { url: others.length > 0 ? `${path}?${others.join('&')}` : path, found: true }
+}
+
+/** How long it takes tells nothing of how much of it is right. */
+function isSame(text: string, token: string): boolean {
+  const hash = (value: string) => createHash('sha256').update(value.toLowerCase()).digest()
+  return timingSafeEqual(hash(text), hash(token))
+}

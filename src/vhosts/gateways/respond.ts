@@ -1,0 +1,181 @@
+/** Answers of a gateway: conditions and ranges of RFC 9110, and bytes as they come. */
+import type { OutgoingHttpHeaders } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import type { Request, Response } from 'express'
+import { ApiError } from '../../errors.ts'
+import { StorageError } from '../../storage/port.ts'
+
+/** One of the forms in which content leaves: a file, a block, a CAR, the page of a directory. */
+export interface Representation {
+  /** A strong or weak entity tag, with its quotes. */
+  etag: string
+  headers: Record<string, string>
+  /** In bytes; undefined where it is not known before. Only what has a size has ranges. */
+  size?: number
+  /** Bytes `from` to `to`, the latter not included; all of them where there is no size. */
+  read(from: number, to: number, signal: AbortSignal): AsyncIterable<Uint8Array>
+}
+
+/**
+ * Answers a GET or HEAD by RFC 9110: `If-None-Match` first, then, for GET alone, `If-Range` and `Range`.
+ * @param headers those that do not depend on the representation.
+ * @param gone fires when the client has gone.
+ * @throws ApiError 416, and what reading throws before the first bytes.
+ */
+export async function respond(
+  req: Request,
+  res: Response,
+  headers: Record<string, string>,
+  { etag, size, ...content }: Representation,
+  gone: AbortSignal,
+): Promise<void> {
+  res.set('ETag', etag)
+  if (req.fresh) return void res.status(304).set(headers).end()
+  const all = { ...headers, ...content.headers, 'Accept-Ranges': size === undefined ? 'none' : 'bytes' }
+  const isPart = req.method === 'GET' && !isOutdated(req, etag)
+  const range = size !== undefined && isPart ? parseRange(req.get('range'), size) : undefined
+  if (range === 'unsatisfiable') {
+    throw new ApiError(416, 'range_not_satisfiable', `Range: the content has ${size} bytes`, {
+      headers: { 'content-range': `bytes */${size}` },
+    })
+  }
+  const { start, end } = range ?? { start: 0, end: (size ?? 0) - 1 }
+  const length = size === undefined ? undefined : end - start + 1
+  const answer = {
+    status: range ? 206 : 200,
+    headers: {
+      ...all,
+      ...(length !== undefined && { 'Content-Length': `${length}` }),
+      ...(range && { 'Content-Range': `bytes ${start}-${end}/${size}` }),
+    },
+  }
+  if (req.method === 'HEAD') return void res.status(answer.status).set(answer.headers).end()
+  const read = (signal: AbortSignal) => content.read(start, end + 1, signal)
+  await stream(res, { ...answer, length, read }, gone)
+}
+
+/** Whether the client wants the range of another version than this. Dates do: content has none. */
+function isOutdated(req: Request, etag: string): boolean {
+  const condition = req.get('if-range')
+  return condition !== undefined && condition !== etag
+}
+
+/** Bytes `start` to `end` of a file, both included. */
+interface ByteRange {
+  start: number
+  end: number
+}
+
+/**
+ * What a `Range` header asks for (RFC 9110, 14.2). Undefined for the whole file: without the header, in another
+ * unit, where it is malformed, and for several ranges, which a server may answer with the whole.
+ * @param size of the file, in bytes.
+ */
+function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
+  const [, first, last] = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(header ?? '') ?? []
+  if (first === undefined || last === undefined || (first === '' && last === '')) return undefined
+  if (first === '') {
+    const length = Math.min(Number(last), size)
+    return length === 0 ? 'unsatisfiable' : { start: size - length, end: size - 1 }
+  }
+  const start = Number(first)
+  if (last !== '' && Number(last) < start) return undefined
+  if (start >= size) return 'unsatisfiable'
+  return { start, end: last === '' ? size - 1 : Math.min(Number(last), size - 1) }
+}
+
+export interface Bounds {
+  /** How long an answer may stand still, in milliseconds: with a store that sends nothing. */
+  store: number
+  /** With a client that takes nothing. Node grants it twice to one that took a part of the last piece. */
+  client: number
+}
+
+const BOUNDS: Bounds = { store: 30_000, client: 30_000 }
+
+export interface Streamed {
+  status: number
+  headers: OutgoingHttpHeaders
+  read(signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** How many bytes there are to be; undefined where that is not known before. */
+  length?: number | undefined
+}
+
+/**
+ * Answers with bytes as they come, no faster than the client takes them. Status and headers leave with the
+ * first bytes, so a store that cannot answer at all becomes an error answer. After that there is only one way
+ * to say that something is wrong: the connection is cut, so that the client does not take a part for the whole.
+ * @param gone fires when the client has gone: then nothing is read on.
+ * @throws what `read` throws before the first bytes, StorageError `unavailable` when it is silent.
+ */
+export async function stream(
+  res: Response,
+  { status, headers, read, length }: Streamed,
+  gone: AbortSignal,
+  bounds: Partial<Bounds> = {},
+): Promise<void> {
+  const { store, client } = { ...BOUNDS, ...bounds }
+  const heard = withoutSilence(read, gone, store)
+  const bytes = length === undefined ? heard : exactly(length, heard)
+  const first = await bytes.next()
+  res.status(status).set(headers)
+  res.setTimeout(client) // after which Node closes the connection
+  await send(res, startingWith(first, bytes))
+}
+
+/** Sends the bytes, or cuts the connection. */
+async function send(res: Response, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    await pipeline(bytes, res)
+  } catch (error) {
+    const { code } = error as { code?: string }
+    const isClients = code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'aborted'
+    if (!isClients) res.req.log.warn({ err: error }, 'an answer was cut short')
+    res.destroy()
+  }
+}
+
+/** Aborts the reading, and ends with an error, when the next bytes take longer than `ms`. */
+async function* withoutSilence(
+  read: Streamed['read'],
+  gone: AbortSignal,
+  ms: number,
+): AsyncGenerator<Uint8Array> {
+  const silence = new AbortController()
+  const limit = () => setTimeout(() => silence.abort(), ms)
+  let timer = limit()
+  try {
+    for await (const chunk of read(AbortSignal.any([gone, silence.signal]))) {
+      // A file of empty leaves that say they have bytes: there may be any number of them.
+      if (chunk.length === 0) continue
+      clearTimeout(timer) // the client may take its time
+      yield chunk
+      timer = limit()
+    }
+  } catch (error) {
+    if (!silence.signal.aborted) throw error
+    throw new StorageError('unavailable', `The store was silent for ${ms} ms`, { cause: error })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Passes on `length` bytes. What a root node declares may be wrong: then this ends with an error. */
+async function* exactly(length: number, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let sent = 0
+  for await (const chunk of bytes) {
+    sent += chunk.length
+    if (sent > length) throw new StorageError('invalid_object', `More than the ${length} bytes declared`)
+    yield chunk
+  }
+  if (sent < length) throw new StorageError('invalid_object', `${sent} of the ${length} bytes declared`)
+}
+
+async function* startingWith(
+  first: IteratorResult<Uint8Array>,
+  rest: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  if (first.done) return
+  yield first.value
+  yield* rest
+}

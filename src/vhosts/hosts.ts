@@ -1,0 +1,44 @@
+/** Traffic by host name: hosts of gateways, agents and pages are none of the API's, and its host serves none of theirs. */
+import type { Request, RequestHandler } from 'express'
+import { badRequest } from '../errors.ts'
+
+/** A domain, and the handler of every host below it. */
+export interface VirtualHost {
+  domain: string
+  handler: RequestHandler
+}
+
+/**
+ * Hands requests for any host below a virtual host's domain to its handler, whether there is such a host or not. Where one
+ * domain is below another, the nearer counts.
+ * @param publicUrl where the API is: its host stays the API's, also below those domains, as do the domains themselves.
+ * @param others gets the requests for hosts that are neither.
+ */
+export function byHost(
+  publicUrl: string | undefined,
+  virtualHosts: VirtualHost[],
+  others: RequestHandler = (_req, _res, next) => next(),
+): RequestHandler {
+  const apiHost = publicUrl && new URL(publicUrl).hostname
+  const domains = virtualHosts.map(({ domain }) => domain)
+  return (req, res, next) => {
+    // A proxy in front may go by the other one (RFC 9112, 3.2).
+    if ((req.headersDistinct.host?.length ?? 0) > 1) throw badRequest('Host: sent more than once')
+    const host = requestHost(req)
+    if (host === apiHost || domains.includes(host)) return next()
+    const nearest = nearestDomain(host, domains)
+    const virtualHost = virtualHosts.find(({ domain }) => domain === nearest)
+    return (virtualHost?.handler ?? others)(req, res, next)
+  }
+}
+
+/** The domain that a host is below; of several, the nearest. */
+export function nearestDomain(host: string, domains: string[]): string | undefined {
+  const above = domains.filter((domain) => host.endsWith(`.${domain}`))
+  return above.toSorted((a, b) => b.length - a.length)[0]
+}
+
+/** The host that a client asked for, without its port, in one spelling; empty where it named none. */
+export function requestHost(req: Request): string {
+  return req.hostname?.toLowerCase().replace(/\.$/, '') ?? ''
+}

@@ -1,0 +1,108 @@
+/**
+ * A WebSocket between a client and an agent: two connections joined, with backpressure, and nothing of the messages
+ * read. Only the bounds of frames are followed on the way to the client, so that Berth can say why it closes.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Request, Response } from 'express'
+import type { AgentdClient, AgentdTarget } from '../agents/agentd-client.ts'
+import { takeUpgrade } from '../http/upgrade.ts'
+import { CLOSE, type CloseCode, closeFrame, FrameScanner } from '../lib/net/websocket.ts'
+
+/** The gateway sends a tick every half a minute; programs of an agent have to be heard of as well. */
+const IDLE_MS = 300_000
+const KEEP_ALIVE_MS = 60_000
+/** Time for a client that does not read to take its Close frame, in milliseconds. */
+const CLOSING_MS = 1000
+
+export interface JoinRequest {
+  agentd: AgentdClient
+  agent: AgentdTarget
+  /** The path at agentd. */
+  path: string
+  headers: Record<string, string>
+  /** The client's, whose upgrade it is. */
+  req: Request
+  res: Response
+  /** Ends the attempt to open it. */
+  signal: AbortSignal
+}
+
+/**
+ * Opens a WebSocket of an agent for a client.
+ * @returns undefined where the client has gone meanwhile.
+ * @throws AgentdError where the agent does not take it; the client's upgrade is still to be answered then.
+ */
+export async function joinSockets(request: JoinRequest): Promise<JoinedSockets | undefined> {
+  const { agentd, agent, path, headers, req, res, signal } = request
+  const other = await agentd.upgrade(agent, { path, headers, signal })
+  if (req.socket.destroyed) return void other.socket.destroy()
+  const { socket, head } = takeUpgrade(req, res)
+  socket.write(switchingProtocols(other.response), 'latin1')
+  const joined = new JoinedSockets(socket, other.socket)
+  joined.begin(head, other.head)
+  return joined
+}
+
+export class JoinedSockets {
+  /** Resolves when both connections are closed. */
+  readonly closed: Promise<void>
+  readonly #client: Socket
+  readonly #agent: Socket
+  readonly #scanner = new FrameScanner()
+
+  constructor(client: Socket, agent: Socket) {
+    this.#client = client
+    this.#agent = agent
+    for (const socket of [client, agent]) {
+      socket.setNoDelay(true)
+      // Finds a peer that is gone without a word sooner than the idle limit does.
+      socket.setKeepAlive(true, KEEP_ALIVE_MS)
+      socket.setTimeout(IDLE_MS, () => socket.destroy())
+    }
+    this.closed = Promise.all([once(client), once(agent)]).then(() => {})
+  }
+
+  /** Joins the connections; each side has sent something already. */
+  begin(fromClient: Buffer, fromAgent: Buffer): void {
+    const client = this.#client
+    const agent = this.#agent
+    agent.write(fromClient)
+    client.pipe(agent)
+    client.once('close', () => agent.destroy())
+    const pass = (chunk: Buffer) => {
+      this.#scanner.push(chunk)
+      // A client may send without end: one chunk a turn leaves the others their turns.
+      agent.pause()
+      if (client.write(chunk)) setImmediate(() => agent.resume())
+    }
+    pass(fromAgent)
+    client.on('drain', () => agent.resume())
+    agent.on('data', pass)
+    agent.once('close', () => this.end(CLOSE.serviceRestart, 'The agent closed the connection'))
+  }
+
+  /** Closes both sides now, with a Close frame for the client where one fits in. */
+  end(code: CloseCode, reason: string): void {
+    const client = this.#client
+    client.unpipe(this.#agent)
+    this.#agent.removeAllListeners('data')
+    this.#agent.destroy()
+    if (client.destroyed || client.writableEnded) return
+    if (!this.#scanner.isBetweenFrames) return void client.destroy()
+    if (this.#scanner.sawClose) client.end()
+    else client.end(closeFrame(code, reason))
+    // Bytes that the client still sends are dropped; its own Close ends the connection.
+    client.resume()
+    setTimeout(() => client.destroy(), CLOSING_MS).unref()
+  }
+}
+
+const once = (socket: Socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()))
+
+function switchingProtocols({ headers }: IncomingMessage): string {
+  const names = ['sec-websocket-accept', 'sec-websocket-protocol', 'sec-websocket-extensions']
+  const agreed = names.flatMap((name) => (headers[name] === undefined ? [] : [`${name}: ${headers[name]}`]))
+  const lines = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade', ...agreed]
+  return `${lines.join('\r\n')}\r\n\r\n`
+}

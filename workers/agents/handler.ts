@@ -1,0 +1,71 @@
+/** The handlers of agents' operations: each acquires its agent before it does anything. */
+import type { Agent } from '../../src/agents/agent.ts'
+import { AgentdError } from '../../src/agents/agentd-client.ts'
+import type { Pool } from '../../src/db/pool.ts'
+import { AGENT_COLUMNS } from '../../src/db/statements/agents.ts'
+import type { AgentOperation } from '../../src/operations/catalog.ts'
+import {
+  type Ended,
+  type Handler,
+  OperationCanceled,
+  type OperationFailed,
+  type Run,
+} from '../../src/operations/handler.ts'
+import { LeaseLost } from '../../src/operations/lease.ts'
+import { type AgentWorkerServices, type Definition, defineHandler } from '../services.ts'
+
+interface AgentHandler<K extends AgentOperation> extends Pick<Handler<K>, 'failed'> {
+  handle(run: Run<K>, agent: Agent): Promise<Ended>
+  /** Explains an error of agentd, the sandbox or the storage; undefined for an unforeseen one. */
+  explain?(error: unknown, run: Run<K>, agent: Agent): OperationFailed | undefined
+}
+
+/**
+ * Declares the handler of a kind that works on a live agent, which it acquires first.
+ * @param mark see {@link acquireAgent}.
+ */
+export const agentHandler = <K extends AgentOperation>(
+  kind: K,
+  mark: 'starting' | 'as it is',
+  create: (services: AgentWorkerServices) => AgentHandler<K>,
+): Definition<K> =>
+  defineHandler(kind, (given) => {
+    const services = given as AgentWorkerServices
+    const { handle, explain, failed } = create(services)
+    return {
+      async handle(run) {
+        const agent = await acquireAgent(services.pool, run, mark)
+        if (!agent) throw new OperationCanceled('the agent is gone')
+        try {
+          return await handle(run, agent)
+        } catch (error) {
+          if (error instanceof AgentdError && error.code === 'stale_epoch')
+            throw new LeaseLost(`agent ${agent.agentId}, epoch ${agent.epoch}`)
+          throw explain?.(error, run, agent) ?? error
+        }
+      },
+      ...(failed && { failed }),
+    }
+  })
+
+/**
+ * Acquires the agent of a run: its epoch grows, so that agentd and the row refuse whoever had it before.
+ * @param mark `starting` where the run starts the agent, `deleted` where it removes one that is gone for readers.
+ * @returns undefined when the agent is not there (any more), or this run has lost its lease.
+ */
+export async function acquireAgent(
+  pool: Pool,
+  { operation }: Run,
+  mark: 'starting' | 'deleted' | 'as it is',
+): Promise<Agent | undefined> {
+  const { rows } = await pool.query<Agent>(
+    `UPDATE agent SET epoch = agent.epoch + 1,
+       status = CASE WHEN $4 = 'starting' THEN 'starting' ELSE status END,
+       status_reason = CASE WHEN $4 = 'starting' THEN NULL ELSE status_reason END
+     WHERE id = $1 AND purged_at IS NULL AND (deleted_at IS NOT NULL) = ($4 = 'deleted')
+       AND EXISTS (SELECT FROM operation WHERE id = $2 AND epoch = $3 AND state = 'running')
+     RETURNING ${AGENT_COLUMNS}`,
+    [operation.targetId, operation.id, operation.epoch, mark],
+  )
+  return rows[0]
+}

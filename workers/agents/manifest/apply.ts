@@ -1,0 +1,219 @@
+/** Applying the manifest of an agent: its words become the agent's rows, its engine's config and its tasks. */
+import { isDeepStrictEqual } from 'node:util'
+import {
+  checkManifest,
+  MANIFEST_BYTES,
+  type Manifest,
+  type ManifestSecret,
+  type ManifestSkill,
+} from '../../../agentd/manifest-check.ts'
+import type { Agent } from '../../../src/agents/agent.ts'
+import { AgentdError, type AgentdTarget } from '../../../src/agents/agentd-client.ts'
+import { installMissing } from '../../../src/agents/clawhub/install.ts'
+import { setRoutes } from '../../../src/agents/ports/port-route-store.ts'
+import { attachedSecrets } from '../../../src/agents/secrets/attachments.ts'
+import { attachSkills } from '../../../src/agents/skills/attach.ts'
+import { inTransaction, type Prisma } from '../../../src/db/prisma.ts'
+import type { Run } from '../../../src/operations/handler.ts'
+import { LeaseLost } from '../../../src/operations/lease.ts'
+import type { AgentWorkerServices } from '../../services.ts'
+import { applySkills } from '../skills.ts'
+import { applyChannels } from './channels.ts'
+import { applyModel } from './model.ts'
+import { type Applying, type PartResult, problemOf } from './part.ts'
+import { applyTasks } from './tasks.ts'
+
+export interface Applied {
+  /** The parts that are as the manifest says, by their names in it. */
+  applied: string[]
+  /** Parts that could not be applied and why, with the path in the manifest. */
+  problems: string[]
+}
+
+const NOTHING: Applied = { applied: [], problems: [] }
+
+/**
+ * Applies a manifest, the folders of its skills included. One that is not valid is a problem; so is what the agent lacks
+ * for it, and it starts without.
+ * @param text undefined where the agent has none.
+ * @param mayInstall whether skills of the hub are put into the library of its workspace.
+ */
+export async function applyManifestText(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdTarget,
+  text: string | undefined,
+  mayInstall: boolean,
+): Promise<Applied> {
+  await run.report('manifest')
+  if (text === undefined) return NOTHING
+  const checked = checkManifest(text)
+  if ('errors' in checked) return { ...NOTHING, problems: checked.errors }
+  const result = await applyManifest(services, run, agent, target, checked.manifest, mayInstall)
+  const skills = checked.manifest.skills?.length ? await applySkills(services, run, agent, target) : []
+  const problems = [...result.problems, ...skills.map(({ name, message }) => `skills: ${name}: ${message}`)]
+  if (problems.length > 0)
+    run.log.warn({ agentId: agent.agentId, problems }, 'parts of a manifest are not applied')
+  return { ...result, problems }
+}
+
+/** Applies the manifest that a new agent begins with, of a template above all. Its gateway has to be ready. */
+export async function applyFirstManifest(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdTarget,
+): Promise<Applied> {
+  const path = `/v1/file?${new URLSearchParams({ path: 'manifest.json', max: `${MANIFEST_BYTES}` })}`
+  const text = await services.agentd
+    .bytes(target, { path, maxBytes: MANIFEST_BYTES, signal: run.signal })
+    .then(({ body }) => body.toString('utf8'))
+    .catch((error) => {
+      // `build` may have made anything of it already.
+      if (error instanceof AgentdError && error.status >= 400 && error.status < 500) return undefined
+      throw error
+    })
+  return applyManifestText(services, run, agent, target, text, true)
+}
+
+type Part = keyof Manifest
+/** `scripts` is read by agentd where it runs them, `template` is for others than the agent. */
+const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]>) => Promise<PartResult> } =
+  {
+    engine: async ({ agent }, engine) =>
+      engine === agent.engine ? {} : { problems: [`the agent has ${agent.engine}, which stays`] },
+    agent: applyAgent,
+    secrets: findMissing,
+    skills: attachListed,
+    routes: applyRoutes,
+    channels: applyChannels,
+    tasks: applyTasks,
+    // Last: the gateway may start again for it.
+    model: applyModel,
+  }
+
+/**
+ * Applies what a manifest says otherwise than the one that was applied last: what the owner has changed elsewhere since
+ * stays, unless the manifest changes it as well. A problem in one part does not stop the others, and that part is
+ * tried again with the next manifest. What was there and a manifest no longer names stays.
+ *
+ * May run twice, and be interrupted anywhere. The folders of skills are left to the caller.
+ * @param mayInstall see {@link Applying}.
+ * @throws LeaseLost, AgentdError `stale_epoch`
+ */
+async function applyManifest(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdTarget,
+  manifest: Manifest,
+  mayInstall: boolean,
+): Promise<Applied> {
+  const applying = { services, run, agent, target, mayInstall }
+  const known: Partial<Manifest> = (await readApplied(applying)) ?? {}
+  const result: Applied = { applied: [], problems: [] }
+  const done: Partial<Record<Part, unknown>> = {}
+  for (const part of Object.keys(PARTS) as Part[]) {
+    const value = manifest[part]
+    if (value === undefined) continue
+    if (isDeepStrictEqual(value, known[part])) {
+      done[part] = value
+      continue
+    }
+    await run.report('manifest', { part })
+    const { problems = [] } = await applyPart(applying, part, value)
+    result.problems.push(...problems.map((problem) => join(part, problem)))
+    if (problems.length > 0) continue
+    result.applied.push(part)
+    done[part] = value
+  }
+  await changeAgent(services, agent, { manifest: JSON.stringify(done) })
+  return result
+}
+
+async function applyPart<P extends Part>(
+  applying: Applying,
+  part: P,
+  value: NonNullable<Manifest[P]>,
+): Promise<PartResult> {
+  const apply = PARTS[part] as (applying: Applying, value: NonNullable<Manifest[P]>) => Promise<PartResult>
+  try {
+    return await apply(applying, value)
+  } catch (error) {
+    applying.run.signal.throwIfAborted()
+    return { problems: [problemOf(error)] }
+  }
+}
+
+/** `tasks` and `[0]: why` are `tasks[0]: why`; `model` and `why` are `model: why`. */
+const join = (part: string, problem: string): string =>
+  /^[[.]/.test(problem) ? `${part}${problem}` : `${part}: ${problem}`
+
+async function applyAgent(
+  { services, agent }: Applying,
+  { name, description, vibe, emoji }: Manifest['agent'],
+): Promise<PartResult> {
+  const or = (given: string | null | undefined, known: string | null) => (given === undefined ? known : given)
+  await changeAgent(services, agent, {
+    name: name.trim(),
+    description: or(description, agent.description),
+    vibe: or(vibe, agent.vibe),
+    emoji: or(emoji, agent.emoji),
+    updatedAt: new Date(),
+  })
+  return {}
+}
+
+/** Nothing of the vault is attached by a manifest: whoever may push could read it then. */
+async function findMissing({ services, agent }: Applying, wanted: ManifestSecret[]): Promise<PartResult> {
+  const attached = (await attachedSecrets(services.prisma, agent)).map(({ name }) => name)
+  const missing = wanted.filter(({ name, required }) => required !== false && !attached.includes(name))
+  return { problems: missing.map(({ name }) => `${name} is not attached to the agent`) }
+}
+
+/** The folders of the skills are made afterwards, see {@link applyManifestText}. */
+async function attachListed(
+  { services, run, agent, mayInstall }: Applying,
+  wanted: ManifestSkill[],
+): Promise<PartResult> {
+  const problems: string[] = []
+  for (const [index, { cid, clawhub_slug: slug }] of wanted.entries()) {
+    const asked = [cid ?? slug ?? '']
+    try {
+      if (mayInstall) await installMissing(services, agent, asked, run.signal)
+      await inTransaction(services.prisma, (tx) => attachSkills(tx, agent, asked))
+    } catch (error) {
+      problems.push(`[${index}]: ${problemOf(error)}`)
+    }
+  }
+  return { problems }
+}
+
+async function applyRoutes(
+  { services, agent }: Applying,
+  routes: NonNullable<Manifest['routes']>,
+): Promise<PartResult> {
+  const mappings = routes.map(({ port, path, protected: isProtected }) => ({
+    port,
+    pathPrefix: path,
+    protected: isProtected ?? true,
+  }))
+  await setRoutes(services.prisma, agent, mappings)
+  return {}
+}
+
+async function readApplied({ services, agent }: Applying): Promise<Manifest | null> {
+  const row = await services.prisma.agent.findUnique({ where: { id: agent.id }, select: { manifest: true } })
+  return row?.manifest ? JSON.parse(row.manifest) : null
+}
+
+/** @throws LeaseLost */
+async function changeAgent(
+  { prisma }: AgentWorkerServices,
+  { id, agentId, epoch }: Agent,
+  data: Prisma.AgentUpdateManyMutationInput,
+): Promise<void> {
+  const { count } = await prisma.agent.updateMany({ where: { id, epoch, deletedAt: null }, data })
+  if (count === 0) throw new LeaseLost(`agent ${agentId}, epoch ${epoch}`)
+}

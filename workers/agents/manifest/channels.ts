@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Manifest, ManifestChannel } from '../../../agentd/manifest-check.ts'
+import {
+  CHANNELS,
+  type Channel,
+  type ChannelChange,
+  settingsOf,
+} from '../../../src/agents/channels/channel-schema.ts'
+import { mergeChannel, saveChannel } from '../../../src/agents/channels/channel-service.ts'
+import { readChannels } from '../../../src/agents/channels/channel-store.ts'
+import { checkTelegramToken } from '../../../src/agents/channels/telegram.ts'
+import { badRequest, forbidden, messages } from '../../../src/errors.ts'
+import { describeIssue } from '../../../src/http/shapes.ts'
+import { type Applying, type PartResult, problemOf } from './part.ts'
+
+const TOKENS = ['botToken', 'appToken'] as const
+
+/**
+ * Sets up the channels of a manifest with tokens out of secrets that are attached to the agent; what the manifest leaves
+ * out stays. Others than it names stay as they are.
+ */
+export async function applyChannels(
+  applying: Applying,
+  wanted: NonNullable<Manifest['channels']>,
+): Promise<PartResult> {
+  const { services, agent } = applying
+  const { prisma, sealer } = services
+  const mayHave = { id: agent.workspaceId, plan: { channels: true } }
+  if (!(await prisma.workspace.count({ where: mayHave }))) throw forbidden(messages.channelsPlan, 'plan')
+  const stored = await readChannels(prisma, sealer, agent)
+  const problems: string[] = []
+  for (const channel of CHANNELS) {
+    const entry = wanted[channel]
+    if (!entry) continue
+    try {
+      const change = await toChange(applying, channel, entry)
+      const known = stored.find((one) => one.channel === channel)
+      if (isDeepStrictEqual(mergeChannel(channel, known, change), known)) continue
+      const { BERTH_TELEGRAM_URL: telegram } = services.config
+      if (channel === 'telegram' && change.botToken !== undefined && telegram !== '')
+        await checkTelegramToken(telegram, change.botToken)
+      // With the restart that loads it, which follows this operation: a next try finds nothing to do here.
+      await saveChannel(services, agent, channel, { ...change, skipRestart: false }, undefined)
+    } catch (error) {
+      problems.push(`.${channel}: ${problemOf(error)}`)
+    }
+  }
+  return { problems }
+}
+
+/** @throws ApiError 400 for a secret that is not attached, and for a value that is no token. */
+async function toChange(
+  applying: Applying,
+  channel: Channel,
+  { enabled, dmPolicy, allowFrom, ...tokens }: ManifestChannel,
+): Promise<ChannelChange> {
+  const given: Record<string, string> = {}
+  for (const name of TOKENS) {
+    const source = tokens[name]?.replace(/^env:/, '')
+    if (source !== undefined) given[name] = await readSecret(applying, name, source)
+  }
+  const parsed = settingsOf[channel].safeParse({ enabled, dmPolicy, allowFrom, ...given })
+  if (parsed.success) return parsed.data
+  throw badRequest(describeIssue(parsed.error))
+}
+
+async function readSecret({ services, agent }: Applying, field: string, name: string): Promise<string> {
+  const attached = { name, agents: { some: { agentId: agent.id } } }
+  const secret = await services.prisma.secret.findFirst({ where: attached })
+  if (!secret) throw badRequest(`${field}: the secret ${name} is not attached to the agent`)
+  try {
+    return services.sealer.open(agent.workspaceId, secret.id, secret.sealed)
+  } catch {
+    throw badRequest(`${field}: SECRETS_KEY does not open ${name}`)
+  }
+}

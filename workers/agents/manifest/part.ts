@@ -1,0 +1,34 @@
+/** What applying one part of a manifest is given, and what comes of it. */
+
+import type { Agent } from '../../../src/agents/agent.ts'
+import { AgentdError, type AgentdTarget } from '../../../src/agents/agentd-client.ts'
+import { ApiError } from '../../../src/errors.ts'
+import type { Run } from '../../../src/operations/handler.ts'
+import type { AgentWorkerServices } from '../../services.ts'
+
+/** The services and the agent for applying a part of a manifest. */
+export interface Applying {
+  services: AgentWorkerServices
+  run: Run
+  agent: Agent
+  target: AgentdTarget
+  /** Whether skills of the hub are put into the workspace's library. Whoever may push is the agent itself as well. */
+  mayInstall: boolean
+}
+
+/** How applying a part went; an ApiError or AgentdError that it throws is a problem as well. */
+export interface PartResult {
+  /** Problems, for the owner of the agent. */
+  problems?: string[]
+}
+
+/**
+ * What went wrong, for the owner of the agent, where it is about this one part.
+ * @throws the error, where it ends the whole run: another one has the agent, or nobody foresaw it.
+ */
+export function problemOf(error: unknown): string {
+  if (error instanceof AgentdError && error.code !== 'stale_epoch') return error.message
+  if (!(error instanceof ApiError)) throw error
+  const detail = error.headers['error-detail']
+  return detail ? `${error.message}: ${detail}` : error.message
+}

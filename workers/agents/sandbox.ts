@@ -1,0 +1,143 @@
+/** The sandbox of an agent that starts: its engine, its volume and its container, until agentd answers in it. */
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Agent } from '../../src/agents/agent.ts'
+import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
+import { readStatus } from '../../src/agents/live.ts'
+import { crashPoint } from '../../src/lib/crash-point.ts'
+import type { Run } from '../../src/operations/handler.ts'
+import type { SandboxSpec } from '../../src/sandboxes/port.ts'
+import type { AgentWorkerServices } from '../services.ts'
+import { isSilent, SandboxEnded, StartFailed } from './failure.ts'
+
+/** A line of a build is shown at most this often. */
+const LINE_MS = 1000
+/** agentd answers within a second of its start; a busy machine takes longer. */
+const REACH_MS = 30_000
+const TRY_MS = 3000
+const PAUSE_MS = 100
+
+export type AgentdEndpoint = AgentdTarget & { address: string }
+
+/** Makes the engine version available where it is not: builds its image, or installs it. */
+export async function prepareEngine(
+  { containers }: AgentWorkerServices,
+  run: Run,
+  version: string,
+): Promise<void> {
+  await run.report('image')
+  const { signal } = run
+  if ((await containers.engineVersions({ signal })).includes(version)) return
+  let shown = 0
+  await containers.prepareEngine(version, {
+    signal,
+    onLine(line) {
+      if (performance.now() - shown < LINE_MS) return
+      shown = performance.now()
+      // A line that is not shown, or a lease that is lost, shows itself elsewhere.
+      run.report('image', { version, line: line.slice(0, 500) }).catch(() => {})
+    },
+  })
+}
+
+/**
+ * Makes the agent's volume and its container where they are not there, starts it, and waits for its agentd.
+ * @throws AgentdError when agentd cannot be reached; SandboxEnded or StartFailed when the container ends.
+ */
+export async function startSandbox(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  version: string,
+): Promise<AgentdEndpoint> {
+  const { containers } = services
+  const { signal } = run
+  await run.report('volume')
+  await containers.ensureVolume(agent.agentId, { signal })
+  await run.report('container')
+  crashPoint('agent-before-create')
+  await containers.create(sandboxSpec(services, agent, version), { signal })
+  crashPoint('agent-after-create')
+  await containers.start(agent.agentId, { signal })
+  crashPoint('agent-after-start')
+  return ensureAgentd(services, agent.agentId, signal)
+}
+
+function sandboxSpec({ agentd, config }: AgentWorkerServices, agent: Agent, version: string): SandboxSpec {
+  const { agentId, engine } = agent
+  return {
+    agentId,
+    engine,
+    engineVersion: version,
+    hostname: `${agentId}-0`,
+    env: {},
+    agentd: {
+      agentId,
+      tokenHash: createHash('sha256').update(agentd.token(agentId)).digest('hex'),
+      diskBytes: config.BERTH_AGENT_DISK_MB * 1_048_576,
+    },
+    limits: {
+      memoryBytes: config.BERTH_AGENT_MEMORY_MB * 1_048_576,
+      cpus: config.BERTH_AGENT_CPUS,
+      pids: config.BERTH_AGENT_PIDS,
+    },
+  }
+}
+
+/**
+ * Waits until agentd of a started sandbox answers. One that runs and does not answer is ended and started once:
+ * an agent may stop or starve its own agentd.
+ * @throws AgentdError when it cannot be reached after that either; SandboxEnded or StartFailed when it ends.
+ */
+async function ensureAgentd(
+  services: AgentWorkerServices,
+  agentId: string,
+  signal: AbortSignal,
+): Promise<AgentdEndpoint> {
+  const { containers } = services
+  try {
+    return await waitForAgentd(services, agentId, signal)
+  } catch (error) {
+    if (!isSilent(error)) throw error
+    await containers.stop(agentId, { graceMs: 1000, signal })
+    await containers.start(agentId, { signal })
+    return await waitForAgentd(services, agentId, signal)
+  }
+}
+
+async function waitForAgentd(
+  services: AgentWorkerServices,
+  agentId: string,
+  signal: AbortSignal,
+): Promise<AgentdEndpoint> {
+  const deadline = performance.now() + REACH_MS
+  for (;;) {
+    // Read anew each time: its address may be another one after each start.
+    const address = await runningAddress(services, agentId, signal)
+    try {
+      if (!address) throw new AgentdError('unreachable', 'the sandbox has no address yet')
+      await readStatus(services.agentd, { agentId, address }, { timeoutMs: TRY_MS, signal })
+      return { agentId, address }
+    } catch (error) {
+      // The agent proxy is away: that may take long, and waits better in the line of operations.
+      if (address && !isSilent(error)) throw error
+      if (performance.now() > deadline) throw error
+      await delay(PAUSE_MS, undefined, { signal })
+    }
+  }
+}
+
+/**
+ * Where agentd of a sandbox answers; null when that is not known yet.
+ * @throws SandboxEnded when it does not run; StartFailed when it ran out of memory.
+ */
+export async function runningAddress(
+  { containers }: AgentWorkerServices,
+  agentId: string,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const sandbox = await containers.inspect(agentId, { signal })
+  if (sandbox?.state === 'running') return sandbox.address
+  if (sandbox?.oomKilled) throw new StartFailed('out_of_memory', 'the agent ran out of memory')
+  throw new SandboxEnded(sandbox)
+}

@@ -1,0 +1,156 @@
+/**
+ * Starting an agent: the steps of `agent.provision` and `agent.restart`, from the agent's row to a gateway that answers.
+ *
+ * Before the first step `agentHandler` has raised the agent's epoch: agentd and the row refuse a run with a lower one.
+ * No step is undone because a later one fails. What it made stays, and the next run begins at the top: each step looks
+ * at what is there before it acts, so a run may be killed anywhere. A restart on another version that fails does the
+ * steps once more on the version before. All but the engine goes with `agent.delete`.
+ */
+import type { AgentStatus } from '../../agentd/protocol.ts'
+import type { Agent } from '../../src/agents/agent.ts'
+import type { Transaction } from '../../src/db/prisma.ts'
+import { crashPoint } from '../../src/lib/crash-point.ts'
+import { OperationCanceled, type OperationFailed, type Run } from '../../src/operations/handler.ts'
+import type { AgentWorkerServices } from '../services.ts'
+import { failureOf } from './failure.ts'
+import { readSettings, startGateway } from './gateway.ts'
+import { applyFirstManifest } from './manifest/apply.ts'
+import { prepareEngine, startSandbox } from './sandbox.ts'
+import { commitFirst, prepareWorkspace } from './workspace.ts'
+
+export interface StartedAgent {
+  /** Where agentd answers. */
+  address: string
+  status: AgentStatus
+  /** The version of each secret that the gateway was given. */
+  secretVersions: Record<string, number>
+  /** Parts of the manifest that it began with which could not be applied; for the result. */
+  problems: string[] | undefined
+}
+
+/**
+ * Starts an agent on `version`. The names at the steps are those that clients see in the operation.
+ * @param options.scripts what runs once the gateway is ready: `build` and then `start`, or `start` alone.
+ * @throws StartFailed when it cannot start as it is; any other error is worth another attempt.
+ */
+export async function startAgent(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  options: { version: string; scripts: 'build' | 'start' },
+): Promise<StartedAgent> {
+  const { version } = options
+  try {
+    // `image`: builds the image of the engine's version, or installs the version.
+    // Needs nothing. Repeated: one that is at hand is left alone. Undone: by `tidyEngines`, when no agent has used it
+    // for a time.
+    await prepareEngine(services, run, version)
+
+    // `volume`, `container`: makes the home and the sandbox, starts it, and waits until agentd answers in it.
+    // Needs the image. Repeated: a home stays as it is; a sandbox with another version or other limits is made anew;
+    // one whose agentd is silent is ended and started once. Undone: both by `agent.delete`.
+    const target = await startSandbox(services, run, agent, version)
+
+    // No step for clients: writes agentd's address into the row, so that status, log and files can be read from here
+    // on, also where the gateway does not start.
+    // Repeated: the same write, of the newest address. Undone: by `agent.delete`.
+    await writeAddress(services, agent, target)
+
+    // `workspace`, `skills`: restores the newest snapshot where the volume was lost, writes the first files of a new
+    // agent, and makes its skill folders those of its rows.
+    // Needs agentd. Repeated: files that are there stay; a restore begins anew until the row says that it has ended.
+    // Undone: not while there is an agent: it is the owner's.
+    const workspace = await prepareWorkspace(services, run, agent, target)
+
+    // `secrets`: opens the agent's secrets and reads its channels, as they are now.
+    // Needs nothing. Repeated: read again. Undone: nothing is written.
+    const settings = await readSettings(services, run, agent, version)
+
+    // `gateway`: has agentd start OpenClaw with these, and waits until it is ready. Then agentd runs the scripts.
+    // Needs agentd, the workspace and the settings. Repeated: a gateway that this operation has started with the same
+    // settings is left alone, any other is started anew. Undone: with the sandbox.
+    // A workspace that was restored or begun needs `build`: its results are neither in a snapshot nor in a template.
+    const scripts = workspace === 'there' ? options.scripts : 'build'
+    const status = await startGateway(services, run, agent, target, { ...settings.request, scripts })
+
+    let problems: string[] | undefined
+    if (workspace === 'begun') {
+      // No step for clients: makes the first commit of a new agent, so that there is something to clone.
+      // Needs the gateway: before it runs, agentd does not know the secrets that must not get into a commit.
+      // Repeated: without changes no commit is made. Undone: as the workspace.
+      await commitFirst(services, run, agent, target)
+
+      // `manifest`: applies the manifest of a new agent, with the skills that it names.
+      // Needs the gateway, which keeps tasks and the model. Repeated: parts that are applied are passed over.
+      // Undone: not while there is an agent: its owner changes it.
+      problems = (await applyFirstManifest(services, run, agent, target)).problems
+    }
+
+    // `scripts`: only shows how far they are; they go on in the agent. Nothing is written.
+    await run.report('scripts', { ...status.scripts })
+    return {
+      address: target.address,
+      status,
+      secretVersions: settings.secretVersions,
+      problems: problems?.length ? problems : undefined,
+    }
+  } catch (error) {
+    throw failureOf(error) ?? error
+  }
+}
+
+async function writeAddress(
+  { prisma }: AgentWorkerServices,
+  { id, epoch }: Agent,
+  { address }: { address: string },
+): Promise<void> {
+  await prisma.agent.updateMany({ where: { id, epoch }, data: { address } })
+}
+
+/**
+ * The last step, in the transaction that ends the operation: the row says that the agent runs. A run that is killed
+ * before it is repeated as a whole.
+ * @throws OperationCanceled when the agent was deleted: the operation that removes it comes next.
+ */
+export async function writeRunning(
+  tx: Transaction,
+  agent: Agent,
+  { version, started }: { version: string; started: StartedAgent },
+): Promise<void> {
+  crashPoint('agent-before-final-write')
+  const { address, secretVersions, status } = started
+  const { scripts } = status
+  const { count } = await tx.agent.updateMany({
+    where: { id: agent.id, epoch: agent.epoch, deletedAt: null },
+    data: {
+      ...{
+        status: 'running',
+        statusReason: null,
+        address,
+        appliedSecretVersions: secretVersions,
+        engineVersion: version,
+      },
+      scripts: { build: { ...scripts.build }, start: { ...scripts.start } },
+      ...(version !== agent.engineVersion && { updatedAt: new Date() }),
+    },
+  })
+  if (!count) throw new OperationCanceled('the agent was deleted')
+}
+
+const MAX_REASON = 1000
+
+/**
+ * The same for a start that has failed for good: the row of a live agent says that it does not run, and why. The run
+ * holds the operation: nobody else writes the agent's status.
+ */
+export async function writeNotRunning(
+  tx: Transaction,
+  { operation }: Run,
+  { code, message }: OperationFailed,
+): Promise<void> {
+  const reason = code === 'internal' ? 'internal error' : message
+  await tx.agent.updateMany({
+    where: { id: operation.targetId, deletedAt: null },
+    data: { status: 'not_running', statusReason: reason.slice(0, MAX_REASON) },
+  })
+}

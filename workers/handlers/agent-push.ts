@@ -1,0 +1,97 @@
+import { MANIFEST_BYTES } from '../../agentd/manifest-check.ts'
+import type { Agent } from '../../src/agents/agent.ts'
+import { AgentdError } from '../../src/agents/agentd-client.ts'
+import { readRepository } from '../../src/agents/snapshots/repository.ts'
+import { crashPoint } from '../../src/lib/crash-point.ts'
+import { type ResultOf, readResult } from '../../src/operations/catalog.ts'
+import { enqueue } from '../../src/operations/enqueue.ts'
+import { OperationFailed, type Run } from '../../src/operations/handler.ts'
+import { agentHandler } from '../agents/handler.ts'
+import { launchBuildIfUp } from '../agents/launch.ts'
+import { applyManifestText } from '../agents/manifest/apply.ts'
+import type { AgentWorkerServices } from '../services.ts'
+
+const FILE_MS = 20_000
+
+/**
+ * Takes over what was pushed to an agent's repository: its manifest, then `build` and `start`. agentd keeps the mark of
+ * the push until all is done, so that a run which is interrupted anywhere is done again from the start; one that
+ * finds no mark has nothing to do.
+ */
+export const push = agentHandler('agent.push', 'as it is', (services) => ({
+  async handle(run, agent) {
+    const { agentd } = services
+    const { pushed } = await readRepository({ agentd, target: agent }, run.signal)
+    const result = pushed ? await takeOver(services, run, agent, pushed) : doneBefore(run)
+    return run.succeed(async (tx) => {
+      if (result.commitSha !== null) await enqueue(tx, 'agent.sync', agent)
+      return result
+    })
+  },
+  /** An agent that is away is started again by others, and the mark is found then. */
+  explain(error) {
+    if (!(error instanceof AgentdError)) return undefined
+    const { code, message } = error
+    return new OperationFailed(code, message, { result: { detail: message }, cause: error })
+  },
+}))
+
+/** Does all that a push brings about. @returns the operation's result. */
+async function takeOver(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  commitSha: string,
+): Promise<ResultOf<'agent.push'>> {
+  const text = await readManifest(services, run, agent, commitSha)
+  const applied = await applyManifestText(services, run, agent, agent, text, false)
+  await run.report('scripts')
+  // A gateway that is not there cannot: it runs them when it starts. A restart that interrupts them begins anew.
+  const isLaunched = await launchBuildIfUp(services, agent, run.signal)
+  crashPoint('push-after-scripts')
+  const { pool } = services
+  if (!isLaunched) await enqueue(pool, 'agent.restart', agent, { input: { scripts: 'build' } })
+  const result = { commitSha, ...applied }
+  // Without the mark a next attempt would not know.
+  await run.report('taken over', result)
+  await acknowledge(services, run, agent, commitSha)
+  return result
+}
+
+/** The result of an attempt that was interrupted when the mark had gone; otherwise there was nothing to do. */
+function doneBefore({ operation: { progress } }: Run): ResultOf<'agent.push'> {
+  return readResult('agent.push', progress) ?? { commitSha: null }
+}
+
+/** Undefined where the commit has none, or is not there. */
+async function readManifest(
+  { agentd }: AgentWorkerServices,
+  { signal }: Run,
+  agent: Agent,
+  commit: string,
+): Promise<string | undefined> {
+  const query = new URLSearchParams({ commit, path: 'manifest.json', max: `${MANIFEST_BYTES}` })
+  try {
+    const request = {
+      path: `/v1/repository/file?${query}`,
+      timeoutMs: FILE_MS,
+      maxBytes: MANIFEST_BYTES,
+      signal,
+    }
+    return (await agentd.bytes(agent, request)).body.toString('utf8')
+  } catch (error) {
+    if (error instanceof AgentdError && error.code === 'not_found') return undefined
+    throw error
+  }
+}
+
+/** A push that came meanwhile keeps its own mark. */
+async function acknowledge(
+  { agentd }: AgentWorkerServices,
+  { signal }: Run,
+  agent: Agent,
+  commit: string,
+): Promise<void> {
+  const path = `/v1/repository/pushed?${new URLSearchParams({ commit })}`
+  await agentd.json(agent, { method: 'DELETE', path, epoch: agent.epoch, signal })
+}

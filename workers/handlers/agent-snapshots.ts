@@ -1,0 +1,132 @@
+/** An agent's workspace is saved as a snapshot, or made that of one. */
+import { CID } from 'multiformats/cid'
+import type { Agent } from '../../src/agents/agent.ts'
+import { AgentdError } from '../../src/agents/agentd-client.ts'
+import { resetTo } from '../../src/agents/snapshots/repository.ts'
+import {
+  findSnapshot,
+  latestSnapshot,
+  type StoredSnapshot,
+} from '../../src/agents/snapshots/snapshot-store.ts'
+import { inTransaction } from '../../src/db/prisma.ts'
+import { messages } from '../../src/errors.ts'
+import { crashPoint } from '../../src/lib/crash-point.ts'
+import { enqueue } from '../../src/operations/enqueue.ts'
+import { type Ended, OperationFailed, type Run } from '../../src/operations/handler.ts'
+import { agentHandler } from '../agents/handler.ts'
+import { importTree } from '../agents/import-tree.ts'
+import { launchBuildIfUp } from '../agents/launch.ts'
+import {
+  compareCommits,
+  explainUnsaved,
+  listFiles,
+  pruneHistory,
+  requireNetwork,
+  saveWorkspace,
+  writeSaved,
+} from '../agents/save.ts'
+import { applySkills } from '../agents/skills.ts'
+import type { AgentWorkerServices } from '../services.ts'
+
+/** Saves an agent's workspace as its newest snapshot. */
+export const sync = agentHandler('agent.sync', 'as it is', (services) => ({
+  async handle(run, agent) {
+    const { config } = services
+    const saved = await saveWorkspace(services, run, agent, agent, requireNetwork(config))
+    const { content, difference, leftOut } = saved
+    crashPoint('snapshot-before-final-write')
+    return run.succeed(async (tx) => {
+      const { lastSync } = await writeSaved(tx, services, agent, saved)
+      await pruneHistory(tx, config, agent)
+      return {
+        lastSync,
+        snapshotCid: content.cid,
+        commitSha: content.commitSha,
+        changeSummary: difference?.changeSummary ?? null,
+        isNew: difference !== undefined,
+        leftOut,
+      }
+    })
+  },
+  explain: explainUnsaved,
+}))
+
+/**
+ * Saves an agent's workspace, then puts a snapshot of its history in its place, which becomes the newest one.
+ *
+ * The gateway goes on: its state and its configuration are outside of the repository, it reads the files of the
+ * workspace anew in every session, and watches the folders of skills.
+ */
+export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
+  async handle(run, agent) {
+    const { prisma, config } = services
+    const network = requireNetwork(config)
+    // It may have fallen out of the history while this waited in line.
+    const snapshot = await findSnapshot(prisma, agent, run.input.snapshotCid)
+    if (!snapshot) throw notFound()
+    // The workspace as it is now is in the history. Nothing falls out of that meanwhile: it could be where we want to go. An agent
+    // whose restore was cut off is in the history already.
+    if (agent.lastSync !== null) {
+      const saved = await saveWorkspace(services, run, agent, agent, network)
+      await inTransaction(prisma, (tx) => writeSaved(tx, services, agent, saved))
+    }
+    await run.report('reset')
+    const commitSha = await goTo(services, run, agent, snapshot)
+    crashPoint('reset-after-reset')
+    const problems = await applySkills(services, run, agent, agent)
+    if (problems.length > 0) run.log.warn({ problems }, 'a reset agent does not have all of its skills')
+    await run.report('scripts')
+    const isUp = await launchBuildIfUp(services, agent, run.signal)
+    return finish(services, run, agent, { snapshot, commitSha, isUp })
+  },
+  explain: explainUnsaved,
+}))
+
+const notFound = () =>
+  new OperationFailed('snapshot_not_found', 'it is not in the history any more', {
+    publicMessage: messages.snapshotNotFound,
+  })
+
+/** Makes the working tree the snapshot's. @returns the commit. */
+async function goTo(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  snapshot: StoredSnapshot,
+): Promise<string> {
+  const { signal } = run
+  const { commitSha, network, cid, executables, commitObject: object } = snapshot
+  try {
+    await resetTo({ agentd: services.agentd, target: agent, epoch: agent.epoch, signal }, commitSha)
+    return commitSha
+  } catch (error) {
+    if (!(error instanceof AgentdError) || error.code !== 'not_found') throw error
+  }
+  const message = `sync: ${cid}`
+  const source = { network, cid: CID.parse(cid), executables, message, object }
+  return importTree(services, run, agent, agent, source)
+}
+
+/** Writes where the workspace is now. A repeat finds that row, which its own save has added then. */
+async function finish(
+  services: AgentWorkerServices,
+  run: Run<'agent.reset'>,
+  agent: Agent,
+  { snapshot, commitSha, isUp }: { snapshot: StoredSnapshot; commitSha: string; isUp: boolean },
+): Promise<Ended> {
+  const { prisma, agentd, config } = services
+  const access = { agentd, target: agent, epoch: agent.epoch, signal: run.signal }
+  const newest = await latestSnapshot(prisma, agent)
+  // Where the commit is another one than the snapshot's, the next sync makes a snapshot of it.
+  const isNew = newest?.commitSha !== commitSha && snapshot.commitSha === commitSha
+  const from = newest?.commitSha
+  const difference = isNew ? await compareCommits(access, { from, to: commitSha }) : undefined
+  const fileManifest = await listFiles(access, commitSha)
+  return run.succeed(async (tx) => {
+    await writeSaved(tx, services, agent, { content: snapshot, difference, fileManifest })
+    await pruneHistory(tx, config, agent)
+    // The workspace may have been what kept the gateway from running.
+    if (!isUp) await enqueue(tx, 'agent.restart', agent, { input: { scripts: 'build' } })
+    return { snapshotCid: snapshot.cid, commitSha }
+  })
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it, type TestContext } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { OPERATION_KINDS } from '../src/operations/catalog.ts'
+import { loadHandlers } from './registry.ts'
+import type { WorkerServices } from './services.ts'
+
+const services = { agents: undefined } as WorkerServices
+
+/** A folder of handlers, a file for each kind, which declares the kind that `kindOf` says; undefined leaves it out. */
+async function folderOf(t: TestContext, kindOf: (kind: string) => string | undefined): Promise<URL> {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-handlers-'))
+  t.after(() => rm(dir, { recursive: true }))
+  for (const kind of OPERATION_KINDS) {
+    const named = kindOf(kind)
+    const text = `export const handler = { kind: '${named}', create: () => ({}) }`
+    if (named) await writeFile(join(dir, `${kind.replace('.', '-')}.ts`), text)
+  }
+  return pathToFileURL(`${dir}/`)
+}
+
+describe('the registry of handlers', () => {
+  it('has those of storage alone in a worker that serves no queue of agents', async () => {
+    const handlers = await loadHandlers(services)
+    assert.deepEqual(Object.keys(handlers).sort(), ['content.release', 'pin.add', 'pin.remove', 'pin.repair'])
+  })
+
+  it('has one of each kind where there are services for agents', async () => {
+    const handlers = await loadHandlers({ ...services, agents: {} as NonNullable<WorkerServices['agents']> })
+    assert.deepEqual(Object.keys(handlers).sort(), [...OPERATION_KINDS].sort())
+  })
+
+  it('refuses a kind without a handler', async (t) => {
+    const folder = await folderOf(t, (kind) => (kind === 'agent.sync' ? undefined : kind))
+    await assert.rejects(loadHandlers(services, folder), /no handler in workers.handlers: agent\.sync/)
+  })
+
+  it('refuses a file without a handler, and a handler of no kind', async (t) => {
+    const folder = await folderOf(t, (kind) => kind)
+    await writeFile(new URL('pin-find.ts', folder), '')
+    assert.ok((await readdir(folder)).includes('pin-find.ts'))
+    await assert.rejects(
+      loadHandlers(services, folder),
+      /no kind of operation in the catalogue: pin-find\.ts/,
+    )
+    const named = await folderOf(t, (kind) => (kind === 'pin.add' ? 'pin.find' : kind))
+    await assert.rejects(loadHandlers(services, named), /no kind of operation in the catalogue: pin-add\.ts/)
+  })
+
+  it('refuses a second handler of a kind', async (t) => {
+    const folder = await folderOf(t, (kind) => kind)
+    await writeFile(new URL('pin.ts', folder), "export const add = { kind: 'pin.add', create: () => ({}) }")
+    await assert.rejects(loadHandlers(services, folder), /two handlers in workers.handlers: pin\.add/)
+  })
+
+  it('refuses a handler in a file that is named for another resource', async (t) => {
+    const folder = await folderOf(t, (kind) => (kind === 'pin.repair' ? 'agent.push' : kind))
+    await assert.rejects(
+      loadHandlers(services, folder),
+      /pin-repair\.ts is no file for the handler of agent\.push/,
+    )
+  })
+
+  it('finds several handlers in one file, whatever else it exports', async (t) => {
+    const folder = await folderOf(t, (kind) => (kind.startsWith('pin.') ? undefined : kind))
+    const pins = OPERATION_KINDS.filter((kind) => kind.startsWith('pin.'))
+    const lines = pins.map((kind, i) => `export const h${i} = { kind: '${kind}', create: () => ({}) }`)
+    await writeFile(
+      new URL('pin.ts', folder),
+      `${lines.join('\n')}\nexport const limit = 3\nexport const none = null`,
+    )
+    const handlers = await loadHandlers(services, folder)
+    assert.deepEqual(
+      Object.keys(handlers)
+        .filter((kind) => kind.startsWith('pin.'))
+        .sort(),
+      [...pins].sort(),
+    )
+  })
+})

@@ -1,0 +1,56 @@
+/** What handlers are built from, and how a file of `workers/handlers` declares them. */
+import type { AgentdClient } from '../src/agents/agentd-client.ts'
+import type { Config } from '../src/config.ts'
+import type { Pool } from '../src/db/pool.ts'
+import type { PrismaClient } from '../src/db/prisma.ts'
+import type { Sealer } from '../src/lib/sealer.ts'
+import type { KindsOf, OperationKind, QueueName } from '../src/operations/catalog.ts'
+import type { Handler } from '../src/operations/handler.ts'
+import type { SandboxRuntime } from '../src/sandboxes/port.ts'
+import type { Storages } from '../src/storage/open.ts'
+
+/** Queues whose handlers need what agents run in. */
+export const AGENT_QUEUES = ['agents', 'workspaces'] as const satisfies QueueName[]
+
+export interface StorageWorkerServices {
+  pool: Pool
+  prisma: PrismaClient
+  storages: Storages
+  stallMs: number
+  /** Wait before the second attempt; it grows fourfold up to an hour. */
+  retryMs: number
+  /** Content that is not found within this time after the first attempt is `expired`. */
+  expiryMs: number
+  allowPrivateHostNodes: boolean
+}
+
+/** What the handlers of agents are built from. */
+export interface AgentWorkerServices {
+  pool: Pool
+  prisma: PrismaClient
+  containers: SandboxRuntime
+  agentd: AgentdClient
+  sealer: Sealer
+  config: Config
+  storages: Storages
+}
+
+export interface WorkerServices extends StorageWorkerServices {
+  /** Undefined in a worker that serves no queue of agents. */
+  agents: AgentWorkerServices | undefined
+}
+
+export type ServicesOf<K extends OperationKind> =
+  K extends KindsOf<{ queue: (typeof AGENT_QUEUES)[number] }> ? AgentWorkerServices : StorageWorkerServices
+
+/** A handler that is still to be given its services. */
+export interface Definition<K extends OperationKind = OperationKind> {
+  kind: K
+  create(services: ServicesOf<K>): Handler<K>
+}
+
+/** Declares the handler of a kind; a file of `workers/handlers` exports it under any name. */
+export const defineHandler = <K extends OperationKind>(
+  kind: K,
+  create: (services: ServicesOf<K>) => Handler<K>,
+): Definition<K> => ({ kind, create })
