@@ -1,6 +1,6 @@
 /**
  * The accept path of `POST /v3/files/public/pin_by_cid` against a bare Express handler, both on the
- * same PostgreSQL and Redis. No worker runs: Berth hands over no more than its workers have room for, so
+ * same PostgreSQL and Redis. No worker runs: Berth dispatches no more than its workers have room for, so
  * in a burst of requests nearly all of them wait in PostgreSQL, and the dispatcher's passes are what is left.
  */
 import { createHash } from 'node:crypto'

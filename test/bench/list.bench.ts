@@ -88,8 +88,8 @@ async function startFilled(
 }
 
 async function fill(pool: Pool, count: number): Promise<void> {
-  const { rows } = await pool.query('SELECT id FROM workspace')
-  const workspace = rows[0].id
+  const { rows } = await pool.query<{ id: string }>('SELECT id FROM workspace')
+  const workspace = rows[0]?.id
   await pool.query(
     `INSERT INTO file_group (id, workspace_id, network, name) VALUES ('${GROUP}', $1, 'public', 'g')`,
     [workspace],
@@ -119,7 +119,7 @@ async function fill(pool: Pool, count: number): Promise<void> {
   }
   // The operations that made them; those of unfinished pins are due tomorrow, so that nothing runs.
   await pool.query(
-    `INSERT INTO operation (id, workspace_id, kind, queue, target_id, exclusive_key, state, attempts,
+    `INSERT INTO operation (id, workspace_id, kind, queue, target_id, concurrency_key, state, attempts,
        next_attempt_at, started_at, finished_at)
      SELECT id, workspace_id, 'pin.add', 'pins', id, 'file:' || id,
        CASE WHEN status = 'pinned' THEN 'succeeded' WHEN unfinished THEN 'queued' ELSE 'failed' END,

@@ -46,7 +46,7 @@ export async function bench(): Promise<Result[]> {
     const response = await fetch(`${stack.url}${path}`, {
       method,
       headers,
-      body: body && JSON.stringify(body),
+      body: body ? JSON.stringify(body) : null,
     })
     const answer = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${answer}`)

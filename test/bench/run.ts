@@ -13,12 +13,16 @@ const BENCHMARKS = [
   'list',
   'transfer',
   'gateway',
+  'hollow',
   'memory',
   'flat',
   'snapshots',
   'agents',
   'workspace',
   'pages',
+  'start',
+  'prisma',
+  'sizing',
 ]
 
 const tables: { title: string; results: Result[] }[] = []

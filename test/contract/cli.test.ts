@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { postgresUrl } from '../../src/embedded/postgres.ts'
+import { postgresUrl } from '../../src/standalone/postgres.ts'
 import { runCli, startOnce } from '../support/stack.ts'
 import { openContext } from './context.ts'
 
@@ -114,7 +114,18 @@ describe('berth', () => {
   })
   it('doctor finds every part well', async () => {
     const said = await berth('doctor')
-    for (const part of ['PostgreSQL', 'Schema', 'Workers', 'Queue', 'IPFS', 'IPFS private'])
+    for (const part of [
+      'PostgreSQL',
+      'Schema',
+      'Workers',
+      'Queue',
+      'IPFS',
+      'IPFS private',
+      'Clock',
+      'Disk',
+      'Web',
+      'Names',
+    ])
       assert.match(said, new RegExp(`✔.* ${part}|✔ ${part}`), said)
     assert.doesNotMatch(said, /✘/)
   })
@@ -178,7 +189,12 @@ describe('npm start', () => {
     assert.equal((await fetch(`${url}/readyz`)).status, 200, 'the first one goes on')
   })
   it('on a port that is taken names the variable', async () => {
-    const taken = { ...env, BERTH_DATA_DIR: join(dir, 'taken'), PORT: new URL(url).port }
+    const taken = {
+      ...env,
+      BERTH_DATA_DIR: join(dir, 'taken'),
+      PORT: new URL(url).port,
+      BERTH_METRICS_PORT: '',
+    }
     const { code, output } = await startOnce(taken)
     assert.equal(code, 78)
     assert.match(output, new RegExp(`^PORT: ${new URL(url).port} is in use`, 'm'))

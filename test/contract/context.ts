@@ -1,4 +1,7 @@
-/** What the files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. */
+/**
+ * What the files of the contract suite share: a Berth, workspaces of their own in it, and CIDs. Each file is a process,
+ * so what only some of them use is imported when it is used: all of it takes a second of a processor.
+ */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,22 +14,15 @@ import { sha256 } from 'multiformats/hashes/sha2'
 import { KeyService } from '../../src/accounts/keys.ts'
 import { loadSigningKey } from '../../src/accounts/tokens.ts'
 import { createWorkspace } from '../../src/accounts/workspaces.ts'
-import { loadConfig } from '../../src/config.ts'
-import { openContainers } from '../../src/containers/open.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
-import { postgresUrl } from '../../src/embedded/postgres.ts'
 import { createLogger } from '../../src/log.ts'
-import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
-import { createKuboStorage } from '../../src/storage/kubo.ts'
+import { postgresUrl } from '../../src/standalone/postgres.ts'
 import type { Network } from '../../src/storage/port.ts'
 import { Client } from '../support/client.ts'
-import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
-import { startGitBackend } from '../support/git-backend.ts'
-import { startModel } from '../support/model.ts'
 import { DocumentCheck } from '../support/openapi.ts'
-import { type Provider, startProvider } from '../support/provider.ts'
+import type { Provider } from '../support/provider.ts'
 import { cli, type Stack, stackKind, startStack } from '../support/stack.ts'
 
 /** The variable by which `setup.ts` tells the files of a run where Berth is. */
@@ -40,9 +36,6 @@ const SETTINGS = {
   BERTH_PIN_STALL_SECONDS: '10',
   BERTH_PIN_RETRY_SECONDS: '1',
   BERTH_PIN_CONCURRENCY: '64',
-  ...(stackKind === 'real'
-    ? { BERTH_RUNTIME: 'docker', BERTH_BASE_IMAGE: BASE_IMAGE }
-    : { BERTH_RUNTIME: 'process' }),
   BERTH_ENGINES_DIR: enginesDir,
   BERTH_AGENT_RECONCILE_SECONDS: '1',
 }
@@ -53,6 +46,15 @@ const SETTINGS = {
  * @param env settings of its own.
  */
 export async function startShared(env: NodeJS.ProcessEnv = {}): Promise<Stack> {
+  const [{ startModel }, { startGitBackend }, { openRuntimeOf }] = await Promise.all([
+    import('../support/model.ts'),
+    import('../support/git-backend.ts'),
+    import('../support/containers.ts'),
+  ])
+  const runtime =
+    stackKind === 'real'
+      ? { BERTH_RUNTIME: 'docker', BERTH_BASE_IMAGE: (await import('../support/docker.ts')).BASE_IMAGE }
+      : { BERTH_RUNTIME: 'process' }
   const model = await startModel()
   const gitDir = await mkdtemp(join(tmpdir(), 'berth-repositories-'))
   const git = await startGitBackend(gitDir)
@@ -61,6 +63,7 @@ export async function startShared(env: NodeJS.ProcessEnv = {}): Promise<Stack> {
   await chmod(agentsDir, 0o711)
   const settings = {
     ...SETTINGS,
+    ...runtime,
     ...model.env,
     BERTH_AGENTS_DIR: agentsDir,
     BERTH_GIT_ALLOW: new URL(git.url).host,
@@ -79,7 +82,7 @@ export async function startShared(env: NodeJS.ProcessEnv = {}): Promise<Stack> {
   return {
     ...stack,
     async stop() {
-      const containers = await openContainers(loadConfig(stack.env), createLogger('test', 'silent'))
+      const containers = await openRuntimeOf(stack.env)
       await stack.stop()
       const { sandboxes, volumes } = await containers.list()
       for (const agentId of [...sandboxes.map((one) => one.agentId), ...volumes])
@@ -167,6 +170,7 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
       return { id, name, api, keyed, created }
     },
     async provider() {
+      const { startProvider } = await import('../support/provider.ts')
       const provider = await startProvider()
       after(() => provider.stop())
       return provider
@@ -174,15 +178,19 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
     async isPinned(cid, network = 'public') {
       const apiUrl = network === 'public' ? env.IPFS_API_URL : env.IPFS_PRIVATE_API_URL
       const storage = apiUrl
-        ? createKuboStorage({ apiUrl, network })
-        : createEmbeddedStorage({ dir: join(dataDir, 'ipfs', network), network, offline: true })
+        ? (await import('../../src/storage/kubo.ts')).createKuboStorage({ apiUrl, network })
+        : (await import('../../src/storage/embedded.ts')).createEmbeddedStorage({
+            dir: join(dataDir, 'ipfs', network),
+            network,
+            offline: true,
+          })
       try {
         return await storage.isPinned(cid.toV1(), { signal: AbortSignal.timeout(60_000) })
       } finally {
         await storage.stop()
       }
     },
-    sql: async (text, values) => (await pool.query(text, values)).rows,
+    sql: async (text, values) => (await pool.query<Record<string, unknown>>(text, values)).rows,
   }
 }
 

@@ -1,4 +1,4 @@
-/** Links to private files (compatibility 1.10), under both addresses that the npm SDK asks. */
+/** Links to private files, under both addresses that the npm SDK asks. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { loadSigningKey } from '../../src/accounts/tokens.ts'

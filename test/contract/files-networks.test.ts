@@ -1,4 +1,4 @@
-/** The two networks: each has files of its own, by the same routes (compatibility 1.4). */
+/** The two networks: each has files of its own, by the same routes. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'

@@ -1,4 +1,4 @@
-/** Changing a file's name, metadata and end (compatibility 1.4), on both networks. */
+/** Changing a file's name, metadata and end, on both networks. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'

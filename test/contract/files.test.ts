@@ -1,4 +1,4 @@
-/** Files: listed by every filter, read and deleted (compatibility 1.2, 1.4). */
+/** Files: listed by every filter, read and deleted. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'

@@ -1,4 +1,4 @@
-/** Who may read at a gateway, and what a swap changes (compatibility 1.7, 1.9, 1.10). */
+/** Who may read at a gateway, and what a swap changes. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { loadSigningKey } from '../../src/accounts/tokens.ts'

@@ -1,4 +1,4 @@
-/** Other forms of content at a gateway: directories, single blocks, CARs (compatibility 1.9). */
+/** Other forms of content at a gateway: directories, single blocks, CARs. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'

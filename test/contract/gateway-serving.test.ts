@@ -1,4 +1,4 @@
-/** Files at a gateway: what of them is sent, and as what (compatibility 1.9, reference of the path gateway). */
+/** Files at a gateway: what of them is sent, and as what (reference of the path gateway). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'

@@ -1,4 +1,4 @@
-/** Gateways, their plugins and their access tokens (compatibility 1.9); what they serve is tested elsewhere. */
+/** Gateways, their plugins and their access tokens; what they serve is tested elsewhere. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'

@@ -1,4 +1,4 @@
-/** Groups of files on both networks (compatibility 1.5); their members are in `group-members.test.ts`. */
+/** Groups of files on both networks; their members are in `group-members.test.ts`. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'

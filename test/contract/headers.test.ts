@@ -1,4 +1,4 @@
-/** Headers of every answer (contract 4.1, compatibility 1.1). */
+/** Headers of every answer (contract 4.1). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Reply } from '../support/client.ts'

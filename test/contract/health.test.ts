@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, soon } from '../support/client.ts'
 import { pathsOf } from '../support/openapi.ts'
+import { readMetrics, stackKind } from '../support/stack.ts'
 import { inlineCid, openContext } from './context.ts'
 
-const { anonymous, url, workspace } = await openContext()
+const { anonymous, url, env, workspace } = await openContext()
 
 describe('health', () => {
   it('of the process is ok', async () => {
@@ -19,7 +20,21 @@ describe('health', () => {
       (reply) => reply.body.status === 'ok',
     )
     assert.equal(status, 200)
-    assert.deepEqual(Object.keys(body.parts).sort(), ['database', 'ipfs', 'ipfs_private', 'queue', 'workers'])
+    assert.deepEqual(
+      Object.keys(body.parts).sort(),
+      [
+        'database',
+        'disk',
+        stackKind === 'real' ? 'docker' : 'processes',
+        'host',
+        'ipfs',
+        'ipfs_private',
+        'queue',
+        'schema',
+        'workers',
+        'dispatcher',
+      ].sort(),
+    )
     for (const part of Object.values(body.parts)) assert.equal((part as { status: string }).status, 'ok')
   })
 })
@@ -30,19 +45,23 @@ describe('/metrics', () => {
   const SAMPLE =
     /^([a-zA-Z_:][\w:]*)(\{([a-zA-Z_]\w*="(\\.|[^"\\])*",?)*\})? (-?[\d.]+(e[+-]?\d+)?|[+-]Inf|NaN)( \d+)?$/
 
-  it('is what Prometheus reads', async () => {
+  it('is not where the public is', async () => {
+    assertError(await anonymous.request('GET', '/metrics'), 404, 'No such route: GET /metrics')
+  })
+  it('is what Prometheus reads, on an address of its own', async () => {
     const { api } = await workspace()
     await api.pin({ cid: `${inlineCid('metrics')}` }, { wait: 120 })
-    const { status, headers, body } = await anonymous.get('/metrics')
-    assert.equal(status, 200)
-    assert.match(headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4; charset=utf-8$/)
+    const answer = await readMetrics(env, 'web')
+    const body = await answer.text()
+    assert.equal(answer.status, 200)
+    assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4; charset=utf-8$/)
     const samples = new Map<string, number>()
     const types = new Set<string>()
     for (const line of body.trimEnd().split('\n')) {
       if (line === '') continue
       if (line.startsWith('#')) {
         assert.match(line, COMMENT)
-        if (line.startsWith('# TYPE ')) types.add(line.split(' ')[2])
+        if (line.startsWith('# TYPE ')) types.add(line.split(' ')[2] ?? '')
         continue
       }
       const [, name = ''] = SAMPLE.exec(line) ?? assert.fail(`no sample: ${line}`)
@@ -51,7 +70,7 @@ describe('/metrics', () => {
       assert.ok(!samples.has(series), `twice: ${series}`)
       samples.set(series, Number(line.slice(line.lastIndexOf(' ') + 1)))
     }
-    for (const name of ['berth_operations', 'berth_corrections_total', 'berth_database_connections'])
+    for (const name of ['berth_operations', 'berth_reconcile_repairs_total', 'berth_database_connections'])
       assert.ok(types.has(name), name)
     assert.ok((samples.get('berth_http_request_seconds_count{method="POST",status="200"}') ?? 0) > 0)
     const ids = [...samples.keys()].filter((series) => /[0-9a-f]{8}-[0-9a-f]{4}-/.test(series))
@@ -168,7 +187,6 @@ const ROUTES = [
   'get /data/userPinnedDataTotal',
   'get /docs',
   'get /healthz',
-  'get /metrics',
   'get /openapi.json',
   'get /psa/pins',
   'get /psa/pins/{requestid}',

@@ -1,4 +1,4 @@
-/** API keys over HTTP (compatibility 1.8), with the paths of the npm SDK and of the documentation. */
+/** API keys over HTTP, with the paths of the npm SDK and of the documentation. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Client } from '../support/client.ts'

@@ -1,4 +1,4 @@
-/** `POST /pinning/pinFileToIPFS`, by which the SDK uploads folders (compatibility 1.3). */
+/** `POST /pinning/pinFileToIPFS`, by which the SDK uploads folders. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'

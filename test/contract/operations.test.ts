@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'
 import { until } from '../support/processes.ts'
+import { insertAgent } from './agents/rows.ts'
 import { inlineCid, missingCid, openContext } from './context.ts'
 import { collectPages } from './pages.ts'
 
@@ -11,7 +12,8 @@ const OPERATIONS = '/v0/operations'
 const QUEUE = '/v3/files/public/pin_by_cid'
 const NOT_FOUND = 'There is no such operation'
 
-const { provider, workspace } = await openContext()
+const context = await openContext()
+const { provider, workspace } = context
 const { api } = await workspace()
 const other = await workspace()
 
@@ -192,6 +194,67 @@ describe('the list of operations', async () => {
     it(`is 400 for ?${query}`, async () => {
       assertError(await own.api.get(OPERATIONS, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
+})
+
+describe('an operation needs the scope of what it is about', async () => {
+  const own = await workspace()
+  const agent = await insertAgent(context, own)
+  const restart = async () => {
+    const { headers } = await own.api.post(`${agent.path}/restart`, undefined, { prefer: 'respond-async' })
+    return headers.get('operation-id') ?? ''
+  }
+  const ofFiles = [
+    (await own.api.pin({ cid: `${inlineCid('a')}` }, { wait: 120 })).operation,
+    (await own.api.pin({ cid: `${inlineCid('b')}` }, { wait: 120 })).operation,
+    (await own.api.pin({ cid: `${await missingCid()}` })).operation,
+  ]
+  const ofAgents = [await restart()]
+  await own.api.finished(ofAgents[0] ?? '')
+  ofAgents.push(await restart())
+  await own.api.finished(ofAgents[1] ?? '')
+  const files = await own.keyed('org:files:write')
+  const agents = await own.keyed('org:agents:write')
+
+  it('to be listed, on every page', async () => {
+    for (const [key, expected] of [
+      [files, ofFiles],
+      [agents, ofAgents],
+      [own.api, [...ofFiles, ...ofAgents]],
+    ] as const)
+      for (const limit of ['1', '2', '250']) {
+        const all = await collectPages(key, OPERATIONS, 'operations', { order: 'ASC', limit })
+        assert.deepEqual(
+          all.map(({ id }) => id),
+          expected.toSorted(),
+        )
+      }
+    const { body } = await agents.get(OPERATIONS, { kind: 'pin.add' })
+    assert.deepEqual(body.data.operations, [])
+  })
+  it('to be read, waited for and streamed', async () => {
+    for (const [key, id, scope] of [
+      [agents, ofFiles[2], 'org:files:read'],
+      [files, ofAgents[0], 'org:agents:read'],
+    ] as const)
+      for (const path of [`${id}`, `${id}?wait=30`, `${id}/events`])
+        assertError(await key.get(`${OPERATIONS}/${path}`), 403, `Missing scope: ${scope}`)
+    for (const [key, id] of [
+      [files, ofFiles[0]],
+      [agents, ofAgents[0]],
+    ] as const)
+      for (const path of [`${id}`, `${id}/events`])
+        assert.equal((await key.get(`${OPERATIONS}/${path}`)).status, 200)
+  })
+  it('to be cancelled, to change it', async () => {
+    const [, , waiting = ''] = ofFiles
+    const reader = await own.keyed('org:files:read', 'org:agents:write')
+    for (const key of [agents, reader])
+      assertError(await key.delete(`${OPERATIONS}/${waiting}`), 403, 'Missing scope: org:files:write')
+    assertError(await files.delete(`${OPERATIONS}/${ofAgents[0]}`), 403, 'Missing scope: org:agents:write')
+    assert.equal((await own.api.get(`${OPERATIONS}/${waiting}`)).body.data.finished_at, null)
+    assert.equal((await files.delete(`${OPERATIONS}/${waiting}`)).status, 200)
+    assert.equal((await own.api.finished(waiting)).state, 'canceled')
+  })
 })
 
 describe('the events of an operation', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { type Client, type Reply } from '../support/client.ts'
+import type { Client, Reply } from '../support/client.ts'
 import { freePort, until } from '../support/processes.ts'
 import { inlineCid, missingCid, openContext } from './context.ts'
 

@@ -1,4 +1,4 @@
-/** Requests per minute of one key, by plan (compatibility 0.1). */
+/** Requests per minute of a key and of its workspace, by plan. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, soon } from '../support/client.ts'
@@ -37,6 +37,22 @@ describe('the rate limit', () => {
       ({ status }) => status === 200,
     )
     assert.equal(raised.headers.get('ratelimit-limit'), '500')
+  })
+  it('of a workspace is four times that, however many keys it makes', async () => {
+    const { api, keyed } = await workspace('free')
+    const keys = await Promise.all(Array.from({ length: 5 }, () => keyed('org:files:read')))
+    const replies = await Promise.all(keys.flatMap((key) => Array.from({ length: 60 }, () => key.get(FILES))))
+    const refused = replies.filter(({ status }) => status !== 200)
+    // The five keys were made by requests of the workspace.
+    assert.equal(refused.length, 65)
+    for (const reply of refused) {
+      assertError(reply, 429, 'Too many requests of the workspace: 240 a minute on plan free')
+      assert.equal(reply.headers.get('ratelimit-limit'), '240')
+      assert.equal(reply.headers.get('ratelimit-remaining'), '0')
+    }
+    assertError(await api.get(FILES), 429, /^Too many requests of the workspace/)
+    const other = await workspace('free')
+    assert.equal((await other.api.get(FILES)).headers.get('ratelimit-remaining'), '59')
   })
   it('of plan unlimited is none', async () => {
     const { api } = await workspace('unlimited')

@@ -1,17 +1,49 @@
 /**
- * Starts one Berth for all the files of a run: `node --test --test-global-setup=test/contract/setup.ts …`.
- * A file that is run without it starts its own.
+ * Starts one Berth and one PostgreSQL server for tests' own databases, for all the files of a run:
+ * `node --test --test-global-setup=test/contract/setup.ts …`. A file that is run without it starts its own.
  */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DATABASE_SERVER, type DatabaseServer, startDatabaseServer } from '../support/database-server.ts'
 import type { Stack } from '../support/stack.ts'
+import { findLogged, TOKEN_RECORD } from '../support/token-record.ts'
 import { SHARED, startShared } from './context.ts'
 
+let databases: DatabaseServer | undefined
 let stack: Stack | undefined
+let dir: string | undefined
 
 export async function globalSetup(): Promise<void> {
-  stack = await startShared()
+  // Otherwise each of some hundred processes strips the types of its modules again, for half a second.
+  process.env.NODE_COMPILE_CACHE ??= join(
+    process.env.XDG_CACHE_HOME || join(homedir(), '.cache'),
+    'berth/node',
+  )
+  dir = await mkdtemp(join(tmpdir(), 'berth-tokens-'))
+  process.env[TOKEN_RECORD] = join(dir, 'tokens')
+  databases = await startDatabaseServer()
+  process.env[DATABASE_SERVER] = databases.url
+  stack = await startShared({ LOG_LEVEL: 'debug' })
   process.env[SHARED] = JSON.stringify({ url: stack.url, env: stack.env, key: await stack.createKey() })
 }
 
+/**
+ * Fails the run where a token that its tests made stands in the log of their Berth. It does not throw: Node would call it
+ * again and again.
+ */
 export async function globalTeardown(): Promise<void> {
-  await stack?.stop()
+  try {
+    await stack?.stop()
+    await databases?.stop()
+    const { tokens, lines } = await findLogged(process.env[TOKEN_RECORD] ?? '', stack?.output() ?? '')
+    await rm(dir ?? '', { recursive: true, force: true })
+    console.log(`${tokens} tokens and secrets of the tests were looked for in the log`)
+    if (lines.length === 0) return
+    console.log(`✖ ${lines.length} lines of the log hold some of them:`)
+    for (const line of lines.slice(0, 10)) console.log(line.slice(0, 2000))
+  } catch (error) {
+    console.log('✖ the Berth that the tests share does not stop:', error)
+  }
+  process.exitCode = 1
 }

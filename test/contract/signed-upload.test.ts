@@ -1,4 +1,4 @@
-/** URLs for uploads without a key (compatibility 1.3). */
+/** URLs for uploads without a key. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as dagPb from '@ipld/dag-pb'

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { request } from 'node:http'
 import type { Client } from '../support/client.ts'
+import { recordTokens } from '../support/token-record.ts'
 
 /** What a client that speaks the protocol says in every request; the npm SDK does not. */
 export const TUS = { 'tus-resumable': '1.0.0' }
@@ -40,6 +41,7 @@ export async function begin(...args: Parameters<typeof create>): Promise<{ locat
   const response = await create(...args)
   assert.equal(response.status, 201, await response.text())
   const location = response.headers.get('location') ?? ''
+  recordTokens(location, new URL(location).pathname.split('/').at(-1))
   // Where the Go CLI looks for the id.
   return { location, id: location.split('/').at(-2) ?? '' }
 }

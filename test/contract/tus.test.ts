@@ -1,4 +1,4 @@
-/** Resumable uploads: the npm SDK's way, the Go CLI's, and that of any client of tus 1.0.0 (compatibility 1.3). */
+/** Resumable uploads: the npm SDK's way, the Go CLI's, and that of any client of tus 1.0.0. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'

@@ -100,13 +100,13 @@ describe('a folder', () => {
     ['is a folder and a file', ['r/a/b', 'r/a'], 'file: "r/a" is a folder as well'],
     ['is missing', ['r/a', ''], 'file: each of several files needs a file name'],
     ['is missing first', ['', 'r/a'], 'file: each of several files needs a file name'],
-    ['is too deep', ['d/'.repeat(64) + 'x'], `file: "${'d/'.repeat(64)}x" is deeper than 64 folders`],
+    ['is too deep', [`${'d/'.repeat(64)}x`], `file: "${'d/'.repeat(64)}x" is deeper than 64 folders`],
     [
       'has too long a name',
       [`r/${'é'.repeat(128)}`],
       `file: "r/${'é'.repeat(128)}" has a name of more than 255 bytes`,
     ],
-    ['is too long', [`${'n'.repeat(200)}/`.repeat(21) + 'x'], 'file: a path has at most 4096 bytes'],
+    ['is too long', [`${`${'n'.repeat(200)}/`.repeat(21)}x`], 'file: a path has at most 4096 bytes'],
   ]
   for (const [what, paths, message] of refused) {
     it(`is 400 for a path that ${what}`, async () => {

@@ -1,4 +1,4 @@
-/** Uploads by multipart form (compatibility 1.2, 1.3): what becomes of them. */
+/** Uploads by multipart form: what becomes of them. */
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'

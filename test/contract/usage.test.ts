@@ -1,4 +1,4 @@
-/** Whether a key works, and what is stored (compatibility 1.10). */
+/** Whether a key works, and what is stored. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'

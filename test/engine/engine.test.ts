@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { AgentStatus, StartRequest } from '../../agentd/protocol.ts'
 import type { Config } from '../../src/config.ts'
-import { defaultConfig, ownedConfig } from '../../src/engine/config.ts'
+import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { processesOf, TestAgentd } from '../integration/agentd/agentd.ts'
 import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
 

@@ -1,6 +1,6 @@
 /** A real agentd with the real engine and a model, for tests of what agentd does with them. */
 import { join } from 'node:path'
-import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/engine/config.ts'
+import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/openclaw/config.ts'
 import { TestAgentd } from '../integration/agentd/agentd.ts'
 import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
 import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../support/model.ts'

@@ -55,6 +55,7 @@ const oddText = fc.oneof(
     '%00',
     '%zz',
     '../../etc/passwd',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a server must not evaluate it
     '${7*7}',
     '\\',
     '[object Object]',
@@ -162,8 +163,8 @@ function pathOf(template: string, pool: Pool): fc.Arbitrary<string> {
   const segments = template.split('/').map((segment) => {
     const name = /^\{(\w+)\}$/.exec(segment)?.[1]
     if (name === undefined) return fc.constant(segment)
-    const odd = oddText.filter((text) => text !== '').map(escape)
-    return fc.oneof(known(name, pool).map(escape), odd, fc.constantFrom('%', '%ff', '%E0%A4%A'))
+    const odd = oddText.filter((text) => text !== '').map(percentEncode)
+    return fc.oneof(known(name, pool).map(percentEncode), odd, fc.constantFrom('%', '%ff', '%E0%A4%A'))
   })
   return fc.tuple(...segments).map((parts) => parts.join('/'))
 }
@@ -173,9 +174,9 @@ function queryOf(parameters: Parameter[], pool: Pool): fc.Arbitrary<string> {
     const isMap = schema.type === 'object'
     const value = name === 'wait' ? shortWait : isMap ? oddText : near(name, schema, pool).map(String)
     const key = isMap ? oddText.map((inner) => `${name}[${inner}]`) : fc.constant(name)
-    return fc.tuple(key, value).map(([k, v]) => `${escape(k)}=${escape(v)}`)
+    return fc.tuple(key, value).map(([k, v]) => `${percentEncode(k)}=${percentEncode(v)}`)
   }
-  const unknown = fc.tuple(oddText, oddText).map(([k, v]) => `${escape(k)}=${escape(v)}`)
+  const unknown = fc.tuple(oddText, oddText).map(([k, v]) => `${percentEncode(k)}=${percentEncode(v)}`)
   const raw = fc.constantFrom('%', '%zz=1', '[', ']=', 'a[b', '[]=1', '&&&', 'limit[]=1', 'a[b][c]=1', '=')
   return fc
     .array(fc.oneof(...parameters.map((it) => ({ weight: 5, arbitrary: pair(it) })), unknown, raw), {
@@ -193,7 +194,7 @@ function bodyOf(
   if (mediaType === undefined) return fc.constant(undefined)
   if (mediaType === 'multipart/form-data') return formOf(schema, pool)
   if (mediaType !== 'application/json') return oddText
-  const valid = valueOf('', schema as Schema, document, pool).map((value) => JSON.stringify(value))
+  const valid = valueOfSchema('', schema as Schema, document, pool).map((value) => JSON.stringify(value))
   return fc.oneof(
     { weight: 10, arbitrary: valid },
     { weight: 2, arbitrary: fc.json() },
@@ -228,11 +229,11 @@ const part = (name: string, content: string, type: string | null = null): string
   `--${BOUNDARY}\r\nContent-Disposition: form-data; ${name}${type === null ? '' : `\r\nContent-Type: ${type}`}\r\n\r\n${content}\r\n`
 
 /** A value of the schema in which any part may have been replaced by any other JSON. */
-function valueOf(name: string, given: Schema, document: Document, pool: Pool): fc.Arbitrary<unknown> {
+function valueOfSchema(name: string, given: Schema, document: Document, pool: Pool): fc.Arbitrary<unknown> {
   const schema = resolve<Schema>(given, document)
   const anything = fc.oneof(fc.jsonValue(), oddText)
   const choices = schema.anyOf ?? schema.oneOf
-  const inner = (key: string, part: Schema) => valueOf(key, part, document, pool)
+  const inner = (key: string, part: Schema) => valueOfSchema(key, part, document, pool)
   const right = (): fc.Arbitrary<unknown> => {
     if (choices) return fc.oneof(...choices.map((choice) => inner(name, choice)))
     if (schema.properties) {
@@ -286,7 +287,7 @@ function resolve<T extends object>(value: object, document: Document): T {
 }
 
 /** Percent-encoded; a URL cannot carry half a surrogate pair. */
-const escape = (text: string): string => encodeURIComponent(text.toWellFormed())
+const percentEncode = (text: string): string => encodeURIComponent(text.toWellFormed())
 
 /** Only what `fetch` puts into a header: Latin-1 without controls. */
 const sendable = (headers: Record<string, string | undefined>): Record<string, string> =>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { settingsPage } from '../../scripts/settings.ts'
-import { settings } from '../../src/config.ts'
+import { settings } from '../../src/settings.ts'
 
 it('docs/settings.md is what `npm run docs:settings` writes', () => {
   const page = readFileSync(new URL('../../docs/settings.md', import.meta.url), 'utf8')

@@ -19,7 +19,7 @@ export interface ServedAgentd {
   send(
     method: string,
     path: string,
-    options?: { body?: string | Buffer; headers?: RequestOptions['headers'] },
+    options?: { body?: string | Buffer | undefined; headers?: RequestOptions['headers'] },
   ): Promise<IncomingMessage>
   /** Sends JSON and reads JSON. */
   json(method: string, path: string, body?: unknown): Promise<{ status: number; body: any }>

@@ -1,12 +1,8 @@
-/** A migrated database of a test's own, on an embedded PostgreSQL that the test file starts. */
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+/** A migrated database of a test's own, on the server of the run, or on one that a file run alone starts. */
 import { uuidv7 } from 'uuidv7'
-import { migrate } from '../../src/db/migrate.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
-import { startPostgres } from '../../src/embedded/postgres.ts'
 import { createLogger, type Logger } from '../../src/log.ts'
+import { createDatabase, DATABASE_SERVER, startDatabaseServer } from './database-server.ts'
 
 export interface TestDatabase {
   url: string
@@ -18,15 +14,13 @@ export interface TestDatabase {
 }
 
 export async function startDatabase(): Promise<TestDatabase> {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-db-'))
-  // As root, the server runs as another user, who must be able to enter.
-  await chmod(dir, 0o711)
+  const shared = process.env[DATABASE_SERVER]
+  const own = shared ? undefined : await startDatabaseServer()
+  const { url, drop } = await createDatabase(shared ?? own?.url ?? '')
   const log = createLogger('test', 'silent')
-  const postgres = await startPostgres({ dataDir: dir, log })
-  const pool = createPool(postgres.url, 10, log)
-  await migrate(pool)
+  const pool = createPool(url, 10, log)
   return {
-    url: postgres.url,
+    url,
     pool,
     log,
     async createWorkspace(plan = 'unlimited') {
@@ -36,8 +30,7 @@ export async function startDatabase(): Promise<TestDatabase> {
     },
     async stop() {
       await pool.end()
-      await postgres.stop()
-      await rm(dir, { recursive: true, force: true })
+      await (own ? own.stop() : drop())
     },
   }
 }

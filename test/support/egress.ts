@@ -9,10 +9,10 @@ import {
 } from 'node:http'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { type TestContext } from 'node:test'
+import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
-import { parseDestination } from '../../src/host/destination.ts'
-import { type EgressOptions, EgressProxy } from '../../src/host/egress.ts'
+import { parseDestination } from '../../src/agent-proxy/destination.ts'
+import { type EgressOptions, EgressProxy } from '../../src/agent-proxy/egress.ts'
 import { createLogger } from '../../src/log.ts'
 
 export interface Started {

@@ -1,7 +1,7 @@
 /** Engine versions for tests: installed once for all checkouts of this machine, as `npm test` finds them. */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { installEngine } from '../../src/engine/install.ts'
+import { installEngine } from '../../src/openclaw/install.ts'
 
 /** The two versions that tests run: the default one and the one before, between which agents are moved. */
 export const ENGINE_VERSION = '2026.9.6'

@@ -11,7 +11,8 @@ export interface GitBackend {
 
 /** @param root a folder of bare repositories, which may be pushed to. */
 export async function startGitBackend(root: string): Promise<GitBackend> {
-  const server = createServer((req, res) => void answer(root, req, res))
+  // A client that goes away ends the answer.
+  const server = createServer((req, res) => void answer(root, req, res).catch(() => res.destroy()))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
@@ -45,6 +46,11 @@ async function answer(root: string, req: IncomingMessage, res: ServerResponse): 
   // It may end before it has read a request that it refuses.
   child.stdin.on('error', () => {})
   req.pipe(child.stdin)
+  // Git would wait for ever for a client that has gone away, and this process for git.
+  res.once('close', () => {
+    child.stdin.destroy()
+    child.stdout.destroy()
+  })
   let head = Buffer.alloc(0)
   let isSent = false
   for await (const chunk of child.stdout as AsyncIterable<Buffer>) {

@@ -75,13 +75,22 @@ export class DocumentCheck {
     // The contract has failures that are 500, each with a code of its own.
     if (status === 500) assert.notEqual(headers.get('error-code'), 'internal', what)
     const operation = this.#find(method, path)
-    if (!operation) return assert.equal(status, decodes(path) ? 404 : 400, `${what}: not in the document`)
+    if (!operation) {
+      assert.equal(status, decodes(path) ? 404 : 400, `${what}: not in the document`)
+      return
+    }
 
     const declared = this.#response(operation.responses[status])
     assert.ok(declared, `${what}: the document has no such status`)
     // A redirection's body is for those who do not follow it.
-    if (status >= 300 && status < 400) return assert.ok(headers.get('location'), what)
-    if (!declared.content) return assert.equal(body, '', `${what}: a body that the document does not have`)
+    if (status >= 300 && status < 400) {
+      assert.ok(headers.get('location'), what)
+      return
+    }
+    if (!declared.content) {
+      assert.equal(body, '', `${what}: a body that the document does not have`)
+      return
+    }
     // Any type, and so no shape.
     if (declared.content['*/*']) return
     const type = headers.get('content-type')?.split(';')[0] ?? ''

@@ -1,9 +1,27 @@
 /** Child processes of tests: started, watched and ended by pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { freePort } from '../../src/standalone/postgres-server.ts'
 
 /** A free port on loopback, outside of the range that outgoing connections take theirs from. */
-export { freePort } from '../../src/embedded/postgres-server.ts'
+export { freePort } from '../../src/standalone/postgres-server.ts'
+
+/** The first of three free ports in a row: the roles of `npm start` take such for their metrics. */
+export async function freeMetricsPorts(): Promise<number> {
+  for (;;) {
+    const first = await freePort()
+    if ((await Promise.all([first + 1, first + 2].map(isFree))).every(Boolean)) return first
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
 
 /** Polls until `check` gives something else than undefined or false. @throws when `ms` pass first. */
 export async function until<T>(
@@ -50,7 +68,13 @@ export interface Running {
 export function run(
   command: string,
   args: string[],
-  options: { env?: NodeJS.ProcessEnv; cwd?: string; uid?: number; gid?: number; group?: boolean } = {},
+  options: {
+    env?: NodeJS.ProcessEnv
+    cwd?: string
+    uid?: number | undefined
+    gid?: number | undefined
+    group?: boolean
+  } = {},
 ): Running {
   const { group = false, ...rest } = options
   const child = spawn(command, args, { ...rest, detached: group, stdio: ['ignore', 'pipe', 'pipe'] })

@@ -38,10 +38,10 @@ export function reachGateway(berth: { url: string; gateway: string }): { sent():
 }
 
 /** The SDK with all its addresses on Berth. @param options.gateway the host name of a gateway. */
-export function createSdk(options: { url: string; key?: string; gateway: string }): PinataSDK {
+export function createSdk(options: { url: string; key?: string | undefined; gateway: string }): PinataSDK {
   const { url, key, gateway } = options
   return new PinataSDK({
-    pinataJwt: key,
+    ...(key !== undefined && { pinataJwt: key }),
     pinataGateway: gateway,
     endpointUrl: `${url}/v3`,
     uploadUrl: `${url}/v3`,

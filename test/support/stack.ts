@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { type KuboNode, startKubo } from './kubo.ts'
-import { freePort, type Running, run, until } from './processes.ts'
-import { type Server, startPostgres, startRedis } from './servers.ts'
+import type { KuboNode } from './kubo.ts'
+import { freeMetricsPorts, freePort, type Running, run, until } from './processes.ts'
+import type { Server } from './servers.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MAIN = join(ROOT, 'src/main.ts')
@@ -43,13 +43,22 @@ export interface Stack {
   /** What the processes have logged so far. */
   output(): string
   /** The process of a role, once it runs. */
-  pidOf(role: 'web' | 'worker' | 'host'): Promise<number>
+  pidOf(role: 'web' | 'worker' | 'agent-proxy'): Promise<number>
   /** SIGKILL of the supervisor and of every role. */
   kill(): Promise<void>
   /** Starts it again on the same data. */
   restart(): Promise<void>
   /** Ctrl-C, then its data is removed. */
   stop(): Promise<void>
+}
+
+/** What a role answers on its port for metrics. */
+export async function readMetrics(
+  env: NodeJS.ProcessEnv,
+  role: 'web' | 'worker' | 'agent-proxy',
+): Promise<Response> {
+  const port = Number(env.BERTH_METRICS_PORT) + ['web', 'worker', 'agent-proxy'].indexOf(role)
+  return fetch(`http://127.0.0.1:${port}/metrics`)
 }
 
 /** @param options.env settings beside those that a test needs anyway. */
@@ -68,8 +77,7 @@ export async function startStack(
     BERTH_DATA_DIR: dataDir,
     BERTH_IPFS_ROUTING_URL: '',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
-    BERTH_EGRESS_PORT: '0',
-    BERTH_HOST_PORT: '0',
+    BERTH_METRICS_PORT: String(await freeMetricsPorts()),
     ...(parts && {
       DATABASE_URL: parts.postgres.url,
       REDIS_URL: parts.redis.url,
@@ -175,6 +183,8 @@ function killIfThere(pid: number): void {
 }
 
 async function startParts(): Promise<RealParts> {
+  const { startKubo } = await import('./kubo.ts')
+  const { startPostgres, startRedis } = await import('./servers.ts')
   const [postgres, redis, kubo, privateKubo] = await Promise.all([
     startPostgres(),
     startRedis(),

@@ -2,10 +2,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { loadConfig } from '../../src/config.ts'
-import { openContainers } from '../../src/containers/open.ts'
-import type { Containers } from '../../src/containers/port.ts'
-import { createLogger } from '../../src/log.ts'
+import type { SandboxRuntime } from '../../src/sandboxes/port.ts'
+import { openRuntimeOf } from '../support/containers.ts'
 import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
 import { type ModelServer, startModel } from '../support/model.ts'
@@ -29,11 +27,11 @@ export interface AgentView {
 
 export class AgentWorld {
   readonly world: World
-  readonly containers: Containers
+  readonly containers: SandboxRuntime
   readonly #model: ModelServer
   readonly #tenant: Tenant
 
-  private constructor(world: World, containers: Containers, model: ModelServer, tenant: Tenant) {
+  private constructor(world: World, containers: SandboxRuntime, model: ModelServer, tenant: Tenant) {
     this.world = world
     this.containers = containers
     this.#model = model
@@ -46,15 +44,15 @@ export class AgentWorld {
     env: NodeJS.ProcessEnv = {},
   ): Promise<AgentWorld> {
     const model = await startModel()
-    const [hostPort, egressPort] = [await freePort(), await freePort()]
+    const [tunnelPort, egressPort] = [await freePort(), await freePort()]
     const world = await World.start('postgres', {
-      host: true,
+      agentProxy: true,
       env: {
         BERTH_RUNTIME: runtime,
         BERTH_BASE_IMAGE: BASE_IMAGE,
         BERTH_ENGINE_VERSION: version,
         BERTH_ENGINES_DIR: enginesDir,
-        BERTH_HOST_PORT: String(hostPort),
+        BERTH_AGENT_PROXY_PORT: String(tunnelPort),
         BERTH_EGRESS_PORT: String(egressPort),
         BERTH_AGENT_RECONCILE_SECONDS: '1',
         BERTH_AGENT_DISK_MB: '400',
@@ -62,7 +60,7 @@ export class AgentWorld {
         ...env,
       },
     })
-    const containers = await openContainers(loadConfig(world.env), createLogger('torture', 'silent'))
+    const containers = await openRuntimeOf(world.env)
     return new AgentWorld(world, containers, model, await world.createTenant('agents'))
   }
 
@@ -90,7 +88,7 @@ export class AgentWorld {
         return await fetch(`${this.world.url}${path}`, {
           method,
           headers: { authorization: `Bearer ${this.#tenant.token}`, ...headers },
-          body: body === undefined ? undefined : JSON.stringify(body),
+          body: body === undefined ? null : JSON.stringify(body),
           signal: AbortSignal.timeout(ANSWER_MS),
         })
       } catch (error) {
@@ -176,7 +174,7 @@ export class AgentWorld {
       return true
     })
     const rows = await this.world.query<{ agent_id: string }>(
-      'SELECT agent_id FROM agent WHERE removed_at IS NULL ORDER BY agent_id',
+      'SELECT agent_id FROM agent WHERE purged_at IS NULL ORDER BY agent_id',
     )
     assert.deepEqual(
       rows.map((row) => row.agent_id),

@@ -6,7 +6,7 @@ const FINISHED = ['succeeded', 'failed', 'canceled']
 
 interface Step {
   operation_id: string
-  exclusive_key: string
+  concurrency_key: string
   before: string
   after: string
   epoch: number
@@ -17,11 +17,11 @@ export async function createAudit(pool: Pool): Promise<void> {
   await pool.query(`
     CREATE TABLE torture_step (
       position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, operation_id uuid NOT NULL,
-      exclusive_key text, before text NOT NULL, after text NOT NULL, epoch integer NOT NULL
+      concurrency_key text, before text NOT NULL, after text NOT NULL, epoch integer NOT NULL
     );
     CREATE FUNCTION torture_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-      INSERT INTO torture_step (operation_id, exclusive_key, before, after, epoch)
-      VALUES (NEW.id, NEW.exclusive_key, OLD.state, NEW.state, NEW.epoch);
+      INSERT INTO torture_step (operation_id, concurrency_key, before, after, epoch)
+      VALUES (NEW.id, NEW.concurrency_key, OLD.state, NEW.state, NEW.epoch);
       RETURN NULL;
     END $$;
     CREATE TRIGGER torture_note AFTER UPDATE ON operation FOR EACH ROW
@@ -37,7 +37,7 @@ export async function assertSteps(pool: Pool): Promise<void> {
   const epochs = new Map<string, number>()
   const ended = new Set<string>()
   const running = new Map<string, string>()
-  for (const { operation_id: id, exclusive_key: key, before, after, epoch } of rows) {
+  for (const { operation_id: id, concurrency_key: key, before, after, epoch } of rows) {
     assert.ok(!ended.has(id), `operation ${id} went from ${before} to ${after} after its end`)
     const last = epochs.get(id) ?? 0
     if (after === 'running') {

@@ -1,7 +1,7 @@
-/** SIGKILL of the process that is at work, at each point of a pin (`src/crash-point.ts`). */
+/** SIGKILL of the process that is at work, at each point of a pin (`src/lib/crash-point.ts`). */
 import { existsSync } from 'node:fs'
 import { after, before, describe } from 'node:test'
-import type { CrashPoint } from '../../src/crash-point.ts'
+import type { CrashPoint } from '../../src/lib/crash-point.ts'
 import { until } from '../support/processes.ts'
 import { type Source, startSource } from './content.ts'
 import { holdLastLeaves } from './held.ts'
@@ -17,7 +17,7 @@ import { backends, World } from './world.ts'
 const POINTS: { point: CrashPoint; owner: 'web' | 'worker' }[] = [
   { point: 'before-commit', owner: 'web' },
   { point: 'after-commit', owner: 'web' },
-  { point: 'after-hand-over', owner: 'web' },
+  { point: 'after-dispatch', owner: 'web' },
   { point: 'after-claim', owner: 'worker' },
   { point: 'mid-retrieval', owner: 'worker' },
   { point: 'after-pin', owner: 'worker' },

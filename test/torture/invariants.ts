@@ -1,14 +1,14 @@
 /** What must hold once everything has settled, whatever was killed before. */
 import assert from 'node:assert/strict'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { FAILURES } from '../../src/files/pins/schema.ts'
+import { FAILURES } from '../../src/files/pins/pin-requests.ts'
 import { until } from '../support/processes.ts'
 import { assertSteps } from './audit.ts'
 import { assertStored } from './content.ts'
 import type { Ledger } from './ledger.ts'
 import type { Subject } from './subject.ts'
 
-/** The reasons of the corrections that a fault can cause. */
+/** The reasons of the repairs that a fault can cause. */
 export type Reason = 'lease expired' | 'job lost by the queue' | 'pin missing' | 'pin that nothing keeps'
 
 interface Row {
@@ -44,7 +44,7 @@ export async function assertSettled(
   await assertRequests(subject, ledger, restarted)
   await assertSteps(subject.pool)
   await assertPins(subject, ledger)
-  await assertCorrections(subject, explained)
+  await assertRepairs(subject, explained)
   for (const status of ledger.answers.keys()) assert.ok(ANSWERS.includes(status), `answered ${status}`)
 }
 
@@ -97,21 +97,22 @@ async function assertPins(subject: Subject, ledger: Ledger): Promise<void> {
   }
 }
 
-async function assertCorrections(subject: Subject, explained: Reason[]): Promise<void> {
+async function assertRepairs(subject: Subject, explained: Reason[]): Promise<void> {
   const { rows } = await subject.pool.query<{ reason: Reason; count: number; examples: unknown[] }>(
     `SELECT reason, count(*)::int AS count,
        (array_agg(jsonb_build_object('at', c.created_at, 'target', target, 'operation', to_jsonb(o))))[:3] AS examples
-     FROM correction c LEFT JOIN operation o ON o.id::text = target GROUP BY reason`,
+     FROM repair c LEFT JOIN operation o ON o.id::text = target GROUP BY reason`,
   )
-  const metrics = async () => (await fetch(`${subject.url}/metrics`)).text()
+  const metrics = async () => (await fetch(subject.metricsUrl)).text()
   const stoodStill = delays.max > STANDSTILL_NS
   delays.reset()
   for (const { reason, count, examples } of rows) {
-    const what = `${count} corrections that nothing explains: ${reason} ${JSON.stringify(examples, null, 1)}`
+    const what = `${count} repairs that nothing explains: ${reason} ${JSON.stringify(examples, null, 1)}`
     assert.ok(explained.includes(reason) || (stoodStill && reason === 'lease expired'), what)
-    const sample = new RegExp(`berth_corrections_total{[^}]*reason="${reason}"[^}]*} ${count}\\n`)
+    const sample = new RegExp(`berth_reconcile_repairs_total{[^}]*reason="${reason}"[^}]*} ${count}\\n`)
     await until(`/metrics, which is cached, matches ${sample}`, async () => sample.test(await metrics()))
   }
   // The next test starts from nothing.
-  await subject.pool.query('DELETE FROM correction')
+  await subject.pool.query('DELETE FROM repair')
+  await subject.pool.query('DELETE FROM repair_total')
 }

@@ -109,8 +109,8 @@ export class Ledger {
   }
 
   unfinished() {
-    return this.#subject.query(`SELECT id, kind, state, epoch, attempts, faults, handovers, error_code, error_cause,
-      next_attempt_at - now() AS due, lease_until - now() AS lease, handed_over_at - now() AS handed_over
+    return this.#subject.query(`SELECT id, kind, state, epoch, attempts, error_count, dispatches, error_code, error_cause,
+      next_attempt_at - now() AS due, lease_until - now() AS lease, dispatched_at - now() AS dispatched
       FROM operation WHERE state IN ('queued', 'running') ORDER BY id LIMIT 5`)
   }
 

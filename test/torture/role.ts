@@ -1,4 +1,4 @@
-/** One process of Berth (`web`, `worker` or `host`) that is started again whenever it ends, as by a supervisor. */
+/** One process of Berth (`web`, `worker` or `agent-proxy`) that is started again whenever it ends, as by a supervisor. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { type Running, run } from '../support/processes.ts'
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const PAUSE_MS = 200
 
-export type RoleName = 'web' | 'worker' | 'host'
+export type RoleName = 'web' | 'worker' | 'agent-proxy'
 
 export class Role {
   readonly name: RoleName
@@ -62,7 +62,9 @@ export class Role {
   }
 
   #launch(): Running {
-    return run(process.execPath, [MAIN, this.name], { env: this.#env })
+    // The port is for one of them; the tests read the metrics of `web`.
+    const env = this.name === 'web' ? this.#env : { ...this.#env, BERTH_METRICS_PORT: '' }
+    return run(process.execPath, [MAIN, this.name], { env })
   }
 
   async #keep(): Promise<void> {

@@ -18,6 +18,7 @@ export interface Tenant {
 
 export class Subject {
   readonly url: string
+  readonly metricsUrl: string
   readonly pool: Pool
   /** The test's own view of the blocks that the workers keep. */
   readonly storage: Storage
@@ -25,9 +26,16 @@ export class Subject {
   readonly #dataDir: string
 
   /** @param place.ipfsUrl the RPC address of Kubo; without it the node is the embedded one. */
-  constructor(place: { url: string; databaseUrl: string; dataDir: string; ipfsUrl: string | undefined }) {
-    const { url, databaseUrl, dataDir, ipfsUrl } = place
+  constructor(place: {
+    url: string
+    metricsPort: number
+    databaseUrl: string
+    dataDir: string
+    ipfsUrl: string | undefined
+  }) {
+    const { url, metricsPort, databaseUrl, dataDir, ipfsUrl } = place
     this.url = url
+    this.metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`
     this.#databaseUrl = databaseUrl
     this.#dataDir = dataDir
     this.pool = createPool(databaseUrl, 4, createLogger('torture', 'silent'))

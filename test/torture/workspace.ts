@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { CID } from 'multiformats/cid'
 import { loadConfig } from '../../src/config.ts'
+import { Closers } from '../../src/lib/closers.ts'
 import { createLogger } from '../../src/log.ts'
-import { Parts } from '../../src/roles/parts.ts'
 import { walkFolder } from '../../src/storage/folder.ts'
 import { openStorages, type Storages } from '../../src/storage/open.ts'
 import { until } from '../support/processes.ts'
@@ -25,9 +25,9 @@ export class Workspace {
   readonly agents: AgentWorld
   readonly agentId: string
   readonly #storages: Storages
-  readonly #parts: Parts
+  readonly #parts: Closers
 
-  private constructor(agents: AgentWorld, agentId: string, storages: Storages, parts: Parts) {
+  private constructor(agents: AgentWorld, agentId: string, storages: Storages, parts: Closers) {
     this.agents = agents
     this.agentId = agentId
     this.#storages = storages
@@ -39,7 +39,7 @@ export class Workspace {
     const agentId = await agents.create()
     await agents.answers(agentId)
     const log = createLogger('torture', 'silent')
-    const parts = new Parts(log)
+    const parts = new Closers(log)
     const storages = await openStorages(loadConfig(agents.world.env), 'web', log, parts)
     return new Workspace(agents, agentId, storages, parts)
   }

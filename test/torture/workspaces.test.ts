@@ -8,7 +8,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe } from 'node:test'
-import type { CrashPoint } from '../../src/crash-point.ts'
+import type { CrashPoint } from '../../src/lib/crash-point.ts'
 import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
 import { until } from '../support/processes.ts'
 import { AgentWorld } from './agent-world.ts'
@@ -16,7 +16,7 @@ import { placesOf, replay } from './seed.ts'
 import { tortureTest } from './suite.ts'
 import { Workspace } from './workspace.ts'
 
-/** In the order in which a worker passes them, `src/crash-point.ts`. */
+/** In the order in which a worker passes them, `src/lib/crash-point.ts`. */
 const SYNC: CrashPoint[] = [
   'after-claim',
   'snapshot-after-commit',

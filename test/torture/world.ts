@@ -1,5 +1,5 @@
 /**
- * A Berth whose processes and servers a test can kill one by one: PostgreSQL, web, workers and host, and on
+ * A Berth whose processes and servers a test can kill one by one: PostgreSQL, web, workers and agent proxy, and on
  * backend `redis` also Redis and Kubo; on backend `postgres` the queue lives in PostgreSQL, and the IPFS
  * node is the embedded one.
  */
@@ -7,8 +7,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import type { CrashPoint } from '../../src/crash-point.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import type { CrashPoint } from '../../src/lib/crash-point.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../support/kubo.ts'
 import { freePort, until } from '../support/processes.ts'
 import { type Server, startPostgres, startRedis } from '../support/servers.ts'
@@ -37,14 +37,16 @@ export class World extends Subject {
     backend: Backend
     dataDir: string
     port: number
+    metricsPort: number
     postgres: Server
     redis: Server | undefined
     kubo: KuboNode | undefined
     env: NodeJS.ProcessEnv
   }) {
-    const { backend, dataDir, port, postgres, redis, kubo } = parts
+    const { backend, dataDir, port, metricsPort, postgres, redis, kubo } = parts
     super({
       url: `http://127.0.0.1:${port}`,
+      metricsPort,
       databaseUrl: postgres.url,
       dataDir,
       ipfsUrl: kubo?.apiUrl,
@@ -57,6 +59,7 @@ export class World extends Subject {
     this.env = {
       ...process.env,
       PORT: String(port),
+      BERTH_METRICS_PORT: String(metricsPort),
       BERTH_DATA_DIR: dataDir,
       DATABASE_URL: postgres.url,
       ...(redis && { REDIS_URL: redis.url }),
@@ -69,24 +72,34 @@ export class World extends Subject {
     }
   }
 
-  /** Starts the servers, one web and as many workers, and `host` where agents are to run. */
+  /** Starts the servers, one web and as many workers, and `agent-proxy` where agents are to run. */
   static async start(
     backend: Backend,
-    options: { workers?: number; host?: boolean; env?: NodeJS.ProcessEnv } = {},
+    options: { workers?: number; agentProxy?: boolean; env?: NodeJS.ProcessEnv } = {},
   ): Promise<World> {
-    const [dataDir, port, postgres, redis, kubo] = await Promise.all([
+    const [dataDir, port, metricsPort, postgres, redis, kubo] = await Promise.all([
       mkdtemp(join(tmpdir(), 'berth-torture-')),
+      freePort(),
       freePort(),
       startPostgres(),
       backend === 'redis' ? startRedis() : undefined,
       backend === 'redis' ? startKubo() : undefined,
     ])
-    const world = new World({ backend, dataDir, port, postgres, redis, kubo, env: options.env ?? {} })
+    const world = new World({
+      backend,
+      dataDir,
+      port,
+      metricsPort,
+      postgres,
+      redis,
+      kubo,
+      env: options.env ?? {},
+    })
     try {
       await migrate(world.pool)
       await createAudit(world.pool)
       world.roles.push(new Role('web', world.env))
-      if (options.host) world.roles.push(new Role('host', world.env))
+      if (options.agentProxy) world.roles.push(new Role('agent-proxy', world.env))
       for (let i = 0; i < (options.workers ?? 1); i++) world.roles.push(new Role('worker', world.env))
       await world.ready()
       return world
@@ -101,8 +114,8 @@ export class World extends Subject {
     return this.roles.find(({ name }) => name === 'web') as Role
   }
 
-  get host(): Role {
-    return this.roles.find(({ name }) => name === 'host') as Role
+  get agentProxy(): Role {
+    return this.roles.find(({ name }) => name === 'agent-proxy') as Role
   }
 
   get workers(): Role[] {
@@ -117,12 +130,12 @@ export class World extends Subject {
 
   /** Starts one worker more, and waits until it takes work. */
   async addWorker(): Promise<Role> {
-    const { rows } = await this.pool.query('SELECT now() AS at')
+    const { rows } = await this.pool.query<{ at: Date }>('SELECT now() AS at')
     const role = new Role('worker', this.env)
     this.roles.push(role)
     // Rows of workers that were killed stay for a while: only a new one says that this worker runs.
     await until('the new worker runs', async () => {
-      const seen = await this.pool.query('SELECT FROM worker WHERE started_at > $1', [rows[0].at])
+      const seen = await this.pool.query('SELECT FROM worker WHERE started_at > $1', [rows[0]?.at])
       return (seen.rowCount ?? 0) > 0
     })
     return role
@@ -151,7 +164,7 @@ export class World extends Subject {
       redis.disconnect()
       return
     }
-    const { rows } = await this.pool.query(
+    const { rows } = await this.pool.query<{ name: string }>(
       `SELECT quote_ident(table_name) AS name FROM information_schema.tables
        WHERE table_schema = 'bullmq' AND table_name <> 'migration'`,
     )

@@ -31,7 +31,7 @@ export class Api {
     const response = await fetch(`${this.url}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.#key}`, ...headers },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined ? null : JSON.stringify(body),
     })
     const answer = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${answer}`)

@@ -13,7 +13,7 @@ await pool.query(`CREATE TABLE IF NOT EXISTS bare_pin (
   id uuid PRIMARY KEY, cid text NOT NULL, name text, keyvalues jsonb NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now())`)
 const queue = new Queue('bare', {
-  connection: { url: REDIS_URL },
+  connection: { ...(REDIS_URL !== undefined && { url: REDIS_URL }) },
   defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
 })
 

@@ -4,11 +4,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findOrCreateFirstKey } from '../../../src/accounts/first-key.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { createLogger } from '../../../src/log.ts'
+import { findOrCreateFirstKey } from '../../../src/roles/prepare.ts'
 import { freePort, type Running, run, until } from '../../support/processes.ts'
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))

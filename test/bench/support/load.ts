@@ -33,8 +33,8 @@ export async function load(target: Target, count: number, concurrency: number): 
       const { statusCode, body } = await pool.request({
         method: target.method,
         path: target.path(n),
-        headers: target.headers,
-        body: target.body && JSON.stringify(target.body(n)),
+        headers: target.headers ?? null,
+        body: target.body ? JSON.stringify(target.body(n)) : null,
       })
       const text = await body.text()
       latencies.push(performance.now() - start)

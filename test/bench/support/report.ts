@@ -8,7 +8,7 @@ export interface Result {
   bare?: string
   ratio?: number
   /** The ratio that is aimed at; a result without a goal is for information. */
-  goal?: { atLeast: number } | { atMost: number }
+  goal?: { atLeast: number } | { atMost: number } | undefined
 }
 
 /** Prints results as one table. Nothing here fails: a goal that is missed is shown as missed. */

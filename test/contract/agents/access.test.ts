@@ -127,11 +127,12 @@ describe('the routes of an agent', () => {
     }
     assert.deepEqual(await rowOf(agent), before)
   })
-  it("are 403 for the agent's own gateway token where only the owner may", async () => {
+  it("are 403 for the agent's own tokens where only the owner may", async () => {
     const owners = ofAgents.filter(({ takesGateway }) => !takesGateway)
     assert.ok(owners.length >= 3)
-    for (const target of owners)
-      assertError(await ask(agent.gateway, target, agent.agentId), 403, 'The gateway token cannot do this')
+    for (const client of [agent.gateway, await mint(agent)])
+      for (const target of owners)
+        assertError(await ask(client, target, agent.agentId), 403, "An agent's token cannot do this")
   })
   it('are 404 where there is no such agent', async () => {
     const platform = await mint(agent)

@@ -1,4 +1,4 @@
-/** The skills of an agent, as rows (contract 4.3, 7.1 and 8, compatibility 2.7). */
+/** The skills of an agent, as rows (contract 4.3, 7.1 and 8). */
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import * as dagPb from '@ipld/dag-pb'
@@ -97,6 +97,8 @@ describe('attaching', () => {
     const all = skills.map(({ skillCid }) => skillCid)
     const message = 'skillCids: an agent can have at most 10 skills'
     assertError(await attach(agent, ...all), 400, message)
+    const unknown = Array.from({ length: 11 }, (_, n) => `@nobody/skill-${n}`)
+    assertError(await attach(agent, ...unknown), 400, message)
     assert.deepEqual(await cids(agent), [])
     assert.equal((await attach(agent, ...all.slice(0, 10))).body.attached, 10)
     assertError(await attach(agent, all[10] as string), 400, message)

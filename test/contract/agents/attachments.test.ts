@@ -1,4 +1,4 @@
-/** What an agent gets of the vault (contract 7, compatibility 2.5 and 2.6). */
+/** What an agent gets of the vault (contract 7). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
@@ -77,7 +77,7 @@ describe('attaching', () => {
     const reply = await attach(agent, ids[50] ?? '')
     assertError(reply, 400, 'secretIds: an agent can have at most 50 secrets')
   })
-  it("is also for the agent's own token, with what it knows", async () => {
+  it('is for keys: an agent has the secrets that its owner gave it, and may give them back', async () => {
     const agent = await insertAgent(context, own)
     const stranger = await insertAgent(context, own)
     const id = await create()
@@ -86,7 +86,12 @@ describe('attaching', () => {
       401,
       'Invalid, expired or revoked API key',
     )
-    assert.equal((await agent.gateway.post(`${agent.path}/secrets`, { secretIds: [id] })).status, 200)
+    assertError(
+      await agent.gateway.post(`${agent.path}/secrets`, { secretIds: [id] }),
+      403,
+      "An agent's token cannot do this",
+    )
+    assert.equal((await attach(agent, id)).status, 200)
     assert.equal((await agent.gateway.delete(`${agent.path}/secrets/${id}`)).status, 200)
     assertError(await agent.gateway.get(SECRETS), 403, "An agent's token is good for that agent only")
   })
@@ -176,7 +181,11 @@ describe('synced', () => {
     await attach(agent, id)
     const isSynced = async () => (await attached(agent))[0]?.synced
     const given = (version: number, status: string) =>
-      sql('UPDATE agent SET applied = $2, status = $3 WHERE id = $1', [agent.id, { [id]: version }, status])
+      sql('UPDATE agent SET applied_secret_versions = $2, status = $3 WHERE id = $1', [
+        agent.id,
+        { [id]: version },
+        status,
+      ])
     assert.equal(await isSynced(), false)
     await given(1, 'running')
     assert.equal(await isSynced(), true)

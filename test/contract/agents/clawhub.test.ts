@@ -1,4 +1,4 @@
-/** The hub of skills: what ships with Berth (contract 4.3 and 7.1, compatibility 2.2 and 2.7). */
+/** The hub of skills: what ships with Berth (contract 4.3 and 7.1). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -139,5 +139,20 @@ describe('installing a skill of the hub', () => {
       [skills.length, skills[0].slug, skills[0].name],
       [1, '@berth/handover', '@berth/handover'],
     )
+  })
+  it('is not done by an agent, which attaches what is in the library', async () => {
+    const workspace = await context.workspace()
+    const agent = await insertAgent(context, workspace)
+    const minted = await agent.gateway.post(`${agent.path}/platform/token`, {})
+    const tokens = [agent.gateway, context.anonymous.as(minted.body.token)]
+    const skillCids = ['@berth/handover']
+    for (const client of tokens) {
+      const missing = 'There is no such skill in the library: @berth/handover'
+      assertError(await client.post(`${agent.path}/skills`, { skillCids }), 404, missing)
+    }
+    assert.deepEqual((await workspace.api.get('/v0/skills')).body.skills, [])
+    await install('@berth/handover', workspace.api)
+    for (const client of tokens)
+      assert.equal((await client.post(`${agent.path}/skills`, { skillCids })).status, 200)
   })
 })

@@ -1,4 +1,4 @@
-/** Domains of agents (contract 3, 4.3, 5.6, 7 and 8, compatibility 2.10), against a DNS server of the test's own. */
+/** Domains of agents (contract 3, 4.3, 5.6, 7 and 8), against a DNS server of the test's own. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, beforeEach, describe, it } from 'node:test'
@@ -10,7 +10,6 @@ import { insertAgent, type RowAgent } from './rows.ts'
 const dns = await startDnsServer()
 after(() => dns.close())
 const stack = await startShared({ BERTH_DNS_SERVER: dns.address })
-after(() => stack.stop())
 const context = await openContext(stack)
 const { sql, workspace } = context
 const own = await workspace()
@@ -76,14 +75,39 @@ describe('a subdomain', () => {
       dns.asked.filter((question) => !question.includes(name)),
     )
   })
-  it('is 409 when another agent has it, of this tenant or of another, until that one gives it up', async () => {
+  it('is 409 when another agent has it, of this tenant or of another', async () => {
     const [agent, sibling, stranger] = await Promise.all([newAgent(), newAgent(), newAgent(other)])
     const name = subdomain()
     const { id } = (await agent.add({ subdomain: name })).body.domain
     for (const one of [agent, sibling, stranger])
       assertError(await one.add({ subdomain: name }), 409, 'This subdomain is taken')
     assert.equal((await agent.remove(id)).status, 200)
-    assert.equal((await stranger.add({ subdomain: name })).status, 200)
+    assert.equal((await sibling.add({ subdomain: name })).status, 200)
+  })
+  it('is no other tenant’s when it is given up: browsers keep the service workers of whoever had it', async () => {
+    const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
+    const name = subdomain()
+    const { id } = (await agent.add({ subdomain: name })).body.domain
+    assert.equal((await agent.remove(id)).status, 200)
+    assertError(await stranger.add({ subdomain: name }), 409, 'This subdomain is taken')
+    assert.deepEqual(await stranger.list(), [])
+    assert.equal((await agent.add({ subdomain: name })).status, 200)
+  })
+  it('is 400 when it is new to a tenant that has given up a hundred others', async () => {
+    const hoarder = await workspace()
+    const agent = await newAgent(hoarder)
+    const former = subdomain()
+    const { id } = (await agent.add({ subdomain: former })).body.domain
+    await agent.remove(id)
+    await sql(
+      `INSERT INTO subdomain_holder (subdomain, workspace_id)
+       SELECT $1 || n, workspace_id FROM subdomain_holder, generate_series(1, 99) n WHERE subdomain = $1`,
+      [former],
+    )
+    const refusal = 'subdomain: this workspace keeps 100 names that it does not use: take one of those'
+    assertError(await agent.add({ subdomain: subdomain() }), 400, refusal)
+    assert.equal((await agent.add({ subdomain: former })).status, 200)
+    assert.equal((await agent.add({ subdomain: subdomain() })).status, 200)
   })
   it('is had by one of many who ask at once', async () => {
     const agents = await Promise.all(Array.from({ length: 8 }, (_, i) => newAgent(i % 2 ? own : other)))
@@ -91,12 +115,13 @@ describe('a subdomain', () => {
     const replies = await Promise.all(agents.map((agent) => agent.add({ subdomain: name })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(7).fill(409)])
   })
-  it('of an agent that is deleted is free', async () => {
+  it('of an agent that is deleted stays its tenant’s', async () => {
     const agent = await newAgent()
     const name = subdomain()
     await agent.add({ subdomain: name })
     assert.ok((await own.api.delete(agent.path)).status < 300)
-    assert.equal((await (await newAgent(other)).add({ subdomain: name })).status, 200)
+    assertError(await (await newAgent(other)).add({ subdomain: name }), 409, 'This subdomain is taken')
+    assert.equal((await (await newAgent()).add({ subdomain: name })).status, 200)
   })
 })
 

@@ -1,4 +1,4 @@
-/** The schema of manifest.json as it is published (compatibility 3.6); what it says is tested in `agentd`. */
+/** The schema of manifest.json as it is published; what it says is tested in `agentd`. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'

@@ -1,4 +1,5 @@
 /** Routes of agents under settings of their own, and with an agentd that is none, in a web process of the test's. */
+
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -12,19 +13,19 @@ import { KeyService } from '../../../src/accounts/keys.ts'
 import { loadSigningKey } from '../../../src/accounts/tokens.ts'
 import { createWorkspace } from '../../../src/accounts/workspaces.ts'
 import { AgentAccess } from '../../../src/agents/access.ts'
-import type { Agent } from '../../../src/agents/agent.ts'
-import { newAgentId, newGatewayToken } from '../../../src/agents/agent.ts'
-import type { AgentServices } from '../../../src/agents/services.ts'
-import { tokenRoutes } from '../../../src/agents/tokens/routes.ts'
+import { type Agent, newGatewayToken } from '../../../src/agents/agent.ts'
+import type { AgentServices } from '../../../src/agents/agent-route.ts'
+import { tokenRoutes } from '../../../src/agents/tokens/token-routes.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
 import { ApiError } from '../../../src/errors.ts'
-import type { RunningRole } from '../../../src/roles/parts.ts'
+import { newAgentId } from '../../../src/lib/agent-id.ts'
+import type { RunningRole } from '../../../src/roles/running-role.ts'
 import { openWeb } from '../../../src/roles/web.ts'
 import { assertError, Client } from '../../support/client.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { DocumentCheck } from '../../support/openapi.ts'
-import { HOST_KEY, openWayIn, type StartedWayIn } from '../../support/way-in.ts'
+import { AGENT_PROXY_KEY, openTunnelServer, type StartedTunnelServer } from '../../support/tunnel-server.ts'
 
 interface TestWorkspace {
   id: string
@@ -35,13 +36,13 @@ describe('a web process', () => {
   let database: TestDatabase
   let dataDir: string
   let web: RunningRole
-  let way: StartedWayIn
+  let way: StartedTunnelServer
   let anonymous: Client
 
   before(async () => {
     database = await startDatabase()
     dataDir = await mkdtemp(join(tmpdir(), 'berth-agents-'))
-    way = await openWayIn()
+    way = await openTunnelServer()
     web = await openWeb(
       loadConfig({
         PORT: '0',
@@ -50,8 +51,8 @@ describe('a web process', () => {
         SECRETS_KEY: '',
         BERTH_SNAPSHOT_NETWORK: 'none',
         BERTH_PLATFORM_TOKEN_SCOPE: 'workspace',
-        BERTH_HOST_URL: way.url,
-        HOST_KEY,
+        BERTH_AGENT_PROXY_URL: way.url,
+        AGENT_PROXY_KEY,
       }),
       database.log,
     )
@@ -60,7 +61,7 @@ describe('a web process', () => {
   })
   after(async () => {
     await web?.stop()
-    await way?.wayIn.close()
+    await way?.tunnelServer.close()
     await database?.stop()
     await rm(dataDir, { recursive: true, force: true })
   })
@@ -141,6 +142,41 @@ describe('a web process', () => {
       assert.equal((await agent.gateway.get('/v0/secrets')).status, 403)
       for (const path of ['/v3/files/public', '/v3/pinata/keys'])
         assert.equal((await agent.platform.get(path)).headers.get('error-code'), 'missing_scope')
+    })
+    it('shows them other agents without their tokens, and lets them change only their own', async () => {
+      const own = await workspace()
+      const [agent, sibling] = [await insertAgent(own), await insertAgent(own)]
+      const restarted = await own.api.post(`${sibling.path}/restart`, {}, { prefer: 'respond-async' })
+      const operation = `/v0/operations/${restarted.headers.get('operation-id')}`
+      for (const path of ['/v0/agents', sibling.path, '/v0/operations', operation]) {
+        const { status, body } = await agent.platform.get(path)
+        assert.equal(status, 200, path)
+        assert.ok(!JSON.stringify(body).includes(sibling.gateway.key ?? '-'), path)
+      }
+      const refused: [path: string, body?: unknown][] = [
+        [`${sibling.path}/console/exec`, { command: 'env' }],
+        [`${sibling.path}/restart`, {}],
+        [`${sibling.path}/platform/token`, {}],
+        [`${agent.path}/platform/token`, {}],
+        [`${agent.path}/gateway-token/rotate`, {}],
+        [`${agent.path}/secrets`, { secretIds: [uuidv7()] }],
+        ['/v0/agents', { name: 'Child' }],
+        ['/v0/secrets', { name: 'A', value: 'x' }],
+        ['/v0/clawhub/%40berth%2Fjournal/install', {}],
+      ]
+      for (const [path, body] of refused)
+        assertError(await agent.platform.post(path, body), 403, "An agent's token cannot do this")
+      for (const path of ['files?path=AGENTS.md', 'config', 'logs', 'gateway-token'])
+        assertError(
+          await agent.platform.get(`${sibling.path}/${path}`),
+          403,
+          "An agent's token cannot do this",
+        )
+      assertError(await agent.platform.delete(sibling.path), 403, "An agent's token cannot do this")
+      const renamed = await agent.platform.request('PATCH', `${agent.path}/platform/metadata`, {
+        json: { vibe: 'x' },
+      })
+      assert.equal(renamed.status, 200)
     })
   })
 

@@ -1,7 +1,7 @@
 /** Agents that are rows only: enough for routes that ask no engine, and a thousand times as fast as real ones. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
-import { newAgentId } from '../../../src/agents/agent.ts'
+import { newAgentId } from '../../../src/lib/agent-id.ts'
 import type { Client } from '../../support/client.ts'
 import type { Context, Workspace } from '../context.ts'
 import { file, type Part, upload } from '../upload-form.ts'
@@ -30,7 +30,7 @@ export async function insertAgent(
   const agent = { id: uuidv7(), agentId: newAgentId(), name, gatewayToken: randomUUID() }
   await sql(
     `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
-       removed_at)
+       purged_at)
      VALUES ($1, $2, $3, $4, $5, 'openclaw', '2026.9.6', $6, 'not_running', now())`,
     [agent.id, agent.agentId, workspaceId, randomUUID(), name, agent.gatewayToken],
   )

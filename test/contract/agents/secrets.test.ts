@@ -1,4 +1,4 @@
-/** The vault of a workspace (contract 4.3, 7, compatibility 2.6); what agents get of it is in `attachments.test.ts`. */
+/** The vault of a workspace (contract 4.3, 7); what agents get of it is in `attachments.test.ts`. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Client } from '../../support/client.ts'
@@ -47,7 +47,7 @@ describe('a secret', () => {
     const changed = await api.put(`${SECRETS}/${id}`, { value: `${VALUE}-2` })
     for (const body of [await list(), changed.body]) assert.ok(!JSON.stringify(body).includes(VALUE))
     const rows = await sql('SELECT sealed FROM secret WHERE id = $1', [id])
-    assert.ok(!(rows[0]?.sealed as Buffer).includes(VALUE))
+    assert.ok(!(rows[0] as { sealed: Buffer }).sealed.includes(VALUE))
   })
   it('that is a variable shows its value', async () => {
     const created = await create('SHOWN', api, { type: 'variable' })

@@ -1,4 +1,4 @@
-/** The library of skills (contract 4.3 and 7.1, compatibility 2.7). */
+/** The library of skills (contract 4.3 and 7.1). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import * as dagPb from '@ipld/dag-pb'

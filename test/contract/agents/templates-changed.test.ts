@@ -1,4 +1,4 @@
-/** Lists of templates, their changes and their end (contract 7.1; compatibility 2.2, 2.14). */
+/** Lists of templates, their changes and their end (contract 7.1). */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'

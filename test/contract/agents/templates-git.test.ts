@@ -1,4 +1,4 @@
-/** Templates of public repositories (compatibility 2.2, 2.14), on a real server of git. */
+/** Templates of public repositories, on a real server of git. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'

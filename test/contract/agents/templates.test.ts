@@ -1,4 +1,4 @@
-/** Making templates of snapshots, and those that ship with Berth (contract 4.3, 7.1; compatibility 2.2, 2.14). */
+/** Making templates of snapshots, and those that ship with Berth (contract 4.3, 7.1). */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'

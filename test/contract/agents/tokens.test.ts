@@ -1,4 +1,4 @@
-/** Gateway and platform tokens, whoami and metadata (contract 5.4, compatibility 2.1 and 2.2). */
+/** Gateway and platform tokens, whoami and metadata (contract 5.4). */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { decodeJwt, SignJWT, UnsecuredJWT } from 'jose'
@@ -8,6 +8,7 @@ import { openContext } from '../context.ts'
 import { insertAgent, type RowAgent } from './rows.ts'
 
 const BAD_TOKEN = 'Invalid, expired or revoked API key'
+const CANNOT = "An agent's token cannot do this"
 const UUID_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 const context = await openContext()
@@ -33,13 +34,12 @@ describe('the gateway token', () => {
     const host = `${agent.agentId}.agents.localhost:${new URL(anonymous.url).port}`
     assert.deepEqual(body, { token: agent.gatewayToken, wsUrl: `ws://${host}`, baseUrl: `http://${host}` })
   })
-  it('is for those who may write, and not for itself', async () => {
+  it('is for keys that may write, and not for the agent', async () => {
     const agent = await insertAgent(context, own)
     const reader = await own.keyed('org:agents:read')
     assertError(await gatewayToken(agent, reader), 403, 'Missing scope: org:agents:write')
-    assertError(await gatewayToken(agent, agent.gateway), 403, 'The gateway token cannot do this')
-    const platform = anonymous.as(await platformToken(agent))
-    assert.equal((await gatewayToken(agent, platform)).body.token, agent.gatewayToken)
+    for (const client of [agent.gateway, anonymous.as(await platformToken(agent))])
+      assertError(await gatewayToken(agent, client), 403, CANNOT)
   })
   it('stands in the record for those who may write only', async () => {
     const { path, gatewayToken, gateway } = await insertAgent(context, own)
@@ -50,6 +50,11 @@ describe('the gateway token', () => {
       assert.equal((await client.get(path)).body.agent.gatewayToken, null)
       assert.ok(!JSON.stringify((await client.get('/v0/agents')).body).includes(gatewayToken))
     }
+    // It ends within the hour; the gateway token does not.
+    const platform = anonymous.as((await gateway.post(`${path}/platform/token`, {})).body.token)
+    assert.equal((await platform.get(path)).body.agent.gatewayToken, null)
+    const renamed = await platform.request('PATCH', `${path}/platform/metadata`, { json: { vibe: 'calm' } })
+    assert.equal(renamed.body.agent.gatewayToken, null)
   })
   it('is taken in any case, as a UUID is', async () => {
     const agent = await insertAgent(context, own)
@@ -119,7 +124,7 @@ describe('a platform token', () => {
     const agent = await insertAgent(context, own)
     const platform = anonymous.as(await platformToken(agent))
     const reply = await platform.post(`${agent.path}/platform/token`, {})
-    assertError(reply, 403, 'A platform token cannot mint another one')
+    assertError(reply, 403, CANNOT)
   })
   it('is a JWT for one hour, with nothing secret in it', async () => {
     const agent = await insertAgent(context, own)

@@ -1,12 +1,14 @@
 /** The page of the contract: what counts as proven, and that nothing else is shown as such. */
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import type { TestEvent } from 'node:test/reporters'
 import { Outcomes } from './outcomes.ts'
 import { flawOf, renderPage } from './page.ts'
 import { sections } from './rows.ts'
 
-const file = new URL('../agents/chat.test.ts', import.meta.url).pathname
+const file = new URL('../openclaw/chat.test.ts', import.meta.url).pathname
 type Kind = 'suite' | 'test'
 
 /** What Node tells of one test or suite and of all that is in it. */
@@ -31,11 +33,11 @@ describe('what passed', () => {
   it('is named by its file and the suites around it', () => {
     const inner = [run('first', 1), run('deeper', 1, [run('last', 2)], {}, 'suite')]
     assert.deepEqual(outcomesOf(run('chat', 0, inner, {}, 'suite'), run('alone', 0)), [
-      'agents/chat > chat > first',
-      'agents/chat > chat > deeper > last',
-      'agents/chat > chat > deeper',
-      'agents/chat > chat',
-      'agents/chat > alone',
+      'openclaw/chat > chat > first',
+      'openclaw/chat > chat > deeper > last',
+      'openclaw/chat > chat > deeper',
+      'openclaw/chat > chat',
+      'openclaw/chat > alone',
     ])
   })
   it('is not what was skipped, is to be done, failed, or holds nothing', () => {
@@ -62,6 +64,15 @@ describe('a row', () => {
       page,
       /\| x \| \[a\]\(\.\.\/test\/contract\/a\.test\.ts\): b \|\n\| y \| \*\*not proven\*\* \|/,
     )
+  })
+  it('names files of tests that are there, and so does docs/contract.md', async () => {
+    const proofs = sections.flatMap(({ rows }) => rows.flatMap(([, ...proofs]) => proofs))
+    const page = await readFile(new URL('../../../docs/contract.md', import.meta.url), 'utf8')
+    const linked = [...page.matchAll(/\]\(\.\.\/test\/contract\/([^)]+)\.test\.ts\)/g)].map(
+      ([, name]) => name,
+    )
+    for (const name of new Set([...proofs.map((proof) => proof.split(' > ')[0]), ...linked]))
+      assert.ok(existsSync(new URL(`../${name}.test.ts`, import.meta.url)), name)
   })
   it('is said once in its section', () => {
     for (const { title, rows } of sections)

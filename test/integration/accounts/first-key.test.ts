@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
-import { findOrCreateFirstKey } from '../../../src/accounts/first-key.ts'
 import { loadConfig } from '../../../src/config.ts'
+import { findOrCreateFirstKey } from '../../../src/roles/prepare.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 let database: TestDatabase

@@ -2,23 +2,26 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { type Agent, findAgent, newAgentId, newGatewayToken } from '../../../src/agents/agent.ts'
-import { removeChannel, saveChannel } from '../../../src/agents/channels/service.ts'
-import { readChannels } from '../../../src/agents/channels/store.ts'
-import { applyChannels } from '../../../src/agents/manifest/channels.ts'
-import type { Applying } from '../../../src/agents/manifest/part.ts'
+import { type Agent, findAgent, newGatewayToken } from '../../../src/agents/agent.ts'
+import { removeChannel, saveChannel } from '../../../src/agents/channels/channel-service.ts'
+import { readChannels } from '../../../src/agents/channels/channel-store.ts'
 import { attachSecrets } from '../../../src/agents/secrets/attachments.ts'
-import { createSecret } from '../../../src/agents/secrets/service.ts'
-import { transaction } from '../../../src/db/pool.ts'
-import { Sealer } from '../../../src/sealer.ts'
+import { createSecret } from '../../../src/agents/secrets/secret-service.ts'
+import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
+import { newAgentId } from '../../../src/lib/agent-id.ts'
+import { Sealer } from '../../../src/lib/sealer.ts'
+import { applyChannels } from '../../../workers/agents/manifest/channels.ts'
+import type { Applying } from '../../../workers/agents/manifest/part.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 describe('a channel', () => {
   const sealer = new Sealer('s'.repeat(32))
   let database: TestDatabase
+  let prisma: PrismaClient
   let agent: Agent
   before(async () => {
     database = await startDatabase()
+    prisma = createPrisma(database.pool)
     const agentId = newAgentId()
     await database.pool.query(
       `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
@@ -30,23 +33,22 @@ describe('a channel', () => {
   after(() => database?.stop())
 
   const save = (botToken: string, key?: string) =>
-    saveChannel({ pool: database.pool, sealer }, agent, 'discord', { botToken }, key)
-  const stored = async () =>
-    (await readChannels(database.pool, sealer, agent)).map(({ tokens }) => tokens?.botToken)
+    saveChannel({ prisma, sealer }, agent, 'discord', { botToken }, key)
+  const stored = async () => (await readChannels(prisma, sealer, agent)).map(({ tokens }) => tokens?.botToken)
 
   it('is saved once: a repeat takes nothing back that came later', async () => {
     const first = await save('one', 'key')
     await save('two')
     assert.equal(await save('one', 'key'), first)
     assert.deepEqual(await stored(), ['two'])
-    await removeChannel({ pool: database.pool, sealer }, agent, 'discord')
+    await removeChannel({ prisma, sealer }, agent, 'discord')
     assert.equal(await save('one', 'key'), first)
     assert.deepEqual(await stored(), [])
   })
   it('is 422 for another request', async () => {
     await assert.rejects(save('three', 'key'), { status: 422 })
     const change = { botToken: 'one', skipRestart: true }
-    await assert.rejects(saveChannel({ pool: database.pool, sealer }, agent, 'discord', change, 'key'), {
+    await assert.rejects(saveChannel({ prisma, sealer }, agent, 'discord', change, 'key'), {
       status: 422,
     })
     assert.deepEqual(await stored(), [])
@@ -60,9 +62,13 @@ describe('a channel', () => {
       [own.id, own.agentId, own.workspaceId, uuidv7(), newGatewayToken()],
     )
     const owner = { workspaceId: own.workspaceId, userId: uuidv7() }
-    const secret = await createSecret(pool, sealer, owner, { name: 'TOKEN', value: 'a.b.c', type: 'secret' })
-    await transaction(pool, (client) => attachSecrets(client, own, [secret.id]))
-    const applying = { services: { pool, sealer, config: {} }, agent: own } as unknown as Applying
+    const secret = await createSecret(prisma, sealer, owner, {
+      name: 'TOKEN',
+      value: 'a.b.c',
+      type: 'secret',
+    })
+    await inTransaction(prisma, (tx) => attachSecrets(tx, own, [secret.id]))
+    const applying = { services: { prisma, sealer, config: {} }, agent: own } as unknown as Applying
     for (let i = 0; i < 2; i++)
       assert.deepEqual(await applyChannels(applying, { discord: { botToken: 'env:TOKEN' } }), {
         problems: [],

@@ -2,13 +2,15 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { type Agent, findAgent, newAgentId, newGatewayToken } from '../../../src/agents/agent.ts'
+import { type Agent, findAgent, newGatewayToken } from '../../../src/agents/agent.ts'
 import { attachSecrets, detachSecret } from '../../../src/agents/secrets/attachments.ts'
-import { agentEnvironment, SecretsUnreadable } from '../../../src/agents/secrets/environment.ts'
-import { createSecret, updateSecret } from '../../../src/agents/secrets/service.ts'
+import { createSecret, updateSecret } from '../../../src/agents/secrets/secret-service.ts'
 import { loadConfig } from '../../../src/config.ts'
-import { transaction } from '../../../src/db/pool.ts'
-import { Sealer } from '../../../src/sealer.ts'
+import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
+import { newAgentId } from '../../../src/lib/agent-id.ts'
+import { Sealer } from '../../../src/lib/sealer.ts'
+import { StartFailed } from '../../../workers/agents/failure.ts'
+import { agentEnvironment } from '../../../workers/agents/gateway.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 const config = loadConfig({ PUBLIC_URL: 'https://berth.example', BERTH_AGENT_DOMAIN: 'agents.example' })
@@ -16,18 +18,19 @@ const sealer = new Sealer('s'.repeat(32))
 
 describe('the environment of an agent', () => {
   let database: TestDatabase
+  let prisma: PrismaClient
   let workspaceId: string
   let agent: Agent
 
   const owner = () => ({ workspaceId, userId: uuidv7() })
   const create = (name: string, value: string) =>
-    createSecret(database.pool, sealer, owner(), { name, value, type: 'secret' })
-  const attach = (...ids: string[]) =>
-    transaction(database.pool, (client) => attachSecrets(client, agent, ids))
-  const environment = (opener = sealer) => agentEnvironment(database.pool, opener, agent, config)
+    createSecret(prisma, sealer, owner(), { name, value, type: 'secret' })
+  const attach = (...ids: string[]) => inTransaction(prisma, (tx) => attachSecrets(tx, agent, ids))
+  const environment = (opener = sealer) => agentEnvironment(prisma, opener, agent, config)
 
   before(async () => {
     database = await startDatabase()
+    prisma = createPrisma(database.pool)
   })
   after(() => database?.stop())
   beforeEach(async () => {
@@ -55,7 +58,7 @@ describe('the environment of an agent', () => {
         USER_NAME: 'Bob',
         USER_EMAIL: '',
       },
-      applied: {},
+      secretVersions: {},
     })
   })
 
@@ -63,13 +66,13 @@ describe('the environment of an agent', () => {
     const [a, b] = [await create('A', 'one'), await create('B', 'zwei\n"ü"')]
     await create('C', 'of nobody')
     await attach(a.id, b.id)
-    await updateSecret(database.pool, sealer, workspaceId, a.id, 'another one')
-    const { env, applied } = await environment()
+    await updateSecret(prisma, sealer, workspaceId, a.id, 'another one')
+    const { env, secretVersions } = await environment()
     assert.deepEqual([env.A, env.B, env.C], ['another one', 'zwei\n"ü"', undefined])
-    assert.deepEqual(applied, { [a.id]: 2, [b.id]: 1 })
-    await detachSecret(database.pool, agent, b.id)
+    assert.deepEqual(secretVersions, { [a.id]: 2, [b.id]: 1 })
+    await detachSecret(prisma, agent, b.id)
     const later = await environment()
-    assert.deepEqual([later.env.B, later.applied], [undefined, { [a.id]: 2 }])
+    assert.deepEqual([later.env.B, later.secretVersions], [undefined, { [a.id]: 2 }])
   })
 
   it('is not taken over by a secret, however its name got in', async () => {
@@ -88,12 +91,14 @@ describe('the environment of an agent', () => {
       [[a?.id, b?.id]],
     )
     const refused = (names: string) => (error: Error) =>
-      error instanceof SecretsUnreadable && error.message.startsWith(`SECRETS_KEY does not open ${names}: `)
+      error instanceof StartFailed &&
+      error.code === 'secrets_unreadable' &&
+      error.message.startsWith(`SECRETS_KEY does not open ${names}: `)
     await assert.rejects(environment(), refused('A, B'))
     await assert.rejects(environment(new Sealer('t'.repeat(32))), refused('A, B, C'))
     await assert.rejects(environment(new Sealer('')), refused('A, B, C'))
-    await updateSecret(database.pool, sealer, workspaceId, a?.id ?? '', 'one')
-    await detachSecret(database.pool, agent, b?.id ?? '')
+    await updateSecret(prisma, sealer, workspaceId, a?.id ?? '', 'one')
+    await detachSecret(prisma, agent, b?.id ?? '')
     assert.equal((await environment()).env.A, 'one')
   })
 })

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { GitHosts, type GitHostsOptions } from '../../../src/agents/templates/git/hosts.ts'
 import { ApiError } from '../../../src/errors.ts'
+import { Bounds } from '../../../src/lib/bounds.ts'
 import { createLogger } from '../../../src/log.ts'
 import { startGitBackend } from '../../support/git-backend.ts'
 import { commitTo, type Files } from '../../support/git-repositories.ts'
@@ -27,8 +28,8 @@ after(async () => {
 const log = createLogger('test', 'silent')
 const allow = (url: string) => ({ host: '127.0.0.1', port: Number(new URL(url).port) })
 const hostsOf = (options: Partial<GitHostsOptions> = {}) =>
-  new GitHosts({ dir, allowed: [allow(backend.url)], ...options })
-const asked = (signal = AbortSignal.timeout(120_000)) => ({ log, signal })
+  new GitHosts({ dir, allowed: [allow(backend.url)], bounds: new Bounds(), ...options })
+const asked = (signal = AbortSignal.timeout(120_000)) => ({ holder: { workspaceId: 'ours' }, log, signal })
 const read = (
   name: string,
   {
@@ -277,13 +278,16 @@ describe('a server of git', () => {
       open++
       req.once('close', () => open--)
     })
-    const hosts = hostsOf({ allowed: [allow(url)], limits: { fetches: 1 } })
+    const hosts = hostsOf({
+      allowed: [allow(url)],
+      bounds: new Bounds({ repositoryReads: { workspace: 1 } }),
+    })
     const gone = new AbortController()
     const first = refusal(hosts.refs(`${url}/a`, asked(gone.signal)))
     await until('it is asked', async () => open === 1, 60_000)
     assert.deepEqual(await refusal(hosts.refs(`${url}/a`, asked())), [
-      503,
-      'Berth is reading other repositories: try again',
+      429,
+      "Too many reads of other servers' repositories at a time: 1 of this workspace",
     ])
     gone.abort()
     await first

@@ -13,7 +13,7 @@ import type { AddressInfo } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { until } from '../../support/processes.ts'
-import { startWorld, type TestAgent, type World } from '../edge/agents/world.ts'
+import { startWorld, type TestAgent, type World } from '../vhosts/agents/world.ts'
 
 let world: World
 let agent: TestAgent
@@ -27,7 +27,7 @@ before(async () => {
   world = await startWorld()
   agentd = createServer((req, res) => {
     if (req.url === '/v1/repository') return void res.end(JSON.stringify(repository))
-    serve(req, res)
+    void serve(req, res)
   })
   agentd.listen(0, '127.0.0.1')
   await once(agentd, 'listening')

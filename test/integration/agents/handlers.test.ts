@@ -38,17 +38,18 @@ describe('an operation on an agent', () => {
     }
   }
 
-  it('brings a new agent up, step by step', async () => {
+  it('starts a new agent, step by step', async () => {
     const made = await world.create()
     const steps = new Set<string>()
     const running = world.runner().run(made.operationId)
     let over = false
     void running.then(() => (over = true))
     while (!over) {
-      const { rows } = await world.database.pool.query('SELECT step FROM operation WHERE id = $1', [
-        made.operationId,
-      ])
-      if (rows[0].step) steps.add(rows[0].step)
+      const { rows } = await world.database.pool.query<{ step: string | null }>(
+        'SELECT step FROM operation WHERE id = $1',
+        [made.operationId],
+      )
+      if (rows[0]?.step) steps.add(rows[0].step)
     }
     const agent = await world.agent(made.agentId)
     assert.deepEqual([agent.status, agent.status_reason, agent.epoch], ['running', null, 1])
@@ -167,17 +168,41 @@ describe('an operation on an agent', () => {
     assert.equal((await world.agent(made.agentId)).status, 'running')
   })
 
-  it('waits for the way to agents, and goes on', async () => {
+  it('waits for the agent proxy, and goes on', async () => {
     const made = await world.create()
     await world.host.close()
     const tried = await world.run(made.operationId)
     await world.host.open()
-    assert.deepEqual([tried.state, tried.error_code, tried.faults], ['queued', 'outage', 0])
+    assert.deepEqual([tried.state, tried.error_code, tried.error_count], ['queued', 'outage', 0])
     assert.equal((await world.agent(made.agentId)).status, 'starting')
     await world.database.pool.query('UPDATE operation SET next_attempt_at = now() WHERE id = $1', [
       made.operationId,
     ])
     assert.equal((await world.run(made.operationId)).state, 'succeeded')
+  })
+
+  it('gives up an agent whose sandbox ends at each try, however long the tries take', async () => {
+    const made = await world.create(STAND_IN.slow)
+    const endedTry = async (attempts: number) => {
+      await world.database.pool.query(
+        `UPDATE operation SET attempts = $2, started_at = now() - interval '20 minutes', next_attempt_at = now()
+         WHERE id = $1`,
+        [made.operationId, attempts],
+      )
+      const running = world.run(made.operationId)
+      await until('the gateway starts', async () => {
+        const { address } = await world.agent(made.agentId)
+        return (
+          address !== null && (await gatewayOf(made.agentId).catch(() => undefined))?.state === 'starting'
+        )
+      })
+      await world.containers.stop(made.agentId, { graceMs: 0 })
+      const { state, error_code: code } = await running
+      return [state, code]
+    }
+    assert.deepEqual(await endedTry(1), ['queued', 'outage'])
+    assert.deepEqual(await endedTry(4), ['failed', 'sandbox_ended'])
+    assert.equal((await world.agent(made.agentId)).status, 'not_running')
   })
 
   it('leaves nothing of a deleted agent', async () => {
@@ -186,7 +211,7 @@ describe('an operation on an agent', () => {
     const removal = await world.insert(made, 'agent.delete')
     await world.database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [made.id])
     assert.equal((await world.run(removal)).state, 'succeeded')
-    assert.ok((await world.agent(made.agentId)).removed_at)
+    assert.ok((await world.agent(made.agentId)).purged_at)
     const { sandboxes, volumes } = await world.containers.list()
     assert.ok(!sandboxes.some((one) => one.agentId === made.agentId))
     assert.ok(!volumes.includes(made.agentId))
@@ -210,10 +235,11 @@ describe('an operation on an agent', () => {
     const made = await world.create(STAND_IN.slow)
     const running = world.run(made.operationId)
     await until('the gateway starts', async () => {
-      const { rows } = await world.database.pool.query('SELECT step FROM operation WHERE id = $1', [
-        made.operationId,
-      ])
-      return rows[0].step === 'gateway'
+      const { rows } = await world.database.pool.query<{ step: string | null }>(
+        'SELECT step FROM operation WHERE id = $1',
+        [made.operationId],
+      )
+      return rows[0]?.step === 'gateway'
     })
     await world.database.pool.query('UPDATE operation SET cancel_requested = true WHERE id = $1', [
       made.operationId,
@@ -228,10 +254,11 @@ describe('an operation on an agent', () => {
     const runner = world.runner()
     const running = runner.run(made.operationId)
     await until('it runs', async () => {
-      const { rows } = await world.database.pool.query('SELECT step FROM operation WHERE id = $1', [
-        made.operationId,
-      ])
-      return rows[0].step !== null
+      const { rows } = await world.database.pool.query<{ step: string | null }>(
+        'SELECT step FROM operation WHERE id = $1',
+        [made.operationId],
+      )
+      return rows[0]?.step != null
     })
     runner.shutdown()
     await running

@@ -5,8 +5,8 @@ import { json } from 'node:stream/consumers'
 import { it } from 'node:test'
 import type { AgentStatus, StartRequest } from '../../../agentd/protocol.ts'
 import { findAgent } from '../../../src/agents/agent.ts'
-import type { Run } from '../../../src/operations/runner.ts'
-import { startGateway } from '../../../workers/agents/gateway.ts'
+import type { Run } from '../../../src/operations/handler.ts'
+import { readSettings, startGateway } from '../../../workers/agents/gateway.ts'
 import { listen } from '../../support/egress.ts'
 import { until } from '../../support/processes.ts'
 import { startAgentsWorld } from './world.ts'
@@ -42,13 +42,14 @@ it('an agentd that has news all the time is not asked all the time', async (t) =
     }),
   )
   const over = new AbortController()
-  const started = startGateway(
-    world.services,
-    { operation: { id: operationId }, signal: over.signal, report: async () => {} } as unknown as Run,
-    agent,
-    { agentId, address: `127.0.0.1:${port}` },
-    { version: '2026.1.1', scripts: 'start' },
-  )
+  const underWay = {
+    operation: { id: operationId },
+    signal: over.signal,
+    report: async () => {},
+  } as unknown as Run
+  const { request } = await readSettings(world.services, underWay, agent, '2026.1.1')
+  const target = { agentId, address: `127.0.0.1:${port}` }
+  const started = startGateway(world.services, underWay, agent, target, { ...request, scripts: 'start' })
   const refused = assert.rejects(started)
   const began = performance.now()
   await until('it is asked often', () => asked > 10)

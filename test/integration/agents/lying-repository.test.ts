@@ -132,8 +132,8 @@ describe('an agentd that lies about its repository', { timeout: 300_000 }, () =>
   for (const [what, route, answer] of LIES) {
     it(`is not believed ${what}`, async () => {
       answers = { ...HONEST, [route]: answer }
-      const { state, error, error_cause: cause, faults } = await sync()
-      assert.deepEqual([state, error, faults], ['failed', 'Sync failed', 0], String(cause))
+      const { state, error, error_cause: cause, error_count } = await sync()
+      assert.deepEqual([state, error, error_count], ['failed', 'Sync failed', 0], String(cause))
       assert.ok(cause)
       assert.deepEqual(await history(), [])
     })

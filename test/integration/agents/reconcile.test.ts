@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { createPool } from '../../../src/db/pool.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
 import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
 import { until } from '../../support/processes.ts'
 import { STAND_IN } from './stand-in.ts'
@@ -33,7 +34,7 @@ describe('the reconciler of agents', () => {
   after(() => world?.stop())
 
   const sql = async (text: string, values: unknown[] = []) =>
-    (await world.database.pool.query(text, values)).rows
+    (await world.database.pool.query<Record<string, unknown>>(text, values)).rows
   const up = async () => {
     const made = await world.create()
     assert.equal((await world.run(made.operationId)).state, 'succeeded')
@@ -44,10 +45,10 @@ describe('the reconciler of agents', () => {
     sql(`SELECT id, kind, input FROM operation WHERE agent_id = $1 AND state = 'queued' ORDER BY id`, [
       agentId,
     ])
-  const corrections = async (agentId: string) =>
-    (
-      await sql(`SELECT reason FROM correction WHERE loop = 'agents' AND target = $1 ORDER BY id`, [agentId])
-    ).map(({ reason }) => reason)
+  const repairs = async (agentId: string) =>
+    (await sql(`SELECT reason FROM repair WHERE loop = 'agents' AND target = $1 ORDER BY id`, [agentId])).map(
+      ({ reason }) => reason,
+    )
   const runWaiting = async (agentId: string) => {
     const [operation] = await waiting(agentId)
     return world.run(String(operation?.id))
@@ -63,7 +64,7 @@ describe('the reconciler of agents', () => {
     const before = await world.agent(agentId)
     await pass()
     assert.deepEqual(await world.agent(agentId), before)
-    assert.deepEqual([await waiting(agentId), await corrections(agentId)], [[], []])
+    assert.deepEqual([await waiting(agentId), await repairs(agentId)], [[], []])
   })
 
   for (const [what, reason, harm] of [
@@ -92,7 +93,7 @@ describe('the reconciler of agents', () => {
         [['agent.restart', { reason }]],
       )
       assert.equal((await world.agent(agentId)).status, 'starting')
-      assert.deepEqual(await corrections(agentId), [reason])
+      assert.deepEqual(await repairs(agentId), [reason])
       assert.equal((await runWaiting(agentId)).state, 'succeeded')
       await pass()
       assert.equal((await world.agent(agentId)).status, 'running')
@@ -143,7 +144,7 @@ describe('the reconciler of agents', () => {
     assert.equal(status, 'not_running')
     assert.match(String(reason), /keeps ending/)
     assert.deepEqual(await waiting(agentId), [])
-    assert.equal((await corrections(agentId)).at(-1), 'keeps ending')
+    assert.equal((await repairs(agentId)).at(-1), 'keeps ending')
   })
 
   it('starts an agent again at once after each restart of Berth, however many there are', async () => {
@@ -164,10 +165,10 @@ describe('the reconciler of agents', () => {
     await sql(`UPDATE agent SET address = '127.0.0.1:9' WHERE id = $1`, [id])
     await pass()
     assert.equal((await world.agent(agentId)).address, (await world.containers.inspect(agentId))?.address)
-    assert.deepEqual(await corrections(agentId), [])
+    assert.deepEqual(await repairs(agentId), [])
   })
 
-  it('restarts nothing while the way to agents is away', async () => {
+  it('restarts nothing while the agent proxy is away', async () => {
     const { agentId } = await up()
     await world.host.close()
     for (let i = 0; i < 4; i++) await pass()
@@ -183,7 +184,7 @@ describe('the reconciler of agents', () => {
     process.kill(pid, 'SIGSTOP')
     await hasty.pass(signal)
     await hasty.pass(signal)
-    assert.deepEqual(await corrections(made.agentId), ['agentd silent'])
+    assert.deepEqual(await repairs(made.agentId), ['agentd silent'])
     assert.equal((await runWaiting(made.agentId)).state, 'succeeded')
     assert.notEqual(await agentdPid(made.agentId), pid)
     assert.equal((await world.agent(made.agentId)).status, 'running')
@@ -207,7 +208,10 @@ describe('the reconciler of agents', () => {
     const url = new URL(world.database.url)
     url.port = String((server.address() as AddressInfo).port)
     const pool = createPool(url.href, 2, world.database.log)
-    const reconciler = createAgentReconciler({ ...world.services, pool }, world.database.log)
+    const reconciler = createAgentReconciler(
+      { ...world.services, pool, prisma: createPrisma(pool) },
+      world.database.log,
+    )
     await assert.rejects(reconciler.pass(signal), /timeout/i)
     for (const socket of sockets) socket.destroy()
     await pool.end()
@@ -220,23 +224,23 @@ describe('the reconciler of agents', () => {
     await world.containers.remove(made.agentId, { volume: false })
     await pass()
     assert.equal((await waiting(made.agentId)).length, 1)
-    assert.deepEqual(await corrections(made.agentId), [])
+    assert.deepEqual(await repairs(made.agentId), [])
   })
 
   it('removes what outlived its agent, with its volume', async () => {
     const { agentId, id } = await up()
-    await sql('UPDATE agent SET deleted_at = now(), removed_at = now() WHERE id = $1', [id])
+    await sql('UPDATE agent SET deleted_at = now(), purged_at = now() WHERE id = $1', [id])
     await pass()
     const { sandboxes, volumes } = await world.containers.list()
     assert.ok(![...sandboxes.map((one) => one.agentId), ...volumes].includes(agentId))
-    assert.deepEqual(await corrections(agentId), ['outlived its agent'])
+    assert.deepEqual(await repairs(agentId), ['outlived its agent'])
   })
 
   it('finishes a deletion whose operation has ended without it', async () => {
     const { agentId, id } = await up()
     await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [id])
     await pass()
-    assert.ok((await world.agent(agentId)).removed_at)
+    assert.ok((await world.agent(agentId)).purged_at)
     assert.equal(await world.containers.inspect(agentId), undefined)
   })
 
@@ -249,7 +253,7 @@ describe('the reconciler of agents', () => {
     const { sandboxes, volumes } = await world.containers.list()
     assert.ok(!sandboxes.some((one) => one.agentId === agentId))
     assert.ok(volumes.includes(agentId))
-    assert.deepEqual(await corrections(agentId), ['of no agent'])
+    assert.deepEqual(await repairs(agentId), ['of no agent'])
   })
 
   it('writes down which engine versions are at hand', async () => {

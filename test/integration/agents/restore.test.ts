@@ -105,7 +105,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     const { commitSha } = await subject.succeed('agent.reset', { snapshotCid: older?.cid })
     assert.equal(commitSha, older?.commit_sha)
     assert.equal(await subject.exec('cat workspace/note.txt'), 'mine')
-    const { rows } = await world.database.pool.query(
+    const { rows } = await world.database.pool.query<{ id: string; kind: string }>(
       `SELECT id, kind FROM operation WHERE agent_id = $1 AND state = 'queued'`,
       [subject.made.agentId],
     )
@@ -113,7 +113,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
       rows.map(({ kind }) => kind),
       ['agent.restart'],
     )
-    assert.equal((await world.run(rows[0].id)).state, 'succeeded')
+    assert.equal((await world.run(rows[0]?.id ?? '')).state, 'succeeded')
     assert.equal(await subject.exec('git rev-parse HEAD'), older?.commit_sha)
   })
 })

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { newAgentId } from '../../../src/agents/agent.ts'
-import { idAfter, pruneSnapshots } from '../../../src/agents/snapshots/store.ts'
+import { idAfter, pruneSnapshots } from '../../../src/agents/snapshots/snapshot-store.ts'
+import { newAgentId } from '../../../src/lib/agent-id.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 describe('a history', () => {
@@ -38,7 +38,10 @@ describe('a history', () => {
       )
     }
     await pruneSnapshots(pool, { id }, policy)
-    const { rows } = await pool.query('SELECT cid FROM snapshot WHERE agent_id = $1 ORDER BY id', [id])
+    const { rows } = await pool.query<{ cid: string }>(
+      'SELECT cid FROM snapshot WHERE agent_id = $1 ORDER BY id',
+      [id],
+    )
     return rows.map(({ cid }) => Number(cid))
   }
 

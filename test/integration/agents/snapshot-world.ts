@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { buffer } from 'node:stream/consumers'
 import { CID } from 'multiformats/cid'
 import type { ExecResult } from '../../../agentd/protocol.ts'
-import type { AgentOperation } from '../../../src/agents/operate.ts'
+import type { AgentOperation } from '../../../src/operations/catalog.ts'
 import { walkFolder } from '../../../src/storage/folder.ts'
 import type { AgentsWorld } from './world.ts'
 

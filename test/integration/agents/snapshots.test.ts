@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
 import { findAgent } from '../../../src/agents/agent.ts'
-import { deleteAgent } from '../../../src/agents/lifecycle/delete.ts'
+import { deleteAgent } from '../../../src/agents/lifecycle/change.ts'
 import { createLogger } from '../../../src/log.ts'
 import { lookForChanges } from '../../../workers/reconcile/snapshots.ts'
 import { until } from '../../support/processes.ts'
@@ -160,7 +160,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     )
     assert.deepEqual((await world.run(id)).result, result)
     // What it has set going.
-    const { rows } = await world.database.pool.query(
+    const { rows } = await world.database.pool.query<{ id: string; kind: string }>(
       `SELECT id, kind FROM operation WHERE agent_id = $1 AND state = 'queued' ORDER BY id`,
       [subject.made.agentId],
     )
@@ -168,7 +168,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
       rows.map(({ kind }) => kind),
       ['agent.sync'],
     )
-    await world.run(rows[0].id)
+    await world.run(rows[0]?.id ?? '')
     assert.equal((await subject.succeed('agent.push')).commitSha, null)
   })
   it('keeps as much of its history as its policy says, and frees the rest', async () => {
@@ -232,9 +232,9 @@ describe('a workspace', { timeout: 600_000 }, () => {
     const cids = new Set((await subject.history()).map(({ cid }) => cid))
     const agent = await findAgent(world.database.pool, subject.made.agentId)
     assert.ok(agent)
-    await deleteAgent(world.database.pool, agent)
+    await deleteAgent(world.services.prisma, agent)
     assert.deepEqual(await subject.history(), [])
-    const { rows } = await world.database.pool.query(
+    const { rows } = await world.database.pool.query<{ id: string; cid: string }>(
       `SELECT id, input->>'cid' AS cid FROM operation WHERE kind = 'content.release' AND state = 'queued'`,
     )
     for (const cid of cids) assert.ok(rows.some((row) => row.cid === cid))

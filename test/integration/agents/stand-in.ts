@@ -15,6 +15,8 @@ export const STAND_IN = {
   refuses: '2026.1.3',
   /** Runs, and is never ready. */
   slow: '2026.1.4',
+  /** Ready three seconds after its start. */
+  late: '2026.1.7',
   /** Ends at once, each time. */
   dies: '2026.1.5',
   /** Ends at once, with the longest last words in characters that nobody can store or show. */
@@ -23,6 +25,7 @@ export const STAND_IN = {
 
 const PROGRAM = `
 import { createServer } from 'node:http'
+const started = Date.now()
 const version = process.argv[1].match(/(\\d+\\.\\d+\\.\\d+)\\/node_modules/)[1]
 const port = Number(process.argv[process.argv.indexOf('--port') + 1])
 if (version === '${STAND_IN.refuses}') {
@@ -36,7 +39,8 @@ if (version === '${STAND_IN.babbles}') {
   process.exitCode = 78
 } else
 createServer((request, response) => {
-  response.writeHead(version === '${STAND_IN.slow}' ? 503 : 200).end(JSON.stringify(process.env.GREETING ?? null))
+  const isStarting = version === '${STAND_IN.slow}' || (version === '${STAND_IN.late}' && Date.now() < started + 3000)
+  response.writeHead(isStarting ? 503 : 200).end(JSON.stringify(process.env.GREETING ?? null))
 }).listen(port, '127.0.0.1')
 process.on('SIGTERM', () => process.exit(0))
 `

@@ -1,23 +1,30 @@
 /** Everything between a row and an agent that runs, in one process: database, host role, process driver, runner. */
+
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { uuidv7 } from 'uuidv7'
-import type { Principal } from '../../../src/accounts/authenticator.ts'
+import { loadAgentProxy } from '../../../src/agent-proxy/tunnel-client.ts'
 import { AgentdClient } from '../../../src/agents/agentd-client.ts'
+import { newAgent } from '../../../src/agents/lifecycle/agent-schema.ts'
 import { createAgent } from '../../../src/agents/lifecycle/create.ts'
-import { newAgent } from '../../../src/agents/lifecycle/schema.ts'
-import { type AgentOperation, insertOperation } from '../../../src/agents/operate.ts'
-import { hostUrl, loadConfig, loadHostKey } from '../../../src/config.ts'
-import { openContainers } from '../../../src/containers/open.ts'
-import type { Containers } from '../../../src/containers/port.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { queryOne } from '../../../src/db/pool.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
+import type { Principal } from '../../../src/http/principal.ts'
+import { Closers } from '../../../src/lib/closers.ts'
+import { loadSealer } from '../../../src/lib/sealer.ts'
+import type { AgentOperation } from '../../../src/operations/catalog.ts'
+import { enqueue } from '../../../src/operations/enqueue.ts'
 import { Runner } from '../../../src/operations/runner.ts'
-import { openHost } from '../../../src/roles/host.ts'
-import { Parts, type RunningRole } from '../../../src/roles/parts.ts'
-import { loadSealer } from '../../../src/sealer.ts'
+import { openAgentProxy } from '../../../src/roles/agent-proxy.ts'
+import type { RunningRole } from '../../../src/roles/running-role.ts'
+import { openRuntime } from '../../../src/sandboxes/open.ts'
+import { readOwner } from '../../../src/sandboxes/owner.ts'
+import type { SandboxRuntime } from '../../../src/sandboxes/port.ts'
 import { openStorages } from '../../../src/storage/open.ts'
-import type { AgentWorkerServices } from '../../../workers/agents/services.ts'
-import { createHandlers } from '../../../workers/index.ts'
+import { loadHandlers } from '../../../workers/registry.ts'
+import type { AgentWorkerServices } from '../../../workers/services.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { freePort } from '../../support/processes.ts'
 import { installStandIns, STAND_IN } from './stand-in.ts'
@@ -26,9 +33,9 @@ type Row = Record<string, unknown>
 
 export interface AgentsWorld {
   database: TestDatabase
-  containers: Containers
+  containers: SandboxRuntime
   services: AgentWorkerServices
-  /** The way in, which a test may close and open again. */
+  /** The agent proxy, which a test may close and open again. */
   host: { close(): Promise<void>; open(): Promise<void> }
   /** A row of a new agent, with the operation that provisions it. */
   create(version?: string): Promise<{ id: string; agentId: string; operationId: string }>
@@ -50,39 +57,35 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
   await installStandIns(enginesDir)
   const database = await startDatabase()
   const { log, pool } = database
+  const prisma = createPrisma(pool)
   const config = loadConfig({
     DATABASE_URL: database.url,
     BERTH_DATA_DIR: dir,
     BERTH_RUNTIME: 'process',
     BERTH_ENGINES_DIR: enginesDir,
-    BERTH_HOST_PORT: String(await freePort()),
+    BERTH_AGENT_PROXY_PORT: String(await freePort()),
     BERTH_EGRESS_PORT: String(await freePort()),
     BERTH_AGENT_READY_SECONDS: '60',
     BERTH_AGENT_RECONCILE_SECONDS: '0.5',
     ...env,
   })
-  let host: RunningRole | undefined = await openHost(config, log)
-  const containers = await openContainers(config, log)
-  const agentd = new AgentdClient({ hostUrl: hostUrl(config), hostKey: loadHostKey(config) })
-  const parts = new Parts(log)
+  let host: RunningRole | undefined = await openAgentProxy(config, log)
+  const containers = await openRuntime(config, log, await readOwner(pool, config))
+  const agentd = new AgentdClient(loadAgentProxy(config))
+  const parts = new Closers(log)
   const storages = await openStorages(config, 'worker', log, parts)
-  const services = { pool, containers, agentd, sealer: loadSealer(config), config, storages }
-  const runner = () =>
-    new Runner({
-      pool,
-      leases: pool,
-      log,
-      workerId: uuidv7(),
-      handlers: createHandlers({
-        pool,
-        agents: services,
-        storages,
-        stallMs: 1,
-        retryMs: 1,
-        expiryMs: 1,
-        allowPrivateHostNodes: false,
-      }),
-    })
+  const services = { pool, prisma, containers, agentd, sealer: loadSealer(config), config, storages }
+  const handlers = await loadHandlers({
+    pool,
+    prisma,
+    agents: services,
+    storages,
+    stallMs: 1,
+    retryMs: 1,
+    expiryMs: 1,
+    allowPrivateHostNodes: false,
+  })
+  const runner = () => new Runner({ pool, prisma, leases: pool, log, workerId: uuidv7(), handlers })
   const workspaceId = await database.createWorkspace()
   const caller = { workspaceId, userId: workspaceId, plan: { agentLimit: null } } as Principal
 
@@ -97,7 +100,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
         host = undefined
       },
       async open() {
-        host ??= await openHost(config, log)
+        host ??= await openAgentProxy(config, log)
       },
     },
     async create(version = STAND_IN.good) {
@@ -105,15 +108,13 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
       const { agent, operationId } = await createAgent(services, caller, input, { engineVersion: version })
       return { id: agent.id, agentId: agent.agentId, operationId }
     },
-    insert: (agent, kind, input) => insertOperation(pool, { ...agent, workspaceId }, kind, { input }),
+    insert: (agent, kind, input) => enqueue(pool, kind, { ...agent, workspaceId }, { input }),
     async run(operationId) {
       await runner().run(operationId)
-      const { rows } = await pool.query('SELECT * FROM operation WHERE id = $1', [operationId])
-      return rows[0]
+      return queryOne<Row>(pool, 'SELECT * FROM operation WHERE id = $1', [operationId])
     },
     async agent(agentId) {
-      const { rows } = await pool.query('SELECT * FROM agent WHERE agent_id = $1', [agentId])
-      return rows[0]
+      return queryOne<Row>(pool, 'SELECT * FROM agent WHERE agent_id = $1', [agentId])
     },
     async stop() {
       const { sandboxes, volumes } = await containers.list()

@@ -6,14 +6,16 @@ import { join } from 'node:path'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
-import { findFile, updateFile } from '../../../src/files/files/service.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
+import { findFile } from '../../../src/db/statements/files.ts'
+import { changeFile } from '../../../src/files/files.ts'
 import { removeFile } from '../../../src/files/remove.ts'
 import { Runner } from '../../../src/operations/runner.ts'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 import type { Storages } from '../../../src/storage/open.ts'
 import type { Network } from '../../../src/storage/port.ts'
-import { createHandlers } from '../../../workers/index.ts'
-import { removeExpiredFiles } from '../../../workers/reconcile/expiry.ts'
+import { removeExpiredFiles } from '../../../workers/reconcile/cleanup.ts'
+import { loadHandlers } from '../../../workers/registry.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { insertOperation, readOperation } from '../operations/rows.ts'
 
@@ -36,9 +38,10 @@ describe('files whose time has come', () => {
     storages = { public: open('public'), private: open('private') }
     for (const storage of Object.values(storages)) await storage.start()
     const { pool, log } = database
+    const prisma = createPrisma(pool)
     const limits = { stallMs: 1000, retryMs: 1000, expiryMs: 1000, allowPrivateHostNodes: true }
-    const handlers = createHandlers({ pool, storages, ...limits, agents: undefined })
-    runner = new Runner({ pool, leases: pool, workerId: uuidv7(), log, handlers })
+    const handlers = await loadHandlers({ pool, prisma, storages, ...limits, agents: undefined })
+    runner = new Runner({ pool, prisma, leases: pool, workerId: uuidv7(), log, handlers })
   })
   after(async () => {
     for (const storage of Object.values(storages)) await storage.stop()
@@ -76,7 +79,9 @@ describe('files whose time has come', () => {
     status?: string
   }
   const remaining = async () => {
-    const { rows } = await database.pool.query('SELECT id FROM file WHERE removed_at IS NULL ORDER BY id')
+    const { rows } = await database.pool.query<{ id: string }>(
+      'SELECT id FROM file WHERE removed_at IS NULL ORDER BY id',
+    )
     return rows.map(({ id }) => id)
   }
   const removals = async () => {
@@ -127,7 +132,7 @@ describe('files whose time has come', () => {
     ] as const) {
       const id = await addFile(-1)
       // What a client may do between the worker's look at the files and its removal of this one.
-      await updateFile(database.pool, mine, 'public', id, { name: 'seen', expires_at: ends })
+      await changeFile(database.pool, mine, 'public', id, { name: 'seen', expires_at: ends })
       const operation = await removeFile(database.pool, {
         workspaceId: mine,
         network: 'public',
@@ -135,7 +140,7 @@ describe('files whose time has come', () => {
         only: 'expired',
       })
       assert.equal(operation !== undefined, expected, `${ends}`)
-      const file = await findFile(database.pool, mine, 'public', id)
+      const file = await findFile.first(database.pool, id, mine, 'public')
       assert.equal(file === undefined, expected, `${ends}`)
     }
   })

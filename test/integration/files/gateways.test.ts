@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { createWorkspace } from '../../../src/accounts/workspaces.ts'
 import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
-import { GatewayService, hashToken } from '../../../src/files/gateways/service.ts'
+import { GatewayService, hashToken } from '../../../src/files/gateways/gateways.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
@@ -72,7 +72,7 @@ describe('every workspace', () => {
     `${'long '.repeat(20)}`,
   ]
   const domains = async () => {
-    const { rows } = await database.pool.query(
+    const { rows } = await database.pool.query<{ name: string; domain: string }>(
       `SELECT name, domain FROM gateway g JOIN workspace w ON w.id = g.workspace_id
        WHERE name = ANY($1) ORDER BY w.id`,
       [names],

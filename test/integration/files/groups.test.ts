@@ -2,19 +2,21 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import type { Principal } from '../../../src/accounts/authenticator.ts'
 import { transaction } from '../../../src/db/pool.ts'
-import { deleteGroup } from '../../../src/files/groups/delete.ts'
-import { addToGroup } from '../../../src/files/groups/members.ts'
-import { PinService } from '../../../src/files/pins/service.ts'
+import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { addToGroup, deleteGroup } from '../../../src/files/groups.ts'
+import { PinService } from '../../../src/files/pins/pin-requests.ts'
+import type { Principal } from '../../../src/http/principal.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
 describe('deleting a group', () => {
   let database: TestDatabase
+  let prisma: PrismaClient
   let workspaceId: string
   before(async () => {
     database = await startDatabase()
+    prisma = createPrisma(database.pool)
     workspaceId = await database.createWorkspace()
   })
   after(() => database?.stop())
@@ -26,6 +28,14 @@ describe('deleting a group', () => {
       [id, workspaceId],
     )
     return id
+  }
+
+  /** Whether a statement in this database waits for a lock. */
+  const isBlocked = async () => {
+    const { rowCount } = await database.pool.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    )
+    return (rowCount ?? 0) > 0
   }
 
   it('takes its files out of it in statements of a bounded size', async () => {
@@ -44,7 +54,7 @@ describe('deleting a group', () => {
       CREATE TRIGGER refuse_many AFTER UPDATE ON file REFERENCING NEW TABLE AS changed
         FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`)
     await assert.rejects(pool.query('DELETE FROM file_group WHERE id = $1', [id]), /too many rows/)
-    await deleteGroup(pool, id)
+    await deleteGroup({ pool, prisma }, id)
     const { rows } = await pool.query(
       'SELECT count(*)::int AS all, count(group_id)::int AS grouped FROM file',
     )
@@ -55,17 +65,14 @@ describe('deleting a group', () => {
   it('while a pin is accepted into it is a 404 for the pin', async () => {
     const { pool } = database
     const groupId = await createGroup()
-    const pins = new PinService(pool, () => {})
+    const pins = new PinService(pool)
     const caller = { workspaceId, userId: null } as unknown as Principal
     const cid = 'bafkqaaa'
     const pin = { cid, canonical: cid, name: null, groupId, keyvalues: {}, hostNodes: [] }
     const accepted = await transaction(pool, async (client) => {
       await client.query('DELETE FROM file_group WHERE id = $1', [groupId])
       const result = assert.rejects(pins.accept(caller, pin), { status: 404, message: /no such group/ })
-      await until('the insert waits for the deletion', async () => {
-        const { rowCount } = await pool.query('SELECT FROM pg_locks WHERE NOT granted')
-        return (rowCount ?? 0) > 0
-      })
+      await until('the insert waits for the deletion', isBlocked)
       return { result }
     })
     await accepted.result
@@ -83,11 +90,8 @@ describe('deleting a group', () => {
     )
     const { put } = await transaction(pool, async (client) => {
       await client.query('DELETE FROM file_group WHERE id = $1', [to])
-      const put = addToGroup(pool, { workspaceId, network: 'public' }, to, fileId)
-      await until('the change waits for the deletion', async () => {
-        const { rowCount } = await pool.query('SELECT FROM pg_locks WHERE NOT granted')
-        return (rowCount ?? 0) > 0
-      })
+      const put = addToGroup(prisma, { workspaceId, network: 'public' }, to, fileId)
+      await until('the change waits for the deletion', isBlocked)
       return { put }
     })
     assert.equal(await put, 'group')

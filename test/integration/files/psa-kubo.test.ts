@@ -33,7 +33,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       const answer = await fetch(`${berth.url}/psa/pins${path}`, {
         method: body ? 'POST' : 'GET',
         headers: { authorization: `Bearer ${key}` },
-        body: body && JSON.stringify(body),
+        body: body ? JSON.stringify(body) : null,
       })
       return answer.json()
     }

@@ -30,7 +30,7 @@ describe('reconciling pins', () => {
     await rm(dir, { recursive: true, force: true })
   })
   beforeEach(async () => {
-    await database.pool.query('TRUNCATE operation, correction, file CASCADE')
+    await database.pool.query('TRUNCATE operation, repair, file CASCADE')
     for await (const cid of storage.list({ signal })) await storage.unpin(cid, { signal })
   })
 
@@ -72,7 +72,7 @@ describe('reconciling pins', () => {
     await addFile(cid, { status: 'over_free_limit' })
     assert.deepEqual(await reconcile(), { missing: 0, orphaned: 1 })
     assert.equal(await isPinned(cid), false)
-    const { rows } = await database.pool.query('SELECT loop, reason, target FROM correction')
+    const { rows } = await database.pool.query('SELECT loop, reason, target FROM repair')
     assert.deepEqual(rows, [{ loop: 'pins', reason: 'pin that nothing keeps', target: `${cid}` }])
   })
 

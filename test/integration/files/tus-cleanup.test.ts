@@ -4,17 +4,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { removeAbandonedUploads } from '../../../src/files/uploads/tus-cleanup.ts'
+import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { removeAbandonedUploads } from '../../../src/files/uploads/tus-rows.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 describe('removing abandoned uploads', () => {
   const { signal } = new AbortController()
   let database: TestDatabase
+  let prisma: PrismaClient
   let dir: string
   let workspaceId: string
   let keyId: string
   before(async () => {
     database = await startDatabase()
+    prisma = createPrisma(database.pool)
     dir = await mkdtemp(join(tmpdir(), 'berth-uploads-'))
     workspaceId = await database.createWorkspace()
     keyId = uuidv7()
@@ -49,7 +52,7 @@ describe('removing abandoned uploads', () => {
     return `${row.id}`
   }
   const left = async () => {
-    const { rows } = await database.pool.query('SELECT id FROM upload ORDER BY id')
+    const { rows } = await database.pool.query<{ id: string }>('SELECT id FROM upload ORDER BY id')
     return { rows: rows.map(({ id }) => id), files: (await readdir(dir)).sort() }
   }
 
@@ -58,7 +61,7 @@ describe('removing abandoned uploads', () => {
     await addUpload({ expires_at: inSeconds(-1) })
     await addUpload({ expires_at: inSeconds(-1), lease_until: inSeconds(-1) })
     const busy = await addUpload({ expires_at: inSeconds(-1), lease_until: inSeconds(60) })
-    await removeAbandonedUploads(database.pool, dir, signal)
+    await removeAbandonedUploads({ pool: database.pool, prisma }, dir, signal)
     assert.deepEqual(await left(), { rows: [open, busy], files: [open, busy] })
     await database.pool.query('DELETE FROM upload')
   })
@@ -69,7 +72,7 @@ describe('removing abandoned uploads', () => {
     const refused = await addUpload({ refusal: { status: 400, code: 'bad_request', message: 'no' } })
     await writeFile(join(dir, uuidv7()), 'of a process that died')
     await writeFile(join(dir, 'README'), 'not ours')
-    await removeAbandonedUploads(database.pool, dir, signal)
+    await removeAbandonedUploads({ pool: database.pool, prisma }, dir, signal)
     assert.deepEqual(await left(), { rows: [open, ended, refused], files: [open, 'README'] })
   })
 
@@ -81,7 +84,7 @@ describe('removing abandoned uploads', () => {
       )
     await add(inSeconds(60))
     await add(inSeconds(-1))
-    await removeAbandonedUploads(database.pool, dir, signal)
+    await removeAbandonedUploads({ pool: database.pool, prisma }, dir, signal)
     const { rows } = await database.pool.query('SELECT expires_at > now() AS good FROM signed_upload')
     assert.deepEqual(rows, [{ good: true }])
   })

@@ -6,8 +6,8 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { CrashPoint } from '../../../src/crash-point.ts'
-import { postgresUrl } from '../../../src/embedded/postgres.ts'
+import type { CrashPoint } from '../../../src/lib/crash-point.ts'
+import { postgresUrl } from '../../../src/standalone/postgres.ts'
 import { begin, bytesOf, head, patch, sendPart, TUS } from '../../contract/tus-client.ts'
 import { freePort, type Running, run, until } from '../../support/processes.ts'
 import { type Stack, startStack } from '../../support/stack.ts'
@@ -109,7 +109,12 @@ describe('a resumable upload', () => {
     let port: number
     before(async () => {
       port = await freePort()
-      const env = { ...stack.env, PORT: `${port}`, DATABASE_URL: await databaseUrl(stack) }
+      const env = {
+        ...stack.env,
+        PORT: `${port}`,
+        BERTH_METRICS_PORT: '',
+        DATABASE_URL: await databaseUrl(stack),
+      }
       second = run(process.execPath, [MAIN, 'web'], { env })
       await until('the second one answers', async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok)
     })

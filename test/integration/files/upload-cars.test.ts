@@ -4,26 +4,31 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createPool } from '../../../src/db/pool.ts'
-import { importCar } from '../../../src/files/uploads/import.ts'
+import { importCar } from '../../../src/files/uploads/upload-import.ts'
+import { Bounds } from '../../../src/lib/bounds.ts'
 import { createLogger } from '../../../src/log.ts'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 
-test('so many CARs at a time are imported, and the next ones are when they have ended', async () => {
+test('so many CARs at a time are imported of a workspace and of all, and the next ones are when they have ended', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-cars-'))
   const storage = createEmbeddedStorage({ dir, network: 'public', offline: true })
   await storage.start()
   // Never connected to: nothing is pinned here that would have to be released.
   const keepPool = createPool('postgres://127.0.0.1:1/none', 1, createLogger('test', 'silent'))
-  const services = { keepPool, storages: { public: storage, private: storage } }
+  const services = { keepPool, storages: { public: storage, private: storage }, bounds: new Bounds() }
   const ending = new AbortController()
-  const begin = (bytes: AsyncIterable<Uint8Array>) =>
-    importCar({ services, network: 'public', signal: ending.signal }, bytes)
+  const begin = (workspaceId: string, bytes: AsyncIterable<Uint8Array>) =>
+    importCar({ services, workspaceId, network: 'public', signal: ending.signal }, bytes)
+  const tooMany = (whose: string) => ({ status: 429, message: `Too many CAR imports at a time: ${whose}` })
   try {
-    const slow = Array.from({ length: 16 }, () => begin(silence(ending.signal)))
-    await assert.rejects(begin(nothing()), { status: 503, code: 'busy' })
+    const slow = Array.from({ length: 8 }, () => begin('first', silence(ending.signal)))
+    await assert.rejects(begin('first', nothing()), tooMany('8 of this workspace'))
+    slow.push(...Array.from({ length: 8 }, () => begin('second', silence(ending.signal))))
+    await assert.rejects(begin('third', nothing()), tooMany('16 of this server'))
     ending.abort()
     for (const { status } of await Promise.allSettled(slow)) assert.equal(status, 'rejected')
-    const next = importCar({ services, network: 'public', signal: new AbortController().signal }, nothing())
+    const { signal } = new AbortController()
+    const next = importCar({ services, workspaceId: 'first', network: 'public', signal }, nothing())
     await assert.rejects(next, { status: 400 })
   } finally {
     await storage.stop()

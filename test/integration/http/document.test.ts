@@ -10,7 +10,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import type { Express } from 'express'
 import { z } from 'zod'
 import { loadConfig } from '../../../src/config.ts'
-import type { RunningRole } from '../../../src/roles/parts.ts'
+import type { RunningRole } from '../../../src/roles/running-role.ts'
 import { openWeb } from '../../../src/roles/web.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
@@ -152,6 +152,31 @@ describe('the document', () => {
     assert.doesNotMatch(policy, /unsafe|https?:|\*/)
     const other = await fetch(`${web.url}/openapi.json`)
     assert.notEqual(other.headers.get('content-security-policy'), policy)
+  })
+
+  for (const path of ['/openapi.json', '/docs'])
+    it(`is sent compressed where the client takes that, and only once to a client: ${path}`, async () => {
+      const ask = (headers: Record<string, string>) => fetch(web.url + path, { headers })
+      const compressed = await ask({ 'accept-encoding': 'gzip' })
+      const plain = await ask({ 'accept-encoding': 'identity' })
+      assert.equal(compressed.headers.get('content-encoding'), 'gzip')
+      assert.equal(plain.headers.get('content-encoding'), null)
+      assert.equal(compressed.headers.get('vary'), 'Accept-Encoding')
+      assert.equal(await compressed.text(), await plain.text())
+      const etag = plain.headers.get('etag') ?? ''
+      // Node adds `no-cache` where a request with If-None-Match says nothing of caches.
+      const again = await ask({ 'if-none-match': etag, 'cache-control': 'max-age=0' })
+      assert.deepEqual([again.status, await again.text()], [304, ''])
+    })
+
+  it('is a page whose links to itself lead somewhere', async () => {
+    const page = await (await fetch(`${web.url}/docs`)).text()
+    const ids = new Set([...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id))
+    const leadsTo = [...page.matchAll(/href="#([^"]*)"/g)].map(([, id]) => id)
+    assert.deepEqual(
+      leadsTo.filter((id) => !ids.has(id)),
+      [],
+    )
   })
 })
 

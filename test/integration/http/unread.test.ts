@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { after, describe, it, mock } from 'node:test'
 import express from 'express'
-import { discardUnread } from '../../../src/http/unread.ts'
+import { discardUnread } from '../../../src/http/server.ts'
 
 const app = express()
 app.use(discardUnread)

@@ -1,49 +1,22 @@
 /**
  * What an agent in Docker reaches of the machine, of Berth and of other agents, tried from inside while a whole Berth
- * runs beside it. `containers/docker-walls.test.ts` has the walls of the container itself.
+ * runs beside it. `sandboxes/docker-walls.test.ts` has the walls of the container itself.
  */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
-import { DockerContainers } from '../../../src/containers/docker.ts'
-import { postgresUrl } from '../../../src/embedded/postgres.ts'
+import { DockerRuntime } from '../../../src/sandboxes/docker.ts'
+import { postgresUrl } from '../../../src/standalone/postgres.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { type Stack, startStack } from '../../support/stack.ts'
-import { cleanUp, newOptions, SUBNETS, whyNotDocker } from '../containers/docker-subject.ts'
-import { newAgent, outputIn, runIn, specOf } from '../containers/subject.ts'
-
-/** Prints, for each `host:port` of its arguments, whether a connection is made. */
-const KNOCK = `
-  const { connect } = require('node:net')
-  const knock = (target) => new Promise((resolve) => {
-    const [, host, port] = /^(.*):(\\d+)$/.exec(target)
-    const socket = connect({ host, port })
-    socket.setTimeout(2000, () => socket.destroy())
-    socket.once('connect', () => { resolve('open'); socket.destroy() })
-    socket.once('error', () => {})
-    socket.once('close', () => resolve('closed'))
-  })
-  Promise.all(process.argv.slice(1).map(async (target) => [target, await knock(target)]))
-    .then((found) => console.log(JSON.stringify(Object.fromEntries(found))))`
-
-/** Prints, for each target of its arguments but the first, the status with which the proxy there answers a CONNECT. */
-const TUNNEL = `
-  const { request } = require('node:http')
-  const [proxy, ...targets] = process.argv.slice(1)
-  const ask = (path) => new Promise((resolve) => {
-    const { hostname: host, port } = new URL(proxy)
-    const sent = request({ host, port, method: 'CONNECT', path, agent: false })
-    sent.once('connect', (response, socket) => { resolve(response.statusCode); socket.destroy() })
-    sent.once('error', (error) => resolve(error.code))
-    sent.end()
-  })
-  Promise.all(targets.map(async (target) => [target, await ask(target)]))
-    .then((found) => console.log(JSON.stringify(Object.fromEntries(found))))`
+import { cleanUp, newOptions, SUBNETS, whyNotDocker } from '../sandboxes/docker-subject.ts'
+import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
+import { KNOCK, TUNNEL } from './scripts.ts'
 
 describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () => {
   const [agentId, neighbourId] = [newAgent(), newAgent()]
   let stack: Stack
-  let containers: DockerContainers
+  let containers: DockerRuntime
   let address: string
   let neighbour: string
   /** The host's address on the agent's network. */
@@ -65,11 +38,11 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
         BERTH_RUNTIME: 'docker',
         BERTH_AGENT_SUBNETS: SUBNETS,
         BERTH_EGRESS_PORT: String(egressPort),
-        BERTH_HOST_PORT: String(await freePort()),
+        BERTH_AGENT_PROXY_PORT: String(await freePort()),
         OPERATORS_SECRET: 'not-for-agents',
       },
     })
-    containers = new DockerContainers(await newOptions({ egressPort }))
+    containers = new DockerRuntime(await newOptions({ egressPort: async () => egressPort }))
     const start = async (id: string) => {
       await containers.create(specOf(id))
       const sandbox = await containers.start(id)
@@ -96,7 +69,7 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     )
     const { [`${gateway}:${egressPort}`]: egress, ...rest } = found
     assert.equal(egress, 'open')
-    assert.ok(Object.keys(rest).length >= 3, 'web, the way in and PostgreSQL at least')
+    assert.ok(Object.keys(rest).length >= 3, 'web, the agent proxy and PostgreSQL at least')
     allAre('closed', rest)
   })
 
@@ -114,7 +87,7 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
   })
 
   it('the proxy leads to none of them either, by whatever name', async () => {
-    const { PORT, BERTH_HOST_PORT } = stack.env
+    const { PORT, BERTH_AGENT_PROXY_PORT } = stack.env
     const database = new URL((await postgresUrl(stack.dataDir)) ?? '').port
     const targets = [
       neighbour,
@@ -122,10 +95,10 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
       `${gateway}:${egressPort}`,
       `127.0.0.1:${database}`,
       `localhost:${database}`,
-      `127.0.0.1:${BERTH_HOST_PORT}`,
+      `127.0.0.1:${BERTH_AGENT_PROXY_PORT}`,
       `127.0.0.1:${egressPort}`,
       `[::1]:${database}`,
-      `[::ffff:127.0.0.1]:${BERTH_HOST_PORT}`,
+      `[::ffff:127.0.0.1]:${BERTH_AGENT_PROXY_PORT}`,
       `2130706433:${database}`,
       `0.0.0.0:${PORT}`,
       '169.254.169.254:80',
@@ -151,7 +124,7 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     const names = all.split('\n')
     assert.ok(names.includes('HTTP_PROXY'))
     const foreign =
-      /^(OPERATORS_SECRET|DATABASE_URL|REDIS_URL|JWT_KEY|SECRETS_KEY|HOST_KEY|BERTH_.*|DOCKER_HOST)$/
+      /^(OPERATORS_SECRET|DATABASE_URL|REDIS_URL|JWT_KEY|SECRETS_KEY|AGENT_PROXY_KEY|BERTH_.*|DOCKER_HOST)$/
     assert.deepEqual(
       names.filter((name) => foreign.test(name)),
       [],
@@ -162,8 +135,8 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
 /** The TCP ports on which the processes of a stack listen, PostgreSQL included, wherever on this machine. */
 async function portsOf(stack: Stack): Promise<Set<string>> {
   const { port } = new URL((await postgresUrl(stack.dataDir)) ?? '')
-  const { PORT = '', BERTH_HOST_PORT = '', BERTH_EGRESS_PORT = '' } = stack.env
-  const known = new Set([port, PORT, BERTH_HOST_PORT, BERTH_EGRESS_PORT])
+  const { PORT = '', BERTH_AGENT_PROXY_PORT = '', BERTH_EGRESS_PORT = '' } = stack.env
+  const known = new Set([port, PORT, BERTH_AGENT_PROXY_PORT, BERTH_EGRESS_PORT])
   // As the kernel has it: nothing that was forgotten above may listen for everybody.
   const listening = await readFile('/proc/net/tcp', 'utf8')
   for (const value of known) {

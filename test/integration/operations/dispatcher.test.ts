@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import type { QueueName } from '../../../src/operations/catalog.ts'
 import { Dispatcher } from '../../../src/operations/dispatcher.ts'
-import type { HandOver } from '../../../src/operations/queue.ts'
+import type { DispatchedJob } from '../../../src/operations/queue.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 import { insertOperation, readOperation } from './rows.ts'
 
-/** A queue that only remembers, so that the order of hand-over shows; what it forgets is lost. */
+/** A queue that only remembers, so that the order of dispatch shows; what it forgets is lost. */
 class RecordingQueue {
-  jobs: HandOver[] = []
-  add = async (jobs: HandOver[]) => void this.jobs.push(...jobs)
+  jobs: DispatchedJob[] = []
+  add = async (jobs: DispatchedJob[]) => void this.jobs.push(...jobs)
   has = async (jobId: string) => this.jobs.some((job) => job.jobId === jobId)
 }
 
@@ -20,7 +20,7 @@ describe('dispatcher', () => {
     database = await startDatabase()
   })
   after(() => database.stop())
-  beforeEach(() => database.pool.query('TRUNCATE operation, correction'))
+  beforeEach(() => database.pool.query('TRUNCATE operation, repair'))
 
   async function dispatch(
     options: { ahead?: number; limit?: number },
@@ -42,7 +42,7 @@ describe('dispatcher', () => {
     })
     dispatcher.start()
     const ids = () => queues.pins.jobs.map(({ id }) => id)
-    await until('the expected hand-overs', () => done(ids()))
+    await until('the expected dispatches', () => done(ids()))
     await dispatcher.stop()
     return ids()
   }
@@ -56,7 +56,7 @@ describe('dispatcher', () => {
     assert.ok(ids.includes(last))
   })
 
-  it('hands over new operations before those that failed a try', async () => {
+  it('dispatches new operations before those that failed an attempt', async () => {
     const workspace = await database.createWorkspace()
     const retry = await insertOperation(database.pool, workspace, { attempts: 3 })
     const fresh = [
@@ -87,10 +87,10 @@ describe('dispatcher', () => {
     assert.equal(ids.length, 2)
   })
 
-  it('keeps back what waits behind an older operation with the same exclusive key', async () => {
+  it('keeps back what waits behind an older operation with the same concurrency key', async () => {
     const workspace = await database.createWorkspace()
-    const first = await insertOperation(database.pool, workspace, { exclusive_key: 'file:1' })
-    await insertOperation(database.pool, workspace, { exclusive_key: 'file:1' })
+    const first = await insertOperation(database.pool, workspace, { concurrency_key: 'file:1' })
+    await insertOperation(database.pool, workspace, { concurrency_key: 'file:1' })
     assert.deepEqual(await dispatch({}, (handed) => handed.length >= 1), [first])
   })
 
@@ -117,7 +117,7 @@ describe('dispatcher', () => {
       activeLimits: {},
     })
     dispatcher.start()
-    await until('three hand-overs', () => queue.jobs.length >= 3)
+    await until('three dispatches', () => queue.jobs.length >= 3)
     await dispatcher.stop()
     for (const { id, priority } of queue.jobs) priorities.set(id, priority)
     const of = (id: string) => priorities.get(id) ?? Number.NaN
@@ -125,7 +125,7 @@ describe('dispatcher', () => {
     assert.ok(of(waiting) < of(retry), 'no try failed yet')
   })
 
-  it('takes over from a worker whose lease ran out, and records the correction', async () => {
+  it('takes over from a worker whose lease ran out, and records the repair', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
     const id = await insertOperation(pool, workspace, {
@@ -135,32 +135,30 @@ describe('dispatcher', () => {
       lease_until: new Date(0),
     })
     assert.deepEqual(await dispatch({}, (handed) => handed.length >= 1), [id])
-    const { rows } = await pool.query('SELECT loop, reason, target FROM correction')
+    const { rows } = await pool.query('SELECT loop, reason, target FROM repair')
     assert.deepEqual(rows, [{ loop: 'operations', reason: 'lease expired', target: id }])
   })
 
-  it('hands over again what the queue has lost, under a new job id', async () => {
+  it('dispatches again what the queue has lost, under a new job id', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
-    const id = await insertOperation(pool, workspace, { handed_over_at: new Date(0), handovers: 1 })
+    const id = await insertOperation(pool, workspace, { dispatched_at: new Date(0), dispatches: 1 })
     await dispatch({}, (handed) => handed.includes(id))
-    assert.equal((await readOperation(pool, id)).handovers, 2)
-    const { rows } = await pool.query('SELECT reason FROM correction')
+    assert.equal((await readOperation(pool, id)).dispatches, 2)
+    const { rows } = await pool.query('SELECT reason FROM repair')
     assert.deepEqual(rows, [{ reason: 'job lost by the queue' }])
   })
 
   it('corrects nothing when a worker takes the job between the look at the row and the look at the queue', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
-    const id = await insertOperation(pool, workspace, { handed_over_at: new Date(0), handovers: 1 })
+    const id = await insertOperation(pool, workspace, { dispatched_at: new Date(0), dispatches: 1 })
     let looks = 0
     const queue = {
       add: async () => {},
       async has() {
         looks++
-        await pool.query(`UPDATE operation SET state = 'succeeded', handed_over_at = NULL WHERE id = $1`, [
-          id,
-        ])
+        await pool.query(`UPDATE operation SET state = 'succeeded', dispatched_at = NULL WHERE id = $1`, [id])
         return false
       },
     }
@@ -174,6 +172,6 @@ describe('dispatcher', () => {
     dispatcher.start()
     await until('a look at the queue', () => looks > 0)
     await dispatcher.stop()
-    assert.equal((await pool.query('SELECT FROM correction')).rowCount, 0)
+    assert.equal((await pool.query('SELECT FROM repair')).rowCount, 0)
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { claim, end, giveBack, LeaseLost, renew, report } from '../../../src/operations/lease.ts'
+import { claim, end, LeaseLost, release, renew, report } from '../../../src/operations/lease.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { insertOperation, readOperation } from './rows.ts'
 
@@ -47,7 +47,7 @@ describe('lease', () => {
     await assert.rejects(renew(pool, old), LeaseLost)
     await assert.rejects(report(pool, old, 'step', null), LeaseLost)
     await assert.rejects(end(pool, old, { state: 'succeeded' }), LeaseLost)
-    await giveBack(pool, old)
+    await release(pool, old)
     const row = await readOperation(pool, id)
     assert.deepEqual([row.state, row.worker, row.step], ['running', second, null])
 
@@ -55,11 +55,11 @@ describe('lease', () => {
     assert.equal((await readOperation(pool, id)).state, 'succeeded')
   })
 
-  it('waits for the older operation with the same exclusive key', async () => {
+  it('waits for the older operation with the same concurrency key', async () => {
     const { pool } = database
-    const exclusive_key = uuidv7()
-    const older = await insertOperation(pool, workspace, { exclusive_key })
-    const younger = await insertOperation(pool, workspace, { exclusive_key })
+    const concurrency_key = uuidv7()
+    const older = await insertOperation(pool, workspace, { concurrency_key })
+    const younger = await insertOperation(pool, workspace, { concurrency_key })
     assert.equal(await claim(pool, younger, first), undefined)
     const running = await claimed(older)
     assert.equal(await claim(pool, younger, first), undefined)
@@ -67,10 +67,10 @@ describe('lease', () => {
     await claimed(younger)
   })
 
-  it('given back does not count as a try', async () => {
+  it('given back does not count as an attempt', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
-    await giveBack(pool, await claimed(id))
+    await release(pool, await claimed(id))
     const row = await readOperation(pool, id)
     assert.deepEqual([row.state, row.attempts, row.epoch], ['queued', 0, 1])
   })

@@ -1,5 +1,5 @@
 import { uuidv7 } from 'uuidv7'
-import type { Pool } from '../../../src/db/pool.ts'
+import { type Pool, queryOne } from '../../../src/db/pool.ts'
 
 /** Inserts an operation that is due, with whatever columns a test needs to be otherwise. */
 export async function insertOperation(
@@ -24,6 +24,5 @@ export async function insertOperation(
 }
 
 export async function readOperation(pool: Pool, id: string): Promise<Record<string, unknown>> {
-  const { rows } = await pool.query('SELECT * FROM operation WHERE id = $1', [id])
-  return rows[0]
+  return queryOne(pool, 'SELECT * FROM operation WHERE id = $1', [id])
 }

@@ -1,36 +1,51 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
+import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { cancel } from '../../../src/operations/cancel.ts'
 import { OPERATION_KINDS } from '../../../src/operations/catalog.ts'
-import { type Handler, type Handlers, type Run, Runner } from '../../../src/operations/runner.ts'
-import { requestCancel } from '../../../src/operations/store.ts'
+import {
+  type Handler,
+  type Handlers,
+  OperationCanceled,
+  OperationFailed,
+  RetryLater,
+  type Run,
+} from '../../../src/operations/handler.ts'
+import { Runner } from '../../../src/operations/runner.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { insertOperation, readOperation } from './rows.ts'
 
 describe('runner', () => {
   let database: TestDatabase
   let workspace: string
+  let prisma: PrismaClient
   before(async () => {
     database = await startDatabase()
+    prisma = createPrisma(database.pool)
     workspace = await database.createWorkspace()
   })
   after(() => database.stop())
 
-  const runnerOf = (handle: Handler['handle'], giveUp?: Handler['giveUp']) =>
+  const runnerOf = (handle: Handler['handle'], failed?: Handler['failed']) =>
     new Runner({
       pool: database.pool,
+      prisma,
       leases: database.pool,
       workerId: uuidv7(),
       log: database.log,
       handlers: Object.fromEntries(
-        OPERATION_KINDS.map((kind) => [kind, kind === 'pin.add' ? { handle, giveUp } : { handle }]),
+        OPERATION_KINDS.map((kind) => [kind, { handle, ...(failed && { failed }) }]),
       ) as unknown as Handlers,
     })
-  const succeed = (run: Run) => run.end(database.pool, { state: 'succeeded' })
+  const succeed = (run: Run) => run.succeed({})
+  const throwing = (error: Error) => async () => {
+    throw error
+  }
   /** Runs until its signal fires, as a retrieval does. */
-  const untilTold = async ({ signal }: Run) => {
+  const untilTold = async ({ signal }: Run): Promise<never> => {
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-    signal.throwIfAborted()
+    throw signal.reason
   }
 
   it('runs an operation to its end', async () => {
@@ -59,59 +74,241 @@ describe('runner', () => {
     const id = await insertOperation(pool, workspace)
     await runner.run(id)
     const once = await readOperation(pool, id)
-    assert.deepEqual([once.state, once.faults, once.error_code], ['queued', 1, 'internal'])
+    assert.deepEqual([once.state, once.error_count, once.error_code], ['queued', 1, 'internal'])
 
-    const last = await insertOperation(pool, workspace, { faults: 7 })
+    const last = await insertOperation(pool, workspace, { error_count: 7 })
     await runner.run(last)
     const failed = await readOperation(pool, last)
     assert.deepEqual([failed.state, failed.error], ['failed', 'Internal error'])
     assert.match(String(failed.error_cause), /a bug/)
   })
 
-  it('does not count it as a fault when the database was away', async () => {
+  it('does not count it as an unexpected error when the database was away', async () => {
     const { pool } = database
-    const id = await insertOperation(pool, workspace, { faults: 7 })
+    const id = await insertOperation(pool, workspace, { error_count: 7 })
     await runnerOf(async () => {
       throw Object.assign(new Error('the database system is shutting down'), { code: '57P03' })
     }).run(id)
     const row = await readOperation(pool, id)
-    assert.deepEqual([row.state, row.faults], ['queued', 7])
+    assert.deepEqual([row.state, row.error_count], ['queued', 7])
   })
 
-  it('lets the handler end what the operation was about when it gives up', async () => {
+  it('puts an operation back for later when its handler says so, and waits longer each time', async () => {
     const { pool } = database
-    const given: string[] = []
-    const runner = runnerOf(
-      async () => {
-        throw new Error('a bug')
-      },
-      async (run, ending) => {
-        given.push(ending.state)
-        await run.end(pool, ending)
-      },
-    )
-    const id = await insertOperation(pool, workspace, { faults: 7 })
-    await runner.run(id)
-    assert.deepEqual(given, ['failed'])
-    assert.equal((await readOperation(pool, id)).state, 'failed')
+    const waits: number[] = []
+    for (const attempts of [0, 3]) {
+      const id = await insertOperation(pool, workspace, { attempts })
+      await runnerOf(throwing(new RetryLater('unavailable', 'the node is away'))).run(id)
+      const row = await readOperation(pool, id)
+      assert.deepEqual([row.state, row.error_count, row.error_code], ['queued', 0, 'unavailable'])
+      waits.push(Number(row.next_attempt_at) - Date.now())
+    }
+    const [first = 0, fourth = 0] = waits
+    assert.ok(first < 1200 && fourth > 6000 && fourth < 9000, `waits of ${waits.join(' and ')} ms`)
   })
 
-  it('takes a lock that is not to be had for no fault', async () => {
+  it('fails an operation that is put back after the time that its kind allows', async () => {
+    const { pool } = database
+    const id = await insertOperation(pool, workspace, {
+      kind: 'agent.restart',
+      attempts: 7,
+      started_at: new Date(Date.now() - 600_001),
+    })
+    await runnerOf(throwing(new RetryLater('outage', 'Docker is away', { result: { detail: 'away' } }))).run(
+      id,
+    )
+    const { state, error, error_code, error_cause, result } = await readOperation(pool, id)
+    assert.deepEqual(
+      [state, error, error_code, error_cause, result],
+      ['failed', 'Restart failed', 'outage', 'Docker is away', { detail: 'away' }],
+    )
+  })
+
+  it('fails an operation with the code, the message and the result that its handler gives', async () => {
+    const { pool } = database
+    const failure = new OperationFailed('expired', 'nobody has it', {
+      publicMessage: 'Not found in time',
+      lastLines: ['a line'],
+      result: { detail: 'gone' },
+    })
+    const id = await insertOperation(pool, workspace)
+    await runnerOf(throwing(failure)).run(id)
+    const { state, error, error_code, error_cause, result } = await readOperation(pool, id)
+    assert.deepEqual(
+      [state, error, error_code, error_cause, result],
+      ['failed', 'Not found in time', 'expired', 'nobody has it\na line', { detail: 'gone' }],
+    )
+  })
+
+  it('cancels an operation whose handler finds its subject gone', async () => {
+    const id = await insertOperation(database.pool, workspace)
+    await runnerOf(throwing(new OperationCanceled('the file is gone'))).run(id)
+    assert.equal((await readOperation(database.pool, id)).state, 'canceled')
+  })
+
+  it('rolls back what a handler wrote in the transaction in which it then fails', async () => {
+    const { pool } = database
+    const other = await insertOperation(pool, workspace)
+    const id = await insertOperation(pool, workspace)
+    await runnerOf((run) =>
+      run.succeed(async (tx) => {
+        await tx.operation.update({ where: { id: other }, data: { step: 'written' } })
+        throw new OperationFailed('late', 'found out after all')
+      }),
+    ).run(id)
+    const row = await readOperation(pool, id)
+    assert.deepEqual([row.state, row.error_code], ['failed', 'late'])
+    assert.equal((await readOperation(pool, other)).step, null)
+  })
+
+  it('writes what a handler writes about its success together with the end', async () => {
+    const { pool } = database
+    const other = await insertOperation(pool, workspace)
+    const id = await insertOperation(pool, workspace, { kind: 'agent.skills' })
+    await runnerOf((run) =>
+      (run as Run<'agent.skills'>).succeed(async (tx) => {
+        await tx.operation.update({ where: { id: other }, data: { step: 'by the client' } })
+        await tx.query(`UPDATE operation SET step = step || ', by hand' WHERE id = $1`, [other])
+        assert.equal((await readOperation(pool, id)).state, 'running')
+        return { applied: true }
+      }),
+    ).run(id)
+    const { state, result } = await readOperation(pool, id)
+    assert.deepEqual([state, result], ['succeeded', { applied: true }])
+    assert.equal((await readOperation(pool, other)).step, 'by the client, by hand')
+  })
+
+  it('writes nothing about a success whose lease went to another worker', async () => {
+    const { pool } = database
+    const other = await insertOperation(pool, workspace)
+    const id = await insertOperation(pool, workspace)
+    await runnerOf((run) =>
+      run.succeed(async (tx) => {
+        await tx.operation.update({ where: { id: other }, data: { step: 'written' } })
+        await pool.query('UPDATE operation SET epoch = epoch + 1 WHERE id = $1', [id])
+        return {}
+      }),
+    ).run(id)
+    assert.equal((await readOperation(pool, id)).state, 'running')
+    assert.equal((await readOperation(pool, other)).step, null)
+  })
+
+  for (const [name, error, errorCount] of [
+    ['fails', new OperationFailed('expired', 'nobody has it'), 0],
+    ['gives up', new Error('a bug'), 7],
+  ] as const) {
+    it(`writes what it means for the subject when it ${name}, together with the end`, async () => {
+      const { pool } = database
+      const other = await insertOperation(pool, workspace)
+      const id = await insertOperation(pool, workspace, { error_count: errorCount })
+      const codes: string[] = []
+      const runner = runnerOf(throwing(error), async (client, run, failure) => {
+        codes.push(failure.code)
+        await client.query('UPDATE operation SET step = $2 WHERE id = $1', [other, run.operation.id])
+        const { rows } = await client.query<{ state: string }>('SELECT state FROM operation WHERE id = $1', [
+          id,
+        ])
+        assert.equal(rows[0]?.state, 'running')
+      })
+      await runner.run(id)
+      assert.deepEqual(codes, [name === 'fails' ? 'expired' : 'internal'])
+      assert.equal((await readOperation(pool, id)).state, 'failed')
+      assert.equal((await readOperation(pool, other)).step, id)
+    })
+  }
+
+  for (const [hindrance, state] of [
+    [new RetryLater('unavailable', 'the node is away'), 'queued'],
+    [new OperationCanceled('the file was withdrawn'), 'canceled'],
+    [new Error('a bug'), 'queued'],
+  ] as const) {
+    it(`is ${state} when what a failure means cannot be written for ${hindrance.name}`, async () => {
+      const { pool } = database
+      const id = await insertOperation(pool, workspace)
+      const failed = async () => {
+        await pool.query('UPDATE operation SET step = $2 WHERE id = $1', [id, 'tried'])
+        throw hindrance
+      }
+      await runnerOf(throwing(new OperationFailed('expired', 'nobody has it')), failed).run(id)
+      const row = await readOperation(pool, id)
+      assert.deepEqual([row.state, row.step], [state, 'tried'])
+    })
+  }
+
+  for (const [name, failed] of [
+    ['which has nothing more to write', undefined],
+    ['which writes what it means', async () => {}],
+  ] as const) {
+    it(`takes a failure that PostgreSQL cannot store for an unexpected error, of a handler ${name}`, async () => {
+      const { pool } = database
+      const runner = runnerOf(throwing(new OperationFailed('a\0b', 'said by an agent')), failed)
+      const ends = []
+      for (const error_count of [0, 7]) {
+        const id = await insertOperation(pool, workspace, { error_count })
+        await runner.run(id)
+        const row = await readOperation(pool, id)
+        ends.push([row.state, row.error_code])
+      }
+      assert.deepEqual(ends, [
+        ['queued', 'internal'],
+        ['failed', 'internal'],
+      ])
+    })
+  }
+
+  it('ends a run that takes longer than its kind allows', async (t) => {
+    const { pool } = database
+    const id = await insertOperation(pool, workspace, { kind: 'agent.push' })
+    const started = Promise.withResolvers<void>()
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const run = runnerOf((run) => {
+      started.resolve()
+      return untilTold(run)
+    }).run(id)
+    await started.promise
+    t.mock.timers.tick(600_000)
+    t.mock.timers.reset()
+    await run
+    const { state, error, error_code, error_cause } = await readOperation(pool, id)
+    assert.deepEqual(
+      [state, error, error_code, error_cause],
+      ['failed', 'Push was not taken over', 'timeout', 'it took more than 10 minutes'],
+    )
+  })
+
+  it('leaves an operation of a kind that it does not know to other workers', async () => {
+    const { pool } = database
+    const id = await insertOperation(pool, workspace, { kind: 'pin.later' })
+    await runnerOf(() => assert.fail('must not run')).run(id)
+    const { state, error_count, lease_until } = await readOperation(pool, id)
+    assert.deepEqual([state, error_count], ['running', 0])
+    assert.ok(Number(lease_until) < Date.now() + 3500)
+  })
+
+  it('counts an input that its kind does not have as an unexpected error', async () => {
+    const { pool } = database
+    const id = await insertOperation(pool, workspace, { kind: 'content.release', input: { network: 'none' } })
+    await runnerOf(() => assert.fail('must not run')).run(id)
+    const row = await readOperation(pool, id)
+    assert.deepEqual([row.state, row.error_count], ['queued', 1])
+  })
+
+  it('does not count a lock that is not to be had as an unexpected error', async () => {
     const { pool } = database
     const runner = runnerOf(async () => {
       throw Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' })
     })
-    const id = await insertOperation(pool, workspace, { faults: 7 })
+    const id = await insertOperation(pool, workspace, { error_count: 7 })
     await runner.run(id)
     const row = await readOperation(pool, id)
-    assert.deepEqual([row.state, row.faults], ['queued', 7])
+    assert.deepEqual([row.state, row.error_count], ['queued', 7])
   })
 
   it('ends a run that the client cancels', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const run = runnerOf(untilTold).run(id)
-    await requestCancel(pool, workspace, id)
+    await cancel(pool, { workspaceId: workspace, id })
     await run
     assert.equal((await readOperation(pool, id)).state, 'canceled')
   })
@@ -134,12 +331,12 @@ describe('runner', () => {
 
   it('sends back the job that arrives while the worker shuts down', async () => {
     const { pool } = database
-    const id = await insertOperation(pool, workspace, { handed_over_at: new Date(), handovers: 1 })
+    const id = await insertOperation(pool, workspace, { dispatched_at: new Date(), dispatches: 1 })
     const runner = runnerOf(() => assert.fail('must not run'))
     runner.shutdown()
     await runner.run(id)
     const row = await readOperation(pool, id)
-    assert.deepEqual([row.state, row.attempts, row.handed_over_at], ['queued', 0, null])
+    assert.deepEqual([row.state, row.attempts, row.dispatched_at], ['queued', 0, null])
   })
 
   it('stops a run whose lease went to another worker, and writes nothing for it', async () => {

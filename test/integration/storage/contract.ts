@@ -6,6 +6,7 @@ import { buildCases } from './cases/build.ts'
 import { carCases } from './cases/car.ts'
 import type { Cases } from './cases/context.ts'
 import { gcCases } from './cases/gc.ts'
+import { hollowCases } from './cases/hollow.ts'
 import { pathCases } from './cases/paths.ts'
 import { pinCases } from './cases/pin.ts'
 import { readCases } from './cases/read.ts'
@@ -19,7 +20,7 @@ export interface Subject {
 }
 
 /** Content in and out. */
-export const contentCases = [addCases, readCases, pathCases, carCases]
+export const contentCases = [addCases, readCases, pathCases, carCases, hollowCases]
 /** What is kept, and what is not: GC takes as long as the store is large, so better in a store of its own. */
 export const keepingCases = [buildCases, untrustedDagCases, pinCases, gcCases]
 

@@ -3,7 +3,9 @@ import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, before, describe, mock, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import * as dagCbor from '@ipld/dag-cbor'
 import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
@@ -12,7 +14,7 @@ import { Frontier } from '../../../src/storage/embedded/frontier.ts'
 import { createEmbeddedStorage, type EmbeddedOptions } from '../../../src/storage/embedded.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { until } from '../../support/processes.ts'
-import { inPieces } from './cases/blocks.ts'
+import { block, carOf, inPieces } from './cases/blocks.ts'
 import { failsWith, MIB } from './cases/context.ts'
 import { collect, file, texts } from './content.ts'
 import { keepingCases, storageContract } from './contract.ts'
@@ -196,6 +198,20 @@ describe('embedded node', () => {
     await rm(join(own, 'blocks'))
     await rename(join(own, 'aside'), join(own, 'blocks'))
     await pin(storage, cid, [provider.address])
+  })
+
+  test('gc keeps what a large object links to, also when the thread that decodes it gives up', async () => {
+    const storage = await open({ dir: await newFolder(), gcGraceMs: 1 })
+    const leaf = await block(Buffer.from('of a large object'))
+    const root = await block(dagCbor.encode(Array(1000).fill(leaf.cid)), dagCbor.code)
+    await storage.importCar(inPieces(carOf(root.cid, [root, leaf]), MIB), { signal })
+    const gone = mock.method(Worker.prototype, 'postMessage', function (this: Worker) {
+      this.emit('error', new Error('no time'))
+    })
+    await delay(50)
+    const { removedBlocks } = await storage.gc({ signal }).finally(() => gone.mock.restore())
+    assert.deepEqual([gone.mock.callCount(), removedBlocks], [1, 0])
+    assert.equal((await storage.stat(root.cid, { signal })).size, root.bytes.length + leaf.bytes.length)
   })
 
   test('gc clears up after processes that died', async () => {

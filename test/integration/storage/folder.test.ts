@@ -128,7 +128,10 @@ describe('folders that are unpacked', () => {
     const leaf = await block(Buffer.from('x'))
     let deep = await directory(['f', leaf])
     const blocks = [leaf, deep]
-    for (let depth = 2; depth <= 201; depth++) blocks.push((deep = await directory(['d', deep])))
+    for (let depth = 2; depth <= 201; depth++) {
+      deep = await directory(['d', deep])
+      blocks.push(deep)
+    }
     assert.equal((await paths(await keep(...blocks.slice(0, -1)))).length, 1)
     await assert.rejects(paths(await keep(...blocks)), failsWith('invalid_object'))
 
@@ -148,7 +151,10 @@ describe('folders that are unpacked', () => {
   test('with more paths than anybody can walk end in time', async () => {
     let node = await directory(['f', await block(Buffer.from('x'))])
     const blocks = [await block(Buffer.from('x')), node]
-    for (let level = 0; level < 60; level++) blocks.push((node = await directory(['l', node], ['r', node])))
+    for (let level = 0; level < 60; level++) {
+      node = await directory(['l', node], ['r', node])
+      blocks.push(node)
+    }
     const cid = await keep(...blocks)
     await assert.rejects(readFolder(storage, cid, limits), failsWith('too_large'))
   })

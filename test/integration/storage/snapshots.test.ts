@@ -193,7 +193,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
         '\ud800',
         'x'.repeat(256),
       ]
-      for (const path of [...odd, 'a/'.repeat(200) + 'b']) {
+      for (const path of [...odd, `${'a/'.repeat(200)}b`]) {
         await assert.rejects(build(path, { text: 'x' }), failsWith('invalid_object'), path)
       }
       await assert.rejects(build('a'), failsWith('invalid_object'))
@@ -201,12 +201,13 @@ for (const driver of ['embedded', 'kubo'] as const) {
         build('a', { text: 'x'.repeat(4096), mode: '120000' }),
         failsWith('invalid_object'),
       )
-      await build('a/'.repeat(199) + 'b', { text: 'x' })
+      await build(`${'a/'.repeat(199)}b`, { text: 'x' })
     })
 
     test('sources that fail or hang end it', async () => {
       const failing = buildSnapshot(storage, {
         base: null,
+        // biome-ignore lint/correctness/useYield: it fails before its first change
         changes: (async function* () {
           throw new Error('the agent went away')
         })(),

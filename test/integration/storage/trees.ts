@@ -4,7 +4,7 @@ import type { CID } from 'multiformats/cid'
 import type { TreeChange } from '../../../agentd/protocol.ts'
 import { buildSnapshot } from '../../../src/agents/snapshots/dag.ts'
 import type { Storage } from '../../../src/storage/port.ts'
-import { PROFILE } from '../../../src/storage/profile.ts'
+import { PROFILE } from '../../../src/storage/unixfs-write.ts'
 
 /** The files of a commit, by path: their content, or where a symbolic link leads. */
 export type TreeFile = { text: string } | { link: string }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
-import { WriteBehind } from '../../../src/storage/embedded/write-behind.ts'
+import { WriteBehind } from '../../../src/storage/embedded/import.ts'
 import { cidOf } from './cases/context.ts'
 
 /** A disk that is slower than those who write, and counts what it is asked for at a time. */

@@ -40,11 +40,11 @@ export const authentication: Section[] = [
       [
         'after the rotation the old one is 401',
         'agents/tokens > rotating the gateway token > ends the old one, and the platform tokens minted by it, at once',
-        'agents/live-secrets > a running agent > is closed to its old token at once, on every way, with a rotation',
+        'openclaw/live-secrets > a running agent > is closed to its old token at once, on every way, with a rotation',
       ],
       [
         'after the rotation a push with the old one fails as not authorized',
-        'agents/git > after its rotation, the gateway token > is no password any more',
+        'openclaw/git > after its rotation, the gateway token > is no password any more',
       ],
       ['without the header it is 401', 'auth > without a valid key > is 401 on every route that needs one'],
       [

@@ -7,7 +7,7 @@ export const limits: Section[] = [
     rows: [
       [
         'the name of an agent has at most 100 characters: 400',
-        'agents/lifecycle > an agent that comes up > may have a name of 100 characters, and of no more',
+        'openclaw/lifecycle > an agent that comes up > may have a name of 100 characters, and of no more',
       ],
       [
         'an agent has at most 10 skills: 400',
@@ -21,15 +21,15 @@ export const limits: Section[] = [
       [
         'a workspace has as many agents as its plan says: 403 `Agent limit reached`',
         'agents/plans > the free plan > has one agent',
-        'agents/lifecycle > creating an agent > stops at the limit of the plan, however many ask at once',
+        'openclaw/lifecycle > creating an agent > stops at the limit of the plan, however many ask at once',
       ],
       [
         'an upload has at most 8 MiB unless the operator says otherwise: 413 `File too large`',
-        'agents/files > uploading a file > takes the largest, and refuses one byte more',
+        'openclaw/files > uploading a file > takes the largest, and refuses one byte more',
       ],
       [
         'an agent takes its time to come up, and is offline meanwhile',
-        'agents/lifecycle > an agent that comes up > has its chat offline until then',
+        'openclaw/lifecycle > an agent that comes up > has its chat offline until then',
       ],
     ],
   },
@@ -44,12 +44,12 @@ export const limits: Section[] = [
       [
         'the agents API is served under `/v0`',
         'health > /openapi.json > has every route of the service once, under one name',
-        'agents/lifecycle > an agent > is listed, and read with its process',
+        'openclaw/lifecycle > an agent > is listed, and read with its process',
       ],
       [
         'a restart takes a version of the engine, and an unknown one is 400 `Invalid version`',
-        'agents/lifecycle > an agent > knows the versions that it can run',
-        'agents/lifecycle > an agent > is not restarted on version "2020.1.1"',
+        'openclaw/lifecycle > an agent > knows the versions that it can run',
+        'openclaw/lifecycle > an agent > is not restarted on version "2020.1.1"',
       ],
     ],
   },

@@ -65,16 +65,16 @@ export const resources: Section[] = [
       ],
       [
         '`snapshotCid` of a reset',
-        'agents/snapshots > a reset > is 400 for {}',
-        'agents/snapshots > a reset > is 400 for {"snapshotCid":"latest"}',
-        'agents/snapshots > a reset > is 404 for what is not in the history of this agent',
+        'openclaw/snapshots > a reset > is 400 for {}',
+        'openclaw/snapshots > a reset > is 400 for {"snapshotCid":"latest"}',
+        'openclaw/snapshots > a reset > is 404 for what is not in the history of this agent',
       ],
       [
         'the id of a custom domain in paths',
         'agents/domains > a domain that is there > changes its port and its protection, and not its name',
         'agents/domains > a domain that is there > is 404 where it is not on this agent',
       ],
-      ['`channel` in paths', 'agents/channels > channels > that are not there cannot be removed'],
+      ['`channel` in paths', 'openclaw/channels > channels > that are not there cannot be removed'],
     ],
   },
   {
@@ -93,12 +93,12 @@ export const resources: Section[] = [
       ],
       [
         'an agent is provisioned after its creation, and its chat is offline meanwhile',
-        'agents/lifecycle > an agent that comes up > has its chat offline until then',
-        'agents/lifecycle > an agent > is listed, and read with its process',
+        'openclaw/lifecycle > an agent that comes up > has its chat offline until then',
+        'openclaw/lifecycle > an agent > is listed, and read with its process',
       ],
       [
         'where the gateway does not start, the answer is 500 with the agent, which is listed and can be restarted',
-        'agents/lifecycle > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
+        'openclaw/late-engine > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
       ],
     ],
   },

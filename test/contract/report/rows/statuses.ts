@@ -1,16 +1,16 @@
 import type { Row, Section } from '../rows.ts'
 
 const bad: Row[] = [
-  ['create: no name', 'agents/lifecycle > creating an agent > is 400 for {}'],
+  ['create: no name', 'openclaw/lifecycle > creating an agent > is 400 for {}'],
   [
     'create: a name over 100 characters',
-    'agents/lifecycle > an agent that comes up > may have a name of 100 characters, and of no more',
+    'openclaw/lifecycle > an agent that comes up > may have a name of 100 characters, and of no more',
   ],
   [
     'create: a name with banned characters',
-    'agents/lifecycle > creating an agent > is 400 for {"name":"a\\nb"}',
-    'agents/lifecycle > creating an agent > is 400 for {"name":"a<b"}',
-    'agents/lifecycle > creating an agent > is 400 for {"name":"a\\\\b"}',
+    'openclaw/lifecycle > creating an agent > is 400 for {"name":"a\\nb"}',
+    'openclaw/lifecycle > creating an agent > is 400 for {"name":"a<b"}',
+    'openclaw/lifecycle > creating an agent > is 400 for {"name":"a\\\\b"}',
   ],
   [
     'secrets: an empty name',
@@ -29,15 +29,15 @@ const bad: Row[] = [
   ],
   [
     'console: an empty command',
-    'agents/console > a command > is refused when it is an empty text',
-    'agents/console > a command > is refused when it is nothing',
-    'agents/console > a command > is refused when it is spaces',
+    'openclaw/console > a command > is refused when it is an empty text',
+    'openclaw/console > a command > is refused when it is nothing',
+    'openclaw/console > a command > is refused when it is spaces',
   ],
   [
     'sync: no storage is configured',
     'agents/own-settings > a web process > without a network for snapshots > answers 400 to a sync: Storage not configured',
   ],
-  ['config/validate: no valid JSON', 'agents/config > validating > of what is no JSON object is 400'],
+  ['config/validate: no valid JSON', 'openclaw/config > validating > of what is no JSON object is 400'],
   [
     'domains: both a subdomain and a custom domain',
     'agents/domains > a domain is 400 > with what it cannot be',
@@ -49,29 +49,29 @@ const bad: Row[] = [
   ],
   [
     'reset: no `snapshotCid`, or a malformed one',
-    'agents/snapshots > a reset > is 400 for {}',
-    'agents/snapshots > a reset > is 400 for {"snapshotCid":"latest"}',
+    'openclaw/snapshots > a reset > is 400 for {}',
+    'openclaw/snapshots > a reset > is 400 for {"snapshotCid":"latest"}',
   ],
   [
     'channels: no token where there was none before',
-    'agents/channels > channels > are refused: telegram with {}',
-    'agents/channels > channels > are refused: slack with {"botToken":"xoxb-1-secret-of-slack-bot"}',
-    'agents/channels > channels > are refused: discord with {}',
+    'openclaw/channels > channels > are refused: telegram with {}',
+    'openclaw/channels > channels > are refused: slack with {"botToken":"xoxb-1-secret-of-slack-bot"}',
+    'openclaw/channels > channels > are refused: discord with {}',
   ],
   [
     'channels: an unsupported channel',
-    'agents/channels > channels > are refused: signal with {"botToken":"a"}',
-    'agents/channels > channels > that are not there cannot be removed',
+    'openclaw/channels > channels > are refused: signal with {"botToken":"a"}',
+    'openclaw/channels > channels > that are not there cannot be removed',
   ],
   [
     'files/upload: an empty file name',
-    'agents/files > uploading a file > refuses a name that is empty',
-    'agents/files > uploading a file > refuses a name that is missing',
+    'openclaw/files > uploading a file > refuses a name that is empty',
+    'openclaw/files > uploading a file > refuses a name that is missing',
   ],
   [
     'files/upload: malformed base64',
-    'agents/files > uploading a file > refuses "YQ" as content',
-    'agents/files > uploading a file > refuses "data:text/plain;base64,YQ==" as content',
+    'openclaw/files > uploading a file > refuses "YQ" as content',
+    'openclaw/files > uploading a file > refuses "data:text/plain;base64,YQ==" as content',
   ],
 ]
 
@@ -97,12 +97,12 @@ const unauthorized: Row[] = [
 const forbidden: Row[] = [
   [
     'create: the limit of agents is reached',
-    'agents/lifecycle > creating an agent > stops at the limit of the plan, however many ask at once',
+    'openclaw/lifecycle > creating an agent > stops at the limit of the plan, however many ask at once',
   ],
   [
     'channels on the free plan',
-    'agents/channels > channels > are no part of the free plan',
-    'agents/lifecycle > creating an agent > is 403 with channels on the free plan',
+    'openclaw/channels > channels > are no part of the free plan',
+    'openclaw/lifecycle > creating an agent > is 403 with channels on the free plan',
   ],
   [
     'custom domains on the free plan',
@@ -119,7 +119,7 @@ const missing: Row[] = [
   ['a wrong agentId', 'agents/access > the routes of an agent > are 404 where there is no such agent'],
   [
     'reset: a CID that is not in the history of the agent',
-    'agents/snapshots > a reset > is 404 for what is not in the history of this agent',
+    'openclaw/snapshots > a reset > is 404 for what is not in the history of this agent',
   ],
   [
     'skills: not in the library',
@@ -127,7 +127,7 @@ const missing: Row[] = [
   ],
   [
     'templates: a slug or an id that is not there, or archived',
-    'agents/template-agents > creating an agent from a template > is 404 for none, one that is archived, and one of another workspace',
+    'openclaw/template-agents > creating an agent from a template > is 404 for none, one that is archived, and one of another workspace',
     'agents/templates-changed > archiving a template > hides it, frees its slug, and releases its content',
   ],
   [
@@ -142,7 +142,7 @@ const conflict: Row[] = [
   [
     'two credentials of one provider attached',
     'agents/attachments > two credentials of one provider > (ANTHROPIC_API_KEY, ANTHROPIC_OAUTH_TOKEN) are 409, one after the other and together',
-    'agents/lifecycle > creating an agent > is 409 for two credentials of one provider',
+    'openclaw/lifecycle > creating an agent > is 409 for two credentials of one provider',
   ],
   [
     'a custom domain that is registered and verified',
@@ -151,7 +151,7 @@ const conflict: Row[] = [
   ],
   [
     'a subdomain that another tenant has',
-    'agents/domains > a subdomain > is 409 when another agent has it, of this tenant or of another, until that one gives it up',
+    'agents/domains > a subdomain > is 409 when another agent has it, of this tenant or of another',
   ],
   [
     'deleting a secret that an agent has',
@@ -160,7 +160,7 @@ const conflict: Row[] = [
   [
     'updating a skill whose versions conflict',
     'agents/attached-skills > updates > conflict where another version is attached than the caller thinks',
-    'agents/live-skills > what the agent made of a skill > is not lost by an update, which says so; its owner decides',
+    'openclaw/live-skills > what the agent made of a skill > is not lost by an update, which says so; its owner decides',
   ],
 ]
 
@@ -176,7 +176,7 @@ export const statuses: Section[] = [
     rows: [
       [
         'files/upload: a body over the limit',
-        'agents/files > uploading a file > refuses a body that is too large while it is sent, and keeps the connection',
+        'openclaw/files > uploading a file > refuses a body that is too large while it is sent, and keeps the connection',
       ],
     ],
   },
@@ -185,8 +185,8 @@ export const statuses: Section[] = [
     rows: [
       [
         'a failure of the server: `error` is the message of 7.2, `Error-Detail` says the cause',
-        'agents/engine-failures > an engine that hangs > fails listing devices: CLI error',
-        'agents/lifecycle > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
+        'openclaw/engine-failures > an engine that hangs > fails listing devices: CLI error',
+        'openclaw/late-engine > an agent that does not come up in time > is 500 with the agent, which is listed, and can be restarted',
       ],
     ],
   },

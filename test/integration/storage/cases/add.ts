@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { CID } from 'multiformats/cid'
-import type { AddEntry } from '../../../../src/storage/port.ts'
+import type { AddEntry, FileRange } from '../../../../src/storage/port.ts'
 import { collect, file, randomBytes, texts } from '../content.ts'
 import { type Cases, failsWith, MIB, pinned } from './context.ts'
 
 /** Imports of files. */
 export function addCases({ storage }: Cases): void {
   const { signal } = new AbortController()
-  const cat = (cid: CID, range: { path?: string; offset?: number; length?: number } = {}) =>
-    collect(storage().cat(cid, { ...range, signal }))
+  const cat = (cid: CID, range: FileRange = {}) => collect(storage().cat(cid, { ...range, signal }))
 
   describe('add', () => {
     test('makes the CIDs that Kubo states for the profile, at the borders of a chunk', async () => {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CID } from 'multiformats/cid'
+import type { FileRange } from '../../../../src/storage/port.ts'
 import { collect, file, randomBytes, texts } from '../content.ts'
 import { type Cases, failsWith, MIB, STALL_MS } from './context.ts'
 
 /** Content, and what it is. */
 export function readCases({ storage, provider }: Cases): void {
   const { signal } = new AbortController()
-  const cat = (cid: CID, range: { path?: string; offset?: number; length?: number } = {}) =>
-    collect(storage().cat(cid, { ...range, signal }))
+  const cat = (cid: CID, range: FileRange = {}) => collect(storage().cat(cid, { ...range, signal }))
 
   describe('cat and stat', () => {
     test('ranges', async () => {

@@ -1,0 +1,55 @@
+/** Memory of processes, from Linux. */
+import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/**
+ * Proportional set size of a process in bytes: pages that it shares with others, such as those of the Node binary, are
+ * counted in parts, so those of several processes may be added up. 0 when it is gone.
+ */
+export async function proportionalBytes(pid: number): Promise<number> {
+  const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '')
+  return 1024 * Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0)
+}
+
+/** The same of a process and all that it has started. */
+export async function bytesOfTree(pid: number): Promise<number> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  const below = children.trim().split(' ').filter(Boolean).map(Number)
+  const all = await Promise.all([proportionalBytes(pid), ...below.map(bytesOfTree)])
+  return all.reduce((sum, bytes) => sum + bytes, 0)
+}
+
+/** The process whose command line and environment have all of these words. @throws Error when there is not exactly one. */
+export async function findProcess(...words: string[]): Promise<number> {
+  const found: number[] = []
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    const [command, environment] = await Promise.all([read(name, 'cmdline'), read(name, 'environ')])
+    if (command && words.every((word) => `${command}${environment}`.includes(word))) found.push(Number(name))
+  }
+  const [pid] = found
+  if (found.length !== 1 || !pid) throw new Error(`${found.length} processes have ${words.join(' ')}`)
+  return pid
+}
+
+const read = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '')
+
+/** Reads values again and again while `work` runs; resolves to the largest of each. */
+export async function peaksDuring<K extends string>(
+  read: () => Promise<Record<K, number>>,
+  work: Promise<unknown>,
+): Promise<Record<K, number>> {
+  let under = true
+  const settled = work.finally(() => {
+    under = false
+  })
+  settled.catch(() => {})
+  const peaks = await read()
+  while (under) {
+    for (const [name, value] of Object.entries(await read()) as [K, number][])
+      peaks[name] = Math.max(peaks[name], value)
+    await delay(250)
+  }
+  await settled
+  return peaks
+}

@@ -1,0 +1,243 @@
+/**
+ * What an operator has: the stack of docker-compose.yml in a clean clone, on a Docker engine of its own. What
+ * docs/operations.md says is done first; then an agent lives in it, the engine is killed, a second stack runs beside it,
+ * and all of it is taken away. `scripts/ci/compose.sh` makes the clone and the engine.
+ */
+import assert from 'node:assert/strict'
+import { appendFile, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { checkServerIdentity, connect } from 'node:tls'
+import { runCommands } from '../../scripts/ci/docs-commands.ts'
+import { type ModelServer, startModel } from '../support/model.ts'
+import { until } from '../support/processes.ts'
+import { ComposeStack, command, docker } from './stack.ts'
+
+const clone = process.env.BERTH_TEST_CLONE ?? ''
+assert.ok(clone, 'BERTH_TEST_CLONE is the folder of the clone: scripts/ci/compose.sh sets it')
+
+const WAIT = { prefer: 'wait=240' }
+const stack = new ComposeStack({ clone, project: 'berth', port: 3000 })
+const second = new ComposeStack({
+  clone,
+  project: 'berth-two',
+  port: 3001,
+  env: {
+    COMPOSE_PROFILES: 'tls',
+    HTTP_PORT: '8080',
+    HTTPS_PORT: '8443',
+    PUBLIC_URL: 'https://api.berth.test',
+    BERTH_GATEWAY_DOMAIN: 'gateway.berth.test',
+    BERTH_AGENT_DOMAIN: 'agents.berth.test',
+    BERTH_APP_DOMAIN: 'apps.berth.test',
+    BERTH_TRUST_PROXY: 'caddy',
+    CADDY_GLOBAL_OPTIONS: 'local_certs',
+  },
+})
+
+interface Agent {
+  agentId: string
+  gatewayToken: string
+}
+
+let model: ModelServer
+let key: string
+let agent: Agent
+
+before(async () => {
+  model = await startModel()
+  const settings = Object.entries(model.env).map(([name, value]) => `${name}=${value}\n`)
+  await appendFile(join(clone, '.env'), settings.join(''))
+})
+after(() => model.stop())
+
+/** Makes an agent and waits until it runs. */
+async function makeAgent(berth: ComposeStack, apiKey: string): Promise<Agent> {
+  const made = await berth.call('/v0/agents', { key: apiKey, json: { name: 'Compose' }, headers: WAIT })
+  assert.equal(made.status, 201, made.text)
+  const { agentId, gatewayToken } = made.body.agent
+  await until(
+    'the agent runs',
+    async () => {
+      const { agent } = (await berth.call(`/v0/agents/${agentId}`, { key: apiKey })).body
+      assert.notEqual(agent.status, 'not_running', agent.statusReason)
+      return agent.status === 'running'
+    },
+    300_000,
+  )
+  return { agentId, gatewayToken }
+}
+
+/** A chat turn through the agent's host. */
+async function chat(berth: ComposeStack, { agentId, gatewayToken }: Agent, domain: string): Promise<string> {
+  const answer = await berth.call('/v1/chat/completions', {
+    host: `${agentId}.${domain}`,
+    key: gatewayToken,
+    json: { model: 'openclaw/default', messages: [{ role: 'user', content: 'hello' }] },
+  })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.body.choices[0].message.content
+}
+
+const post = async (path: string, json: unknown) => {
+  const answer = await stack.call(`/v0/agents/${agent.agentId}${path}`, { key, json, headers: WAIT })
+  assert.equal(answer.status, 200, answer.text)
+  return answer.body
+}
+
+describe('a stack in a clean clone', () => {
+  it('does what docs/operations.md says, from top to bottom', async () => {
+    const { code, output } = await runCommands(join(clone, 'docs/operations.md'), 'compose', {
+      cwd: clone,
+      quiet: true,
+    })
+    assert.equal(code, 0, output.slice(-8000))
+    await stack.untilHealthy()
+    key = (await stack.berth('web', 'keys', 'create')).trim()
+  })
+
+  it('makes an agent that answers through its host', async () => {
+    agent = await makeAgent(stack, key)
+    assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)
+  })
+
+  it('runs a console command, stores a snapshot and goes back to it', async () => {
+    await post('/console/exec', { command: 'echo before > workspace/note.txt' })
+    const { snapshotCid } = await post('/snapshots/sync', {})
+    assert.match(snapshotCid, /^baf/)
+    await post('/console/exec', { command: 'echo after > workspace/note.txt' })
+    await post('/snapshots/reset', { snapshotCid })
+    const { stdout } = await post('/console/exec', { command: 'cat workspace/note.txt' })
+    assert.equal(stdout, 'before\n')
+  })
+
+  it('restarts the agent', async () => {
+    await post('/restart', {})
+    assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)
+  })
+
+  it('takes an upload, and serves it at the gateway', async () => {
+    const form = new FormData()
+    form.set('network', 'public')
+    form.set('file', new Blob(['in a stack']), 'note.txt')
+    const uploaded = await fetch(`http://127.0.0.1:${stack.port}/v3/files`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}` },
+      body: form,
+    })
+    assert.equal(uploaded.status, 200)
+    const { data } = (await uploaded.json()) as { data: { cid: string } }
+    const served = await stack.call(`/ipfs/${data.cid}`, { host: 'default.gateway.localhost' })
+    assert.deepEqual([served.status, served.text], [200, 'in a stack'])
+  })
+
+  it('listens on loopback and on networks of agents only', async () => {
+    const lines = (await command('ss', ['-Hltn'])).split('\n')
+    const addresses = lines.map((line) => line.trim().split(/\s+/)[3]?.replace(/:\d+$/, '') ?? '')
+    const elsewhere = addresses.filter((one) => !/^(127\.|\[::1\]$|10\.231\.)/.test(one))
+    assert.deepEqual(elsewhere, [], lines.join('\n'))
+  })
+
+  it('says that agents cannot be made when the group of the Docker socket is wrong', async () => {
+    const wrong = new ComposeStack({ clone, project: 'berth', port: 3000, env: { DOCKER_GID: '64999' } })
+    try {
+      await wrong.compose('up', '--detach', '--no-deps', 'worker')
+      const isUnhealthy = async () => (await stack.services()).worker === 'unhealthy'
+      // After the time that a service has to start.
+      await until('the worker is unhealthy', isUnhealthy, 240_000)
+      const said = await stack.berth('worker', 'doctor').catch(({ message }: Error) => message)
+      assert.match(said, /DOCKER_GID/)
+      const { body } = await stack.call('/readyz')
+      assert.equal(body.parts.docker.status, 'down', JSON.stringify(body))
+    } finally {
+      await stack.compose('up', '--detach', '--wait', 'worker')
+    }
+  })
+
+  it('comes back by itself, with its agent, when the Docker engine is killed', async () => {
+    const engine = Number(await readFile('/run/docker.pid', 'utf8'))
+    process.kill(engine, 'SIGKILL')
+    await until('the engine is another process', async () => {
+      const now = Number(await readFile('/run/docker.pid', 'utf8'))
+      return now !== engine && (await docker('ps')).length > 0
+    })
+    await stack.untilHealthy()
+    await until('the agent answers', () => chat(stack, agent, 'agents.localhost'), 300_000)
+  })
+})
+
+describe('a second stack on the same engine, behind TLS', () => {
+  let itsKey: string
+  let its: Agent
+
+  /** Whether Caddy has a certificate for a name. */
+  function certificateOf(servername: string): Promise<string> {
+    return new Promise((resolve) => {
+      const socket = connect({ host: '127.0.0.1', port: 8443, servername, rejectUnauthorized: false })
+      socket.once('secureConnect', () => {
+        const mismatch = checkServerIdentity(servername, socket.getPeerCertificate())
+        socket.destroy()
+        resolve(mismatch ? mismatch.message : 'valid')
+      })
+      socket.once('error', (error) => resolve(error.message))
+    })
+  }
+
+  it('starts with another project name and port', async () => {
+    await second.compose('up', '--detach', '--build', '--wait')
+    await second.berth('web', 'workspaces', 'create', 'default', '--plan', 'unlimited')
+    itsKey = (await second.berth('web', 'keys', 'create')).trim()
+  })
+
+  it('has certificates for the names that it serves, and for no other', async () => {
+    await until('the API has one', async () => (await certificateOf('api.berth.test')) === 'valid')
+    assert.equal(await certificateOf('default.gateway.berth.test'), 'valid')
+    assert.notEqual(await certificateOf('nobody.gateway.berth.test'), 'valid')
+    assert.notEqual(await certificateOf('example.org'), 'valid')
+  })
+
+  it('has agents of its own, and both answer', async () => {
+    its = await makeAgent(second, itsKey)
+    assert.match(await chat(second, its, 'agents.berth.test'), /pong: .*hello/)
+    assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)
+    const containers = await docker('ps', '--format', '{{.Names}}', '--filter', 'label=berth.agent')
+    assert.deepEqual(containers.sort(), [`berth-${agent.agentId}`, `berth-${its.agentId}`].sort())
+  })
+
+  it('is taken away without a trace, and leaves the first one alone', async () => {
+    await remove(second, its, itsKey)
+    await second.compose('down', '--volumes', '--rmi', 'local')
+    for (const kind of ['container', 'volume', 'network'])
+      assert.deepEqual(
+        await docker(kind, 'ls', '--quiet', '--filter', `label=com.docker.compose.project=${second.project}`),
+        [],
+      )
+    assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)
+  })
+})
+
+describe('the stack', () => {
+  it('is taken away without a trace', async () => {
+    await remove(stack, agent, key)
+    await stack.compose('down', '--volumes', '--rmi', 'local')
+    assert.deepEqual(await docker('ps', '--all', '--quiet'), [])
+    assert.deepEqual(await docker('volume', 'ls', '--quiet'), [])
+    const networks = await docker('network', 'ls', '--format', '{{.Name}}')
+    assert.deepEqual(networks.sort(), ['bridge', 'host', 'none'])
+    const images = await docker('images', '--format', '{{.Repository}}')
+    assert.deepEqual(
+      images.filter((name) => name === 'berth'),
+      [],
+    )
+  })
+})
+
+/** Deletes an agent, and waits until its container, network and volume are gone. */
+async function remove(berth: ComposeStack, { agentId }: Agent, apiKey: string): Promise<void> {
+  await berth.call(`/v0/agents/${agentId}`, { method: 'DELETE', key: apiKey, headers: WAIT })
+  await until('nothing is left of the agent', async () => {
+    const volumes = await docker('volume', 'ls', '--quiet', '--filter', `name=berth-${agentId}`)
+    const networks = await docker('network', 'ls', '--quiet', '--filter', `name=berth-${agentId}`)
+    return volumes.length + networks.length === 0
+  })
+}

@@ -1,0 +1,125 @@
+/** A stack of docker-compose.yml in a clean clone, on the Docker engine that this process sees. */
+import { execFile } from 'node:child_process'
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { until } from '../support/processes.ts'
+
+/** A chat waits for a model, and a create for an engine that is installed, on a small machine. */
+const REQUEST_MS = 300_000
+const COMMAND_MS = 600_000
+
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  text: string
+  /** What is in the text, where that is JSON. */
+  body: any
+}
+
+export interface Call {
+  method?: string
+  /** Of the request's `Host`; the API's unless told. */
+  host?: string
+  key?: string
+  json?: unknown
+  headers?: Record<string, string>
+}
+
+export class ComposeStack {
+  readonly project: string
+  readonly port: number
+  readonly #cwd: string
+  readonly #env: NodeJS.ProcessEnv
+
+  /** @param options.env settings beside those in `.env` of the clone. */
+  constructor(options: { clone: string; project: string; port: number; env?: NodeJS.ProcessEnv }) {
+    this.project = options.project
+    this.port = options.port
+    this.#cwd = options.clone
+    this.#env = {
+      ...process.env,
+      COMPOSE_PROJECT_NAME: options.project,
+      PORT: String(options.port),
+      ...options.env,
+    }
+  }
+
+  /** `docker compose <args>`; resolves to what it printed. */
+  compose(...args: string[]): Promise<string> {
+    return command('docker', ['compose', ...args], { cwd: this.#cwd, env: this.#env })
+  }
+
+  /** `berth <args>` in a role's container. */
+  berth(role: string, ...args: string[]): Promise<string> {
+    return this.compose('exec', '-T', role, 'node', 'bin/berth.mjs', ...args)
+  }
+
+  /** State and health of each service that is up or should be. */
+  async services(): Promise<Record<string, string>> {
+    const lines = (await this.compose('ps', '--all', '--format', 'json')).split('\n').filter(Boolean)
+    const rows = lines.map((line) => JSON.parse(line) as { Service: string; State: string; Health: string })
+    return Object.fromEntries(rows.map(({ Service, State, Health }) => [Service, Health || State]))
+  }
+
+  /** Resolves when everything that has a health check is healthy. */
+  untilHealthy(ms = 180_000): Promise<unknown> {
+    return until(
+      `${this.project} is healthy`,
+      async () => {
+        const { migrate: _, ...services } = await this.services()
+        return Object.values(services).every((state) => state === 'healthy')
+      },
+      ms,
+    )
+  }
+
+  async call(path: string, { method, host, key, json, headers }: Call = {}): Promise<Answer> {
+    const sent = request({
+      host: '127.0.0.1',
+      port: this.port,
+      path,
+      method: method ?? (json === undefined ? 'GET' : 'POST'),
+      signal: AbortSignal.timeout(REQUEST_MS),
+      agent: false,
+      headers: {
+        ...(host && { host: `${host}:${this.port}` }),
+        ...(key && { authorization: `Bearer ${key}` }),
+        ...(json !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    })
+    sent.end(json === undefined ? undefined : JSON.stringify(json))
+    const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) =>
+      sent.once('response', resolve).once('error', reject),
+    )
+    const body = await text(response)
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      text: body,
+      body: response.headers['content-type']?.includes('json') ? JSON.parse(body) : undefined,
+    }
+  }
+}
+
+/** Runs a program; resolves to what it printed, and rejects with all it wrote when it fails. */
+export async function command(
+  program: string,
+  args: string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<string> {
+  try {
+    const bounds = { timeout: COMMAND_MS, maxBuffer: 64 * 1024 * 1024 }
+    const { stdout } = await promisify(execFile)(program, args, { ...options, ...bounds })
+    return stdout.trim()
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string }
+    throw new Error(`${program} ${args.join(' ')} failed:\n${stdout}\n${stderr}`, { cause: error })
+  }
+}
+
+/** The lines that Docker lists: names or ids. */
+export async function docker(...args: string[]): Promise<string[]> {
+  return (await command('docker', args)).split('\n').filter(Boolean)
+}

@@ -1,0 +1,100 @@
+/** What alerts and the dashboard ask for is there: each of their metrics, with its labels, in the answer of a running role. */
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { describe, it } from 'node:test'
+import { parse } from 'yaml'
+import { until } from '../support/processes.ts'
+import { readMetrics } from '../support/stack.ts'
+import { inlineCid, openContext } from './context.ts'
+
+const { env, workspace } = await openContext()
+
+const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
+const rules: { alert: string; expr: string; annotations: Record<string, string> }[] = parse(
+  await read('deploy/prometheus/alerts.yml'),
+).groups.flatMap((group: { rules: unknown[] }) => group.rules)
+const dashboard: { panels: { title: string; targets?: { expr: string }[] }[] } = JSON.parse(
+  await read('deploy/grafana/berth.json'),
+)
+const queries = [
+  ...rules.map(({ alert, expr }) => ({ name: alert, expr })),
+  ...dashboard.panels.flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr }) => ({ name: title, expr })),
+  ),
+]
+
+/** Made by Prometheus itself. */
+const OF_PROMETHEUS = ['up', 'ALERTS']
+/** Labels that Prometheus adds to what it scrapes. */
+const OF_THE_SCRAPE = ['job', 'instance']
+/** Series that come with the first of what they count. */
+const NOT_YET = ['berth_tunnels_total', 'berth_egress_exchanges_total']
+
+/** Metrics of an expression with the labels that it names in selectors. */
+function metricsOf(expr: string): { name: string; labels: string[] }[] {
+  return [...expr.matchAll(/\b((?:berth|nodejs|process)_\w+|up|ALERTS)\b(?:\{([^}]*)\})?/g)].map(
+    ([, name = '', selector = '']) => ({
+      name,
+      labels: [...selector.matchAll(/(\w+)\s*(?:=~|!=|!~|=)/g)].map(([, label = '']) => label),
+    }),
+  )
+}
+
+describe('metrics that alerts and the dashboard name', () => {
+  /** By name: the labels of its series, of all roles; empty where it has a type and no series yet. */
+  const known = new Map<string, Set<string>>()
+  const readAll = async () => {
+    for (const role of ['web', 'worker', 'agent-proxy'] as const)
+      for (const line of (await (await readMetrics(env, role)).text()).split('\n')) {
+        const [, type] = /^# TYPE (\S+)/.exec(line) ?? []
+        if (type) known.set(type, known.get(type) ?? new Set())
+        const [, name, labels = ''] = /^(\w+)(?:\{(.*)\})? \S+$/.exec(line) ?? []
+        if (!name) continue
+        const all = known.get(name) ?? new Set()
+        for (const [, label = ''] of labels.matchAll(/(\w+)="/g)) all.add(label)
+        known.set(name, all)
+      }
+  }
+
+  it('are there, once operations have ended', async () => {
+    const { api } = await workspace()
+    await api.pin({ cid: `${inlineCid('alerts')}` }, { wait: 120 })
+    await until('a try is counted', async () => {
+      await readAll()
+      return known.get('berth_operation_attempts_total')?.has('state')
+    })
+  })
+  for (const { name, expr } of queries)
+    it(`of ${name}: ${expr.replaceAll(/\s+/g, ' ').trim()}`, () => {
+      const used = metricsOf(expr)
+      assert.ok(used.length > 0, 'names a metric')
+      for (const metric of used) {
+        if (OF_PROMETHEUS.includes(metric.name)) continue
+        const labels = known.get(metric.name)
+        assert.ok(labels, `no role has ${metric.name}`)
+        if (NOT_YET.includes(metric.name)) continue
+        for (const label of metric.labels)
+          assert.ok(
+            labels.has(label) || OF_THE_SCRAPE.includes(label),
+            `${metric.name} has no label ${label}`,
+          )
+      }
+    })
+})
+
+describe('each alert', async () => {
+  const page = await read('docs/alerts.md')
+  const headings = [...page.matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading)
+  for (const { alert, annotations } of rules)
+    it(`is explained where it leads to: ${alert}`, () => {
+      assert.equal(annotations.runbook, `docs/alerts.md#${alert.toLowerCase()}`)
+      assert.ok(headings.includes(alert), `docs/alerts.md has no heading ${alert}`)
+    })
+  it('is still there that is explained', () => {
+    const names = rules.map(({ alert }) => alert)
+    assert.deepEqual(
+      headings.filter((heading) => heading.startsWith('Berth') && !names.includes(heading)),
+      [],
+    )
+  })
+})

@@ -1,0 +1,110 @@
+/** Small DAGs that would be endless work: what is kept of them, and how gateways serve it. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { CarReader } from '@ipld/car'
+import * as dagCbor from '@ipld/dag-cbor'
+import { block, carOf } from '../integration/storage/cases/blocks.ts'
+import { assertRefused } from '../support/gateway.ts'
+import { hollowDirectory, hollowFile, type MadeDag } from '../support/hollow.ts'
+import { openContext } from './context.ts'
+import { openGateway } from './gateway.ts'
+import { file, send } from './upload-form.ts'
+
+const context = await openContext()
+const workspace = await context.workspace()
+const gateway = await openGateway(context, workspace)
+
+const upload = ({ root, blocks }: MadeDag) =>
+  send(workspace.api, [['network', 'public'], ['car', 'true'], file(carOf(root, blocks), 'made.car')])
+const keep = async (dag: MadeDag) => {
+  const { status, body } = await upload(dag)
+  assert.equal(status, 200, JSON.stringify(body))
+  return body.data
+}
+
+describe('a file of many blocks and next to no bytes', () => {
+  it('is refused when it is uploaded as a CAR', async () => {
+    for (const dag of [await hollowFile(20_000, 3), await hollowFile(40, 5), await hollowFile(3000, 4)]) {
+      const { status, body } = await upload(dag)
+      assert.equal(status, 400)
+      assert.match(body.error, /^file: baf\w+ is a file of \d+ blocks with \d+ bytes in them$/)
+      assertRefused(await gateway.get(`/ipfs/${dag.root}`), 404, 'cid: not kept here')
+    }
+  })
+
+  it('ends as invalid_object when it is pinned by CID', async () => {
+    const node = await context.provider()
+    const { root, blocks } = await hollowFile(3000, 4)
+    for (const { cid, bytes } of blocks) await node.block(bytes, cid.code)
+    const { record } = await workspace.api.pin(
+      { cid: `${root}`, host_nodes: [node.multiaddr] },
+      { wait: 120 },
+    )
+    assert.equal(record.status, 'invalid_object')
+  })
+})
+
+describe('a file of one block that comes a million times', () => {
+  const content = Buffer.alloc(2048, 'berth')
+  const made = hollowFile(1000, 2, content).then(keep)
+
+  it('has the size that a reader gets', async () => {
+    assert.equal((await made).size, 2048 * 1_000_000)
+  })
+
+  it('is served in ranges', async () => {
+    const { cid } = await made
+    const { status, headers } = await gateway.head(`/ipfs/${cid}`)
+    assert.equal(status, 200)
+    assert.equal(headers['content-length'], `${2048 * 1_000_000}`)
+    const part = await gateway.get(`/ipfs/${cid}`, { range: 'bytes=2000000000-2000000009' })
+    assert.equal(part.status, 206)
+    assert.equal(part.headers['content-range'], 'bytes 2000000000-2000000009/2048000000')
+    const start = 2_000_000_000 % 2048
+    assert.equal(part.text, `${content.subarray(start, start + 10)}`)
+    assert.equal((await gateway.get(`/ipfs/${cid}`, { range: 'bytes=-3' })).text, `${content.subarray(-3)}`)
+  })
+
+  it('is three blocks as a CAR', async () => {
+    const { cid } = await made
+    const { bytes } = await gateway.get(`/ipfs/${cid}?format=car`)
+    let blocks = 0
+    for await (const _ of (await CarReader.fromBytes(bytes)).blocks()) blocks++
+    assert.equal(blocks, 3)
+  })
+})
+
+describe('a directory of 20,000 names that are all the same directory', () => {
+  const made = hollowDirectory(20_000, 3).then(keep)
+
+  it('is listed, one level at a time', async () => {
+    const { cid } = await made
+    const { status, text } = await gateway.get(`/ipfs/${cid}/`)
+    assert.equal(status, 200)
+    assert.equal(text.match(/<tr><td><a href="\.\/n/g)?.length, 20_000)
+    assert.equal((await gateway.head(`/ipfs/${cid}/`)).status, 200)
+    const inner = await gateway.get(`/ipfs/${cid}/n000017/n019999/n010000`)
+    assert.equal(inner.text, 'x')
+    assertRefused(await gateway.get(`/ipfs/${cid}/n020000`), 404, 'path: does not exist')
+  })
+
+  it('is four blocks as a CAR', async () => {
+    const { cid } = await made
+    const { bytes } = await gateway.get(`/ipfs/${cid}?format=car`)
+    let blocks = 0
+    for await (const _ of (await CarReader.fromBytes(bytes)).blocks()) blocks++
+    assert.equal(blocks, 4)
+  })
+})
+
+describe('an object of a huge array', () => {
+  it('is kept, and served as a block and as a CAR', async () => {
+    const leaf = await block(Buffer.from('x'))
+    const object = await block(dagCbor.encode(Array(20_000).fill(leaf.cid)), dagCbor.code)
+    const { cid } = await keep({ root: object.cid, blocks: [object, leaf] })
+    assertRefused(await gateway.get(`/ipfs/${cid}`), 406, /^Neither file nor directory/)
+    assertRefused(await gateway.get(`/ipfs/${cid}/17`), 404, 'path: does not exist')
+    assert.ok((await gateway.get(`/ipfs/${cid}?format=raw`)).bytes.equals(object.bytes))
+    assert.equal((await gateway.get(`/ipfs/${cid}?format=car`)).status, 200)
+  })
+})

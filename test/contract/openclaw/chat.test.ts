@@ -1,0 +1,117 @@
+/** Chat with a real engine: by HTTP as OpenAI's clients do, and by WebSocket. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { AgentHost, type AgentSocket } from '../../support/agent-host.ts'
+import { until } from '../../support/processes.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+/** The first turn of a gateway takes seconds, on a busy machine many. */
+const TURN_MS = 120_000
+
+const context = await openContext()
+const { agentId, record } = await sharedAgent(context)
+const token: string = record.gatewayToken
+const host = new AgentHost(context.url, agentId, token)
+
+/** Says hello to the gateway as the official command line does. */
+async function connect(socket: AgentSocket, maxProtocol: number): Promise<void> {
+  await socket.opened
+  await until('the gateway asks who it is', () =>
+    socket.messages.find(({ event }) => event === 'connect.challenge'),
+  )
+  socket.send({
+    type: 'req',
+    id: 'connect-1',
+    method: 'connect',
+    params: {
+      minProtocol: 3,
+      maxProtocol,
+      client: { id: 'cli', version: '1.0.0', platform: 'linux', mode: 'cli' },
+      role: 'operator',
+      scopes: ['operator.read', 'operator.write'],
+      caps: [],
+      commands: [],
+      permissions: {},
+      auth: { token },
+    },
+  })
+  const hello = await until('it answers', () => socket.messages.find(({ id }) => id === 'connect-1'))
+  assert.equal(hello.ok, true, JSON.stringify(hello))
+  assert.equal(hello.payload.type, 'hello-ok')
+}
+
+/** Sends a message, and resolves to the agent's words once it is done. */
+async function say(socket: AgentSocket, message: string): Promise<string> {
+  const id = randomUUID()
+  const params = { message, idempotencyKey: id, sessionKey: `agent:main:${id}` }
+  socket.send({ type: 'req', id, method: 'chat.send', params })
+  const started = await until('it begins', () => socket.messages.find((one) => one.id === id))
+  assert.equal(started.ok, true, JSON.stringify(started))
+  const isLast = ({ event, payload }: AgentSocket['messages'][number]) =>
+    event === 'chat' && payload.runId === started.payload.runId && payload.state === 'final'
+  const final = await until('it is done', () => socket.messages.find(isLast), TURN_MS)
+  return final.payload.message.content.map(({ text }: { text: string }) => text).join('')
+}
+
+describe('chat by WebSocket', () => {
+  it('answers, whatever protocol the client knows', async () => {
+    for (const [path, maxProtocol] of [
+      ['/', 4],
+      ['/chat', 3],
+      [`/?token=${token}`, 3],
+    ] as const) {
+      const socket = host.socket(path, { origin: 'https://agents.example' })
+      await connect(socket, maxProtocol)
+      assert.match(await say(socket, 'ping'), /pong: .*ping/s)
+      socket.raw.close(1000)
+      assert.equal((await socket.closed).code, 1000)
+    }
+  })
+  it('is 401 before the upgrade without a token', async () => {
+    assert.equal(await new AgentHost(context.url, agentId).socket('/').refused(), 401)
+  })
+})
+
+describe('chat by HTTP', () => {
+  const messages = [{ role: 'user', content: 'ping' }]
+
+  it('answers at once', async () => {
+    const { status, body, text } = await host.post('/v1/chat/completions', {
+      model: 'openclaw/default',
+      messages,
+    })
+    assert.equal(status, 200, text)
+    assert.match(body.choices[0].message.content, /pong: .*ping/s)
+  })
+  it('answers as it thinks', async () => {
+    const json = { model: 'openclaw/default', messages, stream: true }
+    const response = await host.stream('POST', '/v1/chat/completions', { json })
+    assert.equal(response.statusCode, 200)
+    assert.match(response.headers['content-type'] ?? '', /^text\/event-stream/)
+    let chunks = 0
+    let all = ''
+    for await (const chunk of response) {
+      chunks++
+      all += chunk
+    }
+    assert.ok(chunks > 1, 'it came in pieces')
+    const events = all.split('\n\n').flatMap((event) => /^data: (\{.*)$/.exec(event)?.[1] ?? [])
+    const said = events.map((event) => JSON.parse(event).choices[0]?.delta?.content ?? '').join('')
+    assert.match(said, /pong: .*ping/s)
+    assert.match(all, /data: \[DONE\]/)
+  })
+  it('answers to /v1/responses and lists models', async () => {
+    const { status, text } = await host.post('/v1/responses', { model: 'openclaw/default', input: 'ping' })
+    assert.equal(status, 200, text)
+    assert.match(text, /pong: /)
+    const models = await host.get('/v1/models')
+    assert.ok(models.body.data.some(({ id }: { id: string }) => id === 'openclaw/default'))
+  })
+  it('passes the engine’s own errors on', async () => {
+    const { status, body } = await host.post('/v1/chat/completions', { model: 'openclaw/default' })
+    assert.equal(status, 400)
+    assert.equal(typeof body.error.message, 'string')
+  })
+})

@@ -1,0 +1,205 @@
+/** The engine's own config (contract 4.3, 7.2). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { assertError } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { newAgent } from './context.ts'
+
+const INVALID = 'Invalid JSON or invalid config'
+const REDACTED = '__OPENCLAW_REDACTED__'
+
+const context = await openContext()
+const { workspace } = context
+const { api } = await workspace()
+// What is written here would be a surprise to other files.
+const agent = await newAgent(api)
+const CONFIG = `${agent.path}/config`
+
+type Json = Record<string, any>
+
+const text = async (): Promise<string> => {
+  const { status, body } = await api.get(CONFIG)
+  assert.equal(status, 200, JSON.stringify(body))
+  assert.deepEqual(Object.keys(body), ['config'])
+  return body.config
+}
+const config = async (): Promise<Json> => JSON.parse(await text())
+const write = async (change: (config: Json) => void) => {
+  const changed = await config()
+  change(changed)
+  const { status, body } = await api.put(CONFIG, { config: changed })
+  assert.equal(status, 200, JSON.stringify(body))
+}
+const exec = async (command: string): Promise<Json> =>
+  (await api.post(`${agent.path}/console/exec`, { command })).body
+/** openclaw.json as it lies on disk. */
+const onDisk = async (): Promise<Json> => JSON.parse((await exec('cat ../.openclaw/openclaw.json')).stdout)
+const restart = async () => {
+  const reply = await api.post(`${agent.path}/restart`, {}, { prefer: 'respond-async' })
+  const operation = `/v0/operations/${reply.headers.get('operation-id')}`
+  const isDone = async () => (await api.get(operation, { wait: '30' })).body.data.state === 'succeeded'
+  await until('it is restarted', isDone, 180_000)
+}
+
+describe('the config', () => {
+  it('is read as text, with its secrets redacted', async () => {
+    const { gateway } = await config()
+    assert.equal(gateway.auth.token, REDACTED)
+    assert.ok(!(await text()).includes(agent.record.gatewayToken))
+  })
+  it('is written as text or as an object', async () => {
+    const value = await config()
+    value.messages = { ackReaction: '👀' }
+    const asText = await api.put(CONFIG, { config: JSON.stringify(value) })
+    assert.deepEqual([asText.status, asText.body], [200, { success: true, message: 'Config written' }])
+    assert.equal((await config()).messages.ackReaction, '👀')
+    value.messages.ackReaction = '👍'
+    assert.equal((await api.put(CONFIG, { config: value })).status, 200)
+    assert.equal((await config()).messages.ackReaction, '👍')
+  })
+  it('keeps what it had where a redacted value is written back', async () => {
+    await write((value) => {
+      value.models ??= {}
+      value.models.providers = { ...value.models.providers, mine: provider('my-own-key') }
+    })
+    await write((value) => {
+      assert.equal(value.models.providers.mine.apiKey, REDACTED)
+      value.models.providers.mine.models[0].name = 'Renamed'
+    })
+    const { mine } = (await onDisk()).models.providers
+    assert.deepEqual([mine.apiKey, mine.models[0].name], ['my-own-key', 'Renamed'])
+  })
+  it('stays through a restart', async () => {
+    await write((value) => {
+      value.messages = { ackReaction: '🎈' }
+    })
+    await restart()
+    assert.equal((await onDisk()).messages.ackReaction, '🎈')
+  })
+  it("cannot take over the operator's keys", async () => {
+    for (const take of [
+      (value: Json) => {
+        value.gateway.auth.token = 'mine-now'
+      },
+      (value: Json) => {
+        value.update.checkOnStart = true
+      },
+    ]) {
+      const value = await config()
+      take(value)
+      const reply = await api.put(CONFIG, { config: value })
+      assertError(reply, 400, INVALID)
+      assert.match(reply.headers.get('error-detail') ?? '', /operator/)
+    }
+    const { gateway, update } = await onDisk()
+    assert.deepEqual([gateway.auth.token, update.checkOnStart], [agent.record.gatewayToken, false])
+  })
+  it("gets back the operator's keys that it leaves out", async () => {
+    assert.equal((await api.put(CONFIG, { config: {} })).status, 200)
+    assert.equal((await onDisk()).gateway.auth.token, agent.record.gatewayToken)
+    assert.equal((await api.get(`${agent.path}/devices`)).status, 200)
+  })
+  for (const [what, bad] of [
+    ['no JSON', '{'],
+    ['empty', ''],
+    ['a list', '[]'],
+    ['a list', []],
+    ['a number', 7],
+    ['null', null],
+    ['missing', undefined],
+    ['not what the engine knows', { nonsense: true }],
+    ['not what the engine knows', '{"gateway": {"port": "seven"}}'],
+  ] as const)
+    it(`is not written when it is ${what}: ${JSON.stringify(bad)}`, async () => {
+      const before = await text()
+      const reply = await api.put(CONFIG, { config: bad })
+      assertError(reply, 400, INVALID)
+      assert.ok(reply.headers.get('error-detail'))
+      assert.equal(await text(), before)
+    })
+})
+
+describe('validating', () => {
+  const validate = (body: unknown) => api.post(`${CONFIG}/validate`, body)
+
+  it('says that what is there is valid, with and without a body', async () => {
+    for (const reply of [
+      await api.request('POST', `${CONFIG}/validate`),
+      await validate({}),
+      await validate({ config: await text() }),
+      await validate({ config: await config() }),
+    ]) {
+      assert.equal(reply.status, 200, JSON.stringify(reply.body))
+      assert.equal(reply.body.valid, true, reply.body.output)
+    }
+  })
+  it('says what the engine finds wrong, and writes nothing', async () => {
+    const before = await text()
+    const { status, body } = await validate({ config: { nonsense: true } })
+    assert.equal(status, 200)
+    assert.equal(body.valid, false)
+    assert.match(body.output, /nonsense/)
+    assert.equal(await text(), before)
+  })
+  it('of what is no JSON object is 400', async () => {
+    for (const bad of ['{', '7', 7, []]) assertError(await validate({ config: bad }), 400, INVALID)
+    assertError(await api.request('POST', `${CONFIG}/validate`, { body: '{' }), 400, INVALID)
+  })
+  it('of what is nested too deep, or too large when it is indented, is 400 at once', async () => {
+    const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
+    const wide = `{"a":${'['.repeat(30)}${'1,'.repeat(400_000)}1${']'.repeat(30)}}`
+    for (const json of [nested(33), nested(100_000), wide]) {
+      assertError(
+        await api.request('POST', `${CONFIG}/validate`, { body: `{"config":${json}}` }),
+        400,
+        INVALID,
+      )
+    }
+    assertError(await validate({ config: nested(33) }), 400, INVALID)
+    assertError(await api.put(CONFIG, { config: nested(33) }), 400, INVALID)
+  })
+})
+
+describe('where the config cannot be had', () => {
+  before(() => exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json'))
+  after(() => exec('cd ../.openclaw && rmdir openclaw.json && mv kept openclaw.json'))
+
+  it('reading and writing fail as the contract says', async () => {
+    assertError(await api.get(CONFIG), 500, 'Failed to read config')
+    assertError(await api.put(CONFIG, { config: {} }), 500, 'Failed to write config')
+  })
+})
+
+describe('the config of an agent that does not run', () => {
+  it('is 503', async () => {
+    const own = await workspace()
+    const { path } = await insertAgent(context, own)
+    for (const reply of [
+      await own.api.get(`${path}/config`),
+      await own.api.put(`${path}/config`, { config: {} }),
+      await own.api.post(`${path}/config/validate`, {}),
+    ]) {
+      assertError(reply, 503, 'The agent is not running')
+      assert.ok(reply.headers.get('retry-after'))
+    }
+  })
+})
+
+const provider = (apiKey: string) => ({
+  baseUrl: 'http://127.0.0.1:9/v1',
+  apiKey,
+  api: 'openai-completions',
+  models: [
+    {
+      id: 'mine',
+      name: 'Mine',
+      reasoning: false,
+      input: ['text'],
+      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+      contextWindow: 8000,
+      maxTokens: 1000,
+    },
+  ],
+})

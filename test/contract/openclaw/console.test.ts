@@ -1,0 +1,164 @@
+/** Commands in an agent (contract 4.3, 7.2). */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { assertError } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+const context = await openContext()
+const { shared, workspace } = context
+const agent = await sharedAgent(context)
+
+const exec = (command: unknown, more: object = {}, client = shared) =>
+  client.post(`${agent.path}/console/exec`, { command, ...more })
+const run = async (command: string, more: object = {}) => {
+  const { status, body } = await exec(command, more)
+  assert.equal(status, 200, JSON.stringify(body))
+  return body
+}
+const detail = (reply: { headers: Headers }) => reply.headers.get('error-detail')
+
+/** The events of a command as it runs; `onText` may end the connection. */
+async function stream(command: string, signal?: AbortSignal): Promise<{ event: string; data: any }[]> {
+  const response = await fetch(`${context.url}${agent.path}/console/exec`, {
+    method: 'POST',
+    body: JSON.stringify({ command }),
+    headers: { authorization: `Bearer ${shared.key}`, accept: 'text/event-stream' },
+    signal: signal ?? AbortSignal.timeout(60_000),
+  })
+  assert.equal(response.status, 200)
+  assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  const blocks = (await response.text()).split('\n\n').filter((block) => block.startsWith('event: '))
+  return blocks.map((block) => {
+    const [, event = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? []
+    return { event, data: JSON.parse(data) }
+  })
+}
+
+describe('a command', () => {
+  it('answers with what it said, and its exit code', async () => {
+    const body = await run('echo out; echo err >&2; exit 3')
+    const { timestamp, ...rest } = body
+    assert.deepEqual(rest, {
+      stdout: 'out\n',
+      stderr: 'err\n',
+      exitCode: 3,
+      truncated: false,
+      timedOut: false,
+      command: 'echo out; echo err >&2; exit 3',
+    })
+    assert.ok(Math.abs(Date.parse(timestamp) - Date.now()) < 60_000)
+  })
+  it("runs in the agent's root, or where it is told to", async () => {
+    assert.equal((await run('git rev-parse --show-prefix')).stdout, '\n')
+    assert.equal((await run('basename "$PWD"', { cwd: 'workspace' })).stdout, 'workspace\n')
+    assert.equal((await run('basename "$PWD"', { cwd: '/home/node/clawd/workspace' })).stdout, 'workspace\n')
+  })
+  it('has the environment of the agent', async () => {
+    assert.equal((await run('echo "$AGENT_ID"')).stdout, `${agent.agentId}\n`)
+  })
+  it('that a signal ends has 128 and its number as its exit code', async () => {
+    assert.equal((await run('kill -KILL $$')).exitCode, 137)
+  })
+  it("may be run with the agent's own token", async () => {
+    assert.equal((await exec('true', {}, agent.gateway)).status, 200)
+  })
+  it('is cut off where it says too much', async () => {
+    const body = await run('head -c 3000000 /dev/zero | tr "\\0" a')
+    assert.equal(body.truncated, true)
+    assert.equal(body.stdout.length, 1_048_576)
+  })
+  for (const [what, command] of [
+    ['nothing', undefined],
+    ['an empty text', ''],
+    ['spaces', ' \n'],
+    ['no text', 1],
+    ['a NUL', 'echo a\0b'],
+    ['more than 64 KiB', `echo ${'a'.repeat(65_536)}`],
+  ]) {
+    it(`is refused when it is ${what}`, async () => {
+      const reply = await exec(command)
+      assertError(reply, 400, 'Invalid command')
+      assert.match(detail(reply) ?? '', /^command: /)
+    })
+  }
+  it('is refused in a body that is no JSON, or none', async () => {
+    for (const body of ['{', '[]', undefined]) {
+      const reply = await shared.request(
+        'POST',
+        `${agent.path}/console/exec`,
+        body === undefined ? {} : { body },
+      )
+      assertError(reply, 400, 'Invalid command')
+      assert.match(detail(reply) ?? '', body === undefined ? /^command: / : /^body: /)
+    }
+  })
+  for (const [what, cwd] of [
+    ['is not there', '/home/node/clawd/nowhere'],
+    ['is a file', '/home/node/clawd/.gitignore'],
+    ['is empty', ''],
+    ['is no text', 7],
+    ['has a NUL', 'a\0b'],
+  ]) {
+    it(`is refused in a folder that ${what}`, async () => {
+      const reply = await exec('true', { cwd })
+      assertError(reply, 400, 'Invalid command')
+      assert.match(detail(reply) ?? '', /^cwd: /)
+    })
+  }
+  it('needs a key that may write', async () => {
+    const reader = await (await workspace()).keyed('org:files:write')
+    assert.equal((await exec('true', {}, reader)).status, 403)
+  })
+  it('is refused where the agent does not run', async () => {
+    const own = await workspace()
+    const { path } = await insertAgent(context, own)
+    const reply = await own.api.post(`${path}/console/exec`, { command: 'true' })
+    assertError(reply, 503, 'The agent is not running')
+    assert.equal(reply.headers.get('retry-after'), '5')
+  })
+})
+
+describe('a command whose output is streamed', () => {
+  it('says what it says as it says it', async () => {
+    const events = await stream('echo one; sleep 0.3; echo two >&2; exit 4')
+    const { timestamp, ...end } = events.at(-1)?.data ?? {}
+    assert.deepEqual(events.slice(0, -1), [
+      { event: 'stdout', data: { text: 'one\n' } },
+      { event: 'stderr', data: { text: 'two\n' } },
+    ])
+    assert.equal(events.at(-1)?.event, 'exit')
+    assert.deepEqual(end, { exitCode: 4, truncated: false, timedOut: false })
+    assert.ok(Date.parse(timestamp))
+  })
+  it('is refused before it starts with a status', async () => {
+    const headers = { accept: 'text/event-stream' }
+    const reply = await shared.post(
+      `${agent.path}/console/exec`,
+      { command: 'true', cwd: '/nowhere' },
+      headers,
+    )
+    assertError(reply, 400, 'Invalid command')
+  })
+  it('is killed when the client goes, streamed or not', async () => {
+    for (const accept of ['text/event-stream', 'application/json']) {
+      const file = `/tmp/${randomUUID()}`
+      const gone = new AbortController()
+      const asked = fetch(`${context.url}${agent.path}/console/exec`, {
+        method: 'POST',
+        body: JSON.stringify({ command: `echo $$ > ${file}; exec sleep 300` }),
+        headers: { authorization: `Bearer ${shared.key}`, accept },
+        signal: gone.signal,
+      }).then((response) => response.text())
+      const ended = assert.rejects(asked)
+      const isRunning = async () => (await run(`kill -0 $(cat ${file})`)).exitCode === 0
+      await until('it runs', isRunning)
+      gone.abort()
+      await ended
+      await until('it is killed', async () => !(await isRunning()))
+    }
+  })
+})

@@ -1,0 +1,102 @@
+/** The agent that the files of a run share, and agents of a file's own. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after } from 'node:test'
+import type { Client, Reply } from '../../support/client.ts'
+import { ensureEngines } from '../../support/engines.ts'
+import { until } from '../../support/processes.ts'
+import { stackKind } from '../../support/stack.ts'
+import type { Context } from '../context.ts'
+
+/** A gateway takes about 10 s to start, several at once on a small machine a minute. */
+const UP_MS = 300_000
+const GONE_MS = 180_000
+const OPERATION_MS = 240_000
+
+/** A request with these headers does not wait for its operation. */
+export const AT_ONCE = { prefer: 'respond-async' }
+
+export interface TestAgent {
+  agentId: string
+  /** `/v0/agents/<agentId>`. */
+  path: string
+  /** Its record when it was up. */
+  record: Reply['body']
+  /** A client of its workspace. */
+  api: Client
+  /** A client with its gateway token. */
+  gateway: Client
+}
+
+/**
+ * An agent that runs, the same one for all files of a run. Whoever changes its token, its version, its life or
+ * the history of its workspace makes an agent of their own: each costs 10 s and 1 GB.
+ */
+export async function sharedAgent({ shared }: Pick<Context, 'shared'>): Promise<TestAgent> {
+  // Berth itself sees to it that there is one only.
+  const made = await create(shared, { name: 'Shared' }, { 'idempotency-key': 'shared-agent' })
+  return running(shared, made.body.agent.agentId)
+}
+
+/** A new agent that runs, removed after the tests of the file. @param more fields of the request beside its name. */
+export async function newAgent(api: Client, more: Record<string, unknown> = {}): Promise<TestAgent> {
+  const made = await create(api, { name: 'Own', ...more })
+  const { agentId } = made.body.agent
+  after(() => remove(api, agentId))
+  return running(api, agentId)
+}
+
+/** Deletes an agent, and waits until its container and volume are gone. One that is gone already is fine. */
+export async function remove(api: Client, agentId: string): Promise<void> {
+  const reply = await api.delete(`/v0/agents/${agentId}`)
+  if (reply.status === 404) return
+  const operation = reply.headers.get('operation-id')
+  await until(
+    `agent ${agentId} is removed`,
+    async () => (await api.get(`/v0/operations/${operation}`)).body.data.state === 'succeeded',
+    GONE_MS,
+  )
+}
+
+async function create(api: Client, body: object, headers: Record<string, string> = {}): Promise<Reply> {
+  if (stackKind === 'embedded') await ensureEngines()
+  const reply = await api.post('/v0/agents', body, { prefer: 'respond-async', ...headers })
+  assert.equal(reply.status, 201, JSON.stringify(reply.body))
+  return reply
+}
+
+/** The agent once it runs. */
+export async function running(api: Client, agentId: string): Promise<TestAgent> {
+  const path = `/v0/agents/${agentId}`
+  const record = await until(
+    `agent ${agentId} is up`,
+    async () => {
+      const { agent } = (await api.get(path)).body
+      return agent.status !== 'starting' && agent
+    },
+    UP_MS,
+  )
+  assert.equal(record.status, 'running', record.statusReason)
+  return { agentId, path, record, api, gateway: api.as(record.gatewayToken) }
+}
+
+/** The operation of a reply once it has ended. */
+export const ended = (api: Client, reply: Reply): Promise<Reply['body']> =>
+  until(
+    'the operation ends',
+    async () => {
+      const { data } = (await api.get(`/v0/operations/${reply.headers.get('operation-id')}`)).body
+      return data.finished_at ? data : undefined
+    },
+    OPERATION_MS,
+  )
+
+/**
+ * The answer that a POST has once its operation has ended, however long that takes: it does not wait, and is sent
+ * again with the same key, which finds the operation.
+ */
+export async function finalAnswer(api: Client, path: string, body?: object): Promise<Reply> {
+  const key = { 'idempotency-key': randomUUID() }
+  await ended(api, await api.post(path, body, { ...AT_ONCE, ...key }))
+  return api.post(path, body, key)
+}

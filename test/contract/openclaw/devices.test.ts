@@ -1,0 +1,101 @@
+/** Devices of an agent's gateway (contract 4.3, 7.2), with real ones that connect to it. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError, type Reply } from '../../support/client.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+import { Device } from './device.ts'
+
+const context = await openContext()
+const { workspace, shared: api } = context
+// No other file has to do with its devices.
+const agent = await sharedAgent(context)
+const DEVICES = `${agent.path}/devices`
+const way = {
+  url: context.url,
+  host: `${agent.agentId}.agents.localhost:${new URL(context.url).port}`,
+  token: agent.record.gatewayToken,
+}
+
+const list = async (): Promise<Reply['body']> => {
+  const { status, body } = await api.get(DEVICES)
+  assert.equal(status, 200, JSON.stringify(body))
+  return body
+}
+/** A new device that was told to wait; resolves to it and its request. */
+const knock = async () => {
+  const device = new Device()
+  const { ok, error } = await device.connect(way)
+  assert.deepEqual([ok, error?.code], [false, 'NOT_PAIRED'])
+  return { device, requestId: error?.details.requestId as string }
+}
+
+describe('a device', () => {
+  it('waits until it is approved, and is paired then', async () => {
+    const { device, requestId } = await knock()
+    const { pending } = await list()
+    const [found] = pending.filter((request: { requestId: string }) => request.requestId === requestId)
+    assert.deepEqual(
+      [found.deviceId, found.clientId, found.platform, found.role],
+      [device.id, 'cli', 'linux', 'operator'],
+    )
+    const approved = await api.post(`${DEVICES}/${requestId}/approve`, {})
+    assert.equal(approved.status, 200)
+    assert.deepEqual(approved.body, { success: true, requestId, message: `Approved ${requestId}` })
+    const after = await list()
+    assert.deepEqual(after.pending, [])
+    assert.ok(after.paired.some(({ deviceId }: { deviceId: string }) => deviceId === device.id))
+    const { ok, payload } = await device.connect(way)
+    assert.equal(ok, true)
+    assert.deepEqual(payload.auth.scopes.toSorted(), ['operator.read', 'operator.write'])
+  })
+  it('shows no token of its own', async () => {
+    assert.doesNotMatch(JSON.stringify(await list()), /"token":/)
+  })
+  it('is approved with all others that wait', async () => {
+    const waiting = [await knock(), await knock()].map(({ requestId }) => requestId)
+    const { status, body } = await api.post(`${DEVICES}/approve-all`, {})
+    assert.equal(status, 200)
+    assert.deepEqual(body.approved.toSorted(), waiting.toSorted())
+    assert.deepEqual([body.failed, body.message], [[], 'Approved 2 of 2'])
+    assert.deepEqual((await api.post(`${DEVICES}/approve-all`, {})).body, {
+      approved: [],
+      failed: [],
+      message: 'Approved 0 of 0',
+    })
+  })
+  it('that does not wait (any more) is 404', async () => {
+    const { requestId } = await knock()
+    assert.equal((await api.post(`${DEVICES}/${requestId}/approve`, {})).status, 200)
+    for (const id of [requestId, 'nobody', 'a%2Fb'])
+      assertError(await api.post(`${DEVICES}/${id}/approve`, {}), 404, 'There is no such pairing request')
+  })
+  it("may be approved with the agent's own token", async () => {
+    const { requestId } = await knock()
+    assert.equal((await agent.gateway.post(`${DEVICES}/${requestId}/approve`, {})).status, 200)
+  })
+})
+
+describe('who has the token alone', () => {
+  it('is no device, and has the scopes that it asks for', async () => {
+    const before = await list()
+    assert.equal((await agent.gateway.get(DEVICES)).status, 200)
+    assert.deepEqual((await list()).pending, before.pending)
+  })
+})
+
+describe('devices of an agent that cannot be asked', () => {
+  it('are 503 where it does not run', async () => {
+    const own = await workspace()
+    const { path } = await insertAgent(context, own)
+    for (const reply of [
+      await own.api.get(`${path}/devices`),
+      await own.api.post(`${path}/devices/some/approve`, {}),
+      await own.api.post(`${path}/devices/approve-all`, {}),
+    ]) {
+      assertError(reply, 503, 'The agent is not running')
+      assert.ok(reply.headers.get('retry-after'))
+    }
+  })
+})

@@ -1,0 +1,51 @@
+/** The commands that README.md shows for a running Berth, as a reader runs them. */
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { runCommands } from '../../../scripts/ci/docs-commands.ts'
+import { openContext } from '../context.ts'
+import { newAgent, remove } from './context.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const context = await openContext()
+
+it('all commands of README.md work', async () => {
+  // Not the one that other files share: a moment of theirs without its gateway would fail a command here.
+  const { agentId, record, api } = await newAgent(context.shared)
+  const pinned = await api.post('/v3/files/public/pin_by_cid', {
+    cid: 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi',
+  })
+  const before = new Set(await agents())
+  after(async () => {
+    for (const made of await agents()) if (!before.has(made)) await remove(api, made)
+  })
+  const { code, output } = await runCommands(join(ROOT, 'README.md'), 'start', {
+    cwd: await folder(),
+    env: {
+      ...context.env,
+      // What a reader takes from the answers.
+      AGENT_ID: agentId,
+      GATEWAY_TOKEN: record.gatewayToken,
+      CID: 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi',
+      OPERATION_ID: String(pinned.headers.get('operation-id')),
+    },
+    quiet: true,
+  })
+  assert.equal(code, 0, output)
+  assert.match(output, /pong: Hello/, 'the agent has answered')
+})
+
+const agents = async (): Promise<string[]> =>
+  (await context.shared.get('/v0/agents')).body.agents.map((agent: { agentId: string }) => agent.agentId)
+
+/** Looks like the checkout, but what is made in it leaves no trace there. */
+async function folder(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-readme-'))
+  after(() => rm(dir, { recursive: true }))
+  for (const name of await readdir(ROOT))
+    if (name !== '.git') await symlink(join(ROOT, name), join(dir, name))
+  return dir
+}

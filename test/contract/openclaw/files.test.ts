@@ -1,0 +1,225 @@
+/** Files of an agent (contract 4.3, 7). */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { before, describe, it } from 'node:test'
+import { assertError, type Reply } from '../../support/client.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+const MAX_BYTES = 8_388_608
+const UPLOADS = '/home/node/clawd/workspace/uploads'
+
+const context = await openContext()
+const { shared, workspace } = context
+const agent = await sharedAgent(context)
+const FILES = `${agent.path}/files`
+
+const read = (path: string) => shared.get(FILES, { path })
+const list = (path?: string) => shared.get(`${FILES}/list`, path === undefined ? undefined : { path })
+const upload = (filename: unknown, contentBase64: unknown): Promise<Reply> =>
+  shared.post(`${FILES}/upload`, { filename, contentBase64 })
+const exec = async (command: string): Promise<string> => {
+  const { status, body } = await shared.post(`${agent.path}/console/exec`, { command })
+  assert.equal(status, 200)
+  assert.equal(body.exitCode, 0, body.stderr)
+  return body.stdout
+}
+
+describe('reading a file', () => {
+  before(() =>
+    exec(`cd workspace && mkdir -p read/folder && cd read && printf '<script>1</script>' > page.html \
+      && printf '{"error": "mine"}' > data.json && printf '\\000\\377' > noname && : > empty.txt \
+      && head -c ${MAX_BYTES} /dev/zero > full.bin && head -c ${MAX_BYTES + 1} /dev/zero > over.bin \
+      && ln -sf /etc/passwd out && ln -sfn /etc outdir && ln -sf data.json in.json && (rm -f pipe; mkfifo pipe)`),
+  )
+
+  it('answers its bytes as they are, and lets no browser run them', async () => {
+    const response = await fetch(`${context.url}${FILES}?path=workspace/read/page.html`, {
+      headers: { authorization: `Bearer ${shared.key}` },
+    })
+    assert.equal(response.status, 200)
+    assert.equal(await response.text(), '<script>1</script>')
+    const { headers } = response
+    assert.equal(headers.get('content-type'), 'text/html; charset=utf-8')
+    assert.equal(headers.get('content-length'), '18')
+    assert.equal(headers.get('x-content-type-options'), 'nosniff')
+    assert.equal(headers.get('content-security-policy'), "sandbox; default-src 'none'")
+    assert.equal(headers.get('content-disposition'), 'attachment; filename=page.html')
+  })
+  it('takes absolute paths, and those below the root', async () => {
+    for (const path of ['workspace/read/data.json', '/home/node/clawd/workspace/read/../read/in.json'])
+      assert.deepEqual((await read(path)).body, { error: 'mine' })
+  })
+  it('has a type for whatever has no known name', async () => {
+    const response = await fetch(`${context.url}${FILES}?path=workspace/read/noname`, {
+      headers: { authorization: `Bearer ${shared.key}` },
+    })
+    assert.equal(response.headers.get('content-type'), 'application/octet-stream')
+    assert.deepEqual(Buffer.from(await response.arrayBuffer()), Buffer.of(0, 255))
+  })
+  it('reads an empty one, and the largest', async () => {
+    assert.equal((await read('workspace/read/empty.txt')).body, '')
+    assert.equal((await read('workspace/read/full.bin')).body.length, MAX_BYTES)
+  })
+  it('that is too large is 413', async () =>
+    assertError(await read('workspace/read/over.bin'), 413, 'File too large'))
+  it('that is not there is 404', async () =>
+    assertError(await read('workspace/nothing'), 404, 'There is no such file'))
+  it('needs a path', async () => {
+    assertError(await shared.get(FILES), 400, /^path: /)
+    assertError(await read(''), 400, 'path: must not be empty')
+    assertError(await read('a\0b'), 400, /^path: /)
+  })
+  for (const path of ['workspace/read/folder', 'workspace/read/pipe'])
+    it(`refuses ${path}, which is no file`, async () => assertError(await read(path), 400, /^path: /))
+  for (const path of [
+    '/etc/passwd',
+    '../.openclaw/openclaw.json',
+    '/home/node/.openclaw/openclaw.json',
+    'workspace/../../x',
+    'workspace/read/out',
+    'workspace/read/outdir/passwd',
+  ])
+    it(`does not leave the root by ${path}`, async () => {
+      const reply = await read(path)
+      assert.ok([400, 404].includes(reply.status), String(reply.status))
+      assert.equal(typeof reply.body.error, 'string')
+    })
+})
+
+describe('listing a folder', () => {
+  it('has its entries by name', async () => {
+    await exec('mkdir -p workspace/listed/b && cd workspace/listed && printf abc > a && ln -sfn /etc c')
+    const { status, body } = await list('workspace/listed')
+    assert.equal(status, 200)
+    assert.deepEqual([body.path, body.truncated], ['/home/node/clawd/workspace/listed', false])
+    assert.deepEqual(
+      body.entries.map(({ name, type }: { name: string; type: string }) => [name, type]),
+      [
+        ['a', 'file'],
+        ['b', 'directory'],
+        ['c', 'symlink'],
+      ],
+    )
+    assert.equal(body.entries[0].size, 3)
+    assert.ok(Date.parse(body.entries[0].modifiedAt))
+  })
+  it('is of the root without a path', async () => {
+    const { body } = await list()
+    assert.equal(body.path, '/home/node/clawd')
+    assert.ok(body.entries.some(({ name }: { name: string }) => name === 'workspace'))
+  })
+  it('refuses what is no folder, is not there, or is out of reach', async () => {
+    assertError(await list('workspace/listed/a'), 400, /^path: /)
+    assertError(await list('workspace/nothing'), 404, 'There is no such file')
+    for (const path of ['/', '/home/node', '..', 'workspace/listed/c']) {
+      const { status } = await list(path)
+      assert.ok([400, 404].includes(status), `${path}: ${status}`)
+    }
+  })
+})
+
+describe('uploading a file', () => {
+  it('puts it into the uploads of the workspace', async () => {
+    const content = randomBytes(1000)
+    const { status, body } = await upload('some file.bin', content.toString('base64'))
+    assert.equal(status, 200)
+    assert.deepEqual(body, { path: `${UPLOADS}/some file.bin`, filename: 'some file.bin', size: 1000 })
+    const response = await fetch(`${context.url}${FILES}?${new URLSearchParams({ path: body.path })}`, {
+      headers: { authorization: `Bearer ${shared.key}` },
+    })
+    assert.deepEqual(Buffer.from(await response.arrayBuffer()), content)
+  })
+  it('takes the place of one of the same name, also with nothing', async () => {
+    for (const text of ['first', 'second, longer', '']) {
+      const { body } = await upload('again.txt', Buffer.from(text).toString('base64'))
+      assert.equal(body.size, text.length)
+      assert.equal((await read(body.path)).body, text)
+    }
+  })
+  it('takes the names that file systems take', async () => {
+    for (const name of ['ünï ©ode 文.txt', '.hidden', '-rf', 'a'.repeat(255), '%2e%2e', 'a&b=c+d?#'])
+      assert.equal((await upload(name, 'YQ==')).body.path, `${UPLOADS}/${name}`)
+    assert.equal((await read('workspace/uploads/a&b=c+d?#')).body, 'a')
+  })
+  for (const [what, name] of [
+    ['missing', undefined],
+    ['no text', 7],
+    ['empty', ''],
+    ['blank', '  '],
+    ['a dot', '.'],
+    ['two dots', '..'],
+    ['with a slash', '../x'],
+    ['absolute', '/etc/x'],
+    ['with a backslash', 'a\\b'],
+    ['with a NUL', 'a\0b'],
+    ['with a line break', 'a\nb'],
+    ['longer than 255 bytes', 'ü'.repeat(128)],
+  ])
+    it(`refuses a name that is ${what}`, async () =>
+      assertError(await upload(name, 'YQ=='), 400, /^filename: /))
+  for (const content of [
+    undefined,
+    7,
+    null,
+    'data:text/plain;base64,YQ==',
+    'YQ',
+    'YQ=',
+    'Y',
+    'YR==',
+    'Y Q==',
+    '_-8=',
+  ])
+    it(`refuses ${JSON.stringify(content)} as content`, async () =>
+      assertError(await upload('refused', content), 400, /^contentBase64: /))
+  it('refuses a body that is no JSON', async () => {
+    for (const body of ['', '{'])
+      assertError(await shared.request('POST', `${FILES}/upload`, { body }), 400, 'body: not valid JSON')
+    assertError(await shared.post(`${FILES}/upload`, []), 400, /^body: /)
+  })
+  it('takes the largest, and refuses one byte more', async () => {
+    const full = await upload('full', Buffer.alloc(MAX_BYTES).toString('base64'))
+    assert.equal(full.body.size, MAX_BYTES)
+    assertError(await upload('over', Buffer.alloc(MAX_BYTES + 1).toString('base64')), 413, 'File too large')
+  })
+  it('refuses a body that is too large while it is sent, and keeps the connection', async () => {
+    const sent = request(`${context.url}${FILES}/upload`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${shared.key}`, 'content-length': 4 * MAX_BYTES },
+    })
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    const socket = once(sent, 'socket')
+    sent.write(`{"filename":"large","contentBase64":"${'a'.repeat(MAX_BYTES)}`)
+    const [response] = await answered
+    assert.equal(response.statusCode, 413)
+    sent.end('a'.repeat(4 * MAX_BYTES - MAX_BYTES - 37))
+    assert.equal((await response.toArray()).join(''), '{"error":"File too large"}')
+    assert.equal((await socket)[0].errored, null)
+  })
+  it('does not follow a link out of the root', async () => {
+    await exec('mkdir -p workspace/uploads && ln -sfn /tmp/outside.txt workspace/uploads/link.txt')
+    await upload('link.txt', 'YQ==')
+    assert.equal(await exec('test -e /tmp/outside.txt || echo none'), 'none\n')
+  })
+  it('is refused where the agent does not run', async () => {
+    const own = await workspace()
+    const { path } = await insertAgent(context, own)
+    for (const reply of [
+      await own.api.post(`${path}/files/upload`, { filename: 'a', contentBase64: '' }),
+      await own.api.get(`${path}/files`, { path: 'a' }),
+      await own.api.get(`${path}/files/list`),
+    ]) {
+      assertError(reply, 503, 'The agent is not running')
+      assert.ok(reply.headers.get('retry-after'))
+    }
+  })
+  it('needs a key that may write', async () => {
+    const own = await workspace()
+    const { path } = await insertAgent(context, own)
+    const reader = await own.keyed('org:agents:read')
+    assert.equal((await reader.post(`${path}/files/upload`, {})).status, 403)
+  })
+})

@@ -1,0 +1,333 @@
+/** An agent's repository by git itself (contract 5.4). */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { assertError } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { newAgent } from './context.ts'
+
+const GIT_MS = 120_000
+const BUILD_MS = 120_000
+const PACK_BYTES = 52_428_800
+
+const context = await openContext()
+const { anonymous, workspace } = context
+const own = await workspace()
+const agent = await newAgent(own.api)
+const home = await mkdtemp(join(tmpdir(), 'berth-git-'))
+after(() => rm(home, { recursive: true, force: true }))
+
+interface Result {
+  code: number
+  stdout: string
+  /** What git says to its user. */
+  stderr: string
+}
+
+/** Runs git, which asks nobody and knows no configuration but this. */
+function git(cwd: string, ...args: string[]): Promise<Result> {
+  const env = {
+    PATH: process.env.PATH,
+    HOME: home,
+    LC_ALL: 'C',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_AUTHOR_NAME: 'Owner',
+    GIT_AUTHOR_EMAIL: 'owner@example.org',
+    GIT_COMMITTER_NAME: 'Owner',
+    GIT_COMMITTER_EMAIL: 'owner@example.org',
+  }
+  return new Promise((resolve) => {
+    execFile('git', args, { cwd, env, timeout: GIT_MS, maxBuffer: 1e7 }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code ?? 255) : 0, stdout, stderr }),
+    )
+  })
+}
+
+/** Runs git, which is to succeed. @returns what it printed. */
+async function done(cwd: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await git(cwd, ...args)
+  assert.equal(code, 0, `git ${args.join(' ')}: ${stderr}`)
+  return stdout
+}
+
+/** The address of an agent's repository with a password in it. */
+function address(agentId: string, password: string | undefined, suffix = '.git'): string {
+  const { host } = new URL(context.url)
+  return `http://${password === undefined ? '' : `anybody:${password}@`}${host}/v0/agents/${agentId}${suffix}`
+}
+
+let clones = 0
+async function clone(password = agent.record.gatewayToken as string): Promise<string> {
+  const dir = join(home, `clone-${clones++}`)
+  await done(home, 'clone', '--quiet', address(agent.agentId, password), dir)
+  return dir
+}
+
+async function commit(dir: string, files: Record<string, string | Buffer>): Promise<void> {
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(join(dir, path, '..'), { recursive: true })
+    await writeFile(join(dir, path), content)
+  }
+  await done(dir, 'add', '--all')
+  await done(dir, 'commit', '--quiet', '--message', 'change')
+}
+
+/**
+ * Pushes as people do: where the agent has committed something meanwhile, on top of that, with their own lines where both
+ * have changed the same ones. @returns the commit.
+ */
+async function push(dir: string): Promise<string> {
+  for (let tries = 0; (await git(dir, 'push', 'origin', 'main')).code !== 0; tries++) {
+    assert.ok(tries < 3, 'the push is refused again and again')
+    // In a rebase "theirs" are the commits that are put on top.
+    await done(dir, 'pull', '--quiet', '--rebase', '--strategy-option=theirs', 'origin', 'main')
+  }
+  return (await done(dir, 'rev-parse', 'HEAD')).trim()
+}
+
+/** `manifest.json` of a clone with other parts. */
+async function manifest(dir: string, more: Record<string, unknown>): Promise<string> {
+  return JSON.stringify({ ...JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8')), ...more })
+}
+
+/** The operation that takes over a push, when it has ended. */
+async function takenOver(commitSha: string) {
+  const found = await until(
+    'the push is taken over',
+    async () => {
+      const [row] = await context.sql(
+        `SELECT id, state, error_cause, result FROM operation
+         WHERE agent_id = $1 AND kind = 'agent.push' AND result->>'commitSha' = $2`,
+        [agent.agentId, commitSha],
+      )
+      return row
+    },
+    BUILD_MS,
+  )
+  assert.equal(found.state, 'succeeded', String(found.error_cause))
+  return found.result as { applied: string[]; problems: string[] }
+}
+
+const exec = async (command: string): Promise<string> => {
+  const { status, body } = await own.api.post(`${agent.path}/console/exec`, { command })
+  assert.equal(status, 200)
+  return body.stdout
+}
+const builtWith = (text: string) =>
+  until(
+    `build has written ${text}`,
+    async () => (await exec('cat workspace/built.txt 2>/dev/null || true')) === text,
+    BUILD_MS,
+  )
+
+describe('git clone', () => {
+  it('has what the agent has', async () => {
+    const dir = await clone()
+    const { agent: described } = JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8'))
+    assert.equal(described.name, 'Own')
+    assert.equal((await done(dir, 'branch', '--show-current')).trim(), 'main')
+  })
+  it('takes a key as the password, by the longer path as well', async () => {
+    const reader = await own.keyed('org:agents:read')
+    const dir = join(home, 'long')
+    await done(home, 'clone', '--quiet', address(agent.agentId, reader.key, '/git'), dir)
+    const bearer = `http.extraHeader=Authorization: Bearer ${reader.key}`
+    await done(home, '-c', bearer, 'ls-remote', address(agent.agentId, undefined))
+  })
+  it('without a password makes git ask for one', async () => {
+    const { code, stderr } = await git(home, 'ls-remote', address(agent.agentId, undefined))
+    assert.notEqual(code, 0)
+    assert.match(stderr, /could not read Username/)
+  })
+  for (const [what, password] of [
+    ['a wrong password', 'nonsense'],
+    ['a token that nobody has', '11111111-1111-4111-8111-111111111111'],
+  ])
+    it(`is refused with ${what}`, async () => {
+      const { code, stderr } = await git(home, 'ls-remote', address(agent.agentId, password))
+      assert.notEqual(code, 0)
+      assert.match(stderr, /Authentication failed/)
+    })
+  it('is refused to other workspaces and other agents', async () => {
+    const other = await workspace()
+    const row = await insertAgent(context, other)
+    for (const password of [other.api.key, row.gatewayToken]) {
+      const { stderr } = await git(home, 'ls-remote', address(agent.agentId, password))
+      assert.match(stderr, /Authentication failed/)
+    }
+  })
+  it('of an agent that is not there says so', async () => {
+    const { stderr } = await git(home, 'ls-remote', address('x0000000', own.api.key))
+    assert.match(stderr, /remote: There is no such agent/)
+  })
+  it('of an agent that does not run says so', async () => {
+    const row = await insertAgent(context, own)
+    const { stderr } = await git(home, 'ls-remote', address(row.agentId, own.api.key))
+    assert.match(stderr, /remote: The agent is not running/)
+    const reply = await own.api.get(`${row.path}/git/info/refs`, { service: 'git-upload-pack' })
+    assertError(reply, 503, 'The agent is not running')
+    assert.ok(reply.headers.get('retry-after'))
+  })
+})
+
+describe('the routes of git', () => {
+  const REFS = `${agent.path}/git/info/refs`
+  it('speak the smart protocol only', async () => {
+    assertError(await own.api.get(REFS), 400, /^service: must be git-upload-pack or git-receive-pack/)
+    assertError(await own.api.get(REFS, { service: 'git-evil' }), 400, /^service: /)
+  })
+  it('ask for a password', async () => {
+    const reply = await anonymous.get(REFS, { service: 'git-upload-pack' })
+    assert.equal(reply.status, 401)
+    assert.equal(reply.headers.get('www-authenticate'), 'Basic realm="Berth", charset="UTF-8"')
+  })
+  it('take no password elsewhere', async () => {
+    const basic = `Basic ${Buffer.from(`x:${own.api.key}`).toString('base64')}`
+    assert.equal((await anonymous.get('/v0/agents', undefined, { authorization: basic })).status, 401)
+  })
+  it('refuse a push to whoever may only read', async () => {
+    const reader = await own.keyed('org:agents:read')
+    assert.equal((await reader.get(REFS, { service: 'git-upload-pack' })).status, 200)
+    assertError(await reader.get(REFS, { service: 'git-receive-pack' }), 403, /^Missing scope: /)
+    assertError(await reader.post(`${agent.path}/git/git-receive-pack`, {}), 403, /^Missing scope: /)
+  })
+  it('answer as git does, and as nothing that a browser shows', async () => {
+    const { headers, body } = await own.api.get(REFS, { service: 'git-upload-pack' })
+    assert.equal(headers.get('content-type'), 'application/x-git-upload-pack-advertisement')
+    assert.equal(headers.get('x-content-type-options'), 'nosniff')
+    assert.match(body, /^001e# service=git-upload-pack\n0000/)
+  })
+})
+
+describe('git push', () => {
+  it('changes the agent, applies the manifest and builds', async () => {
+    const dir = await clone()
+    await commit(dir, {
+      'workspace/notes/pushed.md': 'from outside\n',
+      'manifest.json': await manifest(dir, {
+        agent: { name: 'Pushed', vibe: 'calm' },
+        scripts: { build: 'printf %s first > workspace/built.txt', start: 'true' },
+        routes: [{ port: 3000, path: '/app' }],
+        tasks: [{ name: 'daily', schedule: '0 9 * * *', prompt: 'Look around' }],
+        skills: [{ clawhub_slug: '@berth/journal' }],
+        secrets: [{ name: 'NOT_THERE' }, { name: 'NOT_NEEDED', required: false }],
+        channels: { telegram: { botToken: 'env:NOT_THERE' } },
+        model: 'anthropic/claude-sonnet-4-6',
+      }),
+    })
+    const { applied, problems } = await takenOver(await push(dir))
+    assert.deepEqual(problems, [
+      'secrets: NOT_THERE is not attached to the agent',
+      // The agent can push as well.
+      'skills[0]: There is no such skill in the library: @berth/journal',
+      'channels.telegram: botToken: the secret NOT_THERE is not attached to the agent',
+    ])
+    for (const part of ['agent', 'model', 'routes', 'tasks']) assert.ok(applied.includes(part), part)
+    await builtWith('first')
+    assert.equal(await exec('cat workspace/notes/pushed.md'), 'from outside\n')
+    const { body } = await own.api.get(agent.path)
+    assert.deepEqual([body.agent.name, body.agent.vibe], ['Pushed', 'calm'])
+    const { mappings } = (await own.api.get(`${agent.path}/port-forwarding`)).body
+    assert.deepEqual(mappings, [{ port: 3000, pathPrefix: '/app', protected: true }])
+    const { config } = (await own.api.get(`${agent.path}/config`)).body
+    assert.deepEqual(JSON.parse(config).agents.defaults.model, {
+      primary: 'anthropic/claude-sonnet-4-6',
+      fallbacks: ['berth/default'],
+    })
+    const { jobs } = (await own.api.get(`${agent.path}/tasks`)).body
+    assert.deepEqual(
+      jobs.map(({ name }: { name: string }) => name),
+      ['daily'],
+    )
+  })
+
+  it('again makes no task twice, and leaves what was changed elsewhere', async () => {
+    await own.api.put(`${agent.path}/port-forwarding`, { mappings: [] })
+    const dir = await clone()
+    const { tasks } = JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8'))
+    const changed = [{ ...tasks[0], schedule: '0 10 * * *' }]
+    await commit(dir, { 'manifest.json': await manifest(dir, { tasks: changed }) })
+    // The manifest names the skills that the agent has by now: none.
+    assert.deepEqual((await takenOver(await push(dir))).applied, ['skills', 'tasks'])
+    const { jobs } = (await own.api.get(`${agent.path}/tasks`)).body
+    assert.deepEqual(
+      jobs.map(({ name, schedule }: Record<string, { expr: string }>) => [name, schedule?.expr]),
+      [['daily', '0 10 * * *']],
+    )
+    assert.deepEqual((await own.api.get(`${agent.path}/port-forwarding`)).body.mappings, [])
+  })
+
+  it('first takes what the agent has changed, and is refused until that is merged', async () => {
+    const dir = await clone()
+    await exec('printf mine > workspace/mine.txt')
+    await commit(dir, { 'workspace/yours.txt': 'yours' })
+    const refused = await git(dir, 'push', 'origin', 'main')
+    assert.notEqual(refused.code, 0)
+    assert.match(refused.stderr, /rejected/)
+    assert.match(refused.stderr, /git pull/)
+    await done(dir, 'pull', '--quiet', '--rebase', 'origin', 'main')
+    assert.equal(await readFile(join(dir, 'workspace/mine.txt'), 'utf8'), 'mine')
+    await push(dir)
+    assert.equal(await exec('cat workspace/mine.txt workspace/yours.txt'), 'mineyours')
+  })
+
+  it('of a history that has diverged is refused, also by force', async () => {
+    const [one, two] = [await clone(), await clone()]
+    await commit(one, { 'workspace/race.txt': 'one' })
+    await push(one)
+    await commit(two, { 'workspace/race.txt': 'two' })
+    for (const flags of [[], ['--force']]) {
+      const { code, stderr } = await git(two, 'push', ...flags, 'origin', 'main')
+      assert.notEqual(code, 0)
+      assert.match(stderr, /rejected/)
+    }
+    assert.equal(await exec('cat workspace/race.txt'), 'one')
+  })
+
+  it('of a bad manifest is refused, with the path of each error', async () => {
+    const dir = await clone()
+    await commit(dir, {
+      'manifest.json': await manifest(dir, {
+        version: 2,
+        routes: [{ port: 80, path: '/a' }],
+        agent: { name: 'a', descripton: 'b' },
+      }),
+    })
+    const { code, stderr } = await git(dir, 'push', 'origin', 'main')
+    assert.notEqual(code, 0)
+    assert.match(stderr, /remote: .*version must be 1/)
+    assert.match(stderr, /remote: .*routes\[0\]\.port out of range: must be 1025 to 65535/)
+    assert.match(stderr, /remote: .*agent\.descripton: there is no such field/)
+    assert.equal((await own.api.get(agent.path)).body.agent.name, 'Pushed')
+  })
+
+  it('of a large pack goes through', async () => {
+    const dir = await clone()
+    await commit(dir, { 'workspace/large.bin': randomBytes(PACK_BYTES) })
+    const sha = await push(dir)
+    assert.equal((await exec('wc -c < workspace/large.bin')).trim(), String(PACK_BYTES))
+    await takenOver(sha)
+    const again = await clone()
+    assert.equal((await readFile(join(again, 'workspace/large.bin'))).length, PACK_BYTES)
+  })
+})
+
+describe('after its rotation, the gateway token', () => {
+  it('is no password any more', async () => {
+    const old = agent.record.gatewayToken
+    const dir = await clone(old)
+    await commit(dir, { 'workspace/late.txt': 'late' })
+    const { body } = await own.api.post(`${agent.path}/gateway-token/rotate`, {})
+    const { code, stderr } = await git(dir, 'push', 'origin', 'main')
+    assert.notEqual(code, 0)
+    assert.match(stderr, /Authentication failed/)
+    await done(dir, 'push', '--quiet', address(agent.agentId, body.token), 'main')
+  })
+})

@@ -1,0 +1,107 @@
+/** An agent's own host: credentials, short forms, and what is not there (contract 5.4). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { AgentHost } from '../../support/agent-host.ts'
+import { until } from '../../support/processes.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+const context = await openContext()
+const { agentId, record, path, api } = await sharedAgent(context)
+const token: string = record.gatewayToken
+const host = new AgentHost(context.url, agentId, token)
+const stranger = new AgentHost(context.url, agentId)
+const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
+
+describe('the host of an agent', () => {
+  it('tells how its gateway is', async () => {
+    for (const page of ['/', '/chat']) {
+      const { status, body } = await host.get(page)
+      assert.deepEqual([status, body], [200, { ok: true, status: 'live' }])
+    }
+  })
+  it('is 401 without a token, and with one of another', async () => {
+    const { status, headers, body } = await stranger.get('/')
+    assert.deepEqual([status, headers['content-type']], [401, 'application/json; charset=utf-8'])
+    assert.equal(typeof body.error, 'string')
+    const foreign = (await context.workspace()).api.key ?? ''
+    assert.equal((await stranger.get('/', bearer(foreign))).status, 401)
+    assert.equal((await stranger.get('/v0/status', bearer(foreign))).status, 401)
+  })
+  it('is 404 where there is no agent', async () => {
+    const { status, body } = await new AgentHost(context.url, 'xzzzzzzz', token).get('/')
+    assert.deepEqual([status, body], [404, { error: 'There is no such agent' }])
+  })
+  it('is opened by the platform token that the agent mints, and by its owner', async () => {
+    const minted = await host.post('/v0/platform/token', undefined)
+    assert.equal(minted.status, 200, minted.text)
+    for (const key of [minted.body.token, api.key ?? ''])
+      assert.equal((await stranger.get('/v0/platform/whoami', bearer(key))).status, 200)
+  })
+  it('has the routes of the agent in full and in short', async () => {
+    const routes = ['status', 'platform/whoami', 'secrets', 'channels', 'config', 'logs']
+    for (const route of routes) {
+      const [full, short] = [await host.get(`${path}/${route}`), await host.get(`/v0/${route}`)]
+      assert.deepEqual([route, full.status, short.status], [route, 200, 200], short.text)
+      assert.deepEqual(Object.keys(short.body).sort(), Object.keys(full.body).sort(), route)
+    }
+    const executed = await host.post('/v0/console/exec', { command: 'echo $((6 * 7))' })
+    assert.deepEqual([executed.status, executed.body.stdout], [200, '42\n'])
+  })
+  it('has no other agent and nothing of the engine that clients have no business with', async () => {
+    assert.equal((await host.get('/v0/agents/xzzzzzzz')).status, 401)
+    for (const hidden of ['/api/v1/admin/rpc', '/tools/invoke', '/v0/agents', '/docs', '/healthz'])
+      for (const method of ['GET', 'POST'])
+        assert.equal((await host.ask(method, hidden)).status, 404, `${method} ${hidden}`)
+  })
+})
+
+describe('?token=', () => {
+  it('on a page becomes a cookie, with which the page is shown', async () => {
+    const page = await stranger.get(`/?token=${token}`, { accept: 'text/html', 'sec-fetch-mode': 'navigate' })
+    assert.deepEqual([page.status, page.headers.location], [303, '/'])
+    const [cookie = ''] = page.headers['set-cookie'] ?? []
+    assert.match(cookie, /; HttpOnly; SameSite=Strict/)
+    const shown = await stranger.get('/', { cookie: cookie.split(';')[0] ?? '' })
+    assert.equal(shown.status, 200)
+  })
+  it('is taken as it is by programs', async () => {
+    assert.equal((await stranger.get(`/v0/status?token=${token}`)).status, 200)
+    assert.equal((await stranger.get(`/v1/models?token=${token}`)).status, 200)
+    const socket = stranger.socket(`/v0/logs?token=${token}`)
+    await socket.opened
+    socket.raw.close()
+  })
+})
+
+describe('a cookie', () => {
+  it('writes for a page of the same host only', async () => {
+    const cookie = `gw_token=${token}`
+    const write = (headers: Record<string, string>) =>
+      stranger.post('/v0/console/exec', { command: 'true' }, { cookie, ...headers })
+    assert.equal((await write({ origin: `http://${host.host}` })).status, 200)
+    assert.equal((await write({ origin: 'http://evil.example' })).status, 403)
+    assert.equal((await write({})).status, 403)
+    assert.equal((await stranger.get('/v0/status', { cookie })).status, 200)
+  })
+})
+
+describe('the log', () => {
+  it('is read as one text', async () => {
+    const { status, body } = await api.get(`${path}/logs`)
+    assert.equal(status, 200)
+    const lines: string[] = body.logs.split('\n')
+    assert.ok(lines.length > 1 && lines.length <= 100, `${lines.length} lines`)
+    for (const line of lines.filter((text) => /^\d{4}-/.test(text)))
+      assert.match(line, /^\S+ (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) \S+ /)
+    assert.ok(!body.logs.includes(token), 'the token is not in it')
+  })
+  it('streams to a WebSocket, line by line', async () => {
+    const log = host.socket('/v0/logs')
+    await log.opened
+    await until('the last lines came', () => log.messages.length > 0)
+    for (const line of log.messages)
+      assert.deepEqual(Object.keys(line).sort(), ['level', 'message', 'source', 'timestamp'])
+    log.raw.close()
+  })
+})

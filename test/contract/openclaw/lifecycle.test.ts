@@ -1,0 +1,342 @@
+/** The life of an agent: made, listed, read, restarted on another version, repaired, deleted (contract 2.4, 4.3, 7, 9). */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { AgentHost } from '../../support/agent-host.ts'
+import { assertError, type Reply } from '../../support/client.ts'
+import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../../support/engines.ts'
+import { stackKind } from '../../support/stack.ts'
+import { openContext } from '../context.ts'
+import { AT_ONCE, ended, finalAnswer, newAgent, remove, running } from './context.ts'
+
+const AGENTS = '/v0/agents'
+const NO_AGENT = 'There is no such agent'
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const GATEWAY_TOKEN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const MILLIS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+const context = await openContext()
+const { workspace } = context
+const { api, keyed } = await workspace()
+const other = await workspace()
+if (stackKind === 'embedded') await ensureEngines([OLDER_ENGINE_VERSION, ENGINE_VERSION])
+
+describe('creating an agent', () => {
+  const malformed: [object | string | null, string | RegExp][] = [
+    [{}, /^name: /],
+    [{ name: '' }, 'name: must not be empty'],
+    [{ name: ' \t ' }, 'name: must not be empty'],
+    [{ name: null }, /^name: /],
+    [{ name: 7 }, /^name: /],
+    ...[
+      'a\nb',
+      'a\rb',
+      'a\0b',
+      'a\u001bb',
+      'a\u0085b',
+      'a\u2028b',
+      'a\u202eb',
+      'a<b',
+      'a>b',
+      'a"b',
+      'a`b',
+      'a\\b',
+    ].map((name): [object, RegExp] => [{ name }, /^name: must not contain /]),
+    [{ name: 'a\ud800b' }, 'name: must not contain NUL or broken Unicode'],
+    [{ name: 'a', description: 'x'.repeat(10_001) }, 'description: must have at most 10000 characters'],
+    [{ name: 'a', vibe: 'x'.repeat(201) }, 'vibe: must have at most 200 characters'],
+    [{ name: 'a', emoji: 'x'.repeat(33) }, 'emoji: must have at most 32 characters'],
+    [{ name: 'a', engine: 'hermes' }, 'engine: must be openclaw'],
+    [{ name: 'a', secretIds: 'all' }, /^secretIds: /],
+    [{ name: 'a', secretIds: Array(101).fill('x') }, /^secretIds: /],
+    [{ name: 'a', skillCids: '@owner/skill' }, /^skillCids: /],
+    [{ name: 'a', skillCids: Array(11).fill('@owner/skill') }, 'skillCids: must have at most 10 items'],
+    [{ name: 'a', skillCids: ['no skill at all'] }, /^skillCids: not a CID/],
+    [{ name: 'a', templateId: 7 }, /^templateId: /],
+    [{ name: 'a', channels: { telegram: { botToken: 'x' } } }, /^channels\.telegram\.botToken: /],
+    [{ name: 'a', channels: { signal: {} } }, /^channels: /],
+    [{ name: 'a', channels: { slack: { botToken: 'xoxb-1' } } }, 'appToken is required (string)'],
+    [[], /^body: /],
+    ['name', /^body: /],
+    [null, /^body: /],
+  ]
+  for (const [body, message] of malformed) {
+    it(`is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
+      assertError(await api.post(AGENTS, body), 400, message)
+    })
+  }
+  it('leaves nothing behind when it is refused', async () => {
+    assertError(await api.post(AGENTS, { name: 'a', secretIds: ['nothing'] }), 404, /./)
+    assert.deepEqual((await api.get(AGENTS)).body, { agents: [], agentLimit: null, timeCredits: null })
+  })
+  it('is 403 with channels on the free plan', async () => {
+    const { api: free } = await workspace('free')
+    const body = { name: 'a', channels: { whatsapp: {} } }
+    assertError(await free.post(AGENTS, body), 403, 'Channels are not part of the free plan')
+    assert.deepEqual((await free.get(AGENTS)).body.agents, [])
+  })
+  it('keeps the channels that it is given', async () => {
+    const { api } = await workspace()
+    const channels = { slack: { botToken: 'xoxb-1-abcd', appToken: 'xapp-1-efgh', enabled: false } }
+    const reply = await api.post(AGENTS, { name: 'a', channels }, AT_ONCE)
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    const { agentId } = reply.body.agent
+    // It is on its way from the first moment on.
+    assert.equal((await api.get(`${AGENTS}/${agentId}`)).body.processStatus, 'starting')
+    const { body } = await api.get(`${AGENTS}/${agentId}/channels`)
+    assert.deepEqual([body.slack.configured, body.slack.enabled, body.telegram], [true, false, null])
+    await remove(api, agentId)
+  })
+  it('is 409 for two credentials of one provider', async () => {
+    const ids = []
+    for (const name of ['OPENAI_API_KEY', 'CODEX_API_KEY']) {
+      const { body } = await api.post('/v0/secrets', { name, value: 'x' })
+      ids.push(body.secret.id)
+    }
+    assertError(await api.post(AGENTS, { name: 'a', secretIds: ids }), 409, 'Conflicting secrets')
+    assert.deepEqual((await api.get(AGENTS)).body.agents, [])
+  })
+  it('needs the scope for agents', async () => {
+    assertError(
+      await (await keyed('org:agents:read')).post(AGENTS, { name: 'a' }),
+      403,
+      'Missing scope: org:agents:write',
+    )
+    const stranger = await keyed('org:files:write')
+    assertError(await stranger.post(AGENTS, { name: 'a' }), 403, 'Missing scope: org:agents:write')
+    assertError(await stranger.get(AGENTS), 403, 'Missing scope: org:agents:read')
+  })
+  it('stops at the limit of the plan, however many ask at once', { timeout: 600_000 }, async () => {
+    const { api: free } = await workspace('free')
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => free.post(AGENTS, { name: `agent ${i}` }, AT_ONCE)),
+    )
+    const made = replies.filter(({ status }) => status === 201)
+    assert.equal(made.length, 1)
+    for (const reply of replies) if (reply.status !== 201) assertError(reply, 403, 'Agent limit reached')
+    const list = (await free.get(AGENTS)).body
+    assert.deepEqual([list.agents.length, list.agentLimit], [1, 1])
+    // One that is deleted makes room at once.
+    const first = await free.delete(`${AGENTS}/${made[0]?.body.agent.agentId}`, AT_ONCE)
+    assert.ok([200, 202].includes(first.status))
+    const next = await free.post(AGENTS, { name: 'next' }, AT_ONCE)
+    assert.equal(next.status, 201)
+    await remove(free, next.body.agent.agentId)
+  })
+  it('finds the same agent for a repeat with the same Idempotency-Key', async () => {
+    const { api } = await workspace()
+    const headers = { ...AT_ONCE, 'idempotency-key': 'one' }
+    const replies = await Promise.all(
+      Array.from({ length: 5 }, () => api.post(AGENTS, { name: 'once' }, headers)),
+    )
+    const [first] = replies
+    assert.deepEqual([first?.status, first?.body.agent.status], [201, 'starting'])
+    const { agentId } = first?.body.agent ?? {}
+    for (const reply of replies) {
+      assert.equal(reply.body.agent.agentId, agentId)
+      assert.equal(reply.headers.get('operation-id'), first?.headers.get('operation-id'))
+      assert.equal(reply.headers.get('location'), `/v0/operations/${first?.headers.get('operation-id')}`)
+    }
+    assert.equal((await api.get(AGENTS)).body.agents.length, 1)
+    assertError(
+      await api.post(AGENTS, { name: 'other' }, headers),
+      422,
+      'Idempotency-Key: already used with another request',
+    )
+    await remove(api, agentId)
+    assertError(
+      await api.post(AGENTS, { name: 'once' }, headers),
+      404,
+      'The agent that this Idempotency-Key made was deleted',
+    )
+  })
+})
+
+describe('an agent that comes up', () => {
+  let agent: Reply['body']
+  before(async () => {
+    const reply = await api.post(AGENTS, { name: 'n'.repeat(100) }, AT_ONCE)
+    assert.equal(reply.status, 201, JSON.stringify(reply.body))
+    agent = reply.body.agent
+  })
+  after(() => remove(api, agent.agentId))
+
+  it('has its chat offline until then', async () => {
+    const host = new AgentHost(context.url, agent.agentId, agent.gatewayToken)
+    assert.equal(agent.status, 'starting')
+    const { status, headers, body } = await host.post('/v1/chat/completions', {})
+    assert.deepEqual([status, body], [503, { error: 'The agent is not ready yet' }])
+    assert.ok(Number(headers['retry-after']) > 0)
+    assert.equal((await host.socket('/').closed).code, 1013)
+  })
+  it('may have a name of 100 characters, and of no more', async () => {
+    assert.equal(agent.name, 'n'.repeat(100))
+    const message = 'name: must have at most 100 characters'
+    assertError(await api.post(AGENTS, { name: 'n'.repeat(101) }), 400, message)
+  })
+})
+
+describe('an agent', { timeout: 1_800_000 }, async () => {
+  const { api } = await workspace()
+  const { agentId, path, record, gateway } = await newAgent(api, {
+    name: ' Ada’s helper ',
+    description: 'Helps.',
+    vibe: 'calm',
+    emoji: '🦉',
+    userName: 'Ada',
+  })
+  const version = () => api.get(path).then(({ body }) => body.agent.agentVersion)
+
+  /** An agent without its newest snapshot, which may be taken at any moment. */
+  const unsaved = (agent: Reply['body']) => ({
+    ...agent,
+    lastSync: null,
+    snapshotCid: null,
+    fileManifest: null,
+    snapshotsUpdatedAt: null,
+  })
+
+  it('has exactly these fields', () => {
+    const { userId, gatewayToken, createdAt, updatedAt } = record
+    assert.match(agentId, /^x[a-z0-9]{7}$/)
+    assert.match(userId, UUID)
+    assert.match(gatewayToken, GATEWAY_TOKEN)
+    for (const time of [createdAt, updatedAt]) assert.match(time, MILLIS)
+    assert.deepEqual(unsaved(record), {
+      agentId,
+      userId,
+      name: 'Ada’s helper',
+      description: 'Helps.',
+      vibe: 'calm',
+      emoji: '🦉',
+      gatewayToken,
+      createdAt,
+      updatedAt,
+      status: 'running',
+      statusReason: null,
+      lastSync: null,
+      snapshotCid: null,
+      fileManifest: null,
+      snapshotsUpdatedAt: null,
+      engine: 'openclaw',
+      agentVersion: ENGINE_VERSION,
+    })
+  })
+  it('is listed, and read with its process', async () => {
+    const { agents, ...rest } = (await api.get(AGENTS)).body
+    assert.deepEqual(rest, { agentLimit: null, timeCredits: null })
+    assert.deepEqual(agents.map(unsaved), [unsaved(record)])
+    const { processId } = (await api.get(path)).body
+    assert.ok(processId > 0)
+    for (const client of [api, gateway]) {
+      const { status, body } = await client.get(path)
+      assert.equal(status, 200)
+      const { agent, snapshots, ...detail } = body
+      assert.deepEqual(unsaved(agent), unsaved(record))
+      assert.ok(Array.isArray(snapshots))
+      const none = { skills: [], secrets: [], portForwarding: [] }
+      assert.deepEqual(detail, { processStatus: 'running', processId, ...none })
+    }
+  })
+  it('says how it is', async () => {
+    for (const client of [api, gateway]) {
+      const { status, body } = await client.get(`${path}/status`)
+      assert.equal(status, 200)
+      assert.deepEqual([body.status, body.reachable, body.gateway.state], ['running', true, 'ready'])
+      assert.equal(body.scripts.build.state, 'not_configured')
+      assert.ok(body.disk.usedBytes > 0 && body.disk.usedBytes < body.disk.limitBytes)
+    }
+  })
+  it('is nobody else’s', async () => {
+    for (const suffix of ['', '/status', '/available-agent-versions', '/update']) {
+      assertError(await other.api.get(`${path}${suffix}`), 401, /./)
+      assertError(await api.get(`${AGENTS}/xzzzzzzz${suffix}`), 404, NO_AGENT)
+    }
+    assertError(await other.api.post(`${path}/restart`, {}), 401, /./)
+    assertError(await other.api.delete(path), 401, /./)
+    assertError(await gateway.delete(path), 403, /./)
+    assert.deepEqual((await other.api.get(AGENTS)).body.agents, [])
+  })
+  it('knows the versions that it can run', async () => {
+    const { body } = await api.get(`${path}/available-agent-versions`)
+    const { availableVersions } = body
+    assert.ok(availableVersions.includes(ENGINE_VERSION) && availableVersions.includes(OLDER_ENGINE_VERSION))
+    assert.deepEqual(body, {
+      engine: 'openclaw',
+      currentVersion: ENGINE_VERSION,
+      availableVersions,
+      availableVersionsPerEngine: { openclaw: availableVersions },
+    })
+    assert.deepEqual((await api.get('/v0/available-agent-versions')).body, {
+      availableVersions,
+      availableVersionsPerEngine: { openclaw: availableVersions },
+    })
+    assert.deepEqual((await api.get(`${AGENTS}/engines`)).body, {
+      engines: [{ id: 'openclaw', label: 'OpenClaw' }],
+    })
+    assert.deepEqual((await api.get(`${path}/update`)).body, {
+      currentVersion: ENGINE_VERSION,
+      latestVersion: ENGINE_VERSION,
+      updateAvailable: false,
+    })
+  })
+  for (const version of ['2020.1.1', 'latest', '../../etc', '']) {
+    it(`is not restarted on version ${JSON.stringify(version)}`, async () => {
+      const reply = await api.post(`${path}/restart`, { version })
+      assertError(reply, 400, 'Invalid version')
+      assert.match(reply.headers.get('error-detail') ?? '', new RegExp(ENGINE_VERSION.replaceAll('.', '\\.')))
+      if (version !== 'latest' && version !== '')
+        assertError(await api.post(`${path}/update`, { tag: version }), 400, 'Invalid version')
+    })
+  }
+  it('is 400 for a version that is no text', async () => {
+    assertError(await api.post(`${path}/restart`, { version: 7 }), 400, 'Invalid version')
+  })
+  it('answers 202 at once, and restarts with another process', async () => {
+    const before = (await api.get(path)).body.processId
+    const key = { 'idempotency-key': randomUUID() }
+    const first = await api.post(`${path}/restart`, {}, { ...AT_ONCE, ...key })
+    assert.equal(first.status, 202, JSON.stringify(first.body))
+    const { success, message, operation } = first.body
+    assert.deepEqual([success, message], [true, `Agent ${agentId} is being restarted`])
+    assert.equal(operation.id, first.headers.get('operation-id'))
+    assert.ok(['queued', 'running'].includes(operation.state))
+    assert.equal((await ended(api, first)).state, 'succeeded')
+    const reply = await api.post(`${path}/restart`, {}, key)
+    assert.equal(reply.status, 200, `${reply.body.error}: ${reply.headers.get('error-detail')}`)
+    assert.deepEqual(reply.body, {
+      success: true,
+      message: `Agent ${agentId} restarted`,
+      previousProcessId: before,
+    })
+    assert.notEqual((await api.get(path)).body.processId, before)
+  })
+  it('refuses a version that cannot read what a newer one wrote, and goes on', async () => {
+    const body = { version: OLDER_ENGINE_VERSION }
+    const reply = await finalAnswer(api, `${path}/restart`, body)
+    assertError(reply, 400, 'Invalid version')
+    assert.match(reply.headers.get('error-detail') ?? '', /schema/)
+    await running(api, agentId)
+    assert.equal(await version(), ENGINE_VERSION)
+  })
+  it('has its scripts run again', async () => {
+    const reply = await finalAnswer(api, `${path}/scripts/retry`)
+    assert.deepEqual([reply.status, reply.body], [200, { success: true, message: 'Scripts launched' }])
+  })
+  it('is gone at once when it is deleted, and for good', async () => {
+    const reply = await api.delete(path)
+    assert.ok([200, 202].includes(reply.status))
+    const { success, message, wasInRegistry, r2ObjectsDeleted } = reply.body
+    assert.deepEqual(
+      { success, message, wasInRegistry, r2ObjectsDeleted },
+      { success: true, message: `Agent ${agentId} deleted`, wasInRegistry: true, r2ObjectsDeleted: 0 },
+    )
+    for (const suffix of ['', '/status', '/update'])
+      assertError(await api.get(`${path}${suffix}`), 404, NO_AGENT)
+    assertError(await api.delete(path), 404, NO_AGENT)
+    assertError(await api.post(`${path}/restart`, {}), 404, NO_AGENT)
+    assertError(await gateway.get(path), 401, /./)
+    assert.deepEqual((await api.get(AGENTS)).body.agents, [])
+    assert.equal((await ended(api, reply)).state, 'succeeded')
+  })
+})

@@ -1,0 +1,115 @@
+/** Secrets and the gateway token on an agent that runs: what its processes have, and what ends with a rotation or with the agent. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { AgentHost } from '../../support/agent-host.ts'
+import { until } from '../../support/processes.ts'
+import { openContext } from '../context.ts'
+import { newAgent } from './context.ts'
+
+/** As long as a start takes that several others slow down. */
+const RESTART_MS = 180_000
+
+const context = await openContext()
+const { anonymous, workspace } = context
+const { api } = await workspace()
+const agent = await newAgent(api, { emoji: '📚', userName: 'Owner' })
+
+const create = async (name: string, value: string): Promise<string> =>
+  (await api.post('/v0/secrets', { name, value })).body.secret.id
+const attach = (...secretIds: string[]) => api.post(`${agent.path}/secrets`, { secretIds })
+const isSynced = async (id: string): Promise<boolean> => {
+  const { body } = await api.get(`${agent.path}/secrets`)
+  return body.secrets.find((secret: { id: string }) => secret.id === id)?.synced
+}
+/** What a command of the agent sees. */
+const variable = async (name: string): Promise<string> => {
+  const { status, body } = await api.post(`${agent.path}/console/exec`, { command: `printenv ${name}` })
+  assert.equal(status, 200, JSON.stringify(body))
+  return body.stdout.trimEnd()
+}
+/** Waits until an operation has ended well. */
+const ended = (operation: string | null) =>
+  until(
+    `operation ${operation} has ended`,
+    async () => {
+      const { data } = (await api.get(`/v0/operations/${operation}`, { wait: '10' })).body
+      assert.ok(!['failed', 'canceled'].includes(data.state), JSON.stringify(data))
+      return data.state === 'succeeded'
+    },
+    RESTART_MS,
+  )
+const restart = async () => {
+  const reply = await api.post(`${agent.path}/restart`, {}, { prefer: 'respond-async' })
+  await ended(reply.headers.get('operation-id'))
+}
+
+describe('a running agent', () => {
+  it('knows who it is and where', async () => {
+    const { body } = await api.get(`${agent.path}/gateway-token`)
+    assert.equal(await variable('AGENT_ID'), agent.agentId)
+    assert.equal(await variable('AGENT_EMOJI'), '📚')
+    assert.equal(await variable('USER_NAME'), 'Owner')
+    assert.equal(await variable('AGENT_URL'), body.baseUrl)
+    assert.equal(await variable('OPENCLAW_GATEWAY_TOKEN'), body.token)
+  })
+
+  it('has a secret from its next restart on, and says so', async () => {
+    const id = await create('LIVE_SECRET', 'first "value"')
+    assert.equal((await attach(id)).headers.get('operation-id'), null)
+    assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [false, ''])
+    await restart()
+    assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [true, 'first "value"'])
+    await api.put(`/v0/secrets/${id}`, { value: 'second' })
+    assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [false, 'first "value"'])
+
+    // The credential of a model provider restarts it by itself.
+    const credential = await create('OPENAI_API_KEY', 'sk-test')
+    await ended((await attach(credential)).headers.get('operation-id'))
+    assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [true, 'second'])
+    assert.deepEqual([await isSynced(credential), await variable('OPENAI_API_KEY')], [true, 'sk-test'])
+
+    await api.delete(`${agent.path}/secrets/${id}`)
+    assert.equal(await variable('LIVE_SECRET'), 'second')
+  })
+
+  it('keeps names of secrets in its manifest alone, so that no snapshot has them elsewhere, and values nowhere', async () => {
+    const saved = await api.post(`${agent.path}/snapshots/sync`, {}, { prefer: 'wait=120' })
+    assert.equal(saved.status, 200, JSON.stringify(saved.body))
+    const found = async (command: string): Promise<string[]> =>
+      (await api.post(`${agent.path}/console/exec`, { command })).body.stdout.split('\n').filter(Boolean)
+    assert.deepEqual(await found('git grep -l -e LIVE_SECRET -e OPENAI_API_KEY HEAD'), ['HEAD:manifest.json'])
+    const home = '"$HOME" --exclude-dir=.git --exclude-dir=.cache'
+    assert.deepEqual(await found(`grep -rlF -e 'first "value"' -e sk-test ${home}`), [])
+  })
+
+  it('is closed to its old token at once, on every way, with a rotation', async () => {
+    const { token: old } = (await api.get(`${agent.path}/gateway-token`)).body
+    const host = new AgentHost(context.url, agent.agentId, old)
+    const sockets = [host.socket('/'), host.socket('/v0/logs')]
+    await Promise.all(sockets.map(({ opened }) => opened))
+
+    const rotated = await api.post(`${agent.path}/gateway-token/rotate`, {})
+    assert.equal(rotated.status, 200)
+    for (const { closed } of sockets) assert.equal((await closed).code, 1008)
+    assert.equal((await host.get('/v0/platform/whoami')).status, 401)
+    assert.equal(await host.socket('/').refused(), 401)
+    const platform = await anonymous.as(old).post(`${agent.path}/platform/token`, {})
+    assert.equal(platform.status, 401)
+
+    await ended(rotated.headers.get('operation-id'))
+    assert.equal(await variable('OPENCLAW_GATEWAY_TOKEN'), rotated.body.token)
+    const fresh = new AgentHost(context.url, agent.agentId, rotated.body.token)
+    assert.equal((await fresh.get('/')).status, 200)
+    assert.equal((await host.get('/')).status, 401)
+  })
+
+  it('is closed to its token at once when it is deleted', async () => {
+    const { token } = (await api.get(`${agent.path}/gateway-token`)).body
+    const host = new AgentHost(context.url, agent.agentId, token)
+    const log = host.socket('/v0/logs')
+    await log.opened
+    await api.delete(agent.path, { prefer: 'respond-async' })
+    assert.equal((await log.closed).code, 1008)
+    assert.equal((await host.get('/')).status, 404)
+  })
+})

@@ -1,0 +1,179 @@
+/** Skills in an agent that runs: their folders, its engine, and what the agent makes of them. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { AgentHost, type AgentSocket } from '../../support/agent-host.ts'
+import { assertError } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { skillMd, uploadFolder } from '../agents/skill-folders.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+/** The engine looks after its folders about every second; on a busy machine later. */
+const SEEN_MS = 180_000
+
+const context = await openContext()
+const { api, path, agentId, record } = await sharedAgent(context)
+const mark = Date.now().toString(36)
+
+interface Skill {
+  skillId: string
+  skillCid: string
+  name: string
+}
+let last = 0
+const added: Skill[] = []
+/** A skill whose name in its SKILL.md is its own as well. */
+async function create(files: Record<string, string> = {}, name = `live-${mark}-${++last}`): Promise<Skill> {
+  const { cid } = await uploadFolder(api, { 'SKILL.md': skillMd(name), ...files })
+  const { status, body } = await api.post('/v0/skills', { skillCid: cid, name })
+  assert.equal(status, 200, JSON.stringify(body))
+  added.push(body.skill)
+  return body.skill
+}
+async function createVersion({ skillId, name }: Skill): Promise<string> {
+  const { cid } = await uploadFolder(api, { 'SKILL.md': skillMd(name) })
+  assert.equal((await api.post(`/v0/skills/${skillId}/versions`, { skillCid: cid })).status, 200)
+  return cid
+}
+const attach = (...skillCids: string[]) => api.post(`${path}/skills`, { skillCids })
+const detach = ({ skillId }: Skill) => api.delete(`${path}/skills/${skillId}`)
+const update = ({ skillId }: Skill, body?: unknown) => api.post(`${path}/skills/${skillId}/update`, body)
+const updateOf = async ({ skillId }: Skill) =>
+  (await api.get(`${path}/skills/updates`)).body.updates.find((one: Skill) => one.skillId === skillId)
+const read = (file: string) => api.get(`${path}/files`, { path: `skills/${file}` })
+async function exec(command: string): Promise<string> {
+  const { status, body } = await api.post(`${path}/console/exec`, { command })
+  assert.deepEqual([status, body.exitCode], [200, 0], JSON.stringify(body))
+  return body.stdout
+}
+const processId = async () => (await api.get(path)).body.processId
+
+/** The names of skills that the engine knows, asked of its gateway. */
+async function engineSkills(socket: AgentSocket): Promise<string[]> {
+  const id = `skills-${++last}`
+  socket.send({ type: 'req', id, method: 'skills.status', params: {} })
+  const answer = await until('it answers', () => socket.messages.find((one) => one.id === id))
+  assert.equal(answer.ok, true, JSON.stringify(answer))
+  return answer.payload.skills.map(({ name }: { name: string }) => name)
+}
+
+/** Others use the agent as well, and it has ten at most. */
+async function removeAll(): Promise<void> {
+  for (const skill of added.splice(0)) {
+    await detach(skill)
+    await api.delete(`/v0/skills/${skill.skillId}`)
+  }
+}
+
+describe('a skill in a running agent', () => {
+  let socket: AgentSocket
+  before(async () => {
+    socket = new AgentHost(context.url, agentId, record.gatewayToken).socket('/')
+    await socket.opened
+    await until('the gateway asks', () => socket.messages.find(({ event }) => event === 'connect.challenge'))
+    const params = {
+      minProtocol: 3,
+      maxProtocol: 4,
+      client: { id: 'cli', version: '1.0.0', platform: 'linux', mode: 'cli' },
+      role: 'operator',
+      scopes: ['operator.read', 'operator.write'],
+      auth: { token: record.gatewayToken },
+    }
+    socket.send({ type: 'req', id: 'hello', method: 'connect', params })
+    const hello = await until('it answers', () => socket.messages.find(({ id }) => id === 'hello'))
+    assert.equal(hello.ok, true, JSON.stringify(hello))
+  })
+  after(removeAll)
+  after(() => socket.raw.close())
+
+  it('is there, and its engine sees it, without a restart; and is gone again', async () => {
+    const gateway = await processId()
+    const skill = await create({ 'scripts/hello.sh': '#!/bin/sh\necho hello of a skill\n' })
+    const { status, body } = await attach(skill.skillCid)
+    assert.deepEqual([status, body], [200, { success: true, attached: 1, message: 'The agent has it' }])
+    assert.match((await read(`${skill.name}/SKILL.md`)).body, /What it is for/)
+    assert.equal(await exec(`skills/${skill.name}/scripts/hello.sh`), 'hello of a skill\n')
+    assert.equal((await updateOf(skill)).folder, 'same')
+    const sees = async () => (await engineSkills(socket)).includes(skill.name)
+    await until('the engine sees it', sees, SEEN_MS)
+
+    const gone = await detach(skill)
+    assert.deepEqual([gone.status, gone.body], [200, { success: true, message: 'The agent has it' }])
+    assert.equal((await read(`${skill.name}/SKILL.md`)).status, 404)
+    await until('the engine forgets it', async () => !(await sees()), SEEN_MS)
+    assert.equal(await processId(), gateway)
+  })
+
+  it('of Berth itself is there without asking, and speaks to it', async () => {
+    assert.ok((await engineSkills(socket)).includes('platform'))
+    assert.ok(
+      !(await api.get(`${path}/skills`)).body.skills.some(({ name }: Skill) => name === '@berth/platform'),
+    )
+    const said = await exec('node skills/@berth/platform/berth.mjs whoami')
+    assert.equal(JSON.parse(said).agentId, agentId)
+    const listed = await exec('node skills/@berth/platform/berth.mjs skills')
+    assert.deepEqual(JSON.parse(listed), (await api.get(`${path}/skills`)).body)
+    const refused = await api.post(`${path}/console/exec`, {
+      command: 'node skills/@berth/platform/berth.mjs detach 0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19',
+    })
+    assert.deepEqual([refused.body.exitCode, refused.body.stdout], [1, ''])
+    assert.match(refused.body.stderr, /^404 .*The agent has no such skill/)
+  })
+})
+
+describe('what the agent made of a skill', () => {
+  after(removeAll)
+  const change = ({ name }: Skill, text: string) => exec(`printf %s '${text}' > skills/${name}/SKILL.md`)
+
+  it('is not lost by an update, which says so; its owner decides', async () => {
+    const skill = await create()
+    await attach(skill.skillCid)
+    await change(skill, 'mine')
+    const newer = await createVersion(skill)
+    assert.deepEqual(
+      [(await updateOf(skill)).updateAvailable, (await updateOf(skill)).folder],
+      [true, 'modified'],
+    )
+    assertError(await update(skill), 409, /^Skill version conflict: the agent has changed/)
+    assert.equal((await updateOf(skill)).skillCid, skill.skillCid, 'nothing is changed')
+
+    const kept = await update(skill, { resolution: 'keep' })
+    assert.deepEqual([kept.status, kept.body.skill.skillCid], [200, newer])
+    assert.equal((await read(`${skill.name}/SKILL.md`)).body, 'mine')
+
+    const replaced = await update(skill, { resolution: 'replace' })
+    assert.equal(replaced.status, 200, JSON.stringify(replaced.body))
+    assert.match((await read(`${skill.name}/SKILL.md`)).body, /What it is for/)
+    assert.equal((await updateOf(skill)).folder, 'same')
+  })
+
+  it('stays when another skill is attached, also of one that is called as what every object has', async () => {
+    const [skill, another] = [await create({}, 'constructor'), await create()]
+    await attach(skill.skillCid)
+    await change(skill, 'mine')
+    assert.equal((await attach(another.skillCid)).status, 200)
+    assert.equal((await read(`${skill.name}/SKILL.md`)).body, 'mine')
+  })
+
+  it('is its own where it has the name of a skill: a conflict that an update resolves', async () => {
+    const skill = await create()
+    await exec(`mkdir -p skills/${skill.name} && printf own > skills/${skill.name}/NOTES.md`)
+    const refused = await attach(skill.skillCid)
+    assertError(refused, 409, /^Skill version conflict: .*is not as Berth has put it there/)
+    assert.equal((await read(`${skill.name}/NOTES.md`)).body, 'own')
+    assert.equal((await updateOf(skill)).folder, 'other')
+    assertError(await update(skill), 409, /^Skill version conflict/)
+    assert.equal((await update(skill, { resolution: 'replace' })).status, 200)
+    assert.equal((await read(`${skill.name}/NOTES.md`)).status, 404)
+    assert.equal((await updateOf(skill)).folder, 'same')
+  })
+
+  it('comes back where the agent has removed it', async () => {
+    const [skill, another] = [await create(), await create()]
+    await attach(skill.skillCid)
+    await exec(`rm -r skills/${skill.name}`)
+    assert.equal((await updateOf(skill)).folder, 'missing')
+    await attach(another.skillCid)
+    assert.equal((await updateOf(skill)).folder, 'same')
+  })
+})

@@ -1,0 +1,242 @@
+/** Path routes of an agent, and the pages of a program that runs in a real one. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, describe, it } from 'node:test'
+import { WebSocket } from 'ws'
+import { AgentHost } from '../../support/agent-host.ts'
+import { assertError } from '../../support/client.ts'
+import { freePort, until } from '../../support/processes.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+const context = await openContext()
+const { anonymous, workspace } = context
+const own = await workspace()
+
+describe('path routes', () => {
+  /** Those of an agent that is a row only. */
+  async function rowRoutes() {
+    const agent = await insertAgent(context, own)
+    const path = `${agent.path}/port-forwarding`
+    return {
+      agent,
+      path,
+      list: async () => (await own.api.get(path)).body.mappings,
+      set: (mappings: unknown) => own.api.put(path, { mappings }),
+    }
+  }
+
+  it('are none at first, and replaced as a whole', async () => {
+    const { list, set, path } = await rowRoutes()
+    assert.deepEqual((await own.api.get(path)).body, { mappings: [] })
+    const first = [
+      { port: 3000, pathPrefix: '/', protected: false },
+      { port: 3001, pathPrefix: '/app', protected: true },
+      { port: 3001, pathPrefix: '/app/v2_x-1', protected: false },
+    ]
+    const { status, body } = await set(first.toReversed())
+    assert.deepEqual([status, body], [200, { success: true, mappings: first }])
+    assert.deepEqual(await list(), first)
+    await set([{ port: 65_535, pathPrefix: '/b/', protected: null }])
+    assert.deepEqual(await list(), [{ port: 65_535, pathPrefix: '/b', protected: false }])
+    assert.deepEqual((await set([])).body.mappings, [])
+  })
+  it('that are not protected say nothing of it, as the command line does', async () => {
+    const { set } = await rowRoutes()
+    const { body } = await set([{ port: 1025, pathPrefix: '/a' }])
+    assert.deepEqual(body.mappings, [{ port: 1025, pathPrefix: '/a', protected: false }])
+  })
+  it('are the same for many who set them at once', async () => {
+    const { list, set } = await rowRoutes()
+    const sets = Array.from({ length: 8 }, (_, i) =>
+      ['/a', '/b'].map((pathPrefix) => ({ port: 3000 + i, pathPrefix, protected: false })),
+    )
+    const replies = await Promise.all(sets.map((mappings) => set(mappings)))
+    for (const [i, reply] of replies.entries()) assert.deepEqual(reply.body.mappings, sets[i])
+    const [a, b] = await list()
+    assert.equal(a.port, b.port)
+  })
+  it('are 400 with what they cannot be, and nothing changes', async () => {
+    const { list, set } = await rowRoutes()
+    const good = { port: 3000, pathPrefix: '/good' }
+    await set([good])
+    const letters = 'must begin with / and have only letters, digits, - and _ between slashes'
+    const cases: [mappings: unknown, message: string | RegExp][] = [
+      [undefined, /^mappings: /],
+      [{}, /^mappings: /],
+      [[7], /^mappings\[0\]: /],
+      [[{ pathPrefix: '/a' }], /^mappings\[0\]\.port: /],
+      [[good, { port: 1024, pathPrefix: '/a' }], 'mappings[1].port: must be from 1025 to 65535'],
+      [[{ port: 65_536, pathPrefix: '/a' }], 'mappings[0].port: must be from 1025 to 65535'],
+      [[{ port: 18_789, pathPrefix: '/a' }], 'mappings[0].port: is reserved'],
+      [[{ port: 7700, pathPrefix: '/a' }], 'mappings[0].port: is reserved'],
+      [[{ port: '3000', pathPrefix: '/a' }], /^mappings\[0\]\.port: /],
+      [[{ port: 3000.5, pathPrefix: '/a' }], /^mappings\[0\]\.port: /],
+      [[{ port: 3000 }], /^mappings\[0\]\.pathPrefix: /],
+      ...['', 'a', '/a b', '/a.b', '/ä', '//', '/a//b', '/a/../b', '/%61', '/a?b'].map(
+        (pathPrefix): [unknown, string] => [
+          [{ port: 3000, pathPrefix }],
+          `mappings[0].pathPrefix: ${letters}`,
+        ],
+      ),
+      [[{ port: 3000, pathPrefix: `/${'a'.repeat(200)}` }], /^mappings\[0\]\.pathPrefix: must have at most/],
+      ...['/v0', '/chat', '/config', '/v0/x', '/chat/', '/config/a'].map((pathPrefix): [unknown, string] => [
+        [{ port: 3000, pathPrefix }],
+        'mappings[0].pathPrefix: /v0, /chat, /config are reserved',
+      ]),
+      [[{ ...good, protected: 'yes' }], /^mappings\[0\]\.protected: /],
+      [[good, { ...good, port: 3001 }], 'mappings[1].pathPrefix: is that of mappings[0] as well'],
+      [
+        [good, { port: 3001, pathPrefix: '/good/' }],
+        'mappings[1].pathPrefix: is that of mappings[0] as well',
+      ],
+      [
+        Array.from({ length: 11 }, (_, i) => ({ port: 3000, pathPrefix: `/a${i}` })),
+        'mappings: must have at most 10 items',
+      ],
+    ]
+    for (const [mappings, message] of cases) {
+      const reply = await set(mappings)
+      assert.equal(reply.status, 400, JSON.stringify(mappings))
+      assertError(reply, 400, message)
+    }
+    assert.deepEqual(await list(), [{ ...good, protected: false }])
+    const ten = Array.from({ length: 10 }, (_, i) => ({ port: 3000, pathPrefix: `/a${i}` }))
+    assert.equal((await set(ten)).status, 200)
+    for (const near of ['/v0x', '/chats', '/configs', '/v1'])
+      assert.equal((await set([{ port: 3000, pathPrefix: near }])).status, 200, near)
+  })
+  it('are for who may', async () => {
+    const { agent, path } = await rowRoutes()
+    const foreign = (await workspace()).api
+    for (const api of [anonymous, foreign]) {
+      assert.equal((await api.get(path)).status, 401)
+      assert.equal((await api.put(path, { mappings: [] })).status, 401)
+    }
+    const reader = await own.keyed('org:agents:read')
+    assert.equal((await reader.get(path)).status, 200)
+    assert.equal((await reader.put(path, { mappings: [] })).status, 403)
+    assert.equal((await agent.gateway.put(path, { mappings: [] })).status, 200)
+    const missing = '/v0/agents/xzzzzzzz/port-forwarding'
+    assertError(await own.api.get(missing), 404, 'There is no such agent')
+    assertError(await own.api.put(missing, { mappings: [] }), 404, 'There is no such agent')
+  })
+  it('go with their agent', async () => {
+    const { agent, set } = await rowRoutes()
+    await set([{ port: 3000, pathPrefix: '/a' }])
+    assert.ok((await own.api.delete(agent.path)).status < 300)
+    assert.deepEqual(await context.sql('SELECT * FROM agent_route WHERE agent_id = $1', [agent.id]), [])
+  })
+})
+
+/** A page, what was asked for, and a WebSocket that says hello; it ends by itself. */
+const PROGRAM = `
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+const server = createServer((req, res) => {
+  if (req.url.endsWith('.html')) return res.setHeader('content-type', 'text/html').end('<title>Hello</title>')
+  res.setHeader('content-type', 'application/json')
+  res.end(JSON.stringify({ url: req.url, host: req.headers.host, headers: req.headers }))
+})
+server.on('upgrade', (req, socket) => {
+  const accept = createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11')
+  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n' +
+    'Sec-WebSocket-Accept: ' + accept.digest('base64') + '\\r\\n\\r\\n')
+  const text = JSON.stringify({ url: req.url })
+  socket.write(Buffer.concat([Buffer.from([0x81, text.length]), Buffer.from(text)]))
+  socket.on('error', () => {})
+})
+server.listen(0, '127.0.0.1', () => writeFileSync(process.argv[2], String(server.address().port)))
+setTimeout(() => process.exit(), 300_000)
+`
+
+describe('a program of an agent', async () => {
+  const { agentId, path, record, api } = await sharedAgent(context)
+  const token: string = record.gatewayToken
+  const folder = `pages-${randomBytes(4).toString('hex')}`
+  const exec = async (command: string): Promise<string> => {
+    const { status, body } = await api.post(`${path}/console/exec`, { command })
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.equal(body.exitCode, 0, body.stderr)
+    return body.stdout.trim()
+  }
+  const source = Buffer.from(PROGRAM).toString('base64')
+  // The command waits: what has not left its group when it ends is killed.
+  const listening = await exec(`mkdir ${folder} && echo ${source} | base64 -d > ${folder}/program.mjs
+    setsid node ${folder}/program.mjs ${folder}/port > ${folder}/log 2>&1 & echo $! > ${folder}/pid
+    for i in $(seq 400); do [ -s ${folder}/port ] && break; sleep 0.1; done; cat ${folder}/port`)
+  const port = Number(listening)
+  const subdomain = `s${randomBytes(6).toString('hex')}`
+  const added = await api.post(`${path}/domains`, { subdomain, targetPort: port })
+  assert.equal(added.status, 200, JSON.stringify(added.body))
+  const { id } = added.body.domain
+  after(async () => {
+    await api.put(`${path}/port-forwarding`, { mappings: [] })
+    await api.delete(`${path}/domains/${id}`)
+    await exec(`kill $(cat ${folder}/pid); rm -r ${folder}`)
+  })
+  const page = new AgentHost(context.url, subdomain, undefined, 'apps.localhost')
+  const routes = new AgentHost(context.url, agentId, undefined, 'apps.localhost')
+  const host = new AgentHost(context.url, agentId)
+  /** As soon as the web process has heard of a change. */
+  const becomes = (status: number, ask: () => Promise<{ status: number }>) =>
+    until(`it is ${status}`, async () => (await ask()).status === status)
+
+  it('is at its subdomain', async () => {
+    await becomes(200, () => page.get('/'))
+    const { body } = await page.get('/a/b?x=1')
+    assert.deepEqual([body.url, body.host], ['/a/b?x=1', page.host])
+    const shown = await page.get('/index.html', { 'sec-fetch-mode': 'navigate' })
+    assert.deepEqual([shown.status, shown.text], [200, '<title>Hello</title>'])
+    assert.equal(shown.headers['content-security-policy'], undefined)
+    const socket = page.socket('/live')
+    await socket.opened
+    await until('it says hello', () => socket.messages.length === 1)
+    assert.deepEqual(socket.messages, [{ url: '/live' }])
+    assert.equal(socket.raw.readyState, WebSocket.OPEN)
+    socket.raw.terminate()
+  })
+  it('takes the gateway token where it is protected, and none any more where it is not', async () => {
+    await api.put(`${path}/domains/${id}`, { protected: true })
+    await becomes(401, () => page.get('/'))
+    const { status, text } = await page.get(`/?token=${token}`)
+    assert.equal(status, 200)
+    assert.ok(!text.includes(token))
+    assert.equal((await page.get('/', { authorization: `Bearer ${token}` })).status, 200)
+    assert.equal((await page.get('/', { cookie: `gw_token=${token}`, accept: 'text/html' })).status, 200)
+    await api.put(`${path}/domains/${id}`, { protected: false })
+    await becomes(200, () => page.get('/'))
+  })
+  it('is at its paths of the agent’s hosts', async () => {
+    const mappings = [
+      { port, pathPrefix: '/app', protected: false },
+      { port, pathPrefix: '/safe', protected: true },
+    ]
+    assert.equal((await api.put(`${path}/port-forwarding`, { mappings })).status, 200)
+    await becomes(200, () => host.get('/app'))
+    for (const one of [host, routes]) {
+      const { body } = await one.get('/app/x?y=1')
+      assert.deepEqual([body.url, body.headers['x-forwarded-prefix']], ['/x?y=1', '/app'])
+      assert.equal((await one.get('/safe/x')).status, 401)
+      assert.equal((await one.get(`/safe/x?token=${token}`)).body.url, '/x')
+    }
+    const led = await host.get('/app/index.html', { 'sec-fetch-mode': 'navigate' })
+    assert.equal(led.status, 307)
+    assert.equal(new URL(String(led.headers.location)).host, routes.host)
+    const shown = await routes.get('/app/index.html', { 'sec-fetch-mode': 'navigate' })
+    assert.deepEqual([shown.status, shown.text], [200, '<title>Hello</title>'])
+    // Chat and the API are where they were.
+    assert.equal((await host.get('/v0/status', { authorization: `Bearer ${token}` })).status, 200)
+    assert.equal((await host.get('/', { authorization: `Bearer ${token}` })).body.ok, true)
+  })
+  it('is told of where it is not there', async () => {
+    const free = await freePort()
+    await api.put(`${path}/domains/${id}`, { targetPort: free })
+    await becomes(502, () => page.get('/'))
+    assert.deepEqual((await page.get('/')).body, { error: `Nothing listens on port ${free} of the agent` })
+    await api.put(`${path}/domains/${id}`, { targetPort: port })
+    await becomes(200, () => page.get('/'))
+  })
+})

@@ -1,0 +1,259 @@
+/** The history of an agent's workspace (contract 4.3, 7): listed, saved, reset. */
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { base16 } from 'multiformats/bases/base16'
+import { base58btc } from 'multiformats/bases/base58'
+import { CID } from 'multiformats/cid'
+import { uuidv7 } from 'uuidv7'
+import { assertError, type Reply } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { insertAgent, type RowAgent } from '../agents/rows.ts'
+import { missingCid, openContext, startShared } from '../context.ts'
+import { newAgent } from './context.ts'
+
+const MILLIS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const WAIT = { prefer: 'wait=120' }
+const UNKNOWN = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
+
+const context = await openContext()
+const { workspace, sql } = context
+const own = await workspace()
+const { api, keyed } = own
+const other = await workspace()
+
+/** A row of a history, as a sync would leave it; its content is nowhere. */
+async function insertSnapshot(agent: Pick<RowAgent, 'id'>, cid = UNKNOWN): Promise<string> {
+  const commit = randomBytes(20).toString('hex')
+  await sql(
+    `INSERT INTO snapshot (id, agent_id, workspace_id, user_id, network, cid, commit_sha, commit_object, tree_sha,
+       change_summary, content_diff)
+     VALUES ($1, $2, $3, $4, 'private', $5, $6, '', $6, '1 added', '+x')`,
+    [uuidv7(), agent.id, own.id, randomUUID(), cid, commit],
+  )
+  return commit
+}
+
+describe('the history', () => {
+  it('of a new agent is empty', async () => {
+    const { path, agentId, gateway } = await insertAgent(context, own)
+    for (const client of [api, gateway])
+      assert.deepEqual((await client.get(`${path}/snapshots`)).body, { agentId, snapshots: [] })
+  })
+  it('is listed by tens, the newest first, and page by page', async () => {
+    const agent = await insertAgent(context, own)
+    const commits: string[] = []
+    for (let i = 0; i < 13; i++) commits.unshift(await insertSnapshot(agent))
+    const shas = ({ body }: Reply) => body.snapshots.map((one: { commitSha: string }) => one.commitSha)
+    const first = await api.get(`${agent.path}/snapshots`)
+    assert.deepEqual(shas(first), commits.slice(0, 10))
+    const { userId, createdAt, ...snapshot } = first.body.snapshots[0]
+    assert.match(userId, /^[0-9a-f-]{36}$/)
+    assert.match(createdAt, MILLIS)
+    assert.deepEqual(snapshot, {
+      agentId: agent.agentId,
+      snapshotCid: UNKNOWN,
+      commitSha: commits[0],
+      changeSummary: '1 added',
+      contentDiff: '+x',
+    })
+    const pageToken = first.headers.get('next-page-token') ?? ''
+    const second = await api.get(`${agent.path}/snapshots`, { pageToken })
+    assert.deepEqual(shas(second), commits.slice(10))
+    assert.equal(second.headers.get('next-page-token'), null)
+    assert.deepEqual(shas(await api.get(`${agent.path}/snapshots`, { limit: '1' })), commits.slice(0, 1))
+    assert.deepEqual(shas(await api.get(`${agent.path}/snapshots`, { limit: '100' })), commits)
+  })
+  it('is 400 for a bad limit or token', async () => {
+    const { path } = await insertAgent(context, own)
+    for (const limit of ['0', '101', 'x'])
+      assertError(await api.get(`${path}/snapshots`, { limit }), 400, /^limit: /)
+    assertError(await api.get(`${path}/snapshots`, { pageToken: 'x' }), 400, /^pageToken: /)
+  })
+  it('is nobody else’s', async () => {
+    const { path } = await insertAgent(context, own)
+    const stranger = await insertAgent(context, own)
+    const reader = await keyed('org:agents:read')
+    for (const suffix of ['', '/sync']) {
+      assertError(await other.api.get(`${path}/snapshots${suffix}`), 401, /./)
+      assertError(await stranger.gateway.get(`${path}/snapshots${suffix}`), 401, /./)
+      assertError(await api.get(`/v0/agents/xzzzzzzz/snapshots${suffix}`), 404, 'There is no such agent')
+      assert.equal((await reader.get(`${path}/snapshots${suffix}`)).status, 200)
+    }
+    for (const suffix of ['/sync', '/reset']) {
+      const body = { snapshotCid: UNKNOWN }
+      assertError(await other.api.post(`${path}/snapshots${suffix}`, body), 401, /./)
+      assertError(
+        await api.post(`/v0/agents/xzzzzzzz/snapshots${suffix}`, body),
+        404,
+        'There is no such agent',
+      )
+      assertError(
+        await reader.post(`${path}/snapshots${suffix}`, body),
+        403,
+        'Missing scope: org:agents:write',
+      )
+    }
+  })
+})
+
+describe('the state of syncs', () => {
+  it('says that they are configured', async () => {
+    const { path, agentId } = await insertAgent(context, own)
+    const { status, body } = await api.get(`${path}/snapshots/sync`)
+    assert.equal(status, 200)
+    const message = 'A change is saved within about 60 seconds while the agent runs'
+    assert.deepEqual(body, { agentId, configured: true, lastSync: null, message })
+  })
+})
+
+describe('a reset', () => {
+  for (const body of [
+    undefined,
+    null,
+    [],
+    {},
+    { snapshotCid: '' },
+    { snapshotCid: 7 },
+    { snapshotCid: 'latest' },
+    { snapshotCid: `${UNKNOWN}x` },
+    { snapshotCid: 'k51qzi5uqu5dlvj2baxnqndepeb86cbk3ng7n3i46uzyxzyqj2xjonzllnv0v8' },
+  ])
+    it(`is 400 for ${JSON.stringify(body)}`, async () => {
+      const { path } = await insertAgent(context, own)
+      assertError(await api.post(`${path}/snapshots/reset`, body), 400, 'Invalid snapshot CID')
+    })
+  it('is 404 for what is not in the history of this agent', async () => {
+    const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
+    await insertSnapshot(sibling)
+    assertError(
+      await api.post(`${agent.path}/snapshots/reset`, { snapshotCid: UNKNOWN }),
+      404,
+      'Snapshot not found',
+    )
+  })
+})
+
+describe('an agent that does not run', () => {
+  it('can be neither saved nor reset: 503', async () => {
+    const agent = await insertAgent(context, own)
+    await insertSnapshot(agent)
+    // Workers leave it alone no more, but find nothing of it.
+    await sql('UPDATE agent SET purged_at = NULL WHERE id = $1', [agent.id])
+    for (const [suffix, body] of [
+      ['sync', undefined],
+      ['reset', { snapshotCid: UNKNOWN }],
+    ] as const) {
+      const reply = await api.post(`${agent.path}/snapshots/${suffix}`, body, WAIT)
+      assertError(reply, 503, 'The agent is not running')
+      assert.equal(reply.headers.get('error-code'), 'agent_not_ready')
+      assert.equal(reply.headers.get('retry-after'), '5')
+      assert.ok(reply.headers.get('operation-id'))
+    }
+    const { body } = await api.get(`${agent.path}/snapshots/sync`)
+    assert.match(body.message, /^The last sync failed: /)
+    await sql('UPDATE agent SET purged_at = now() WHERE id = $1', [agent.id])
+  })
+})
+
+describe('without storage', () => {
+  it('there are no syncs and no resets: 400', async () => {
+    const bare = await openContext(await startShared({ BERTH_SNAPSHOT_NETWORK: 'none' }))
+    const { api, id } = await bare.workspace()
+    const { path, agentId } = await insertAgent(bare, { id })
+    const reply = await api.post(`${path}/snapshots/sync`, undefined)
+    assertError(reply, 400, 'Storage not configured')
+    assert.equal(reply.headers.get('error-code'), 'storage_not_configured')
+    assert.deepEqual((await api.get(`${path}/snapshots/sync`)).body, {
+      agentId,
+      configured: false,
+      missing: ['BERTH_SNAPSHOT_NETWORK'],
+      lastSync: null,
+      message: 'Storage not configured',
+    })
+  })
+})
+
+describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
+  // Its own: a reset takes away what other files are writing, and they write between two syncs.
+  const agent = await newAgent(api)
+  const { path, agentId } = agent
+  const exec = async (command: string): Promise<string> => {
+    const { body } = await agent.api.post(`${path}/console/exec`, {
+      command,
+      cwd: '/home/node/clawd/workspace',
+    })
+    assert.equal(body.exitCode, 0, body.stderr)
+    return body.stdout
+  }
+  const sync = async () => {
+    const reply = await agent.api.post(`${path}/snapshots/sync`, undefined, WAIT)
+    assert.equal(reply.status, 200, JSON.stringify(reply.body))
+    return reply.body
+  }
+  const newest = async () => (await agent.api.get(`${path}/snapshots`)).body.snapshots[0]
+
+  it('is saved', async () => {
+    await exec('echo one > snapshot-note.txt')
+    const { success, message, lastSync, snapshotCid, commitSha } = await sync()
+    assert.equal(success, true)
+    // The one that is taken by itself may have been first.
+    assert.ok(['Snapshot taken', 'Nothing has changed since the last snapshot'].includes(message))
+    assert.match(lastSync, MILLIS)
+    assert.match(commitSha, /^[0-9a-f]{40}$/)
+    const latest = await newest()
+    assert.deepEqual(
+      [latest.agentId, latest.snapshotCid, latest.commitSha],
+      [agentId, snapshotCid, commitSha],
+    )
+    assert.ok(await context.isPinned(CID.parse(snapshotCid), 'private'))
+    const { agent: record, snapshots } = (await agent.api.get(path)).body
+    assert.deepEqual([record.snapshotCid, snapshots[0].snapshotCid], [snapshotCid, snapshotCid])
+    assert.match(record.lastSync, MILLIS)
+    assert.match(record.snapshotsUpdatedAt, MILLIS)
+    assert.match(record.fileManifest, /^4 workspace\/snapshot-note\.txt$/m)
+  })
+  it('that has not changed is not saved twice', async () => {
+    const before = await sync()
+    const again = await sync()
+    assert.deepEqual([again.snapshotCid, again.commitSha], [before.snapshotCid, before.commitSha])
+    assert.deepEqual(
+      [again.message, again.changeSummary],
+      ['Nothing has changed since the last snapshot', null],
+    )
+  })
+  it('answers 202 where the wait ends first', async () => {
+    const reply = await agent.api.post(`${path}/snapshots/sync`, undefined, { prefer: 'respond-async' })
+    assert.equal(reply.status, 202)
+    assert.equal(reply.body.operation.id, reply.headers.get('operation-id'))
+    await until('it ends', async () => {
+      const { data } = (await agent.api.get(`/v0/operations/${reply.body.operation.id}`)).body
+      return data.state === 'succeeded'
+    })
+  })
+  it('goes back to a snapshot, however its CID is spelled', async () => {
+    const target = await sync()
+    const cid = CID.parse(target.snapshotCid)
+    for (const spelled of [
+      target.snapshotCid,
+      `${cid.toV0()}`,
+      cid.toString(base16),
+      cid.toString(base58btc),
+    ]) {
+      await exec(`date +%s%N > snapshot-note.txt`)
+      const reply = await agent.api.post(`${path}/snapshots/reset`, { snapshotCid: spelled }, WAIT)
+      assert.equal(reply.status, 200, JSON.stringify(reply.body))
+      const { success, snapshotCid, commitSha, message } = reply.body
+      assert.deepEqual([success, snapshotCid, commitSha], [true, target.snapshotCid, target.commitSha])
+      assert.equal(message, `Workspace reset to ${target.snapshotCid}`)
+      assert.equal(await exec('cat snapshot-note.txt'), 'one\n')
+    }
+  })
+  it('is its own token’s to save', async () => {
+    assert.equal((await agent.gateway.post(`${path}/snapshots/sync`, undefined, WAIT)).status, 200)
+  })
+  it('does not go to what is nowhere', async () => {
+    const snapshotCid = `${await missingCid()}`
+    assertError(await agent.api.post(`${path}/snapshots/reset`, { snapshotCid }), 404, 'Snapshot not found')
+  })
+})

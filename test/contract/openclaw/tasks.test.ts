@@ -1,0 +1,242 @@
+/** Scheduled tasks (contract 4.3, 7.2). */
+import assert from 'node:assert/strict'
+import { afterEach, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { assertError, type Reply } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+const INVALID = 'Invalid parameters'
+const NOT_FOUND = 'There is no such task'
+const DAILY = { kind: 'cron', expr: '0 9 * * *', tz: 'Europe/Berlin' }
+const TURN = { kind: 'agentTurn', message: 'Good morning' }
+const TASK = { name: 'Morning', schedule: DAILY, payload: TURN }
+
+const context = await openContext()
+const { shared, workspace } = context
+const agent = await sharedAgent(context)
+const TASKS = `${agent.path}/tasks`
+const own = await workspace()
+
+const list = async (query?: Record<string, string>) => {
+  const { status, body } = await shared.get(TASKS, query)
+  assert.equal(status, 200, JSON.stringify(body))
+  return body.jobs as { id: string; name: string; enabled: boolean }[]
+}
+/** The engine takes 30 changes of a sort in a minute; a suite that runs twice in one waits for the next. */
+async function patiently(ask: () => Promise<Reply>): Promise<Reply> {
+  for (;;) {
+    const reply = await ask()
+    if (reply.status !== 429) return reply
+    await delay(Number(reply.headers.get('retry-after')) * 1000)
+  }
+}
+const create = async (more: object = {}): Promise<Reply['body']> => {
+  const { status, body } = await patiently(() => shared.post(TASKS, { ...TASK, ...more }))
+  assert.equal(status, 200, JSON.stringify(body))
+  return body
+}
+const at = (id: string, rest = '') => `${TASKS}/${id}${rest}`
+const runsOf = async (id: string, query?: Record<string, string>) =>
+  (await shared.get(at(id, '/runs'), query)).body.entries
+
+afterEach(async () => {
+  for (const { id } of await list({ includeDisabled: 'true' })) await patiently(() => shared.delete(at(id)))
+})
+
+describe('a task', () => {
+  it('is created with what was asked for, and delivers nowhere unless told', async () => {
+    const job = await create({ description: 'Every day' })
+    assert.deepEqual(job.schedule, {
+      ...DAILY,
+      ...(job.schedule.staggerMs !== undefined && { staggerMs: job.schedule.staggerMs }),
+    })
+    const { name, description, enabled, sessionTarget, wakeMode, delivery, payload } = job
+    assert.deepEqual(
+      { name, description, enabled, sessionTarget, wakeMode, delivery },
+      {
+        name: 'Morning',
+        description: 'Every day',
+        enabled: true,
+        sessionTarget: 'isolated',
+        wakeMode: 'now',
+        delivery: { mode: 'none' },
+      },
+    )
+    assert.deepEqual(
+      [payload.kind, payload.message, payload.timeoutSeconds],
+      ['agentTurn', 'Good morning', 300],
+    )
+    const read = await shared.get(at(job.id))
+    assert.deepEqual([read.status, read.body.id, read.body.name], [200, job.id, 'Morning'])
+  })
+  for (const [spelled, payload, said] of [
+    ['agentTurn by text', { kind: 'agentTurn', text: 'a' }, { message: 'a' }],
+    ['agentTurn by message', { kind: 'agentTurn', message: 'a' }, { message: 'a' }],
+    ['agentTurn by both', { kind: 'agentTurn', message: 'a', text: 'a' }, { message: 'a' }],
+    ['systemEvent by text', { kind: 'systemEvent', text: 'a' }, { text: 'a' }],
+    ['systemEvent by message', { kind: 'systemEvent', message: 'a' }, { text: 'a' }],
+  ] as const)
+    it(`takes the payload of ${spelled}`, async () => {
+      const { payload: taken, sessionTarget } = await create({ payload })
+      assert.deepEqual(
+        { message: taken.message, text: taken.text },
+        { message: undefined, text: undefined, ...said },
+      )
+      assert.equal(sessionTarget, payload.kind === 'agentTurn' ? 'isolated' : 'main')
+    })
+  it('takes each sort of schedule', async () => {
+    const later = new Date(Date.now() + 86_400_000).toISOString()
+    const once = await create({ schedule: { kind: 'at', at: later } })
+    assert.deepEqual(once.schedule, { kind: 'at', at: later })
+    assert.equal(once.deleteAfterRun, true)
+    const often = await create({ schedule: { kind: 'every', everyMs: 60_000 } })
+    assert.equal(often.schedule.everyMs, 60_000)
+  })
+  it('takes a delivery', async () => {
+    const delivery = { mode: 'webhook', to: 'https://example.com/hook', bestEffort: true }
+    assert.deepEqual((await create({ delivery })).delivery, delivery)
+  })
+  it('may be switched off from the start, and is listed then only for those who ask', async () => {
+    const { id } = await create({ enabled: false })
+    assert.deepEqual(await list(), [])
+    assert.deepEqual(await list({ includeDisabled: 'false' }), [])
+    assert.deepEqual(
+      (await list({ includeDisabled: 'true' })).map((job) => job.id),
+      [id],
+    )
+    assertError(await shared.get(TASKS, { includeDisabled: 'maybe' }), 400, /^includeDisabled: /)
+  })
+  it("is not the engine's own job", async () => {
+    assert.deepEqual(await list({ includeDisabled: 'true' }), [])
+  })
+  for (const [what, bad] of [
+    ['no name', { name: undefined }],
+    ['an empty name', { name: ' ' }],
+    ['no schedule', { schedule: undefined }],
+    ['no payload', { payload: undefined }],
+    ['an unknown schedule', { schedule: { kind: 'sometimes' } }],
+    ['a time that is none', { schedule: { kind: 'at', at: 'tomorrow' } }],
+    ['a time that is over', { schedule: { kind: 'at', at: '2020-01-01T00:00:00Z' } }],
+    ['less than a minute', { schedule: { kind: 'every', everyMs: 59_999 } }],
+    ['six fields', { schedule: { kind: 'cron', expr: '0 0 9 * * *' } }],
+    ['a field that is out of range', { schedule: { kind: 'cron', expr: '99 * * * *' } }],
+    ['a day that never comes', { schedule: { kind: 'cron', expr: '0 0 31 2 *' } }],
+    ['an unknown time zone', { schedule: { ...DAILY, tz: 'Mars/Olympus' } }],
+    ['a payload without text', { payload: { kind: 'agentTurn' } }],
+    ['a payload of two texts', { payload: { kind: 'agentTurn', text: 'a', message: 'b' } }],
+    ['an unknown payload', { payload: { kind: 'dance', text: 'a' } }],
+    ['a turn in the main session', { sessionTarget: 'main' }],
+    ['an unknown wake mode', { wakeMode: 'later' }],
+    ['an unknown delivery', { delivery: { mode: 'pigeon' } }],
+    ['a webhook to nowhere', { delivery: { mode: 'webhook', to: 'nowhere' } }],
+  ] as const)
+    it(`is refused with ${what}`, async () => {
+      const reply = await patiently(() => shared.post(TASKS, { ...TASK, ...bad }))
+      assertError(reply, 400, INVALID)
+      assert.ok(reply.headers.get('error-detail'))
+      assert.deepEqual(await list({ includeDisabled: 'true' }), [])
+    })
+  it('is refused in a body that is none', async () => {
+    for (const body of ['{', '7', undefined])
+      assertError(await shared.request('POST', TASKS, { body }), 400, INVALID)
+  })
+})
+
+describe('changing a task', () => {
+  it('changes what is named, and leaves the rest', async () => {
+    const { id } = await create({ payload: { ...TURN, timeoutSeconds: 60 } })
+    const { status, body } = await shared.put(at(id), {
+      name: 'Evening',
+      payload: { kind: 'agentTurn', text: 'Good night' },
+    })
+    assert.equal(status, 200)
+    assert.deepEqual(
+      [body.name, body.payload.message, body.payload.timeoutSeconds],
+      ['Evening', 'Good night', 60],
+    )
+    assert.equal(body.schedule.expr, DAILY.expr)
+  })
+  it('refuses what is wrong, and nothing at all', async () => {
+    const { id } = await create()
+    for (const bad of [
+      {},
+      { name: '' },
+      { schedule: { kind: 'every', everyMs: 1 } },
+      { schedule: { kind: 'cron', expr: '99 * * * *' } },
+    ])
+      assertError(await shared.put(at(id), bad), 400, INVALID)
+    assert.equal((await shared.get(at(id))).body.schedule.expr, DAILY.expr)
+  })
+  it('switches it on and off, and over without a body', async () => {
+    const { id } = await create()
+    const toggle = async (body?: object) => {
+      const reply = await shared.request('POST', at(id, '/toggle'), { json: body })
+      assert.equal(reply.status, 200, JSON.stringify(reply.body))
+      return reply.body.enabled
+    }
+    assert.deepEqual(
+      [await toggle({ enabled: false }), await toggle({ enabled: false }), await toggle(), await toggle()],
+      [false, false, true, false],
+    )
+    assertError(await shared.post(at(id, '/toggle'), { enabled: 'on' }), 400, INVALID)
+  })
+  it('deletes it', async () => {
+    const { id } = await create()
+    assert.deepEqual((await shared.delete(at(id))).body, { success: true })
+    assertError(await shared.delete(at(id)), 404, NOT_FOUND)
+  })
+})
+
+describe('running a task', () => {
+  it('takes its turn of the agent, and keeps the result', async () => {
+    const { id } = await create()
+    const { status, body } = await shared.post(at(id, '/run'), {})
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.deepEqual([body.ok, body.enqueued], [true, true])
+    assert.ok(body.runId)
+    const [run] = await until(
+      'the run has ended',
+      async () => {
+        const entries = await runsOf(id)
+        return entries.length > 0 && entries
+      },
+      180_000,
+    )
+    assert.deepEqual([run.jobId, run.action, run.status], [id, 'finished', 'ok'])
+    assert.match(run.summary, /^pong: .*Good morning/s)
+  })
+  it('lists its runs by pages', async () => {
+    const { id } = await create()
+    assert.deepEqual(await runsOf(id, { limit: '1' }), [])
+    for (const limit of ['0', '201', 'many'])
+      assertError(await shared.get(at(id, '/runs'), { limit }), 400, /^limit: /)
+  })
+})
+
+describe('a task that is not there', () => {
+  for (const [method, rest, json] of [
+    ['GET', ''],
+    ['PUT', '', { name: 'x' }],
+    ['DELETE', ''],
+    ['POST', '/run'],
+    ['POST', '/toggle'],
+    ['GET', '/runs'],
+  ] as const)
+    it(`is 404 for ${method} ${rest}`, async () => {
+      for (const id of ['nobody', 'a%2Fb', 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277'])
+        assertError(await shared.request(method, at(id, rest), { json }), 404, NOT_FOUND)
+    })
+})
+
+describe('tasks of an agent that does not run', () => {
+  it('are 503', async () => {
+    const { path } = await insertAgent(context, own)
+    for (const reply of [await own.api.get(`${path}/tasks`), await own.api.post(`${path}/tasks`, TASK)]) {
+      assertError(reply, 503, 'The agent is not running')
+      assert.ok(reply.headers.get('retry-after'))
+    }
+  })
+})

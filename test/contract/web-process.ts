@@ -1,0 +1,36 @@
+/** A web process of a test's own beside those of a Berth, on its database and data. */
+import { fileURLToPath } from 'node:url'
+import { postgresUrl } from '../../src/standalone/postgres.ts'
+import { freeMetricsPorts, freePort, type Running, run, until } from '../support/processes.ts'
+
+const START_MS = 180_000
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+export interface WebProcess {
+  url: string
+  running: Running
+}
+
+/** Starts it, and waits until it answers. Whoever starts it ends it. */
+export async function startWebProcess(
+  env: NodeJS.ProcessEnv,
+  settings: NodeJS.ProcessEnv = {},
+): Promise<WebProcess> {
+  const port = await freePort()
+  const running = run(process.execPath, [MAIN, 'web'], {
+    env: {
+      ...env,
+      DATABASE_URL: env.DATABASE_URL ?? (await postgresUrl(env.BERTH_DATA_DIR ?? '')) ?? '',
+      PORT: `${port}`,
+      BERTH_METRICS_PORT: `${await freeMetricsPorts()}`,
+      BERTH_DATABASE_POOL: '5',
+      ...settings,
+    },
+  })
+  const url = `http://127.0.0.1:${port}`
+  const answers = async () => (await fetch(`${url}/healthz`)).ok
+  await until('the web process answers', answers, START_MS).catch((error) => {
+    throw new Error(`${error.message}\n${running.output()}`, { cause: error })
+  })
+  return { url, running }
+}

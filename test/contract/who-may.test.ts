@@ -1,0 +1,193 @@
+/**
+ * Who may do what: each route of the document, asked with each sort of credential. The table in `docs/security.md` is
+ * what came of it; `npm run docs:security` writes it.
+ */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { KeyService } from '../../src/accounts/keys.ts'
+import { loadSigningKey } from '../../src/accounts/tokens.ts'
+import { createWorkspace, setRole } from '../../src/accounts/workspaces.ts'
+import { AgentAccess } from '../../src/agents/access.ts'
+import { loadConfig } from '../../src/config.ts'
+import { createPrisma } from '../../src/db/prisma.ts'
+import { SCOPES } from '../../src/http/principal.ts'
+import { newAgentId } from '../../src/lib/agent-id.ts'
+import type { RunningRole } from '../../src/roles/running-role.ts'
+import { openWeb } from '../../src/roles/web.ts'
+import { startDatabase, type TestDatabase } from '../support/database.ts'
+import { DocumentCheck } from '../support/openapi.ts'
+import { AGENT_PROXY_KEY, openTunnelServer, type StartedTunnelServer } from '../support/tunnel-server.ts'
+import {
+  ask,
+  BEGIN,
+  type Credential,
+  END,
+  type Outcome,
+  type Outcomes,
+  outcomeOf,
+  routesOf,
+  table,
+} from './who-may.ts'
+
+const PAGE = new URL('../../docs/security.md', import.meta.url)
+const JWT_KEY = 'a key for the test of who may do what'
+const SIDE_BY_SIDE = 8
+
+/** Who has its agent own the account, or widen what it may do, by words that the agent reads. */
+const KEYS_ONLY = [
+  ...['createKey', 'listKeys', 'revokeKey', 'deleteKey', 'signUpload', 'signDownload'],
+  ...['createAgent', 'deleteAgent', 'getGatewayToken', 'rotateGatewayToken'],
+  ...['createSecret', 'updateSecret', 'deleteSecret', 'attachSecrets'],
+  ...['addSkill', 'addSkillVersion', 'deleteSkill', 'installHubSkill'],
+  ...['createTemplate', 'updateTemplate', 'archiveTemplate', 'cancelOperation', 'deleteFile'],
+]
+const OF_AGENTS = ['gateway', 'platform', 'wide', 'other agent']
+
+describe('who may do what', () => {
+  let database: TestDatabase
+  let dataDir: string
+  let way: StartedTunnelServer
+  /** Two web processes: in the second, platform tokens see their whole workspace. */
+  const webs: RunningRole[] = []
+  const asked: { route: ReturnType<typeof routesOf>[number]; outcomes: Outcomes }[] = []
+
+  before(async () => {
+    database = await startDatabase()
+    dataDir = await mkdtemp(join(tmpdir(), 'berth-who-may-'))
+    way = await openTunnelServer()
+    for (const BERTH_PLATFORM_TOKEN_SCOPE of ['agent', 'workspace'])
+      webs.push(
+        await openWeb(
+          loadConfig({
+            PORT: '0',
+            DATABASE_URL: database.url,
+            BERTH_DATA_DIR: dataDir,
+            BERTH_AGENT_PROXY_URL: way.url,
+            BERTH_IPFS_ROUTING_URL: '',
+            BERTH_PLATFORM_TOKEN_SCOPE,
+            AGENT_PROXY_KEY,
+            JWT_KEY,
+          }),
+          database.log,
+        ),
+      )
+    await askAll()
+  })
+  after(async () => {
+    for (const web of webs) await web.stop()
+    await way?.tunnelServer.close()
+    await database?.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  async function askAll(): Promise<void> {
+    const [url = '', wideUrl = ''] = webs.map((web) => web.url ?? '')
+    const { document } = await DocumentCheck.load(url)
+    const { pool } = database
+    const prisma = createPrisma(pool)
+    const signingKey = loadSigningKey(JWT_KEY, dataDir)
+    const keys = new KeyService(prisma, signingKey)
+    const access = new AgentAccess({ pool, signingKey, platformScope: 'agent' })
+    const newWorkspace = () =>
+      createWorkspace(prisma, { name: randomUUID(), plan: 'unlimited', owner: 'owner' })
+    const [own, other] = [await newWorkspace(), await newWorkspace()]
+    const viewer = await setRole(prisma, { workspaceId: own.id, user: 'viewer', role: 'viewer' })
+    const newKey = (scope: string, { id, ownerId } = own, userId = ownerId) =>
+      keys.create({ workspaceId: id, userId, name: scope, scopes: [scope] })
+
+    const admin = { name: 'admin', url, token: (await newKey('admin')).token }
+    const fixed: Credential[] = [{ name: 'nobody', url }, admin]
+    for (const scope of SCOPES.filter((scope) => scope !== 'admin'))
+      fixed.push({ name: scope, url, token: (await newKey(scope)).token })
+    fixed.push({ name: 'viewer', url, token: (await newKey('admin', own, viewer.id)).token })
+    fixed.push({ name: 'other workspace', url, token: (await newKey('admin', other)).token })
+    const revoked = await newKey('admin')
+    await keys.revoke(revoked.id)
+    fixed.push({ name: 'revoked', url, token: revoked.token })
+
+    /** An agent that is a row only, with an operation that nobody runs. */
+    async function newAgent() {
+      const agent = { agentId: newAgentId(), gatewayToken: randomUUID() as string, operation: uuidv7() }
+      const id = uuidv7()
+      await pool.query(
+        `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
+           purged_at) VALUES ($1, $2, $3, $4, 'x', 'openclaw', '2026.9.6', $5, 'not_running', now())`,
+        [id, agent.agentId, own.id, own.ownerId, agent.gatewayToken],
+      )
+      await pool.query(
+        `INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, next_attempt_at)
+         VALUES ($1, $2, 'agent.sync', 'nobody', $3, $4, now() + interval '1 day')`,
+        [agent.operation, own.id, id, agent.agentId],
+      )
+      return agent
+    }
+    const sibling = await newAgent()
+    const wide = { name: 'wide', url: wideUrl, token: await access.mintPlatformToken(sibling) }
+    const others: Credential[] = [...fixed, wide, { name: 'other agent', url, token: sibling.gatewayToken }]
+
+    const routes = routesOf(document)
+    const outcomesOf = async (route: (typeof routes)[number]): Promise<Outcomes> => {
+      const outcomes: Outcomes = {}
+      const forAdmin = await ask(route, admin, await newAgent())
+      for (const credential of others)
+        outcomes[credential.name] = outcomeOf(await ask(route, credential, await newAgent()), forAdmin)
+      const forOwn = { gateway: [url], platform: [url, wideUrl] }
+      for (const [name, urls] of Object.entries(forOwn)) {
+        const found = new Set<Outcome>()
+        for (const at of urls) {
+          const agent = await newAgent()
+          const token = name === 'gateway' ? agent.gatewayToken : await access.mintPlatformToken(agent)
+          found.add(outcomeOf(await ask(route, { name, url: at, token }, agent), forAdmin))
+        }
+        // To its own agent, a platform token is the same in both.
+        if (route.path.includes('{agentId}')) assert.equal(found.size, 1, route.id)
+        outcomes[name] = [...found][0] ?? 401
+      }
+      return outcomes
+    }
+    const left = [...routes]
+    const found = new Map<string, Outcomes>()
+    const worker = async () => {
+      for (let route = left.shift(); route; route = left.shift()) found.set(route.id, await outcomesOf(route))
+    }
+    await Promise.all(Array.from({ length: SIDE_BY_SIDE }, worker))
+    for (const route of routes) asked.push({ route, outcomes: found.get(route.id) ?? {} })
+  }
+
+  const guarded = () => asked.filter(({ outcomes }) => outcomes.nobody !== 'in')
+
+  it('is 401 for nobody and for a revoked key, and for another workspace’s at each route of an agent', () => {
+    for (const { route, outcomes } of guarded()) {
+      assert.deepEqual([outcomes.nobody, outcomes.revoked], [401, 401], route.id)
+      if (route.path.includes('{agentId}')) {
+        assert.equal(outcomes['other workspace'], 401, route.id)
+        assert.equal(outcomes['other agent'], 401, route.id)
+      }
+    }
+  })
+  it('lets no token of an agent make keys, tokens or agents, give secrets or skills, or change what is not its own', () => {
+    for (const id of KEYS_ONLY) {
+      const outcomes = asked.find(({ route }) => route.id === id)?.outcomes
+      assert.ok(outcomes, `there is no route ${id}`)
+      for (const name of OF_AGENTS) assert.notEqual(outcomes[name], 'in', `${id}: ${name}`)
+    }
+    for (const { route, outcomes } of guarded()) {
+      if (route.method !== 'GET' && route.tag !== 'Issues') assert.notEqual(outcomes.wide, 'in', route.id)
+      if (route.path.startsWith('/v3/') || route.path.startsWith('/psa'))
+        for (const name of OF_AGENTS) assert.notEqual(outcomes[name], 'in', `${route.id}: ${name}`)
+    }
+  })
+  it('is what docs/security.md says', async () => {
+    const page = await readFile(PAGE, 'utf8')
+    const [start, end] = [page.indexOf(BEGIN), page.indexOf(END)]
+    assert.ok(start >= 0 && end > start, 'docs/security.md has no place for the table')
+    const expected = `${page.slice(0, start)}${BEGIN}\n\n${table(asked)}\n\n${page.slice(end)}`
+    if (process.env.BERTH_DOCS === 'write') await writeFile(PAGE, expected)
+    else assert.equal(page, expected, 'run `npm run docs:security`')
+  })
+})

@@ -1,0 +1,116 @@
+/** Asks every route of the document with every sort of credential, and makes the table of `docs/security.md` of it. */
+import { SCOPES } from '../../src/http/principal.ts'
+import type { Document, Operation } from '../support/openapi.ts'
+
+/** Whoever may ask for something. */
+export interface Credential {
+  name: string
+  /** Where it is good, and its token; none for nobody. */
+  url: string
+  token?: string
+}
+
+/** The agent and the operation that a request is about; of its own, since some requests delete it. */
+export interface Target {
+  agentId: string
+  operation: string
+}
+
+export interface Asked {
+  id: string
+  tag: string
+  method: string
+  path: string
+}
+
+/** What came of a request: let in, whatever was answered then; or refused, 404 where it is there for others. */
+export type Outcome = 'in' | 401 | 403 | 404
+
+export const BEGIN = '<!-- Made by `npm run docs:security`. -->'
+export const END = '<!-- End of what is made. -->'
+
+const ANSWER_MS = 30_000
+const BODYLESS = ['GET', 'HEAD', 'OPTIONS', 'DELETE']
+
+/** Every route, in the document's order. */
+export const routesOf = ({ paths }: Document): Asked[] =>
+  Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations as Record<string, Operation & { tags: string[] }>).map(
+      ([method, { operationId: id, tags }]) => ({
+        id,
+        tag: tags[0] ?? '',
+        method: method.toUpperCase(),
+        path,
+      }),
+    ),
+  )
+
+/**
+ * Sends what passes the check of who asks, and is refused right after it where it would do anything.
+ * @returns the status.
+ */
+export async function ask(route: Asked, { url, token }: Credential, target: Target): Promise<number> {
+  const path = route.path
+    .replace('{agentId}', target.agentId)
+    .replace('/operations/{id}', `/operations/${target.operation}`)
+    .replace(/\{\w+\}/g, 'x')
+  const response = await fetch(`${url}${path}`, {
+    method: route.method,
+    headers: {
+      ...(token && { authorization: `Bearer ${token}` }),
+      'content-type': 'application/json',
+      prefer: 'respond-async',
+    },
+    ...(!BODYLESS.includes(route.method) && { body: '{}' }),
+    signal: AbortSignal.timeout(ANSWER_MS),
+  })
+  await response.body?.cancel()
+  return response.status
+}
+
+/** @param forAdmin the status that a key gets which may do everything. */
+export const outcomeOf = (status: number, forAdmin: number): Outcome =>
+  status === 401 || status === 403 || (status === 404 && forAdmin !== 404) ? status : 'in'
+
+/** What came of a route, by the names of the credentials. */
+export type Outcomes = Record<string, Outcome>
+
+const COLUMNS: [title: string, credential: string][] = [
+  ['viewer', 'viewer'],
+  ['gateway', 'gateway'],
+  ['platform', 'platform'],
+  ['wide', 'wide'],
+  ['other agent', 'other agent'],
+  ['other workspace', 'other workspace'],
+  ['revoked', 'revoked'],
+  ['nobody', 'nobody'],
+]
+const MARKS: Record<Outcome, string> = { in: '✓', 401: '401', 403: '–', 404: '404' }
+
+/** The least scopes with which a key is let in; write goes for read. */
+function leastScopes(outcomes: Outcomes): string {
+  const enough = SCOPES.filter((scope) => outcomes[scope] === 'in')
+  if (enough.length === SCOPES.length) return outcomes.nobody === 'in' ? 'none' : 'any key'
+  if (enough.length === 0) return 'a signed address'
+  const least = enough.filter(
+    (scope) =>
+      /^org:\w+:/.test(scope) &&
+      !(scope.endsWith(':write') && enough.includes(scope.replace('write', 'read') as never)),
+  )
+  if (least.length > 0) return least.map((scope) => `\`${scope.slice('org:'.length)}\``).join(', ')
+  return `\`${enough.find((scope) => scope.startsWith('org:'))}\``
+}
+
+/** The table in Markdown, a part for each tag. */
+export function table(asked: { route: Asked; outcomes: Outcomes }[]): string {
+  const head = `| route | key with | ${COLUMNS.map(([title]) => title).join(' | ')} |\n|${'---|'.repeat(COLUMNS.length + 2)}`
+  return [...Map.groupBy(asked, ({ route }) => route.tag)]
+    .map(([tag, rows]) => {
+      const lines = rows.map(({ route: { method, path }, outcomes }) => {
+        const marks = COLUMNS.map(([, name]) => MARKS[outcomes[name] ?? 401])
+        return `| \`${method} ${path}\` | ${leastScopes(outcomes)} | ${marks.join(' | ')} |`
+      })
+      return `### ${tag}\n\n${head}\n${lines.join('\n')}`
+    })
+    .join('\n\n')
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { listenOnKeptPort } from '../../../src/agent-proxy/egress-port.ts'
+import { ConfigError } from '../../../src/errors.ts'
+
+async function newDir(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-port-'))
+  t.after(() => rm(dir, { recursive: true }))
+  return dir
+}
+
+/** Listens where none of `taken` is; notes what was tried. */
+function machine(...taken: number[]) {
+  const tried: number[] = []
+  const listen = async (port: number) => {
+    tried.push(port)
+    if (taken.includes(port)) throw new ConfigError(`BERTH_EGRESS_PORT: ${port} is in use on 127.0.0.1`)
+    return port
+  }
+  return { tried, listen }
+}
+
+test('the usual port is taken where it is free, since agents of 0.1.0 hold it', async (t) => {
+  const dir = await newDir(t)
+  assert.equal(await listenOnKeptPort(dir, machine().listen), 3128)
+  assert.equal(await readFile(join(dir, 'egress.port'), 'utf8'), '3128\n')
+})
+
+test('where it is taken another one is kept, also when the usual one is free later', async (t) => {
+  const dir = await newDir(t)
+  const port = await listenOnKeptPort(dir, machine(3128).listen)
+  assert.ok(port >= 20_000 && port < 30_000)
+  const later = machine()
+  assert.equal(await listenOnKeptPort(dir, later.listen), port)
+  assert.deepEqual(later.tried, [port])
+  assert.deepEqual(await readdir(dir), ['egress.port', 'egress.port.mutex'])
+})
+
+test('a kept port that is in use is not given up in silence', async (t) => {
+  const dir = await newDir(t)
+  await writeFile(join(dir, 'egress.port'), '23456\n')
+  await assert.rejects(
+    listenOnKeptPort(dir, machine(23456).listen),
+    /23456 is in use on 127\.0\.0\.1; agents hold this port, so .*egress\.port keeps it/,
+  )
+})
+
+test('of two that choose at once one gives up, and the port of the other is kept', async (t) => {
+  const dir = await newDir(t)
+  const outcomes = await Promise.allSettled([
+    listenOnKeptPort(dir, machine().listen),
+    listenOnKeptPort(dir, machine(3128).listen),
+  ])
+  const kept = Number(await readFile(join(dir, 'egress.port'), 'utf8'))
+  const results = outcomes.map((one) => (one.status === 'fulfilled' ? one.value : String(one.reason)))
+  assert.equal(results.filter((one) => one === kept).length, 1, results.join('\n'))
+  assert.equal(results.filter((one) => /another process has just kept/.test(String(one))).length, 1)
+})
+
+test('where nothing can be kept, it says so', async () => {
+  await assert.rejects(
+    listenOnKeptPort('/proc/nowhere', machine().listen),
+    /BERTH_EGRESS_PORT: not set, and \/proc\/nowhere\/egress\.port cannot be written/,
+  )
+})

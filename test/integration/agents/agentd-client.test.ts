@@ -1,0 +1,214 @@
+/** agentd is the agent's: it may answer anything, anyhow, or not at all. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { type TestContext, test } from 'node:test'
+import { AgentdClient, AgentdError } from '../../../src/agents/agentd-client.ts'
+import { listen, serveTcp } from '../../support/egress.ts'
+import { until } from '../../support/processes.ts'
+import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.ts'
+
+const agentId = 'x0000001'
+
+async function startClient(t: TestContext, limits = {}): Promise<AgentdClient> {
+  const { port } = await startTunnelServer(t, { limits })
+  const client = new AgentdClient({ hostname: '127.0.0.1', port, key: AGENT_PROXY_KEY })
+  t.after(() => client.close())
+  return client
+}
+
+const target = (port: number) => ({ agentId, address: `127.0.0.1:${port}` })
+const failsWith = (code: string, work: Promise<unknown>) =>
+  assert.rejects(work, (error) => {
+    assert.ok(error instanceof AgentdError, `${error}`)
+    assert.equal(error.code, code, error.message)
+    return true
+  })
+
+/** An agentd that answers every connection with these bytes. */
+const answering = (t: TestContext, bytes: string) =>
+  serveTcp(t, (socket) => {
+    socket.once('data', () => socket.write(bytes))
+  })
+
+test('a request has its token, epoch and body, and its answer comes back', async (t) => {
+  const client = await startClient(t)
+  const port = await listen(
+    t,
+    createServer(async (req, res) => {
+      const { method, url, headers } = req
+      res.end(JSON.stringify({ method, url, headers, body: await text(req) }))
+    }),
+  )
+  const seen = await client.json<Record<string, any>>(target(port), {
+    method: 'POST',
+    path: '/v1/x?y=1',
+    json: { a: 1 },
+    epoch: 7,
+  })
+  assert.deepEqual([seen.method, seen.url, seen.body], ['POST', '/v1/x?y=1', '{"a":1}'])
+  assert.equal(seen.headers.authorization, `Bearer ${client.token(agentId)}`)
+  assert.equal(seen.headers['berth-epoch'], '7')
+  assert.equal(seen.headers['proxy-authorization'], undefined)
+  assert.notEqual(client.token(agentId), client.token('x0000002'))
+})
+
+test('a failure has the code of agentd, or one of ours', async (t) => {
+  const client = await startClient(t)
+  const bodies: [expected: string, status: number, body: string][] = [
+    ['not_ready', 503, '{"error": "not_ready", "message": "soon"}'],
+    ['bad_answer', 500, '<html>'],
+    ['bad_answer', 500, '{"error": {"message": "x"}}'],
+    ['bad_answer', 500, 'null'],
+    ['bad_answer', 302, ''],
+    ['bad_answer', 500, 'x'.repeat(1_000_000)],
+  ]
+  for (const [expected, status, body] of bodies) {
+    const handler: RequestListener = (_req, res) => res.writeHead(status, { location: 'http://x/' }).end(body)
+    const port = await listen(t, createServer(handler))
+    await failsWith(expected, client.json(target(port), { path: '/' }))
+  }
+  await failsWith('unreachable', client.json({ agentId, address: null }, { path: '/' }))
+  await failsWith('unreachable', client.json(target(1), { path: '/' }))
+  const stranger = new AgentdClient({ hostname: '127.0.0.1', port: 1, key: AGENT_PROXY_KEY })
+  await failsWith('unreachable', stranger.json(target(1), { path: '/' }))
+})
+
+test('what is no answer is refused, and nothing waits for ever', async (t) => {
+  const client = await startClient(t)
+  const ok = 'HTTP/1.1 200 OK\r\n'
+  const lies: [expected: string, bytes: string][] = [
+    ['bad_answer', 'garbage\r\n\r\n'],
+    ['bad_answer', `${ok}Content-Length: -1\r\n\r\n`],
+    ['bad_answer', `${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\nx`],
+    ['bad_answer', `${ok}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
+    ['bad_answer', `${ok}X: ${'x'.repeat(100_000)}\r\n\r\n`],
+    ['bad_answer', `${ok}Content-Length: 3\r\n\r\nno!`],
+    ['bad_answer', 'HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'],
+    ['timeout', `${ok}Content-Length: 10\r\n\r\nshort`],
+    ['bad_answer', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['bad_answer', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(10_000)],
+    ['bad_answer', 'HTTP/1.1 099 Odd\r\n\r\n'],
+    ['bad_answer', 'HTTP/1.1 999 Odd\r\n\r\n'],
+    ['timeout', ''],
+  ]
+  for (const [expected, bytes] of lies) {
+    const port = await answering(t, bytes)
+    const timeoutMs = expected === 'timeout' ? 300 : 30_000
+    await failsWith(expected, client.json(target(port), { path: '/', timeoutMs }))
+  }
+  // A body that is longer than it says: the rest is not read as the next answer.
+  const long = await answering(t, `${ok}Content-Length: 2\r\n\r\n{}${ok}Content-Length: 5\r\n\r\n"lie"`)
+  assert.deepEqual(await client.json(target(long), { path: '/' }), {})
+  const closing = await serveTcp(t, (socket) => {
+    socket.once('data', () => socket.end(`${ok}Content-Length: 10\r\n\r\nshort`))
+  })
+  await failsWith('bad_answer', client.json(target(closing), { path: '/' }))
+})
+
+test('an endless answer, and one that drips, are cut off, and their connections closed', async (t) => {
+  const client = await startClient(t)
+  const open = new Set<Socket>()
+  const port = await serveTcp(t, (socket) => {
+    let timer: NodeJS.Timeout
+    socket.once('close', () => {
+      open.delete(socket)
+      clearInterval(timer)
+    })
+    socket.once('data', (head) => {
+      open.add(socket)
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      const [chunk, ms] = `${head}`.includes('/endless') ? ['x'.repeat(65_536), 1] : ['x', 20]
+      timer = setInterval(() => socket.write(chunk), ms)
+    })
+  })
+  await failsWith('too_large', client.bytes(target(port), { path: '/endless', maxBytes: 1_000_000 }))
+  await failsWith('timeout', client.bytes(target(port), { path: '/drip', timeoutMs: 200 }))
+  await until('nothing is open', () => open.size === 0)
+  const gone = new AbortController()
+  const waiting = client.bytes(target(port), { path: '/drip', signal: gone.signal })
+  await until('it is asked', () => open.size > 0)
+  gone.abort(new Error('the client left'))
+  await assert.rejects(waiting, /the client left/)
+  await until('nothing is open', () => open.size === 0)
+})
+
+test('an answer whose head never comes does not hold a stream up', async (t) => {
+  const client = await startClient(t)
+  const port = await answering(t, '')
+  await failsWith('timeout', client.stream(target(port), { path: '/', timeoutMs: 100 }))
+})
+
+test('connections are used again; one that died unnoticed costs a try, and never does a thing twice', async (t) => {
+  const client = await startClient(t)
+  const sockets: Socket[] = []
+  const requests: string[] = []
+  const server = createServer({ keepAliveTimeout: 60_000 }, (req, res) => {
+    requests.push(`${req.method}`)
+    res.setHeader('Keep-Alive', 'timeout=60')
+    res.end('{}')
+  })
+  server.on('connection', (socket) => sockets.push(socket))
+  const port = await listen(t, server)
+  await client.json(target(port), { path: '/' })
+  await client.json(target(port), { method: 'PUT', path: '/', json: {} })
+  assert.equal(sockets.length, 1)
+  // What is not idempotent goes over a connection of its own, which cannot be stale.
+  await client.json(target(port), { method: 'POST', path: '/', json: {} })
+  assert.equal(sockets.length, 2)
+  server.removeAllListeners('request')
+  server.once('request', (req) => req.socket.destroy())
+  server.on('request', (_req, res) => res.end('{"again": true}'))
+  assert.deepEqual(await client.json(target(port), { path: '/' }), { again: true })
+  server.removeAllListeners('request')
+  server.on('request', (req) => {
+    requests.push('lost')
+    req.socket.destroy()
+  })
+  await failsWith('unreachable', client.json(target(port), { method: 'POST', path: '/', json: {} }))
+  assert.deepEqual(requests, ['GET', 'PUT', 'POST', 'lost'])
+})
+
+test('an answer that comes before the end of a body ends it', async (t) => {
+  const client = await startClient(t)
+  const server = createServer((_req, res) => res.writeHead(413).end('{"error":"too_large","message":"no"}'))
+  const port = await listen(t, server)
+  const endless = Readable.from(
+    (async function* () {
+      for (;;) yield Buffer.alloc(65_536)
+    })(),
+  )
+  await failsWith('too_large', client.json(target(port), { method: 'PUT', path: '/', body: endless }))
+  endless.destroy()
+})
+
+test('an upgrade gives the connection, or says why not', async (t) => {
+  const client = await startClient(t)
+  const port = await answering(
+    t,
+    'HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-A: b\r\n\r\nhello',
+  )
+  const { response, socket, head } = await client.upgrade(target(port), { path: '/v1/gateway/' })
+  assert.deepEqual([response.headers['x-a'], `${head}`], ['b', 'hello'])
+  socket.destroy()
+  const refusing = await answering(
+    t,
+    'HTTP/1.1 503 No\r\nContent-Length: 41\r\n\r\n{"error": "not_ready", "message": "soon"}\n',
+  )
+  await failsWith('not_ready', client.upgrade(target(refusing), { path: '/' }))
+  const garbage = await answering(t, 'garbage\r\n\r\n')
+  await failsWith('bad_answer', client.upgrade(target(garbage), { path: '/' }))
+})
+
+test('close ends what is under way', async (t) => {
+  const client = await startClient(t)
+  const server = createServer(() => {})
+  const port = await listen(t, server)
+  const waiting = failsWith('unreachable', client.json(target(port), { path: '/' }))
+  await once(server, 'request')
+  client.close()
+  await waiting
+})

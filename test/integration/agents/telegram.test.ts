@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { checkTelegramToken } from '../../../src/agents/channels/telegram.ts'
+
+/** Stands in for the Bot API: the token says what it answers. */
+const server = createServer((req, res) => {
+  const [, token, method] = /^\/bot([^/]+)\/(\w+)$/.exec(req.url ?? '') ?? []
+  assert.equal(method, 'getMe')
+  const status = Number(token?.split(':')[0])
+  const text = { '1': 'not JSON', '2': '{}' }[token?.split(':')[1] ?? '']
+  res.writeHead(status, { location: 'http://127.0.0.1:1/' })
+  res.end(text ?? JSON.stringify({ ok: status === 200, error_code: status, description: 'Unauthorized' }))
+})
+server.listen(0, '127.0.0.1')
+await once(server, 'listening')
+after(() => server.close())
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+test("Telegram's own no is one", async () => {
+  for (const status of [401, 404]) {
+    await assert.rejects(checkTelegramToken(url, `${status}:x`), {
+      status: 400,
+      message: 'Telegram rejected the bot token: Unauthorized',
+    })
+  }
+})
+
+test('a good token is taken, and so is any that Telegram says nothing of', async () => {
+  for (const token of ['200:x', '500:x', '429:x', '302:x', '404:1', '401:2'])
+    await checkTelegramToken(url, token)
+  await checkTelegramToken('http://127.0.0.1:1', '401:x')
+})
+
+test('a Bot API that never answers is not waited for', { timeout: 120_000 }, async () => {
+  const silent = createServer(() => {}).listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  try {
+    const started = performance.now()
+    await checkTelegramToken(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, '401:x')
+    assert.ok(performance.now() - started < 30_000)
+  } finally {
+    silent.closeAllConnections()
+    silent.close()
+  }
+})

@@ -1,0 +1,140 @@
+/** Transactions of Prisma's in which statements by hand run as well. */
+import assert from 'node:assert/strict'
+import type { EventEmitter } from 'node:events'
+import { after, before, describe, it } from 'node:test'
+import { isDatabaseDown, isHeldUp, isTransient, isUniqueViolation } from '../../../src/db/database-errors.ts'
+import { createPool, queryOne, transaction } from '../../../src/db/pool.ts'
+import { createPrisma, inTransaction, type PrismaClient, type Transaction } from '../../../src/db/prisma.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+const PID = 'SELECT pg_backend_pid() AS pid'
+
+describe("a transaction of Prisma's", () => {
+  let database: TestDatabase
+  let prisma: PrismaClient
+  before(async () => {
+    database = await startDatabase()
+    prisma = createPrisma(database.pool)
+  })
+  after(() => database.stop())
+
+  const nameOf = async (id: string) => (await prisma.workspace.findUniqueOrThrow({ where: { id } })).name
+  /** One write by each, which the other one sees. */
+  const rename = async (tx: Transaction, id: string) => {
+    await tx.workspace.update({ where: { id }, data: { name: `${id} model` } })
+    const { name } = await queryOne<{ name: string }>(
+      tx,
+      `UPDATE workspace SET name = name || ' hand' WHERE id = $1 RETURNING name`,
+      [id],
+    )
+    assert.equal((await tx.workspace.findUniqueOrThrow({ where: { id } })).name, name)
+  }
+
+  it('commits what was written through a model and what was written by hand', async () => {
+    const id = await database.createWorkspace()
+    await inTransaction(prisma, (tx) => rename(tx, id))
+    assert.equal(await nameOf(id), `${id} model hand`)
+  })
+
+  it('rolls both back, and throws what its work has thrown', async () => {
+    const id = await database.createWorkspace()
+    const reason = new Error('not to be')
+    const work = async (tx: Transaction) => {
+      await rename(tx, id)
+      throw reason
+    }
+    await assert.rejects(inTransaction(prisma, work), (error) => error === reason)
+    assert.equal(await nameOf(id), id)
+  })
+
+  it('is another one than one that begins inside of it', async () => {
+    const id = await database.createWorkspace()
+    const inner = await database.createWorkspace()
+    const failing = inTransaction(prisma, async (tx) => {
+      await inTransaction(prisma, (other) => rename(other, inner))
+      await prisma.$transaction(async (other) => {
+        await other.workspace.count()
+        await rename(tx, id)
+      })
+      throw new Error('the outer one alone')
+    })
+    await assert.rejects(failing, /the outer one alone/)
+    assert.deepEqual([await nameOf(id), await nameOf(inner)], [id, `${inner} model hand`])
+  })
+
+  it('lets no statement run on its connection when it has ended, and gives that back', async () => {
+    const pool = createPool(database.url, 1, database.log)
+    const own = createPrisma(pool)
+    const kept: Transaction[] = []
+    const pids = new Set<number>()
+    for (let time = 0; time < 3; time++)
+      await inTransaction(own, async (tx) => {
+        kept.push(tx)
+        pids.add((await queryOne<{ pid: number }>(tx, PID)).pid)
+      })
+    await assert.rejects(async () => kept[0]?.query(PID), /has ended/)
+    assert.equal(pids.size, 1)
+    await pool.end()
+  })
+
+  for (const [name, act] of [
+    ['a statement by hand', (tx) => tx.query('SELECT 1')],
+    ['a model', (tx) => tx.workspace.count()],
+    ['the commit', async () => {}],
+  ] satisfies [string, (tx: Transaction) => Promise<unknown>][]) {
+    it(`fails, and the process lives, when the connection drops before ${name}`, async () => {
+      const failed = inTransaction(prisma, async (tx) => {
+        const { pid, dropped } = await watch(tx)
+        await database.pool.query('SELECT pg_terminate_backend($1)', [pid])
+        await dropped
+        await act(tx)
+      })
+      await assert.rejects(failed, isDatabaseDown)
+      assert.equal(await inTransaction(prisma, async (tx) => (await tx.query('SELECT 1')).rowCount), 1)
+    })
+  }
+
+  /** Fires when its connection has dropped. */
+  async function watch(tx: Transaction): Promise<{ pid: number; dropped: Promise<unknown> }> {
+    const { pid } = await queryOne<{ pid: number }>(tx, PID)
+    const { _clients: clients } = database.pool as unknown as {
+      _clients: (EventEmitter & { processID: number })[]
+    }
+    const client = clients.find(({ processID }) => processID === pid)
+    assert.ok(client)
+    // Not `once` of node:events, which would listen for the error as well.
+    return { pid, dropped: new Promise((resolve) => client.once('end', resolve)) }
+  }
+
+  it('says that the pool has no connection to give', async () => {
+    const pool = createPool(database.url, 1, database.log)
+    const own = createPrisma(pool)
+    const only = await pool.connect()
+    const waiting = inTransaction(own, (tx) => tx.workspace.count())
+    await assert.rejects(waiting, (error) => isDatabaseDown(error) && isHeldUp(error))
+    only.release()
+    assert.equal(await inTransaction(own, async (tx) => (await tx.query('SELECT 1')).rowCount), 1)
+    await pool.end()
+  })
+
+  it('says through a model what PostgreSQL has said: a lock that is not to be had, a name that is taken', async () => {
+    const id = await database.createWorkspace()
+    const taken = await database.createWorkspace()
+    const update = (tx: Transaction, name: string) => tx.workspace.update({ where: { id }, data: { name } })
+    await transaction(database.pool, async (client) => {
+      await client.query('SELECT FROM workspace WHERE id = $1 FOR UPDATE', [id])
+      const waiting = inTransaction(prisma, async (tx) => {
+        await tx.query(`SET LOCAL lock_timeout = '50ms'`)
+        await update(tx, 'another')
+      })
+      await assert.rejects(
+        waiting,
+        (error) => isHeldUp(error) && isTransient(error) && !isDatabaseDown(error),
+      )
+    })
+    await assert.rejects(
+      inTransaction(prisma, (tx) => update(tx, taken)),
+      (error) => isUniqueViolation(error, 'workspace_name_key') && !isTransient(error),
+    )
+  })
+})

@@ -1,5 +1,0 @@
-/** Installs the stand-in into the folder of the first argument, as another process of Berth would. */
-import { installEngine } from '../../../src/engine/install.ts'
-import { VERSION } from './registry.ts'
-
-await installEngine({ version: VERSION, dir: process.argv[2] ?? '' })

@@ -1,0 +1,243 @@
+/** Each check meets what it is there for, and says to the public nothing but that. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { checkAgentProxy } from '../../../src/agent-proxy/checks.ts'
+import { loadAgentProxy } from '../../../src/agent-proxy/tunnel-client.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { createPool } from '../../../src/db/pool.ts'
+import { checkDatabase, checkRuntime, checkSchema } from '../../../src/health/checks.ts'
+import { checkClock, checkNames, checkPermissions } from '../../../src/health/machine.ts'
+import { checkDisk, judgeRoom } from '../../../src/lib/disk.ts'
+import { Readiness } from '../../../src/lib/readiness.ts'
+import { createLogger } from '../../../src/log.ts'
+import { openRuntime } from '../../../src/sandboxes/open.ts'
+import { NOBODY } from '../../../src/sandboxes/owner.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { freePort } from '../../support/processes.ts'
+import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.ts'
+
+const log = createLogger('test', 'silent')
+let dir: string
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'berth-health-'))
+  await chmod(dir, 0o755)
+})
+after(() => rm(dir, { recursive: true, force: true }))
+
+/** Runs `work` as somebody who is not let in everywhere, as root is. */
+async function asNobody<T>(work: () => Promise<T>): Promise<T> {
+  if (process.geteuid?.() !== 0) return work()
+  process.seteuid?.(65_534)
+  try {
+    return await work()
+  } finally {
+    process.seteuid?.(0)
+  }
+}
+
+describe('the database', () => {
+  let database: TestDatabase
+  before(async () => {
+    database = await startDatabase()
+  })
+  after(() => database?.stop())
+
+  it('is ok while it answers', async () => {
+    assert.deepEqual(await checkDatabase(database.pool), { status: 'ok' })
+  })
+  it('that is away is down, and its address is for the operator only', async () => {
+    const port = await freePort()
+    const pool = createPool(`postgres://berth:hunter2@127.0.0.1:${port}/berth`, 2, log)
+    const { status, detail, cause } = await checkDatabase(pool)
+    await pool.end()
+    assert.deepEqual([status, detail], ['down', 'does not answer'])
+    assert.match(cause ?? '', new RegExp(`ECONNREFUSED.*${port}`))
+  })
+  it('that refuses the password says so', async () => {
+    const pool = createPool(database.url.replace(/:[^:@/]*@/, ':wrong@'), 2, log)
+    const { status, detail } = await checkDatabase(pool)
+    await pool.end()
+    assert.deepEqual([status, detail], ['down', 'refuses the user or the password'])
+  })
+  it('is as far as this process, further, or not as far', async () => {
+    const { pool } = database
+    const state = async () => (await checkSchema(pool)).status
+    assert.equal(await state(), 'ok')
+    await pool.query(`INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at)
+      VALUES ('later', '', '9999_later', now())`)
+    assert.equal(await state(), 'degraded')
+    await pool.query(`DELETE FROM _prisma_migrations WHERE migration_name IN ('9999_later', '0010_health')`)
+    assert.equal(await state(), 'down')
+    await pool.query('DROP TABLE _prisma_migrations')
+    assert.equal(await state(), 'down')
+  })
+  it('has a clock that is compared with ours', async (t) => {
+    assert.equal((await checkClock(database.pool)).status, 'ok')
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 5000 })
+    const { status, detail } = await checkClock(database.pool)
+    assert.equal(status, 'degraded')
+    assert.match(detail ?? '', /^[45]\.\d+ s ahead of PostgreSQL's$/)
+  })
+})
+
+describe('the agent proxy', () => {
+  it('is ok with our key, and down with another one or with nobody there', async (t) => {
+    const way = await startTunnelServer(t)
+    const at = (key: string, url = way.url) =>
+      loadAgentProxy(loadConfig({ AGENT_PROXY_KEY: key, BERTH_AGENT_PROXY_URL: url }))
+    assert.deepEqual(await checkAgentProxy(at(AGENT_PROXY_KEY)), { status: 'ok' })
+    assert.equal((await checkAgentProxy(at('k'.repeat(32)))).detail, 'has another AGENT_PROXY_KEY')
+    const nobody = await checkAgentProxy(at(AGENT_PROXY_KEY, `http://127.0.0.1:${await freePort()}`))
+    assert.equal(nobody.detail, 'does not answer')
+  })
+})
+
+describe('Docker', () => {
+  const check = async (DOCKER_HOST: string) => {
+    const config = loadConfig({
+      DOCKER_HOST,
+      BERTH_RUNTIME: 'docker',
+      BERTH_DATA_DIR: dir,
+      BERTH_INSTANCE: 'health',
+    })
+    const containers = await openRuntime(config, log, NOBODY)
+    try {
+      return await asNobody(() => checkRuntime(containers, DOCKER_HOST))
+    } finally {
+      await containers.close()
+    }
+  }
+
+  it('whose socket this process may not open is down, and DOCKER_GID is named', async (t) => {
+    const path = join(dir, 'refused.sock')
+    const server = createServer().listen(path)
+    await once(server, 'listening')
+    t.after(() => server.close())
+    await chmod(path, 0)
+    const { status, detail, advice } = await check(`unix://${path}`)
+    assert.deepEqual([status, detail], ['down', 'refuses this process: check DOCKER_GID'])
+    assert.match(advice ?? '', new RegExp(`stat -c %g ${path}`))
+  })
+  it('that is not there is down, and DOCKER_HOST is named', async () => {
+    const nowhere = await check(`unix://${join(dir, 'nothing.sock')}`)
+    assert.deepEqual([nowhere.status, nowhere.detail], ['down', 'is not at DOCKER_HOST'])
+    const refused = await check(`tcp://127.0.0.1:${await freePort()}`)
+    assert.deepEqual([refused.status, refused.detail], ['down', 'does not answer: check DOCKER_HOST'])
+  })
+})
+
+describe('the disk', () => {
+  const GiB = 1024 ** 3
+  it('is judged by its share on a small one, by its bytes on a large one', () => {
+    assert.equal(judgeRoom({ free: 2 * GiB, size: 10 * GiB }), 'ok')
+    assert.equal(judgeRoom({ free: 0.9 * GiB, size: 10 * GiB }), 'degraded')
+    assert.equal(judgeRoom({ free: 0.09 * GiB, size: 10 * GiB }), 'down')
+    assert.equal(judgeRoom({ free: 11 * GiB, size: 4000 * GiB }), 'ok')
+    assert.equal(judgeRoom({ free: 9 * GiB, size: 4000 * GiB }), 'degraded')
+    assert.equal(judgeRoom({ free: 0.4 * GiB, size: 4000 * GiB }), 'down')
+  })
+  it('of a folder that is not there yet is that of its parent', async () => {
+    const [here, below] = await Promise.all([checkDisk({ dir }), checkDisk({ dir: join(dir, 'a/b') })])
+    assert.equal(below.status, here.status)
+  })
+  it('is down where there can be no folder, without the path', async () => {
+    const file = join(dir, 'file')
+    await writeFile(file, '')
+    const { status, detail, cause } = await checkDisk({ uploads: join(file, 'uploads') })
+    assert.deepEqual([status, detail], ['down', 'uploads: cannot be written'])
+    assert.match(cause ?? '', /ENOTDIR/)
+  })
+})
+
+describe('the machine', () => {
+  it('keeps keys and the data folder from others', async () => {
+    const data = join(dir, 'data')
+    await mkdir(data, { mode: 0o711 })
+    await writeFile(join(data, 'jwt.key'), 'x', { mode: 0o600 })
+    assert.equal((await checkPermissions(data)).status, 'ok')
+    await chmod(join(data, 'jwt.key'), 0o640)
+    const { status, advice } = await checkPermissions(data)
+    assert.deepEqual([status, advice], ['down', `Run \`chmod 600 ${join(data, 'jwt.key')}\`.`])
+    await chmod(data, 0o777)
+    assert.match((await checkPermissions(data)).detail ?? '', /has mode 777$/)
+  })
+  it('knows the names of Berth, or says which it does not know', async () => {
+    assert.equal((await checkNames(loadConfig({ PUBLIC_URL: 'http://127.0.0.1:3000' }))).status, 'ok')
+    const config = loadConfig({
+      BERTH_GATEWAY_DOMAIN: 'gateway.invalid',
+      PUBLIC_URL: 'https://berth.invalid',
+    })
+    const { status, detail } = await checkNames(config)
+    assert.deepEqual([status, detail], ['degraded', 'no address: berth.invalid, *.gateway.invalid'])
+  })
+})
+
+describe('a process', () => {
+  const ok = { status: 'ok' } as const
+  const down = { status: 'down', detail: 'away', cause: '10.0.0.1' } as const
+  const read = (parts: Record<string, typeof ok | typeof down>, essential = 'database') => {
+    const checks = Object.fromEntries(
+      Object.entries(parts).map(([name, finding]) => [
+        name,
+        { find: () => finding, essential: name === essential },
+      ]),
+    )
+    return new Readiness({ checks, log }).read()
+  }
+
+  it('is down only without a part that it cannot work without', async () => {
+    assert.equal((await read({ database: ok, ipfs: ok })).status, 'ok')
+    assert.equal((await read({ database: ok, ipfs: down })).status, 'degraded')
+    assert.equal((await read({ database: down, ipfs: ok })).status, 'down')
+  })
+  it('keeps the cause to itself', async () => {
+    assert.deepEqual((await read({ ipfs: down })).parts, { ipfs: { status: 'down', detail: 'away' } })
+  })
+  it('does not wait for a part that hangs', async () => {
+    const checks = { queue: { find: () => new Promise<never>(() => {}), essential: true } }
+    const { status, parts } = await new Readiness({ checks, log }).read()
+    assert.deepEqual([status, parts.queue], ['down', { status: 'down', detail: 'does not answer' }])
+  })
+  it('asks a part that hangs once, however many look', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    let asked = 0
+    const find = () => {
+      asked++
+      return new Promise<never>(() => {})
+    }
+    const readiness = new Readiness({ checks: { disk: { find } }, log })
+    for (let look = 0; look < 3; look++) {
+      const report = readiness.read()
+      t.mock.timers.tick(2000)
+      assert.equal((await report).parts.disk?.status, 'down')
+      t.mock.timers.tick(2000)
+    }
+    assert.equal(asked, 1)
+  })
+  it('logs what two looks in a row have found, once, with the reason', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const lines: { msg: string; cause?: string }[] = []
+    const logged = createLogger('test', 'info', {
+      write: (line: string) => void lines.push(JSON.parse(line)),
+    })
+    let finding: typeof ok | typeof down = down
+    const readiness = new Readiness({ checks: { ipfs: { find: () => finding } }, log: logged })
+    const look = async () => {
+      await readiness.read()
+      t.mock.timers.tick(2000)
+      return lines.map(({ msg, cause }) => [msg, cause])
+    }
+    const wrong = ['a part is not well', '10.0.0.1']
+    assert.deepEqual(await look(), [])
+    assert.deepEqual(await look(), [wrong])
+    assert.deepEqual(await look(), [wrong])
+    finding = ok
+    assert.deepEqual(await look(), [wrong])
+    assert.deepEqual(await look(), [wrong, ['a part is well again', undefined]])
+  })
+})

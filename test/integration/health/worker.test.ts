@@ -1,0 +1,92 @@
+/** A worker that cannot reach Docker: what it says itself, what `web` says of it, and what a health check makes of it. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { observeWorkers } from '../../../src/health/workers.ts'
+import type { Report } from '../../../src/lib/readiness.ts'
+import { WorkerStatus } from '../../../src/operations/workers.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { freePort, type Running, run, until } from '../../support/processes.ts'
+import { runCli } from '../../support/stack.ts'
+
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
+
+let database: TestDatabase
+let dir: string
+before(async () => {
+  database = await startDatabase()
+  dir = await mkdtemp(join(tmpdir(), 'berth-worker-'))
+})
+after(async () => {
+  await database?.stop()
+  await rm(dir, { recursive: true, force: true })
+})
+
+for (const { queues, status, code } of [
+  { queues: '', status: 'degraded', code: 0 },
+  { queues: 'agents,workspaces', status: 'down', code: 1 },
+])
+  describe(`a worker of ${queues || 'all queues'} without Docker`, () => {
+    let worker: Running
+    let env: NodeJS.ProcessEnv
+    before(async () => {
+      env = {
+        PATH: process.env.PATH,
+        DATABASE_URL: database.url,
+        BERTH_DATA_DIR: dir,
+        BERTH_IPFS_ROUTING_URL: '',
+        BERTH_RUNTIME: 'docker',
+        BERTH_INSTANCE: 'health',
+        DOCKER_HOST: `unix://${join(dir, 'nothing.sock')}`,
+        BERTH_QUEUES: queues,
+        BERTH_HEALTH_PORT: String(await freePort()),
+        BERTH_AGENT_PROXY_PORT: String(await freePort()),
+      }
+      worker = run(process.execPath, [MAIN, 'worker'], { env })
+    })
+    after(() => worker?.end())
+
+    const ask = (path: string) => fetch(`http://127.0.0.1:${env.BERTH_HEALTH_PORT}${path}`)
+
+    it('runs, and is not ready where it can do nothing else', async () => {
+      const { answer, body } = await until('it has looked at its nodes', async () => {
+        const answer = await ask('/readyz')
+        const body = (await answer.json()) as Report
+        return body.parts.ipfs?.status === 'ok' && { answer, body }
+      })
+      assert.deepEqual([answer.status, body.status], [code === 0 ? 200 : 503, status])
+      assert.deepEqual(body.parts.docker, { status: 'down', detail: 'is not at DOCKER_HOST' })
+      assert.equal((await ask('/healthz')).status, 200)
+    })
+    it('tells the others', async () => {
+      const { docker } = await until('it has written its row', async () => {
+        const parts = await observeWorkers(new WorkerStatus(database.pool))
+        return parts.docker && parts
+      })
+      assert.deepEqual(docker, { status: 'down', detail: 'is not at DOCKER_HOST' })
+    })
+    it('is told from a healthy one by `berth health`, and by `berth health docker`', async () => {
+      const plain = await runCli(env, 'health')
+      assert.deepEqual([plain.code, plain.stdout.split('\n')[0]], [code, status])
+      const named = await runCli(env, 'health', 'docker')
+      assert.equal(named.code, 1)
+      assert.match(named.stdout, /^docker: is not at DOCKER_HOST$/m)
+      assert.equal((await runCli(env, 'health', 'database', 'a part that it does not have')).code, code)
+    })
+    it('is not taken for `web` by `berth doctor`', async () => {
+      const { stdout } = await runCli(
+        { ...env, PUBLIC_URL: `http://127.0.0.1:${env.BERTH_HEALTH_PORT}` },
+        'doctor',
+      )
+      assert.match(stdout, /! Web +another role answers/m)
+    })
+  })
+
+it('`berth health` fails where nothing answers', async () => {
+  const { code, stdout } = await runCli({ PATH: process.env.PATH, PORT: String(await freePort()) }, 'health')
+  assert.equal(code, 1)
+  assert.match(stdout, /does not answer: .*ECONNREFUSED/)
+})

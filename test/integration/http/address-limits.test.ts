@@ -1,0 +1,163 @@
+/** What an address without a good key may ask for, on a web process behind a trusted proxy. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { KeyService } from '../../../src/accounts/keys.ts'
+import { loadSigningKey } from '../../../src/accounts/tokens.ts'
+import { createWorkspace } from '../../../src/accounts/workspaces.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
+import { newAgentId } from '../../../src/lib/agent-id.ts'
+import { openWeb } from '../../../src/roles/web.ts'
+import { startDatabase } from '../../support/database.ts'
+import { serve } from '../../support/gateway.ts'
+
+const REQUESTS = 4
+const FAILURES = 3
+
+const database = await startDatabase()
+const dataDir = await mkdtemp(join(tmpdir(), 'berth-addresses-'))
+const web = await openWeb(
+  loadConfig({
+    PORT: '0',
+    DATABASE_URL: database.url,
+    BERTH_DATA_DIR: dataDir,
+    BERTH_IPFS_ROUTING_URL: '',
+    BERTH_TRUST_PROXY: '1',
+    BERTH_ADDRESS_REQUESTS_PER_MINUTE: String(REQUESTS),
+    BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE: String(FAILURES),
+  }),
+  database.log,
+)
+after(async () => {
+  await web.stop()
+  await database.stop()
+  await rm(dataDir, { recursive: true, force: true })
+})
+const url = web.url ?? ''
+const prisma = createPrisma(database.pool)
+const { id: workspaceId, ownerId: userId } = await createWorkspace(prisma, {
+  name: 'ours',
+  plan: 'unlimited',
+  owner: 'owner',
+})
+const keys = new KeyService(prisma, loadSigningKey(undefined, dataDir))
+const newKey = async () => keys.create({ workspaceId, userId, name: 'test', scopes: ['admin'] })
+
+/** An agent that is a row only. */
+async function newAgent() {
+  const agent = { agentId: newAgentId(), token: randomUUID() }
+  await database.pool.query(
+    `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+     VALUES ($1, $2, $3, $4, 'agent', 'openclaw', '2026.9.6', $5, 'not_running')`,
+    [uuidv7(), agent.agentId, workspaceId, userId, agent.token],
+  )
+  return agent
+}
+
+let last = 0
+/** An address that was not seen yet. */
+const newAddress = () => `203.0.113.${++last}`
+
+async function ask(
+  address: string | undefined,
+  path: string,
+  { token, host = 'localhost', method = 'GET' }: { token?: string; host?: string; method?: string } = {},
+) {
+  const { status, headers, text } = await serve(url, method, path, {
+    host,
+    ...(address && { 'x-forwarded-for': address }),
+    ...(token && { authorization: `Bearer ${token}` }),
+  })
+  if (status === 429) {
+    const seconds = Number(headers['retry-after'])
+    assert.ok(seconds >= 1 && seconds <= 60, `${seconds}`)
+    assert.equal(headers['error-code'], 'rate_limited')
+  }
+  return { status, text }
+}
+
+const FILES = '/v3/files/public'
+const AGENT = '/v0/agents'
+
+describe('requests without a key', () => {
+  const kinds: Record<string, { path: string; host?: string; method?: string; status: number }> = {
+    'the documentation': { path: '/docs', status: 200 },
+    readiness: { path: '/readyz', status: 200 },
+    'a signed URL': { path: `/v3/files/${randomUUID()}`, method: 'POST', status: 401 },
+    'a resumable upload': { path: `/v3/files/tus/${randomUUID()}/token`, method: 'HEAD', status: 404 },
+    'a gateway': { path: '/ipfs/x', host: 'nobody.gateway.localhost', status: 404 },
+    "an agent's host": { path: '/', host: `${newAgentId()}.agents.localhost`, status: 404 },
+    "an agent's pages": { path: '/', host: 'nobody.apps.localhost', status: 404 },
+    'a route that needs a key': { path: FILES, status: 401 },
+  }
+  for (const [what, { status, path, ...more }] of Object.entries(kinds))
+    it(`are bounded for each address: ${what}`, async () => {
+      const address = newAddress()
+      for (let i = 0; i < REQUESTS; i++) assert.equal((await ask(address, path, more)).status, status)
+      const refused = await ask(address, path, more)
+      assert.equal(refused.status, 429)
+      if (more.method !== 'HEAD')
+        assert.deepEqual(JSON.parse(refused.text), {
+          error: 'Too many requests from your address: 4 a minute without a key',
+        })
+      assert.equal((await ask(newAddress(), path, more)).status, status)
+    })
+
+  it('are counted together, and by the /64 of IPv6', async () => {
+    for (let i = 0; i < REQUESTS; i++) await ask(`2001:db8:0:7::${i + 1}`, i % 2 ? '/docs' : FILES)
+    assert.equal((await ask('2001:db8:0:7:ffff::1', '/docs')).status, 429)
+    assert.equal((await ask('2001:db8:0:8::1', '/docs')).status, 200)
+  })
+  it('take nothing from those with one', async () => {
+    const address = newAddress()
+    for (let i = 0; i <= REQUESTS; i++) await ask(address, '/docs')
+    const { token } = await newKey()
+    for (let i = 0; i < 10; i++) assert.equal((await ask(address, FILES, { token })).status, 200)
+  })
+  it('are not counted on loopback', async () => {
+    for (let i = 0; i < 30; i++) assert.equal((await ask(undefined, '/docs')).status, 200)
+  })
+})
+
+describe('failed logins', () => {
+  const MESSAGE = '{"error":"Too many requests without a good key from your address: 3 a minute"}'
+
+  it('are bounded for each address, whatever token is tried', async () => {
+    const address = newAddress()
+    const { token, id } = await newKey()
+    await keys.revoke(id)
+    const { agentId } = await newAgent()
+    for (const bad of ['nonsense', randomUUID(), token])
+      assert.equal((await ask(address, FILES, { token: bad })).status, 401)
+    for (const bad of ['nonsense', randomUUID(), token])
+      assert.deepEqual(await ask(address, FILES, { token: bad }), { status: 429, text: MESSAGE })
+    const host = `${agentId}.agents.localhost`
+    assert.equal((await ask(address, '/v1/models', { host, token: randomUUID() })).status, 429)
+    assert.equal((await ask(newAddress(), FILES, { token: 'nonsense' })).status, 401)
+  })
+  it('leave good keys of the same address alone', async () => {
+    const address = newAddress()
+    const known = await newAgent()
+    const path = `${AGENT}/${known.agentId}`
+    assert.equal((await ask(address, path, known)).status, 200)
+    for (let i = 0; i <= FAILURES; i++) await ask(address, FILES, { token: randomUUID() })
+    const { token } = await newKey()
+    assert.equal((await ask(address, FILES, { token })).status, 200)
+    assert.equal((await ask(address, path, known)).status, 200)
+  })
+  it('cost no query any more: a gateway token that was not good before is not looked up', async () => {
+    const address = newAddress()
+    for (let i = 0; i <= FAILURES; i++) await ask(address, FILES, { token: randomUUID() })
+    const other = await newAgent()
+    const path = `${AGENT}/${other.agentId}`
+    assert.equal((await ask(address, path, other)).status, 429)
+    assert.equal((await ask(newAddress(), path, other)).status, 200)
+    // From then on it is known, at this address too.
+    assert.equal((await ask(address, path, other)).status, 200)
+  })
+})

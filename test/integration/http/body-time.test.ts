@@ -1,0 +1,71 @@
+/** How long a request may take to send its JSON body. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { after, describe, it, mock } from 'node:test'
+import express from 'express'
+import { z } from 'zod'
+import { AddressLimits } from '../../../src/http/address-limits.ts'
+import { errorHandler } from '../../../src/http/error-handler.ts'
+import { mountRoutes, type RouteServices, route } from '../../../src/http/route.ts'
+import { createLogger } from '../../../src/log.ts'
+
+const MINUTE_MS = 60_000
+
+let handled = Promise.withResolvers<void>()
+let release = Promise.withResolvers<void>()
+const slow = route({
+  method: 'post',
+  path: '/test/slow',
+  id: 'slow',
+  tag: 'Test',
+  summary: 'Answers when the test says so',
+  scope: null,
+  body: z.object({}).optional(),
+  success: { status: 200, description: 'Done.' },
+  async handle({ body }) {
+    handled.resolve()
+    await release.promise
+    return { body: { got: body ?? null } }
+  },
+})
+const app = express()
+// A route without a key needs no other service.
+const addresses = new AddressLimits({ requests: 0, failedLogins: 0, isGatewayToken: () => false })
+mountRoutes(app, [slow], { addresses } as RouteServices)
+app.use(errorHandler(createLogger('test', 'silent')))
+const server = createServer(app).listen(0, '127.0.0.1')
+await once(server, 'listening')
+const { port } = server.address() as AddressInfo
+after(() => server.close())
+
+describe('a JSON body', () => {
+  it('that is not there does not count as one that is late', async (t) => {
+    for (const head of ['', 'Content-Type: application/json\r\n', 'Content-Length: 0\r\n']) {
+      t.after(() => mock.timers.reset())
+      mock.timers.enable({ apis: ['setTimeout'] })
+      handled = Promise.withResolvers()
+      release = Promise.withResolvers()
+      const socket = connect(port, '127.0.0.1')
+      socket.write(`POST /test/slow HTTP/1.1\r\nHost: x\r\n${head}\r\n`)
+      await handled.promise
+      mock.timers.tick(2 * MINUTE_MS)
+      mock.timers.reset()
+      release.resolve()
+      assert.match(`${await once(socket, 'data')}`, /^HTTP\/1.1 200 [\s\S]*{"got":(null|{})}$/)
+      socket.destroy()
+    }
+  })
+  it('that does not arrive within a minute is 408', async (t) => {
+    t.after(() => mock.timers.reset())
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const reading = once(server, 'request')
+    const socket = connect(port, '127.0.0.1')
+    socket.write('POST /test/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{')
+    await reading
+    mock.timers.tick(MINUTE_MS)
+    assert.match(`${await once(socket, 'data')}`, /^HTTP\/1.1 408 [\s\S]*did not arrive within 60 seconds/)
+    socket.destroy()
+  })
+})

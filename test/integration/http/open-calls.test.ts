@@ -1,0 +1,179 @@
+/** What is open ends with the key or token by which it was opened, in whichever web process it is. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { SignJWT } from 'jose'
+import { uuidv7 } from 'uuidv7'
+import { loadSigningKey } from '../../../src/accounts/tokens.ts'
+import { tokenMark } from '../../../src/agents/access.ts'
+import { AgentHost } from '../../support/agent-host.ts'
+import { until } from '../../support/processes.ts'
+import { JWT_KEY, startWorld, type World } from '../vhosts/agents/world.ts'
+
+/** Of the review: from the revocation to the end of what is open. */
+const END_MS = 5000
+
+let world: World
+/** A second web process on the same database. */
+let second: { url: string; stop(): Promise<void> }
+/** Its stream ends with nothing of this. */
+let other: Key
+before(async () => {
+  world = await startWorld()
+  second = await world.openWeb()
+  other = await world.key({ elsewhere: true })
+})
+after(async () => {
+  await second?.stop()
+  await world?.stop()
+})
+
+type Key = { id: string; token: string; userId: string; workspaceId: string }
+const both = () => [world.url, second.url]
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+
+/** What a process knows of a key it believes for up to five seconds more, where it missed the news. */
+const refused = (url: string, token: string) =>
+  until('the token is refused', async () => {
+    const { status } = await fetch(`${url}/v0/operations`, bearer(token))
+    return status === 401
+  })
+
+/** An operation that nobody runs, about an agent or a file. */
+async function waiting(workspaceId: string, agentId?: string): Promise<string> {
+  const id = uuidv7()
+  await world.pool.query(
+    `INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, next_attempt_at)
+     VALUES ($1, $2, $3, 'nobody', $1, $4, now() + interval '1 day')`,
+    [id, workspaceId, agentId ? 'agent.sync' : 'pin.add', agentId ?? null],
+  )
+  return `/v0/operations/${id}`
+}
+
+/** Opens an event stream; resolves once its first event is there, to its end. */
+async function openEvents(url: string, path: string, token: string): Promise<{ ended: Promise<unknown> }> {
+  const response = await fetch(`${url}${path}/events`, bearer(token))
+  assert.equal(response.status, 200)
+  const reader = response.body?.getReader()
+  await reader?.read()
+  const drain = async (): Promise<void> => {
+    while (!(await reader?.read())?.done);
+  }
+  return { ended: drain().catch(() => {}) }
+}
+
+/** Streams and long polls of a token in both processes, which have to end in time after `end` and `inMs` more. */
+async function endAll(path: string, token: string, end: () => unknown, inMs = 0): Promise<void> {
+  const streams = await Promise.all(both().map((url) => openEvents(url, path, token)))
+  const polls = both().map((url) => fetch(`${url}${path}?wait=60`, bearer(token)))
+  const bystander = await openEvents(second.url, await waiting(other.workspaceId), other.token)
+  let isOver = false
+  void bystander.ended.then(() => {
+    isOver = true
+  })
+  await end()
+  const start = performance.now() + inMs
+  for (const { ended } of streams) await ended
+  for (const poll of polls) assert.equal((await poll).status, 401)
+  const took = performance.now() - start
+  assert.ok(took > -100 && took < END_MS, `${took} ms`)
+  assert.equal(isOver, false, 'the stream of another key was ended')
+  for (const url of both()) await refused(url, token)
+}
+
+/** Without a word to the web processes. */
+const silently = (text: string, values: unknown[]) => world.pool.query(text, values)
+
+describe('event streams and long polls end', () => {
+  it('when their key is revoked', async () => {
+    const key = await world.key()
+    await endAll(await waiting(key.workspaceId), key.token, () => world.revoke(key.id))
+  })
+  it('when their key is revoked, and the news of it is lost', async () => {
+    const key = await world.key()
+    const path = await waiting(key.workspaceId)
+    await endAll(path, key.token, () =>
+      silently('UPDATE api_key SET revoked_at = now() WHERE id = $1', [key.id]),
+    )
+  })
+  it('when their key expires', async () => {
+    const ms = 10_000
+    const key = await world.key({ expiresAt: new Date(Date.now() + ms) })
+    await endAll(await waiting(key.workspaceId), key.token, () => {}, ms)
+  })
+  it('when their user leaves the workspace', async () => {
+    const key = await world.key({ elsewhere: true })
+    const path = await waiting(key.workspaceId)
+    await endAll(path, key.token, () =>
+      silently('DELETE FROM membership WHERE user_id = $1 AND workspace_id = $2', [
+        key.userId,
+        key.workspaceId,
+      ]),
+    )
+  })
+  it("when their agent's gateway token is rotated, or the agent deleted", async () => {
+    const { workspaceId } = await world.key()
+    for (const how of ['rotated', 'rotated unheard', 'deleted']) {
+      const agent = await world.agent()
+      await endAll(await waiting(workspaceId, agent.agentId), agent.token, () =>
+        how === 'deleted' ? agent.set('deleted_at', new Date()) : agent.rotate(how === 'rotated'),
+      )
+    }
+  })
+  it("when the agent's gateway token is rotated under which a platform token was minted", async () => {
+    const { workspaceId } = await world.key()
+    const agent = await world.agent()
+    const { body } = await agent.host.post('/v0/platform/token', undefined)
+    const path = await waiting(workspaceId, agent.agentId)
+    await endAll(path, body.token, () => agent.rotate())
+  })
+})
+
+describe('a platform token', () => {
+  it('that expires ends what it has open, on the API and on the agent’s host', async () => {
+    const { workspaceId } = await world.key()
+    const agent = await world.agent()
+    const ms = 10_000
+    const token = await new SignJWT({ mark: tokenMark(agent.token) })
+      .setProtectedHeader({ alg: 'HS256' })
+      .setSubject(agent.agentId)
+      .setAudience('berth:platform')
+      .setExpirationTime(new Date(Date.now() + ms))
+      .sign(loadSigningKey(JWT_KEY, ''))
+    const chat = new AgentHost(world.url, agent.agentId, token).socket('/')
+    await chat.opened
+    await endAll(await waiting(workspaceId, agent.agentId), token, () => {}, ms)
+    assert.equal((await chat.closed).code, 1008)
+  })
+})
+
+describe('a request', () => {
+  it('that revokes its own key is answered', async () => {
+    for (const url of both()) {
+      const { id, token } = await world.key()
+      const response = await fetch(`${url}/v3/api_keys/${id}`, { method: 'DELETE', ...bearer(token) })
+      assert.deepEqual([response.status, await response.json()], [200, 'Revoked'])
+    }
+  })
+  it('whose body comes after its key was revoked changes nothing', async () => {
+    const { id, token } = await world.key()
+    const name = randomUUID()
+    const body = new TransformStream<Uint8Array, Uint8Array>()
+    const writer = body.writable.getWriter()
+    const asked = fetch(`${second.url}/v3/pinata/keys`, {
+      method: 'POST',
+      ...bearer(token),
+      body: body.readable,
+      duplex: 'half',
+    } as RequestInit)
+    const text = JSON.stringify({ keyName: name, permissions: { admin: true } })
+    await writer.write(Buffer.from(text.slice(0, 10)))
+    await world.revoke(id)
+    await refused(second.url, token)
+    await writer.write(Buffer.from(text.slice(10)))
+    await writer.close()
+    assert.equal((await asked).status, 401)
+    const { rows } = await world.pool.query('SELECT FROM api_key WHERE name = $1', [name])
+    assert.equal(rows.length, 0)
+  })
+})

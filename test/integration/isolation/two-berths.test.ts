@@ -1,0 +1,150 @@
+/** Two whole Berths on one machine, of which only PORT and the data folder differ: neither meets the other. */
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { loadAgentProxy, openTunnel } from '../../../src/agent-proxy/tunnel-client.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { createPool } from '../../../src/db/pool.ts'
+import { createLogger } from '../../../src/log.ts'
+import type { SandboxRuntime } from '../../../src/sandboxes/port.ts'
+import { postgresUrl } from '../../../src/standalone/postgres.ts'
+import { openRuntimeOf } from '../../support/containers.ts'
+import { docker } from '../../support/docker.ts'
+import { until } from '../../support/processes.ts'
+import { type Stack, startStack } from '../../support/stack.ts'
+import { cleanUp, SUBNETS, testImages, whyNotDocker } from '../sandboxes/docker-subject.ts'
+import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
+import { KNOCK, TUNNEL } from './scripts.ts'
+
+interface Berth {
+  stack: Stack
+  /** What its supervisor gives to its roles. */
+  env: NodeJS.ProcessEnv
+  containers: SandboxRuntime
+  agentId: string
+  address: string
+  /** Of its egress proxy, as its agent has it. */
+  proxy: URL
+}
+
+describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
+  const berths: Berth[] = []
+  const other = (berth: Berth) => berths.find((one) => one !== berth) as Berth
+
+  const script = async ({ address }: Berth, source: string, ...args: string[]) => {
+    const quoted = args.map((arg) => `'${arg}'`).join(' ')
+    return JSON.parse(await outputIn(address, `node -e "$(cat <<'EOS'\n${source}\nEOS\n)" ${quoted}`))
+  }
+  const runOf = async ({ agentId }: Berth) => {
+    const { Id, State } = await docker.getContainer(`berth-${agentId}`).inspect()
+    return { id: Id, startedAt: State.StartedAt, running: State.Running }
+  }
+
+  async function startBerth(): Promise<Berth> {
+    const stack = await startStack({
+      kind: 'embedded',
+      env: {
+        BERTH_RUNTIME: 'docker',
+        BERTH_BASE_IMAGE: await testImages(),
+        BERTH_AGENT_SUBNETS: SUBNETS,
+        BERTH_AGENT_RECONCILE_SECONDS: '0.5',
+      },
+    })
+    const env = { ...stack.env, BERTH_AGENT_PROXY_SOCKET: join(stack.dataDir, 'agent-proxy.sock') }
+    const containers = await openRuntimeOf(env)
+    const agentId = newAgent()
+    const berth = { stack, env, containers, agentId, address: '', proxy: new URL('http://none') }
+    berths.push(berth)
+    // A row that the reconciler leaves alone, and a container beside it that stands in for the real one.
+    const pool = createPool((await postgresUrl(stack.dataDir)) ?? '', 1, createLogger('test', 'silent'))
+    await pool.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+       VALUES ($1, $2, $1, $1, 'Test', 'openclaw', '2026.1.1', $2, 'not_running')`,
+      [uuidv7(), agentId],
+    )
+    await pool.end()
+    await containers.create(specOf(agentId))
+    berth.address = (await containers.start(agentId)).address ?? ''
+    await until('it answers', async () => (await runIn(berth.address, 'true')).code === 0)
+    berth.proxy = new URL(await outputIn(berth.address, 'echo $HTTP_PROXY'))
+    return berth
+  }
+
+  before(async () => {
+    for (let i = 0; i < 2; i++) await startBerth()
+  })
+  after(async () => {
+    for (const { containers, agentId } of berths) await containers.remove(agentId, { volume: true })
+    for (const { stack, containers } of berths) {
+      await stack.stop()
+      await containers.close()
+    }
+    await cleanUp()
+  })
+
+  it('each agent gets out by the proxy of its own, and reaches no other one', async () => {
+    for (const berth of berths) {
+      const { proxy } = other(berth)
+      const api = `127.0.0.1:${berth.stack.env.PORT}`
+      const way = () => script(berth, TUNNEL, berth.proxy.origin, api)
+      await until('the way out is open', async () => (await way())[api] === 200)
+      // The API of the other one is a private address to this one's proxy.
+      const others = `127.0.0.1:${other(berth).stack.env.PORT}`
+      assert.deepEqual(await script(berth, TUNNEL, berth.proxy.origin, others), { [others]: 403 })
+      const doors = [
+        `${berth.proxy.hostname}:${proxy.port}`,
+        `${proxy.hostname}:${berth.proxy.port}`,
+        other(berth).address,
+      ]
+      assert.deepEqual(
+        await script(berth, KNOCK, ...doors),
+        Object.fromEntries(doors.map((door) => [door, 'closed'])),
+      )
+      const [found] = Object.values(await script(berth, TUNNEL, proxy.origin, api))
+      assert.match(String(found), /^E[A-Z]+$/, 'the other proxy lets nobody of this one in')
+    }
+  })
+
+  it('each agent proxy leads to its own agents, and to no other one', async () => {
+    for (const berth of berths) {
+      const way = loadAgentProxy(loadConfig(berth.env))
+      const socket = await openTunnel(way, berth.address)
+      socket.destroy()
+      await assert.rejects(openTunnel(way, other(berth).address), /nothing answers at this address/)
+      await assert.rejects(
+        openTunnel({ ...way, key: loadAgentProxy(loadConfig(other(berth).env)).key }, berth.address),
+        {
+          message: 'the agent proxy has another AGENT_PROXY_KEY',
+        },
+      )
+    }
+  })
+
+  it('no reconciler touches the other one’s agents, and ports stay when both start anew in the other order', async () => {
+    const before = await Promise.all(berths.map(runOf))
+    const ports = () =>
+      Promise.all(berths.map(({ stack }) => readFile(join(stack.dataDir, 'egress.port'), 'utf8')))
+    const portsBefore = await ports()
+    assert.deepEqual(
+      portsBefore.map((port) => port.trim()),
+      berths.map(({ proxy }) => proxy.port),
+    )
+    await Promise.all(berths.map(({ stack }) => stack.kill()))
+    for (const { stack } of [...berths].reverse()) await stack.restart()
+    for (const { containers, agentId } of berths) {
+      // A container of no agent: when it is gone, that one's reconciler has looked at all there is.
+      const stray = newAgent()
+      await containers.create(specOf(stray))
+      await until('the stray one is removed', async () => !(await containers.inspect(stray)))
+      await containers.remove(stray, { volume: true })
+      assert.deepEqual(
+        (await containers.list()).sandboxes.map((sandbox) => sandbox.agentId),
+        [agentId],
+      )
+    }
+    assert.deepEqual(await Promise.all(berths.map(runOf)), before)
+    assert.deepEqual(await ports(), portsBefore)
+  })
+})

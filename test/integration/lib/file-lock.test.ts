@@ -1,0 +1,93 @@
+/** The lock of processes that share a folder and cannot see each other, as workers in two containers. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { chown, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { tryLock, withLock } from '../../../src/lib/process/file-lock.ts'
+import { inPidNamespace, NO_PID_NAMESPACES } from '../../support/pid-namespace.ts'
+import { newFolder } from '../standalone/helpers.ts'
+
+const PROGRAM = fileURLToPath(new URL('./hold-file-lock.program.ts', import.meta.url))
+
+/** Another process that takes the lock; in a pid namespace of its own unless told. */
+function contender(t: TestContext, path: string, command = inPidNamespace(PROGRAM, path)) {
+  const child = spawn(...command, { stdio: ['pipe', 'pipe', 'inherit'] })
+  t.after(() => child.kill('SIGKILL'))
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return {
+    child,
+    /** What it says next: undefined when it has ended. */
+    async next(): Promise<unknown> {
+      const { value } = await lines.next()
+      return value && JSON.parse(value)
+    },
+  }
+}
+
+test('a process in another pid namespace waits for the lock, and gets it when its holder is killed', {
+  skip: NO_PID_NAMESPACES,
+}, async (t) => {
+  const path = join(await newFolder(), 'lock')
+  let holder = contender(t, path)
+  assert.deepEqual(await holder.next(), { event: 'holds', pid: 1 })
+  // Each time with the very pid of its predecessor, as in a container that is started again.
+  for (const _ of [1, 2]) {
+    const waiting = contender(t, path)
+    assert.deepEqual(await waiting.next(), { event: 'waits', pid: 1 })
+    assert.equal(tryLock(path), null)
+    holder.child.kill('SIGKILL')
+    assert.deepEqual(await waiting.next(), { event: 'holds', pid: 1 })
+    holder = waiting
+  }
+  assert.equal(tryLock(path), null)
+  holder.child.stdin.end()
+  assert.equal(await holder.next(), undefined)
+  await withLock(path, {}, async () => {})
+})
+
+test('within a process one at a time holds it, and who tries in vain does not give it up', async (t) => {
+  const path = join(await newFolder(), 'lock')
+  const release = tryLock(path)
+  assert.ok(release)
+  assert.equal((await stat(path)).mode & 0o777, 0o600)
+  assert.equal(tryLock(path), null)
+  // The kernel takes all locks of a process on a file for given up when any of its descriptors is closed.
+  const other = contender(t, path, [process.execPath, [PROGRAM, path]])
+  assert.deepEqual(await other.next(), { event: 'waits', pid: other.child.pid })
+  release()
+  assert.deepEqual(await other.next(), { event: 'holds', pid: other.child.pid })
+  other.child.stdin.end()
+  assert.equal(await other.next(), undefined)
+  const order: string[] = []
+  const work = (name: string) => async () => {
+    order.push(`${name} begins`)
+    await stat(path)
+    order.push(`${name} ends`)
+  }
+  await Promise.all([withLock(path, {}, work('a')), withLock(path, {}, work('b'))])
+  assert.deepEqual(order, ['a begins', 'a ends', 'b begins', 'b ends'])
+})
+
+test('root leaves a file that the owner of the folder can lock', {
+  skip: process.getuid?.() === 0 ? false : 'this is not root',
+}, async () => {
+  const folder = await newFolder()
+  await chown(folder, 1000, 1000)
+  const path = join(folder, 'lock')
+  tryLock(path)?.()
+  assert.equal((await stat(path)).uid, 1000)
+})
+
+test('an abort ends the wait; a folder that is not there is named', async () => {
+  const folder = await newFolder()
+  const path = join(folder, 'lock')
+  const release = tryLock(path)
+  const stop = new AbortController()
+  const onLine = () => stop.abort(new Error('enough'))
+  await assert.rejects(withLock(path, { onLine, signal: stop.signal }, async () => {}))
+  release?.()
+  assert.throws(() => tryLock(join(folder, 'nowhere/lock')), /ENOENT.*nowhere/)
+})

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { isAlive, processIdentity, waitForEnd } from '../../../src/lib/process/process-identity.ts'
+import { AlreadyRunning, acquireLock } from '../../../src/lib/process/process-lock.ts'
+import { newFolder, runProgram } from '../standalone/helpers.ts'
+
+const startedAt = '2020-01-01T00:00:00.000Z'
+
+test('the second holder is told who the first is', async () => {
+  const path = join(await newFolder(), 'lock')
+  const first = await acquireLock(path)
+  await first.announce('http://127.0.0.1:3000')
+  await assert.rejects(acquireLock(path), (error) => {
+    assert.ok(error instanceof AlreadyRunning)
+    assert.equal(error.holder.pid, process.pid)
+    assert.equal(error.holder.url, 'http://127.0.0.1:3000')
+    assert.ok(Date.parse(error.holder.startedAt) <= Date.now())
+    return true
+  })
+  await first.release()
+  const second = await acquireLock(path)
+  await first.release()
+  await assert.rejects(acquireLock(path), AlreadyRunning, 'a second release touched the next holder')
+  await second.release()
+})
+
+test('the lock of a killed process is taken over, also after many such deaths', async (t) => {
+  const folder = await newFolder()
+  const path = join(folder, 'lock')
+  for (const _ of [1, 2, 3]) {
+    const holder = runProgram(t, '../lib/hold-lock.program.ts', [path])
+    assert.deepEqual(await holder.line, { held: true })
+    holder.child.kill('SIGKILL')
+    await holder.ended
+  }
+  const lock = await acquireLock(path)
+  await lock.release()
+  assert.deepEqual(await readdir(folder), [])
+})
+
+test('the pid of a dead holder may belong to another program now', async (t) => {
+  const path = join(await newFolder(), 'lock')
+  const stranger = spawn('sleep', ['60'], { stdio: 'ignore' })
+  t.after(() => stranger.kill())
+  await once(stranger, 'spawn')
+  await writeFile(path, JSON.stringify({ pid: stranger.pid, birth: 'another boot:1', startedAt, url: null }))
+  await (await acquireLock(path)).release()
+})
+
+test('a start that died while it took over a lock is no obstacle', async () => {
+  const path = join(await newFolder(), 'lock')
+  const dead = JSON.stringify({ pid: 1, birth: 'another boot:1', startedAt, url: null })
+  await writeFile(path, dead)
+  await writeFile(`${path}.takeover`, dead)
+  await writeFile(`${path}.takeover.takeover`, dead)
+  await (await acquireLock(path)).release()
+})
+
+test('of many starts at once exactly one gets the lock of a dead process', async (t) => {
+  const folder = await newFolder()
+  for (let round = 0; round < 50; round++) {
+    const path = join(folder, `lock-${round}`)
+    if (round % 2)
+      await writeFile(path, JSON.stringify({ pid: 1, birth: 'another boot:1', startedAt, url: null }))
+    const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => acquireLock(path)))
+    const won = outcomes.filter((outcome) => outcome.status === 'fulfilled')
+    const lost = outcomes.filter((outcome) => outcome.status === 'rejected')
+    assert.equal(won.length, 1)
+    for (const { reason } of lost) assert.ok(reason instanceof AlreadyRunning, String(reason))
+    for (const { value } of won) await value.release()
+  }
+
+  const path = join(folder, 'lock')
+  await writeFile(path, JSON.stringify({ pid: 1, birth: 'another boot:1', startedAt, url: null }))
+  const programs = Array.from({ length: 6 }, () => runProgram(t, '../lib/hold-lock.program.ts', [path]))
+  const lines = await Promise.all(programs.map((program) => program.line))
+  assert.equal(lines.filter((line) => line.held).length, 1)
+})
+
+test('an identity outlives neither its process nor a zombie of it', async (t) => {
+  const child = spawn('sleep', ['60'], { stdio: 'ignore' })
+  t.after(() => child.kill())
+  await once(child, 'spawn')
+  const identity = await processIdentity(child.pid as number)
+  assert.ok(identity)
+  assert.deepEqual(await processIdentity(child.pid as number), identity)
+  assert.equal(await isAlive({ ...identity, birth: 'another boot:1' }), false)
+  child.kill()
+  await once(child, 'exit')
+  assert.equal(await isAlive(identity), false)
+
+  // A shell that never waits for its child keeps it as a zombie.
+  const parent = spawn('/bin/sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 60'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  t.after(() => parent.kill())
+  const [printed] = await once(parent.stdout, 'data')
+  const zombie = await processIdentity(Number(String(printed)))
+  assert.ok(zombie)
+
+  assert.equal(await waitForEnd(zombie, 5000), true)
+  process.kill(zombie.pid, 0)
+})

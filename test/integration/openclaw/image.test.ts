@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import {
+  buildEngineImage,
+  canBuild,
+  engineImageName,
+  listEngineImages,
+  removeEngineImages,
+} from '../../../src/openclaw/image.ts'
+import { tidyInstalled } from '../../../src/openclaw/tidy.ts'
+import { BASE_IMAGE, docker, dockerAnswers } from '../../support/docker.ts'
+
+const skip = (await dockerAnswers())
+  ? false
+  : 'no Docker engine with a base image: scripts/ci/{docker,base-image}.sh'
+/** Of a year in which there was no engine, and other than that of another run beside this one. */
+const version = `2001.${randomInt(100)}.${randomInt(1000)}`
+
+let enginesDir: string
+const build = (more: { signal?: AbortSignal; onLine?: (line: string) => void } = {}) =>
+  buildEngineImage(docker, { version, baseImage: BASE_IMAGE, enginesDir, ...more })
+const images = async () =>
+  (await listEngineImages(docker, BASE_IMAGE)).filter((image) => image.version === version)
+
+before(async () => {
+  // A stand-in that is installed already; readable for its owner only, as with a strict umask.
+  enginesDir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
+  const engine = join(enginesDir, version, 'node_modules/openclaw')
+  await mkdir(engine, { recursive: true })
+  await writeFile(join(engine, 'openclaw.mjs'), '#!/usr/bin/env node\nconsole.log("engine")\n', {
+    mode: 0o755,
+  })
+})
+
+after(async () => {
+  if (!skip) await removeEngineImages(docker, version)
+  await rm(enginesDir, { recursive: true, force: true })
+})
+
+test('an abort ends a build, and leaves no image', { skip }, async () => {
+  const stop = new AbortController()
+  await assert.rejects(
+    build({ signal: stop.signal, onLine: () => stop.abort(new Error('enough')) }),
+    /enough/,
+  )
+  assert.deepEqual(await images(), [])
+})
+
+test('builds of one version agree on one image, with the engine and agentd in it', { skip }, async () => {
+  const lines: string[] = []
+  let tidied: Promise<string[]> | undefined
+  const onLine = (line: string) => {
+    lines.push(line)
+    // As another worker does, for which the version was out of use a moment ago.
+    if (line.startsWith('Building')) tidied ??= tidyInstalled(enginesDir, { keep: [], graceMs: 0 })
+  }
+  const [name, again] = await Promise.all([build({ onLine }), build({ onLine })])
+  assert.equal(name, await engineImageName(version, BASE_IMAGE))
+  assert.equal(again, name)
+  assert.deepEqual(await tidied, [], 'the folder that an image is made of stays')
+  assert.ok(lines.some((line) => line.includes('COPY agentd')))
+  const [image, ...more] = await images()
+  assert.deepEqual([image?.name, image?.current, more.length], [name, true, 0])
+
+  const { Config } = await docker.getImage(name).inspect()
+  assert.equal(Config.User, 'node')
+  assert.deepEqual(
+    [Config.Entrypoint?.[0], Config.Entrypoint?.at(-1)],
+    ['/usr/bin/tini', '/opt/agentd/main.ts'],
+  )
+  assert.equal(Config.Labels['berth.engine-version'], version)
+})
+
+test('what is in the image can be read by the user that runs it', { skip }, async () => {
+  const check =
+    'openclaw && [ -r /opt/agentd/main.ts ] && ! ls /opt/agentd/*.test.ts 2>/dev/null && id -u && git --version'
+  const chunks: Buffer[] = []
+  const container = await docker.createContainer({
+    Image: await build(),
+    Entrypoint: ['sh', '-c', check],
+    HostConfig: { NetworkMode: 'none' },
+    Labels: { 'berth.test': '' },
+  })
+  try {
+    await container.start()
+    const { StatusCode } = await container.wait()
+    chunks.push(await container.logs({ stdout: true, stderr: true }))
+    const output = Buffer.concat(chunks).toString()
+    assert.equal(StatusCode, 0, output)
+    assert.match(output, /engine[\s\S]*1000[\s\S]*git version/)
+    // Docker keeps what a container is made of.
+    await removeEngineImages(docker, version)
+    assert.equal((await images()).length, 1)
+  } finally {
+    await container.remove({ force: true })
+  }
+  await removeEngineImages(docker, version)
+  assert.deepEqual(await images(), [])
+})
+
+test('a base that is nowhere is told before anything is downloaded', { skip }, async () => {
+  const baseImage = 'localhost:9/berth-nowhere:1'
+  assert.equal(await canBuild(docker, BASE_IMAGE), true)
+  assert.equal(await canBuild(docker, baseImage), false)
+  const building = buildEngineImage(docker, { version: '2001.1.1', baseImage, enginesDir })
+  await assert.rejects(building, { code: 'no_base_image', message: /BERTH_BASE_IMAGE/ })
+})

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { installEngine, installedEngines, removeInstalledEngine } from '../../../src/openclaw/install.ts'
+import { inPidNamespace, NO_PID_NAMESPACES } from '../../support/pid-namespace.ts'
+import { type Running, run, until } from '../../support/processes.ts'
+import { NATIVE, type Registry, startRegistry, VERSION } from './registry.ts'
+
+const PROGRAM = join(import.meta.dirname, 'install.program.ts')
+
+let registry: Registry
+let base: string
+let dir: string
+const running: Running[] = []
+
+beforeEach(async () => {
+  registry = await startRegistry()
+  base = await mkdtemp(join(tmpdir(), 'berth-engines-'))
+  dir = join(base, 'engines')
+  // npm reads its settings from the environment, as it does for users.
+  process.env.npm_config_registry = registry.url
+  process.env.npm_config_cache = join(base, 'cache')
+  process.env.npm_config_fetch_retries = '0'
+})
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((one) => one.end('SIGKILL')))
+  await registry.stop()
+  await rm(base, { recursive: true, force: true, maxRetries: 5 })
+})
+
+/** Another process that installs. */
+function another(command: [string, string[]] = [process.execPath, [PROGRAM, dir]]): Running {
+  const started = run(...command)
+  running.push(started)
+  return started
+}
+
+/** What is in the folder of engines, but for locks. */
+const entries = async () => (await readdir(dir)).filter((name) => !name.includes('.lock'))
+
+test('installs what running it needs, and no more', async () => {
+  const folder = await installEngine({ version: VERSION, dir })
+  const engine = join(folder, 'node_modules/openclaw')
+  for (const kept of ['openclaw.mjs', 'dist/entry.js', 'dist/hooks/HOOK.md', 'skills/mail/SKILL.md'])
+    assert.ok(existsSync(join(engine, kept)), kept)
+  for (const gone of ['docs', 'README.md', 'dist/worker', 'dist/entry.js.map', 'dist/entry.d.ts'])
+    assert.ok(!existsSync(join(engine, gone)), gone)
+  assert.ok(existsSync(join(folder, 'node_modules', NATIVE)))
+  assert.deepEqual(await installedEngines(dir), [VERSION])
+  await installEngine({ version: VERSION, dir })
+  assert.equal(registry.downloads, 1)
+  await removeInstalledEngine(dir, VERSION)
+  assert.deepEqual(await entries(), [])
+})
+
+test('processes that install at once agree on one', async () => {
+  const others = [another(), another()]
+  await installEngine({ version: VERSION, dir })
+  for (const other of others) await until('it has ended', () => other.process.exitCode !== null, 180_000)
+  assert.deepEqual(
+    others.map((other) => other.process.exitCode),
+    [0, 0],
+    others.map((other) => other.output()).join('\n'),
+  )
+  assert.equal(registry.downloads, 1)
+  assert.deepEqual(await entries(), [VERSION])
+})
+
+test('a kill in the middle leaves nothing half made', async () => {
+  let release = () => {}
+  registry.hold(
+    new Promise<void>((resolve) => {
+      release = resolve
+    }),
+  )
+  const killed = another()
+  await until('it downloads', () => registry.downloads === 1, 180_000)
+  await killed.end('SIGKILL')
+  assert.deepEqual(await installedEngines(dir), [])
+  release()
+  await installEngine({ version: VERSION, dir })
+  assert.deepEqual(await entries(), [VERSION])
+})
+
+test('a worker in another container waits, and goes on when the first is killed', {
+  skip: NO_PID_NAMESPACES,
+}, async () => {
+  let release = () => {}
+  registry.hold(
+    new Promise<void>((resolve) => {
+      release = resolve
+    }),
+  )
+  const inContainer = () => another(inPidNamespace(PROGRAM, dir))
+  const first = inContainer()
+  await until('it downloads', () => registry.downloads === 1, 180_000)
+  const [draft = ''] = (await entries()).filter((name) => name.startsWith(`${VERSION}.new-`))
+  const second = inContainer()
+  await until('the other waits', () => second.output().includes('Waiting for another process'), 60_000)
+  assert.ok(existsSync(join(dir, draft, 'package.json')), 'what the first one is filling is left alone')
+  assert.equal(registry.downloads, 1)
+  await first.end('SIGKILL')
+  release()
+  await until('it has ended', () => second.process.exitCode !== null, 180_000)
+  assert.equal(second.process.exitCode, 0, second.output())
+  assert.equal(registry.downloads, 2)
+  assert.deepEqual(await entries(), [VERSION])
+})
+
+test('a removal waits for who installs', async () => {
+  let release = () => {}
+  registry.hold(
+    new Promise<void>((resolve) => {
+      release = resolve
+    }),
+  )
+  const installing = another()
+  await until('it downloads', () => registry.downloads === 1, 180_000)
+  const removing = removeInstalledEngine(dir, VERSION)
+  release()
+  await removing
+  await until('it has ended', () => installing.process.exitCode !== null, 180_000)
+  assert.equal(installing.process.exitCode, 0, installing.output())
+  assert.deepEqual(await entries(), [])
+})
+
+test('an abort ends it, and takes away what was begun', async () => {
+  registry.hold(new Promise(() => {}))
+  const stop = new AbortController()
+  const installing = installEngine({ version: VERSION, dir, signal: stop.signal })
+  await until('it downloads', () => registry.downloads === 1, 180_000)
+  stop.abort(new Error('enough'))
+  await assert.rejects(installing, /enough/)
+  assert.deepEqual(await entries(), [])
+})
+
+test('says what is wrong', async () => {
+  await assert.rejects(installEngine({ version: '2026.1.8', dir }), { code: 'unknown_version' })
+  registry.loseNative()
+  await assert.rejects(installEngine({ version: VERSION, dir }), { code: 'offline', message: /native-part/ })
+  process.env.npm_config_registry = 'http://127.0.0.1:9'
+  await assert.rejects(installEngine({ version: '2026.1.9', dir }), { code: 'offline', message: /registry/ })
+  assert.deepEqual(await entries(), [])
+})

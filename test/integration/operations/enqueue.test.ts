@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { ApiError } from '../../../src/errors.ts'
+import { cancel } from '../../../src/operations/cancel.ts'
+import { enqueue, enqueueWhere } from '../../../src/operations/enqueue.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { readOperation } from './rows.ts'
+
+const status = (expected: number) => (error: unknown) =>
+  error instanceof ApiError && error.status === expected
+
+describe('accepting an operation', () => {
+  let database: TestDatabase
+  let workspaceId: string
+  before(async () => {
+    database = await startDatabase()
+    workspaceId = await database.createWorkspace()
+  })
+  after(() => database.stop())
+
+  async function addFile(): Promise<{ id: string; workspaceId: string }> {
+    const id = uuidv7()
+    await database.pool.query(
+      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, size, keyvalues, host_nodes)
+       VALUES ($1, $2, 'public', 'pinned', $3, $3, 0, '{}', '{}')`,
+      [id, workspaceId, `bafk${id}`],
+    )
+    return { id, workspaceId }
+  }
+  async function addAgent(): Promise<{ id: string; agentId: string; workspaceId: string }> {
+    const id = uuidv7()
+    const agentId = `x${id.slice(-7)}`
+    await database.pool.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+       VALUES ($1, $2, $3, $1, 'Test', 'openclaw', '1', $2, 'running')`,
+      [id, agentId, workspaceId],
+    )
+    return { id, agentId, workspaceId }
+  }
+
+  it('writes the row that its kind declares', async () => {
+    const file = await addFile()
+    const row = await readOperation(database.pool, await enqueue(database.pool, 'pin.repair', file))
+    const { kind, queue, state, target_id, concurrency_key, input } = row
+    assert.deepEqual(
+      { kind, queue, state, target_id, concurrency_key, input },
+      {
+        kind: 'pin.repair',
+        queue: 'repairs',
+        state: 'queued',
+        target_id: file.id,
+        concurrency_key: `file:${file.id}`,
+        input: null,
+      },
+    )
+  })
+
+  it('is 404 for a subject that is not there, and nothing where it is not as it has to be', async () => {
+    const { pool } = database
+    const gone = { id: uuidv7(), workspaceId }
+    await assert.rejects(enqueue(pool, 'pin.repair', gone), status(404))
+    await assert.rejects(enqueue(pool, 'agent.restart', gone), status(404))
+    assert.equal(
+      await enqueueWhere(pool, 'pin.repair', await addFile(), `subject.status = 'expired'`),
+      undefined,
+    )
+  })
+
+  it('takes one that waits with the same input, unless another kind is behind it', async () => {
+    const { pool } = database
+    const agent = await addAgent()
+    const first = await enqueue(pool, 'agent.restart', agent)
+    assert.equal(await enqueue(pool, 'agent.restart', agent), first)
+    const built = await enqueue(pool, 'agent.restart', agent, { input: { scripts: 'build' } })
+    assert.notEqual(built, first)
+    await enqueue(pool, 'agent.sync', agent)
+    assert.notEqual(await enqueue(pool, 'agent.restart', agent, { input: { scripts: 'build' } }), built)
+  })
+
+  it('finds the operation of a repeat, and refuses another request under its key', async () => {
+    const { pool } = database
+    const agent = await addAgent()
+    const idempotencyKey = uuidv7()
+    const first = await enqueue(pool, 'agent.scripts', agent, { idempotencyKey })
+    assert.equal(await enqueue(pool, 'agent.scripts', agent, { idempotencyKey }), first)
+    await assert.rejects(enqueue(pool, 'agent.sync', agent, { idempotencyKey }), status(422))
+  })
+
+  it('cancels all that a subject has under way, and nothing of another workspace', async () => {
+    const { pool } = database
+    const agent = await addAgent()
+    const ids = [await enqueue(pool, 'agent.restart', agent), await enqueue(pool, 'agent.sync', agent)]
+    const states = () => Promise.all(ids.map(async (id) => (await readOperation(pool, id)).state))
+    await cancel(pool, { workspaceId: uuidv7(), subject: `agent:${agent.id}` })
+    assert.deepEqual(await states(), ['queued', 'queued'])
+    await cancel(pool, { workspaceId, subject: `agent:${agent.id}` })
+    assert.deepEqual(await states(), ['canceled', 'canceled'])
+  })
+
+  it('is written by one statement in one place', () => {
+    const options = { cwd: `${import.meta.dirname}/../../..`, encoding: 'utf8' } as const
+    const found = execFileSync('grep', ['-rlE', 'INSERT INTO operation\\b', 'src', 'workers'], options)
+    assert.deepEqual(found.trim().split('\n'), ['src/operations/enqueue.ts'])
+  })
+})

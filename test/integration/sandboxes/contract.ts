@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { isRoot } from '../../../src/lib/process/system-user.ts'
+import type { Sandbox, SandboxEvent, SandboxRuntime } from '../../../src/sandboxes/port.ts'
+import { until } from '../../support/processes.ts'
+import { failsWith, newAgent, outputIn, runIn, type Subject, specOf, VERSIONS } from './subject.ts'
+
+/** The cases that every driver of the containers port has to pass. */
+export function containersContract(
+  name: string,
+  open: () => Promise<Subject>,
+  skip: string | false = false,
+): void {
+  describe(`containers contract: ${name}`, { skip }, () => {
+    let subject: Subject
+    let containers: SandboxRuntime
+    let agents: string[] = []
+    const agent = () => {
+      const agentId = newAgent()
+      agents.push(agentId)
+      return agentId
+    }
+
+    before(async () => {
+      subject = await open()
+      containers = subject.containers
+    })
+    afterEach(async () => {
+      for (const agentId of agents) {
+        for (const one of [subject.containers, subject.stranger]) await one.remove(agentId, { volume: true })
+      }
+      agents = []
+    })
+    after(async () => {
+      await subject?.close()
+    })
+
+    /** A new sandbox that runs. */
+    const running = async (changes = {}) => {
+      const agentId = agent()
+      await containers.create(specOf(agentId, changes))
+      const sandbox = await containers.start(agentId)
+      await answers(sandbox)
+      return { ...sandbox, agentId }
+    }
+    const answers = (sandbox: Sandbox) =>
+      until('agentd answers', async () => (await runIn(sandbox.address, 'true')).code === 0)
+    const state = async (agentId: string) => (await containers.inspect(agentId))?.state
+    const exited = (agentId: string) =>
+      until('it is exited', async () => {
+        const sandbox = await containers.inspect(agentId)
+        return sandbox?.state === 'exited' && sandbox
+      })
+
+    test('every call may be made twice', async () => {
+      const agentId = agent()
+      for (let i = 0; i < 2; i++) await containers.ensureVolume(agentId)
+      assert.equal(await containers.inspect(agentId), undefined)
+      for (let i = 0; i < 2; i++) await containers.create(specOf(agentId))
+      const created = await containers.inspect(agentId)
+      assert.deepEqual(created, {
+        agentId,
+        state: 'created',
+        engineVersion: VERSIONS[0],
+        address: null,
+        exitCode: null,
+        oomKilled: false,
+        startedAt: null,
+      })
+      const first = await containers.start(agentId)
+      assert.deepEqual(await containers.start(agentId), first)
+      assert.equal(first.state, 'running')
+      await answers(first)
+      // One that runs is kept, when it is asked for once more.
+      await containers.create(specOf(agentId))
+      assert.deepEqual(await containers.inspect(agentId), first)
+      for (let i = 0; i < 2; i++) await containers.stop(agentId)
+      const stopped = await containers.inspect(agentId)
+      assert.equal(stopped?.state, 'exited')
+      assert.equal(stopped?.exitCode, 0)
+      assert.equal(stopped?.address, null)
+      for (let i = 0; i < 2; i++) await containers.remove(agentId, { volume: true })
+      assert.equal(await containers.inspect(agentId), undefined)
+      const { sandboxes, volumes } = await containers.list()
+      assert(!sandboxes.some((sandbox) => sandbox.agentId === agentId) && !volumes.includes(agentId))
+    })
+
+    test('what is not there is stopped and removed in peace, and cannot be started', async () => {
+      const agentId = agent()
+      await containers.stop(agentId)
+      await containers.remove(agentId, { volume: false })
+      await assert.rejects(containers.start(agentId), failsWith('not_found'))
+      await assert.rejects(containers.stats(agentId), failsWith('not_found'))
+    })
+
+    test('a version that is not at hand is no_image', async () => {
+      const agentId = agent()
+      const spec = specOf(agentId, { engineVersion: '2020.1.1' })
+      await assert.rejects(containers.create(spec), failsWith('no_image'))
+      assert.equal(await containers.inspect(agentId), undefined)
+      assert.deepEqual((await containers.engineVersions()).sort(), [...VERSIONS])
+    })
+
+    test('several workers that make and start one at once make one', async () => {
+      const agentId = agent()
+      const workers = [containers, subject.colleague, containers, subject.colleague]
+      await Promise.all(workers.map((worker) => worker.create(specOf(agentId))))
+      const started = await Promise.all(workers.map((worker) => worker.start(agentId)))
+      assert.equal(new Set(started.map((sandbox) => `${sandbox.startedAt} ${sandbox.address}`)).size, 1)
+      const { sandboxes } = await subject.colleague.list()
+      assert.equal(sandboxes.filter((sandbox) => sandbox.agentId === agentId).length, 1)
+    })
+
+    test('another version, limit or environment replaces it; its home stays', async () => {
+      const { agentId, address } = await running()
+      await outputIn(address, 'echo kept > ~/note; mkdir ~/clawd; ln -s /etc ~/clawd/link')
+      await containers.create(specOf(agentId, { engineVersion: VERSIONS[1], env: { AGENT_COLOUR: 'red' } }))
+      assert.equal(await state(agentId), 'created')
+      const sandbox = await containers.start(agentId)
+      assert.equal(sandbox.engineVersion, VERSIONS[1])
+      await answers(sandbox)
+      assert.equal(await outputIn(sandbox.address, 'cat ~/note; echo $AGENT_COLOUR'), 'kept\nred')
+    })
+
+    test('its home survives it, until it is removed as well', async () => {
+      const { agentId, address } = await running()
+      await outputIn(address, 'mkdir -p ~/a/b; echo kept > ~/a/b/note; chmod 500 ~/a/b')
+      await containers.remove(agentId, { volume: false })
+      assert.equal(await containers.inspect(agentId), undefined)
+      assert((await containers.list()).volumes.includes(agentId))
+      await containers.create(specOf(agentId))
+      assert(!(await containers.list()).volumes.includes(agentId))
+      const again = await containers.start(agentId)
+      await answers(again)
+      assert.equal(await outputIn(again.address, 'cat ~/a/b/note'), 'kept')
+      await containers.remove(agentId, { volume: true })
+      await containers.create(specOf(agentId))
+      const fresh = await containers.start(agentId)
+      await answers(fresh)
+      assert.equal(await outputIn(fresh.address, 'ls ~'), '')
+    })
+
+    test('when agentd is killed, all of it ends, with its exit code, and it can be started again', async () => {
+      const { agentId, address } = await running()
+      await outputIn(
+        address,
+        `(setsid sh -c 'echo $$ > ~/pid; exec sleep 1000' </dev/null >/dev/null 2>&1 &); sleep 0.1`,
+      )
+      await runIn(address, 'kill -9 $PPID').catch(() => {})
+      const sandbox = await exited(agentId)
+      assert.equal(sandbox.oomKilled, false)
+      await until('exit code 137', async () => (await containers.inspect(agentId))?.exitCode === 137)
+      await until('nothing of it is left', async () => (await containers.stats(agentId)).pids === 0)
+      const again = await containers.start(agentId)
+      await answers(again)
+      // Of one that has ended and was not waited for, the command line is empty.
+      assert.doesNotMatch((await runIn(again.address, 'cat /proc/$(cat ~/pid)/cmdline')).output, /sleep/)
+    })
+
+    test('what ends while it starts is exited, with its exit code', async () => {
+      const { agentId, address } = await running()
+      await outputIn(address, 'touch ~/ends-at-once')
+      await containers.stop(agentId)
+      // Whether the start still sees that is the driver's matter.
+      await containers.start(agentId).catch(failsWith('internal'))
+      await exited(agentId)
+      await until('exit code 9', async () => (await containers.inspect(agentId))?.exitCode === 9)
+    })
+
+    test('what ignores SIGTERM is killed after the grace, and what it has started as well', async () => {
+      const { agentId, address } = await running()
+      await outputIn(
+        address,
+        'touch ~/ignores-sigterm; (setsid sleep 1001 </dev/null >/dev/null 2>&1 &); sleep 0.1',
+      )
+      const begin = performance.now()
+      await containers.stop(agentId, { graceMs: 1000 })
+      const took = performance.now() - begin
+      assert(took >= 900 && took < 9900, `${took} ms`)
+      const sandbox = await containers.inspect(agentId)
+      assert.equal(sandbox?.state, 'exited')
+      assert.equal(sandbox?.exitCode, 137)
+      assert.equal((await containers.stats(agentId)).pids, 0)
+    })
+
+    test('stats count memory, processor time and processes', async () => {
+      const { agentId, address } = await running()
+      const idle = await containers.stats(agentId)
+      assert(
+        idle.memoryBytes > 4_000_000 && idle.memoryBytes < 256 * 1024 * 1024,
+        `${idle.memoryBytes} bytes`,
+      )
+      assert(idle.pids >= 1 && idle.pids < 100, `${idle.pids} processes`)
+      await outputIn(
+        address,
+        'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; (sleep 30 </dev/null >/dev/null 2>&1 &)',
+      )
+      const busy = await containers.stats(agentId)
+      assert(busy.cpuSeconds > idle.cpuSeconds + 0.05, `${idle.cpuSeconds} s, then ${busy.cpuSeconds} s`)
+      assert(busy.pids > idle.pids, `${idle.pids}, then ${busy.pids} processes`)
+    })
+
+    test('events tell of start, end and removal', async () => {
+      const listening = new AbortController()
+      const agentId = agent()
+      const seen: SandboxEvent['type'][] = []
+      const listener = (async () => {
+        for await (const event of containers.events(listening))
+          if (event.agentId === agentId) seen.push(event.type)
+      })()
+      await containers.create(specOf(agentId))
+      // Listening takes a moment to begin; whoever listens also lists.
+      await until('started', async () => {
+        if (seen.includes('started')) return true
+        await containers.stop(agentId, { graceMs: 0 })
+        await answers(await containers.start(agentId))
+        return false
+      })
+      seen.length = 0
+      const { address } = (await containers.inspect(agentId)) as Sandbox
+      await runIn(address, 'kill -9 $PPID').catch(() => {})
+      await until('exited', () => seen.includes('exited'))
+      await containers.remove(agentId, { volume: false })
+      await until('removed', () => seen.includes('removed'))
+      listening.abort()
+      await listener
+    })
+
+    test('the same name in two instances is two sandboxes', async () => {
+      const { agentId, address } = await running()
+      const { stranger } = subject
+      assert.equal(await stranger.inspect(agentId), undefined)
+      await assert.rejects(stranger.start(agentId), failsWith('not_found'))
+      await stranger.stop(agentId)
+      await stranger.remove(agentId, { volume: true })
+      const { sandboxes, volumes } = await stranger.list()
+      assert(!sandboxes.some((sandbox) => sandbox.agentId === agentId) && !volumes.includes(agentId))
+      assert.equal(await state(agentId), 'running')
+      assert.equal((await runIn(address, 'true')).code, 0)
+    })
+
+    test('it sees nothing of the operator, and is nobody of weight', async () => {
+      process.env.OPERATORS_SECRET = 'yes'
+      const { agentId, address } = await running()
+      delete process.env.OPERATORS_SECRET
+      const names = (await outputIn(address, 'env | cut -d= -f1')).split('\n')
+      assert(!names.includes('OPERATORS_SECRET'))
+      for (const name of ['DATABASE_URL', 'AGENT_PROXY_KEY', 'DOCKER_HOST', 'npm_config_cache'])
+        assert(!names.includes(name))
+      assert.notEqual(await outputIn(address, 'id -u'), '0')
+      assert.equal(await outputIn(address, 'id -G | wc -w'), '1')
+      assert.equal(await outputIn(address, 'ulimit -c'), '0')
+      const config = JSON.parse(await outputIn(address, 'echo "$AGENTD_CONFIG"'))
+      assert.equal(config.agentId, agentId)
+      assert.equal(config.diskBytes, 64 * 1024 * 1024)
+      assert.equal(
+        await outputIn(address, `test -d ${config.engineDir}/node_modules/openclaw && echo there`),
+        'there',
+      )
+      // A normal user's agents are that user.
+      if (containers.runtime === 'docker' || isRoot())
+        assert.equal(
+          await outputIn(address, `touch ${config.engineDir}/mine 2>/dev/null || echo refused`),
+          'refused',
+        )
+      const { code, output } = await runIn(address, 'dd if=/dev/zero of=$HOME/large bs=1M count=80 2>&1')
+      assert.notEqual(code, 0, output)
+      await outputIn(address, 'rm -f ~/large')
+    })
+  })
+}

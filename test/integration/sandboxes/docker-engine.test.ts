@@ -1,0 +1,234 @@
+/** The Docker driver where the engine, or somebody at it, does something unforeseen. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { after, describe, test } from 'node:test'
+import { bridgeOf } from '../../../src/lib/agent-id.ts'
+import { negotiate } from '../../../src/sandboxes/docker/engine.ts'
+import { AGENT_LABEL, INSTANCE_LABEL } from '../../../src/sandboxes/docker/names.ts'
+import { DockerRuntime } from '../../../src/sandboxes/docker.ts'
+import { docker } from '../../support/docker.ts'
+import { until } from '../../support/processes.ts'
+import { cleanUp, newOptions, ownerOf, whyNotDocker } from './docker-subject.ts'
+import { failsWith, newAgent, runIn, specOf } from './subject.ts'
+
+test('the newest API is spoken that both sides know', () => {
+  assert.equal(negotiate('1.41', '1.12'), '1.41')
+  assert.equal(negotiate('1.47', '1.24'), '1.47')
+  assert.equal(negotiate('1.52', '1.44'), '1.47')
+  assert.equal(negotiate('1.60', '1.50'), '1.50')
+  assert.throws(() => negotiate('1.40', '1.12'), failsWith('internal'))
+})
+
+/** A server on loopback that does `talk` with every connection. */
+async function listen(talk: (socket: Socket) => void): Promise<{ host: string; cut(): void; close(): void }> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+    talk(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const cut = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    host: `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut,
+    close() {
+      server.close()
+      cut()
+    },
+  }
+}
+
+const away = {
+  owner: ownerOf('test'),
+  subnets: '10.249.0.0/24',
+  egressPort: async () => 3128,
+  baseImage: 'none',
+  enginesDir: '/nowhere',
+}
+
+test('an engine that does not answer, breaks off or is not there is unreachable', {
+  timeout: 30_000,
+}, async () => {
+  const servers = await Promise.all([
+    listen(() => {}),
+    listen((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"ApiVersion"')),
+    listen((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"ApiVersion"')),
+    listen((socket) => socket.destroy()),
+  ])
+  const hosts = [...servers.map(({ host }) => host), 'tcp://127.0.0.1:1', 'unix:///nowhere/docker.sock']
+  await Promise.all(
+    hosts.map((host) =>
+      assert.rejects(new DockerRuntime({ ...away, host }).ping(), failsWith('unreachable'), host),
+    ),
+  )
+  for (const server of servers) server.close()
+})
+
+test("one's own abort is thrown as it is", async () => {
+  const server = await listen(() => {})
+  const containers = new DockerRuntime({ ...away, host: server.host })
+  const reason = new Error('enough')
+  const aborting = new AbortController()
+  const listing = containers.list({ signal: aborting.signal })
+  aborting.abort(reason)
+  await assert.rejects(listing, (error) => error === reason)
+  server.close()
+})
+
+describe('Docker driver', { skip: await whyNotDocker() }, () => {
+  const foreign: (() => Promise<unknown>)[] = []
+  after(async () => {
+    for (const remove of foreign) await remove()
+    await cleanUp()
+  })
+
+  test('what others have under its names is neither used nor touched', async () => {
+    const containers = new DockerRuntime(await newOptions())
+    const Labels = { 'berth.test': 'containers' }
+    const [one, two, three] = [newAgent(), newAgent(), newAgent()]
+    await docker.createVolume({ Name: `berth-${one}`, Labels })
+    foreign.push(() => docker.getVolume(`berth-${one}`).remove())
+    await docker.createNetwork({
+      Name: `berth-${two}`,
+      Internal: true,
+      Labels,
+      IPAM: { Config: [{ Subnet: '10.248.0.0/29' }] },
+    })
+    foreign.push(() => docker.getNetwork(`berth-${two}`).remove())
+    const Image = (await docker.listImages({ filters: { reference: ['berth-openclaw'] } }))[0]?.Id
+    await docker.createContainer({ name: `berth-${three}`, Image, Labels })
+    foreign.push(() => docker.getContainer(`berth-${three}`).remove())
+    for (const agentId of [one, two, three]) {
+      await assert.rejects(containers.create(specOf(agentId)), /belongs to somebody else/)
+      await containers.stop(agentId)
+      await containers.remove(agentId, { volume: true })
+    }
+    await docker.getVolume(`berth-${one}`).inspect()
+    await docker.getNetwork(`berth-${two}`).inspect()
+    await docker.getContainer(`berth-${three}`).inspect()
+  })
+
+  test('what a killed worker left half-made is adopted, and removed', async () => {
+    const options = await newOptions()
+    const containers = new DockerRuntime(options)
+    const agentId = newAgent()
+    // After the network, before the container.
+    await containers.create(specOf(agentId))
+    await docker.getContainer(`berth-${agentId}`).remove()
+    assert.deepEqual(await containers.list(), { sandboxes: [], volumes: [agentId] })
+    await containers.create(specOf(agentId))
+    // After the container, before the network's removal; somebody else is joined to it.
+    await docker.getContainer(`berth-${agentId}`).remove()
+    await containers.remove(agentId, { volume: true })
+    const networks = await docker.listNetworks({
+      filters: { label: [`${INSTANCE_LABEL}=${options.owner.instance}`] },
+    })
+    assert.deepEqual(networks, [])
+  })
+
+  test('a network that was removed by hand is made again at the next start', async () => {
+    const containers = new DockerRuntime(await newOptions())
+    const agentId = newAgent()
+    await containers.create(specOf(agentId))
+    const first = await containers.start(agentId)
+    await containers.stop(agentId, { graceMs: 0 })
+    await docker.getNetwork(`berth-${agentId}`).remove()
+    const again = await containers.start(agentId)
+    assert.equal(again.address, first.address)
+    await until('agentd answers', async () => (await runIn(again.address, 'true')).code === 0)
+    // And the other way round: the container, while somebody else is in its network.
+    const Image = (await docker.getContainer(`berth-${agentId}`).inspect()).Image
+    const guest = await docker.createContainer({ Image, HostConfig: { NetworkMode: `berth-${agentId}` } })
+    foreign.push(() => guest.remove({ force: true }))
+    await guest.start()
+    await containers.remove(agentId, { volume: true })
+    await assert.rejects(docker.getNetwork(`berth-${agentId}`).inspect(), /no such network/)
+  })
+
+  test('a network that was made for another egress port, or by 0.1.0, is made anew with the container', async () => {
+    const options = await newOptions()
+    const agentId = newAgent()
+    const Options = { 'com.docker.network.bridge.name': `bth-${agentId}` }
+    const Labels = { [INSTANCE_LABEL]: options.owner.instance, [AGENT_LABEL]: agentId }
+    await docker.createNetwork({ Name: `berth-${agentId}`, Internal: true, Options, Labels })
+    const bridge = async () =>
+      (await docker.getNetwork(`berth-${agentId}`).inspect()).Options?.['com.docker.network.bridge.name']
+    for (const port of [3128, 20_001]) {
+      const containers = new DockerRuntime({ ...options, egressPort: async () => port })
+      await containers.create(specOf(agentId))
+      assert.equal(await bridge(), bridgeOf(agentId, port))
+      const { address } = await containers.start(agentId)
+      await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
+      const { Id } = await docker.getContainer(`berth-${agentId}`).inspect()
+      await containers.create(specOf(agentId))
+      assert.equal((await docker.getContainer(`berth-${agentId}`).inspect()).Id, Id, 'it is kept otherwise')
+    }
+  })
+
+  test('while the agent proxy is away no agent is made, and that is an outage', async () => {
+    const egressPort = () => Promise.reject(new Error('ECONNREFUSED'))
+    const containers = new DockerRuntime({ ...(await newOptions()), egressPort })
+    await assert.rejects(containers.create(specOf(newAgent())), failsWith('unreachable'))
+  })
+
+  test('agents that are made at once get a network each, until there are no more', async () => {
+    const options = await newOptions({ subnets: '10.247.9.0/26' })
+    const [one, two] = [new DockerRuntime(options), new DockerRuntime(options)]
+    const agents = Array.from({ length: 8 }, newAgent)
+    await Promise.all(agents.map((agentId, i) => (i % 2 ? one : two).create(specOf(agentId))))
+    const networks = await docker.listNetworks({
+      filters: { label: [`${INSTANCE_LABEL}=${options.owner.instance}`] },
+    })
+    assert.equal(new Set(networks.map((network) => network.IPAM?.Config?.[0]?.Subnet)).size, 8)
+    assert.deepEqual(new Set(networks.map((network) => network.Labels?.[AGENT_LABEL])), new Set(agents))
+    await assert.rejects(
+      one.create(specOf(newAgent())),
+      /BERTH_AGENT_SUBNETS \(10\.247\.9\.0\/26\) is used up/,
+    )
+  })
+
+  test('events go on after the connection was lost, and versioned paths are asked', async () => {
+    const paths: string[] = []
+    const relay = await listen((socket) => {
+      const upstream = connect('/var/run/docker.sock')
+      socket.on('data', (chunk) => paths.push(String(chunk).split(' ', 2)[1] ?? ''))
+      socket.pipe(upstream).pipe(socket)
+      upstream.on('error', () => socket.destroy())
+      socket.on('close', () => upstream.destroy())
+    })
+    foreign.push(async () => relay.close())
+    const containers = new DockerRuntime(await newOptions({ host: relay.host }))
+    const agentId = newAgent()
+    await containers.create(specOf(agentId))
+    const listening = new AbortController()
+    let seen = 0
+    const listener = (async () => {
+      for await (const event of containers.events(listening)) if (event.type === 'started') seen++
+    })()
+    const seesStarts = () =>
+      until('a start is seen', async () => {
+        if (seen > 0) return true
+        await containers.stop(agentId, { graceMs: 0 })
+        await containers.start(agentId)
+        return false
+      })
+    await seesStarts()
+    relay.cut()
+    seen = 0
+    await seesStarts()
+    listening.abort()
+    await listener
+    const { ApiVersion, MinAPIVersion } = await docker.version()
+    const prefix = `/v${negotiate(ApiVersion, MinAPIVersion)}/`
+    const calls = paths.filter((path) => path.startsWith('/') && path !== '/version' && path !== '/info')
+    assert(calls.length > 5)
+    for (const path of calls) assert(path.startsWith(prefix), path)
+    // What an agent is started with belongs into no log of requests.
+    assert(!calls.some((path) => path.includes('AGENTD_CONFIG')))
+  })
+})

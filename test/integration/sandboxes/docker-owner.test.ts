@@ -1,0 +1,169 @@
+/** Two Berths on one Docker engine: neither takes the other's agents for its own, whatever the labels say. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { AgentdClient } from '../../../src/agents/agentd-client.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import type { Pool } from '../../../src/db/pool.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
+import { loadSealer } from '../../../src/lib/sealer.ts'
+import { INSTANCE_LABEL } from '../../../src/sandboxes/docker/names.ts'
+import { DockerRuntime } from '../../../src/sandboxes/docker.ts'
+import { readOwner } from '../../../src/sandboxes/owner.ts'
+import { createAgentReconciler } from '../../../workers/reconcile/agents.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { docker } from '../../support/docker.ts'
+import { cleanUp, newOptions, ownerOf, whyNotDocker } from './docker-subject.ts'
+import { newAgent, specOf } from './subject.ts'
+
+/** What the compose file of 0.1.0 labelled everything with. */
+const LEGACY = 'berth'
+
+async function insertAgent(pool: Pool, agentId: string): Promise<void> {
+  await pool.query(
+    `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+     VALUES ($1, $2, $1, $1, 'Test', 'openclaw', '2026.1.1', $2, 'running')`,
+    [uuidv7(), agentId],
+  )
+}
+
+/** Takes a database back to 0.1.0, with an agent in it, and migrates it. */
+async function upgrade({ pool }: TestDatabase, ...agentIds: string[]): Promise<void> {
+  await pool.query('DROP TABLE installation')
+  await pool.query(`DELETE FROM _prisma_migrations WHERE migration_name = '0009_installation'`)
+  for (const agentId of agentIds) await insertAgent(pool, agentId)
+  await migrate(pool)
+}
+
+describe('who this Berth is', () => {
+  let database: TestDatabase
+  let dir: string
+  before(async () => {
+    database = await startDatabase()
+    dir = await mkdtemp(join(tmpdir(), 'berth-owner-'))
+  })
+  after(async () => {
+    await database?.stop()
+    await rm(dir, { recursive: true })
+  })
+  const owner = (env: Record<string, string> = {}) =>
+    readOwner(database.pool, loadConfig({ BERTH_DATA_DIR: dir, ...env }))
+
+  test('a new one has a label that no other one has, and is the same for all of its workers', async () => {
+    const [one, two] = [await owner(), await owner()]
+    assert.match(one.instance, /^[0-9a-f]{32}$/)
+    assert.deepEqual([one.instance, one.former], [two.instance, []])
+    await upgrade(database)
+    assert.notEqual((await owner()).instance, one.instance)
+    assert.deepEqual((await owner()).former, [], 'without agents nothing is to be taken over')
+  })
+
+  test('labels of earlier versions are noted, and remembered when the settings forget them', async () => {
+    await upgrade(database, newAgent())
+    assert.deepEqual((await owner()).former, [LEGACY])
+    await writeFile(join(dir, 'instance.id'), 'a secret\n')
+    const first = await owner({ BERTH_INSTANCE: 'mine' })
+    assert.deepEqual(new Set(first.former), new Set([LEGACY, 'mine', '984ca5162200734c']))
+    await rm(join(dir, 'instance.id'))
+    assert.deepEqual((await owner()).former, first.former)
+  })
+})
+
+describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
+  const databases: TestDatabase[] = []
+  const made: string[] = []
+  let dir: string
+  before(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'berth-owner-'))
+  })
+  after(async () => {
+    const old = new DockerRuntime({ ...(await newOptions()), owner: ownerOf(LEGACY) })
+    for (const agentId of made) await old.remove(agentId, { volume: true })
+    await Promise.all(databases.map((database) => database.stop()))
+    await cleanUp()
+    await rm(dir, { recursive: true })
+  })
+
+  /** A Berth that was one of 0.1.0, from the compose file, with an agent that runs. */
+  async function upgraded() {
+    const agentId = newAgent()
+    made.push(agentId)
+    const old = new DockerRuntime({ ...(await newOptions()), owner: ownerOf(LEGACY) })
+    await old.create(specOf(agentId))
+    await old.start(agentId)
+    const database = await startDatabase()
+    databases.push(database)
+    await upgrade(database, agentId)
+    // With the old file still, which sets it.
+    const config = loadConfig({ BERTH_DATA_DIR: dir, BERTH_INSTANCE: LEGACY })
+    const owner = await readOwner(database.pool, config)
+    const containers = new DockerRuntime({ ...(await newOptions()), owner })
+    // Nobody answers there: all that the reconciler can go by is what Docker says.
+    const agentd = new AgentdClient({ hostname: '127.0.0.1', port: 1, key: 'k' })
+    const { pool } = database
+    const services = {
+      pool,
+      prisma: createPrisma(pool),
+      containers,
+      agentd,
+      config,
+      sealer: loadSealer(config),
+    }
+    const reconciler = createAgentReconciler({ ...services, storages: {} as never }, database.log)
+    return { agentId, owner, containers, pass: () => reconciler.pass(new AbortController().signal) }
+  }
+  const runOf = async (agentId: string) => {
+    const { Id, State, Config } = await docker.getContainer(`berth-${agentId}`).inspect()
+    return {
+      id: Id,
+      startedAt: State.StartedAt,
+      running: State.Running,
+      label: Config.Labels[INSTANCE_LABEL],
+    }
+  }
+
+  test('agents of both go on, though both had the same label, and move to labels of their own', async () => {
+    const [one, two] = [await upgraded(), await upgraded()]
+    const before = await Promise.all([one, two].map(({ agentId }) => runOf(agentId)))
+    for (const berth of [one, two, one]) await berth.pass()
+    assert.deepEqual(await Promise.all([one, two].map(({ agentId }) => runOf(agentId))), before)
+    assert.deepEqual(
+      before.map(({ running, label }) => [running, label]),
+      [
+        [true, LEGACY],
+        [true, LEGACY],
+      ],
+    )
+    for (const { containers, agentId } of [one, two]) {
+      const { sandboxes, volumes } = await containers.list()
+      assert.deepEqual([sandboxes.map((sandbox) => sandbox.agentId), volumes], [[agentId], []])
+    }
+
+    await one.containers.create(specOf(one.agentId))
+    assert.equal((await runOf(one.agentId)).label, one.owner.instance)
+    await one.pass()
+    await two.pass()
+    await assert.doesNotReject(docker.getContainer(`berth-${one.agentId}`).inspect())
+    assert.deepEqual(await runOf(two.agentId), before[1])
+    for (const { containers, agentId } of [one, two]) await containers.remove(agentId, { volume: true })
+    const { Volumes } = await docker.listVolumes({ filters: { name: [one.agentId, two.agentId] } })
+    assert.deepEqual(Volumes, [])
+  })
+
+  test('a container of its own label and of no agent goes, another one’s stays', async () => {
+    const [one, two] = [await upgraded(), await upgraded()]
+    const [stray, strangers] = [newAgent(), newAgent()]
+    await one.containers.create(specOf(stray))
+    await two.containers.create(specOf(strangers))
+    made.push(stray, strangers)
+    await one.pass()
+    await assert.rejects(docker.getContainer(`berth-${stray}`).inspect(), /no such container/i)
+    await docker.getContainer(`berth-${strangers}`).inspect()
+    await two.containers.remove(strangers, { volume: true })
+    await one.containers.remove(stray, { volume: true })
+  })
+})

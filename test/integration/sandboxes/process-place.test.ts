@@ -1,0 +1,172 @@
+/** As whom agents run as processes, from where, and what a worker that dies leaves to the next. */
+import assert from 'node:assert/strict'
+import { execFile, execFileSync } from 'node:child_process'
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import { isRoot } from '../../../src/lib/process/system-user.ts'
+import { createLogger } from '../../../src/log.ts'
+import { openProcessRuntime } from '../../../src/sandboxes/process.ts'
+import { run, until } from '../../support/processes.ts'
+import { failsWith, newAgent, outputIn, runIn, specOf, VERSIONS } from './subject.ts'
+
+const log = createLogger('test', 'silent')
+const agentdDir = join(import.meta.dirname, 'agentd')
+const needsRoot = isRoot() ? false : 'needs root'
+const made: string[] = []
+after(async () => {
+  for (const path of made) await rm(path, { recursive: true, force: true })
+})
+
+/** How many processes have a path on their command line. */
+async function running(path: string): Promise<number> {
+  const { stdout } = await promisify(execFile)('ps', ['-A', '-ww', '-o', 'args='], { maxBuffer: 1e7 })
+  return stdout.split('\n').filter((line) => line.split(' ').includes(path)).length
+}
+
+/** A folder with a data folder and an engine, for an owner alone where `mode` is 700. */
+async function newFolder(mode: number): Promise<{ dir: string; dataDir: string; enginesDir: string }> {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-place-'))
+  made.push(dir)
+  await chmod(dir, mode)
+  const enginesDir = join(dir, 'engines')
+  await mkdir(join(enginesDir, VERSIONS[0], 'node_modules/openclaw'), { recursive: true })
+  return { dir, dataDir: join(dir, 'data'), enginesDir }
+}
+
+test('below a folder of mode 700, root keeps agents elsewhere, with copies that their user can read', {
+  skip: needsRoot,
+}, async () => {
+  const { dir, dataDir, enginesDir } = await newFolder(0o700)
+  await cp(agentdDir, join(dir, 'agentd'), { recursive: true })
+  const open = () => openProcessRuntime({ dataDir, enginesDir, agentdDir: join(dir, 'agentd'), log })
+  const containers = await open()
+  const { location } = JSON.parse(await readFile(join(dataDir, 'agents.json'), 'utf8'))
+  made.push(location)
+  assert.match(location, /^\/var\/lib\/berth\/agents-/)
+  const agentId = newAgent()
+  await containers.create(specOf(agentId))
+  const { address } = await containers.start(agentId)
+  const [home, uid] = (await outputIn(address, 'pwd; id -u')).split('\n')
+  assert.equal(home, join(location, agentId, 'home'))
+  assert.equal((await stat(home)).mode & 0o777, 0o700)
+  assert.equal((await stat(home)).uid, Number(uid))
+  assert.notEqual((await runIn(address, `ls ${dir}`)).code, 0)
+  assert.notEqual((await runIn(address, `cat ${join(location, agentId, 'state.json')}`)).code, 0)
+  const config = JSON.parse(await outputIn(address, 'echo "$AGENTD_CONFIG"'))
+  assert.equal(await outputIn(address, `ls ${config.engineDir}/node_modules`), 'openclaw')
+  made.push(config.engineDir)
+  const program = await outputIn(address, `tr '\\0' '\\n' </proc/$PPID/cmdline | tail -n 1`)
+  assert.match(program, /^\/var\/lib\/berth\/agentd-\w+\/main\.ts$/)
+  made.push(dirname(program))
+  // The choice stays, though the folder has become one that the user may enter.
+  await chmod(dir, 0o755)
+  const later = await open()
+  assert.equal((await later.inspect(agentId))?.state, 'running')
+  await later.remove(agentId, { volume: true })
+  await Promise.all([containers.close(), later.close()])
+})
+
+test('a folder that the operator has chosen and the user cannot enter is refused, with what to do', {
+  skip: needsRoot,
+}, async () => {
+  const { dir, dataDir, enginesDir } = await newFolder(0o700)
+  const options = { dataDir, enginesDir, agentdDir, log, agentsDir: join(dir, 'agents') }
+  await assert.rejects(openProcessRuntime(options), (error: Error) => {
+    assert.match(error.message, /"berth-agent", who cannot enter .*chmod o\+x.*BERTH_AGENTS_DIR/s)
+    return failsWith('internal')(error)
+  })
+})
+
+test('links that an agent leaves in its home lead its removal nowhere', async () => {
+  const { dir, dataDir, enginesDir } = await newFolder(0o755)
+  const containers = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
+  const agentId = newAgent()
+  const precious = join(dir, 'precious')
+  await mkdir(precious)
+  await chmod(precious, 0o777)
+  execFileSync('touch', [join(precious, 'file')])
+  await containers.create(specOf(agentId))
+  const { address } = await containers.start(agentId)
+  await outputIn(
+    address,
+    `ln -s ${precious} ~/link; mkdir -p ~/deep/er; ln -s ${precious}/file ~/deep/er/f; chmod 0 ~/deep/er`,
+  )
+  await containers.remove(agentId, { volume: true })
+  assert((await stat(join(precious, 'file'))).isFile())
+  assert.deepEqual(await containers.list(), { sandboxes: [], volumes: [] })
+  await containers.close()
+})
+
+test('what else lies in a folder that the operator has chosen is neither listed nor removed', async () => {
+  const { dir, dataDir, enginesDir } = await newFolder(0o755)
+  const agentsDir = join(dir, 'shared')
+  const containers = await openProcessRuntime({ dataDir, enginesDir, agentdDir, agentsDir, log })
+  for (const path of ['other/home', 'other/tmp']) await mkdir(join(agentsDir, path), { recursive: true })
+  await writeFile(join(agentsDir, 'other/state.json'), '{}')
+  assert.deepEqual(await containers.list(), { sandboxes: [], volumes: [] })
+  await containers.remove('other', { volume: true })
+  assert.deepEqual((await readdir(join(agentsDir, 'other'))).sort(), ['home', 'state.json', 'tmp'])
+  await containers.close()
+})
+
+test('a worker that is killed leaves its agents to the next one', async () => {
+  const { dataDir, enginesDir } = await newFolder(0o755)
+  const [one, two] = [newAgent(), newAgent()]
+  const options = { dataDir, enginesDir, agentdDir }
+  const worker = run(process.execPath, [
+    join(import.meta.dirname, 'worker.program.ts'),
+    JSON.stringify({ options, agents: [one, two] }),
+  ])
+  await until('its agents run', () => worker.output().includes('started'))
+  await worker.end('SIGKILL')
+  const containers = await openProcessRuntime({ ...options, log })
+  const { sandboxes } = await containers.list()
+  assert.deepEqual(
+    sandboxes.map(({ agentId, state }) => `${agentId} ${state}`).sort(),
+    [`${one} running`, `${two} running`].sort(),
+  )
+  const { address, startedAt } = await containers.start(one)
+  assert.equal((await runIn(address, 'true')).code, 0)
+  assert.equal(startedAt, sandboxes.find(({ agentId }) => agentId === one)?.startedAt)
+  await containers.stop(one)
+  assert.equal((await containers.inspect(one))?.state, 'exited')
+  // Nobody could learn how it ended: its parent was gone.
+  assert.equal((await containers.inspect(one))?.exitCode, null)
+  const other = await containers.inspect(two)
+  await runIn(other?.address ?? null, 'kill -9 $PPID').catch(() => {})
+  await until('its end is seen', async () => (await containers.inspect(two))?.state === 'exited')
+  assert.notEqual((await containers.start(two)).startedAt, other?.startedAt)
+  for (const agentId of [one, two]) await containers.remove(agentId, { volume: true })
+  await containers.close()
+})
+
+test('a worker that is killed while it starts an agent leaves nothing that runs beside the next start', async () => {
+  const { dir, dataDir, enginesDir } = await newFolder(0o755)
+  // A path of its own, by which its processes are told from those of other tests.
+  const agentdDir = join(dir, 'agentd')
+  await cp(join(import.meta.dirname, 'agentd'), agentdDir, { recursive: true })
+  const agentId = newAgent()
+  const containers = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
+  await containers.create(specOf(agentId))
+  await containers.start(agentId)
+  await containers.stop(agentId)
+  // At different moments of a start, which takes some 150 ms.
+  for (const ms of [0, 10, 20, 40, 80]) {
+    const options = { dataDir, enginesDir, agentdDir }
+    const worker = run(process.execPath, [
+      join(import.meta.dirname, 'worker.program.ts'),
+      JSON.stringify({ options, agents: [agentId], killAfterMs: ms }),
+    ])
+    await new Promise((resolve) => worker.process.once('exit', resolve))
+    const { address } = await containers.start(agentId)
+    assert.equal((await runIn(address, 'true')).code, 0)
+    assert.equal(await running(join(agentdDir, 'main.ts')), 1)
+    await containers.stop(agentId)
+    assert.equal(await running(join(agentdDir, 'main.ts')), 0)
+  }
+  await containers.remove(agentId, { volume: true })
+  await containers.close()
+})

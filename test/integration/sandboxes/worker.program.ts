@@ -1,0 +1,15 @@
+/** A worker that makes and starts agents as processes, and then waits to be killed, or kills itself on the way. */
+
+import { createLogger } from '../../../src/log.ts'
+import { openProcessRuntime } from '../../../src/sandboxes/process.ts'
+import { specOf } from './subject.ts'
+
+const { options, agents, killAfterMs } = JSON.parse(process.argv[2] ?? '{}')
+const containers = await openProcessRuntime({ ...options, log: createLogger('test', 'silent') })
+for (const agentId of agents) {
+  await containers.create(specOf(agentId))
+  if (killAfterMs !== undefined) setTimeout(() => process.kill(process.pid, 'SIGKILL'), killAfterMs)
+  await containers.start(agentId)
+}
+console.log('started')
+setInterval(() => {}, 1000)

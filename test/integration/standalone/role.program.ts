@@ -1,0 +1,26 @@
+/**
+ * A role for the supervisor's tests, as the first argument says: `good` serves and ends when asked or left
+ * alone, `deaf` does neither, `patient` says what it waits for, and ends when asked twice, `crashing` ends at once, `misconfigured` ends with EX_CONFIG.
+ */
+const kind = process.argv[2]
+console.log(`pid ${process.pid}`)
+if (kind === 'crashing') process.exit(1)
+if (kind === 'misconfigured') {
+  console.error('PORT: must be a number')
+  process.exit(78)
+}
+
+const end = () => {
+  console.log('ending')
+  process.exit(0)
+}
+let asked = false
+const wait = () => {
+  if (asked) end()
+  asked = true
+  process.send?.({ type: 'waiting', what: ['1 request'] })
+}
+process.on('SIGTERM', kind === 'deaf' ? () => {} : kind === 'patient' ? wait : end)
+if (kind === 'good') process.on('disconnect', end)
+setInterval(() => {}, 1000)
+process.send?.({ type: 'ready', url: `http://127.0.0.1/${process.pid}` })

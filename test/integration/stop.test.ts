@@ -1,0 +1,48 @@
+/** Ctrl-C of `npm start` while requests are under way. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { it } from 'node:test'
+import { until } from '../support/processes.ts'
+import { startStack } from '../support/stack.ts'
+
+it('answers those who wait, and says what it still waits for', async (t) => {
+  const stack = await startStack()
+  let stopping: Promise<void> | undefined
+  t.after(() => stopping ?? stack.stop())
+  const headers = { authorization: `Bearer ${await stack.createKey()}`, 'content-type': 'application/json' }
+  // Nobody has it: the pin goes on being looked for.
+  const cid = 'bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy'
+  const pin = await fetch(`${stack.url}/v3/files/public/pin_by_cid`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ cid }),
+  })
+  const operation = `${stack.url}/v0/operations/${pin.headers.get('operation-id')}`
+  const events = await fetch(`${operation}/events`, { headers })
+  const upload = request(`${stack.url}/v3/files`, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      'content-type': 'multipart/form-data; boundary=b',
+      'content-length': 1000,
+      expect: '100-continue',
+    },
+  })
+  upload.on('error', () => {})
+  upload.flushHeaders()
+  await once(upload, 'continue')
+  // The long poll is there once its connection is: the server answers in turn, and this request is behind it.
+  const poll = fetch(`${operation}?wait=60`, { headers })
+  await fetch(operation, { headers })
+
+  stopping = stack.stop()
+  const answer = await poll
+  assert.equal(answer.status, 200)
+  const { data } = (await answer.json()) as { data: { state: string } }
+  assert.ok(['queued', 'running'].includes(data.state), data.state)
+  await events.text()
+  await until('it says what it waits for', () => stack.output().includes('Waiting for 1 request.'))
+  upload.destroy()
+  await stopping
+})

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { sha256 } from 'multiformats/hashes/sha2'
+import { describeDag } from '../../../src/storage/measure.ts'
+
+const LEAF = CID.createV1(raw.code, await sha256.digest(new Uint8Array()))
+
+/** Directories in one another: of each level its root, the deepest first. */
+async function nest(levels: number, filesInEach: number) {
+  const blocks = new Map<string, Uint8Array>()
+  const file = { Name: '', Hash: LEAF, Tsize: 0 }
+  const roots: CID[] = [LEAF]
+  for (let level = 0; level < levels; level++) {
+    const Links = [...new Array(filesInEach - 1).fill(file), { ...file, Hash: roots.at(-1) }]
+    const bytes = dagPb.encode({ Data: new UnixFS({ type: 'directory' }).marshal(), Links })
+    const root = CID.createV1(dagPb.code, await sha256.digest(bytes))
+    blocks.set(`${root}`, bytes)
+    roots.push(root)
+  }
+  const local = {
+    read: async (cid: CID) => blocks.get(`${cid}`) ?? assert.fail(),
+    sizes: async (leaves: CID[]) => leaves.map(() => 1),
+    totalSize: async () => assert.fail(),
+    sample: async () => assert.fail(),
+  }
+  return { measure: (level: number) => describeDag(roots[level] as CID, local, new AbortController().signal) }
+}
+
+test('directories are measured down to 256 levels', async () => {
+  const { measure } = await nest(257, 2)
+  assert.equal((await measure(256)).files, 257)
+  await assert.rejects(measure(257), { code: 'invalid_object' })
+})
+
+test('the nodes on the way down have 200,000 links at most: they are all in memory', async () => {
+  const { measure } = await nest(5, 50_000)
+  assert.equal((await measure(4)).files, 4 * 49_999 + 1)
+  await assert.rejects(measure(5), { code: 'invalid_object' })
+})

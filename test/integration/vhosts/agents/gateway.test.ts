@@ -1,0 +1,195 @@
+/** HTTP to an agent's gateway: what goes there, what comes back, and how it ends. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { until, untilStill } from '../../../support/processes.ts'
+import { startWorld, type TestAgent, type World } from './world.ts'
+
+let world: World
+let agent: TestAgent
+/** What the gateway does with the next request. */
+let gateway: (req: IncomingMessage, res: ServerResponse) => void
+before(async () => {
+  world = await startWorld()
+  agent = await world.agent((req, res) => gateway(req, res))
+})
+after(() => world?.stop())
+beforeEach(() => {
+  gateway = (_req, res) => res.end()
+})
+
+const COMPLETIONS = '/v1/chat/completions'
+
+describe('a request', () => {
+  it('arrives with its body, and without whose it is', async () => {
+    gateway = async (req, res) => {
+      const { method, url, headers } = req
+      res.setHeader('content-type', 'application/json')
+      res.end(JSON.stringify({ method, url, headers, body: await text(req) }))
+    }
+    const { status, body } = await agent.stranger.post(
+      `${COMPLETIONS}?token=${agent.token}&a=1`,
+      { model: 'openclaw/default' },
+      {
+        cookie: `gw_token=${agent.token}`,
+        origin: 'http://elsewhere.example',
+        'x-forwarded-for': '192.0.2.1',
+        'x-openclaw-session-key': 'k',
+      },
+    )
+    assert.equal(status, 200)
+    assert.deepEqual([body.method, body.url], ['POST', `${COMPLETIONS}?a=1`])
+    assert.equal(body.body, '{"model":"openclaw/default"}')
+    assert.equal(body.headers.authorization, "Bearer the gateway's own")
+    assert.equal(body.headers['x-openclaw-session-key'], 'k')
+    for (const name of ['cookie', 'origin', 'x-forwarded-for'])
+      assert.equal(body.headers[name], undefined, name)
+    assert.ok(!JSON.stringify(body).includes(agent.token))
+  })
+  it('reaches what is on the list', async () => {
+    gateway = (req, res) => void res.end(`${req.method} ${req.url}`)
+    const cases: [method: string, path: string, expected: string][] = [
+      ['GET', '/', 'GET /health'],
+      ['GET', '/chat', 'GET /health'],
+      ['GET', '/v1/models', 'GET /v1/models'],
+      ['GET', '/v1/models/openclaw/default', 'GET /v1/models/openclaw/default'],
+      ['POST', '/v1/responses', 'POST /v1/responses'],
+      ['POST', '/hooks/agent', 'POST /hooks/agent'],
+      ['POST', '/hooks/my/mail-box?x=1', 'POST /hooks/my/mail-box?x=1'],
+    ]
+    for (const [method, path, expected] of cases)
+      assert.equal((await agent.host.ask(method, path)).text, expected)
+  })
+  it('that has a body where none belongs is answered without it', { timeout: 120_000 }, async () => {
+    gateway = async (req, res) => res.end(`${req.headers['content-length']} ${await text(req)}`)
+    const { status, text: seen } = await agent.host.ask('GET', '/v1/models', {
+      headers: { 'content-length': '2' },
+      json: 12,
+    })
+    assert.deepEqual([status, seen], [200, 'undefined '])
+  })
+  it('with a large body passes', async () => {
+    gateway = async (req, res) => res.end(String((await text(req)).length))
+    const { text: length } = await agent.host.post(COMPLETIONS, 'x'.repeat(5_000_000))
+    assert.equal(length, '5000002')
+  })
+})
+
+describe('an answer', () => {
+  it('comes with its status and type, and sets nothing', async () => {
+    gateway = (_req, res) => {
+      res.writeHead(402, {
+        'content-type': 'text/html',
+        'set-cookie': ['gw_token=x; Domain=agents.localhost', 'a=b'],
+        'content-security-policy': 'script-src *',
+        'clear-site-data': '"*"',
+        location: 'http://evil.example',
+        'retry-after': '7',
+      })
+      res.end('<script>')
+    }
+    const { status, headers, text: body } = await agent.host.post(COMPLETIONS, {})
+    assert.deepEqual(
+      [status, headers['content-type'], headers['retry-after'], body],
+      [402, 'text/html', '7', '<script>'],
+    )
+    for (const name of ['set-cookie', 'clear-site-data', 'location'])
+      assert.equal(headers[name], undefined, name)
+    assert.equal(headers['content-security-policy'], "sandbox; default-src 'none'; frame-ancestors 'none'")
+    assert.equal(headers['x-content-type-options'], 'nosniff')
+  })
+  it('that is an error of the gateway’s is passed on, also when it looks like ours', async () => {
+    gateway = (_req, res) => res.writeHead(400).end('{"error":{"message":"no such model","type":"x"}}')
+    const { status, text: body } = await agent.host.post(COMPLETIONS, {})
+    assert.deepEqual([status, body], [400, '{"error":{"message":"no such model","type":"x"}}'])
+  })
+  it('flows as it comes', async () => {
+    let write: (text: string) => void = () => {}
+    gateway = (_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      res.flushHeaders()
+      write = (event) => res.write(event)
+    }
+    const response = await agent.host.stream('POST', COMPLETIONS, { json: {} })
+    assert.equal(response.headers['content-type'], 'text/event-stream')
+    const events = response[Symbol.asyncIterator]()
+    for (const event of ['data: 1\n\n', 'data: 2\n\n']) {
+      write(event)
+      assert.equal(String((await events.next()).value), event)
+    }
+    response.destroy()
+  })
+  it('waits for a client that reads slowly', async () => {
+    let written = 0
+    let isDone = false
+    gateway = async (_req, res) => {
+      res.setMaxListeners(0)
+      const chunk = Buffer.alloc(65_536)
+      while (written < 200_000_000 && !res.destroyed) {
+        written += chunk.length
+        if (!res.write(chunk))
+          await new Promise((resolve) => res.once('drain', resolve).once('close', resolve))
+      }
+      isDone = true
+    }
+    const response = await agent.host.stream('POST', COMPLETIONS, { json: {} })
+    await untilStill('what is written', () => written)
+    assert.ok(written < 50_000_000, `${written} bytes are under way`)
+    response.destroy()
+    await until('the gateway is told that the client has gone', () => isDone)
+  })
+  it('ends at once when the token is rotated', async () => {
+    const own = await world.agent((_req, res) => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      res.write('data: 1\n\n')
+    })
+    const streaming = await own.host.stream('POST', COMPLETIONS, { json: {} })
+    const silent = await world.agent(() => {})
+    const waiting = silent.host.post(COMPLETIONS, {})
+    await until('both are under way', async () => /berth_agent_connections 2/.test(await metrics()))
+    await Promise.all([own.rotate(), silent.rotate()])
+    await assert.rejects(text(streaming), /aborted/)
+    assert.equal((await waiting).status, 401)
+    await until('neither is kept', async () => /berth_agent_connections 0/.test(await metrics()))
+  })
+})
+
+const metrics = () => world.metrics()
+
+describe('an agent that is not ready', () => {
+  it('is 503 with Retry-After', async () => {
+    const cases: [why: string, change: (agent: TestAgent) => unknown][] = [
+      ['agentd says so', (agent) => agent.setGateway('starting')],
+      ['it comes up', (agent) => agent.set('status', 'starting')],
+      ['it does not run', (agent) => agent.set('status', 'not_running')],
+      ['it has no address', (agent) => agent.set('address', null)],
+      ['nobody is there', (agent) => agent.set('address', '127.0.0.1:1')],
+    ]
+    for (const [why, change] of cases) {
+      const own = await world.agent()
+      await change(own)
+      const { status, headers, body } = await own.host.post(COMPLETIONS, {})
+      if (why === 'another one is there') assert.equal(status, 400, why)
+      else
+        assert.deepEqual([why, status, headers['retry-after'], typeof body.error], [why, 503, '5', 'string'])
+    }
+  })
+  it('is 502 when what is in its place answers with no status of HTTP', async (t) => {
+    const own = await world.agent()
+    const odd = createServer((socket) => socket.end('HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nok'))
+    t.after(() => void odd.close())
+    odd.listen(0, '127.0.0.1')
+    await once(odd, 'listening')
+    await own.set('address', `127.0.0.1:${(odd.address() as AddressInfo).port}`)
+    assert.equal((await own.host.post(COMPLETIONS, {})).status, 502)
+  })
+  it('is 502 when its gateway is none', async () => {
+    const own = await world.agent((req) => req.socket.end('garbage\r\n\r\n'))
+    const { status, body } = await own.host.post(COMPLETIONS, {})
+    assert.ok(status === 500 || status === 502, String(status))
+    assert.equal(typeof body.error, 'string')
+  })
+})

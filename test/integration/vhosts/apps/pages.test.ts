@@ -1,0 +1,300 @@
+/** Pages of agents' own programs: by domains and by path routes. The programs are servers of the test's own. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, it } from 'node:test'
+import { AgentHost } from '../../../support/agent-host.ts'
+import { sendRaw } from '../../../support/gateway.ts'
+import { until, untilStill } from '../../../support/processes.ts'
+import { agent, domain, isThere, known, port, serve, tell, world } from './site.ts'
+
+const NAVIGATION = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
+
+describe('a domain', () => {
+  for (const custom of [false, true])
+    it(`${custom ? 'of the owner’s own ' : ''}leads whole paths to its port, with what the visitor sent`, async () => {
+      const page = await domain({ custom })
+      await isThere(page)
+      const sent = {
+        authorization: 'Bearer of-the-program',
+        cookie: `a=b; gw_token=${agent.token}; c=d`,
+        origin: 'https://elsewhere.example',
+        'x-forwarded-for': '192.0.2.1',
+        'x-forwarded-host': 'evil.example',
+        'x-real-ip': '192.0.2.1',
+        x_forwarded_for: '192.0.2.1',
+        forwarded: 'for=192.0.2.1',
+        'berth-path': '/evil',
+        'berth-authorization': 'evil',
+        connection: 'close, x-only-here',
+        'x-only-here': '1',
+        'x-mine': '1',
+      }
+      const { status, body } = await page.host.ask('POST', '/a//b/%2e%2e/c?token=mine&x=%20', {
+        headers: sent,
+        json: { a: 1 },
+      })
+      assert.equal(status, 200)
+      assert.deepEqual(
+        [body.method, body.url, body.body],
+        ['POST', '/a//b/%2e%2e/c?token=mine&x=%20', '{"a":1}'],
+      )
+      assert.deepEqual(body.headers, {
+        host: page.host.host,
+        authorization: 'Bearer of-the-program',
+        cookie: 'a=b; c=d',
+        origin: 'https://elsewhere.example',
+        'content-type': 'application/json',
+        'content-length': '7',
+        'x-mine': '1',
+        'x-forwarded-for': '127.0.0.1',
+        'x-forwarded-host': page.host.host,
+        'x-forwarded-proto': 'http',
+        connection: 'close',
+      })
+    })
+  it('leads to nothing but its port, whatever the path', async () => {
+    const page = await domain()
+    await isThere(page)
+    for (const path of [
+      '/../exec',
+      '/../../v1/status',
+      '/%2e%2e/%2e%2e/v1/exec',
+      '/..%2f..%2fv1/exec',
+      '/\\..\\..\\v1\\status',
+      '//evil.example/x',
+      `/../../port/${port}/x`,
+    ]) {
+      const answer = await sendRaw(
+        world.url,
+        `POST ${path} HTTP/1.1\r\nHost: ${page.host.host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+      )
+      const [head = '', body = ''] = answer.split('\r\n\r\n')
+      assert.match(head, /^HTTP\/1\.1 200 /, path)
+      assert.ok(body.includes(JSON.stringify(path)), `${path}: ${body}`)
+    }
+  })
+  it('passes the answer on as it is, cookies for this host alone', async () => {
+    const page = await domain()
+    await isThere(page)
+    serve((_req, res) => {
+      res.writeHead(418, {
+        'content-type': 'text/html',
+        'content-security-policy': "default-src 'self'",
+        'cache-control': 'public, max-age=60',
+        etag: '"1"',
+        location: '/x',
+        'set-cookie': [
+          'a=1; Domain=apps.localhost; Path=/',
+          'b=2; domain=.localhost',
+          'gw_token=evil',
+          'c=3',
+        ],
+        'clear-site-data': '"*"',
+        'alt-svc': 'h3="evil.example:443"',
+        'x-request-id': 'mine',
+        'berth-answer': 'x',
+      })
+      res.end('<h1>tea</h1>')
+    })
+    const { status, headers, text: body } = await page.host.get('/')
+    assert.deepEqual([status, body], [418, '<h1>tea</h1>'])
+    assert.deepEqual(headers['set-cookie'], ['a=1; Path=/', 'b=2', 'c=3'])
+    const kept = ['content-type', 'content-security-policy', 'cache-control', 'etag', 'location'] as const
+    assert.deepEqual(
+      kept.map((name) => headers[name]),
+      ['text/html', "default-src 'self'", 'public, max-age=60', '"1"', '/x'],
+    )
+    for (const name of ['clear-site-data', 'alt-svc', 'berth-answer'])
+      assert.equal(headers[name], undefined, name)
+    assert.match(String(headers['x-request-id']), /^[0-9a-f]{32}$/)
+  })
+  it('passes bodies of any frame, and answers without one', async () => {
+    const page = await domain()
+    await isThere(page)
+    serve((req, res) => void req.pipe(res))
+    for (const method of ['POST', 'DELETE', 'PATCH']) {
+      const raw = `${method} / HTTP/1.1\r\nHost: ${page.host.host}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`
+      assert.match(await sendRaw(world.url, `${raw}5\r\nhello\r\n0\r\n\r\n`), /hello/, method)
+    }
+    serve((_req, res) => void res.writeHead(304, { etag: '"1"' }).end())
+    assert.equal((await page.host.get('/')).status, 304)
+    serve((_req, res) => void res.writeHead(200, { 'content-length': '99' }).end())
+    const head = await page.host.ask('HEAD', '/')
+    assert.deepEqual([head.status, head.headers['content-length']], [200, '99'])
+  })
+  it('flows as the program writes, and as fast as the visitor reads', async () => {
+    const page = await domain()
+    await isThere(page)
+    let written = 0
+    let isDone = false
+    serve(async (_req, res) => {
+      const chunk = Buffer.alloc(65_536)
+      while (written < 200_000_000 && !res.destroyed) {
+        written += chunk.length
+        if (!res.write(chunk))
+          await new Promise((resolve) => {
+            res.once('drain', resolve)
+            res.once('close', resolve)
+          })
+        res.removeAllListeners('drain')
+      }
+      isDone = true
+    })
+    const response = await page.host.stream('GET', '/')
+    await untilStill('what is written', () => written)
+    assert.ok(written < 50_000_000, `${written} bytes are under way`)
+    response.destroy()
+    await until('the program is told that the visitor has gone', () => isDone)
+  })
+  it('is 404 while it is not verified, and where there is none', async () => {
+    const pending = await domain({ custom: true, status: 'pending_ownership' })
+    // The host is nobody's, so the API answers.
+    assert.equal((await pending.host.get('/x')).status, 404)
+    const none = new AgentHost(world.url, 'nothing-here', undefined, 'apps.localhost')
+    assert.deepEqual((await none.get('/')).body, { error: 'There is nothing at this host' })
+    const shown = await none.get('/', NAVIGATION)
+    assert.deepEqual([shown.status, shown.headers['content-type']], [404, 'text/html; charset=utf-8'])
+    const below = new AgentHost(world.url, 'a.page0', undefined, 'apps.localhost')
+    assert.equal((await below.get('/')).status, 404)
+  })
+  it('tells that the agent does not run, or nothing answers', async () => {
+    const own = await world.agent()
+    const page = await domain({ of: own })
+    await isThere(page)
+    for (const status of ['starting', 'not_running']) {
+      await own.set('status', status)
+      await known(async () => (await page.host.get('/')).status === 503)
+      const { headers, body } = await page.host.get('/')
+      assert.deepEqual([headers['retry-after'], typeof body.error], ['5', 'string'])
+    }
+    await own.set('status', 'running')
+    await own.set('address', '127.0.0.1:1')
+    await known(async () => (await page.host.get('/')).body?.error === 'The agent is not ready yet')
+    const free = createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    const closed = (free.address() as AddressInfo).port
+    free.close()
+    const nobody = await domain({ to: closed })
+    await isThere(nobody)
+    const { status, body } = await nobody.host.get('/')
+    assert.deepEqual([status, body], [502, { error: `Nothing listens on port ${closed} of the agent` }])
+    assert.equal(await nobody.host.socket('/').refused(), 502)
+    serve((req) => void req.socket.end('SSH-2.0-x\r\n'))
+    const odd = await domain()
+    await isThere(odd)
+    assert.equal((await odd.host.get('/')).status, 502)
+  })
+})
+
+describe('a protected domain', () => {
+  it('takes the gateway token of its agent, which the program never sees', async () => {
+    const page = await domain({ isProtected: true })
+    await isThere(page)
+    const { token } = agent
+    const other = await world.agent()
+    for (const headers of [
+      {},
+      { authorization: `Bearer ${other.token}` },
+      { cookie: `gw_token=${other.token}` },
+    ])
+      assert.equal((await page.host.get('/', headers as Record<string, string>)).status, 401)
+    assert.equal((await page.host.get(`/?token=${other.token}`)).status, 401)
+    assert.equal(await page.host.socket('/').refused(), 401)
+    const shown = await page.host.get('/', NAVIGATION)
+    assert.deepEqual([shown.status, shown.headers['content-type']], [401, 'text/html; charset=utf-8'])
+    serve((req, res) => {
+      res.setHeader('cache-control', 'public, max-age=60, s-maxage=99')
+      return tell(req, res)
+    })
+    for (const [path, headers] of [
+      ['/?a=1', { authorization: `Bearer ${token}` }],
+      [`/?token=${token}&a=1`, { authorization: 'Basic eA==' }],
+      ['/?a=1', { cookie: `gw_token=planted; x=y; gw_token=${token}`, accept: 'text/html' }],
+    ] as [string, Record<string, string>][]) {
+      const { status, body, text: all, headers: answered } = await page.host.get(path, headers)
+      assert.deepEqual([status, body.url], [200, '/?a=1'])
+      assert.ok(!all.includes(token), all)
+      assert.equal(answered['cache-control'], 'private, max-age=60')
+    }
+  })
+  it('puts the token of an address into a cookie, and writes with that for its own pages only', async () => {
+    const page = await domain({ isProtected: true })
+    await isThere(page)
+    const led = await page.host.get(`/x?token=${agent.token}&a=1`, NAVIGATION)
+    assert.deepEqual([led.status, led.headers.location], [303, '/x?a=1'])
+    const [cookie = ''] = led.headers['set-cookie'] ?? []
+    assert.match(cookie, /; HttpOnly; SameSite=Strict$/)
+    assert.doesNotMatch(cookie, /domain/i)
+    const kept = { cookie: cookie.split(';')[0] ?? '' }
+    assert.equal((await page.host.get('/x', { ...kept, ...NAVIGATION })).status, 200)
+    assert.equal(
+      (await page.host.post('/x', {}, { ...kept, origin: `http://${page.host.host}` })).status,
+      200,
+    )
+    const beside = 'http://other.apps.localhost'
+    assert.equal((await page.host.post('/x', {}, { ...kept, origin: beside })).status, 403)
+    assert.equal(await page.host.socket('/', { ...kept, origin: beside }).refused(), 403)
+  })
+  it('gives nothing away of the address that had the token', async () => {
+    const [guarded, open] = [await domain({ isProtected: true }), await domain()]
+    await Promise.all([isThere(guarded), isThere(open)])
+    for (const [{ host }, site] of [
+      [guarded, 'cross-site'],
+      [guarded, 'same-site'],
+      [open, 'cross-site'],
+    ] as const) {
+      const led = await host.get(`/x?token=${agent.token}&a=1`, {
+        ...NAVIGATION,
+        'sec-fetch-site': site,
+      })
+      assert.deepEqual([led.status, led.headers.refresh], [200, '0; url=/x?a=1'])
+      assert.equal(led.headers['referrer-policy'], 'no-referrer')
+      assert.equal(led.headers['cache-control'], 'no-store')
+    }
+  })
+  it('is shown by its cookie, but not loaded into pages of other agents beside it', async () => {
+    const page = await domain({ isProtected: true })
+    await isThere(page)
+    const from = (site: string, mode: string, dest: string) =>
+      page.host.get('/x', {
+        cookie: `gw_token=${agent.token}`,
+        'sec-fetch-site': site,
+        'sec-fetch-mode': mode,
+        'sec-fetch-dest': dest,
+      })
+    assert.equal((await from('same-site', 'no-cors', 'script')).status, 403)
+    assert.equal((await from('same-site', 'navigate', 'iframe')).status, 403)
+    assert.equal((await from('same-site', 'navigate', 'document')).status, 200)
+    assert.equal((await from('same-origin', 'no-cors', 'script')).status, 200)
+    assert.equal((await from('none', 'navigate', 'document')).status, 200)
+  })
+  it('is not loaded into them either where the browser does not say from where: on plain HTTP', async () => {
+    const page = await domain({ isProtected: true })
+    await isThere(page)
+    const cookie = `gw_token=${agent.token}`
+    const status = async (headers: Record<string, string>) =>
+      (await page.host.get('/x', { cookie, ...headers })).status
+    assert.equal(await status({ accept: '*/*', referer: 'http://other.apps.localhost/' }), 403)
+    assert.equal(await status({ accept: '*/*' }), 403)
+    assert.equal(await status({ accept: '*/*', referer: `http://${page.host.host}/x` }), 200)
+    assert.equal(await status({ accept: 'text/html,*/*;q=0.8' }), 200)
+  })
+  it('is closed for an old token at once, and what it has open ends', async () => {
+    const own = await world.agent()
+    const page = await domain({ isProtected: true, of: own })
+    const open = await domain({ of: own })
+    await Promise.all([isThere(page), isThere(open)])
+    const old = { authorization: `Bearer ${own.token}` }
+    const guarded = page.host.socket('/', old)
+    const free = open.host.socket('/')
+    await Promise.all([guarded.opened, free.opened])
+    await own.rotate()
+    assert.equal((await guarded.closed).code, 1008)
+    assert.equal((await page.host.get('/', old)).status, 401)
+    free.send({ still: 'open' })
+    await until('it is', () => free.messages.length === 1)
+    free.raw.close()
+  })
+})

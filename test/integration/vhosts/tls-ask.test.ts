@@ -1,0 +1,298 @@
+/** What a TLS proxy is told of names: yes for those that Berth serves now, and for no others. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { identity } from 'multiformats/hashes/identity'
+import pg from 'pg'
+import { uuidv7 } from 'uuidv7'
+import { type Config, loadConfig } from '../../../src/config.ts'
+import { createPool, type Pool } from '../../../src/db/pool.ts'
+import { Bounds } from '../../../src/lib/bounds.ts'
+import { askWhetherServed, openAskPort, ServedNames } from '../../../src/vhosts/tls-ask.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { freePort, until } from '../../support/processes.ts'
+
+const ROWS = 20_000
+const settings = {
+  PUBLIC_URL: 'https://api.example.test:8443',
+  BERTH_GATEWAY_DOMAIN: 'gateway.example.test',
+  BERTH_AGENT_DOMAIN: 'agents.example.test',
+  BERTH_APP_DOMAIN: 'apps.example.test',
+}
+/** Of four contents: kept, swapped to the first, of another workspace, and of nobody. */
+const [KEPT, SWAPPED, FOREIGN, NOBODYS] = ['kept', 'swapped', 'foreign', 'none'].map((text) =>
+  CID.createV1(raw.code, identity.digest(Buffer.from(text))).toString(),
+) as [string, string, string, string]
+
+let database: TestDatabase
+let workspaceId: string
+before(async () => {
+  database = await startDatabase()
+  workspaceId = await database.createWorkspace()
+})
+const closers: (() => void)[] = []
+after(async () => {
+  for (const close of closers) close()
+  await database?.stop()
+})
+
+/** A listener over a pool; resolves to what it answers about a name. */
+async function listenerOver(pool: Pool): Promise<(query: string) => Promise<number>> {
+  const port = await freePort()
+  const config: Config = loadConfig({ ...settings, BERTH_TLS_ASK_PORT: String(port) })
+  const names = new ServedNames({ pool, bounds: new Bounds(), config, log: database.log })
+  closers.push(await openAskPort(config, names, database.log))
+  return async (query) => (await fetch(`http://127.0.0.1:${port}/${query}`)).status
+}
+
+const about = (name: string) => `?domain=${encodeURIComponent(name)}`
+
+async function insertAgent(agentId: string): Promise<string> {
+  const id = uuidv7()
+  await database.pool.query(
+    `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+     VALUES ($1, $2, $3, $4, 'a', 'openclaw', '1', $5, 'running')`,
+    [id, agentId, workspaceId, randomUUID(), randomUUID()],
+  )
+  return id
+}
+
+async function insertDomain(
+  agent: string,
+  column: 'subdomain' | 'custom_domain',
+  name: string,
+  status = 'verified',
+) {
+  await database.pool.query(
+    `INSERT INTO domain (id, agent_id, workspace_id, user_id, ${column}, target_port, status)
+     VALUES ($1, $2, $3, $4, $5, 3000, $6)`,
+    [uuidv7(), agent, workspaceId, randomUUID(), name, status],
+  )
+}
+
+async function insertFile(cid: string, of = workspaceId, expires: string | null = null) {
+  await database.pool.query(
+    `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, expires_at)
+     VALUES ($1, $2, 'public', 'pinned', $3, $3, '{}', '{}', now() + $4::interval)`,
+    [uuidv7(), of, cid, expires],
+  )
+}
+
+describe('a proxy that asks for a name', () => {
+  let ask: (query: string) => Promise<number>
+  before(async () => {
+    const { pool } = database
+    ask = await listenerOver(pool)
+    await pool.query(
+      `INSERT INTO gateway (id, workspace_id, domain, hot_swaps) VALUES ($1, $3, 'files', true), ($2, $3, 'plain', false)`,
+      [uuidv7(), uuidv7(), workspaceId],
+    )
+    await insertFile(KEPT)
+    await insertFile(FOREIGN, await database.createWorkspace())
+    await pool.query(
+      `INSERT INTO swap (workspace_id, network, cid_v1, mapped_cid, mapped_cid_v1) VALUES ($1, 'public', $2, $3, $3)`,
+      [workspaceId, SWAPPED, KEPT],
+    )
+    const agent = await insertAgent('xagent01')
+    await insertAgent('xagent02')
+    await pool.query(`INSERT INTO agent_route VALUES ($1, '/', 3000, false)`, [agent])
+    await insertDomain(agent, 'subdomain', 'shop')
+    await insertDomain(agent, 'custom_domain', 'shop.example.org')
+    await insertDomain(agent, 'custom_domain', 'xn--mnchen-3ya.example.org')
+    await insertDomain(agent, 'custom_domain', 'pending.example.org', 'pending_ownership')
+  })
+
+  it('hears yes for what is served', async () => {
+    const served = [
+      'api.example.test',
+      'API.Example.Test.',
+      'agents.example.test',
+      'files.gateway.example.test',
+      'FILES.gateway.example.test.',
+      `${KEPT}.ipfs.files.gateway.example.test`,
+      `${KEPT}.ipfs.plain.gateway.example.test`,
+      `${SWAPPED}.ipfs.files.gateway.example.test`,
+      'xagent01.agents.example.test',
+      'xagent02.agents.example.test',
+      'xagent01.apps.example.test',
+      'shop.apps.example.test',
+      'shop.example.org',
+      'xn--mnchen-3ya.example.org',
+    ]
+    for (const name of served) assert.equal(await ask(about(name)), 200, name)
+  })
+
+  it('hears no for everything else', async () => {
+    const others = [
+      'example.test',
+      'gateway.example.test',
+      'apps.example.test',
+      'nobody.gateway.example.test',
+      'www.files.gateway.example.test',
+      `${NOBODYS}.ipfs.files.gateway.example.test`,
+      `${FOREIGN}.ipfs.files.gateway.example.test`,
+      `${SWAPPED}.ipfs.plain.gateway.example.test`,
+      `${KEPT}.ipfs.nobody.gateway.example.test`,
+      `${KEPT}.ipns.files.gateway.example.test`,
+      'bafy.ipfs.files.gateway.example.test',
+      'xagent03.agents.example.test',
+      'agent.agents.example.test',
+      'a.xagent01.agents.example.test',
+      'xagent02.apps.example.test',
+      'nobody.apps.example.test',
+      'www.shop.apps.example.test',
+      'pending.example.org',
+      'www.shop.example.org',
+      'münchen.example.org',
+      'shop',
+      'shop.example.org..',
+      '.shop.example.org',
+      'shop.example.org:443',
+      "shop.example.org' OR true --",
+      'shop.example.org\0',
+      '*.gateway.example.test',
+      '127.0.0.1',
+      '::1',
+      '[::1]',
+      'localhost',
+      '',
+      `${'a'.repeat(64)}.example.org`,
+      `${'a.'.repeat(130)}example.org`,
+    ]
+    for (const name of others) assert.equal(await ask(about(name)), 404, name)
+    for (const query of ['', '?', '?domain', '?name=shop.example.org', 'x?domain=shop.example.org'])
+      assert.equal(await ask(query), 404, query)
+    assert.equal(await ask(`${about('shop.example.org')}&domain=api.example.test`), 404)
+  })
+
+  it('hears no once it is gone, and yes once it is there', async () => {
+    const { pool } = database
+    const agent = await insertAgent('xagent09')
+    const names = ['xagent09.agents.example.test', 'late.example.org', 'late.gateway.example.test']
+    const become = async (status: number) => {
+      for (const name of names)
+        await until(`${name} is ${status}`, async () => (await ask(about(name))) === status)
+    }
+    assert.equal(await ask(about('late.gateway.example.test')), 404)
+    await insertDomain(agent, 'custom_domain', 'late.example.org')
+    await pool.query(`INSERT INTO gateway (id, workspace_id, domain) VALUES ($1, $2, 'late')`, [
+      uuidv7(),
+      workspaceId,
+    ])
+    await become(200)
+    await pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [agent])
+    await pool.query(`DELETE FROM gateway WHERE domain = 'late'`)
+    await become(404)
+  })
+
+  it('hears no of content whose time is over', async () => {
+    await insertFile(NOBODYS, workspaceId, '-1 second')
+    assert.equal(await ask(about(`${NOBODYS}.ipfs.plain.gateway.example.test`)), 404)
+  })
+})
+
+describe('the query about a name', () => {
+  before(async () => {
+    const { pool } = database
+    const many = `generate_series(1, ${ROWS}) AS n`
+    await pool.query(
+      `INSERT INTO gateway (id, workspace_id, domain, hot_swaps)
+       SELECT gen_random_uuid(), $1, 'many' || n, true FROM ${many}`,
+      [workspaceId],
+    )
+    await pool.query(
+      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes)
+       SELECT gen_random_uuid(), $1, 'public', 'pinned', 'many' || n, 'many' || n, '{}', '{}' FROM ${many}`,
+      [workspaceId],
+    )
+    await pool.query(
+      `INSERT INTO swap (workspace_id, network, cid_v1, mapped_cid, mapped_cid_v1)
+       SELECT $1, 'public', 'many' || n, 'x', 'x' FROM ${many}`,
+      [workspaceId],
+    )
+    await pool.query(
+      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
+       SELECT gen_random_uuid(), 'x' || lpad(n::text, 7, '0'), $1, $1, 'a', 'openclaw', '1', 'many' || n, 'running'
+       FROM ${many}`,
+      [workspaceId],
+    )
+    for (const column of ['subdomain', 'custom_domain'])
+      await pool.query(
+        `INSERT INTO domain (id, agent_id, workspace_id, user_id, ${column}, target_port, status)
+         SELECT gen_random_uuid(), id, workspace_id, user_id, agent_id, 3000, 'verified' FROM agent`,
+      )
+    await pool.query(`INSERT INTO agent_route SELECT id, '/many', 3000, false FROM agent`)
+    await pool.query('ANALYZE')
+  })
+
+  const names = {
+    'a gateway': 'many1.gateway.example.test',
+    'content at a gateway': `${KEPT}.ipfs.many1.gateway.example.test`,
+    'an agent': 'x0000001.agents.example.test',
+    'the pages of an agent': 'x0000001.apps.example.test',
+    'a subdomain': 'many1.apps.example.test',
+    'a custom domain': 'many1.example.org',
+  }
+  for (const [what, name] of Object.entries(names))
+    it(`reads no table from end to end for ${what}`, async () => {
+      const question = askWhetherServed(name, loadConfig(settings))
+      assert.ok(typeof question === 'object')
+      const client = await database.pool.connect()
+      try {
+        // As a connection plans it that has asked often.
+        await client.query(`PREPARE question AS ${question.text}`)
+        await client.query('SET plan_cache_mode = force_generic_plan')
+        const values = question.values.map((value) => pg.escapeLiteral(value))
+        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN EXECUTE question (${values})`)
+        const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+        assert.match(plan, /Index/)
+        assert.doesNotMatch(plan, /Seq Scan/, plan)
+      } finally {
+        client.release(true)
+      }
+    })
+})
+
+describe('a flood of names', () => {
+  it('is refused above a hundred queries in a second, and takes nothing from other kinds of names', async () => {
+    const ask = await listenerOver(database.pool)
+    const flood = await Promise.all(
+      Array.from({ length: 300 }, (_, i) => ask(about(`nobody${i}.example.org`))),
+    )
+    const count = (status: number) => flood.filter((one) => one === status).length
+    assert.ok(count(429) >= 50, `${count(429)} were refused`)
+    assert.ok(count(404) >= 1 && count(200) === 0)
+    assert.equal(await ask(about('files.gateway.example.test')), 200)
+    await until('the second is over', async () => (await ask(about('later.example.org'))) === 404)
+  })
+})
+
+describe('without a database', () => {
+  it('nothing is told, within two seconds', async () => {
+    // It takes connections, and never says a word.
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const pool = createPool(`postgres://berth@127.0.0.1:${port}/berth`, 2, database.log)
+    after(() => {
+      silent.close()
+      void pool.end()
+    })
+    const sockets = new Set<{ destroy(): void }>()
+    silent.on('connection', (socket) => sockets.add(socket.on('error', () => {})))
+    after(() => {
+      for (const socket of sockets) socket.destroy()
+    })
+    const ask = await listenerOver(pool)
+    const start = performance.now()
+    const names = Array.from({ length: 40 }, (_, i) => about(`name${i}.gateway.example.test`))
+    assert.deepEqual(new Set(await Promise.all(names.map(ask))), new Set([503]))
+    assert.ok(performance.now() - start < 2000)
+    assert.equal(await ask(about('api.example.test')), 200)
+    assert.equal(await ask(about('127.0.0.1')), 404)
+  })
+})

@@ -1,0 +1,21 @@
+/** The sandboxes of a running Berth, from outside of it. */
+import { loadConfig } from '../../src/config.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { createLogger } from '../../src/log.ts'
+import { openRuntime } from '../../src/sandboxes/open.ts'
+import { readOwner } from '../../src/sandboxes/owner.ts'
+import type { SandboxRuntime } from '../../src/sandboxes/port.ts'
+import { postgresUrl } from '../../src/standalone/postgres.ts'
+
+/** @param env settings of the Berth, whose database runs. The sandboxes can be used when it does not any more. */
+export async function openRuntimeOf(env: NodeJS.ProcessEnv): Promise<SandboxRuntime> {
+  const config = loadConfig(env)
+  const log = createLogger('test', 'silent')
+  const url = config.DATABASE_URL ?? (await postgresUrl(config.BERTH_DATA_DIR)) ?? ''
+  const pool = createPool(url, 1, log)
+  try {
+    return await openRuntime(config, log, await readOwner(pool, config))
+  } finally {
+    await pool.end()
+  }
+}

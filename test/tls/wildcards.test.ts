@@ -1,0 +1,29 @@
+/** Wildcard certificates, as CADDY_WILDCARDS has them; from Caddy's own CA, which asks for no proof by DNS. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { AGENTS, APPS, GATEWAYS, startTlsWorld, type TlsWorld } from './world.ts'
+
+let tls: TlsWorld
+before(async () => {
+  tls = await startTlsWorld({
+    CADDY_WILDCARDS: 'wildcards.caddy',
+    BERTH_GATEWAY_DOMAIN: GATEWAYS,
+    BERTH_AGENT_DOMAIN: AGENTS,
+    BERTH_APP_DOMAIN: APPS,
+  })
+})
+after(() => tls?.stop())
+
+describe('with wildcards', () => {
+  it('all names one label below a domain share a certificate, and Berth says which there are', async () => {
+    for (const domain of [GATEWAYS, AGENTS, APPS]) {
+      assert.equal(await tls.handshake(`nobody.${domain}`), `DNS:*.${domain}`)
+      assert.equal((await tls.ask(`nobody.${domain}`, '/')).status, 404)
+    }
+  })
+  it('others get one each, if Berth serves them', async () => {
+    assert.equal(await tls.handshake(AGENTS), `DNS:${AGENTS}`)
+    await assert.rejects(tls.handshake(`bafkqaaa.ipfs.nobody.${GATEWAYS}`))
+    await assert.rejects(tls.handshake('nobody.example.org'))
+  })
+})
