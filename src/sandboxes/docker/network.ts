@@ -13,6 +13,8 @@ import { belongsToOthers, INSTANCE_LABEL, isLabelled, LABELLED, labelsOf, nameOf
 
 /** Attempts to find a free subnet: one that another process takes at this moment is in no list yet. */
 const TRIES = 50
+/** Lists without a free subnet before the pool counts as used up: a network that goes is listed until it is gone. */
+const FULL_LISTS = 5
 const PAUSE_MS = 100
 const TAKEN = /overlap|already exists|same bridge name|already in use/i
 
@@ -42,7 +44,7 @@ export async function ensureNetwork(
   options: Options & { pool: string; bridge: string; address?: string | undefined },
 ): Promise<AgentNetwork> {
   const { owner, agentId, pool, bridge, address, signal } = options
-  for (let tries = 0; tries < TRIES; tries++) {
+  for (let tries = 0, full = 0; tries < TRIES; tries++) {
     const networks = await engine.call('list networks', { signal }, (docker, abortSignal) =>
       docker.listNetworks({ abortSignal }),
     )
@@ -50,9 +52,9 @@ export async function ensureNetwork(
     if (own) return checkOwn(own, owner, bridge)
     const taken = networks.flatMap(subnetsOf)
     const chosen = address ? subnetOf(address) : freeSubnet(pool, taken, agentId)
-    if (!chosen)
+    if (!chosen && ++full === FULL_LISTS)
       throw new SandboxError('internal', `BERTH_AGENT_SUBNETS (${pool}) is used up: give it a larger network`)
-    const id = await tryToMake(engine, options, chosen)
+    const id = chosen && (await tryToMake(engine, options, chosen))
     if (id) return { ...chosen, id, current: true }
     await sleep(PAUSE_MS * (0.5 + Math.random()), undefined, { signal })
   }

@@ -45,7 +45,7 @@ async function listen(talk: (socket: Socket) => void): Promise<{ host: string; c
 
 const away = {
   owner: ownerOf('test'),
-  subnets: '10.249.0.0/24',
+  subnets: '10.252.0.0/24',
   egressPort: async () => 3128,
   baseImage: 'none',
   enginesDir: '/nowhere',
@@ -97,7 +97,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
       Name: `berth-${two}`,
       Internal: true,
       Labels,
-      IPAM: { Config: [{ Subnet: '10.248.0.0/29' }] },
+      IPAM: { Config: [{ Subnet: '10.251.0.0/29' }] },
     })
     foreign.push(() => docker.getNetwork(`berth-${two}`).remove())
     const Image = (await docker.listImages({ filters: { reference: ['berth-openclaw'] } }))[0]?.Id
@@ -177,7 +177,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
   })
 
   test('agents that are made at once get a network each, until there are no more', async () => {
-    const options = await newOptions({ subnets: '10.247.9.0/26' })
+    const options = await newOptions({ subnets: '10.250.9.0/26' })
     const [one, two] = [new DockerRuntime(options), new DockerRuntime(options)]
     const agents = Array.from({ length: 8 }, newAgent)
     await Promise.all(agents.map((agentId, i) => (i % 2 ? one : two).create(specOf(agentId))))
@@ -188,7 +188,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     assert.deepEqual(new Set(networks.map((network) => network.Labels?.[AGENT_LABEL])), new Set(agents))
     await assert.rejects(
       one.create(specOf(newAgent())),
-      /BERTH_AGENT_SUBNETS \(10\.247\.9\.0\/26\) is used up/,
+      /BERTH_AGENT_SUBNETS \(10\.250\.9\.0\/26\) is used up/,
     )
   })
 
