@@ -6,7 +6,7 @@ import { join, relative, resolve } from 'node:path/posix'
 import { pipeline } from 'node:stream/promises'
 import { AgentdError, isErrno } from './agentd-errors.ts'
 import { AGENT_ROOT, type FileEntry, type FileWritten } from './protocol.ts'
-import type { Agent, Answer, Call, Service } from './server.ts'
+import type { Agent, Call, RouteResponse, Service } from './server.ts'
 import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
 
 /** Longest path that Linux takes. */
@@ -47,7 +47,7 @@ async function read(root: string, { url, res }: Call): Promise<undefined> {
   else res.end()
 }
 
-async function write(paths: Agent['paths'], { url, req }: Call): Promise<Answer> {
+async function write(paths: Agent['paths'], { url, req }: Call): Promise<RouteResponse> {
   const max = integer(url, 'max', Number.MAX_SAFE_INTEGER)
   const names = pathNames(url)
   const name = names.pop()
@@ -95,7 +95,7 @@ async function modeOf(path: string): Promise<number> {
   return stats?.isFile() ? stats.mode & 0o777 : 0o644
 }
 
-async function list(root: string, { url }: Call): Promise<Answer> {
+async function list(root: string, { url }: Call): Promise<RouteResponse> {
   const limit = integer(url, 'limit', LIST_ENTRIES)
   await using folder = await openBelow(root, pathNames(url))
   if (!(await folder.stat()).isDirectory()) throw new AgentdError('not_a_file', 'path: is no folder')

@@ -51,7 +51,7 @@ export interface Call {
 }
 
 /** JSON, with status 200 unless it says otherwise. */
-export interface Answer {
+export interface RouteResponse {
   status?: number
   body: unknown
 }
@@ -64,7 +64,7 @@ export interface Route {
   /** Changes the agent's life: needs {@link EPOCH_HEADER}, and is refused with a lower one than was seen before. */
   fenced?: boolean
   /** Resolves to the answer, or to undefined when it wrote `res` itself. @throws AgentdError */
-  handle(call: Call): Promise<Answer | undefined>
+  handle(call: Call): Promise<RouteResponse | undefined>
 }
 
 interface Upgrade {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { open, opendir, readFile, rename, rm, rmdir } from 'node:fs/promises'
 import { AgentdError, isErrno } from './agentd-errors.ts'
 import { SKILLS_FOLDER, type SkillFiles, type SkillFolder } from './protocol.ts'
-import type { Agent, Answer, Call, Service } from './server.ts'
+import type { Agent, Call, RouteResponse, Service } from './server.ts'
 import { absent, checkFiles, compareFolder, type Hashes, type Place, sha256 } from './skill-files.ts'
 import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
 
@@ -47,7 +47,7 @@ class Skills {
     this.#home = paths.home
   }
 
-  async list(): Promise<Answer> {
+  async list(): Promise<RouteResponse> {
     const record = await this.#readRecord()
     const names = new Set([...record.keys(), ...(await this.#foldersThere())])
     const skills: SkillFolder[] = []
@@ -58,14 +58,14 @@ class Skills {
     return { body: { skills } }
   }
 
-  async put(call: Call): Promise<Answer> {
+  async put(call: Call): Promise<RouteResponse> {
     const name = nameOf(call)
     const request = await call.json<SkillFiles>(BODY_BYTES)
     const files = checkFiles(request)
     return this.#inTurn(() => this.#put(name, request, files))
   }
 
-  remove(call: Call): Promise<Answer> {
+  remove(call: Call): Promise<RouteResponse> {
     const name = nameOf(call)
     return this.#inTurn(async () => {
       const record = await this.#readRecord()
@@ -77,7 +77,11 @@ class Skills {
     })
   }
 
-  async #put(name: string, { cid, resolution }: SkillFiles, files: Map<string, Buffer>): Promise<Answer> {
+  async #put(
+    name: string,
+    { cid, resolution }: SkillFiles,
+    files: Map<string, Buffer>,
+  ): Promise<RouteResponse> {
     const record = await this.#readRecord()
     const hashes: Hashes = new Map([...files].map(([path, bytes]) => [path, sha256(bytes)]))
     const there = await compareFolder(this.#root, placeOf(name), hashes)

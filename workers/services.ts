@@ -3,7 +3,7 @@ import type { AgentdClient } from '../src/agents/agentd-client.ts'
 import type { Config } from '../src/config.ts'
 import type { Pool } from '../src/db/pool.ts'
 import type { PrismaClient } from '../src/db/prisma.ts'
-import type { Sealer } from '../src/lib/sealer.ts'
+import type { Encryption } from '../src/lib/encryption.ts'
 import type { KindsOf, OperationKind, QueueName } from '../src/operations/catalog.ts'
 import type { Handler } from '../src/operations/handler.ts'
 import type { SandboxRuntime } from '../src/sandboxes/port.ts'
@@ -30,7 +30,7 @@ export interface AgentWorkerServices {
   prisma: PrismaClient
   containers: SandboxRuntime
   agentd: AgentdClient
-  sealer: Sealer
+  encryption: Encryption
   config: Config
   storages: Storages
 }

@@ -1,6 +1,6 @@
 import { AgentdError, isErrno } from '../agentd-errors.ts'
 import type { AdoptRequest, CommitRequest, Committed, RepositoryStatus, ResetRequest } from '../protocol.ts'
-import type { Agent, Answer, Call, Route, Service } from '../server.ts'
+import type { Agent, Call, Route, RouteResponse, Service } from '../server.ts'
 import { Committer } from './commit.ts'
 import { Git, GitError } from './git.ts'
 import { gitRoutes } from './http.ts'
@@ -89,7 +89,7 @@ export class RepositoryService implements Service {
     return { head, dirty, pushed: await this.#pushes.pushed() }
   }
 
-  async #commit(call: Call): Promise<Answer> {
+  async #commit(call: Call): Promise<RouteResponse> {
     const { message, manifest } = checkCommit(await call.json<CommitRequest>(COMMIT_BYTES))
     const { git, root } = this.#repository
     requireSecrets(this.#repository)
@@ -103,7 +103,7 @@ export class RepositoryService implements Service {
     })
   }
 
-  async #taken({ url }: Call): Promise<Answer> {
+  async #taken({ url }: Call): Promise<RouteResponse> {
     const commit = commitId(url.searchParams.get('commit'), 'commit')
     await this.#change(() => this.#pushes.taken(commit))
     return { body: {} }
@@ -117,21 +117,21 @@ export class RepositoryService implements Service {
     })
   }
 
-  async #reset(call: Call): Promise<Answer> {
+  async #reset(call: Call): Promise<RouteResponse> {
     const { commit } = (await call.json<ResetRequest>()) ?? {}
     const id = commitId(commit, 'commit')
     await this.#change(() => reset(this.#repository, this.#committer, id))
     return { body: { commit: id } }
   }
 
-  async #adopt(call: Call): Promise<Answer> {
+  async #adopt(call: Call): Promise<RouteResponse> {
     const { object } = (await call.json<AdoptRequest>(OBJECT_BYTES)) ?? {}
     if (typeof object !== 'string') throw new AgentdError('bad_request', 'object: must be base64')
     const bytes = Buffer.from(object, 'base64')
     return { body: { commit: await this.#change(() => adopt(this.#repository, bytes)) } }
   }
 
-  async #import({ req, signal }: Call): Promise<Answer> {
+  async #import({ req, signal }: Call): Promise<RouteResponse> {
     const { git } = this.#repository
     await this.#change(() => openRepository(this.#repository))
     // Others need not wait for it: nothing that they use changes.

@@ -67,14 +67,14 @@ export async function forward(
   })
 }
 
-interface Answer {
+interface UpstreamResponse {
   response: IncomingMessage
   /** For an upgrade: what was read past the response's head. */
   upgradeHead?: Buffer
 }
 
 /** Sends the request with its body, and resolves when a response or an upgrade begins. */
-function send(req: IncomingMessage, options: ForwardOptions): Promise<Answer> {
+function send(req: IncomingMessage, options: ForwardOptions): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
     const outgoing = openRequest(req, options)
     outgoing.on('error', reject)

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { decodeJwt, jwtVerify, SignJWT } from 'jose'
 import type { Pool } from '../db/pool.ts'
-import { findByGatewayToken, findByTokenMark } from '../db/statements/agents.ts'
+import { findByGatewayToken, findByTokenFingerprint } from '../db/statements/agents.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
 import type { AgentCaller, Principal } from '../http/principal.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
@@ -46,13 +46,13 @@ export class AgentAccess {
       return this.#principal('gateway', await findByGatewayToken.first(pool, token.toLowerCase()))
     const minted = await this.#verifyPlatformToken(token)
     if (!minted) return undefined
-    const found = await findByTokenMark.first(pool, minted.agentId, minted.mark)
+    const found = await findByTokenFingerprint.first(pool, minted.agentId, minted.fingerprint)
     return { ...this.#principal('platform', found), expiresAt: minted.expiresAt }
   }
 
   /** A platform token of an agent: good for an hour, or until its gateway token is rotated. */
   mintPlatformToken({ agentId, gatewayToken }: Pick<Agent, 'agentId' | 'gatewayToken'>): Promise<string> {
-    return new SignJWT({ mark: tokenMark(gatewayToken) })
+    return new SignJWT({ mark: tokenFingerprint(gatewayToken) })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setIssuedAt()
       .setSubject(agentId)
@@ -67,7 +67,7 @@ export class AgentAccess {
    * @throws ApiError 404 for an id that no live agent has; 401 for an agent of another workspace, or another
    *   agent's token; 403 for a token that the route does not take.
    */
-  async admit(principal: Principal, agentId: string, callers: readonly AgentCaller[]): Promise<Agent> {
+  async authorize(principal: Principal, agentId: string, callers: readonly AgentCaller[]): Promise<Agent> {
     const agent = AGENT_ID.test(agentId) ? await findAgent(this.#options.pool, agentId) : undefined
     if (!agent) throw notFound(messages.noAgent)
     const { agent: caller } = principal
@@ -92,14 +92,14 @@ export class AgentAccess {
 
   async #verifyPlatformToken(
     token: string,
-  ): Promise<{ agentId: string; mark: string; expiresAt: Date } | undefined> {
+  ): Promise<{ agentId: string; fingerprint: string; expiresAt: Date } | undefined> {
     try {
       // API keys are JWTs as well, and in every request: what is none of ours costs no signature.
       if (decodeJwt(token).aud !== AUDIENCE) return undefined
       const options = { algorithms: ['HS256'], audience: AUDIENCE, requiredClaims: ['sub', 'exp', 'mark'] }
       const { payload } = await jwtVerify(token, this.#options.signingKey, options)
       const expiresAt = new Date(Number(payload.exp) * 1000)
-      return { agentId: String(payload.sub), mark: String(payload.mark), expiresAt }
+      return { agentId: String(payload.sub), fingerprint: String(payload.mark), expiresAt }
     } catch {
       return undefined
     }
@@ -111,7 +111,7 @@ export class AgentAccess {
     found: Awaited<ReturnType<typeof findByGatewayToken.first>>,
   ): Principal {
     if (!found) throw unauthorized(messages.badToken, 'bad_token')
-    const { agentId, workspaceId, userId, plan, mark } = found
+    const { agentId, workspaceId, userId, plan, fingerprint } = found
     return {
       keyId: `agent:${agentId}`,
       maxUses: null,
@@ -121,7 +121,12 @@ export class AgentAccess {
       role: 'member',
       scopes: ['org:agents:write'],
       plan,
-      agent: { agentId, by, mark, isWide: by === 'platform' && this.#options.platformScope === 'workspace' },
+      agent: {
+        agentId,
+        by,
+        fingerprint,
+        isWide: by === 'platform' && this.#options.platformScope === 'workspace',
+      },
     }
   }
 }
@@ -129,8 +134,8 @@ export class AgentAccess {
 const ownerOnly = () => forbidden("An agent's token cannot do this", 'owner_only')
 
 /**
- * The fingerprint of a gateway token that platform tokens carry, so that they end with it; `TOKEN_MARK` is the same in
+ * The fingerprint of a gateway token that platform tokens carry, so that they end with it; `TOKEN_FINGERPRINT` is the same in
  * SQL.
  */
-export const tokenMark = (gatewayToken: string): string =>
+export const tokenFingerprint = (gatewayToken: string): string =>
   createHash('sha256').update(gatewayToken).digest('hex').slice(0, 16)

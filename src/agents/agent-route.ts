@@ -5,9 +5,9 @@ import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { contractError, messages, notFound } from '../errors.ts'
-import type { Declared, Route, Shape } from '../http/route.ts'
+import type { Declared, Route, Schema } from '../http/route.ts'
 import type { Bounds } from '../lib/bounds.ts'
-import type { Sealer } from '../lib/sealer.ts'
+import type { Encryption } from '../lib/encryption.ts'
 import { OPERATION_STATES, type OperationKind } from '../operations/catalog.ts'
 import type { Finished, Operations, Started } from '../operations/operations.ts'
 import type { Storages } from '../storage/open.ts'
@@ -26,7 +26,7 @@ export interface AgentServices {
   agentd: AgentdClient
   connections: AgentConnections
   operations: Operations
-  sealer: Sealer
+  encryption: Encryption
   notifications: Notifications
   storages: Storages
 }
@@ -36,9 +36,9 @@ export interface AgentServices {
  * the caller may reach: 404 where there is none, 401 where it is another workspace's (contract 5.3).
  */
 export function agentRoute<
-  P extends Shape | undefined = undefined,
-  Q extends Shape | undefined = undefined,
-  B extends Shape | undefined = undefined,
+  P extends Schema | undefined = undefined,
+  Q extends Schema | undefined = undefined,
+  B extends Schema | undefined = undefined,
 >(declared: Declared<P, Q, B, { agent: Agent }>): Route {
   return declared as unknown as Route
 }

@@ -4,12 +4,12 @@
  */
 import { Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
-import { readMarks } from '../db/statements/agents.ts'
+import { readFingerprints } from '../db/statements/agents.ts'
 import { type ApiError, messages, unauthorized, unavailable } from '../errors.ts'
 import { byCaller, type Ground, type OpenCall, type OpenCalls } from '../http/open-calls.ts'
 import type { Principal } from '../http/principal.ts'
 import { CLOSE, type CloseCode } from '../lib/net/websocket.ts'
-import { tokenMark } from './access.ts'
+import { tokenFingerprint } from './access.ts'
 import type { Agent } from './agent.ts'
 
 const CLOSING_MS = 1500
@@ -24,9 +24,9 @@ export interface Connection {
 }
 
 /** A domain or a route, as it was when something was opened by it. */
-export interface Way {
-  /** `DOMAIN_MARK` or `ROUTE_MARK` of its row: another one when it leads elsewhere. */
-  mark: string
+export interface PortBinding {
+  /** `DOMAIN_FINGERPRINT` or `ROUTE_FINGERPRINT` of its row: another one when it leads elsewhere. */
+  fingerprint: string
   protected: boolean
 }
 
@@ -48,7 +48,7 @@ export class AgentConnections {
     })
   }
 
-  /** A mark of now, to be taken before the key is checked and given to {@link add}. */
+  /** The changes until now, to be read before the key is checked and given to {@link add}. */
   get changes(): number {
     return this.#calls.changes
   }
@@ -71,11 +71,14 @@ export class AgentConnections {
 
   /**
    * Keeps what a visitor has open by a domain or a route, as {@link add} does.
-   * @param agent with the gateway token that the visitor gave, where the way is protected.
+   * @param agent with the gateway token that the visitor gave, where the binding is protected.
    */
-  addVisit(agent: Agent, way: Way, since: number, end: Connection['end']): () => void {
+  addVisit(agent: Agent, binding: PortBinding, since: number, end: Connection['end']): () => void {
     const { agentId, gatewayToken } = agent
-    const grounds = [byAgent(agentId, way.protected ? gatewayToken : undefined), byWay(agentId, way.mark)]
+    const grounds = [
+      byAgent(agentId, binding.protected ? gatewayToken : undefined),
+      byBinding(agentId, binding.fingerprint),
+    ]
     return this.#keep({ agentId, end }, { grounds, since })
   }
 
@@ -106,19 +109,23 @@ export class AgentConnections {
 const byAgent = (agentId: string, gatewayToken?: string): Ground => ({
   of: 'agent',
   id: agentId,
-  mark: gatewayToken === undefined ? agentId : `${agentId}:${tokenMark(gatewayToken)}`,
+  fingerprint: gatewayToken === undefined ? agentId : `${agentId}:${tokenFingerprint(gatewayToken)}`,
 })
 
 /** A domain or a route of an agent that leads where it led. */
-const byWay = (agentId: string, mark: string): Ground => ({ of: 'way', id: agentId, mark })
+const byBinding = (agentId: string, fingerprint: string): Ground => ({
+  of: 'binding',
+  id: agentId,
+  fingerprint,
+})
 
-/** The marks of all rows that the grounds name, as they are now. */
+/** The fingerprints of all rows that the grounds name, as they are now. */
 export async function findGood(pool: Pool, grounds: Ground[]): Promise<Set<string>> {
   const ids = (of: Ground['of']) => [
     ...new Set(grounds.flatMap((ground) => (ground.of === of ? ground.id : []))),
   ]
-  const { rows } = await readMarks.run(pool, ids('key'), ids('agent'), ids('way'))
-  return new Set(rows.map(({ mark }) => mark))
+  const { rows } = await readFingerprints.run(pool, ids('key'), ids('agent'), ids('binding'))
+  return new Set(rows.map(({ fingerprint }) => fingerprint))
 }
 
 /** The error for a request without an answer yet whose connection Berth has ended. */

@@ -1,7 +1,7 @@
 import { uuidv7 } from 'uuidv7'
 import type { Pool, Queryable } from '../db/pool.ts'
 import { notFound } from '../errors.ts'
-import type { Answer, Context } from '../http/route.ts'
+import type { Context, RouteResponse } from '../http/route.ts'
 import { cancelOperation, TELL } from '../operations/cancel.ts'
 import { insertOperation } from '../operations/enqueue.ts'
 import type { Operations } from '../operations/operations.ts'
@@ -77,7 +77,7 @@ export function removal({ pool, operations }: RemovalServices, only: 'pinned' | 
   return async ({
     params,
     ...asked
-  }: Context<{ id: string; network?: Network }, unknown, unknown>): Promise<Answer> => {
+  }: Context<{ id: string; network?: Network }, unknown, unknown>): Promise<RouteResponse> => {
     const { workspaceId } = asked.principal
     const { id, network = 'public' } = params
     const operationId = await removeFile(pool, { workspaceId, network, id, only })

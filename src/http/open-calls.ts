@@ -9,12 +9,12 @@ import type { Principal } from './principal.ts'
 /** How long something stays open at most whose end no notification told, or an expiry came. */
 const CHECK_MS = 3000
 
-/** Why a call may stay open: a row that has to stay as it was, and a mark of the columns that count. */
+/** Why a call may stay open: a row that has to stay as it was, and a fingerprint of the columns that count. */
 export interface Ground {
-  of: 'key' | 'agent' | 'way'
+  of: 'key' | 'agent' | 'binding'
   /** The id of the API key; for the others the agentId. */
   id: string
-  mark: string
+  fingerprint: string
 }
 
 export interface OpenCall {
@@ -29,10 +29,10 @@ export interface OpenCall {
 /** A key that is good and belongs to a member with the same role, or the gateway token that an agent has. */
 export const byCaller = ({ keyId, role, agent }: Principal): Ground =>
   agent
-    ? { of: 'agent', id: agent.agentId, mark: `${agent.agentId}:${agent.mark}` }
-    : { of: 'key', id: keyId, mark: `${keyId}:${role}` }
+    ? { of: 'agent', id: agent.agentId, fingerprint: `${agent.agentId}:${agent.fingerprint}` }
+    : { of: 'key', id: keyId, fingerprint: `${keyId}:${role}` }
 
-/** Reads the marks of all rows that the grounds name, as they are now. */
+/** Reads the fingerprints of all rows that the grounds name, as they are now. */
 export type FindGood = (grounds: Ground[]) => Promise<Set<string>>
 
 export class OpenCalls {
@@ -61,7 +61,7 @@ export class OpenCalls {
     this.#timer = setInterval(() => this.#check(), CHECK_MS).unref()
   }
 
-  /** A mark of now, for {@link OpenCall.since}. */
+  /** The changes until now, for {@link OpenCall.since}. */
   get changes(): number {
     return this.#changes
   }
@@ -102,7 +102,7 @@ export class OpenCalls {
       const now = Date.now()
       for (const call of calls) {
         const hasExpired = call.expiresAt && call.expiresAt.getTime() <= now
-        if (!hasExpired && call.grounds.every(({ mark }) => good.has(mark))) continue
+        if (!hasExpired && call.grounds.every(({ fingerprint }) => good.has(fingerprint))) continue
         if (this.#open.delete(call)) call.end()
       }
     }

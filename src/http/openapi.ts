@@ -75,7 +75,7 @@ function operation(route: Route): Json {
       requestBody: {
         required: true,
         content: {
-          [stream.mediaType]: { schema: jsonSchema(stream.shape, 'input'), example: examples[id]?.request },
+          [stream.mediaType]: { schema: jsonSchema(stream.schema, 'input'), example: examples[id]?.request },
         },
       },
     }),

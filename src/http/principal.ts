@@ -25,7 +25,7 @@ export interface Principal {
     agentId: string
     by: 'gateway' | 'platform'
     /** Changes with the agent's gateway token. */
-    mark: string
+    fingerprint: string
     /** Whether it may see more of its workspace than that agent, where routes say so. */
     isWide: boolean
   }

@@ -16,8 +16,8 @@ import type { RateLimiter } from './rate-limit.ts'
 import { askForPassword, idempotencyKey, type Prefer, parsePrefer, takePassword } from './request-headers.ts'
 import { describeIssue } from './shapes.ts'
 
-export type Shape = z.ZodType
-type Output<T> = T extends Shape ? z.output<T> : undefined
+export type Schema = z.ZodType
+type Output<T> = T extends Schema ? z.output<T> : undefined
 
 export interface Context<P, Q, B> {
   principal: Principal
@@ -36,7 +36,7 @@ export interface Context<P, Q, B> {
   signal: AbortSignal
 }
 
-export interface Answer {
+export interface RouteResponse {
   status?: number
   headers?: Record<string, string>
   body: unknown
@@ -58,27 +58,27 @@ export interface Route {
   callers?: readonly AgentCaller[]
   /** Whether the key may also be the password of HTTP Basic. */
   basic?: boolean
-  params?: Shape
-  query?: Shape
-  /** JSON; a shape that takes undefined makes the body optional. */
-  body?: Shape
-  /** The message for a body that is not of this shape, where the contract fixes one; the field is in `Error-Detail`. */
+  params?: Schema
+  query?: Schema
+  /** JSON; a schema that takes undefined makes the body optional. */
+  body?: Schema
+  /** The message for a body that is not of this schema, where the contract fixes one; the field is in `Error-Detail`. */
   invalidBody?: string
   /** A body that the handler reads from `req` itself: its media type and, for the document, its parts. */
-  stream?: { mediaType: string; shape: Shape }
-  /** The status and shape of success, and the media type where it is not JSON. */
-  success: { status: number; description: string; body?: Shape; mediaType?: string }
+  stream?: { mediaType: string; schema: Schema }
+  /** The status and schema of success, and the media type where it is not JSON. */
+  success: { status: number; description: string; body?: Schema; mediaType?: string }
   /** Another success, with a body of its own or none. */
-  otherSuccess?: { status: number; description: string; body?: Shape }
+  otherSuccess?: { status: number; description: string; body?: Schema }
   /** A failure whose body has more than `error`: the contract has one. */
-  otherFailure?: { status: number; body: Shape }
+  otherFailure?: { status: number; body: Schema }
   /** Statuses of failure beside those that every route of its sort has. */
   errors?: number[]
   /** The kind of work that it is, where that is bounded: an answer under way has a place of it. Needs a key. */
   bound?: BoundKind
   /** Whether it starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
   operation?: boolean
-  handle(context: Context<unknown, unknown, unknown>): Promise<Answer | undefined>
+  handle(context: Context<unknown, unknown, unknown>): Promise<RouteResponse | undefined>
 }
 
 /** A {@link Route} whose handler's context has the types of its shapes. */
@@ -87,14 +87,14 @@ export type Declared<P, Q, B, More = unknown> = Omit<Route, 'params' | 'query' |
   query?: Q
   body?: B
   /** Resolves to the answer, or to undefined when it wrote the response itself. */
-  handle(context: Context<Output<P>, Output<Q>, Output<B>> & More): Promise<Answer | undefined>
+  handle(context: Context<Output<P>, Output<Q>, Output<B>> & More): Promise<RouteResponse | undefined>
 }
 
 /** Declares a route; its handler's context has the types of its shapes. */
 export function route<
-  P extends Shape | undefined = undefined,
-  Q extends Shape | undefined = undefined,
-  B extends Shape | undefined = undefined,
+  P extends Schema | undefined = undefined,
+  Q extends Schema | undefined = undefined,
+  B extends Schema | undefined = undefined,
 >(declared: Declared<P, Q, B>): Route {
   return declared as unknown as Route
 }
@@ -108,7 +108,7 @@ export interface Guard {
    * @param callers the tokens of agents that the route takes.
    * @throws ApiError 401, 403 or 404
    */
-  admit(principal: Principal, agentId: string, callers: readonly AgentCaller[]): Promise<unknown>
+  authorize(principal: Principal, agentId: string, callers: readonly AgentCaller[]): Promise<unknown>
   /** Lets a caller reach what is not one agent's. @throws ApiError 403 */
   admitToWorkspace(principal: Principal, callers: readonly AgentCaller[]): void
 }
@@ -151,8 +151,8 @@ const boundBodies =
     const isChunked = 'transfer-encoding' in req.headers
     const isSmall = !isChunked && encoding === undefined && Number(length ?? 0) <= SMALL_BODY_BYTES
     if (isSmall) return next()
-    const giveBack = bounds.take('jsonBodies', res.locals.principal ?? { address: clientAddress(req.ip) })
-    for (const event of ['end', 'close']) req.once(event, giveBack)
+    const release = bounds.take('jsonBodies', res.locals.principal ?? { address: clientAddress(req.ip) })
+    for (const event of ['end', 'close']) req.once(event, release)
     next()
   }
 
@@ -192,7 +192,7 @@ export async function authenticateRequest(
 }
 
 function middleware(declared: Route, services: RouteServices): RequestHandler[] {
-  const admit: RequestHandler = async (req, res, next) => {
+  const authorize: RequestHandler = async (req, res, next) => {
     res.locals.gone = abortOnDisconnect(res)
     if (declared.basic) takePassword(req)
     try {
@@ -242,8 +242,8 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     res.json(result.body)
   }
   // The key is checked before the body is read.
-  if (!declared.body) return [admit, answer]
-  return [admit, limitBodyTime, boundBodies(services.bounds), bodyParser(declared), answer]
+  if (!declared.body) return [authorize, answer]
+  return [authorize, limitBodyTime, boundBodies(services.bounds), bodyParser(declared), answer]
 }
 
 /** Leaves the caller, and the agent of the path, in `res.locals`. @throws ApiError */
@@ -254,7 +254,7 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
   const since = calls.changes
   const principal = await authenticateRequest(services, req, res, scope)
   if (path.includes('/:agentId'))
-    res.locals.agent = await guard.admit(principal, String(req.params.agentId), callers)
+    res.locals.agent = await guard.authorize(principal, String(req.params.agentId), callers)
   else guard.admitToWorkspace(principal, callers)
   res.locals.principal = principal
   res.locals.since = since
@@ -290,8 +290,8 @@ export function requireScope(principal: Principal, scopes: Scope[]): void {
 }
 
 /** @throws ApiError 400 naming the first field at fault, in `Error-Detail` where there is a fixed message. */
-function parse(shape: Shape, input: unknown, message?: string): unknown {
-  const parsed = shape.safeParse(input)
+function parse(schema: Schema, input: unknown, message?: string): unknown {
+  const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data
   const detail = input === undefined ? 'body: a JSON body is required' : describeIssue(parsed.error)
   throw message ? contractError(400, 'bad_request', message, detail) : badRequest(detail)

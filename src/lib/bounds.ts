@@ -194,11 +194,11 @@ export class Bounds {
 
   /** Runs `work` in a place of its own. @throws ApiError 429 while there is none, and what `work` throws. */
   async run<T>(kind: BoundKind, holder: Holder, work: () => Promise<T>): Promise<T> {
-    const giveBack = this.take(kind, holder)
+    const release = this.take(kind, holder)
     try {
       return await work()
     } finally {
-      giveBack()
+      release()
     }
   }
 

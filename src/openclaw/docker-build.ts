@@ -78,10 +78,10 @@ function pack(folders: BuildRequest['context']) {
 
 /** The builder that Docker would use itself: `2` is BuildKit, the default since version 23. */
 async function recommendedBuilder(docker: Docker): Promise<'1' | '2'> {
-  type Answer = NodeJS.ReadableStream & { headers?: Record<string, string> }
-  const answer = await new Promise<Answer>((resolve, reject) => {
+  type PingResponse = NodeJS.ReadableStream & { headers?: Record<string, string> }
+  const answer = await new Promise<PingResponse>((resolve, reject) => {
     const ping = { path: '/_ping', method: 'GET', isStream: true, statusCodes: { 200: true } }
-    docker.modem.dial(ping, (error, data) => (error ? reject(error) : resolve(data as Answer)))
+    docker.modem.dial(ping, (error, data) => (error ? reject(error) : resolve(data as PingResponse)))
   })
   answer.resume()
   return answer.headers?.['builder-version'] === '2' ? '2' : '1'

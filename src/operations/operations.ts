@@ -92,9 +92,9 @@ export class Operations {
     this.wake()
     const headers = { 'Operation-Id': operationId, Location: `/v0/operations/${operationId}` }
     const ms = prefer.waitMs ?? waitMs
-    const giveBack = ms > 0 ? this.#bounds.tryTake('waits', principal) : undefined
-    const latest = giveBack
-      ? await this.#latest(principal.workspaceId, operationId, ms, signal).finally(giveBack)
+    const release = ms > 0 ? this.#bounds.tryTake('waits', principal) : undefined
+    const latest = release
+      ? await this.#latest(principal.workspaceId, operationId, ms, signal).finally(release)
       : undefined
     const state = latest?.state ?? 'queued'
     const finished = latest && isFinished(state) ? await this.#finished(kind, latest) : undefined

@@ -6,7 +6,7 @@ import type { IpfsStatus } from '../storage/port.ts'
 import type { QueueName } from './catalog.ts'
 
 /** Operations of each of its queues that a worker runs side by side. */
-export type Slots = Partial<Record<QueueName, number>>
+export type QueueConcurrency = Partial<Record<QueueName, number>>
 
 /** The parts as a worker has written them; null from a worker of an older version. */
 interface Seen {
@@ -24,15 +24,15 @@ export class WorkerStatus {
 
   async write(worker: {
     id: string
-    slots: Slots
+    concurrency: QueueConcurrency
     ipfs: IpfsStatus
     ipfsPrivate: IpfsStatus
     /** Its parts, as its own /readyz has them. */
     parts: Record<string, Part>
   }): Promise<void> {
-    const { id, slots, ipfs, ipfsPrivate, parts } = worker
+    const { id, concurrency, ipfs, ipfsPrivate, parts } = worker
     const json = JSON.stringify
-    await writeWorker.run(this.#pool, id, json(slots), json(ipfs), json(ipfsPrivate), json(parts))
+    await writeWorker.run(this.#pool, id, json(concurrency), json(ipfs), json(ipfsPrivate), json(parts))
     await forgetWorkers.run(this.#pool)
   }
 

@@ -17,7 +17,7 @@ import { checkDisk, foldersOf } from '../lib/disk.ts'
 import { type Check, Readiness } from '../lib/readiness.ts'
 import type { Logger } from '../log.ts'
 import type { Dispatcher } from '../operations/dispatcher.ts'
-import type { Slots, WorkerStatus } from '../operations/workers.ts'
+import type { QueueConcurrency, WorkerStatus } from '../operations/workers.ts'
 import type { SandboxRuntime } from '../sandboxes/port.ts'
 import type { IpfsStatus } from '../storage/port.ts'
 
@@ -50,7 +50,7 @@ export function webReadiness(
 }
 
 export interface WorkerParts extends Shared {
-  slots: Slots
+  concurrency: QueueConcurrency
   /** The nodes as its heartbeat saw them last. */
   nodes: { ipfs?: IpfsStatus; ipfsPrivate?: IpfsStatus }
   /** Milliseconds since it wrote its row. */
@@ -61,7 +61,7 @@ export interface WorkerParts extends Shared {
 
 /** A worker that serves nothing but agents cannot work without what they run in; any other one still has pins. */
 export function workerReadiness(services: WorkerParts): Readiness {
-  const { config, slots, nodes, heartbeatAgeMs, containers, log } = services
+  const { config, concurrency, nodes, heartbeatAgeMs, containers, log } = services
   const folders = foldersOf(config, 'worker')
   const checks: Record<string, Check> = {
     ...common(services),
@@ -71,7 +71,7 @@ export function workerReadiness(services: WorkerParts): Readiness {
     ipfs_private: { find: () => checkNode(nodes.ipfsPrivate) },
   }
   if (containers) {
-    const essential = Object.keys(slots).every((queue) => queue === 'agents' || queue === 'workspaces')
+    const essential = Object.keys(concurrency).every((queue) => queue === 'agents' || queue === 'workspaces')
     checks.host = { find: () => checkAgentProxy(loadAgentProxy(config)) }
     checks[runtimePart(containers.runtime)] = {
       find: () => checkRuntime(containers, config.DOCKER_HOST),

@@ -39,8 +39,8 @@ import { createServer } from '../http/server.ts'
 import { Bounds } from '../lib/bounds.ts'
 import { Closers } from '../lib/closers.ts'
 import { foldersOf } from '../lib/disk.ts'
+import { loadEncryption } from '../lib/encryption.ts'
 import { trustProxies } from '../lib/net/trusted-proxies.ts'
-import { loadSealer } from '../lib/sealer.ts'
 import type { Logger } from '../log.ts'
 import { Dispatcher } from '../operations/dispatcher.ts'
 import { addDispatcherMetrics } from '../operations/metrics.ts'
@@ -125,7 +125,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     agentd,
     connections,
     operations,
-    sealer: loadSealer(config),
+    encryption: loadEncryption(config),
     notifications,
     storages,
   }

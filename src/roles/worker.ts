@@ -18,8 +18,8 @@ import { ConfigError } from '../errors.ts'
 import { addDiskMetrics, addPartMetrics, addPoolMetrics } from '../health/process-metrics.ts'
 import { Closers } from '../lib/closers.ts'
 import { foldersOf } from '../lib/disk.ts'
+import { loadEncryption } from '../lib/encryption.ts'
 import { startLoop } from '../lib/loop.ts'
-import { loadSealer } from '../lib/sealer.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from '../operations/catalog.ts'
 import { OperationMetrics } from '../operations/metrics.ts'
@@ -27,7 +27,7 @@ import { forgetOldOperations } from '../operations/operation-store.ts'
 import { createQueueBackend } from '../operations/queue.ts'
 import { createRedis } from '../operations/redis.ts'
 import { Runner } from '../operations/runner.ts'
-import { type Slots, WorkerStatus } from '../operations/workers.ts'
+import { type QueueConcurrency, WorkerStatus } from '../operations/workers.ts'
 import { openRuntime } from '../sandboxes/open.ts'
 import { readOwner } from '../sandboxes/owner.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
@@ -58,7 +58,7 @@ const LEASE_CONNECTIONS = 2
 /** The worker role: runs operations, and the loops that compare PostgreSQL with the world. */
 export async function openWorker(config: Config, log: Logger): Promise<RunningRole> {
   const parts = new Closers(log)
-  const slots = chosenSlots(config)
+  const concurrency = queueConcurrency(config)
   const leaving: Leaving = { agents: 0, graceMs: AGENT_GRACE_MS }
   const { databaseUrl, pool } = await openDatabase(config, log, parts)
   const prisma = createPrisma(pool)
@@ -67,7 +67,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   parts.add('leases', () => leases.end())
 
   const agents =
-    'agents' in slots || 'workspaces' in slots
+    'agents' in concurrency || 'workspaces' in concurrency
       ? await openAgents(config, { pool, prisma, storages, log, parts, leaving })
       : undefined
 
@@ -80,7 +80,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     // Operations may keep all connections of the other pool busy while the database is well.
     pool: leases,
     pingQueue: redis && (() => redis.ping()),
-    slots,
+    concurrency,
     nodes,
     heartbeatAgeMs: () => performance.now() - written,
     containers: agents?.containers,
@@ -120,7 +120,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       ])
       Object.assign(nodes, { ipfs, ipfsPrivate })
       const report = await readiness.read()
-      await status.write({ id, slots, ipfs, ipfsPrivate, parts: report.parts })
+      await status.write({ id, concurrency, ipfs, ipfsPrivate, parts: report.parts })
       written = performance.now()
     }),
     startLoop('expiry', config.BERTH_RECONCILE_SECONDS, log, (signal) => removeExpiredFiles(pool, signal)),
@@ -157,8 +157,8 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   })
 
   const backend = createQueueBackend({ redisUrl: config.REDIS_URL, databaseUrl }, log)
-  for (const [queue, concurrency] of Object.entries(slots)) {
-    backend.consume(queue as QueueName, concurrency, (operationId) => runner.run(operationId))
+  for (const [queue, limit] of Object.entries(concurrency)) {
+    backend.consume(queue as QueueName, limit, (operationId) => runner.run(operationId))
   }
   parts.add('queues', () => {
     runner.shutdown()
@@ -202,7 +202,7 @@ async function openAgents(
   if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(containers, leaving))
   const agentd = new AgentdClient(loadAgentProxy(config))
   parts.add('tunnels to agents', () => agentd.close())
-  return { pool, prisma, containers, agentd, sealer: loadSealer(config), config, storages }
+  return { pool, prisma, containers, agentd, encryption: loadEncryption(config), config, storages }
 }
 
 /** Their rows stay as they are: the next worker finds them ended, and starts them again. */
@@ -221,12 +221,12 @@ async function stopAgents(containers: SandboxRuntime, leaving: Leaving): Promise
  * Repairs and removals are rare, and must not take the place of pins. How long it takes to move what is in an agent is up
  * to that agent: a few that are slow must not keep others from coming up.
  */
-function chosenSlots(config: Config): Slots {
+function queueConcurrency(config: Config): QueueConcurrency {
   const chosen = config.BERTH_QUEUES ?? []
   const unknown = chosen.filter((name) => !(QUEUES as readonly string[]).includes(name))
   if (unknown.length > 0) throw new ConfigError(`BERTH_QUEUES: no queue is named ${unknown.join(', ')}`)
   const pins = config.BERTH_PIN_CONCURRENCY
-  const slots: Slots = {
+  const concurrency: QueueConcurrency = {
     pins,
     repairs: Math.ceil(pins / 4),
     storage: Math.ceil(pins / 4),
@@ -234,6 +234,6 @@ function chosenSlots(config: Config): Slots {
     workspaces: Math.ceil(config.BERTH_AGENT_CONCURRENCY / 2),
   }
   return Object.fromEntries(
-    Object.entries(slots).filter(([name]) => chosen.length === 0 || chosen.includes(name)),
+    Object.entries(concurrency).filter(([name]) => chosen.length === 0 || chosen.includes(name)),
   )
 }

@@ -51,7 +51,7 @@ export class OverBounds extends StorageError {
   }
 }
 
-type Answer = ObjectLinks | { givenUp: string }
+type ParsedLinks = ObjectLinks | { givenUp: string }
 
 /** Finds the links of large dag-cbor and dag-json blocks: no part of such a block can be decoded alone. */
 let thread: Worker | null = null
@@ -79,13 +79,13 @@ async function linksOfObject(cid: CID, bytes: Uint8Array): Promise<CID[]> {
   return links
 }
 
-function ask(cid: CID, bytes: Uint8Array): Promise<Answer> {
+function ask(cid: CID, bytes: Uint8Array): Promise<ParsedLinks> {
   thread ??= new Worker(new URL('./object-thread.program.ts', import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: OBJECT_MEMORY_MIB },
   })
   const asked = thread
   return new Promise((resolve) => {
-    const end = (answer: Answer) => {
+    const end = (answer: ParsedLinks) => {
       clearTimeout(limit)
       asked.off('message', end).off('error', onError)
       asked.unref()

@@ -20,7 +20,7 @@ const CONCURRENCY = 16
 const CONNECTIONS = 10
 const SECRETS = 1000
 
-const COLUMNS = 'id, workspace_id, user_id, name, type, sealed, version, created_at, updated_at'
+const COLUMNS = 'id, workspace_id, user_id, name, type, ciphertext, version, created_at, updated_at'
 const FIND = `SELECT ${COLUMNS} FROM secret WHERE id = $1`
 const UPDATE = `UPDATE secret SET version = version + 1 WHERE id = $1 RETURNING ${COLUMNS}`
 const COUNT = 'SELECT count(*)::int AS count FROM secret WHERE workspace_id = $1 AND name = $2'
@@ -39,7 +39,7 @@ export async function bench(): Promise<Result[]> {
   await prisma.secret.createMany({
     data: ids.map((id) => ({
       ...{ id, workspaceId, userId: workspaceId, name: id, type: 'secret' },
-      sealed: new Uint8Array(64),
+      ciphertext: new Uint8Array(64),
     })),
   })
   const byHand = async (db: Queryable, id: string) => {

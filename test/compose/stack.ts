@@ -9,7 +9,7 @@ import { until } from '../support/processes.ts'
 const REQUEST_MS = 300_000
 const COMMAND_MS = 600_000
 
-export interface Answer {
+export interface HttpResponse {
   status: number
   headers: IncomingHttpHeaders
   text: string
@@ -74,7 +74,7 @@ export class ComposeStack {
     )
   }
 
-  async call(path: string, { method, host, key, json, headers }: Call = {}): Promise<Answer> {
+  async call(path: string, { method, host, key, json, headers }: Call = {}): Promise<HttpResponse> {
     const sent = request({
       host: '127.0.0.1',
       port: this.port,

@@ -222,7 +222,10 @@ describe('an access token', () => {
   it('is not in the database', async () => {
     const { id } = await create()
     const { value } = (await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined)).body.data
-    const [row] = await sql('SELECT to_jsonb(t) AS stored FROM gateway_token t WHERE gateway_id = $1', [id])
+    const [row] = await sql(
+      'SELECT to_jsonb(t) AS stored FROM gateway_access_token t WHERE gateway_id = $1',
+      [id],
+    )
     assert.ok(!JSON.stringify(row).includes(value))
   })
   it('belongs to one gateway', async () => {
@@ -238,7 +241,7 @@ describe('an access token', () => {
   it('may be one of a hundred', async () => {
     const { id } = await create()
     await sql(
-      `INSERT INTO gateway_token (id, gateway_id, token_hash)
+      `INSERT INTO gateway_access_token (id, gateway_id, token_hash)
        SELECT gen_random_uuid(), $1, '' FROM generate_series(1, 100)`,
       [id],
     )

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { schemaState } from '../../src/db/migrate.ts'
 import type { Pool } from '../../src/db/pool.ts'
-import { Sealer } from '../../src/lib/sealer.ts'
+import { Encryption } from '../../src/lib/encryption.ts'
 import { Client } from '../support/client.ts'
 import { startDatabase, type TestDatabase } from '../support/database.ts'
 import { migrateTo } from '../support/former-schema.ts'
@@ -130,13 +130,13 @@ describe('an installation of 0.2.0', () => {
   })
 
   it('opens its secrets', async () => {
-    const { rows } = await database.pool.query<{ id: string; workspace_id: string; sealed: Buffer }>(
-      `SELECT id, workspace_id, sealed FROM secret WHERE name = 'WEATHER_API_KEY'`,
+    const { rows } = await database.pool.query<{ id: string; workspace_id: string; ciphertext: Buffer }>(
+      `SELECT id, workspace_id, ciphertext FROM secret WHERE name = 'WEATHER_API_KEY'`,
     )
     const [secret] = rows
     assert.ok(secret)
-    const sealer = new Sealer(SECRETS_KEY)
-    assert.equal(sealer.open(secret.workspace_id, secret.id, secret.sealed), 'a-secret-of-0.2.0')
+    const encryption = new Encryption(SECRETS_KEY)
+    assert.equal(encryption.decrypt(secret.workspace_id, secret.id, secret.ciphertext), 'a-secret-of-0.2.0')
     const { secrets } = (await api.get('/v0/secrets')).body
     assert.deepEqual(secrets.map(({ name }: { name: string }) => name).sort(), ['UNUSED', 'WEATHER_API_KEY'])
   })

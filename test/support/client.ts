@@ -1,7 +1,7 @@
 /** A client of the API that holds every answer against the OpenAPI document. */
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Answer, Document, DocumentCheck } from './openapi.ts'
+import type { Document, DocumentCheck, HttpResponse } from './openapi.ts'
 import { recordTokens } from './token-record.ts'
 
 type Json = Record<string, unknown>
@@ -16,7 +16,7 @@ export interface RequestOptions {
 }
 
 /** What the tests read from bodies: any JSON. */
-export type Reply = Omit<Answer, 'body'> & { body: any }
+export type Reply = Omit<HttpResponse, 'body'> & { body: any }
 
 /** No answer takes longer than the longest wait of the suite. */
 const TIMEOUT_MS = 180_000

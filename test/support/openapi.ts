@@ -25,7 +25,7 @@ export interface Document {
 }
 
 /** What came back from the server. */
-export interface Answer {
+export interface HttpResponse {
   status: number
   headers: Headers
   /** The parsed JSON, or the text where it is not JSON; undefined when the body was not read. */
@@ -61,7 +61,7 @@ export class DocumentCheck {
    * `{"error": "<message>"}` and nothing more, on paths that the document does not know as well; below `/psa`
    * it has a reason and details.
    */
-  check(method: string, path: string, { status, headers, body }: Answer): void {
+  check(method: string, path: string, { status, headers, body }: HttpResponse): void {
     const what = `${method} ${path} → ${status} ${JSON.stringify(body)?.slice(0, 500)}`
     if (status >= 400 && method !== 'HEAD' && !(status === 503 && path === '/readyz')) {
       const { error } = body as { error?: unknown }

@@ -15,7 +15,7 @@ export const GATEWAYS = 'gateway.example.test'
 export const AGENTS = 'agents.example.test'
 export const APPS = 'apps.example.test'
 
-export interface Answer {
+export interface HttpResponse {
   status: number
   headers: IncomingMessage['headers']
   /** Names and values in turn, as they came. */
@@ -43,13 +43,13 @@ export interface TlsWorld {
     options?: { method?: string; headers?: Headers; body?: string | Uint8Array; localAddress?: string },
   ): Promise<IncomingMessage>
   /** As `send`; resolves to the complete answer. */
-  ask(...args: Parameters<TlsWorld['send']>): Promise<Answer>
+  ask(...args: Parameters<TlsWorld['send']>): Promise<HttpResponse>
   /** A request to the API with the key. @param json sent by POST, where there is any. */
-  api(path: string, json?: unknown, method?: string): Promise<Answer>
+  api(path: string, json?: unknown, method?: string): Promise<HttpResponse>
   /** A request whose body the caller sends. */
   open(name: string, path: string, options: RequestOptions): ReturnType<typeof request>
   /** A request without TLS, to Caddy or to Berth itself. */
-  plain(port: number, path: string, headers: Headers, localAddress?: string): Promise<Answer>
+  plain(port: number, path: string, headers: Headers, localAddress?: string): Promise<HttpResponse>
   socket(name: string, path: string, headers?: Headers): WebSocket
   /**
    * Shakes hands for a name, or for none, and nothing else; resolves to the names of its certificate.
@@ -97,7 +97,7 @@ export async function startTlsWorld(env: Record<string, string> = {}): Promise<T
     new Promise((resolve, reject) => {
       open(name, path, options).once('response', resolve).once('error', reject).end(body)
     })
-  const ask: TlsWorld['ask'] = async (...args) => toAnswer(await send(...args))
+  const ask: TlsWorld['ask'] = async (...args) => toHttpResponse(await send(...args))
   return {
     world,
     caddy,
@@ -117,7 +117,7 @@ export async function startTlsWorld(env: Record<string, string> = {}): Promise<T
     plain: (port, path, headers, localAddress) =>
       new Promise((resolve, reject) => {
         plainRequest({ host: '127.0.0.1', port, path, headers, localAddress, agent: false })
-          .once('response', (response) => resolve(toAnswer(response)))
+          .once('response', (response) => resolve(toHttpResponse(response)))
           .once('error', reject)
           .end()
       }),
@@ -146,7 +146,7 @@ export async function startTlsWorld(env: Record<string, string> = {}): Promise<T
   }
 }
 
-async function toAnswer(response: IncomingMessage): Promise<Answer> {
+async function toHttpResponse(response: IncomingMessage): Promise<HttpResponse> {
   const { statusCode: status = 0, headers, rawHeaders } = response
   const body = await text(response)
   return {

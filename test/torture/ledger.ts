@@ -25,7 +25,7 @@ export interface PinRequest {
   removed: boolean
 }
 
-interface Answer {
+interface HttpResponse {
   status: number
   data: { id: string } | null
   operationId: string | null
@@ -119,7 +119,7 @@ export class Ledger {
     path: string,
     { token }: Tenant,
     init: { headers?: Record<string, string>; body?: string } = {},
-  ): Promise<Answer | undefined> {
+  ): Promise<HttpResponse | undefined> {
     const headers = { ...init.headers, authorization: `Bearer ${token}` }
     const signal = AbortSignal.timeout(ANSWER_MS)
     try {

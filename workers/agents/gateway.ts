@@ -11,7 +11,7 @@ import { agentsApiUrl, agentUrls } from '../../src/agents/urls.ts'
 import type { Config } from '../../src/config.ts'
 import type { PrismaClient } from '../../src/db/prisma.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
-import type { Sealer } from '../../src/lib/sealer.ts'
+import type { Encryption } from '../../src/lib/encryption.ts'
 import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/openclaw/config.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import type { AgentWorkerServices } from '../services.ts'
@@ -43,15 +43,15 @@ export interface GatewaySettings {
  * @throws StartFailed where a secret no longer opens.
  */
 export async function readSettings(
-  { prisma, sealer, config, containers }: AgentWorkerServices,
+  { prisma, encryption, config, containers }: AgentWorkerServices,
   run: Run,
   agent: Agent,
   version: string,
 ): Promise<GatewaySettings> {
   await run.report('secrets')
   const [environment, channels] = await Promise.all([
-    agentEnvironment(prisma, sealer, agent, config),
-    agentChannels(prisma, sealer, { ...agent, engineVersion: version }),
+    agentEnvironment(prisma, encryption, agent, config),
+    agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
   ])
   const request: GatewayRequest = {
     env: { ...environment.env, ...modelEnvironment(config) },
@@ -73,14 +73,14 @@ export async function readSettings(
  * The environment of the gateway: who the agent is, and the secrets that are attached to it. The variables of Berth's own
  * win over secrets, which cannot have their names anyway.
  *
- * An agent is not started without a secret that no longer opens, sealed with another SECRETS_KEY or while there is none:
+ * An agent is not started without a secret that does not decrypt, encrypted with another SECRETS_KEY or while there is none:
  * it would seem to work until the first request that needs it. The message names the secrets.
  * @returns `env`, and in `secretVersions` the version of each secret in it, by the secret's id.
  * @throws StartFailed `secrets_unreadable`
  */
 export async function agentEnvironment(
   prisma: PrismaClient,
-  sealer: Sealer,
+  encryption: Encryption,
   agent: Agent,
   config: Config,
 ): Promise<{ env: Record<string, string>; secretVersions: Record<string, number> }> {
@@ -90,9 +90,9 @@ export async function agentEnvironment(
   })
   const secrets: Record<string, string> = {}
   const unreadable: string[] = []
-  for (const { id, name, sealed } of attached) {
+  for (const { id, name, ciphertext } of attached) {
     try {
-      secrets[name] = sealer.open(agent.workspaceId, id, sealed)
+      secrets[name] = encryption.decrypt(agent.workspaceId, id, ciphertext)
     } catch {
       unreadable.push(name)
     }
@@ -135,14 +135,14 @@ interface AgentChannels {
 
 /**
  * The channels of an agent as its engine wants them. One that is not configured, or is switched off, leaves neither
- * a token nor a plugin behind. One whose tokens no longer open is left out as well: the agent is of use without it.
+ * a token nor a plugin behind. One whose tokens do not decrypt is left out as well: the agent is of use without it.
  */
 async function agentChannels(
   prisma: PrismaClient,
-  sealer: Sealer,
+  encryption: Encryption,
   agent: Pick<Agent, 'id' | 'workspaceId' | 'engineVersion'>,
 ): Promise<AgentChannels> {
-  const stored = await readChannels(prisma, sealer, agent)
+  const stored = await readChannels(prisma, encryption, agent)
   const active = stored.filter(({ settings, tokens }) => settings.enabled && tokens !== null)
   const names = active.map(({ channel }) => channel)
   const each = <T>(value: (channel: Channel) => T) =>

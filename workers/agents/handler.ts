@@ -22,11 +22,11 @@ interface AgentHandler<K extends AgentOperation> extends Pick<Handler<K>, 'faile
 
 /**
  * Declares the handler of a kind that works on a live agent, which it acquires first.
- * @param mark see {@link acquireAgent}.
+ * @param state see {@link acquireAgent}.
  */
 export const agentHandler = <K extends AgentOperation>(
   kind: K,
-  mark: 'starting' | 'as it is',
+  state: 'starting' | 'as it is',
   create: (services: AgentWorkerServices) => AgentHandler<K>,
 ): Definition<K> =>
   defineHandler(kind, (given) => {
@@ -34,7 +34,7 @@ export const agentHandler = <K extends AgentOperation>(
     const { handle, explain, failed } = create(services)
     return {
       async handle(run) {
-        const agent = await acquireAgent(services.pool, run, mark)
+        const agent = await acquireAgent(services.pool, run, state)
         if (!agent) throw new OperationCanceled('the agent is gone')
         try {
           return await handle(run, agent)
@@ -50,13 +50,13 @@ export const agentHandler = <K extends AgentOperation>(
 
 /**
  * Acquires the agent of a run: its epoch grows, so that agentd and the row refuse whoever had it before.
- * @param mark `starting` where the run starts the agent, `deleted` where it removes one that is gone for readers.
+ * @param state `starting` where the run starts the agent, `deleted` where it removes one that is gone for readers.
  * @returns undefined when the agent is not there (any more), or this run has lost its lease.
  */
 export async function acquireAgent(
   pool: Pool,
   { operation }: Run,
-  mark: 'starting' | 'deleted' | 'as it is',
+  state: 'starting' | 'deleted' | 'as it is',
 ): Promise<Agent | undefined> {
   const { rows } = await pool.query<Agent>(
     `UPDATE agent SET epoch = agent.epoch + 1,
@@ -65,7 +65,7 @@ export async function acquireAgent(
      WHERE id = $1 AND purged_at IS NULL AND (deleted_at IS NOT NULL) = ($4 = 'deleted')
        AND EXISTS (SELECT FROM operation WHERE id = $2 AND epoch = $3 AND state = 'running')
      RETURNING ${AGENT_COLUMNS}`,
-    [operation.targetId, operation.id, operation.epoch, mark],
+    [operation.targetId, operation.id, operation.epoch, state],
   )
   return rows[0]
 }

@@ -14,9 +14,9 @@ import type { AgentWorkerServices } from '../services.ts'
 const FILE_MS = 20_000
 
 /**
- * Takes over what was pushed to an agent's repository: its manifest, then `build` and `start`. agentd keeps the mark of
+ * Takes over what was pushed to an agent's repository: its manifest, then `build` and `start`. agentd keeps the marker of
  * the push until all is done, so that a run which is interrupted anywhere is done again from the start; one that
- * finds no mark has nothing to do.
+ * finds no marker has nothing to do.
  */
 export const push = agentHandler('agent.push', 'as it is', (services) => ({
   async handle(run, agent) {
@@ -28,7 +28,7 @@ export const push = agentHandler('agent.push', 'as it is', (services) => ({
       return result
     })
   },
-  /** An agent that is away is started again by others, and the mark is found then. */
+  /** An agent that is away is started again by others, and the marker is found then. */
   explain(error) {
     if (!(error instanceof AgentdError)) return undefined
     const { code, message } = error
@@ -52,13 +52,13 @@ async function takeOver(
   const { pool } = services
   if (!isLaunched) await enqueue(pool, 'agent.restart', agent, { input: { scripts: 'build' } })
   const result = { commitSha, ...applied }
-  // Without the mark a next attempt would not know.
+  // Without the marker a next attempt would not know.
   await run.report('taken over', result)
   await acknowledge(services, run, agent, commitSha)
   return result
 }
 
-/** The result of an attempt that was interrupted when the mark had gone; otherwise there was nothing to do. */
+/** The result of an attempt that was interrupted when the marker had gone; otherwise there was nothing to do. */
 function doneBefore({ operation: { progress } }: Run): ResultOf<'agent.push'> {
   return readResult('agent.push', progress) ?? { commitSha: null }
 }
@@ -85,7 +85,7 @@ async function readManifest(
   }
 }
 
-/** A push that came meanwhile keeps its own mark. */
+/** A push that came meanwhile keeps its own marker. */
 async function acknowledge(
   { agentd }: AgentWorkerServices,
   { signal }: Run,

@@ -15,3 +15,13 @@ ALTER INDEX correction_total_pkey RENAME TO repair_total_pkey;
 
 ALTER TABLE agent RENAME COLUMN applied TO applied_secret_versions;
 ALTER TABLE agent RENAME COLUMN removed_at TO purged_at;
+
+ALTER TABLE secret RENAME COLUMN sealed TO ciphertext;
+ALTER TABLE agent_channel RENAME COLUMN sealed TO ciphertext;
+ALTER TABLE worker RENAME COLUMN slots TO concurrency;
+
+-- The column of the same name is the token of an agent.
+ALTER TABLE gateway_token RENAME TO gateway_access_token;
+ALTER INDEX gateway_token_pkey RENAME TO gateway_access_token_pkey;
+ALTER INDEX gateway_token_list RENAME TO gateway_access_token_list;
+ALTER TABLE gateway_access_token RENAME CONSTRAINT gateway_token_gateway_id_fkey TO gateway_access_token_gateway_id_fkey;

@@ -25,8 +25,8 @@ const CHANNELS = '/v0/agents/:agentId/channels'
 const CHANNEL = `${CHANNELS}/:channel`
 
 /** Messaging channels of an agent (contract 4.3). */
-export function channelRoutes({ prisma, sealer, config, agentd, operations }: AgentServices): Route[] {
-  const services = { prisma, sealer }
+export function channelRoutes({ prisma, encryption, config, agentd, operations }: AgentServices): Route[] {
+  const services = { prisma, encryption }
 
   /** Waits for the restart; `failure` is the contract's message where it fails, `done` what was done. */
   async function restarted(operationId: string, failure: string, done: string, asked: Asked) {
@@ -50,7 +50,7 @@ export function channelRoutes({ prisma, sealer, config, agentd, operations }: Ag
       callers: ['gateway', 'platform'],
       success: { status: 200, description: 'The channels.', body: channelList },
       async handle({ agent }) {
-        const stored = await readChannels(prisma, sealer, agent)
+        const stored = await readChannels(prisma, encryption, agent)
         const mayBeLinked = stored.some(({ channel }) => channel === 'whatsapp')
         const linked = mayBeLinked && (await isWhatsAppLinked(agentd, agent))
         return { body: toList(stored, agent.engineVersion, linked) }

@@ -3,7 +3,7 @@
 import { inTransaction, type PrismaClient, type Transaction } from '../../db/prisma.ts'
 import { badRequest, notFound } from '../../errors.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
-import type { Sealer } from '../../lib/sealer.ts'
+import type { Encryption } from '../../lib/encryption.ts'
 import { enqueue, isRepeat } from '../../operations/enqueue.ts'
 import { type Agent, lockAgent } from '../agent.ts'
 import {
@@ -17,18 +17,18 @@ import { readChannels, type StoredChannel, type Tokens, writeChannel } from './c
 
 export interface ChannelServices {
   prisma: PrismaClient
-  sealer: Sealer
+  encryption: Encryption
 }
 
 /**
  * Saves a channel; what the change leaves out stays, tokens included. A repeat under the same idempotency key
  * changes nothing.
  * @returns the id of the restart, undefined when the change wants none.
- * @throws ApiError 400 for a first setup without a token, 503 without a key to seal it with, 422 when the idempotency
+ * @throws ApiError 400 for a first setup without a token, 503 without a key to encrypt it with, 422 when the idempotency
  *   key named another request.
  */
 export function saveChannel(
-  { prisma, sealer }: ChannelServices,
+  { prisma, encryption }: ChannelServices,
   agent: Agent,
   channel: Channel,
   change: ChannelChange,
@@ -38,8 +38,8 @@ export function saveChannel(
     const request = `channel ${agent.agentId} ${channel} ${JSON.stringify(change)}`
     const restart = () => enqueue(tx, 'agent.restart', agent, { idempotencyKey, request })
     if (await isRepeat(tx, agent, idempotencyKey)) return restart()
-    const known = (await readChannels(tx, sealer, agent)).find((stored) => stored.channel === channel)
-    await writeChannel(tx, sealer, agent, mergeChannel(channel, known, change))
+    const known = (await readChannels(tx, encryption, agent)).find((stored) => stored.channel === channel)
+    await writeChannel(tx, encryption, agent, mergeChannel(channel, known, change))
     return change.skipRestart ? undefined : restart()
   })
 }

@@ -64,7 +64,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
-      stream: { mediaType: 'application/json', shape: upload },
+      stream: { mediaType: 'application/json', schema: upload },
       success: { status: 200, description: 'Where it is.', body: uploaded },
       handle: ({ agent, req, signal }) =>
         withJsonBody(req, { memory, workspaceId: agent.workspaceId }, maxBody, async (body) => {

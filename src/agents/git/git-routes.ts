@@ -71,7 +71,7 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       callers: ['gateway', 'platform'],
       bound: service === UPLOAD_PACK ? 'gitReads' : 'gitPushes',
       basic: true,
-      stream: { mediaType: `application/x-${service}-request`, shape: z.string() },
+      stream: { mediaType: `application/x-${service}-request`, schema: z.string() },
       success: {
         status: 200,
         description: 'As git speaks it.',

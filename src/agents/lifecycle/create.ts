@@ -32,7 +32,7 @@ export interface Created {
  *   deleted; 422 for a known key with another request.
  */
 export async function createAgent(
-  { prisma, sealer }: Pick<AgentServices, 'prisma' | 'sealer'>,
+  { prisma, encryption }: Pick<AgentServices, 'prisma' | 'encryption'>,
   caller: Principal,
   input: NewAgent,
   options: { engineVersion: string; idempotencyKey?: string | undefined },
@@ -54,7 +54,7 @@ export async function createAgent(
     await attachSkills(tx, agent, input.skillCids ?? [])
     for (const channel of CHANNELS) {
       const settings = input.channels[channel]
-      if (settings) await writeChannel(tx, sealer, agent, mergeChannel(channel, undefined, settings))
+      if (settings) await writeChannel(tx, encryption, agent, mergeChannel(channel, undefined, settings))
     }
     const operationId = await enqueue(tx, 'agent.provision', agent, { idempotencyKey, request })
     crashPoint('before-commit')

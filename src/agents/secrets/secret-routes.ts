@@ -27,7 +27,7 @@ const params = z.object({ id: pathId })
 const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
 
 /** The vault of a workspace, and what its agents get of it (contract 4.3). */
-export function secretRoutes({ prisma, sealer, operations }: AgentServices): Route[] {
+export function secretRoutes({ prisma, encryption, operations }: AgentServices): Route[] {
   return [
     route({
       method: 'get',
@@ -40,7 +40,7 @@ export function secretRoutes({ prisma, sealer, operations }: AgentServices): Rou
       callers: ['workspace'],
       success: { status: 200, description: 'The secrets, without their values.', body: secretList },
       async handle({ principal }) {
-        const secrets = await listSecrets(prisma, sealer, principal.workspaceId)
+        const secrets = await listSecrets(prisma, encryption, principal.workspaceId)
         return { body: { secrets, secretLimit: principal.plan.secretLimit } }
       },
     }),
@@ -62,7 +62,7 @@ export function secretRoutes({ prisma, sealer, operations }: AgentServices): Rou
       async handle({ principal, body }) {
         const fault = nameFault(body.name)
         if (fault) throw badRequest(fault)
-        return { body: { success: true, secret: await createSecret(prisma, sealer, principal, body) } }
+        return { body: { success: true, secret: await createSecret(prisma, encryption, principal, body) } }
       },
     }),
     route({
@@ -78,7 +78,7 @@ export function secretRoutes({ prisma, sealer, operations }: AgentServices): Rou
       success: { status: 200, description: 'The secret.', body: one },
       errors: [404],
       async handle({ principal: { workspaceId }, params, body }) {
-        const secret = await updateSecret(prisma, sealer, workspaceId, params.id, body.value)
+        const secret = await updateSecret(prisma, encryption, workspaceId, params.id, body.value)
         return { body: { success: true, secret } }
       },
     }),
@@ -141,7 +141,7 @@ export function secretRoutes({ prisma, sealer, operations }: AgentServices): Rou
       },
       errors: [409],
       async handle({ agent, body, ...asked }) {
-        requireKey(sealer)
+        requireKey(encryption)
         const { attached, operationId } = await attachToAgent(prisma, agent, body.secretIds)
         if (!operationId)
           return { body: { success: true, attached, message: 'The agent gets them with its next restart' } }

@@ -21,7 +21,7 @@ export const secretRecord = z.object({
     .string()
     .nullable()
     .optional()
-    .describe('Of variables only; null where it was sealed with another SECRETS_KEY.'),
+    .describe('Of variables only; null where it was encrypted with another SECRETS_KEY.'),
   createdAt: z.string(),
   updatedAt: z.string(),
 })

@@ -1,10 +1,10 @@
-/** The vault of a workspace: secrets by name, their values sealed. */
+/** The vault of a workspace: secrets by name, their values encrypted. */
 import { uuidv7 } from 'uuidv7'
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../../db/prisma.ts'
 import { ApiError, contractError, forbidden, messages, notFound } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
-import type { Sealer } from '../../lib/sealer.ts'
+import type { Encryption } from '../../lib/encryption.ts'
 import type { ListedSecret, NewSecret, SecretRecord } from './secret-schema.ts'
 
 export const noSecret = () => notFound('There is no such secret')
@@ -17,7 +17,7 @@ type Row = Prisma.SecretGetPayload<{ select: typeof COLUMNS }>
 /** Every secret of a workspace, the newest first, with the agents that have it. */
 export async function listSecrets(
   prisma: PrismaClient,
-  sealer: Sealer,
+  encryption: Encryption,
   workspaceId: string,
 ): Promise<ListedSecret[]> {
   const agents = {
@@ -27,18 +27,23 @@ export async function listSecrets(
   const secrets = await prisma.secret.findMany({
     where: { workspaceId },
     orderBy: { id: 'desc' },
-    select: { ...COLUMNS, sealed: true, agents },
+    select: { ...COLUMNS, ciphertext: true, agents },
   })
-  return secrets.map(({ sealed, agents, ...secret }) => ({
-    ...toRecord(secret, () => openOrNull(sealer, workspaceId, secret.id, sealed)),
+  return secrets.map(({ ciphertext, agents, ...secret }) => ({
+    ...toRecord(secret, () => decryptOrNull(encryption, workspaceId, secret.id, ciphertext)),
     agents: agents.map(({ agent }) => agent),
   }))
 }
 
 /** One value that no longer opens must not hide all the others. */
-function openOrNull(sealer: Sealer, workspaceId: string, id: string, sealed: Uint8Array): string | null {
+function decryptOrNull(
+  encryption: Encryption,
+  workspaceId: string,
+  id: string,
+  ciphertext: Uint8Array,
+): string | null {
   try {
-    return sealer.open(workspaceId, id, sealed)
+    return encryption.decrypt(workspaceId, id, ciphertext)
   } catch {
     return null
   }
@@ -46,21 +51,21 @@ function openOrNull(sealer: Sealer, workspaceId: string, id: string, sealed: Uin
 
 /**
  * Adds a secret to the caller's workspace.
- * @throws ApiError 503 without a key to seal with, 409 for a name that is there, 403 at the plan's limit.
+ * @throws ApiError 503 without a key to encrypt with, 409 for a name that is there, 403 at the plan's limit.
  */
 export async function createSecret(
   prisma: PrismaClient,
-  sealer: Sealer,
+  encryption: Encryption,
   { workspaceId, userId }: Pick<Principal, 'workspaceId' | 'userId'>,
   { name, value, type }: NewSecret,
 ): Promise<SecretRecord> {
-  requireKey(sealer)
+  requireKey(encryption)
   const id = uuidv7()
-  const sealed = Uint8Array.from(sealer.seal(workspaceId, id, value))
+  const ciphertext = Uint8Array.from(encryption.encrypt(workspaceId, id, value))
   try {
     return await prisma.$transaction(async (tx) => {
       await requireRoom(tx, workspaceId, name)
-      const data = { id, workspaceId, userId, name, type, sealed }
+      const data = { id, workspaceId, userId, name, type, ciphertext }
       return toRecord(await tx.secret.create({ data, select: COLUMNS }), () => value)
     })
   } catch (error) {
@@ -87,19 +92,19 @@ async function requireRoom(tx: Prisma.TransactionClient, workspaceId: string, na
     throw forbidden(messages.secretLimit, 'secret_limit')
 }
 
-/** Gives a secret another value. @throws ApiError 503 without a key to seal with, 404 when it is not there. */
+/** Gives a secret another value. @throws ApiError 503 without a key to encrypt with, 404 when it is not there. */
 export async function updateSecret(
   prisma: PrismaClient,
-  sealer: Sealer,
+  encryption: Encryption,
   workspaceId: string,
   id: string,
   value: string,
 ): Promise<SecretRecord> {
-  requireKey(sealer)
-  const sealed = Uint8Array.from(sealer.seal(workspaceId, id, value))
+  requireKey(encryption)
+  const ciphertext = Uint8Array.from(encryption.encrypt(workspaceId, id, value))
   const [changed] = await prisma.secret.updateManyAndReturn({
     where: { workspaceId, id },
-    data: { sealed, version: { increment: 1 }, updatedAt: new Date() },
+    data: { ciphertext, version: { increment: 1 }, updatedAt: new Date() },
     select: COLUMNS,
   })
   if (!changed) throw noSecret()
@@ -128,9 +133,9 @@ async function stillAttached(prisma: PrismaClient, secretId: string): Promise<Ap
   return contractError(409, 'secret_attached', 'The secret is attached to an agent', `attached to ${agents}`)
 }
 
-/** @throws ApiError 503 without a key to seal with. */
-export function requireKey(sealer: Sealer): void {
-  if (!sealer.configured) throw new ApiError(503, 'secrets_not_configured', messages.secretsNotConfigured)
+/** @throws ApiError 503 without a key to encrypt with. */
+export function requireKey(encryption: Encryption): void {
+  if (!encryption.configured) throw new ApiError(503, 'secrets_not_configured', messages.secretsNotConfigured)
 }
 
 /** @param open its value, which only variables show. */

@@ -60,7 +60,7 @@ export function templateRoutes(services: AgentServices): Route[] {
     { agentId, snapshotCid }: { agentId: string; snapshotCid?: string | undefined },
     signal: AbortSignal,
   ): Promise<TemplateSource> => {
-    const agent = await access.admit(principal, agentId, [])
+    const agent = await access.authorize(principal, agentId, [])
     const cid = snapshotCid === undefined ? undefined : canonicalCid(parseCid(snapshotCid, 'snapshotCid'))
     return inspectSnapshot(services, agent, cid, signal)
   }

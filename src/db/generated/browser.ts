@@ -122,10 +122,10 @@ export type KeptContent = Prisma.KeptContentModel
  */
 export type Gateway = Prisma.GatewayModel
 /**
- * Model GatewayToken
+ * Model GatewayAccessToken
  * A token that reads a gateway. A gateway that has tokens is read with one of them only.
  */
-export type GatewayToken = Prisma.GatewayTokenModel
+export type GatewayAccessToken = Prisma.GatewayAccessTokenModel
 /**
  * Model Swap
  * What a workspace had a CID swapped to, each change a row: the newest is in force.
@@ -138,7 +138,7 @@ export type Swap = Prisma.SwapModel
 export type Agent = Prisma.AgentModel
 /**
  * Model Secret
- * A secret or variable in a workspace's vault; its value is sealed (AES-256-GCM) with a key of the workspace.
+ * A secret or variable in a workspace's vault; its value is encrypted (AES-256-GCM) with a key of the workspace.
  */
 export type Secret = Prisma.SecretModel
 /**
@@ -148,7 +148,7 @@ export type Secret = Prisma.SecretModel
 export type AgentSecret = Prisma.AgentSecretModel
 /**
  * Model AgentChannel
- * A messaging channel of an agent; tokens are sealed like secrets.
+ * A messaging channel of an agent; tokens are encrypted like secrets.
  */
 export type AgentChannel = Prisma.AgentChannelModel
 /**

@@ -98,17 +98,17 @@ export const lockAgentToDelete = statement({
 })
 
 /** The fingerprint of the gateway token of the row `agent` that platform tokens carry. */
-const TOKEN_MARK = `left(encode(sha256(agent.gateway_token::bytea), 'hex'), 16)`
+const TOKEN_FINGERPRINT = `left(encode(sha256(agent.gateway_token::bytea), 'hex'), 16)`
 
 const PRINCIPAL = {
   agentId: 'text',
   workspaceId: 'uuid',
   userId: 'uuid',
-  mark: 'text',
+  fingerprint: 'text',
   plan: narrow<Plan>('json'),
 } as const
 const SELECT_PRINCIPAL = `SELECT agent.agent_id AS "agentId", agent.workspace_id AS "workspaceId",
-    agent.user_id AS "userId", ${TOKEN_MARK} AS mark, ${PLAN} AS plan
+    agent.user_id AS "userId", ${TOKEN_FINGERPRINT} AS fingerprint, ${PLAN} AS plan
   FROM agent JOIN workspace w ON w.id = agent.workspace_id JOIN plan p ON p.name = w.plan
   WHERE agent.deleted_at IS NULL`
 
@@ -119,35 +119,35 @@ export const findByGatewayToken = statement({
   text: `${SELECT_PRINCIPAL} AND agent.gateway_token = $1`,
 })
 
-/** By the id in its paths and the {@link TOKEN_MARK} of its token. */
-export const findByTokenMark = statement({
+/** By the id in its paths and the {@link TOKEN_FINGERPRINT} of its token. */
+export const findByTokenFingerprint = statement({
   name: 'agent-principal-platform',
   parameters: ['text', 'text'],
   columns: PRINCIPAL,
-  text: `${SELECT_PRINCIPAL} AND agent.agent_id = $1 AND ${TOKEN_MARK} = $2`,
+  text: `${SELECT_PRINCIPAL} AND agent.agent_id = $1 AND ${TOKEN_FINGERPRINT} = $2`,
 })
 
 /** The columns of a row of `domain` on which open calls depend, as one text. */
-export const DOMAIN_MARK = `domain.id || ':' || domain.target_port || ':' || domain.protected::text`
+export const DOMAIN_FINGERPRINT = `domain.id || ':' || domain.target_port || ':' || domain.protected::text`
 /** The same of a row of `agent_route`. */
-export const ROUTE_MARK = `agent_route.agent_id || agent_route.path_prefix || ':' || agent_route.port || ':' ||
+export const ROUTE_FINGERPRINT = `agent_route.agent_id || agent_route.path_prefix || ':' || agent_route.port || ':' ||
   agent_route.protected::text`
 
-/** The marks of all that calls are open by, read by every process every few seconds: of keys (`$1`), of agents (`$2`), and of the domains and routes of agents (`$3`). */
-export const readMarks = statement({
+/** The fingerprints of all that calls are open by, read by every process every few seconds: of keys (`$1`), of agents (`$2`), and of the domains and routes of agents (`$3`). */
+export const readFingerprints = statement({
   name: 'open-calls',
   parameters: ['uuid[]', 'text[]', 'text[]'],
-  columns: { mark: 'text' },
-  text: `SELECT k.id || ':' || m.role AS mark FROM api_key k
+  columns: { fingerprint: 'text' },
+  text: `SELECT k.id || ':' || m.role AS fingerprint FROM api_key k
       JOIN membership m ON m.workspace_id = k.workspace_id AND m.user_id = k.user_id
     WHERE k.id = ANY($1) AND k.revoked_at IS NULL
     UNION ALL
-    SELECT unnest(ARRAY[agent_id, agent_id || ':' || ${TOKEN_MARK}]) FROM agent
+    SELECT unnest(ARRAY[agent_id, agent_id || ':' || ${TOKEN_FINGERPRINT}]) FROM agent
     WHERE agent_id = ANY($2) AND deleted_at IS NULL
     UNION ALL
-    SELECT ${DOMAIN_MARK} FROM domain JOIN agent ON agent.id = domain.agent_id
+    SELECT ${DOMAIN_FINGERPRINT} FROM domain JOIN agent ON agent.id = domain.agent_id
     WHERE agent.agent_id = ANY($3) AND domain.status = 'verified'
     UNION ALL
-    SELECT ${ROUTE_MARK} FROM agent_route JOIN agent ON agent.id = agent_route.agent_id
+    SELECT ${ROUTE_FINGERPRINT} FROM agent_route JOIN agent ON agent.id = agent_route.agent_id
     WHERE agent.agent_id = ANY($3)`,
 })

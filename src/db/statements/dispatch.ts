@@ -58,7 +58,7 @@ export const dispatchOperations = statement({
   },
   text: `WITH RECURSIVE room AS (
       SELECT greatest(0, $2::int
-        + (SELECT coalesce(sum((slots->>$1)::int), 0) FROM worker WHERE seen_at > now() - interval '15 seconds')
+        + (SELECT coalesce(sum((concurrency->>$1)::int), 0) FROM worker WHERE seen_at > now() - interval '15 seconds')
         - (SELECT count(*) FROM operation WHERE queue = $1 AND state = 'running')
         - (SELECT count(*) FROM operation WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NOT NULL)
       )::int AS free

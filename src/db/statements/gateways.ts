@@ -6,7 +6,7 @@ export const findGateway = statement({
   parameters: ['text'],
   columns: { id: 'uuid', workspaceId: 'uuid', domain: 'text', hasSwaps: 'bool', tokenHashes: 'text[]' },
   text: `SELECT g.id, g.workspace_id AS "workspaceId", g.domain, g.hot_swaps AS "hasSwaps",
-      array(SELECT encode(token_hash, 'hex') FROM gateway_token WHERE gateway_id = g.id) AS "tokenHashes"
+      array(SELECT encode(token_hash, 'hex') FROM gateway_access_token WHERE gateway_id = g.id) AS "tokenHashes"
     FROM gateway g WHERE g.domain = $1`,
 })
 

@@ -3,12 +3,12 @@ import { narrow, statement } from './statement.ts'
 
 const json = narrow<string>('jsonb')
 
-/** Writes that `$1` is alive: its slots, how it sees the public and the private node, and its parts. */
+/** Writes that `$1` is alive: its concurrency, how it sees the public and the private node, and its parts. */
 export const writeWorker = statement({
   name: 'worker-write',
   parameters: ['uuid', json, json, json, json],
   columns: {},
-  text: `INSERT INTO worker (id, slots, ipfs, ipfs_private, parts) VALUES ($1, $2, $3, $4, $5)
+  text: `INSERT INTO worker (id, concurrency, ipfs, ipfs_private, parts) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (id) DO UPDATE
     SET ipfs = EXCLUDED.ipfs, ipfs_private = EXCLUDED.ipfs_private, parts = EXCLUDED.parts, seen_at = now()`,
 })

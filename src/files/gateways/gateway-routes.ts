@@ -227,7 +227,8 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id: gatewayId } }) {
         if (
-          (await prisma.gatewayToken.count({ where: { gatewayId, gateway: { workspaceId } } })) >= MAX_TOKENS
+          (await prisma.gatewayAccessToken.count({ where: { gatewayId, gateway: { workspaceId } } })) >=
+          MAX_TOKENS
         ) {
           throw forbidden(`Access token limit reached: ${MAX_TOKENS}`, 'limit')
         }
@@ -237,7 +238,7 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
           WITH gateway AS (
             SELECT id FROM gateway WHERE id = ${gatewayId}::uuid AND workspace_id = ${workspaceId}::uuid
             FOR KEY SHARE)
-          INSERT INTO gateway_token (id, gateway_id, token_hash)
+          INSERT INTO gateway_access_token (id, gateway_id, token_hash)
           SELECT ${id}::uuid, id, ${hashToken(value)} FROM gateway
           RETURNING created_at AS "createdAt"`
         if (!created) throw notFound('There is no such gateway')
@@ -258,7 +259,7 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
       success: { status: 200, description: 'Revoked.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id: gatewayId, item_id: id } }) {
-        const { count } = await prisma.gatewayToken.deleteMany({
+        const { count } = await prisma.gatewayAccessToken.deleteMany({
           where: { id, gatewayId, gateway: { workspaceId } },
         })
         if (count === 0) throw notFound('There is no such access token')

@@ -77,7 +77,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
         'The address is what `POST /v3/files/sign` gave out; no key is needed. The body is that of `POST /v3/files`; with `Upload-Length`, it begins a resumable upload as there. What the URL fixes, the upload cannot change.',
       scope: null,
       params: z.object({ id: pathId }),
-      stream: { mediaType: 'multipart/form-data', shape: uploadForm },
+      stream: { mediaType: 'multipart/form-data', schema: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
       errors: [401, 403, 404, 408, 412, 413, 415, 503, 507],

@@ -24,7 +24,7 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       description: `tus 1.0.0. The answer to the last bytes comes once the file is there, and has its CID in \`upload-cid\`. A client that misses that answer repeats its request, or asks with HEAD. ${BUSY}`,
       scope: null,
       params,
-      stream: { mediaType: 'application/offset+octet-stream', shape: z.file() },
+      stream: { mediaType: 'application/offset+octet-stream', schema: z.file() },
       success: { status: 204, description: 'The bytes are here; `Upload-Offset` says how many.' },
       errors: [403, 404, 409, 410, 412, 413, 423, 503, 507],
       async handle({ req, res, params, signal }) {

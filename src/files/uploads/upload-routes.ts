@@ -24,7 +24,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
         'Answers once the content is pinned. A form that has `network` before `file` has `car` and `cid_version` before it too, and is written straight to the IPFS node. The MIME type is told from the bytes; where they show no more than text or XML, or nothing known, the Content-Type of the part says which. A CAR (paid plans, public network) is imported by the request itself: its answer is the outcome.\n\nWith `Upload-Length` and `Upload-Metadata` in place of a form, it begins a resumable upload (tus 1.0.0): the answer is 201, and `Location` is where to send the bytes. The metadata has the fields of the form, and `filename` and `filetype`.',
       scope: 'org:files:write',
       bound: 'uploads',
-      stream: { mediaType: MULTIPART, shape: uploadForm },
+      stream: { mediaType: MULTIPART, schema: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
       errors: [404, 412, 507],
@@ -48,7 +48,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       description: 'Always to the public network.',
       scope: 'org:files:write',
       bound: 'uploads',
-      stream: { mediaType: MULTIPART, shape: legacyForm },
+      stream: { mediaType: MULTIPART, schema: legacyForm },
       success: { status: 200, description: 'The file.', body: legacyRecord },
       errors: [404, 507],
       async handle({ req, principal, signal }) {

@@ -10,7 +10,7 @@ export interface Operation {
   security?: unknown[]
   parameters: Parameter[]
   requestBody?: { content: Record<string, Content> }
-  responses: Record<string, Answer | { $ref: string }>
+  responses: Record<string, ResponseObject | { $ref: string }>
 }
 
 interface Parameter {
@@ -28,7 +28,7 @@ interface Content {
   example?: unknown
 }
 
-export interface Answer {
+export interface ResponseObject {
   description: string
   headers?: Record<string, unknown>
   content?: Record<string, Content & { examples?: Record<string, { value: { error: string } }> }>
@@ -46,8 +46,8 @@ export function operationSection(method: string, path: string, operation: Operat
     <div>
       ${markdown(description)}
       ${body && html`<h4>Body <span>${mediaType}</span></h4>${isJson && fieldList(body.schema)}`}
-      ${answers.map(([status, answer]) => !('$ref' in answer) && answerSection(status, answer))}
-      <p><small>Errors: ${answers.map(([status, answer]) => '$ref' in answer && failureLink(status, answer))}</small></p>
+      ${answers.map(([status, response]) => !('$ref' in response) && responseSection(status, response))}
+      <p><small>Errors: ${answers.map(([status, response]) => '$ref' in response && failureLink(status, response))}</small></p>
     </div>
     <form data-method="${method}" data-path="${path}" ${operation.security?.length === 0 ? 'data-open' : ''}>
       <pre class="curl"></pre>
@@ -92,11 +92,11 @@ const parts = ({ properties = {}, required }: Schema): Parameter[] =>
     return { name, in: 'part', required: required?.includes(name), description, schema }
   })
 
-function answerSection(status: string, answer: Answer): Html {
-  const [mediaType, content] = Object.entries(answer.content ?? {})[0] ?? []
-  const headers = Object.keys(answer.headers ?? {}).filter((name) => !/^(RateLimit|X-Request)/.test(name))
+function responseSection(status: string, response: ResponseObject): Html {
+  const [mediaType, content] = Object.entries(response.content ?? {})[0] ?? []
+  const headers = Object.keys(response.headers ?? {}).filter((name) => !/^(RateLimit|X-Request)/.test(name))
   return html`
-<h4>${status} <span>${answer.description}</span></h4>
+<h4>${status} <span>${response.description}</span></h4>
 ${headers.length > 0 && html`<p><small>Headers: ${headers.map((name) => html`<code>${name}</code> `)}</small></p>`}
 ${content?.example !== undefined && html`<pre>${json(content.example)}</pre>`}
 ${content && content.schema.type !== 'string' && html`<details><summary><small>Fields, as ${mediaType}</small></summary>${fieldList(content.schema)}</details>`}`

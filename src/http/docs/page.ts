@@ -5,13 +5,13 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Html, html, markdown } from './html.ts'
-import { type Answer, type Operation, operationSection } from './operation.ts'
+import { type Operation, operationSection, type ResponseObject } from './operation.ts'
 
 export interface Document {
   info: { title: string; version: string; description: string }
   tags: { name: string; description: string }[]
   paths: Record<string, Record<string, Operation>>
-  components: { responses: Record<string, Answer> }
+  components: { responses: Record<string, ResponseObject> }
 }
 
 const asset = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8')
@@ -116,7 +116,7 @@ curl <span class="origin">${url}</span>/v3/files/public/pin_by_cid \\
 </section>`
 }
 
-function errorSection(status: string, { description, content }: Answer): Html {
+function errorSection(status: string, { description, content }: ResponseObject): Html {
   const examples = Object.entries(content?.['application/json']?.examples ?? {})
   return html`
 <div id="error-${status}">

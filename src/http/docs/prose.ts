@@ -51,7 +51,7 @@ export const TAGS = [
   ],
   [
     'Secrets',
-    'Values that the agents of a workspace need, such as keys of model providers. The vault has them, sealed; an agent ' +
+    'Values that the agents of a workspace need, such as keys of model providers. The vault has them, encrypted; an agent ' +
       'gets those that are attached to it, as environment variables.',
   ],
   [

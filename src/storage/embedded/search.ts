@@ -38,10 +38,13 @@ export async function search(cid: CID, options: SearchOptions): Promise<void> {
 }
 
 /** `unknown` where routing did not answer: there may be somebody. */
-type Answer = 'found' | 'none' | 'unknown'
+type DialResult = 'found' | 'none' | 'unknown'
 
 /** Dials a host node; one that is named by its id only is looked up where it is not known already. */
-async function dialOrigin(origin: string, { network, routingUrl, signal }: SearchOptions): Promise<Answer> {
+async function dialOrigin(
+  origin: string,
+  { network, routingUrl, signal }: SearchOptions,
+): Promise<DialResult> {
   if (await reaches(network, [origin], signal)) return 'found'
   const peerId = /^\/p2p\/([^/]+)$/.exec(origin)?.[1]
   if (!peerId || routingUrl === null) return 'none'
@@ -54,7 +57,7 @@ async function dialOrigin(origin: string, { network, routingUrl, signal }: Searc
 async function dialProviders(
   cid: CID,
   { network, origins, routingUrl, signal }: SearchOptions,
-): Promise<Answer> {
+): Promise<DialResult> {
   if (routingUrl === null) return 'none'
   const providers = await findProviders(routingUrl, cid, signal).catch(() => null)
   if (!providers) return 'unknown'

@@ -79,7 +79,7 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     if (target?.kind === 'api' && !keepsToken) return next()
 
     const principal = await authenticateRequest(parts.services, req, res, SCOPE)
-    const agent = await parts.access.admit(principal, agentId, ['gateway', 'platform'])
+    const agent = await parts.access.authorize(principal, agentId, ['gateway', 'platform'])
     if (route) return showPage(parts, { agent, route, since }, req, res)
     if (keepsToken) return showWithCookie(req, res, { ...agent, url, isSecure: parts.isSecure })
     if (target?.kind !== 'gateway' && target?.kind !== 'logs')

@@ -70,7 +70,7 @@ export async function showPage(
     connections,
     bounds,
     agent,
-    way: route,
+    binding: route,
     since,
     path,
     visitor,

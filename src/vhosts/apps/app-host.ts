@@ -110,7 +110,7 @@ async function visit(
     connections,
     bounds,
     agent,
-    way: route,
+    binding: route,
     since,
     path,
     visitor: { authorization, cookie, prefix, isSecure },

@@ -6,7 +6,7 @@ import type { Request, Response } from 'express'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from '../../../agentd/protocol.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { type AgentdClient, AgentdError, parseAgentdError, readBounded } from '../../agents/agentd-client.ts'
-import { type AgentConnections, closeError, type Way } from '../../agents/connections.ts'
+import { type AgentConnections, closeError, type PortBinding } from '../../agents/connections.ts'
 import { toAnswer } from '../../agents/engine-call.ts'
 import { ApiError } from '../../errors.ts'
 import { abortOnDisconnect } from '../../http/disconnect.ts'
@@ -29,7 +29,7 @@ export interface PageRequest {
   connections: AgentConnections
   bounds: Bounds
   agent: Agent
-  way: Way & { port: number }
+  binding: PortBinding & { port: number }
   /** {@link AgentConnections.changes}, before anything was checked. */
   since: number
   /** For the program: path and query. */
@@ -42,7 +42,7 @@ export interface PageRequest {
 }
 
 /**
- * Passes it on; resolves when it is over. It ends when the visitor goes, or the way is no longer good.
+ * Passes it on; resolves when it is over. It ends when the visitor goes, or the binding is no longer good.
  * @throws ApiError as long as no answer has begun: 429 beside too many others, 503 for an agent that does not run, 502 for a port on which
  *   nothing answers, 504 for one that takes too long.
  */
@@ -53,12 +53,12 @@ export function passToPort(page: PageRequest): Promise<void> {
 }
 
 async function visit(page: PageRequest): Promise<void> {
-  const { agent, connections, way, since, res, req } = page
+  const { agent, connections, binding, since, res, req } = page
   if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'it does not run'))
   const gone = abortOnDisconnect(res)
   let sockets: JoinedSockets | undefined
   let ended: [CloseCode, string] | undefined
-  const forget = connections.addVisit(agent, way, since, (...why) => {
+  const forget = connections.addVisit(agent, binding, since, (...why) => {
     ended = why
     if (sockets) sockets.end(...why)
     // On shutdown the server lets answers end.
@@ -76,10 +76,13 @@ async function visit(page: PageRequest): Promise<void> {
   }
 }
 
-async function exchange({ agentd, agent, way, where, req, res, ...page }: PageRequest, signal: AbortSignal) {
+async function exchange(
+  { agentd, agent, binding, where, req, res, ...page }: PageRequest,
+  signal: AbortSignal,
+) {
   const response = await agentd.send(agent, {
     method: req.method,
-    path: `/v1/port/${way.port}`,
+    path: `/v1/port/${binding.port}`,
     headers: { ...toProgram(req, page.visitor), [PORT_PATH_HEADER]: page.path },
     ...(hasBody(req) && { body: req }),
     timeoutMs: ANSWER_MS,
@@ -91,7 +94,7 @@ async function exchange({ agentd, agent, way, where, req, res, ...page }: PageRe
     throw new AgentdError(error, message, response.statusCode)
   }
   res.status(response.statusCode ?? 502)
-  const headers = toVisitor(response.headers, { where, isProtected: way.protected })
+  const headers = toVisitor(response.headers, { where, isProtected: binding.protected })
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value)
   response.setTimeout(IDLE_MS, () => response.destroy())
   res.setTimeout(IDLE_MS, () => res.destroy())
@@ -103,13 +106,13 @@ async function exchange({ agentd, agent, way, where, req, res, ...page }: PageRe
   })
 }
 
-function join({ agentd, agent, way, req, res, ...page }: PageRequest, signal: AbortSignal) {
+function join({ agentd, agent, binding, req, res, ...page }: PageRequest, signal: AbortSignal) {
   const headers = { ...toProgram(req, page.visitor), [PORT_PATH_HEADER]: page.path }
-  return joinSockets({ agentd, agent, path: `/v1/port/${way.port}`, headers, req, res, signal })
+  return joinSockets({ agentd, agent, path: `/v1/port/${binding.port}`, headers, req, res, signal })
 }
 
 /** The error that a visitor gets for a failure of agentd. */
-function explain({ agent, way: { port } }: PageRequest, error: AgentdError): ApiError {
+function explain({ agent, binding: { port } }: PageRequest, error: AgentdError): ApiError {
   const options = { cause: error }
   if (error.code === 'timeout')
     return new ApiError(504, 'timeout', `Port ${port} of the agent did not answer in time`, options)

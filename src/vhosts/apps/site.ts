@@ -1,9 +1,9 @@
 /** Which ports of which agent a host leads to. */
 import type { Agent } from '../../agents/agent.ts'
-import type { Way } from '../../agents/connections.ts'
+import type { PortBinding } from '../../agents/connections.ts'
 import type { Notifications } from '../../db/notifications.ts'
 import type { Pool } from '../../db/pool.ts'
-import { AGENT_COLUMNS, DOMAIN_MARK, ROUTE_MARK } from '../../db/statements/agents.ts'
+import { AGENT_COLUMNS, DOMAIN_FINGERPRINT, ROUTE_FINGERPRINT } from '../../db/statements/agents.ts'
 import { AGENT_ID } from '../../lib/agent-id.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 
@@ -11,8 +11,8 @@ import type { Bounds } from '../../lib/bounds.ts'
 const CACHE_MS = 2000
 const CACHE_SIZE = 10_000
 
-/** A way to a port: paths at or below `pathPrefix`, without it. A domain's has the prefix `/`. */
-export interface SiteRoute extends Way {
+/** The binding of a port to a host: paths at or below `pathPrefix`, without it. A domain's has the prefix `/`. */
+export interface SiteRoute extends PortBinding {
   port: number
   pathPrefix: string
 }
@@ -84,21 +84,21 @@ export class SiteDirectory {
 
   async #readDomain(condition: string, name: string): Promise<Site | undefined> {
     const { rows } = await this.#pool.query<Agent & Omit<SiteRoute, 'pathPrefix'>>(
-      `SELECT ${AGENT_COLUMNS}, domain.target_port AS port, domain.protected, ${DOMAIN_MARK} AS mark
+      `SELECT ${AGENT_COLUMNS}, domain.target_port AS port, domain.protected, ${DOMAIN_FINGERPRINT} AS fingerprint
        FROM domain JOIN agent ON agent.id = domain.agent_id
        WHERE ${condition} AND agent.deleted_at IS NULL`,
       [name],
     )
     if (!rows[0]) return undefined
-    const { port, protected: isProtected, mark, ...agent } = rows[0]
-    return { agent, routes: [{ port, protected: isProtected, mark, pathPrefix: '/' }] }
+    const { port, protected: isProtected, fingerprint, ...agent } = rows[0]
+    return { agent, routes: [{ port, protected: isProtected, fingerprint, pathPrefix: '/' }] }
   }
 
   async #readAgent(agentId: string): Promise<Site | undefined> {
     const { rows } = await this.#pool.query<Agent & Pick<Site, 'routes'>>(
       `SELECT ${AGENT_COLUMNS}, coalesce(
          (SELECT json_agg(
-            json_build_object('port', port, 'pathPrefix', path_prefix, 'protected', protected, 'mark', ${ROUTE_MARK})
+            json_build_object('port', port, 'pathPrefix', path_prefix, 'protected', protected, 'fingerprint', ${ROUTE_FINGERPRINT})
             ORDER BY length(path_prefix) DESC)
           FROM agent_route WHERE agent_route.agent_id = agent.id), '[]') AS routes
        FROM agent WHERE agent.agent_id = $1 AND agent.deleted_at IS NULL`,

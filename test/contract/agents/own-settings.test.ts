@@ -94,7 +94,7 @@ describe('a web process', () => {
   }
 
   describe('without a SECRETS_KEY', () => {
-    it('answers 503 where a value has to be sealed, after authentication and validation', async () => {
+    it('answers 503 where a value has to be encrypted, after authentication and validation', async () => {
       const { api, id } = await workspace()
       const request = (client: Client, value = 'x') => client.post('/v0/secrets', { name: 'A', value })
       assertError(await request(anonymous), 401, /^Missing Authorization/)

@@ -42,12 +42,12 @@ describe('a secret', () => {
     const listed = (await list()).secrets.map(({ name }: { name: string }) => name)
     assert.deepEqual(listed.slice(0, 3), names.toReversed())
   })
-  it('shows its value nowhere, and is stored sealed', async () => {
+  it('shows its value nowhere, and is stored encrypted', async () => {
     const { id } = await create('HIDDEN')
     const changed = await api.put(`${SECRETS}/${id}`, { value: `${VALUE}-2` })
     for (const body of [await list(), changed.body]) assert.ok(!JSON.stringify(body).includes(VALUE))
-    const rows = await sql('SELECT sealed FROM secret WHERE id = $1', [id])
-    assert.ok(!(rows[0] as { sealed: Buffer }).sealed.includes(VALUE))
+    const rows = await sql('SELECT ciphertext FROM secret WHERE id = $1', [id])
+    assert.ok(!(rows[0] as { ciphertext: Buffer }).ciphertext.includes(VALUE))
   })
   it('that is a variable shows its value', async () => {
     const created = await create('SHOWN', api, { type: 'variable' })
@@ -58,7 +58,7 @@ describe('a secret', () => {
   })
   it('that no longer opens hides no other one', async () => {
     const { id } = await create('BROKEN', api, { type: 'variable' })
-    await sql(`UPDATE secret SET sealed = sealed || '\\x00' WHERE id = $1`, [id])
+    await sql(`UPDATE secret SET ciphertext = ciphertext || '\\x00' WHERE id = $1`, [id])
     assert.equal((await find(id)).value, null)
     await api.put(`${SECRETS}/${id}`, { value: 'whole again' })
     assert.equal((await find(id)).value, 'whole again')

@@ -52,7 +52,7 @@ describe('channels', () => {
     const none = { telegram: null, slack: null, discord: null, whatsapp: null }
     assert.deepEqual(await list(), { ...none, version: '2026.9.6' })
   })
-  it('are shown with the end of their tokens only, which are stored sealed', async () => {
+  it('are shown with the end of their tokens only, which are stored encrypted', async () => {
     const { id, list, save } = await rowChannels()
     const settings = { dmPolicy: 'pairing', allowFrom: [603767951, '42'] }
     const saved = await save('telegram', { botToken: TELEGRAM, ...settings })
@@ -86,9 +86,12 @@ describe('channels', () => {
       whatsapp: { ...common, dmPolicy: 'allowlist', allowFrom: ['+491701234567'], linked: false },
       version: '2026.9.6',
     })
-    const rows = await sql('SELECT settings::text, sealed FROM agent_channel WHERE agent_id = $1', [id])
-    for (const { settings, sealed } of rows)
-      assert.doesNotMatch(`${settings} ${(sealed as Buffer | null)?.toString('latin1')}`, /secret|AAHtest/)
+    const rows = await sql('SELECT settings::text, ciphertext FROM agent_channel WHERE agent_id = $1', [id])
+    for (const { settings, ciphertext } of rows)
+      assert.doesNotMatch(
+        `${settings} ${(ciphertext as Buffer | null)?.toString('latin1')}`,
+        /secret|AAHtest/,
+      )
   })
   it('keep what a change leaves out, tokens as well', async () => {
     const { list, save } = await rowChannels()

@@ -18,7 +18,7 @@ import { freePort } from '../../support/processes.ts'
 const MAIN = join(import.meta.dirname, '../../../agentd/main.ts')
 export const TOKEN = 'token-of-agentd'
 
-export interface Answer<T = unknown> {
+export interface HttpResponse<T = unknown> {
   status: number
   body: T
 }
@@ -97,7 +97,7 @@ export class TestAgentd {
     method: string,
     path: string,
     options: { json?: unknown; epoch?: number; signal?: AbortSignal } = {},
-  ): Promise<Answer<T>> {
+  ): Promise<HttpResponse<T>> {
     const response = await fetch(this.url(path), {
       method,
       headers: {
@@ -110,7 +110,7 @@ export class TestAgentd {
     return { status: response.status, body: (await response.json()) as T }
   }
 
-  start(request: Partial<StartRequest>, epoch = 1): Promise<Answer> {
+  start(request: Partial<StartRequest>, epoch = 1): Promise<HttpResponse> {
     const json: StartRequest = {
       run: randomUUID(),
       env: {},

@@ -9,13 +9,13 @@ import { attachSecrets } from '../../../src/agents/secrets/attachments.ts'
 import { createSecret } from '../../../src/agents/secrets/secret-service.ts'
 import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
 import { newAgentId } from '../../../src/lib/agent-id.ts'
-import { Sealer } from '../../../src/lib/sealer.ts'
+import { Encryption } from '../../../src/lib/encryption.ts'
 import { applyChannels } from '../../../workers/agents/manifest/channels.ts'
 import type { Applying } from '../../../workers/agents/manifest/part.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 describe('a channel', () => {
-  const sealer = new Sealer('s'.repeat(32))
+  const encryption = new Encryption('s'.repeat(32))
   let database: TestDatabase
   let prisma: PrismaClient
   let agent: Agent
@@ -33,22 +33,23 @@ describe('a channel', () => {
   after(() => database?.stop())
 
   const save = (botToken: string, key?: string) =>
-    saveChannel({ prisma, sealer }, agent, 'discord', { botToken }, key)
-  const stored = async () => (await readChannels(prisma, sealer, agent)).map(({ tokens }) => tokens?.botToken)
+    saveChannel({ prisma, encryption }, agent, 'discord', { botToken }, key)
+  const stored = async () =>
+    (await readChannels(prisma, encryption, agent)).map(({ tokens }) => tokens?.botToken)
 
   it('is saved once: a repeat takes nothing back that came later', async () => {
     const first = await save('one', 'key')
     await save('two')
     assert.equal(await save('one', 'key'), first)
     assert.deepEqual(await stored(), ['two'])
-    await removeChannel({ prisma, sealer }, agent, 'discord')
+    await removeChannel({ prisma, encryption }, agent, 'discord')
     assert.equal(await save('one', 'key'), first)
     assert.deepEqual(await stored(), [])
   })
   it('is 422 for another request', async () => {
     await assert.rejects(save('three', 'key'), { status: 422 })
     const change = { botToken: 'one', skipRestart: true }
-    await assert.rejects(saveChannel({ prisma, sealer }, agent, 'discord', change, 'key'), {
+    await assert.rejects(saveChannel({ prisma, encryption }, agent, 'discord', change, 'key'), {
       status: 422,
     })
     assert.deepEqual(await stored(), [])
@@ -62,13 +63,13 @@ describe('a channel', () => {
       [own.id, own.agentId, own.workspaceId, uuidv7(), newGatewayToken()],
     )
     const owner = { workspaceId: own.workspaceId, userId: uuidv7() }
-    const secret = await createSecret(prisma, sealer, owner, {
+    const secret = await createSecret(prisma, encryption, owner, {
       name: 'TOKEN',
       value: 'a.b.c',
       type: 'secret',
     })
     await inTransaction(prisma, (tx) => attachSecrets(tx, own, [secret.id]))
-    const applying = { services: { prisma, sealer, config: {} }, agent: own } as unknown as Applying
+    const applying = { services: { prisma, encryption, config: {} }, agent: own } as unknown as Applying
     for (let i = 0; i < 2; i++)
       assert.deepEqual(await applyChannels(applying, { discord: { botToken: 'env:TOKEN' } }), {
         problems: [],

@@ -8,13 +8,13 @@ import { createSecret, updateSecret } from '../../../src/agents/secrets/secret-s
 import { loadConfig } from '../../../src/config.ts'
 import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
 import { newAgentId } from '../../../src/lib/agent-id.ts'
-import { Sealer } from '../../../src/lib/sealer.ts'
+import { Encryption } from '../../../src/lib/encryption.ts'
 import { StartFailed } from '../../../workers/agents/failure.ts'
 import { agentEnvironment } from '../../../workers/agents/gateway.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 const config = loadConfig({ PUBLIC_URL: 'https://berth.example', BERTH_AGENT_DOMAIN: 'agents.example' })
-const sealer = new Sealer('s'.repeat(32))
+const encryption = new Encryption('s'.repeat(32))
 
 describe('the environment of an agent', () => {
   let database: TestDatabase
@@ -24,9 +24,9 @@ describe('the environment of an agent', () => {
 
   const owner = () => ({ workspaceId, userId: uuidv7() })
   const create = (name: string, value: string) =>
-    createSecret(prisma, sealer, owner(), { name, value, type: 'secret' })
+    createSecret(prisma, encryption, owner(), { name, value, type: 'secret' })
   const attach = (...ids: string[]) => inTransaction(prisma, (tx) => attachSecrets(tx, agent, ids))
-  const environment = (opener = sealer) => agentEnvironment(prisma, opener, agent, config)
+  const environment = (opener = encryption) => agentEnvironment(prisma, opener, agent, config)
 
   before(async () => {
     database = await startDatabase()
@@ -66,7 +66,7 @@ describe('the environment of an agent', () => {
     const [a, b] = [await create('A', 'one'), await create('B', 'zwei\n"ü"')]
     await create('C', 'of nobody')
     await attach(a.id, b.id)
-    await updateSecret(prisma, sealer, workspaceId, a.id, 'another one')
+    await updateSecret(prisma, encryption, workspaceId, a.id, 'another one')
     const { env, secretVersions } = await environment()
     assert.deepEqual([env.A, env.B, env.C], ['another one', 'zwei\n"ü"', undefined])
     assert.deepEqual(secretVersions, { [a.id]: 2, [b.id]: 1 })
@@ -85,9 +85,9 @@ describe('the environment of an agent', () => {
     const made = [await create('A', 'one'), await create('B', 'two'), await create('C', 'three')]
     await attach(...made.map(({ id }) => id))
     const [a, b] = made
-    // Each was sealed as another secret.
+    // Each was encrypted as another secret.
     await database.pool.query(
-      'UPDATE secret s SET sealed = o.sealed FROM secret o WHERE s.id = ANY($1) AND o.id = ANY($1) AND o.id <> s.id',
+      'UPDATE secret s SET ciphertext = o.ciphertext FROM secret o WHERE s.id = ANY($1) AND o.id = ANY($1) AND o.id <> s.id',
       [[a?.id, b?.id]],
     )
     const refused = (names: string) => (error: Error) =>
@@ -95,9 +95,9 @@ describe('the environment of an agent', () => {
       error.code === 'secrets_unreadable' &&
       error.message.startsWith(`SECRETS_KEY does not open ${names}: `)
     await assert.rejects(environment(), refused('A, B'))
-    await assert.rejects(environment(new Sealer('t'.repeat(32))), refused('A, B, C'))
-    await assert.rejects(environment(new Sealer('')), refused('A, B, C'))
-    await updateSecret(prisma, sealer, workspaceId, a?.id ?? '', 'one')
+    await assert.rejects(environment(new Encryption('t'.repeat(32))), refused('A, B, C'))
+    await assert.rejects(environment(new Encryption('')), refused('A, B, C'))
+    await updateSecret(prisma, encryption, workspaceId, a?.id ?? '', 'one')
     await detachSecret(prisma, agent, b?.id ?? '')
     assert.equal((await environment()).env.A, 'one')
   })

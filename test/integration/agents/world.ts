@@ -13,7 +13,7 @@ import { queryOne } from '../../../src/db/pool.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
 import type { Principal } from '../../../src/http/principal.ts'
 import { Closers } from '../../../src/lib/closers.ts'
-import { loadSealer } from '../../../src/lib/sealer.ts'
+import { loadEncryption } from '../../../src/lib/encryption.ts'
 import type { AgentOperation } from '../../../src/operations/catalog.ts'
 import { enqueue } from '../../../src/operations/enqueue.ts'
 import { Runner } from '../../../src/operations/runner.ts'
@@ -74,7 +74,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
   const agentd = new AgentdClient(loadAgentProxy(config))
   const parts = new Closers(log)
   const storages = await openStorages(config, 'worker', log, parts)
-  const services = { pool, prisma, containers, agentd, sealer: loadSealer(config), config, storages }
+  const services = { pool, prisma, containers, agentd, encryption: loadEncryption(config), config, storages }
   const handlers = await loadHandlers({
     pool,
     prisma,

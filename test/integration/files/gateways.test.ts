@@ -49,7 +49,7 @@ describe('the gateway of a host', () => {
     const read = () => gateways.findByHost('first.gateway.test')
     const { id } = (await read()) ?? assert.fail()
     await database.pool.query(
-      'INSERT INTO gateway_token (id, gateway_id, token_hash) VALUES (gen_random_uuid(), $1, $2)',
+      'INSERT INTO gateway_access_token (id, gateway_id, token_hash) VALUES (gen_random_uuid(), $1, $2)',
       [id, hashToken('secret')],
     )
     const restricted = await until('the token counts', async () => (await read())?.restricted && read())

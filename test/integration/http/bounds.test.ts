@@ -43,7 +43,7 @@ const low = Object.fromEntries(
 
 const database = await startDatabase()
 const dataDir = await mkdtemp(join(tmpdir(), 'berth-bounds-'))
-const way = await openTunnelServer()
+const tunnel = await openTunnelServer()
 const silent = await startSilent()
 const askPort = await freePort()
 const bounds = new Bounds(low)
@@ -53,7 +53,7 @@ const web = await openWeb(
     DATABASE_URL: database.url,
     BERTH_DATA_DIR: dataDir,
     BERTH_IPFS_ROUTING_URL: '',
-    BERTH_AGENT_PROXY_URL: way.url,
+    BERTH_AGENT_PROXY_URL: tunnel.url,
     AGENT_PROXY_KEY,
     BERTH_TRUST_PROXY: '1',
     BERTH_TLS_ASK_PORT: String(askPort),
@@ -73,7 +73,7 @@ after(async () => {
   for (const one of open) kill(one)
   silent.stop()
   await web.stop()
-  await way.tunnelServer.close()
+  await tunnel.tunnelServer.close()
   await database.stop()
   await rm(dataDir, { recursive: true, force: true })
 })

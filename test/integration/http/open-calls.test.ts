@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { SignJWT } from 'jose'
 import { uuidv7 } from 'uuidv7'
 import { loadSigningKey } from '../../../src/accounts/tokens.ts'
-import { tokenMark } from '../../../src/agents/access.ts'
+import { tokenFingerprint } from '../../../src/agents/access.ts'
 import { AgentHost } from '../../support/agent-host.ts'
 import { until } from '../../support/processes.ts'
 import { JWT_KEY, startWorld, type World } from '../vhosts/agents/world.ts'
@@ -134,7 +134,7 @@ describe('a platform token', () => {
     const { workspaceId } = await world.key()
     const agent = await world.agent()
     const ms = 10_000
-    const token = await new SignJWT({ mark: tokenMark(agent.token) })
+    const token = await new SignJWT({ mark: tokenFingerprint(agent.token) })
       .setProtectedHeader({ alg: 'HS256' })
       .setSubject(agent.agentId)
       .setAudience('berth:platform')

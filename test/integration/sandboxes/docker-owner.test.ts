@@ -10,7 +10,7 @@ import { loadConfig } from '../../../src/config.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import type { Pool } from '../../../src/db/pool.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
-import { loadSealer } from '../../../src/lib/sealer.ts'
+import { loadEncryption } from '../../../src/lib/encryption.ts'
 import { INSTANCE_LABEL } from '../../../src/sandboxes/docker/names.ts'
 import { DockerRuntime } from '../../../src/sandboxes/docker.ts'
 import { readOwner } from '../../../src/sandboxes/owner.ts'
@@ -111,7 +111,7 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
       containers,
       agentd,
       config,
-      sealer: loadSealer(config),
+      encryption: loadEncryption(config),
     }
     const reconciler = createAgentReconciler({ ...services, storages: {} as never }, database.log)
     return { agentId, owner, containers, pass: () => reconciler.pass(new AbortController().signal) }

@@ -24,10 +24,10 @@ export async function applyChannels(
   wanted: NonNullable<Manifest['channels']>,
 ): Promise<PartResult> {
   const { services, agent } = applying
-  const { prisma, sealer } = services
+  const { prisma, encryption } = services
   const mayHave = { id: agent.workspaceId, plan: { channels: true } }
   if (!(await prisma.workspace.count({ where: mayHave }))) throw forbidden(messages.channelsPlan, 'plan')
-  const stored = await readChannels(prisma, sealer, agent)
+  const stored = await readChannels(prisma, encryption, agent)
   const problems: string[] = []
   for (const channel of CHANNELS) {
     const entry = wanted[channel]
@@ -69,7 +69,7 @@ async function readSecret({ services, agent }: Applying, field: string, name: st
   const secret = await services.prisma.secret.findFirst({ where: attached })
   if (!secret) throw badRequest(`${field}: the secret ${name} is not attached to the agent`)
   try {
-    return services.sealer.open(agent.workspaceId, secret.id, secret.sealed)
+    return services.encryption.decrypt(agent.workspaceId, secret.id, secret.ciphertext)
   } catch {
     throw badRequest(`${field}: SECRETS_KEY does not open ${name}`)
   }

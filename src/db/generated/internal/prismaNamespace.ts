@@ -414,7 +414,7 @@ export const ModelName = {
   UploadReservation: 'UploadReservation',
   KeptContent: 'KeptContent',
   Gateway: 'Gateway',
-  GatewayToken: 'GatewayToken',
+  GatewayAccessToken: 'GatewayAccessToken',
   Swap: 'Swap',
   Agent: 'Agent',
   Secret: 'Secret',
@@ -444,7 +444,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "operation" | "repair" | "repairTotal" | "worker" | "installation" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "gateway" | "gatewayToken" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "operation" | "repair" | "repairTotal" | "worker" | "installation" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "gateway" | "gatewayAccessToken" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -1706,77 +1706,77 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
-    GatewayToken: {
-      payload: Prisma.$GatewayTokenPayload<ExtArgs>
-      fields: Prisma.GatewayTokenFieldRefs
+    GatewayAccessToken: {
+      payload: Prisma.$GatewayAccessTokenPayload<ExtArgs>
+      fields: Prisma.GatewayAccessTokenFieldRefs
       operations: {
         findUnique: {
-          args: Prisma.GatewayTokenFindUniqueArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload> | null
+          args: Prisma.GatewayAccessTokenFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload> | null
         }
         findUniqueOrThrow: {
-          args: Prisma.GatewayTokenFindUniqueOrThrowArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>
+          args: Prisma.GatewayAccessTokenFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>
         }
         findFirst: {
-          args: Prisma.GatewayTokenFindFirstArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload> | null
+          args: Prisma.GatewayAccessTokenFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload> | null
         }
         findFirstOrThrow: {
-          args: Prisma.GatewayTokenFindFirstOrThrowArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>
+          args: Prisma.GatewayAccessTokenFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>
         }
         findMany: {
-          args: Prisma.GatewayTokenFindManyArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>[]
+          args: Prisma.GatewayAccessTokenFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>[]
         }
         create: {
-          args: Prisma.GatewayTokenCreateArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>
+          args: Prisma.GatewayAccessTokenCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>
         }
         createMany: {
-          args: Prisma.GatewayTokenCreateManyArgs<ExtArgs>
+          args: Prisma.GatewayAccessTokenCreateManyArgs<ExtArgs>
           result: BatchPayload
         }
         createManyAndReturn: {
-          args: Prisma.GatewayTokenCreateManyAndReturnArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>[]
+          args: Prisma.GatewayAccessTokenCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>[]
         }
         delete: {
-          args: Prisma.GatewayTokenDeleteArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>
+          args: Prisma.GatewayAccessTokenDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>
         }
         update: {
-          args: Prisma.GatewayTokenUpdateArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>
+          args: Prisma.GatewayAccessTokenUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>
         }
         deleteMany: {
-          args: Prisma.GatewayTokenDeleteManyArgs<ExtArgs>
+          args: Prisma.GatewayAccessTokenDeleteManyArgs<ExtArgs>
           result: BatchPayload
         }
         updateMany: {
-          args: Prisma.GatewayTokenUpdateManyArgs<ExtArgs>
+          args: Prisma.GatewayAccessTokenUpdateManyArgs<ExtArgs>
           result: BatchPayload
         }
         updateManyAndReturn: {
-          args: Prisma.GatewayTokenUpdateManyAndReturnArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>[]
+          args: Prisma.GatewayAccessTokenUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>[]
         }
         upsert: {
-          args: Prisma.GatewayTokenUpsertArgs<ExtArgs>
-          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayTokenPayload>
+          args: Prisma.GatewayAccessTokenUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayAccessTokenPayload>
         }
         aggregate: {
-          args: Prisma.GatewayTokenAggregateArgs<ExtArgs>
-          result: runtime.Types.Utils.Optional<Prisma.AggregateGatewayToken>
+          args: Prisma.GatewayAccessTokenAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateGatewayAccessToken>
         }
         groupBy: {
-          args: Prisma.GatewayTokenGroupByArgs<ExtArgs>
-          result: runtime.Types.Utils.Optional<Prisma.GatewayTokenGroupByOutputType>[]
+          args: Prisma.GatewayAccessTokenGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.GatewayAccessTokenGroupByOutputType>[]
         }
         count: {
-          args: Prisma.GatewayTokenCountArgs<ExtArgs>
-          result: runtime.Types.Utils.Optional<Prisma.GatewayTokenCountAggregateOutputType> | number
+          args: Prisma.GatewayAccessTokenCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.GatewayAccessTokenCountAggregateOutputType> | number
         }
       }
     }
@@ -2976,7 +2976,7 @@ export type RepairTotalScalarFieldEnum = (typeof RepairTotalScalarFieldEnum)[key
 
 export const WorkerScalarFieldEnum = {
   id: 'id',
-  slots: 'slots',
+  concurrency: 'concurrency',
   ipfs: 'ipfs',
   startedAt: 'startedAt',
   seenAt: 'seenAt',
@@ -3096,14 +3096,14 @@ export const GatewayScalarFieldEnum = {
 export type GatewayScalarFieldEnum = (typeof GatewayScalarFieldEnum)[keyof typeof GatewayScalarFieldEnum]
 
 
-export const GatewayTokenScalarFieldEnum = {
+export const GatewayAccessTokenScalarFieldEnum = {
   id: 'id',
   gatewayId: 'gatewayId',
   tokenHash: 'tokenHash',
   createdAt: 'createdAt'
 } as const
 
-export type GatewayTokenScalarFieldEnum = (typeof GatewayTokenScalarFieldEnum)[keyof typeof GatewayTokenScalarFieldEnum]
+export type GatewayAccessTokenScalarFieldEnum = (typeof GatewayAccessTokenScalarFieldEnum)[keyof typeof GatewayAccessTokenScalarFieldEnum]
 
 
 export const SwapScalarFieldEnum = {
@@ -3158,7 +3158,7 @@ export const SecretScalarFieldEnum = {
   userId: 'userId',
   name: 'name',
   type: 'type',
-  sealed: 'sealed',
+  ciphertext: 'ciphertext',
   version: 'version',
   createdAt: 'createdAt',
   updatedAt: 'updatedAt'
@@ -3180,7 +3180,7 @@ export const AgentChannelScalarFieldEnum = {
   agentId: 'agentId',
   channel: 'channel',
   settings: 'settings',
-  sealed: 'sealed',
+  ciphertext: 'ciphertext',
   updatedAt: 'updatedAt'
 } as const
 
@@ -3635,7 +3635,7 @@ export type GlobalOmitConfig = {
   uploadReservation?: Prisma.UploadReservationOmit
   keptContent?: Prisma.KeptContentOmit
   gateway?: Prisma.GatewayOmit
-  gatewayToken?: Prisma.GatewayTokenOmit
+  gatewayAccessToken?: Prisma.GatewayAccessTokenOmit
   swap?: Prisma.SwapOmit
   agent?: Prisma.AgentOmit
   secret?: Prisma.SecretOmit

@@ -68,7 +68,7 @@ export const ModelName = {
   UploadReservation: 'UploadReservation',
   KeptContent: 'KeptContent',
   Gateway: 'Gateway',
-  GatewayToken: 'GatewayToken',
+  GatewayAccessToken: 'GatewayAccessToken',
   Swap: 'Swap',
   Agent: 'Agent',
   Secret: 'Secret',
@@ -222,7 +222,7 @@ export type RepairTotalScalarFieldEnum = (typeof RepairTotalScalarFieldEnum)[key
 
 export const WorkerScalarFieldEnum = {
   id: 'id',
-  slots: 'slots',
+  concurrency: 'concurrency',
   ipfs: 'ipfs',
   startedAt: 'startedAt',
   seenAt: 'seenAt',
@@ -342,14 +342,14 @@ export const GatewayScalarFieldEnum = {
 export type GatewayScalarFieldEnum = (typeof GatewayScalarFieldEnum)[keyof typeof GatewayScalarFieldEnum]
 
 
-export const GatewayTokenScalarFieldEnum = {
+export const GatewayAccessTokenScalarFieldEnum = {
   id: 'id',
   gatewayId: 'gatewayId',
   tokenHash: 'tokenHash',
   createdAt: 'createdAt'
 } as const
 
-export type GatewayTokenScalarFieldEnum = (typeof GatewayTokenScalarFieldEnum)[keyof typeof GatewayTokenScalarFieldEnum]
+export type GatewayAccessTokenScalarFieldEnum = (typeof GatewayAccessTokenScalarFieldEnum)[keyof typeof GatewayAccessTokenScalarFieldEnum]
 
 
 export const SwapScalarFieldEnum = {
@@ -404,7 +404,7 @@ export const SecretScalarFieldEnum = {
   userId: 'userId',
   name: 'name',
   type: 'type',
-  sealed: 'sealed',
+  ciphertext: 'ciphertext',
   version: 'version',
   createdAt: 'createdAt',
   updatedAt: 'updatedAt'
@@ -426,7 +426,7 @@ export const AgentChannelScalarFieldEnum = {
   agentId: 'agentId',
   channel: 'channel',
   settings: 'settings',
-  sealed: 'sealed',
+  ciphertext: 'ciphertext',
   updatedAt: 'updatedAt'
 } as const
 

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model AgentChannel
- * A messaging channel of an agent; tokens are sealed like secrets.
+ * A messaging channel of an agent; tokens are encrypted like secrets.
  */
 export type AgentChannelModel = runtime.Types.Result.DefaultSelection<Prisma.$AgentChannelPayload>
 
@@ -27,14 +27,14 @@ export type AggregateAgentChannel = {
 export type AgentChannelMinAggregateOutputType = {
   agentId: string | null
   channel: string | null
-  sealed: runtime.Bytes | null
+  ciphertext: runtime.Bytes | null
   updatedAt: Date | null
 }
 
 export type AgentChannelMaxAggregateOutputType = {
   agentId: string | null
   channel: string | null
-  sealed: runtime.Bytes | null
+  ciphertext: runtime.Bytes | null
   updatedAt: Date | null
 }
 
@@ -42,7 +42,7 @@ export type AgentChannelCountAggregateOutputType = {
   agentId: number
   channel: number
   settings: number
-  sealed: number
+  ciphertext: number
   updatedAt: number
   _all: number
 }
@@ -51,14 +51,14 @@ export type AgentChannelCountAggregateOutputType = {
 export type AgentChannelMinAggregateInputType = {
   agentId?: true
   channel?: true
-  sealed?: true
+  ciphertext?: true
   updatedAt?: true
 }
 
 export type AgentChannelMaxAggregateInputType = {
   agentId?: true
   channel?: true
-  sealed?: true
+  ciphertext?: true
   updatedAt?: true
 }
 
@@ -66,7 +66,7 @@ export type AgentChannelCountAggregateInputType = {
   agentId?: true
   channel?: true
   settings?: true
-  sealed?: true
+  ciphertext?: true
   updatedAt?: true
   _all?: true
 }
@@ -147,7 +147,7 @@ export type AgentChannelGroupByOutputType = {
   agentId: string
   channel: string
   settings: runtime.JsonValue
-  sealed: runtime.Bytes | null
+  ciphertext: runtime.Bytes | null
   updatedAt: Date
   _count: AgentChannelCountAggregateOutputType | null
   _min: AgentChannelMinAggregateOutputType | null
@@ -176,7 +176,7 @@ export type AgentChannelWhereInput = {
   agentId?: Prisma.UuidFilter<"AgentChannel"> | string
   channel?: Prisma.StringFilter<"AgentChannel"> | string
   settings?: Prisma.JsonFilter<"AgentChannel">
-  sealed?: Prisma.BytesNullableFilter<"AgentChannel"> | runtime.Bytes | null
+  ciphertext?: Prisma.BytesNullableFilter<"AgentChannel"> | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFilter<"AgentChannel"> | Date | string
   agent?: Prisma.XOR<Prisma.AgentScalarRelationFilter, Prisma.AgentWhereInput>
 }
@@ -185,7 +185,7 @@ export type AgentChannelOrderByWithRelationInput = {
   agentId?: Prisma.SortOrder
   channel?: Prisma.SortOrder
   settings?: Prisma.SortOrder
-  sealed?: Prisma.SortOrderInput | Prisma.SortOrder
+  ciphertext?: Prisma.SortOrderInput | Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   agent?: Prisma.AgentOrderByWithRelationInput
 }
@@ -198,7 +198,7 @@ export type AgentChannelWhereUniqueInput = Prisma.AtLeast<{
   agentId?: Prisma.UuidFilter<"AgentChannel"> | string
   channel?: Prisma.StringFilter<"AgentChannel"> | string
   settings?: Prisma.JsonFilter<"AgentChannel">
-  sealed?: Prisma.BytesNullableFilter<"AgentChannel"> | runtime.Bytes | null
+  ciphertext?: Prisma.BytesNullableFilter<"AgentChannel"> | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFilter<"AgentChannel"> | Date | string
   agent?: Prisma.XOR<Prisma.AgentScalarRelationFilter, Prisma.AgentWhereInput>
 }, "agentId_channel">
@@ -207,7 +207,7 @@ export type AgentChannelOrderByWithAggregationInput = {
   agentId?: Prisma.SortOrder
   channel?: Prisma.SortOrder
   settings?: Prisma.SortOrder
-  sealed?: Prisma.SortOrderInput | Prisma.SortOrder
+  ciphertext?: Prisma.SortOrderInput | Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   _count?: Prisma.AgentChannelCountOrderByAggregateInput
   _max?: Prisma.AgentChannelMaxOrderByAggregateInput
@@ -221,14 +221,14 @@ export type AgentChannelScalarWhereWithAggregatesInput = {
   agentId?: Prisma.UuidWithAggregatesFilter<"AgentChannel"> | string
   channel?: Prisma.StringWithAggregatesFilter<"AgentChannel"> | string
   settings?: Prisma.JsonWithAggregatesFilter<"AgentChannel">
-  sealed?: Prisma.BytesNullableWithAggregatesFilter<"AgentChannel"> | runtime.Bytes | null
+  ciphertext?: Prisma.BytesNullableWithAggregatesFilter<"AgentChannel"> | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeWithAggregatesFilter<"AgentChannel"> | Date | string
 }
 
 export type AgentChannelCreateInput = {
   channel: string
   settings: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: runtime.Bytes | null
+  ciphertext?: runtime.Bytes | null
   updatedAt?: Date | string
   agent: Prisma.AgentCreateNestedOneWithoutChannelsInput
 }
@@ -237,14 +237,14 @@ export type AgentChannelUncheckedCreateInput = {
   agentId: string
   channel: string
   settings: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: runtime.Bytes | null
+  ciphertext?: runtime.Bytes | null
   updatedAt?: Date | string
 }
 
 export type AgentChannelUpdateInput = {
   channel?: Prisma.StringFieldUpdateOperationsInput | string
   settings?: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  ciphertext?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   agent?: Prisma.AgentUpdateOneRequiredWithoutChannelsNestedInput
 }
@@ -253,7 +253,7 @@ export type AgentChannelUncheckedUpdateInput = {
   agentId?: Prisma.StringFieldUpdateOperationsInput | string
   channel?: Prisma.StringFieldUpdateOperationsInput | string
   settings?: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  ciphertext?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -261,14 +261,14 @@ export type AgentChannelCreateManyInput = {
   agentId: string
   channel: string
   settings: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: runtime.Bytes | null
+  ciphertext?: runtime.Bytes | null
   updatedAt?: Date | string
 }
 
 export type AgentChannelUpdateManyMutationInput = {
   channel?: Prisma.StringFieldUpdateOperationsInput | string
   settings?: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  ciphertext?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -276,7 +276,7 @@ export type AgentChannelUncheckedUpdateManyInput = {
   agentId?: Prisma.StringFieldUpdateOperationsInput | string
   channel?: Prisma.StringFieldUpdateOperationsInput | string
   settings?: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  ciphertext?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -299,21 +299,21 @@ export type AgentChannelCountOrderByAggregateInput = {
   agentId?: Prisma.SortOrder
   channel?: Prisma.SortOrder
   settings?: Prisma.SortOrder
-  sealed?: Prisma.SortOrder
+  ciphertext?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
 }
 
 export type AgentChannelMaxOrderByAggregateInput = {
   agentId?: Prisma.SortOrder
   channel?: Prisma.SortOrder
-  sealed?: Prisma.SortOrder
+  ciphertext?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
 }
 
 export type AgentChannelMinOrderByAggregateInput = {
   agentId?: Prisma.SortOrder
   channel?: Prisma.SortOrder
-  sealed?: Prisma.SortOrder
+  ciphertext?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
 }
 
@@ -362,14 +362,14 @@ export type AgentChannelUncheckedUpdateManyWithoutAgentNestedInput = {
 export type AgentChannelCreateWithoutAgentInput = {
   channel: string
   settings: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: runtime.Bytes | null
+  ciphertext?: runtime.Bytes | null
   updatedAt?: Date | string
 }
 
 export type AgentChannelUncheckedCreateWithoutAgentInput = {
   channel: string
   settings: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: runtime.Bytes | null
+  ciphertext?: runtime.Bytes | null
   updatedAt?: Date | string
 }
 
@@ -406,35 +406,35 @@ export type AgentChannelScalarWhereInput = {
   agentId?: Prisma.UuidFilter<"AgentChannel"> | string
   channel?: Prisma.StringFilter<"AgentChannel"> | string
   settings?: Prisma.JsonFilter<"AgentChannel">
-  sealed?: Prisma.BytesNullableFilter<"AgentChannel"> | runtime.Bytes | null
+  ciphertext?: Prisma.BytesNullableFilter<"AgentChannel"> | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFilter<"AgentChannel"> | Date | string
 }
 
 export type AgentChannelCreateManyAgentInput = {
   channel: string
   settings: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: runtime.Bytes | null
+  ciphertext?: runtime.Bytes | null
   updatedAt?: Date | string
 }
 
 export type AgentChannelUpdateWithoutAgentInput = {
   channel?: Prisma.StringFieldUpdateOperationsInput | string
   settings?: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  ciphertext?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type AgentChannelUncheckedUpdateWithoutAgentInput = {
   channel?: Prisma.StringFieldUpdateOperationsInput | string
   settings?: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  ciphertext?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type AgentChannelUncheckedUpdateManyWithoutAgentInput = {
   channel?: Prisma.StringFieldUpdateOperationsInput | string
   settings?: Prisma.JsonNullValueInput | runtime.InputJsonValue
-  sealed?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  ciphertext?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -444,7 +444,7 @@ export type AgentChannelSelect<ExtArgs extends runtime.Types.Extensions.Internal
   agentId?: boolean
   channel?: boolean
   settings?: boolean
-  sealed?: boolean
+  ciphertext?: boolean
   updatedAt?: boolean
   agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agentChannel"]>
@@ -453,7 +453,7 @@ export type AgentChannelSelectCreateManyAndReturn<ExtArgs extends runtime.Types.
   agentId?: boolean
   channel?: boolean
   settings?: boolean
-  sealed?: boolean
+  ciphertext?: boolean
   updatedAt?: boolean
   agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agentChannel"]>
@@ -462,7 +462,7 @@ export type AgentChannelSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.
   agentId?: boolean
   channel?: boolean
   settings?: boolean
-  sealed?: boolean
+  ciphertext?: boolean
   updatedAt?: boolean
   agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agentChannel"]>
@@ -471,11 +471,11 @@ export type AgentChannelSelectScalar = {
   agentId?: boolean
   channel?: boolean
   settings?: boolean
-  sealed?: boolean
+  ciphertext?: boolean
   updatedAt?: boolean
 }
 
-export type AgentChannelOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"agentId" | "channel" | "settings" | "sealed" | "updatedAt", ExtArgs["result"]["agentChannel"]>
+export type AgentChannelOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"agentId" | "channel" | "settings" | "ciphertext" | "updatedAt", ExtArgs["result"]["agentChannel"]>
 export type AgentChannelInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
 }
@@ -498,7 +498,7 @@ export type $AgentChannelPayload<ExtArgs extends runtime.Types.Extensions.Intern
      */
     channel: string
     settings: runtime.JsonValue
-    sealed: runtime.Bytes | null
+    ciphertext: runtime.Bytes | null
     updatedAt: Date
   }, ExtArgs["result"]["agentChannel"]>
   composites: {}
@@ -927,7 +927,7 @@ export interface AgentChannelFieldRefs {
   readonly agentId: Prisma.FieldRef<"AgentChannel", 'String'>
   readonly channel: Prisma.FieldRef<"AgentChannel", 'String'>
   readonly settings: Prisma.FieldRef<"AgentChannel", 'Json'>
-  readonly sealed: Prisma.FieldRef<"AgentChannel", 'Bytes'>
+  readonly ciphertext: Prisma.FieldRef<"AgentChannel", 'Bytes'>
   readonly updatedAt: Prisma.FieldRef<"AgentChannel", 'DateTime'>
 }
     

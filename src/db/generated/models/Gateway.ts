@@ -183,7 +183,7 @@ export type GatewayWhereInput = {
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
-  tokens?: Prisma.GatewayTokenListRelationFilter
+  tokens?: Prisma.GatewayAccessTokenListRelationFilter
 }
 
 export type GatewayOrderByWithRelationInput = {
@@ -193,7 +193,7 @@ export type GatewayOrderByWithRelationInput = {
   hotSwaps?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
-  tokens?: Prisma.GatewayTokenOrderByRelationAggregateInput
+  tokens?: Prisma.GatewayAccessTokenOrderByRelationAggregateInput
 }
 
 export type GatewayWhereUniqueInput = Prisma.AtLeast<{
@@ -206,7 +206,7 @@ export type GatewayWhereUniqueInput = Prisma.AtLeast<{
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
-  tokens?: Prisma.GatewayTokenListRelationFilter
+  tokens?: Prisma.GatewayAccessTokenListRelationFilter
 }, "id" | "domain">
 
 export type GatewayOrderByWithAggregationInput = {
@@ -237,7 +237,7 @@ export type GatewayCreateInput = {
   hotSwaps?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
-  tokens?: Prisma.GatewayTokenCreateNestedManyWithoutGatewayInput
+  tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayUncheckedCreateInput = {
@@ -246,7 +246,7 @@ export type GatewayUncheckedCreateInput = {
   domain: string
   hotSwaps?: boolean
   createdAt?: Date | string
-  tokens?: Prisma.GatewayTokenUncheckedCreateNestedManyWithoutGatewayInput
+  tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayUpdateInput = {
@@ -255,7 +255,7 @@ export type GatewayUpdateInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
-  tokens?: Prisma.GatewayTokenUpdateManyWithoutGatewayNestedInput
+  tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayUncheckedUpdateInput = {
@@ -264,7 +264,7 @@ export type GatewayUncheckedUpdateInput = {
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
-  tokens?: Prisma.GatewayTokenUncheckedUpdateManyWithoutGatewayNestedInput
+  tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayCreateManyInput = {
@@ -390,7 +390,7 @@ export type GatewayCreateWithoutWorkspaceInput = {
   domain: string
   hotSwaps?: boolean
   createdAt?: Date | string
-  tokens?: Prisma.GatewayTokenCreateNestedManyWithoutGatewayInput
+  tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayUncheckedCreateWithoutWorkspaceInput = {
@@ -398,7 +398,7 @@ export type GatewayUncheckedCreateWithoutWorkspaceInput = {
   domain: string
   hotSwaps?: boolean
   createdAt?: Date | string
-  tokens?: Prisma.GatewayTokenUncheckedCreateNestedManyWithoutGatewayInput
+  tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayCreateOrConnectWithoutWorkspaceInput = {
@@ -498,7 +498,7 @@ export type GatewayUpdateWithoutWorkspaceInput = {
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
-  tokens?: Prisma.GatewayTokenUpdateManyWithoutGatewayNestedInput
+  tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayUncheckedUpdateWithoutWorkspaceInput = {
@@ -506,7 +506,7 @@ export type GatewayUncheckedUpdateWithoutWorkspaceInput = {
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
-  tokens?: Prisma.GatewayTokenUncheckedUpdateManyWithoutGatewayNestedInput
+  tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayUncheckedUpdateManyWithoutWorkspaceInput = {
@@ -543,7 +543,7 @@ export type GatewayCountOutputTypeDefaultArgs<ExtArgs extends runtime.Types.Exte
  * GatewayCountOutputType without action
  */
 export type GatewayCountOutputTypeCountTokensArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
-  where?: Prisma.GatewayTokenWhereInput
+  where?: Prisma.GatewayAccessTokenWhereInput
 }
 
 
@@ -601,7 +601,7 @@ export type $GatewayPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
   name: "Gateway"
   objects: {
     workspace: Prisma.$WorkspacePayload<ExtArgs>
-    tokens: Prisma.$GatewayTokenPayload<ExtArgs>[]
+    tokens: Prisma.$GatewayAccessTokenPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -1010,7 +1010,7 @@ readonly fields: GatewayFieldRefs;
 export interface Prisma__GatewayClient<T, Null = never, ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs, GlobalOmitOptions = {}> extends Prisma.PrismaPromise<T> {
   readonly [Symbol.toStringTag]: "PrismaPromise"
   workspace<T extends Prisma.WorkspaceDefaultArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.WorkspaceDefaultArgs<ExtArgs>>): Prisma.Prisma__WorkspaceClient<runtime.Types.Result.GetResult<Prisma.$WorkspacePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | Null, Null, ExtArgs, GlobalOmitOptions>
-  tokens<T extends Prisma.Gateway$tokensArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Gateway$tokensArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$GatewayTokenPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  tokens<T extends Prisma.Gateway$tokensArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Gateway$tokensArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$GatewayAccessTokenPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -1450,23 +1450,23 @@ export type GatewayDeleteManyArgs<ExtArgs extends runtime.Types.Extensions.Inter
  */
 export type Gateway$tokensArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   /**
-   * Select specific fields to fetch from the GatewayToken
+   * Select specific fields to fetch from the GatewayAccessToken
    */
-  select?: Prisma.GatewayTokenSelect<ExtArgs> | null
+  select?: Prisma.GatewayAccessTokenSelect<ExtArgs> | null
   /**
-   * Omit specific fields from the GatewayToken
+   * Omit specific fields from the GatewayAccessToken
    */
-  omit?: Prisma.GatewayTokenOmit<ExtArgs> | null
+  omit?: Prisma.GatewayAccessTokenOmit<ExtArgs> | null
   /**
    * Choose, which related nodes to fetch as well
    */
-  include?: Prisma.GatewayTokenInclude<ExtArgs> | null
-  where?: Prisma.GatewayTokenWhereInput
-  orderBy?: Prisma.GatewayTokenOrderByWithRelationInput | Prisma.GatewayTokenOrderByWithRelationInput[]
-  cursor?: Prisma.GatewayTokenWhereUniqueInput
+  include?: Prisma.GatewayAccessTokenInclude<ExtArgs> | null
+  where?: Prisma.GatewayAccessTokenWhereInput
+  orderBy?: Prisma.GatewayAccessTokenOrderByWithRelationInput | Prisma.GatewayAccessTokenOrderByWithRelationInput[]
+  cursor?: Prisma.GatewayAccessTokenWhereUniqueInput
   take?: number
   skip?: number
-  distinct?: Prisma.GatewayTokenScalarFieldEnum | Prisma.GatewayTokenScalarFieldEnum[]
+  distinct?: Prisma.GatewayAccessTokenScalarFieldEnum | Prisma.GatewayAccessTokenScalarFieldEnum[]
 }
 
 /**

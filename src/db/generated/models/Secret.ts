@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Secret
- * A secret or variable in a workspace's vault; its value is sealed (AES-256-GCM) with a key of the workspace.
+ * A secret or variable in a workspace's vault; its value is encrypted (AES-256-GCM) with a key of the workspace.
  */
 export type SecretModel = runtime.Types.Result.DefaultSelection<Prisma.$SecretPayload>
 
@@ -40,7 +40,7 @@ export type SecretMinAggregateOutputType = {
   userId: string | null
   name: string | null
   type: string | null
-  sealed: runtime.Bytes | null
+  ciphertext: runtime.Bytes | null
   version: number | null
   createdAt: Date | null
   updatedAt: Date | null
@@ -52,7 +52,7 @@ export type SecretMaxAggregateOutputType = {
   userId: string | null
   name: string | null
   type: string | null
-  sealed: runtime.Bytes | null
+  ciphertext: runtime.Bytes | null
   version: number | null
   createdAt: Date | null
   updatedAt: Date | null
@@ -64,7 +64,7 @@ export type SecretCountAggregateOutputType = {
   userId: number
   name: number
   type: number
-  sealed: number
+  ciphertext: number
   version: number
   createdAt: number
   updatedAt: number
@@ -86,7 +86,7 @@ export type SecretMinAggregateInputType = {
   userId?: true
   name?: true
   type?: true
-  sealed?: true
+  ciphertext?: true
   version?: true
   createdAt?: true
   updatedAt?: true
@@ -98,7 +98,7 @@ export type SecretMaxAggregateInputType = {
   userId?: true
   name?: true
   type?: true
-  sealed?: true
+  ciphertext?: true
   version?: true
   createdAt?: true
   updatedAt?: true
@@ -110,7 +110,7 @@ export type SecretCountAggregateInputType = {
   userId?: true
   name?: true
   type?: true
-  sealed?: true
+  ciphertext?: true
   version?: true
   createdAt?: true
   updatedAt?: true
@@ -209,7 +209,7 @@ export type SecretGroupByOutputType = {
   userId: string
   name: string
   type: string
-  sealed: runtime.Bytes
+  ciphertext: runtime.Bytes
   version: number
   createdAt: Date
   updatedAt: Date
@@ -244,7 +244,7 @@ export type SecretWhereInput = {
   userId?: Prisma.UuidFilter<"Secret"> | string
   name?: Prisma.StringFilter<"Secret"> | string
   type?: Prisma.StringFilter<"Secret"> | string
-  sealed?: Prisma.BytesFilter<"Secret"> | runtime.Bytes
+  ciphertext?: Prisma.BytesFilter<"Secret"> | runtime.Bytes
   version?: Prisma.IntFilter<"Secret"> | number
   createdAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
@@ -257,7 +257,7 @@ export type SecretOrderByWithRelationInput = {
   userId?: Prisma.SortOrder
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
-  sealed?: Prisma.SortOrder
+  ciphertext?: Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -274,7 +274,7 @@ export type SecretWhereUniqueInput = Prisma.AtLeast<{
   userId?: Prisma.UuidFilter<"Secret"> | string
   name?: Prisma.StringFilter<"Secret"> | string
   type?: Prisma.StringFilter<"Secret"> | string
-  sealed?: Prisma.BytesFilter<"Secret"> | runtime.Bytes
+  ciphertext?: Prisma.BytesFilter<"Secret"> | runtime.Bytes
   version?: Prisma.IntFilter<"Secret"> | number
   createdAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
@@ -287,7 +287,7 @@ export type SecretOrderByWithAggregationInput = {
   userId?: Prisma.SortOrder
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
-  sealed?: Prisma.SortOrder
+  ciphertext?: Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -307,7 +307,7 @@ export type SecretScalarWhereWithAggregatesInput = {
   userId?: Prisma.UuidWithAggregatesFilter<"Secret"> | string
   name?: Prisma.StringWithAggregatesFilter<"Secret"> | string
   type?: Prisma.StringWithAggregatesFilter<"Secret"> | string
-  sealed?: Prisma.BytesWithAggregatesFilter<"Secret"> | runtime.Bytes
+  ciphertext?: Prisma.BytesWithAggregatesFilter<"Secret"> | runtime.Bytes
   version?: Prisma.IntWithAggregatesFilter<"Secret"> | number
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeWithAggregatesFilter<"Secret"> | Date | string
@@ -319,7 +319,7 @@ export type SecretCreateInput = {
   userId: string
   name: string
   type: string
-  sealed: runtime.Bytes
+  ciphertext: runtime.Bytes
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -332,7 +332,7 @@ export type SecretUncheckedCreateInput = {
   userId: string
   name: string
   type: string
-  sealed: runtime.Bytes
+  ciphertext: runtime.Bytes
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -345,7 +345,7 @@ export type SecretUpdateInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
-  sealed?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -358,7 +358,7 @@ export type SecretUncheckedUpdateInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
-  sealed?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -371,7 +371,7 @@ export type SecretCreateManyInput = {
   userId: string
   name: string
   type: string
-  sealed: runtime.Bytes
+  ciphertext: runtime.Bytes
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -383,7 +383,7 @@ export type SecretUpdateManyMutationInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
-  sealed?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -395,7 +395,7 @@ export type SecretUncheckedUpdateManyInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
-  sealed?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -412,7 +412,7 @@ export type SecretCountOrderByAggregateInput = {
   userId?: Prisma.SortOrder
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
-  sealed?: Prisma.SortOrder
+  ciphertext?: Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -428,7 +428,7 @@ export type SecretMaxOrderByAggregateInput = {
   userId?: Prisma.SortOrder
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
-  sealed?: Prisma.SortOrder
+  ciphertext?: Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -440,7 +440,7 @@ export type SecretMinOrderByAggregateInput = {
   userId?: Prisma.SortOrder
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
-  sealed?: Prisma.SortOrder
+  ciphertext?: Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -475,7 +475,7 @@ export type SecretCreateWithoutAgentsInput = {
   userId: string
   name: string
   type: string
-  sealed: runtime.Bytes
+  ciphertext: runtime.Bytes
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -487,7 +487,7 @@ export type SecretUncheckedCreateWithoutAgentsInput = {
   userId: string
   name: string
   type: string
-  sealed: runtime.Bytes
+  ciphertext: runtime.Bytes
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -515,7 +515,7 @@ export type SecretUpdateWithoutAgentsInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
-  sealed?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -527,7 +527,7 @@ export type SecretUncheckedUpdateWithoutAgentsInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
-  sealed?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -570,7 +570,7 @@ export type SecretSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   userId?: boolean
   name?: boolean
   type?: boolean
-  sealed?: boolean
+  ciphertext?: boolean
   version?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -584,7 +584,7 @@ export type SecretSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
   userId?: boolean
   name?: boolean
   type?: boolean
-  sealed?: boolean
+  ciphertext?: boolean
   version?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -596,7 +596,7 @@ export type SecretSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
   userId?: boolean
   name?: boolean
   type?: boolean
-  sealed?: boolean
+  ciphertext?: boolean
   version?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -608,13 +608,13 @@ export type SecretSelectScalar = {
   userId?: boolean
   name?: boolean
   type?: boolean
-  sealed?: boolean
+  ciphertext?: boolean
   version?: boolean
   createdAt?: boolean
   updatedAt?: boolean
 }
 
-export type SecretOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "type" | "sealed" | "version" | "createdAt" | "updatedAt", ExtArgs["result"]["secret"]>
+export type SecretOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "type" | "ciphertext" | "version" | "createdAt" | "updatedAt", ExtArgs["result"]["secret"]>
 export type SecretInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   agents?: boolean | Prisma.Secret$agentsArgs<ExtArgs>
   _count?: boolean | Prisma.SecretCountOutputTypeDefaultArgs<ExtArgs>
@@ -642,7 +642,7 @@ export type $SecretPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      * One of: secret, variable
      */
     type: string
-    sealed: runtime.Bytes
+    ciphertext: runtime.Bytes
     /**
      * Grows with every new value.
      */
@@ -1078,7 +1078,7 @@ export interface SecretFieldRefs {
   readonly userId: Prisma.FieldRef<"Secret", 'String'>
   readonly name: Prisma.FieldRef<"Secret", 'String'>
   readonly type: Prisma.FieldRef<"Secret", 'String'>
-  readonly sealed: Prisma.FieldRef<"Secret", 'Bytes'>
+  readonly ciphertext: Prisma.FieldRef<"Secret", 'Bytes'>
   readonly version: Prisma.FieldRef<"Secret", 'Int'>
   readonly createdAt: Prisma.FieldRef<"Secret", 'DateTime'>
   readonly updatedAt: Prisma.FieldRef<"Secret", 'DateTime'>

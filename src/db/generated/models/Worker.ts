@@ -38,7 +38,7 @@ export type WorkerMaxAggregateOutputType = {
 
 export type WorkerCountAggregateOutputType = {
   id: number
-  slots: number
+  concurrency: number
   ipfs: number
   startedAt: number
   seenAt: number
@@ -62,7 +62,7 @@ export type WorkerMaxAggregateInputType = {
 
 export type WorkerCountAggregateInputType = {
   id?: true
-  slots?: true
+  concurrency?: true
   ipfs?: true
   startedAt?: true
   seenAt?: true
@@ -145,7 +145,7 @@ export type WorkerGroupByArgs<ExtArgs extends runtime.Types.Extensions.InternalA
 
 export type WorkerGroupByOutputType = {
   id: string
-  slots: runtime.JsonValue
+  concurrency: runtime.JsonValue
   ipfs: runtime.JsonValue
   startedAt: Date
   seenAt: Date
@@ -176,7 +176,7 @@ export type WorkerWhereInput = {
   OR?: Prisma.WorkerWhereInput[]
   NOT?: Prisma.WorkerWhereInput | Prisma.WorkerWhereInput[]
   id?: Prisma.UuidFilter<"Worker"> | string
-  slots?: Prisma.JsonFilter<"Worker">
+  concurrency?: Prisma.JsonFilter<"Worker">
   ipfs?: Prisma.JsonFilter<"Worker">
   startedAt?: Prisma.DateTimeFilter<"Worker"> | Date | string
   seenAt?: Prisma.DateTimeFilter<"Worker"> | Date | string
@@ -186,7 +186,7 @@ export type WorkerWhereInput = {
 
 export type WorkerOrderByWithRelationInput = {
   id?: Prisma.SortOrder
-  slots?: Prisma.SortOrder
+  concurrency?: Prisma.SortOrder
   ipfs?: Prisma.SortOrder
   startedAt?: Prisma.SortOrder
   seenAt?: Prisma.SortOrder
@@ -199,7 +199,7 @@ export type WorkerWhereUniqueInput = Prisma.AtLeast<{
   AND?: Prisma.WorkerWhereInput | Prisma.WorkerWhereInput[]
   OR?: Prisma.WorkerWhereInput[]
   NOT?: Prisma.WorkerWhereInput | Prisma.WorkerWhereInput[]
-  slots?: Prisma.JsonFilter<"Worker">
+  concurrency?: Prisma.JsonFilter<"Worker">
   ipfs?: Prisma.JsonFilter<"Worker">
   startedAt?: Prisma.DateTimeFilter<"Worker"> | Date | string
   seenAt?: Prisma.DateTimeFilter<"Worker"> | Date | string
@@ -209,7 +209,7 @@ export type WorkerWhereUniqueInput = Prisma.AtLeast<{
 
 export type WorkerOrderByWithAggregationInput = {
   id?: Prisma.SortOrder
-  slots?: Prisma.SortOrder
+  concurrency?: Prisma.SortOrder
   ipfs?: Prisma.SortOrder
   startedAt?: Prisma.SortOrder
   seenAt?: Prisma.SortOrder
@@ -225,7 +225,7 @@ export type WorkerScalarWhereWithAggregatesInput = {
   OR?: Prisma.WorkerScalarWhereWithAggregatesInput[]
   NOT?: Prisma.WorkerScalarWhereWithAggregatesInput | Prisma.WorkerScalarWhereWithAggregatesInput[]
   id?: Prisma.UuidWithAggregatesFilter<"Worker"> | string
-  slots?: Prisma.JsonWithAggregatesFilter<"Worker">
+  concurrency?: Prisma.JsonWithAggregatesFilter<"Worker">
   ipfs?: Prisma.JsonWithAggregatesFilter<"Worker">
   startedAt?: Prisma.DateTimeWithAggregatesFilter<"Worker"> | Date | string
   seenAt?: Prisma.DateTimeWithAggregatesFilter<"Worker"> | Date | string
@@ -235,7 +235,7 @@ export type WorkerScalarWhereWithAggregatesInput = {
 
 export type WorkerCreateInput = {
   id: string
-  slots: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  concurrency: Prisma.JsonNullValueInput | runtime.InputJsonValue
   ipfs: Prisma.JsonNullValueInput | runtime.InputJsonValue
   startedAt?: Date | string
   seenAt?: Date | string
@@ -245,7 +245,7 @@ export type WorkerCreateInput = {
 
 export type WorkerUncheckedCreateInput = {
   id: string
-  slots: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  concurrency: Prisma.JsonNullValueInput | runtime.InputJsonValue
   ipfs: Prisma.JsonNullValueInput | runtime.InputJsonValue
   startedAt?: Date | string
   seenAt?: Date | string
@@ -255,7 +255,7 @@ export type WorkerUncheckedCreateInput = {
 
 export type WorkerUpdateInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
-  slots?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  concurrency?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   ipfs?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   startedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   seenAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -265,7 +265,7 @@ export type WorkerUpdateInput = {
 
 export type WorkerUncheckedUpdateInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
-  slots?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  concurrency?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   ipfs?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   startedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   seenAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -275,7 +275,7 @@ export type WorkerUncheckedUpdateInput = {
 
 export type WorkerCreateManyInput = {
   id: string
-  slots: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  concurrency: Prisma.JsonNullValueInput | runtime.InputJsonValue
   ipfs: Prisma.JsonNullValueInput | runtime.InputJsonValue
   startedAt?: Date | string
   seenAt?: Date | string
@@ -285,7 +285,7 @@ export type WorkerCreateManyInput = {
 
 export type WorkerUpdateManyMutationInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
-  slots?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  concurrency?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   ipfs?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   startedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   seenAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -295,7 +295,7 @@ export type WorkerUpdateManyMutationInput = {
 
 export type WorkerUncheckedUpdateManyInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
-  slots?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  concurrency?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   ipfs?: Prisma.JsonNullValueInput | runtime.InputJsonValue
   startedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   seenAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -305,7 +305,7 @@ export type WorkerUncheckedUpdateManyInput = {
 
 export type WorkerCountOrderByAggregateInput = {
   id?: Prisma.SortOrder
-  slots?: Prisma.SortOrder
+  concurrency?: Prisma.SortOrder
   ipfs?: Prisma.SortOrder
   startedAt?: Prisma.SortOrder
   seenAt?: Prisma.SortOrder
@@ -329,7 +329,7 @@ export type WorkerMinOrderByAggregateInput = {
 
 export type WorkerSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
-  slots?: boolean
+  concurrency?: boolean
   ipfs?: boolean
   startedAt?: boolean
   seenAt?: boolean
@@ -339,7 +339,7 @@ export type WorkerSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
 
 export type WorkerSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
-  slots?: boolean
+  concurrency?: boolean
   ipfs?: boolean
   startedAt?: boolean
   seenAt?: boolean
@@ -349,7 +349,7 @@ export type WorkerSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
 
 export type WorkerSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
-  slots?: boolean
+  concurrency?: boolean
   ipfs?: boolean
   startedAt?: boolean
   seenAt?: boolean
@@ -359,7 +359,7 @@ export type WorkerSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
 
 export type WorkerSelectScalar = {
   id?: boolean
-  slots?: boolean
+  concurrency?: boolean
   ipfs?: boolean
   startedAt?: boolean
   seenAt?: boolean
@@ -367,7 +367,7 @@ export type WorkerSelectScalar = {
   parts?: boolean
 }
 
-export type WorkerOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "slots" | "ipfs" | "startedAt" | "seenAt" | "ipfsPrivate" | "parts", ExtArgs["result"]["worker"]>
+export type WorkerOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "concurrency" | "ipfs" | "startedAt" | "seenAt" | "ipfsPrivate" | "parts", ExtArgs["result"]["worker"]>
 
 export type $WorkerPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   name: "Worker"
@@ -377,7 +377,7 @@ export type $WorkerPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     /**
      * Operations of each of its queues that it runs side by side.
      */
-    slots: runtime.JsonValue
+    concurrency: runtime.JsonValue
     ipfs: runtime.JsonValue
     startedAt: Date
     seenAt: Date
@@ -813,7 +813,7 @@ export interface Prisma__WorkerClient<T, Null = never, ExtArgs extends runtime.T
  */
 export interface WorkerFieldRefs {
   readonly id: Prisma.FieldRef<"Worker", 'String'>
-  readonly slots: Prisma.FieldRef<"Worker", 'Json'>
+  readonly concurrency: Prisma.FieldRef<"Worker", 'Json'>
   readonly ipfs: Prisma.FieldRef<"Worker", 'Json'>
   readonly startedAt: Prisma.FieldRef<"Worker", 'DateTime'>
   readonly seenAt: Prisma.FieldRef<"Worker", 'DateTime'>

@@ -163,7 +163,7 @@ const agents: Row[] = [
   ],
   [
     '`POST /v0/agents/{agentId}/channels/{channel}` with `botToken`, and for slack `appToken`; four channels',
-    'openclaw/channels > channels > are shown with the end of their tokens only, which are stored sealed',
+    'openclaw/channels > channels > are shown with the end of their tokens only, which are stored encrypted',
     'openclaw/channels > channels > are refused: slack with {"botToken":"xoxb-1-secret-of-slack-bot"}',
     'openclaw/channels > a channel of an agent that runs > reaches its engine, which loads it, and answers 202 before where the client does not wait',
   ],

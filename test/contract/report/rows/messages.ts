@@ -106,7 +106,7 @@ export const messages: Section[] = [
       ],
       [
         '503 `Secrets not configured`, creating a secret',
-        'agents/own-settings > a web process > without a SECRETS_KEY > answers 503 where a value has to be sealed, after authentication and validation',
+        'agents/own-settings > a web process > without a SECRETS_KEY > answers 503 where a value has to be encrypted, after authentication and validation',
       ],
       [
         '409 `Duplicate secret name`, creating a secret',

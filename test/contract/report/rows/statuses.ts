@@ -194,8 +194,8 @@ export const statuses: Section[] = [
     title: '7.1 Status 503',
     rows: [
       [
-        'secrets: the server has no key to seal them',
-        'agents/own-settings > a web process > without a SECRETS_KEY > answers 503 where a value has to be sealed, after authentication and validation',
+        'secrets: the server has no key to encrypt them',
+        'agents/own-settings > a web process > without a SECRETS_KEY > answers 503 where a value has to be encrypted, after authentication and validation',
       ],
       [
         'snapshots: IPFS cannot be reached',

@@ -82,7 +82,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
   const database = await startDatabase()
   const { pool } = database
   const dataDir = await mkdtemp(join(tmpdir(), 'berth-edge-'))
-  const way = await openTunnelServer()
+  const tunnel = await openTunnelServer()
   const [port, metricsPort] = await Promise.all([freePort(), freePort()])
   const url = `http://127.0.0.1:${port}`
   const lines: string[] = []
@@ -90,7 +90,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
   const settings = {
     DATABASE_URL: database.url,
     BERTH_DATA_DIR: dataDir,
-    BERTH_AGENT_PROXY_URL: way.url,
+    BERTH_AGENT_PROXY_URL: tunnel.url,
     BERTH_IPFS_ROUTING_URL: '',
     AGENT_PROXY_KEY,
     JWT_KEY,
@@ -104,7 +104,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
   const newWorkspace = () =>
     createWorkspace(prisma, { name: randomUUID(), plan: 'unlimited', owner: 'owner' })
   const home = await newWorkspace()
-  const agentd = new AgentdClient({ hostname: '127.0.0.1', port: way.port, key: AGENT_PROXY_KEY })
+  const agentd = new AgentdClient({ hostname: '127.0.0.1', port: tunnel.port, key: AGENT_PROXY_KEY })
   const stops: (() => Promise<unknown>)[] = []
   const stopWeb = () => web.stop()
 
@@ -200,7 +200,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
       await stopWeb()
       agentd.close()
       for (const stop of stops) await stop()
-      await way.tunnelServer.close()
+      await tunnel.tunnelServer.close()
       await database.stop()
       await rm(dataDir, { recursive: true, force: true })
     },
