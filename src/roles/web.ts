@@ -167,7 +167,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const guard: Guard = {
     authenticate: async (header) =>
       (await access.authenticate(header)) ?? (await authenticator.authenticate(header)),
-    admit: (...asked) => access.admit(...asked),
+    authorize: (...asked) => access.authorize(...asked),
     admitToWorkspace: (...asked) => access.admitToWorkspace(...asked),
   }
   const services = { guard, rateLimiter, addresses, bounds, calls }

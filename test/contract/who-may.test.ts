@@ -16,9 +16,9 @@ import { AgentAccess } from '../../src/agents/access.ts'
 import { loadConfig } from '../../src/config.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
 import { SCOPES } from '../../src/http/principal.ts'
-import { newAgentId } from '../../src/lib/agent-id.ts'
 import type { RunningRole } from '../../src/roles/running-role.ts'
 import { openWeb } from '../../src/roles/web.ts'
+import { insertAgentRow } from '../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../support/database.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { AGENT_PROXY_KEY, openTunnelServer, type StartedTunnelServer } from '../support/tunnel-server.ts'
@@ -112,13 +112,9 @@ describe('who may do what', () => {
 
     /** An agent that is a row only, with an operation that nobody runs. */
     async function newAgent() {
-      const agent = { agentId: newAgentId(), gatewayToken: randomUUID() as string, operation: uuidv7() }
-      const id = uuidv7()
-      await pool.query(
-        `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
-           purged_at) VALUES ($1, $2, $3, $4, 'x', 'openclaw', '2026.9.6', $5, 'not_running', now())`,
-        [id, agent.agentId, own.id, own.ownerId, agent.gatewayToken],
-      )
+      const row = { workspaceId: own.id, status: 'not_running', purgedAt: new Date() }
+      const { id, agentId, gatewayToken } = await insertAgentRow(pool, row)
+      const agent = { agentId, gatewayToken, operation: uuidv7() }
       await pool.query(
         `INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, next_attempt_at)
          VALUES ($1, $2, 'agent.sync', 'nobody', $3, $4, now() + interval '1 day')`,

@@ -22,6 +22,7 @@ import { ApiError } from '../../../src/errors.ts'
 import { newAgentId } from '../../../src/lib/agent-id.ts'
 import type { RunningRole } from '../../../src/roles/running-role.ts'
 import { openWeb } from '../../../src/roles/web.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { assertError, Client } from '../../support/client.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { DocumentCheck } from '../../support/openapi.ts'
@@ -80,15 +81,10 @@ describe('a web process', () => {
 
   /** @param address of its agentd, where it has any. */
   async function insertAgent({ id }: TestWorkspace, address: string | null = null) {
-    const [agentId, token] = [newAgentId(), newGatewayToken()]
-    await database.pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
-         address)
-       VALUES ($1, $2, $3, $4, 'x', 'openclaw', '2026.9.6', $5, 'not_running', $6)`,
-      [uuidv7(), agentId, id, uuidv7(), token, address],
-    )
+    const row = { workspaceId: id, status: 'not_running', address }
+    const { agentId, gatewayToken } = await insertAgentRow(database.pool, row)
     const path = `/v0/agents/${agentId}`
-    const gateway = anonymous.as(token)
+    const gateway = anonymous.as(gatewayToken)
     const minted = await gateway.post(`${path}/platform/token`, {})
     return { path, gateway, platform: anonymous.as(minted.body.token) }
   }

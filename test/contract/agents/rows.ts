@@ -1,7 +1,7 @@
 /** Agents that are rows only: enough for routes that ask no engine, and a thousand times as fast as real ones. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
-import { newAgentId } from '../../../src/lib/agent-id.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import type { Client } from '../../support/client.ts'
 import type { Context, Workspace } from '../context.ts'
 import { file, type Part, upload } from '../upload-form.ts'
@@ -27,13 +27,8 @@ export async function insertAgent(
   { id: workspaceId }: Pick<Workspace, 'id'>,
   name = 'Row',
 ): Promise<RowAgent> {
-  const agent = { id: uuidv7(), agentId: newAgentId(), name, gatewayToken: randomUUID() }
-  await sql(
-    `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
-       purged_at)
-     VALUES ($1, $2, $3, $4, $5, 'openclaw', '2026.9.6', $6, 'not_running', now())`,
-    [agent.id, agent.agentId, workspaceId, randomUUID(), name, agent.gatewayToken],
-  )
+  const row = { workspaceId, name, status: 'not_running', purgedAt: new Date() }
+  const agent = await insertAgentRow({ query: sql }, row)
   return { ...agent, path: `/v0/agents/${agent.agentId}`, gateway: anonymous.as(agent.gatewayToken) }
 }
 

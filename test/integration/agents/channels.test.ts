@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { type Agent, findAgent, newGatewayToken } from '../../../src/agents/agent.ts'
+import { type Agent, findAgent } from '../../../src/agents/agent.ts'
 import { removeChannel, saveChannel } from '../../../src/agents/channels/channel-service.ts'
 import { readChannels } from '../../../src/agents/channels/channel-store.ts'
 import { attachSecrets } from '../../../src/agents/secrets/attachments.ts'
 import { createSecret } from '../../../src/agents/secrets/secret-service.ts'
 import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
-import { newAgentId } from '../../../src/lib/agent-id.ts'
 import { Encryption } from '../../../src/lib/encryption.ts'
 import { applyChannels } from '../../../workers/agents/manifest/channels.ts'
 import type { Applying } from '../../../workers/agents/manifest/part.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 describe('a channel', () => {
@@ -22,12 +22,8 @@ describe('a channel', () => {
   before(async () => {
     database = await startDatabase()
     prisma = createPrisma(database.pool)
-    const agentId = newAgentId()
-    await database.pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-       VALUES ($1, $2, $3, $4, 'Ann', 'openclaw', '2026.9.6', $5, 'running')`,
-      [uuidv7(), agentId, await database.createWorkspace(), uuidv7(), newGatewayToken()],
-    )
+    const row = { workspaceId: await database.createWorkspace(), name: 'Ann' }
+    const { agentId } = await insertAgentRow(database.pool, row)
     agent = (await findAgent(database.pool, agentId)) as Agent
   })
   after(() => database?.stop())
@@ -56,12 +52,7 @@ describe('a channel', () => {
   })
   it('of a manifest brings the restart that loads it, once: who applies it may die right after', async () => {
     const { pool } = database
-    const own = { ...agent, id: uuidv7(), agentId: newAgentId() }
-    await pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-       VALUES ($1, $2, $3, $4, 'Bob', 'openclaw', '2026.9.6', $5, 'running')`,
-      [own.id, own.agentId, own.workspaceId, uuidv7(), newGatewayToken()],
-    )
+    const own = { ...agent, ...(await insertAgentRow(pool, { workspaceId: agent.workspaceId })) }
     const owner = { workspaceId: own.workspaceId, userId: uuidv7() }
     const secret = await createSecret(prisma, encryption, owner, {
       name: 'TOKEN',

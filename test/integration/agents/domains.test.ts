@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { uuidv7 } from 'uuidv7'
 import { recheckDomains } from '../../../src/agents/domains/domain-service.ts'
 import { DnsAwayError, Ownership } from '../../../src/agents/domains/ownership.ts'
-import { newAgentId } from '../../../src/lib/agent-id.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { type DnsServer, startDnsServer } from '../../support/dns.ts'
 
@@ -33,12 +33,7 @@ describe('domains that wait for their proof', () => {
   it('are verified though the name servers of others do not answer', async () => {
     const { pool } = database
     const workspaceId = await database.createWorkspace()
-    const agent = uuidv7()
-    await pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-       VALUES ($1, $2, $3, $4, 'a', 'openclaw', '1', $5, 'running')`,
-      [agent, newAgentId(), workspaceId, randomUUID(), randomUUID()],
-    )
+    const { id: agent } = await insertAgentRow(pool, { workspaceId })
     const ownership = new PartlyAway({ BERTH_DNS_SERVER: dns.address })
     const names = ['away1.example.test', 'own.example.test', 'away2.example.test']
     for (const name of names) {

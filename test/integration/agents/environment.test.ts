@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { type Agent, findAgent, newGatewayToken } from '../../../src/agents/agent.ts'
+import { type Agent, findAgent } from '../../../src/agents/agent.ts'
 import { attachSecrets, detachSecret } from '../../../src/agents/secrets/attachments.ts'
 import { createSecret, updateSecret } from '../../../src/agents/secrets/secret-service.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
-import { newAgentId } from '../../../src/lib/agent-id.ts'
 import { Encryption } from '../../../src/lib/encryption.ts'
 import { StartFailed } from '../../../workers/agents/failure.ts'
 import { agentEnvironment } from '../../../workers/agents/gateway.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 const config = loadConfig({ PUBLIC_URL: 'https://berth.example', BERTH_AGENT_DOMAIN: 'agents.example' })
@@ -35,13 +35,8 @@ describe('the environment of an agent', () => {
   after(() => database?.stop())
   beforeEach(async () => {
     workspaceId = await database.createWorkspace()
-    const agentId = newAgentId()
-    await database.pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, emoji, user_name, engine, engine_version,
-         gateway_token, status)
-       VALUES ($1, $2, $3, $4, 'Ann', '📚', 'Bob', 'openclaw', '2026.9.6', $5, 'starting')`,
-      [uuidv7(), agentId, workspaceId, uuidv7(), newGatewayToken()],
-    )
+    const row = { workspaceId, name: 'Ann', emoji: '📚', userName: 'Bob', status: 'starting' }
+    const { agentId } = await insertAgentRow(database.pool, row)
     agent = (await findAgent(database.pool, agentId)) as Agent
   })
 

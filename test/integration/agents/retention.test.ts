@@ -1,10 +1,8 @@
 /** Which snapshots of a history are kept. */
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
-import { uuidv7 } from 'uuidv7'
 import { idAfter, pruneSnapshots } from '../../../src/agents/snapshots/snapshot-store.ts'
-import { newAgentId } from '../../../src/lib/agent-id.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 describe('a history', () => {
@@ -19,12 +17,7 @@ describe('a history', () => {
   /** A history whose snapshots are so many days and hours old, the oldest first. @returns what is left of it, by age. */
   async function pruned(ages: number[], policy: { keep: number; keepDays: number }): Promise<number[]> {
     const { pool } = database
-    const id = uuidv7()
-    await pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-       VALUES ($1, $2, $3, $4, 'a', 'openclaw', '1', $5, 'running')`,
-      [id, newAgentId(), workspaceId, randomUUID(), randomUUID()],
-    )
+    const { id } = await insertAgentRow(pool, { workspaceId })
     let last: string | undefined
     for (const age of ages) {
       last = idAfter(last)

@@ -5,7 +5,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { uuidv7 } from 'uuidv7'
 import { KeyService } from '../../../src/accounts/keys.ts'
 import { loadSigningKey } from '../../../src/accounts/tokens.ts'
 import { createWorkspace } from '../../../src/accounts/workspaces.ts'
@@ -13,6 +12,7 @@ import { loadConfig } from '../../../src/config.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
 import { newAgentId } from '../../../src/lib/agent-id.ts'
 import { openWeb } from '../../../src/roles/web.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase } from '../../support/database.ts'
 import { serve } from '../../support/gateway.ts'
 
@@ -50,13 +50,11 @@ const newKey = async () => keys.create({ workspaceId, userId, name: 'test', scop
 
 /** An agent that is a row only. */
 async function newAgent() {
-  const agent = { agentId: newAgentId(), token: randomUUID() }
-  await database.pool.query(
-    `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-     VALUES ($1, $2, $3, $4, 'agent', 'openclaw', '2026.9.6', $5, 'not_running')`,
-    [uuidv7(), agent.agentId, workspaceId, userId, agent.token],
-  )
-  return agent
+  const { agentId, gatewayToken } = await insertAgentRow(database.pool, {
+    workspaceId,
+    status: 'not_running',
+  })
+  return { agentId, token: gatewayToken }
 }
 
 let last = 0

@@ -14,10 +14,10 @@ import { loadSigningKey } from '../../../src/accounts/tokens.ts'
 import { createWorkspace } from '../../../src/accounts/workspaces.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
-import { newAgentId } from '../../../src/lib/agent-id.ts'
 import { BOUNDS, type BoundKind, Bounds } from '../../../src/lib/bounds.ts'
 import { openWeb } from '../../../src/roles/web.ts'
 import { missingCid } from '../../contract/context.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase } from '../../support/database.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { startSilent } from '../../support/silent.ts'
@@ -111,13 +111,7 @@ async function makeSpace() {
   const gateway = (await (await call('/v3/gateways', { body: JSON.stringify({ domain }) })).json()) as {
     data: { host: string }
   }
-  const agentId = newAgentId()
-  const agentRow = uuidv7()
-  await pool.query(
-    `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
-       address) VALUES ($1, $2, $3, $4, 'agent', 'openclaw', '2026.9.6', $5, 'running', $6)`,
-    [agentRow, agentId, id, ownerId, randomUUID(), silent.address],
-  )
+  const { id: agentRow, agentId } = await insertAgentRow(pool, { workspaceId: id, address: silent.address })
   await pool.query(`INSERT INTO agent_route (agent_id, path_prefix, port) VALUES ($1, '/', 3000)`, [agentRow])
   const domainId = uuidv7()
   await pool.query(

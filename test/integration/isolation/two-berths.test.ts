@@ -10,6 +10,7 @@ import { createPool } from '../../../src/db/pool.ts'
 import { createLogger } from '../../../src/log.ts'
 import type { SandboxRuntime } from '../../../src/sandboxes/port.ts'
 import { postgresUrl } from '../../../src/standalone/postgres.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { openRuntimeOf } from '../../support/containers.ts'
 import { docker } from '../../support/docker.ts'
 import { until } from '../../support/processes.ts'
@@ -59,11 +60,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     berths.push(berth)
     // A row that the reconciler leaves alone, and a container beside it that stands in for the real one.
     const pool = createPool((await postgresUrl(stack.dataDir)) ?? '', 1, createLogger('test', 'silent'))
-    await pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-       VALUES ($1, $2, $1, $1, 'Test', 'openclaw', '2026.1.1', $2, 'not_running')`,
-      [uuidv7(), agentId],
-    )
+    await insertAgentRow(pool, { agentId, workspaceId: uuidv7(), status: 'not_running' })
     await pool.end()
     await containers.create(specOf(agentId))
     berth.address = (await containers.start(agentId)).address ?? ''

@@ -5,6 +5,7 @@ import { uuidv7 } from 'uuidv7'
 import { ApiError } from '../../../src/errors.ts'
 import { cancel } from '../../../src/operations/cancel.ts'
 import { enqueue, enqueueWhere } from '../../../src/operations/enqueue.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { readOperation } from './rows.ts'
 
@@ -29,16 +30,7 @@ describe('accepting an operation', () => {
     )
     return { id, workspaceId }
   }
-  async function addAgent(): Promise<{ id: string; agentId: string; workspaceId: string }> {
-    const id = uuidv7()
-    const agentId = `x${id.slice(-7)}`
-    await database.pool.query(
-      `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-       VALUES ($1, $2, $3, $1, 'Test', 'openclaw', '1', $2, 'running')`,
-      [id, agentId, workspaceId],
-    )
-    return { id, agentId, workspaceId }
-  }
+  const addAgent = () => insertAgentRow(database.pool, { workspaceId })
 
   it('writes the row that its kind declares', async () => {
     const file = await addFile()

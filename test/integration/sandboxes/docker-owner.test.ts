@@ -15,6 +15,7 @@ import { INSTANCE_LABEL } from '../../../src/sandboxes/docker/names.ts'
 import { DockerRuntime } from '../../../src/sandboxes/docker.ts'
 import { readOwner } from '../../../src/sandboxes/owner.ts'
 import { createAgentReconciler } from '../../../workers/reconcile/agents.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { docker } from '../../support/docker.ts'
 import { cleanUp, newOptions, ownerOf, whyNotDocker } from './docker-subject.ts'
@@ -23,13 +24,7 @@ import { newAgent, specOf } from './subject.ts'
 /** What the compose file of 0.1.0 labelled everything with. */
 const LEGACY = 'berth'
 
-async function insertAgent(pool: Pool, agentId: string): Promise<void> {
-  await pool.query(
-    `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-     VALUES ($1, $2, $1, $1, 'Test', 'openclaw', '2026.1.1', $2, 'running')`,
-    [uuidv7(), agentId],
-  )
-}
+const insertAgent = (pool: Pool, agentId: string) => insertAgentRow(pool, { agentId, workspaceId: uuidv7() })
 
 /** Takes a database back to 0.1.0, with an agent in it, and migrates it. */
 async function upgrade({ pool }: TestDatabase, ...agentIds: string[]): Promise<void> {

@@ -13,6 +13,7 @@ import { type Config, loadConfig } from '../../../src/config.ts'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { Bounds } from '../../../src/lib/bounds.ts'
 import { askWhetherServed, openAskPort, ServedNames } from '../../../src/vhosts/tls-ask.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { freePort, until } from '../../support/processes.ts'
 
@@ -51,15 +52,8 @@ async function listenerOver(pool: Pool): Promise<(query: string) => Promise<numb
 
 const about = (name: string) => `?domain=${encodeURIComponent(name)}`
 
-async function insertAgent(agentId: string): Promise<string> {
-  const id = uuidv7()
-  await database.pool.query(
-    `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status)
-     VALUES ($1, $2, $3, $4, 'a', 'openclaw', '1', $5, 'running')`,
-    [id, agentId, workspaceId, randomUUID(), randomUUID()],
-  )
-  return id
-}
+const insertAgent = async (agentId: string) =>
+  (await insertAgentRow(database.pool, { agentId, workspaceId })).id
 
 async function insertDomain(
   agent: string,

@@ -9,7 +9,6 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { uuidv7 } from 'uuidv7'
 import { WebSocketServer } from 'ws'
 import { logService } from '../../../../agentd/log-service.ts'
 import { Log } from '../../../../agentd/logs.ts'
@@ -29,6 +28,7 @@ import { newAgentId } from '../../../../src/lib/agent-id.ts'
 import { createLogger } from '../../../../src/log.ts'
 import { openWeb } from '../../../../src/roles/web.ts'
 import { AgentHost } from '../../../support/agent-host.ts'
+import { insertAgentRow } from '../../../support/agent-row.ts'
 import { startDatabase } from '../../../support/database.ts'
 import { freePort } from '../../../support/processes.ts'
 import { AGENT_PROXY_KEY, openTunnelServer } from '../../../support/tunnel-server.ts'
@@ -162,11 +162,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
         server.closeAllConnections()
         await door.close()
       })
-      await pool.query(
-        `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, engine, engine_version, gateway_token, status,
-           address) VALUES ($1, $2, $3, $4, 'agent', 'openclaw', '2026.9.6', $5, 'running', $6)`,
-        [uuidv7(), agentId, home.id, home.ownerId, token, address],
-      )
+      await insertAgentRow(pool, { agentId, workspaceId: home.id, gatewayToken: token, address })
       return {
         agentId,
         token,
