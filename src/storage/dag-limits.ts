@@ -35,8 +35,8 @@ export const SHARD_PLACES = 1024
 
 /** Larger dag-cbor and dag-json blocks are decoded in a thread of their own: 2 MiB of tiny values take half a second. */
 export const OBJECT_BYTES = 16 * 1024
-/** Most time that such a block may take there. */
-export const OBJECT_MS = 10_000
+/** Most processor time that such a block may take there. */
+export const OBJECT_CPU_MS = 10_000
 /** Memory that the thread may take, in MiB. */
 export const OBJECT_MEMORY_MIB = 512
 /** A path leads through dag-cbor and dag-json blocks up to this size. */
