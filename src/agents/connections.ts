@@ -48,14 +48,17 @@ export class AgentConnections {
     })
   }
 
-  /** The changes until now, to be read before the key is checked and given to {@link add}. */
-  get changes(): number {
-    return this.#calls.changes
+  /**
+   * How many changes this process was told of. To be read before the key is checked and given to {@link add}, which
+   * checks again where it has grown.
+   */
+  get changeCount(): number {
+    return this.#calls.changeCount
   }
 
   /**
    * Keeps a connection until the function that it returns is called.
-   * @param since {@link changes} as they were before the key was checked: a change in between is not missed.
+   * @param since {@link changeCount} as they were before the key was checked: a change in between is not missed.
    * @throws ApiError 503 after {@link close}.
    */
   add(
@@ -119,8 +122,8 @@ const byBinding = (agentId: string, fingerprint: string): Ground => ({
   fingerprint,
 })
 
-/** The fingerprints of all rows that the grounds name, as they are now. */
-export async function findGood(pool: Pool, grounds: Ground[]): Promise<Set<string>> {
+/** The fingerprints of the grounds that still hold. */
+export async function readValidFingerprints(pool: Pool, grounds: Ground[]): Promise<Set<string>> {
   const ids = (of: Ground['of']) => [
     ...new Set(grounds.flatMap((ground) => (ground.of === of ? ground.id : []))),
   ]

@@ -6,7 +6,10 @@ import type { Notifications } from '../db/notifications.ts'
 import type { Logger } from '../log.ts'
 import type { Principal } from './principal.ts'
 
-/** How long something stays open at most whose end no notification told, or an expiry came. */
+/**
+ * How often everything that is open is checked: so long a call may outlive its token where the notification was lost or
+ * the token expired.
+ */
 const CHECK_MS = 3000
 
 /** Why a call may stay open: a row that has to stay as it was, and a fingerprint of the columns that count. */
@@ -20,7 +23,7 @@ export interface Ground {
 export interface OpenCall {
   grounds: Ground[]
   expiresAt?: Date | null
-  /** {@link OpenCalls.changes} as they were before the key was checked: a change in between is not missed. */
+  /** {@link OpenCalls.changeCount} as they were before the key was checked: a change in between is not missed. */
   since: number
   /** Called when one of its grounds is gone, at most once. */
   end(): void
@@ -32,11 +35,11 @@ export const byCaller = ({ keyId, role, agent }: Principal): Ground =>
     ? { of: 'agent', id: agent.agentId, fingerprint: `${agent.agentId}:${agent.fingerprint}` }
     : { of: 'key', id: keyId, fingerprint: `${keyId}:${role}` }
 
-/** Reads the fingerprints of all rows that the grounds name, as they are now. */
-export type FindGood = (grounds: Ground[]) => Promise<Set<string>>
+/** Reads the fingerprints of the grounds that still hold: a call that has another one is ended. */
+export type ReadValidFingerprints = (grounds: Ground[]) => Promise<Set<string>>
 
 export class OpenCalls {
-  readonly #findGood: FindGood
+  readonly #readValidFingerprints: ReadValidFingerprints
   readonly #log: Logger
   readonly #open = new Set<OpenCall>()
   readonly #stopListening: (() => void)[]
@@ -46,11 +49,11 @@ export class OpenCalls {
   #isDue = false
 
   constructor({
-    findGood,
+    readValidFingerprints,
     notifications,
     log,
-  }: { findGood: FindGood; notifications: Notifications; log: Logger }) {
-    this.#findGood = findGood
+  }: { readValidFingerprints: ReadValidFingerprints; notifications: Notifications; log: Logger }) {
+    this.#readValidFingerprints = readValidFingerprints
     this.#log = log
     this.#stopListening = (['berth_agent', 'berth_api_key', 'lost'] as const).map((channel) =>
       notifications.on(channel, () => {
@@ -61,8 +64,8 @@ export class OpenCalls {
     this.#timer = setInterval(() => this.#check(), CHECK_MS).unref()
   }
 
-  /** The changes until now, for {@link OpenCall.since}. */
-  get changes(): number {
+  /** How many changes this process was told of, for {@link OpenCall.since}. */
+  get changeCount(): number {
     return this.#changes
   }
 
@@ -98,11 +101,11 @@ export class OpenCalls {
       this.#isDue = false
       const calls = [...this.#open]
       if (calls.length === 0) return
-      const good = await this.#findGood(calls.flatMap(({ grounds }) => grounds))
+      const valid = await this.#readValidFingerprints(calls.flatMap(({ grounds }) => grounds))
       const now = Date.now()
       for (const call of calls) {
         const hasExpired = call.expiresAt && call.expiresAt.getTime() <= now
-        if (!hasExpired && call.grounds.every(({ fingerprint }) => good.has(fingerprint))) continue
+        if (!hasExpired && call.grounds.every(({ fingerprint }) => valid.has(fingerprint))) continue
         if (this.#open.delete(call)) call.end()
       }
     }

@@ -251,7 +251,7 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
   const { scope, path, callers = [] } = declared
   if (scope === null) return services.addresses.countRequest(req)
   const { guard, calls } = services
-  const since = calls.changes
+  const since = calls.changeCount
   const principal = await authenticateRequest(services, req, res, scope)
   if (path.includes('/:agentId'))
     res.locals.agent = await guard.authorize(principal, String(req.params.agentId), callers)

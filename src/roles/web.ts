@@ -8,7 +8,7 @@ import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentAccess, isGatewayToken } from '../agents/access.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
 import { agentRoutes } from '../agents/all-routes.ts'
-import { AgentConnections, findGood } from '../agents/connections.ts'
+import { AgentConnections, readValidFingerprints } from '../agents/connections.ts'
 import { urlOf } from '../agents/urls.ts'
 import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
@@ -113,7 +113,11 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const pins = new PinService(pool)
   const agentd = new AgentdClient(loadAgentProxy(config))
   parts.add('tunnels to agents', () => agentd.close())
-  const calls = new OpenCalls({ findGood: (grounds) => findGood(pool, grounds), notifications, log })
+  const calls = new OpenCalls({
+    readValidFingerprints: (grounds) => readValidFingerprints(pool, grounds),
+    notifications,
+    log,
+  })
   parts.add('checks of what is open', () => calls.close())
   const connections = new AgentConnections({ calls, registry })
   const agents = {

@@ -8,7 +8,7 @@ import { loadHandlers } from '../../workers/registry.ts'
 import type { AgentWorkerServices } from '../../workers/services.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
-import { recheckDomains } from '../agents/domains/domain-service.ts'
+import { verifyPendingDomains } from '../agents/domains/domain-service.ts'
 import { Ownership } from '../agents/domains/ownership.ts'
 import type { Config } from '../config.ts'
 import { createPool, type Pool } from '../db/pool.ts'
@@ -128,7 +128,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     startLoop('retention', RETENTION_MS, log, (signal) =>
       forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal),
     ),
-    startLoop('domains', DOMAINS_MS, log, (signal) => recheckDomains({ pool, ownership }, log, signal)),
+    startLoop('domains', DOMAINS_MS, log, (signal) => verifyPendingDomains({ pool, ownership }, log, signal)),
   ]
   for (const storage of Object.values(storages)) {
     loops.push(

@@ -39,7 +39,7 @@ export interface EmbeddedOptions {
 }
 
 const HOUR_MS = 3_600_000
-/** Pins under way of a process that died are kept for this many times the grace. */
+/** A mark of a pin or an import under way that was not renewed for so many graces is a dead process's, and keeps nothing. */
 const MARK_GRACES = 24
 const MIN_MARK_EXPIRY_MS = 20_000
 

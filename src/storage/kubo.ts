@@ -65,7 +65,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     }
   }
 
-  /** Pins what Kubo has. A GC that was quicker leaves it `unavailable`. */
+  /** Pins a DAG whose blocks Kubo has. Throws `unavailable` where Kubo's GC removed one before: the caller imports again. */
   const pinLocal = async (cid: CID, name: string, signal: AbortSignal): Promise<void> => {
     try {
       await retrieveAndPin(kubo, cid, name, { stallMs: RENAME_STALL_MS, offline: true, signal })

@@ -59,10 +59,22 @@ describe('metrics that alerts and the dashboard name', () => {
   it('are there, once operations have ended', async () => {
     const { api } = await workspace()
     await api.pin({ cid: `${inlineCid('alerts')}` }, { wait: 120 })
-    await until('a try is counted', async () => {
+    await until('an attempt is counted', async () => {
       await readAll()
       return known.get('berth_operation_attempts_total')?.has('state')
     })
+  })
+  it('each metric of Berth is in the table of docs/alerts.md', async () => {
+    const named = [...(await read('docs/alerts.md')).matchAll(/`(berth_\w+\*?)`/g)].map(
+      ([, name = '']) => name,
+    )
+    const isNamed = (metric: string) =>
+      named.some((name) => (name.endsWith('*') ? metric.startsWith(name.slice(0, -1)) : metric === name))
+    const metrics = [...known.keys()].map((name) => name.replace(/_(bucket|sum|count)$/, ''))
+    assert.deepEqual(
+      metrics.filter((metric) => metric.startsWith('berth_') && !isNamed(metric)),
+      [],
+    )
   })
   for (const { name, expr } of queries)
     it(`of ${name}: ${expr.replaceAll(/\s+/g, ' ').trim()}`, () => {

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { AgentStatus, StartRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
+import { readStatus } from '../../src/agents/agentd-status.ts'
 import { CHANNELS, type Channel } from '../../src/agents/channels/channel-schema.ts'
 import { readChannels, type StoredChannel } from '../../src/agents/channels/channel-store.ts'
-import { readStatus } from '../../src/agents/live.ts'
 import { agentsApiUrl, agentUrls } from '../../src/agents/urls.ts'
 import type { Config } from '../../src/config.ts'
 import type { PrismaClient } from '../../src/db/prisma.ts'
@@ -42,7 +42,7 @@ export interface GatewaySettings {
  * The agent's secrets, channels and settings as they are now, for its engine in `version`.
  * @throws StartFailed where a secret no longer opens.
  */
-export async function readSettings(
+export async function readSecretsAndChannels(
   { prisma, encryption, config, containers }: AgentWorkerServices,
   run: Run,
   agent: Agent,

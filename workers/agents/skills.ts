@@ -5,7 +5,7 @@ import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.t
 import { bundledSkills, PLATFORM_SKILL } from '../../src/agents/clawhub/folders.ts'
 import { readSkill } from '../../src/agents/skills/content.ts'
 import type { SkillFile } from '../../src/agents/skills/files.ts'
-import { readSkillFolders, skillPath } from '../../src/agents/skills/live.ts'
+import { readSkillFolders, skillPath } from '../../src/agents/skills/skill-folders.ts'
 import { BadSkill } from '../../src/agents/skills/skill-md.ts'
 import type { Resolution } from '../../src/agents/skills/skill-schema.ts'
 import { readWantedSkills } from '../../src/db/statements/worker-agents.ts'

@@ -13,7 +13,7 @@ import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationCanceled, type OperationFailed, type Run } from '../../src/operations/handler.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { failureOf } from './failure.ts'
-import { readSettings, startGateway } from './gateway.ts'
+import { readSecretsAndChannels, startGateway } from './gateway.ts'
 import { applyFirstManifest } from './manifest/apply.ts'
 import { prepareEngine, startSandbox } from './sandbox.ts'
 import { commitFirst, prepareWorkspace } from './workspace.ts'
@@ -64,7 +64,7 @@ export async function startAgent(
 
     // `secrets`: opens the agent's secrets and reads its channels, as they are now.
     // Needs nothing. Repeated: read again. Undone: nothing is written.
-    const settings = await readSettings(services, run, agent, version)
+    const settings = await readSecretsAndChannels(services, run, agent, version)
 
     // `gateway`: has agentd start OpenClaw with these, and waits until it is ready. Then agentd runs the scripts.
     // Needs agentd, the workspace and the settings. Repeated: a gateway that this operation has started with the same

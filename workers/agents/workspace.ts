@@ -34,7 +34,7 @@ export async function prepareWorkspace(
   const { agentd, prisma } = services
   const { head } = await readRepository({ agentd, target }, run.signal)
   const snapshot = await latestSnapshot(prisma, agent)
-  // A restore that was interrupted has taken the mark that the workspace was the snapshot's, see `restore`.
+  // `restore` sets the time of the last sync to null first: a history without one is a restore that was cut short.
   const isLost = snapshot !== undefined && (head === null || agent.lastSync === null)
   // Later the agent may have removed some of these files for good.
   const isNew = !snapshot && (head === null || !wasUp(agent))

@@ -1,7 +1,7 @@
 /** An agent is provisioned, restarted, has its scripts run again, and is removed. */
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { fetchAgent } from '../../src/agents/lifecycle/read.ts'
+import { fetchLiveStatus } from '../../src/agents/lifecycle/read.ts'
 import { messages } from '../../src/errors.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
@@ -30,7 +30,7 @@ export const restart = agentHandler('agent.restart', 'starting', (services) => (
   async handle(run, agent) {
     const previousVersion = agent.engineVersion
     const { version = previousVersion } = run.input
-    const live = await fetchAgent(services.agentd, agent, run.signal)
+    const live = await fetchLiveStatus(services.agentd, agent, run.signal)
     // An agentd that was started anew knows nothing of scripts.
     const isNew = live?.gateway.state === 'stopped'
     const scripts = run.input.scripts ?? scriptsToRun(live && !isNew ? live.scripts : agent.scripts)

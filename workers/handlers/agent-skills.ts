@@ -1,6 +1,6 @@
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { SKILL_CONFLICT } from '../../src/agents/skills/live.ts'
+import { SKILL_CONFLICT } from '../../src/agents/skills/skill-folders.ts'
 import { messages } from '../../src/errors.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
 import { agentHandler } from '../agents/handler.ts'

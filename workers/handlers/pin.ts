@@ -1,8 +1,8 @@
 /**
  * A file's content is retrieved and pinned, pinned again where the node has lost it, and released.
  *
- * Every step of a retrieval may be repeated: the pin is idempotent, and the file's row changes only in the transaction
- * that ends the operation under its epoch. An attempt that finds nothing leaves a row with a later
+ * Every step of a retrieval may be repeated: the pin is idempotent, and the file becomes pinned or failed only in the
+ * transaction that ends the operation. Until then its row shows `searching` or `retrieving`, under the same epoch. An attempt that finds nothing leaves a row with a later
  * `next_attempt_at`, not a busy worker.
  */
 import { CID } from 'multiformats/cid'

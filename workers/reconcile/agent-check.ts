@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { AgentStatus } from '../../agentd/protocol.ts'
-import { readStatus } from '../../src/agents/live.ts'
+import { readStatus } from '../../src/agents/agentd-status.ts'
 import { inTransaction } from '../../src/db/prisma.ts'
 import { type readKnownAgents, readRestarts } from '../../src/db/statements/worker-agents.ts'
 import type { Logger } from '../../src/log.ts'

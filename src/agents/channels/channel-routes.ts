@@ -9,11 +9,11 @@ import {
   changed,
   changing,
   channelBody,
+  channelChangeOf,
   channelList,
   channelPath,
   isChannel,
   REQUIRED_TOKENS,
-  settingsOf,
 } from './channel-schema.ts'
 import { missingToken, removeChannel, saveChannel } from './channel-service.ts'
 import { readChannels } from './channel-store.ts'
@@ -119,7 +119,7 @@ function parseChange(channel: Channel, body: Record<string, unknown>): ChannelCh
     const value = body[name]
     if (value !== undefined && (typeof value !== 'string' || value.trim() === '')) throw missingToken(name)
   }
-  const parsed = settingsOf[channel].safeParse(body)
+  const parsed = channelChangeOf[channel].safeParse(body)
   if (parsed.success) return parsed.data
   throw badRequest(describeIssue(parsed.error))
 }

@@ -56,7 +56,7 @@ const common = {
 
 const shape = (channel: Channel) => z.object({ ...tokens[channel], ...common }).partial()
 /** The body of each channel's `POST`. */
-export const settingsOf: Record<Channel, z.ZodType<ChannelChange>> = {
+export const channelChangeOf: Record<Channel, z.ZodType<ChannelChange>> = {
   telegram: shape('telegram'),
   slack: shape('slack'),
   discord: shape('discord'),
@@ -73,7 +73,7 @@ export interface Settings {
 }
 export const DEFAULTS: Settings = { enabled: true, dmPolicy: 'pairing', allowFrom: [] }
 
-/** For the document: which fields count depends on the channel, see {@link settingsOf}. */
+/** For the document: which fields count depends on the channel, see {@link channelChangeOf}. */
 export const channelBody = z
   .looseObject({
     botToken: z

@@ -102,8 +102,8 @@ export async function verifyDomain(
   return readDomain(prisma, agent, domain.id)
 }
 
-/** One pass over domains that wait for their TXT record; whoever set it need not come back. */
-export async function recheckDomains(
+/** Looks again for the TXT records of pending domains. A verified one is never asked about again. */
+export async function verifyPendingDomains(
   { pool, ownership }: RecheckServices,
   log: Logger,
   signal: AbortSignal,

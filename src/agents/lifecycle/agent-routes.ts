@@ -24,7 +24,7 @@ import {
 } from './agent-schema.ts'
 import { changeMetadata, deleteAgent } from './change.ts'
 import { createAgent } from './create.ts'
-import { fetchAgent, listAgents, processStatus } from './read.ts'
+import { fetchLiveStatus, listAgents, processStatus } from './read.ts'
 
 const TAG = 'Agents'
 const AGENTS = '/v0/agents'
@@ -122,7 +122,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       success: { status: 200, description: 'The agent.', body: agentDetail },
       async handle({ agent, principal, signal }) {
         const [live, fileManifest, skills, secrets, snapshots, portForwarding] = await Promise.all([
-          fetchAgent(agentd, agent, signal),
+          fetchLiveStatus(agentd, agent, signal),
           readFileManifest(prisma, agent),
           attachedSkills(pool, agent),
           attachedSecrets(prisma, agent),
@@ -201,7 +201,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       callers: ['gateway', 'platform', 'workspace'],
       success: { status: 200, description: 'How it is.', body: agentStatus },
       async handle({ agent, signal }) {
-        const live = await fetchAgent(agentd, agent, signal)
+        const live = await fetchLiveStatus(agentd, agent, signal)
         const { run: _, ...gateway } = live?.gateway ?? { run: null }
         return {
           body: {

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
 import { agentRecord } from '../agent.ts'
 import { startedOperation } from '../agent-route.ts'
-import { settingsOf } from '../channels/channel-schema.ts'
-import { gatewayStatus, scriptStates } from '../live.ts'
+import { gatewayStatus, scriptStates } from '../agentd-status.ts'
+import { channelChangeOf } from '../channels/channel-schema.ts'
 import { mappingList } from '../ports/port-route-schema.ts'
 import { agentSecret } from '../secrets/secret-schema.ts'
 import { agentSkill, MAX_ATTACHED } from '../skills/skill-schema.ts'
@@ -42,32 +42,35 @@ export type MetadataChange = z.output<typeof metadataChange>
 
 export const metadataChanged = z.object({ success: z.literal(true), agent: agentRecord })
 
-export const newAgent = names.partial({ description: true, vibe: true, emoji: true }).extend({
-  engine: z.literal('openclaw', 'must be openclaw').default('openclaw'),
-  secretIds: z
-    .array(text(64))
-    .max(100, 'must have at most 100 items')
-    .default([])
-    .describe('Secrets of the workspace that the agent gets from its first start.'),
-  userName: text(200).nullish().describe('The owner as the agent knows them.'),
-  userEmail: text(320).nullish(),
-  skillCids: z
-    .array(text(512))
-    .max(MAX_ATTACHED, `must have at most ${MAX_ATTACHED} items`)
-    .nullish()
-    .describe('Skills that the agent has from its first start: CIDs of the library, or slugs.'),
-  templateId: text(255)
-    .nullish()
-    .describe(
-      'A template, by its id or slug: its files are what the agent begins with. What it says of description, vibe and ' +
-        'emoji holds where the body does not name them.',
-    ),
-  channels: z
-    .strictObject(settingsOf)
-    .partial()
-    .default({})
-    .describe('As the bodies of `configureChannel`, by channel.'),
-})
+export const newAgent = names
+  .partial()
+  .required({ name: true })
+  .extend({
+    engine: z.literal('openclaw', 'must be openclaw').default('openclaw'),
+    secretIds: z
+      .array(text(64))
+      .max(100, 'must have at most 100 items')
+      .default([])
+      .describe('Secrets of the workspace that the agent gets from its first start.'),
+    userName: text(200).nullish().describe('The owner as the agent knows them.'),
+    userEmail: text(320).nullish(),
+    skillCids: z
+      .array(text(512))
+      .max(MAX_ATTACHED, `must have at most ${MAX_ATTACHED} items`)
+      .nullish()
+      .describe('Skills that the agent has from its first start: CIDs of the library, or slugs.'),
+    templateId: text(255)
+      .nullish()
+      .describe(
+        'A template, by its id or slug: its files are what the agent begins with. What it says of description, vibe and ' +
+          'emoji holds where the body does not name them.',
+      ),
+    channels: z
+      .strictObject(channelChangeOf)
+      .partial()
+      .default({})
+      .describe('As the bodies of `configureChannel`, by channel.'),
+  })
 export type NewAgent = z.output<typeof newAgent>
 
 export const created = z.object({ success: z.literal(true), agent: agentRecord })

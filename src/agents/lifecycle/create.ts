@@ -53,8 +53,8 @@ export async function createAgent(
     await attachSecrets(tx, agent, input.secretIds)
     await attachSkills(tx, agent, input.skillCids ?? [])
     for (const channel of CHANNELS) {
-      const settings = input.channels[channel]
-      if (settings) await writeChannel(tx, encryption, agent, mergeChannel(channel, undefined, settings))
+      const change = input.channels[channel]
+      if (change) await writeChannel(tx, encryption, agent, mergeChannel(channel, undefined, change))
     }
     const operationId = await enqueue(tx, 'agent.provision', agent, { idempotencyKey, request })
     crashPoint('before-commit')

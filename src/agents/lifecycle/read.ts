@@ -4,7 +4,7 @@ import type { Queryable } from '../../db/pool.ts'
 import { listAgentRows } from '../../db/statements/agents.ts'
 import type { Agent, AgentStatusName } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
-import { readStatus } from '../live.ts'
+import { readStatus } from '../agentd-status.ts'
 
 /** A reader waits no longer for an agent that does not answer. */
 const LIVE_MS = 2000
@@ -19,7 +19,7 @@ export async function listAgents(
 }
 
 /** The state of an agent as agentd has it; undefined where it cannot be reached, or its answer does not parse. */
-export async function fetchAgent(
+export async function fetchLiveStatus(
   agentd: AgentdClient,
   agent: Agent,
   signal: AbortSignal,

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { contractError } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { formatLine, KEPT_LINES, logLines } from '../agentd-status.ts'
 import { askAgent } from '../engine-call.ts'
-import { formatLine, KEPT_LINES, logLines } from '../live.ts'
 
 /** A hundred of the longest lines. */
 const MAX_BYTES = 4_194_304

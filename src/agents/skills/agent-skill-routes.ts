@@ -7,7 +7,7 @@ import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { installMissing } from '../clawhub/install.ts'
 import { applyChange } from './apply.ts'
 import { attachedSkills, attachSkills, detachSkill, requireAttached } from './attach.ts'
-import { readSkillFolders } from './live.ts'
+import { readSkillFolders } from './skill-folders.ts'
 import {
   type AgentSkill,
   agentSkill,

@@ -7,7 +7,7 @@ import { enqueue, isRepeat } from '../../operations/enqueue.ts'
 import type { Asked, Finished } from '../../operations/operations.ts'
 import { type Agent, lockAgent } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
-import { SKILL_CONFLICT } from './live.ts'
+import { SKILL_CONFLICT } from './skill-folders.ts'
 import type { Resolution } from './skill-schema.ts'
 
 interface Applied<T> {

@@ -1,14 +1,19 @@
 import { uuidv7 } from 'uuidv7'
+import type { Uploader } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
 import type { DiskGuard } from './disk-guard.ts'
-import type { UploadGrant } from './grant.ts'
-import { overFreeLimit, overMaxSize } from './keep.ts'
 import type { Reservations } from './reservations.ts'
 
 const MIB = 1_048_576
-/** Bytes that an upload of unknown length reserves beyond those that came: as many again, between these. */
+/** An upload of unknown length reserves ahead as many bytes as have come, within these bounds. */
 const LEAST_STEP = MIB
 const LARGEST_STEP = 64 * MIB
+
+/** Who uploads, and how large a file the URL allows where it is signed. */
+interface Limits {
+  uploader: Uploader
+  maxFileBytes?: number | undefined
+}
 
 /**
  * How many bytes an upload may have as it comes: what the plan allows for one file and has left, and what the URL
@@ -19,16 +24,12 @@ export class Allowance {
   /** The id of the reservation. */
   readonly id = uuidv7()
   readonly #services: { reservations: Reservations; disk: DiskGuard }
-  readonly #grant: Pick<UploadGrant, 'uploader' | 'maxFileBytes'>
+  readonly #grant: Limits
   readonly #atMost: number
   #reserved = 0
 
   /** @param atMost bytes that can come, where that is known; otherwise Infinity. */
-  constructor(
-    services: { reservations: Reservations; disk: DiskGuard },
-    grant: Pick<UploadGrant, 'uploader' | 'maxFileBytes'>,
-    atMost: number,
-  ) {
+  constructor(services: { reservations: Reservations; disk: DiskGuard }, grant: Limits, atMost: number) {
     this.#services = services
     this.#grant = grant
     this.#atMost = atMost
@@ -43,7 +44,7 @@ export class Allowance {
   }
 
   /**
-   * To be called before so many bytes, in all, are written anywhere.
+   * Makes room for the upload up to `bytes`: the sum so far, with the chunk that is about to be written.
    * @throws ApiError 413 `over_max_size`, 403 `over_free_limit`, 507 while a disk is nearly full.
    */
   async take(bytes: number): Promise<void> {
@@ -59,7 +60,7 @@ export class Allowance {
       { need: bytes, want },
       plan.storageBytes,
     )
-    if (granted === null) throw overFreeLimit(plan.storageBytes)
+    if (granted === null) throw overPlanStorage(plan.storageBytes)
     this.#reserved = granted
   }
 
@@ -68,6 +69,14 @@ export class Allowance {
     return this.#services.reservations.release(this.id)
   }
 }
+
+/** The answer to a file above the plan's limit for one file. */
+export const overMaxSize = (limit: number): ApiError =>
+  new ApiError(413, 'over_max_size', `file: larger than the ${limit} bytes that the plan allows for one file`)
+
+/** The answer to a file above what the plan stores in all. */
+export const overPlanStorage = (limit: number): ApiError =>
+  new ApiError(403, 'over_free_limit', `file: would exceed the ${limit} bytes that the plan stores`)
 
 /** The answer to a file above what a signed URL allows. */
 export const overUrlSize = (limit: number): ApiError =>

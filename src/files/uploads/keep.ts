@@ -6,12 +6,13 @@ import { type Pool, transaction } from '../../db/pool.ts'
 import { findDuplicate, insertFile } from '../../db/statements/files.ts'
 import { findGroup } from '../../db/statements/groups.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
-import { ApiError, notFound } from '../../errors.ts'
+import { notFound } from '../../errors.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
 import type { FileRecord } from '../file-record.ts'
 import { lockCid } from '../held-content.ts'
+import { overMaxSize, overPlanStorage } from './allowance.ts'
 import { settle } from './reservations.ts'
 
 /** A file as the client describes it. */
@@ -116,13 +117,5 @@ async function checkLimits(
   if (plan.storageBytes === null) return
   // One upload of the workspace at a time is counted, as in the pins of `workers/handlers/pin.ts`.
   const used = await settle(client, reservation, workspaceId)
-  if (used + size > plan.storageBytes) throw overFreeLimit(plan.storageBytes)
+  if (used + size > plan.storageBytes) throw overPlanStorage(plan.storageBytes)
 }
-
-/** The answer to a file above the plan's limit for one file. */
-export const overMaxSize = (limit: number): ApiError =>
-  new ApiError(413, 'over_max_size', `file: larger than the ${limit} bytes that the plan allows for one file`)
-
-/** The answer to a file above what the plan stores in all. */
-export const overFreeLimit = (limit: number): ApiError =>
-  new ApiError(403, 'over_free_limit', `file: would exceed the ${limit} bytes that the plan stores`)

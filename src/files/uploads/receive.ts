@@ -9,7 +9,7 @@ import { keepContent, type StoredContent } from './keep.ts'
 import { Upload } from './upload.ts'
 import { release } from './upload-import.ts'
 
-/** A form is larger than its files: by less than this, or else it shows while they are read. */
+/** Room for what a form has beside its files: `Content-Length` without it is refused at once, a file over the limit by less while it comes. */
 const FORM_BYTES = 1_048_576
 
 /** Receives the form of `POST /v3/files`, see {@link ReceiveUpload}. */

@@ -2,7 +2,7 @@
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import { countReceived, type Uploader } from '../../db/statements/uploads.ts'
-import { overFreeLimit } from './keep.ts'
+import { overPlanStorage } from './allowance.ts'
 import type { Reservations } from './reservations.ts'
 
 interface Growing {
@@ -32,7 +32,7 @@ export async function withRoom<T>(
   const room = uuidv7()
   try {
     const granted = await reservations.reserve(room, workspaceId, { need, want: need }, plan.storageBytes)
-    if (granted === null) throw overFreeLimit(plan.storageBytes)
+    if (granted === null) throw overPlanStorage(plan.storageBytes)
     return await work()
   } finally {
     const received = await readReceived().catch(() => counted)

@@ -20,9 +20,8 @@ import type { Logger } from '../../log.ts'
 import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
 import { hasGroup } from '../groups.ts'
-import { Allowance } from './allowance.ts'
+import { Allowance, overPlanStorage } from './allowance.ts'
 import type { DiskGuard } from './disk-guard.ts'
-import { overFreeLimit } from './keep.ts'
 import { type Reservations, readUsedBytes } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
@@ -131,7 +130,7 @@ export class ResumableUploads {
     const { storageBytes } = plan
     // Bytes are counted when they come: so an upload whose client died, and that nobody ended, locks nobody out.
     if (storageBytes !== null && (await readUsedBytes(pool, workspaceId)) + length > storageBytes) {
-      throw overFreeLimit(storageBytes)
+      throw overPlanStorage(storageBytes)
     }
     if (details.groupId !== null && !(await hasGroup(prisma, { workspaceId, ...details }, details.groupId))) {
       throw notFound('group_id: there is no such group')

@@ -25,10 +25,9 @@ export interface GcOptions {
  * Removes the blocks that no root reaches. There is no lock: pins, imports and further GCs may run
  * meanwhile, in this process and in others, and for as long as they like.
  *
- * Whoever needs a block has either used it before this GC began, and then a pin or a mark leads to
- * it; or uses it later, and then its time of use is newer than what is removed here. Users touch a
- * block only when its time is older than half of the grace time, which keeps that true and saves
- * them from writing on every use.
+ * A block stays if a pin, finished or in progress, leads to it, or if it was used after `unusedSinceMs`: the grace time
+ * before this GC began, or before the oldest import under way, whose blocks no root reaches yet. Users touch a block only
+ * when its time is older than half of the grace time, which keeps that true and saves them from writing on every use.
  */
 export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const { blocks, pins, graceMs, signal } = options

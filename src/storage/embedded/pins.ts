@@ -82,7 +82,7 @@ export class PinFolder {
     return this.#mark(`${cid}${PINNING}${randomBytes(8).toString('hex')}`)
   }
 
-  /** Shows that files are being imported: blocks written from now on are kept. */
+  /** Shows that files, a CAR or a build are being imported, with a root that is not known yet: GC removes nothing used since. */
   markImporting(): Promise<Mark> {
     return this.#mark(`${IMPORTING}${Date.now()}-${randomBytes(8).toString('hex')}`)
   }

@@ -54,7 +54,7 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
   return async (req, res, next) => {
     res.set(EVERY_ANSWER)
     const agentId = requestHost(req).slice(0, -parts.domain.length - 1)
-    const since = parts.connections.changes
+    const since = parts.connections.changeCount
     const site = AGENT_ID.test(agentId) ? await parts.sites.ofAgent(agentId) : undefined
     const { addresses, bounds } = parts.services
     if (!site) {

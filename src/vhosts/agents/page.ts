@@ -45,7 +45,7 @@ export interface PageParts {
 
 /**
  * Shows what is at a route, to who may see it.
- * @param since {@link AgentConnections.changes}, before anything was checked.
+ * @param since {@link AgentConnections.changeCount}, before anything was checked.
  */
 export async function showPage(
   { agentd, connections, services: { bounds }, pagesUrl, isSecure }: PageParts,

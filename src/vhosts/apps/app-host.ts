@@ -36,7 +36,7 @@ export interface AppParts {
 export function appHandler(parts: AppParts): RequestHandler {
   return async (req, res) => {
     const label = requestHost(req).slice(0, -parts.domain.length - 1)
-    const since = parts.connections.changes
+    const since = parts.connections.changeCount
     try {
       parts.addresses.countRequest(req)
       const site = label.includes('.') ? undefined : await parts.sites.find(label)
@@ -51,7 +51,7 @@ export function appHandler(parts: AppParts): RequestHandler {
 /** Answers requests for custom domains; those for any other host go on to the API, which has no name where none is set. */
 export function customDomainHandler(parts: AppParts): RequestHandler {
   return async (req, res, next) => {
-    const since = parts.connections.changes
+    const since = parts.connections.changeCount
     const host = requestHost(req)
     const site = mayBeCustom(host) ? await findCustom(parts.sites, host, req.ip) : undefined
     if (!site) return next()

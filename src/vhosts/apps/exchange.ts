@@ -30,7 +30,7 @@ export interface PageRequest {
   bounds: Bounds
   agent: Agent
   binding: PortBinding & { port: number }
-  /** {@link AgentConnections.changes}, before anything was checked. */
+  /** {@link AgentConnections.changeCount}, before anything was checked. */
   since: number
   /** For the program: path and query. */
   path: string

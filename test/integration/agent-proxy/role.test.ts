@@ -17,7 +17,7 @@ const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 /** Starts the role; `ended` is its exit code. */
 function startHost(t: TestContext, env: NodeJS.ProcessEnv = {}): Running & { ended: Promise<number | null> } {
   const { PATH } = process.env
-  const BERTH_DATA_DIR = mkdtempSync(join(tmpdir(), 'berth-host-'))
+  const BERTH_DATA_DIR = mkdtempSync(join(tmpdir(), 'berth-agent-proxy-'))
   const ports = { BERTH_EGRESS_PORT: '0', BERTH_AGENT_PROXY_PORT: '0' }
   const host = run(process.execPath, [MAIN, 'agent-proxy'], {
     env: { PATH, BERTH_DATA_DIR, ...ports, ...env },
@@ -117,7 +117,7 @@ test('it lets in who has the key, to processes only where agents may be processe
 
 test('two of them run on one machine, each on an egress port that it keeps and tells who has its key', async (t) => {
   const env = () => ({
-    BERTH_DATA_DIR: mkdtempSync(join(tmpdir(), 'berth-host-')),
+    BERTH_DATA_DIR: mkdtempSync(join(tmpdir(), 'berth-agent-proxy-')),
     BERTH_EGRESS_PORT: '',
     AGENT_PROXY_KEY: 'k'.repeat(32),
   })

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { pino } from 'pino'
 import { uuidv7 } from 'uuidv7'
-import { recheckDomains } from '../../../src/agents/domains/domain-service.ts'
+import { verifyPendingDomains } from '../../../src/agents/domains/domain-service.ts'
 import { DnsAwayError, Ownership } from '../../../src/agents/domains/ownership.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -45,7 +45,7 @@ describe('domains that wait for their proof', () => {
       const record = ownership.challenge(workspaceId, name)
       dns.setTxt(record.name, record.value)
     }
-    await recheckDomains({ pool, ownership }, pino({ level: 'silent' }), AbortSignal.timeout(60_000))
+    await verifyPendingDomains({ pool, ownership }, pino({ level: 'silent' }), AbortSignal.timeout(60_000))
     const { rows } = await pool.query(`SELECT custom_domain AS name FROM domain WHERE status = 'verified'`)
     assert.deepEqual(rows, [{ name: 'own.example.test' }])
   })

@@ -6,7 +6,7 @@ import { it } from 'node:test'
 import type { AgentStatus, StartRequest } from '../../../agentd/protocol.ts'
 import { findAgent } from '../../../src/agents/agent.ts'
 import type { Run } from '../../../src/operations/handler.ts'
-import { readSettings, startGateway } from '../../../workers/agents/gateway.ts'
+import { readSecretsAndChannels, startGateway } from '../../../workers/agents/gateway.ts'
 import { listen } from '../../support/egress.ts'
 import { until } from '../../support/processes.ts'
 import { startAgentsWorld } from './world.ts'
@@ -47,7 +47,7 @@ it('an agentd that has news all the time is not asked all the time', async (t) =
     signal: over.signal,
     report: async () => {},
   } as unknown as Run
-  const { request } = await readSettings(world.services, underWay, agent, '2026.1.1')
+  const { request } = await readSecretsAndChannels(world.services, underWay, agent, '2026.1.1')
   const target = { agentId, address: `127.0.0.1:${port}` }
   const started = startGateway(world.services, underWay, agent, target, { ...request, scripts: 'start' })
   const refused = assert.rejects(started)

@@ -4,7 +4,7 @@ import {
   CHANNELS,
   type Channel,
   type ChannelChange,
-  settingsOf,
+  channelChangeOf,
 } from '../../../src/agents/channels/channel-schema.ts'
 import { mergeChannel, saveChannel } from '../../../src/agents/channels/channel-service.ts'
 import { readChannels } from '../../../src/agents/channels/channel-store.ts'
@@ -59,7 +59,7 @@ async function toChange(
     const source = tokens[name]?.replace(/^env:/, '')
     if (source !== undefined) given[name] = await readSecret(applying, name, source)
   }
-  const parsed = settingsOf[channel].safeParse({ enabled, dmPolicy, allowFrom, ...given })
+  const parsed = channelChangeOf[channel].safeParse({ enabled, dmPolicy, allowFrom, ...given })
   if (parsed.success) return parsed.data
   throw badRequest(describeIssue(parsed.error))
 }
