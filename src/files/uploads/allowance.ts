@@ -1,6 +1,6 @@
 import { uuidv7 } from 'uuidv7'
 import { ApiError } from '../../errors.ts'
-import type { DiskGuard } from './disk-guard.ts'
+import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { UploadGrant } from './grant.ts'
 import { overFreeLimit, overMaxSize } from './keep.ts'
 import type { Reservations } from './reservations.ts'
@@ -18,14 +18,14 @@ const LARGEST_STEP = 64 * MIB
 export class Allowance {
   /** The id of the reservation. */
   readonly id = uuidv7()
-  readonly #services: { reservations: Reservations; disk: DiskGuard }
+  readonly #services: { reservations: Reservations; disk: DiskReserve }
   readonly #grant: Pick<UploadGrant, 'uploader' | 'maxFileBytes'>
   readonly #atMost: number
   #reserved = 0
 
   /** @param atMost bytes that can come, where that is known; otherwise Infinity. */
   constructor(
-    services: { reservations: Reservations; disk: DiskGuard },
+    services: { reservations: Reservations; disk: DiskReserve },
     grant: Pick<UploadGrant, 'uploader' | 'maxFileBytes'>,
     atMost: number,
   ) {
@@ -44,7 +44,7 @@ export class Allowance {
 
   /**
    * To be called before so many bytes, in all, are written anywhere.
-   * @throws ApiError 413 `over_max_size`, 403 `over_free_limit`, 507 while a disk is nearly full.
+   * @throws ApiError 413 `over_max_size`, 403 `over_free_limit`, 507 while a disk is down to its reserve.
    */
   async take(bytes: number): Promise<void> {
     this.checkSize(bytes)
