@@ -191,6 +191,12 @@ export const settings = z.object({
     .describe(
       'Seals the secrets of agents, at least 32 characters. Not set: made once, under BERTH_DATA_DIR; empty: no secrets can be stored.',
     ),
+  BERTH_BACKUP_PASSPHRASE: text
+    .min(12)
+    .optional()
+    .describe(
+      'Encrypts the keys in a backup (`berth backup --with-keys`), at least 12 characters. Keep it where the backups are not.',
+    ),
   AGENT_PROXY_KEY: text
     .min(32)
     .optional()
@@ -371,4 +377,5 @@ export const SECRETS = [
   'SECRETS_KEY',
   'AGENT_PROXY_KEY',
   'BERTH_MODEL_KEY',
+  'BERTH_BACKUP_PASSPHRASE',
 ] as const

@@ -1,3 +1,4 @@
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Config, loadConfig } from '../config.ts'
 import { explainOutage } from '../db/database-errors.ts'
@@ -45,6 +46,7 @@ export async function withDatabase<T>(
 /** The embedded server of a Berth that runs, or one of our own under the same lock. */
 async function reachEmbedded(config: Config, log: Logger) {
   const dataDir = config.BERTH_DATA_DIR
+  await mkdir(dataDir, { recursive: true, mode: 0o711 })
   try {
     const lock = await acquireLock(join(dataDir, 'berth.lock'))
     try {

@@ -2,6 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { AccountError } from '../accounts/workspaces.ts'
+import { BackupError } from '../backup/folder.ts'
 import { DatabaseAwayError } from '../db/database-errors.ts'
 import { ConfigError } from '../errors.ts'
 import { isScope, SCOPES } from '../http/principal.ts'
@@ -18,6 +19,7 @@ import {
   revokeKey,
   setPlanCommand,
 } from './accounts.ts'
+import { runBackup, runList, runRestore, runVerify } from './backup.ts'
 import { runMigrate } from './database.ts'
 import { doctor } from './doctor.ts'
 import { buildEngine, listEngines, removeEngine } from './engines.ts'
@@ -88,6 +90,31 @@ engines
   .argument('<version>')
   .action(removeEngine)
 
+const backups = berth
+  .command('backup')
+  .description('copy all of Berth into a folder, while it runs')
+  .argument('<dir>', 'a folder of backups; made where there is none')
+  .option('--with-keys', 'put the keys into it, encrypted with BERTH_BACKUP_PASSPHRASE')
+  .option('--recheck', 'read what is in the folder once more, and repair it')
+  .action(runBackup)
+backups
+  .command('verify')
+  .description('look whether a folder of backups has all that it should; exit code 1 when it does not')
+  .argument('<dir>')
+  .action(runVerify)
+backups
+  .command('list')
+  .description('list the backups of a folder')
+  .argument('<dir>')
+  .addOption(asJson())
+  .action(runList)
+berth
+  .command('restore')
+  .description('bring a backup into a Berth that is empty and does not run')
+  .argument('<dir>', 'the folder of backups')
+  .option('--backup <name>', 'one of `berth backup list`; the newest unless told')
+  .option('--without-keys', 'go on where the keys of the backup are missing: what they open is lost')
+  .action(runRestore)
 berth.command('migrate').description('bring the database schema up to date').action(runMigrate)
 berth
   .command('health')
@@ -98,9 +125,14 @@ berth.command('doctor').description('check each part and say what to do').action
 try {
   await berth.parseAsync()
 } catch (error) {
-  const expected = [AccountError, ConfigError, SandboxError, DatabaseAwayError, EngineError].some(
-    (type) => error instanceof type,
-  )
+  const expected = [
+    AccountError,
+    BackupError,
+    ConfigError,
+    SandboxError,
+    DatabaseAwayError,
+    EngineError,
+  ].some((type) => error instanceof type)
   if (!expected) throw error
   console.error((error as Error).message)
   process.exitCode = 1

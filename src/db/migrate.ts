@@ -5,6 +5,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
+import { ConfigError } from '../errors.ts'
 import { lockSession } from './advisory-locks.ts'
 import { type Pool, type Queryable, queryOne } from './pool.ts'
 
@@ -19,9 +20,10 @@ interface Migration {
 /**
  * Brings the schema up to date, BullMQ's own schema included. Safe to run from several processes at
  * once. Returns the names of the migrations that were applied.
- * @throws when an applied migration's file has changed since.
+ * @param restoring for the restore of a backup: `upTo` leaves the schema at an earlier version's last migration.
+ * @throws when an applied migration's file has changed since; ConfigError while a restore has not ended.
  */
-export async function migrate(pool: Pool): Promise<string[]> {
+export async function migrate(pool: Pool, restoring?: { upTo?: string }): Promise<string[]> {
   // A connection of its own: a migration, or the wait for another's, may take longer than any other statement.
   const client = new pg.Client({
     connectionString: pool.options.connectionString,
@@ -30,11 +32,13 @@ export async function migrate(pool: Pool): Promise<string[]> {
   await client.connect()
   try {
     await lockSession(client as Queryable, 'migrate')
+    if (!restoring) await refuseHalfRestored(client as Queryable)
     await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
       id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,
       migration_name varchar(255) NOT NULL, logs text, rolled_back_at timestamptz,
       started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0)`)
-    const pending = await pendingMigrations(client as Queryable)
+    const last = restoring?.upTo ?? '\uffff'
+    const pending = (await pendingMigrations(client as Queryable)).filter(({ name }) => name <= last)
     for (const migration of pending) await apply(client, migration)
     // Loaded for this alone: who only looks at the schema has no use for BullMQ.
     const { runMigrations } = await import('bullmq')
@@ -65,8 +69,29 @@ export async function schemaState(pool: Pool): Promise<SchemaState> {
   return applied.size > entries.length ? 'newer' : 'current'
 }
 
-/** Whether the database has every migration of this version of Berth. */
+/**
+ * The mark of a restore: made before its first change, dropped with its last. Its row says which backup it restores and
+ * how far it is.
+ */
+export const RESTORE_MARK = 'restore_under_way'
+
+async function refuseHalfRestored(db: Queryable): Promise<void> {
+  const { marked } = await queryOne<{ marked: boolean }>(
+    db,
+    `SELECT to_regclass('public.${RESTORE_MARK}') IS NOT NULL AS marked`,
+  )
+  if (marked)
+    throw new ConfigError(
+      'DATABASE_URL: a restore into this database has not ended; run the same `npx berth restore` again',
+    )
+}
+
+/** The names of this version's migrations, in order. */
+export const migrationNames = (): Promise<string[]> => readNames()
+
+/** Whether the database has every migration of this version of Berth. @throws ConfigError while a restore has not ended. */
 export async function isMigrated(pool: Pool): Promise<boolean> {
+  await refuseHalfRestored(pool)
   const { present } = await queryOne<{ present: boolean }>(
     pool,
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS present`,

@@ -32,6 +32,12 @@ export type CrashPoint =
   | 'restore-after-import'
   /** Of a push: it is applied, and its scripts were started. */
   | 'push-after-scripts'
+  /** Of a backup: the blocks are there; all but the manifest is there. */
+  | 'backup-after-blocks'
+  | 'backup-before-manifest'
+  /** Of a restore: the content is pinned; the rows are in, and the schema is still the backup's. */
+  | 'restore-after-content'
+  | 'restore-after-rows'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

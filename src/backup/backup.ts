@@ -1,0 +1,230 @@
+/** `berth backup`: a copy of a Berth while it runs, into a folder. */
+import { join } from 'node:path'
+import type { CID } from 'multiformats/cid'
+import packageJson from '../../package.json' with { type: 'json' }
+import type { Config } from '../config.ts'
+import { crashPoint } from '../lib/crash-point.ts'
+import { tryLock } from '../lib/process/file-lock.ts'
+import type { Storages } from '../storage/open.ts'
+import { type Network, StorageError } from '../storage/port.ts'
+import { BlockArchive, cidsOf } from './blocks.ts'
+import {
+  asStream,
+  BackupError,
+  BackupWriter,
+  linesOf,
+  type Manifest,
+  NETWORKS,
+  openForBackup,
+} from './folder.ts'
+import { KEYS_FILE, marksOf, readKeys, sealKeys } from './keys.ts'
+import { dumpTables, type RootLists, withConnection, writeRoots } from './tables.ts'
+
+/** Roots that are copied side by side: most are a block or two, and each waits for the disk. */
+const ROOTS_AT_ONCE = 8
+/** Content that is deleted while it is copied has the database read anew. */
+const READS = 5
+
+export interface BackupOptions {
+  /** The folder of backups; made where there is none. */
+  dir: string
+  config: Config
+  databaseUrl: string
+  storages: Storages
+  /** With one, the keys go into the backup, encrypted with it. */
+  passphrase?: string | undefined
+  /** Reads all that is in the folder already once more, and repairs it. */
+  recheck?: boolean
+  onProgress?: (progress: BackupProgress) => void
+  signal: AbortSignal
+}
+
+export type BackupProgress =
+  | ({ part: 'content'; network: Network; roots: number; ofRoots: number } & Amount)
+  | { part: 'table'; name: string; rows: number }
+
+interface Amount {
+  /** Bytes that were not in the folder before. */
+  writtenBytes: number
+  writtenBlocks: number
+  /** Bytes of roots that were looked through, and were there. */
+  keptBytes: number
+}
+
+export interface BackupReport {
+  name: string
+  tables: number
+  rows: number
+  roots: Record<Network, number>
+  written: Amount
+  unreadable: Manifest['unreadable']
+  /** Keys that this process could see, by the names of their settings. */
+  keys: string[]
+}
+
+/**
+ * Makes a backup. Interrupted anywhere, there is none, and the next one goes on with the blocks that this one has written.
+ * @throws BackupError where the folder cannot be used; StorageError `unavailable` where an IPFS node is away.
+ */
+export async function backup(options: BackupOptions): Promise<BackupReport> {
+  const { dir, databaseUrl } = options
+  return withConnection(databaseUrl, async (client) => {
+    const { rows } = await client.query<{ instance: string }>('SELECT instance FROM installation')
+    const instance = rows[0]?.instance ?? ''
+    await openForBackup(dir, instance)
+    return withFolderLock(dir, async () => {
+      const copier = new Copier(options)
+      await copier.open()
+      const writer = await BackupWriter.begin(dir)
+      // The long part: what the database names later is here then, but for the little that is new.
+      await copier.copyAll(await writeRoots(client, writer))
+      crashPoint('backup-after-blocks')
+      for (let read = 1; ; read++) {
+        copier.unreadable.length = 0
+        const dumped = await dumpTables(client, writer, (name, rows) =>
+          options.onProgress?.({ part: 'table', name, rows }),
+        )
+        await copier.copyAll(dumped.roots)
+        const gone = await noLongerKept(client, copier.unreadable)
+        if (gone > 0 && read < READS) continue
+        await copier.settle()
+        const keys = await readKeys(options.config)
+        if (options.passphrase)
+          await writer.write(KEYS_FILE, asStream(await sealKeys(keys, options.passphrase)))
+        crashPoint('backup-before-manifest')
+        const { roots: lists, ...database } = dumped
+        const roots = { public: lists.public.count, private: lists.private.count }
+        await writer.finish({
+          berth: packageJson.version,
+          instance,
+          ...database,
+          roots,
+          unreadable: copier.unreadable,
+          keys: marksOf(keys),
+        })
+        return {
+          name: writer.name,
+          tables: database.tables.length,
+          rows: database.tables.reduce((sum, table) => sum + table.rows, 0),
+          roots,
+          written: copier.total,
+          unreadable: copier.unreadable,
+          keys: Object.keys(keys),
+        }
+      }
+    })
+  })
+}
+
+/** Runs `work` while no other process writes to the folder. @throws BackupError where one does. */
+export async function withFolderLock<T>(dir: string, work: () => Promise<T>): Promise<T> {
+  const release = tryLock(join(dir, '.lock'))
+  if (!release) throw new BackupError(`another process writes to ${dir} just now`)
+  try {
+    return await work()
+  } finally {
+    release()
+  }
+}
+
+/** Copies the content of both networks. */
+class Copier {
+  readonly total: Amount = { writtenBytes: 0, writtenBlocks: 0, keptBytes: 0 }
+  readonly unreadable: Manifest['unreadable'] = []
+  readonly #options: BackupOptions
+  readonly #archives: Record<Network, BlockArchive>
+  /** Roots that this run has read to the ground. */
+  readonly #rechecked = new Set<string>()
+
+  constructor(options: BackupOptions) {
+    this.#options = options
+    const { dir, recheck = false } = options
+    this.#archives = {
+      public: new BlockArchive(dir, 'public', { recheck }),
+      private: new BlockArchive(dir, 'private', { recheck }),
+    }
+  }
+
+  async open(): Promise<void> {
+    for (const network of NETWORKS) await this.#archives[network].open()
+  }
+
+  async settle(): Promise<void> {
+    for (const network of NETWORKS) await this.#archives[network].settle()
+  }
+
+  async copyAll(lists: RootLists): Promise<void> {
+    for (const network of NETWORKS) await this.#copyNetwork(network, lists[network])
+  }
+
+  async #copyNetwork(network: Network, { path, count }: { path: string; count: number }): Promise<void> {
+    const { onProgress } = this.#options
+    let roots = 0
+    await eachOf(cidsOf(linesOf(path)), ROOTS_AT_ONCE, async (root) => {
+      await this.#copyRoot(network, root)
+      roots++
+      onProgress?.({ part: 'content', network, roots, ofRoots: count, ...this.total })
+    })
+  }
+
+  async #copyRoot(network: Network, root: CID): Promise<void> {
+    const { storages, signal } = this.#options
+    const name = `${network} ${root}`
+    if (this.#rechecked.has(name)) return
+    try {
+      const copied = await this.#archives[network].copy(storages[network], root, signal)
+      for (const key of Object.keys(this.total) as (keyof Amount)[]) this.total[key] += copied[key]
+      if (this.#options.recheck) this.#rechecked.add(name)
+    } catch (error) {
+      if (!isLost(error)) throw error
+      this.unreadable.push({ network, cid: `${root}`, why: error.message })
+    }
+  }
+}
+
+/** The node does not have the content, or it cannot be decoded: trying again does not help. */
+function isLost(error: unknown): error is StorageError {
+  return error instanceof StorageError && (error.code === 'not_found' || error.code === 'invalid_object')
+}
+
+/** How many of these contents nothing keeps any more: they were deleted while they were copied. */
+async function noLongerKept(
+  client: Parameters<typeof dumpTables>[0],
+  contents: { network: Network; cid: string }[],
+): Promise<number> {
+  let gone = 0
+  for (const { network, cid } of contents) {
+    const { rowCount } = await client.query(
+      `SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND status = 'pinned' AND removed_at IS NULL
+       UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2 LIMIT 1`,
+      [network, cid],
+    )
+    if (!rowCount) gone++
+  }
+  return gone
+}
+
+/** Runs `work` on each item, at most `width` of them side by side. @throws what the first one throws. */
+export async function eachOf<T>(
+  items: AsyncIterable<T>,
+  width: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const iterator = items[Symbol.asyncIterator]()
+  let failed = false
+  const next = async (): Promise<void> => {
+    for (;;) {
+      const { done, value } = await iterator.next()
+      if (done || failed) return
+      await work(value).catch((error) => {
+        failed = true
+        throw error
+      })
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: width }, next))
+  } finally {
+    await iterator.return?.()
+  }
+}

@@ -1,0 +1,182 @@
+/** The rows of a backup: every table as PostgreSQL's COPY has it, all of them as of one moment. */
+import { PassThrough, type Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import pg from 'pg'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import type { Manifest } from './folder.ts'
+import { type BackupWriter, NETWORKS, readCompressed, rootsFile, tableFile } from './folder.ts'
+
+/**
+ * Tables that are not copied: what migrations write, what processes say of themselves and of this machine, and sums that
+ * triggers make anew of the rows of `file`.
+ */
+const LEFT_OUT = [
+  '_prisma_migrations',
+  'restore_under_way',
+  'worker',
+  'engine_version',
+  'upload_reservation',
+  'kept_content',
+  'kept_content_change',
+]
+
+/** Rows that are copied of a table, where not all are. */
+const ONLY: Record<string, string> = {
+  // The bytes of an upload that has not ended are in the upload folder, which is not in a backup.
+  upload: 'file_id IS NOT NULL OR refusal IS NOT NULL',
+}
+
+/** What is pinned on a network, in order. */
+const ROOTS = `SELECT cid_v1 AS cid FROM file WHERE network = '<network>' AND status = 'pinned' AND removed_at IS NULL
+  UNION SELECT cid FROM held_content WHERE network = '<network>' ORDER BY cid`
+
+/** Runs `work` on a connection of its own, without limits of time: a table may have millions of rows. */
+export async function withConnection<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url, keepAlive: true, application_name: 'berth-backup' })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    // Values as text that reads the same everywhere.
+    await client.query(`SET client_encoding = 'UTF8'; SET datestyle = 'ISO'; SET intervalstyle = 'postgres';
+      SET timezone = 'UTC'; SET bytea_output = 'hex'; SET extra_float_digits = 1; SET statement_timeout = 0`)
+    return await work(client)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+/** What is pinned now, one file for each network. @returns where they are. */
+export async function writeRoots(client: pg.Client, writer: BackupWriter): Promise<RootLists> {
+  const lists = {} as RootLists
+  for (const network of NETWORKS) {
+    const stream = client.query(copyTo(`COPY (${ROOTS.replaceAll('<network>', network)}) TO STDOUT`))
+    const path = await writer.write(rootsFile(network), stream)
+    lists[network] = { path, count: stream.rowCount }
+  }
+  return lists
+}
+
+/** Files with the roots of each network, one in a line. */
+export type RootLists = Record<'public' | 'private', { path: string; count: number }>
+
+export interface Dumped extends Pick<Manifest, 'schema' | 'tables' | 'sequences'> {
+  roots: RootLists
+}
+
+/** Writes all rows and the list of what is pinned, as of one moment. */
+export async function dumpTables(
+  client: pg.Client,
+  writer: BackupWriter,
+  onTable: (name: string, rows: number) => void,
+): Promise<Dumped> {
+  await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+  const { rows: applied } = await client.query<{ name: string }>(
+    `SELECT migration_name AS name FROM _prisma_migrations
+     WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL ORDER BY name`,
+  )
+  const tables: Manifest['tables'] = []
+  for (const { name, columns } of await readTables(client)) {
+    if (LEFT_OUT.includes(name)) continue
+    const where = ONLY[name] ? ` WHERE ${ONLY[name]}` : ''
+    const stream = client.query(
+      copyTo(`COPY (SELECT ${listOf(columns)} FROM ${quote(name)}${where}) TO STDOUT`),
+    )
+    await writer.write(tableFile(name), stream)
+    tables.push({ name, columns, rows: stream.rowCount })
+    onTable(name, stream.rowCount)
+  }
+  const { rows: sequences } = await client.query<{ name: string; value: string }>(
+    `SELECT sequencename AS name, last_value::text AS value FROM pg_sequences
+     WHERE schemaname = 'public' AND last_value IS NOT NULL ORDER BY name`,
+  )
+  const roots = await writeRoots(client, writer)
+  await client.query('COMMIT')
+  return {
+    schema: applied.map(({ name }) => name),
+    tables,
+    sequences: Object.fromEntries(sequences.map(({ name, value }) => [name, value])),
+    roots,
+  }
+}
+
+/**
+ * Replaces all rows by those of a backup, in the caller's transaction.
+ * @param pathOf where the file of a table is.
+ * @throws Error where a table or a column is not in this schema, or a row does not fit.
+ */
+export async function loadTables(
+  client: pg.Client,
+  { tables, sequences }: Pick<Manifest, 'tables' | 'sequences'>,
+  pathOf: (table: string) => string,
+  onTable: (name: string, rows: number) => void,
+): Promise<void> {
+  const here = (await readTables(client)).map(({ name }) => name)
+  const emptied = here.filter((name) => name !== '_prisma_migrations' && name !== 'restore_under_way')
+  await client.query(`TRUNCATE ${emptied.map(quote).join(', ')} RESTART IDENTITY`)
+  const order = await referredFirst(client)
+  const rank = (name: string) => order.indexOf(name)
+  for (const { name, columns, rows } of [...tables].sort((a, b) => rank(a.name) - rank(b.name))) {
+    const sink = client.query(copyFrom(`COPY ${quote(name)} (${listOf(columns)}) FROM STDIN`))
+    await pipeline(readCompressed(pathOf(name)), sink)
+    if (sink.rowCount !== rows) throw new Error(`table ${name} has ${sink.rowCount} rows, not ${rows}`)
+    onTable(name, rows)
+  }
+  for (const [name, value] of Object.entries(sequences))
+    await client.query('SELECT setval($1::regclass, $2)', [`public.${quote(name)}`, value])
+}
+
+/** Tables and the columns that are written, in order. */
+async function readTables(client: pg.Client): Promise<{ name: string; columns: string[] }[]> {
+  const { rows } = await client.query<{ name: string; columns: string[] }>(
+    `SELECT relname::text AS name, array_agg(attname::text ORDER BY attnum) AS columns
+     FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
+       AND attgenerated = ''
+     GROUP BY relname ORDER BY relname`,
+  )
+  return rows
+}
+
+/** Names of all tables, each behind those that its rows refer to. */
+async function referredFirst(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string; referred: string[] }>(
+    `SELECT relname::text AS name, array_remove(array_agg(DISTINCT confrelid::regclass::text), NULL) AS referred
+     FROM pg_class LEFT JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'f' AND confrelid <> conrelid
+     WHERE pg_class.relnamespace = 'public'::regnamespace AND relkind = 'r' GROUP BY relname ORDER BY relname`,
+  )
+  const order: string[] = []
+  const referred = new Map(rows.map((row) => [row.name, row.referred]))
+  const place = (name: string): void => {
+    if (order.includes(name)) return
+    for (const other of referred.get(name) ?? []) place(other)
+    order.push(name)
+  }
+  for (const { name } of rows) place(name)
+  return order
+}
+
+/** Counts the rows of a table's file. @throws Error where a row has not as many columns. */
+export async function countRows(content: Readable, columns: number): Promise<number> {
+  let rows = 0
+  let tabs = 0
+  let isOpen = false
+  for await (const chunk of content.pipe(new PassThrough())) {
+    for (const byte of chunk as Buffer) {
+      isOpen = byte !== NEWLINE
+      if (byte === TAB) tabs++
+      if (isOpen) continue
+      rows++
+      if (tabs !== columns - 1) throw new Error(`row ${rows} has ${tabs + 1} columns, not ${columns}`)
+      tabs = 0
+    }
+  }
+  if (isOpen) throw new Error(`row ${rows + 1} is cut off`)
+  return rows
+}
+
+/** In the text format of COPY both are escaped within values. */
+const NEWLINE = 0x0a
+const TAB = 0x09
+
+const quote = (name: string) => pg.escapeIdentifier(name)
+const listOf = (columns: string[]) => columns.map(quote).join(', ')

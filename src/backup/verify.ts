@@ -1,0 +1,117 @@
+/** `berth backup verify`: whether a folder of backups has all that its manifests name, as it was written. */
+import { join } from 'node:path'
+import type { Network } from '../storage/port.ts'
+import { BlockArchive, cidsOf } from './blocks.ts'
+import {
+  BackupError,
+  backupDir,
+  damageOf,
+  linesOf,
+  listBackups,
+  type Manifest,
+  NETWORKS,
+  openForReading,
+  readCompressed,
+  readManifest,
+  rootsFile,
+  tableFile,
+} from './folder.ts'
+import { countRows } from './tables.ts'
+
+export interface VerifyReport {
+  backups: string[]
+  blocks: number
+  bytes: number
+  /** What is missing or damaged, a line each. */
+  problems: string[]
+  /** What Berth itself did not have when the newest backup was made. */
+  unreadable: Manifest['unreadable']
+}
+
+/** @throws BackupError where it is no folder of backups, or has none. */
+export async function verifyBackup(
+  dir: string,
+  { signal, onBlock }: { signal: AbortSignal; onBlock?: (blocks: number, bytes: number) => void },
+): Promise<VerifyReport> {
+  await openForReading(dir)
+  const backups = await listBackups(dir)
+  if (backups.length === 0) throw new BackupError(`${dir} has no backup that is whole`)
+  const report: VerifyReport = { backups, blocks: 0, bytes: 0, problems: [], unreadable: [] }
+  const manifests = new Map<string, Manifest>()
+  for (const name of backups) {
+    const problems = await verifyOne(dir, name, manifests)
+    report.problems.push(...problems.map((problem) => `backups/${name}/${problem}`))
+  }
+  for (const network of NETWORKS) {
+    const archive = new BlockArchive(dir, network)
+    const { damaged, incomplete } = await archive.verify(
+      cidsOf(rootsOf(dir, network, manifests)),
+      signal,
+      (bytes) => {
+        report.blocks++
+        report.bytes += bytes
+        onBlock?.(report.blocks, report.bytes)
+      },
+    )
+    report.problems.push(
+      ...damaged.map((path) => `${path.slice(dir.length + 1)} is damaged`),
+      ...incomplete.map(
+        ({ root, block }) => `${network} ${root} has not its block ${block}, or a damaged one`,
+      ),
+    )
+  }
+  report.unreadable = manifests.get(backups.at(-1) ?? '')?.unreadable ?? []
+  return report
+}
+
+/** What is wrong with the files of a backup; its manifest is put to the others where it can be read. */
+async function verifyOne(dir: string, name: string, manifests: Map<string, Manifest>): Promise<string[]> {
+  let manifest: Manifest
+  try {
+    manifest = await readManifest(dir, name)
+  } catch (error) {
+    if (!(error instanceof BackupError)) throw error
+    return [`manifest.json: ${error.message}`]
+  }
+  const problems = await damagedFiles(dir, name, manifest)
+  if (problems.length === 0) manifests.set(name, manifest)
+  return problems
+}
+
+/** Files of a backup that are not as its manifest says, each with what is wrong. */
+export async function damagedFiles(dir: string, name: string, manifest: Manifest): Promise<string[]> {
+  const problems: string[] = []
+  for (const [path, expected] of Object.entries(manifest.files)) {
+    const damage = await damageOf(join(backupDir(dir, name), path), expected)
+    if (damage) problems.push(`${path} ${damage}`)
+  }
+  const listed = [
+    ...manifest.tables.map((table) => tableFile(table.name)),
+    ...NETWORKS.map((network) => rootsFile(network)),
+  ]
+  for (const path of listed) if (!(path in manifest.files)) problems.push(`${path} is not in the manifest`)
+  if (problems.length > 0) return problems
+  for (const { name: table, columns, rows } of manifest.tables) {
+    const path = tableFile(table)
+    try {
+      const found = await countRows(readCompressed(join(backupDir(dir, name), path)), columns.length)
+      if (found !== rows) problems.push(`${path} has ${found} rows, not ${rows}`)
+    } catch (error) {
+      problems.push(`${path}: ${(error as Error).message}`)
+    }
+  }
+  return problems
+}
+
+/** The roots of all backups that Berth could read when they were made, each as often as it is in one. */
+export async function* rootsOf(
+  dir: string,
+  network: Network,
+  manifests: ReadonlyMap<string, Manifest>,
+): AsyncGenerator<string> {
+  for (const [name, { unreadable }] of manifests) {
+    const lost = new Set(unreadable.filter((root) => root.network === network).map(({ cid }) => cid))
+    for await (const cid of linesOf(join(backupDir(dir, name), rootsFile(network))))
+      if (!lost.has(cid)) yield cid
+  }
+}

@@ -1,0 +1,211 @@
+/** `berth backup` and `berth restore`. */
+import { resolve } from 'node:path'
+import { styleText } from 'node:util'
+import { type BackupProgress, type BackupReport, backup } from '../backup/backup.ts'
+import { BackupError, listBackups, openForReading, readManifest } from '../backup/folder.ts'
+import { KEYS } from '../backup/keys.ts'
+import { type RestoreProgress, restore } from '../backup/restore.ts'
+import { verifyBackup } from '../backup/verify.ts'
+import { Closers } from '../lib/closers.ts'
+import { formatBytes } from '../lib/disk.ts'
+import { openStorages, type Storages } from '../storage/open.ts'
+import { StorageError } from '../storage/port.ts'
+import { type Database, withDatabase } from './database.ts'
+import { printRows } from './print.ts'
+
+const LINE_MS = 5000
+const TERMINAL_LINE_MS = 100
+
+export async function runBackup(
+  folder: string,
+  { withKeys = false, recheck = false }: { withKeys?: boolean; recheck?: boolean },
+): Promise<void> {
+  const dir = resolve(folder)
+  const began = performance.now()
+  await withStorages(async ({ config, databaseUrl, storages, signal }) => {
+    const passphrase = withKeys ? config.BERTH_BACKUP_PASSPHRASE : undefined
+    if (withKeys && !passphrase)
+      throw new BackupError('BERTH_BACKUP_PASSPHRASE: not set, and --with-keys encrypts the keys with it')
+    console.log(`backing up to ${dir}`)
+    const line = new ProgressLine()
+    const onProgress = (progress: BackupProgress) => line.show(tellBackup(progress))
+    const report = await backup({
+      dir,
+      config,
+      databaseUrl,
+      storages,
+      passphrase,
+      recheck,
+      onProgress,
+      signal,
+    }).finally(() => line.end())
+    printReport(report, dir, (performance.now() - began) / 1000)
+    printKeys(report, withKeys, config.BERTH_DATA_DIR)
+    if (report.unreadable.length > 0) process.exitCode = 1
+  })
+}
+
+function printReport(
+  { name, tables, rows, roots, written, unreadable }: BackupReport,
+  dir: string,
+  seconds: number,
+) {
+  console.log(`  database  ${count(rows, 'row')} of ${count(tables, 'table')}`)
+  for (const network of ['public', 'private'] as const)
+    console.log(`  ${network.padEnd(8)}  ${count(roots[network], 'root')}`)
+  console.log(
+    `  written   ${formatBytes(written.writtenBytes)} in ${count(written.writtenBlocks, 'block')}; the rest was there`,
+  )
+  console.log(`${styleText('green', '✔')} ${dir}/backups/${name}, in ${seconds.toFixed(1)} s`)
+  if (unreadable.length === 0) return
+  console.log(
+    `${styleText('red', '✘')} Berth itself has not got the content of ${count(unreadable.length, 'root')}:`,
+  )
+  for (const { network, cid, why } of unreadable) console.log(`  ${network} ${cid}: ${why}`)
+}
+
+function printKeys({ keys }: BackupReport, withKeys: boolean, dataDir: string): void {
+  if (withKeys) {
+    console.log(`${keys.join(' and ')} are in it, encrypted. Keep BERTH_BACKUP_PASSPHRASE elsewhere.`)
+  } else {
+    console.log('Not in it, keep elsewhere:')
+    for (const { setting, file, opens } of KEYS)
+      if (keys.includes(setting)) console.log(`  ${setting}, or ${dataDir}/${file}: opens the ${opens}`)
+  }
+  console.log(
+    'Nor are settings, uploads that have not ended, and what agents have beside their last snapshot.',
+  )
+}
+
+export async function runVerify(folder: string): Promise<void> {
+  const dir = resolve(folder)
+  const line = new ProgressLine()
+  const { backups, blocks, bytes, problems, unreadable } = await verifyBackup(dir, {
+    signal: untilInterrupted(),
+    onBlock: (blocks, bytes) => line.show(`  ${count(blocks, 'block')}, ${formatBytes(bytes)}`),
+  }).finally(() => line.end())
+  if (problems.length > 0) {
+    for (const problem of problems) console.log(`${styleText('red', '✘')} ${problem}`)
+    console.log('`berth backup --recheck` writes blocks again that Berth still has.')
+    process.exitCode = 1
+    return
+  }
+  console.log(
+    `${styleText('green', '✔')} ${count(backups.length, 'backup')}, ${count(blocks, 'block')}, ${formatBytes(bytes)}: all is there, as it was written`,
+  )
+  for (const { network, cid } of unreadable)
+    console.log(`  ${network} ${cid} is in none: Berth had lost it before the newest backup`)
+}
+
+export async function runList(folder: string, { json }: { json?: boolean }): Promise<void> {
+  const dir = resolve(folder)
+  await openForReading(dir)
+  const rows = []
+  for (const name of await listBackups(dir)) {
+    const { berth, tables, roots, files } = await readManifest(dir, name)
+    rows.push({
+      name,
+      berth,
+      rows: tables.reduce((sum, table) => sum + table.rows, 0),
+      public: roots.public,
+      private: roots.private,
+      keys: 'keys.age' in files ? 'yes' : 'no',
+    })
+  }
+  printRows(rows, json)
+}
+
+export async function runRestore(
+  folder: string,
+  { backup: name, withoutKeys = false }: { backup?: string; withoutKeys?: boolean },
+): Promise<void> {
+  const dir = resolve(folder)
+  await withStorages(
+    async ({ config, pool, databaseUrl, storages, signal }) => {
+      const line = new ProgressLine()
+      const report = await restore({
+        dir,
+        name,
+        config,
+        pool,
+        databaseUrl,
+        storages,
+        passphrase: config.BERTH_BACKUP_PASSPHRASE,
+        withoutKeys,
+        onProgress: (progress) => line.show(tellRestore(progress)),
+        signal,
+      }).finally(() => line.end())
+      const { public: open, private: closed } = report.roots
+      console.log(
+        `${styleText('green', '✔')} restored ${report.name}: ${count(report.rows, 'row')}, ${count(open, 'public root')}, ${count(closed, 'private root')}`,
+      )
+      for (const setting of report.keys) console.log(`  ${setting} is under ${config.BERTH_DATA_DIR} now`)
+      for (const { network, cid } of report.unreadable)
+        console.log(`  ${network} ${cid} is not there: Berth had lost it before the backup`)
+    },
+    { schema: 'any' },
+  )
+}
+
+function tellBackup(progress: BackupProgress): string {
+  if (progress.part === 'table') return `  database  ${progress.name}, ${count(progress.rows, 'row')}`
+  const { network, roots, ofRoots, writtenBytes } = progress
+  return `  ${network.padEnd(8)}  ${roots} of ${count(ofRoots, 'root')}, ${formatBytes(writtenBytes)} written`
+}
+
+function tellRestore(progress: RestoreProgress): string {
+  if (progress.part === 'schema')
+    return `  schema    ${progress.applied.length === 0 ? 'up to date' : `brought on by ${progress.applied.join(', ')}`}`
+  if (progress.part === 'table') return `  database  ${progress.name}, ${count(progress.rows, 'row')}`
+  return `  ${progress.network.padEnd(8)}  ${progress.roots} of ${count(progress.ofRoots, 'root')}`
+}
+
+/** The database and both IPFS nodes of the settings, while `work` runs. */
+async function withStorages(
+  work: (parts: Database & { databaseUrl: string; storages: Storages; signal: AbortSignal }) => Promise<void>,
+  options: { schema?: 'any' } = {},
+): Promise<void> {
+  const signal = untilInterrupted()
+  await withDatabase(async (database) => {
+    const parts = new Closers(database.log)
+    try {
+      // As `web`: on the network of the blocks that are there, and no more.
+      const storages = await openStorages(database.config, 'web', database.log, parts)
+      const databaseUrl = database.pool.options.connectionString ?? ''
+      await work({ ...database, databaseUrl, storages, signal })
+    } catch (error) {
+      if (signal.aborted) throw new BackupError('stopped; run it again, and it goes on', { cause: error })
+      if (error instanceof StorageError)
+        throw new BackupError(`an IPFS node failed: ${error.message}`, { cause: error })
+      throw error
+    } finally {
+      await parts.close()
+    }
+  }, options)
+}
+
+/** Ctrl-C ends what is under way in order; a second one ends the process. */
+function untilInterrupted(): AbortSignal {
+  const controller = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort())
+  return controller.signal
+}
+
+const count = (n: number, what: string) => `${n.toLocaleString('en')} ${what}${n === 1 ? '' : 's'}`
+
+/** One line that changes on a terminal; elsewhere a line every few seconds. */
+class ProgressLine {
+  readonly #isTerminal = process.stdout.isTTY === true
+  #shown = performance.now()
+
+  show(text: string): void {
+    if (performance.now() - this.#shown < (this.#isTerminal ? TERMINAL_LINE_MS : LINE_MS)) return
+    this.#shown = performance.now()
+    if (this.#isTerminal) process.stdout.write(`\r\x1b[K${text.slice(0, (process.stdout.columns ?? 80) - 1)}`)
+    else console.log(text)
+  }
+
+  end(): void {
+    if (this.#isTerminal) process.stdout.write('\r\x1b[K')
+  }
+}

@@ -1,0 +1,178 @@
+/** Backups that are restored on other parts than they were made on: Kubo, the embedded node, an older schema. */
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { after, before, describe, it } from 'node:test'
+import { type BackupReport, backup } from '../../../src/backup/backup.ts'
+import { restore } from '../../../src/backup/restore.ts'
+import { verifyBackup } from '../../../src/backup/verify.ts'
+import { loadConfig } from '../../../src/config.ts'
+import { schemaState } from '../../../src/db/migrate.ts'
+import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
+import { createKuboStorage } from '../../../src/storage/kubo.ts'
+import type { Storages } from '../../../src/storage/open.ts'
+import type { Network } from '../../../src/storage/port.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { DATABASE_SERVER, startDatabaseServer } from '../../support/database-server.ts'
+import { migrateTo } from '../../support/former-schema.ts'
+import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
+import { makeDir, readBlocks, readTables } from './world.ts'
+
+const { signal } = new AbortController()
+const FORMER = '0012_kept_content'
+
+describe('a backup', { timeout: 200_000 }, () => {
+  const stops: (() => Promise<unknown>)[] = []
+  let root: string
+  let from: TestDatabase
+  let embedded: Storages
+  before(async () => {
+    const made = await makeDir()
+    stops.push(made.remove)
+    root = made.path
+    if (!process.env[DATABASE_SERVER]) {
+      const server = await startDatabaseServer()
+      process.env[DATABASE_SERVER] = server.url
+      stops.push(() => server.stop())
+    }
+    from = await openDatabase()
+    embedded = await openEmbedded('first')
+  })
+  after(async () => {
+    for (const stop of stops.reverse()) await stop()
+  })
+
+  const config = loadConfig({})
+  const parts = (database: TestDatabase, storages: Storages) => ({
+    config: { ...config, BERTH_DATA_DIR: join(root, 'data') },
+    pool: database.pool,
+    databaseUrl: database.url,
+    storages,
+    signal,
+  })
+  async function openDatabase(): Promise<TestDatabase> {
+    const database = await startDatabase()
+    stops.push(() => database.stop())
+    return database
+  }
+  /** One without any table. */
+  async function emptyDatabase(): Promise<TestDatabase> {
+    const database = await openDatabase()
+    await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
+    return database
+  }
+  async function openEmbedded(name: string): Promise<Storages> {
+    const open = async (network: Network) => {
+      const storage = createEmbeddedStorage({ dir: join(root, name, network), network, offline: true })
+      await storage.start()
+      stops.push(() => storage.stop())
+      return storage
+    }
+    return { public: await open('public'), private: await open('private') }
+  }
+  async function keep(storages: Storages, network: Network, bytes: Buffer): Promise<void> {
+    async function* entries() {
+      yield { path: 'file', content: Readable.from([bytes]) }
+    }
+    const { cid, size } = await storages[network].add(entries(), { signal })
+    await from.pool.query(
+      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, size)
+       VALUES ($1, $1, $2, 'pinned', $3, $3, '{}', '{}', $4)`,
+      [randomUUID(), network, `${cid}`, size],
+    )
+  }
+  const pinned = async (storages: Storages) => {
+    const found: string[] = []
+    for (const network of ['public', 'private'] as const)
+      for await (const cid of storages[network].list({ signal })) found.push(`${network} ${cid}`)
+    return found.sort()
+  }
+
+  it('of an older schema is restored with it, and brought up to date', async () => {
+    const old = await emptyDatabase()
+    await migrateTo(old.pool, FORMER)
+    await old.pool.query(
+      `INSERT INTO workspace (id, name, plan) VALUES (gen_random_uuid(), 'old', 'pro');
+       INSERT INTO correction (loop, reason, target) SELECT 'pins', 'old', 'x' FROM generate_series(1, 3);
+       INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, size)
+       SELECT gen_random_uuid(), id, 'public', 'searching', 'c', 'c', '{}', '{}', NULL FROM workspace`,
+    )
+    const dir = join(root, 'old')
+    const report: BackupReport = await backup({ dir, ...parts(old, embedded) })
+    assert.equal(report.unreadable.length, 0)
+    const target = await emptyDatabase()
+    await restore({ dir, ...parts(target, await openEmbedded('old-target')) })
+    assert.equal(await schemaState(target.pool), 'current')
+    const { rows } = await target.pool.query<{ id: string }>(
+      `INSERT INTO repair (loop, reason, target) VALUES ('pins', 'new', 'x') RETURNING id`,
+    )
+    assert.equal(rows[0]?.id, '4', 'sequences go on')
+    const used = await openDatabase()
+    await assert.rejects(
+      restore({ dir, ...parts(used, embedded) }),
+      /its schema is newer than the backup \(0013_\w+, .*\): restore into a database without tables/,
+    )
+  })
+
+  it('counts what is kept anew', async () => {
+    await keep(embedded, 'public', randomBytes(3_000_000))
+    await keep(embedded, 'public', Buffer.from(''))
+    await keep(embedded, 'private', randomBytes(70_000))
+    const dir = join(root, 'counted')
+    await backup({ dir, ...parts(from, embedded) })
+    const target = await emptyDatabase()
+    const storages = await openEmbedded('counted-target')
+    await restore({ dir, ...parts(target, storages) })
+    const { rows } = await target.pool.query(
+      `SELECT network, sum(files)::int AS files, sum(bytes)::int AS bytes FROM kept_content_change GROUP BY 1 ORDER BY 1`,
+    )
+    assert.deepEqual(rows, [
+      { network: 'private', files: 1, bytes: 70_000 },
+      { network: 'public', files: 2, bytes: 3_000_000 },
+    ])
+    assert.deepEqual(await pinned(storages), await pinned(embedded))
+  })
+
+  describe('between Kubo and the embedded node', { skip: !kuboBinary && 'needs BERTH_TEST_KUBO' }, () => {
+    const nodes: KuboNode[] = []
+    let kubo: Storages
+    before(async () => {
+      for (let n = 0; n < 2; n++) nodes.push(await startKubo())
+      stops.push(() => Promise.all(nodes.map((node) => node.stop())))
+      const [open, closed] = nodes.map(({ apiUrl }) => apiUrl)
+      kubo = {
+        public: createKuboStorage({ network: 'public', apiUrl: open ?? '', otherApiUrl: closed }),
+        private: createKuboStorage({ network: 'private', apiUrl: closed ?? '', otherApiUrl: open }),
+      }
+      for (const storage of Object.values(kubo)) {
+        await storage.start()
+        stops.push(() => storage.stop())
+      }
+    })
+    it('is the same either way', async () => {
+      const there = await emptyDatabase()
+      await restore({ dir: join(root, 'counted'), ...parts(there, kubo) })
+      assert.deepEqual(await pinned(kubo), await pinned(embedded))
+      const dir = join(root, 'of-kubo')
+      await backup({ dir, ...parts(there, kubo) })
+      assert.deepEqual((await verifyBackup(dir, { signal })).problems, [])
+      assert.deepEqual(await readTables(dir), await readTables(join(root, 'counted')))
+      assert.deepEqual(await readBlocks(dir), await readBlocks(join(root, 'counted')))
+      const back = await emptyDatabase()
+      const storages = await openEmbedded('back')
+      await restore({ dir, ...parts(back, storages) })
+      assert.deepEqual(await pinned(storages), await pinned(embedded))
+    })
+    it('waits for no node that is away: it fails, says so, and goes on when it is run again', async () => {
+      await keep(kubo, 'private', randomBytes(5000))
+      await nodes[1]?.kill()
+      const dir = join(root, 'away')
+      await assert.rejects(backup({ dir, ...parts(from, kubo) }), { code: 'unavailable' })
+      await nodes[1]?.restart()
+      const { unreadable } = await backup({ dir, ...parts(from, kubo) })
+      assert.deepEqual(unreadable, [])
+      assert.deepEqual((await verifyBackup(dir, { signal })).problems, [])
+    })
+  })
+})
