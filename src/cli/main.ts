@@ -21,8 +21,10 @@ import {
 } from './accounts.ts'
 import { runBackup, runList, runRestore, runVerify } from './backup.ts'
 import { runMigrate } from './database.ts'
-import { doctor } from './doctor.ts'
-import { buildEngine, listEngines, removeEngine } from './engines.ts'
+
+// What only one command needs, and is slow to load, is loaded by that one.
+const doctor = async () => (await import('./doctor.ts')).doctor()
+const engineCommands = () => import('./engines.ts')
 
 const berth = new Command('berth').description(packageJson.description).version(packageJson.version)
 const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
@@ -78,17 +80,21 @@ users
   .action(removeUser)
 
 const engines = berth.command('engines').description('versions of OpenClaw that agents can run')
-engines.command('list').description('list versions').addOption(asJson()).action(listEngines)
+engines
+  .command('list')
+  .description('list versions')
+  .addOption(asJson())
+  .action(async (options) => (await engineCommands()).listEngines(options))
 engines
   .command('build')
   .description('build the image of a version, or install it, ahead of the first agent that needs it')
   .argument('<version>', 'for example 2026.9.6')
-  .action(buildEngine)
+  .action(async (version) => (await engineCommands()).buildEngine(version))
 engines
   .command('remove')
   .description('remove a version that no agent runs')
   .argument('<version>')
-  .action(removeEngine)
+  .action(async (version) => (await engineCommands()).removeEngine(version))
 
 const backups = berth
   .command('backup')

@@ -183,12 +183,14 @@ it('what a killed web process had reserved is free again in seconds', async () =
     bytes,
   )
   const other = () => send(api, [file(randomBytes(MIB))])
-  await until('it has reserved', async () => {
+  const reserved = async () => {
     const [row] = await sql('SELECT used_bytes($1)::float8 AS used', [id])
-    return Number(row?.used) > 2 * MIB
-  })
+    return Number(row?.used)
+  }
+  await until('it has reserved', async () => (await reserved()) > 2 * MIB)
   assert.equal((await other()).status, 403)
   await web.running.end('SIGKILL')
   half.hangUp()
-  await until('there is room again', async () => (await other()).status === 200)
+  await until('there is room again', async () => (await reserved()) === 0)
+  assert.equal((await other()).status, 200)
 })

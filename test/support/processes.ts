@@ -23,22 +23,25 @@ function isFree(port: number): Promise<boolean> {
   })
 }
 
+/** Between two looks of {@link until}: a tenth of the time that it has waited, since each costs processor time. */
+const LOOK_MS = { least: 25, most: 250 }
+
 /** Polls until `check` gives something else than undefined or false. @throws when `ms` pass first. */
 export async function until<T>(
   what: string,
   check: () => Promise<T | undefined | false> | T | undefined | false,
   ms = 60_000,
 ): Promise<T> {
-  const deadline = performance.now() + ms
+  const began = performance.now()
   let last: unknown
-  while (performance.now() < deadline) {
+  for (let waited = 0; waited < ms; waited = performance.now() - began) {
     try {
       const result = await check()
       if (result !== undefined && result !== false) return result as T
     } catch (error) {
       last = error
     }
-    await delay(25)
+    await delay(Math.min(Math.max(waited / 10, LOOK_MS.least), LOOK_MS.most))
   }
   throw new Error(`not within ${ms} ms: ${what}`, { cause: last })
 }

@@ -13,6 +13,7 @@ import {
   type Run,
 } from '../../../src/operations/handler.ts'
 import { Runner } from '../../../src/operations/runner.ts'
+import { passAtOnce } from '../../support/clock.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { insertOperation, readOperation } from './rows.ts'
 
@@ -259,16 +260,8 @@ describe('runner', () => {
   it('ends a run that takes longer than its kind allows', async (t) => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { kind: 'agent.push' })
-    const started = Promise.withResolvers<void>()
-    t.mock.timers.enable({ apis: ['setTimeout'] })
-    const run = runnerOf((run) => {
-      started.resolve()
-      return untilTold(run)
-    }).run(id)
-    await started.promise
-    t.mock.timers.tick(600_000)
-    t.mock.timers.reset()
-    await run
+    passAtOnce(t, 600_000)
+    await runnerOf(untilTold).run(id)
     const { state, error, error_code, error_cause } = await readOperation(pool, id)
     assert.deepEqual(
       [state, error, error_code, error_cause],
