@@ -44,8 +44,12 @@ const SETTINGS = {
  * Starts a Berth whose agents use a model on loopback, and which may fetch from a server of git there. Stopping it
  * removes its agents, which outlive a Berth.
  * @param env settings of its own.
+ * @param database where its data is; see {@link startStack}.
  */
-export async function startShared(env: NodeJS.ProcessEnv = {}): Promise<Stack> {
+export async function startShared(
+  env: NodeJS.ProcessEnv = {},
+  database: 'own' | 'of the run' = 'own',
+): Promise<Stack> {
   const [{ startModel }, { startGitBackend }, { openRuntimeOf }] = await Promise.all([
     import('../support/model.ts'),
     import('../support/git-backend.ts'),
@@ -75,7 +79,7 @@ export async function startShared(env: NodeJS.ProcessEnv = {}): Promise<Stack> {
     await Promise.all([model.stop(), git.close()])
     for (const dir of [agentsDir, gitDir]) await rm(dir, { recursive: true, force: true })
   }
-  const stack = await startStack({ env: settings }).catch(async (error) => {
+  const stack = await startStack({ env: settings, database }).catch(async (error) => {
     await undo()
     throw error
   })

@@ -11,6 +11,7 @@ const QUEUE = '/v3/files/public/pin_by_cid'
 const PEER = '12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
 
 const berth = await startStack({
+  database: 'of the run',
   env: {
     BERTH_PIN_STALL_SECONDS: '1',
     BERTH_PIN_RETRY_SECONDS: '0.2',

@@ -26,6 +26,7 @@ describe('a role that has started', () => {
     await chmod(folder, 0o777)
     stack = await startStack({
       kind: 'embedded',
+      database: 'of the run',
       env: { NODE_OPTIONS: `--import=${RECORDER}`, BERTH_TEST_PACKAGES: folder },
     })
   })

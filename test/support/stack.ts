@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { startDatabase } from './database.ts'
 import type { KuboNode } from './kubo.ts'
 import { freeMetricsPorts, freePort, type Running, run, until } from './processes.ts'
 import type { Server } from './servers.ts'
@@ -64,9 +65,11 @@ export async function readMetrics(
 /**
  * @param options.env settings beside those that a test needs anyway.
  * @param options.dir where its data folder is made.
+ * @param options.database `of the run` for a test that is not about the embedded PostgreSQL: a database on the server of
+ *   the run takes half a second of a processor, a server of its own three.
  */
 export async function startStack(
-  options: { kind?: StackKind; env?: NodeJS.ProcessEnv; dir?: string } = {},
+  options: { kind?: StackKind; env?: NodeJS.ProcessEnv; dir?: string; database?: 'own' | 'of the run' } = {},
 ): Promise<Stack> {
   const kind = options.kind ?? stackKind
   const dataDir = await mkdtemp(join(options.dir ?? tmpdir(), 'berth-'))
@@ -74,6 +77,7 @@ export async function startStack(
   await chmod(dataDir, 0o711)
   const port = await freePort()
   const parts = kind === 'real' ? await startParts() : undefined
+  const database = !parts && options.database === 'of the run' ? await startDatabase() : undefined
   const env: NodeJS.ProcessEnv = {
     ...process.env,
     PORT: String(port),
@@ -87,6 +91,7 @@ export async function startStack(
       IPFS_API_URL: parts.kubo.apiUrl,
       IPFS_PRIVATE_API_URL: parts.privateKubo.apiUrl,
     }),
+    ...(database && { DATABASE_URL: database.url }),
     ...options.env,
   }
   const url = `http://127.0.0.1:${port}`
@@ -108,6 +113,7 @@ export async function startStack(
   const stop = async () => {
     await supervisor?.end('SIGINT')
     await Promise.all(parts ? Object.values(parts).map((part) => part.stop()) : [])
+    await database?.stop()
     await rm(dataDir, { recursive: true, force: true })
   }
   await restart().catch(async (error) => {

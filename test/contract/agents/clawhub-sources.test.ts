@@ -48,10 +48,8 @@ await addFolder('berth/journal', { 'SKILL.md': skillMd('not the one that ships')
 await addFolder('a b/c', { 'SKILL.md': skillMd('x') })
 await symlink('/etc', join(dir, 'acme/tool/link'))
 
-const stack = await startShared({
-  BERTH_CLAWHUB_DIR: dir,
-  BERTH_CLAWHUB_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-})
+const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
+const stack = await startShared({ BERTH_CLAWHUB_DIR: dir, BERTH_CLAWHUB_URL: url }, 'of the run')
 const context = await openContext(stack)
 const own = await context.workspace()
 const { api } = own

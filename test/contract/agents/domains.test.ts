@@ -9,7 +9,7 @@ import { insertAgent, type RowAgent } from './rows.ts'
 
 const dns = await startDnsServer()
 after(() => dns.close())
-const stack = await startShared({ BERTH_DNS_SERVER: dns.address })
+const stack = await startShared({ BERTH_DNS_SERVER: dns.address }, 'of the run')
 const context = await openContext(stack)
 const { sql, workspace } = context
 const own = await workspace()
