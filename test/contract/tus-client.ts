@@ -120,10 +120,5 @@ export function sendPart(
 
 /** Bytes that are the same for the same name, and nothing that any type is told from. */
 export function bytesOf(name: string, length: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(length)
-  for (let i = 0, block = 0; i < length; i += 32, block++) {
-    const hash = createHash('sha256').update(`${name} ${block}`).digest()
-    bytes.set(hash.subarray(0, Math.min(32, length - i)), i)
-  }
-  return bytes
+  return Uint8Array.from(createHash('shake128', { outputLength: length }).update(name).digest())
 }

@@ -5,14 +5,12 @@ import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import type { CrashPoint } from '../../../src/lib/crash-point.ts'
-import { postgresUrl } from '../../../src/standalone/postgres.ts'
 import { begin, bytesOf, head, patch, sendPart, TUS } from '../../contract/tus-client.ts'
-import { freePort, type Running, run, until } from '../../support/processes.ts'
+import { startWebProcess, type WebProcess } from '../../contract/web-process.ts'
+import { until } from '../../support/processes.ts'
 import { type Stack, startStack } from '../../support/stack.ts'
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const MIB = 1_048_576
 const POINTS: CrashPoint[] = ['after-add', 'after-keep']
 
@@ -27,14 +25,14 @@ describe('a resumable upload', () => {
   })
   after(() => stack?.stop())
 
-  /** Starts Berth anew, so that the process that comes to this point is killed there, once. */
-  const arm = async (point: CrashPoint) => {
+  /** One more web process, which is killed when it comes to this point. */
+  const startDoomed = async (point: CrashPoint) => {
     const mark = join(stack.dataDir, `${randomUUID()}.mark`)
-    stack.env.BERTH_CRASH_AT = `${point}@${mark}`
-    await stack.kill()
-    await stack.restart()
-    return mark
+    const { url, running } = await startWebProcess(stack.env, { BERTH_CRASH_AT: `${point}@${mark}` })
+    return { caller: { url, key }, ended: () => running.end(), isKilled: () => existsSync(mark) }
   }
+  /** The address of the same upload at another process. */
+  const at = (url: string, location: string) => `${url}${new URL(location).pathname}`
   const get = async (path: string) => {
     const response = await fetch(`${stack.url}${path}`, { headers: { authorization: `Bearer ${key}` } })
     return (await response.json()) as { data: { id: string; cid: string; files: { id: string }[] } }
@@ -61,14 +59,15 @@ describe('a resumable upload', () => {
 
   for (const point of POINTS) {
     it(`whose process is killed ${point} is a file for whoever repeats the last piece`, async () => {
-      const mark = await arm(point)
+      const doomed = await startDoomed(point)
       const bytes = bytesOf(point, 2 * MIB)
-      const { location, id } = await begin(caller, bytes.length)
+      const { location, id } = await begin(doomed.caller, bytes.length)
       assert.equal((await patch(location, 0, bytes.subarray(0, MIB))).status, 204)
       await assert.rejects(patch(location, MIB, bytes.subarray(MIB)))
-      assert.ok(existsSync(mark))
+      await doomed.ended()
+      assert.ok(doomed.isKilled())
       const answer = await until('the repeat is answered', async () => {
-        const repeated = await patch(location, MIB, bytes.subarray(MIB))
+        const repeated = await patch(at(stack.url, location), MIB, bytes.subarray(MIB))
         return repeated.status === 204 && repeated
       })
       await assertWhole(id, bytes, answer.headers.get('upload-cid'))
@@ -76,19 +75,19 @@ describe('a resumable upload', () => {
   }
 
   it('whose process is killed in its import is a file for whoever asks how far it is', async () => {
-    await arm('after-add')
+    const doomed = await startDoomed('after-add')
     const bytes = bytesOf('asked', MIB)
-    const { location, id } = await begin(caller, bytes.length)
+    const { location, id } = await begin(doomed.caller, bytes.length)
     await assert.rejects(patch(location, 0, bytes, TUS))
+    await doomed.ended()
     const cid = await until('the upload has ended', async () => {
-      const { status, headers } = await head(location)
+      const { status, headers } = await head(at(stack.url, location))
       return status === 200 && headers.get('upload-cid')
     })
     await assertWhole(id, bytes, cid)
   })
 
   it('goes on from what had arrived when all of Berth is killed', async () => {
-    delete stack.env.BERTH_CRASH_AT
     const bytes = bytesOf('killed', 4 * MIB)
     const { location, id } = await begin(caller, bytes.length)
     assert.equal((await patch(location, 0, bytes.subarray(0, MIB), TUS)).status, 204)
@@ -105,25 +104,12 @@ describe('a resumable upload', () => {
   })
 
   describe('of two web processes', () => {
-    let second: Running
-    let port: number
+    let second: WebProcess
     before(async () => {
-      port = await freePort()
-      const env = {
-        ...stack.env,
-        PORT: `${port}`,
-        BERTH_METRICS_PORT: '',
-        DATABASE_URL: await databaseUrl(stack),
-      }
-      second = run(process.execPath, [MAIN, 'web'], { env })
-      await until('the second one answers', async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok)
+      second = await startWebProcess(stack.env)
     })
-    after(() => second?.end())
-    const there = (location: string) => {
-      const url = new URL(location)
-      url.port = `${port}`
-      return url.href
-    }
+    after(() => second?.running.end())
+    const there = (location: string) => at(second.url, location)
 
     it('is taken over by one from a request that hangs at the other', async () => {
       const bytes = bytesOf('two processes', 3 * MIB)
@@ -157,7 +143,3 @@ describe('a resumable upload', () => {
     })
   })
 })
-
-async function databaseUrl({ env, dataDir }: Stack): Promise<string | undefined> {
-  return env.DATABASE_URL ?? (await postgresUrl(dataDir)) ?? undefined
-}
