@@ -192,6 +192,7 @@ describe('npm start', () => {
     const taken = {
       ...env,
       BERTH_DATA_DIR: join(dir, 'taken'),
+      DATABASE_URL: env.DATABASE_URL || (await postgresUrl(env.BERTH_DATA_DIR ?? '')) || undefined,
       PORT: new URL(url).port,
       BERTH_METRICS_PORT: '',
     }
