@@ -1,6 +1,6 @@
 /** What workers do to agents, on a real database, with real agentds as processes, and a stand-in for the engine. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, afterEach, before, describe, it } from 'node:test'
 import { until } from '../../support/processes.ts'
 import { STAND_IN } from './stand-in.ts'
 import { type AgentsWorld, startAgentsWorld } from './world.ts'
@@ -10,6 +10,7 @@ describe('an operation on an agent', () => {
   before(async () => {
     world = await startAgentsWorld()
   })
+  afterEach(() => world.clear())
   after(() => world?.stop())
 
   const up = async (version?: string) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { after, afterEach, before, describe, it } from 'node:test'
 import { createPool } from '../../../src/db/pool.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
 import { createAgentReconciler, startAgentLoop } from '../../../workers/reconcile/agents.ts'
@@ -31,6 +31,7 @@ describe('the reconciler of agents', () => {
     const reconciler = createAgentReconciler(world.services, world.database.log)
     pass = () => reconciler.pass(signal)
   })
+  afterEach(() => world.clear())
   after(() => world?.stop())
 
   const sql = async (text: string, values: unknown[] = []) =>
@@ -149,7 +150,7 @@ describe('the reconciler of agents', () => {
 
   it('starts an agent again at once after each restart of Berth, however many there are', async () => {
     const { agentId } = await up()
-    for (let i = 0; i < 7; i++) {
+    for (let i = 0; i < 6; i++) {
       await world.containers.stop(agentId, { graceMs: 0 })
       await createAgentReconciler(world.services, world.database.log).pass(signal)
       assert.equal((await waiting(agentId)).length, 1, `start ${i}`)

@@ -45,6 +45,8 @@ export interface AgentsWorld {
   run(operationId: string): Promise<Row>
   agent(agentId: string): Promise<Row>
   runner(): Runner
+  /** Removes all agents, rows and sandboxes: each that runs costs the cases that follow. */
+  clear(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -88,6 +90,11 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
   const runner = () => new Runner({ pool, prisma, leases: pool, log, workerId: uuidv7(), handlers })
   const workspaceId = await database.createWorkspace()
   const caller = { workspaceId, userId: workspaceId, plan: { agentLimit: null } } as Principal
+  const removeSandboxes = async () => {
+    const { sandboxes, volumes } = await containers.list()
+    const agentIds = new Set([...sandboxes.map((one) => one.agentId), ...volumes])
+    await Promise.all([...agentIds].map((agentId) => containers.remove(agentId, { volume: true })))
+  }
 
   return {
     database,
@@ -116,10 +123,12 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     async agent(agentId) {
       return queryOne<Row>(pool, 'SELECT * FROM agent WHERE agent_id = $1', [agentId])
     },
+    async clear() {
+      await pool.query('UPDATE agent SET deleted_at = now(), purged_at = now() WHERE purged_at IS NULL')
+      await removeSandboxes()
+    },
     async stop() {
-      const { sandboxes, volumes } = await containers.list()
-      for (const agentId of [...sandboxes.map((one) => one.agentId), ...volumes])
-        await containers.remove(agentId, { volume: true })
+      await removeSandboxes()
       await containers.close()
       agentd.close()
       await parts.close()
