@@ -51,6 +51,11 @@ export const settings = z.object({
     .default('.berth')
     .transform((dir) => resolve(dir))
     .describe('Folder of keys and of every embedded part.'),
+  BERTH_DISK_RESERVE_MB: integer(0, 1_073_741_824)
+    .optional()
+    .describe(
+      'Space that stays free on each disk that Berth writes itself: with less, it refuses new content (507), and goes on serving, deleting and collecting. Not set: 5 % of the disk or 2 GiB, whichever is less.',
+    ),
   DATABASE_URL: url('postgres', 'postgresql')
     .optional()
     .describe('PostgreSQL 14 or newer. Not set: `npm start` runs its own.'),

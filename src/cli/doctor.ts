@@ -8,11 +8,12 @@ import { queryOne } from '../db/pool.ts'
 import { checkRuntime, checkSchema } from '../health/checks.ts'
 import { checkClock, checkNames, checkPermissions } from '../health/machine.ts'
 import { observeWorkers } from '../health/workers.ts'
-import { checkDisk, foldersOf, formatBytes, readRoom } from '../lib/disk.ts'
+import { checkDisk, disksOf, formatBytes, readRoom } from '../lib/disk.ts'
 import { type Finding as Health, look } from '../lib/readiness.ts'
 import { createLogger } from '../log.ts'
 import { inspectRedis } from '../operations/redis.ts'
 import { WorkerStatus } from '../operations/workers.ts'
+import { postgresFolder } from '../standalone/postgres.ts'
 import type { KuboOptions } from '../storage/kubo.ts'
 import type { Storage } from '../storage/port.ts'
 import { withDatabase } from './database.ts'
@@ -65,10 +66,11 @@ function toFinding(part: string, { status, detail, cause, advice }: Health, othe
 }
 
 async function checkRoom(config: Config): Promise<Finding> {
-  const folders = { ...foldersOf(config, 'web'), ...foldersOf(config, 'worker') }
+  const web = disksOf(config, 'web', await postgresFolder(config.BERTH_DATA_DIR, config.DATABASE_URL))
+  const folders = { ...web.folders, ...disksOf(config, 'worker').folders }
   const room = await readRoom(config.BERTH_DATA_DIR).catch(() => undefined)
   const free = room ? `${formatBytes(room.free)} free of ${formatBytes(room.size)}` : 'unknown'
-  return toFinding('Disk', await checkDisk(folders), free)
+  return toFinding('Disk', await checkDisk({ ...web, folders }), free)
 }
 
 async function checkDatabase(): Promise<Finding[]> {

@@ -2,7 +2,7 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
 import { BOUNDS, type BoundKind, type Bounds } from '../lib/bounds.ts'
-import { type Folders, readRoom } from '../lib/disk.ts'
+import { type Disks, judgeRoom, type Room, readRoom, reserveOf } from '../lib/disk.ts'
 import type { Readiness, Status } from '../lib/readiness.ts'
 
 const VALUES: Record<Status, number> = { ok: 1, degraded: 0.5, down: 0 }
@@ -21,12 +21,21 @@ export function addPartMetrics(registry: Registry, readiness: Readiness): void {
   })
 }
 
-export function addDiskMetrics(registry: Registry, folders: Folders): void {
-  const gauges = {
-    free: ['berth_disk_free_bytes', 'Bytes that this process may still write where each of its folders is.'],
-    size: ['berth_disk_size_bytes', 'Bytes of the whole file system where each of its folders is.'],
-  } as const
-  for (const [figure, [name, help]] of Object.entries(gauges))
+const DISK_FIGURES: Record<string, [help: string, of: (room: Room, reserveBytes?: number) => number]> = {
+  berth_disk_free_bytes: [
+    'Bytes that this process may still write where each of its folders is.',
+    ({ free }) => free,
+  ],
+  berth_disk_size_bytes: ['Bytes of the whole file system where each of its folders is.', ({ size }) => size],
+  berth_disk_reserve_bytes: ['Bytes that stay free there: with less, nothing new is taken.', reserveOf],
+  berth_disk_refusing: [
+    '1 while less than the reserve is free there, so that new content is refused; else 0.',
+    (room, reserveBytes) => (judgeRoom(room, reserveBytes) === 'down' ? 1 : 0),
+  ],
+}
+
+export function addDiskMetrics(registry: Registry, { folders, reserveBytes }: Disks): void {
+  for (const [name, [help, figureOf]] of Object.entries(DISK_FIGURES))
     new Gauge({
       name,
       help,
@@ -37,7 +46,7 @@ export function addDiskMetrics(registry: Registry, folders: Folders): void {
         for (const [folder, path] of Object.entries(folders)) {
           // One that cannot be read is told by berth_part_up{part="disk"}.
           const room = await readRoom(path).catch(() => undefined)
-          if (room) this.set({ folder }, room[figure as keyof typeof gauges])
+          if (room) this.set({ folder }, figureOf(room, reserveBytes))
         }
       },
     })

@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
 import { isDatabaseDown } from '../db/database-errors.ts'
 import { ApiError, badRequest, messages, notFound, unavailable } from '../errors.ts'
+import { noSpace } from '../lib/disk-reserve.ts'
 import type { Logger } from '../log.ts'
 import { StorageError } from '../storage/port.ts'
 
@@ -38,6 +39,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (isDatabaseDown(error)) return unavailable('Database unreachable', error)
+  if (error instanceof StorageError && error.code === 'no_space') return noSpace(error.message, error)
   // Routes have answered the errors of clients before: here the node is away, or lost a block.
   if (error instanceof StorageError) return unavailable(messages.ipfsUnreachable, error)
   // Express and its parsers: bad JSON, a body that is too large, a path that does not decode.

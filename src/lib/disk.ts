@@ -5,8 +5,28 @@ import type { Config } from '../config.ts'
 import { hasCode } from './files.ts'
 import { type Finding, reasonOf } from './readiness.ts'
 
+/** What a folder is for, and the setting that says where it is, for who reads that its disk is full. */
+const PURPOSES = {
+  data: ['the data folder', 'BERTH_DATA_DIR'],
+  blocks: ['the embedded IPFS nodes', 'BERTH_DATA_DIR'],
+  spool: ['uploads under way', 'BERTH_DATA_DIR'],
+  uploads: ['resumable uploads', 'BERTH_UPLOAD_DIR'],
+  database: ['the embedded PostgreSQL', 'BERTH_DATA_DIR'],
+  engines: ['engine versions', 'BERTH_ENGINES_DIR'],
+  agents: ['agents that run as processes', 'BERTH_AGENTS_DIR'],
+} as const
+
+export type FolderName = keyof typeof PURPOSES
+
 /** Folders by the name under which health and metrics show them. */
-export type Folders = Readonly<Record<string, string>>
+type Folders = Readonly<Partial<Record<FolderName, string>>>
+
+/** The folders of a process, and what is to stay free on the disk of each. */
+export interface Disks {
+  folders: Folders
+  /** Bytes, as BERTH_DISK_RESERVE_MB has them; undefined is {@link reserveOf}'s own. */
+  reserveBytes: number | undefined
+}
 
 export interface Room {
   /** Bytes that this process may still write. */
@@ -17,12 +37,39 @@ export interface Room {
 
 const GiB = 1024 ** 3
 
-/** The folders that a role writes to, wherever they are set to be. */
-export function foldersOf(config: Config, role: 'web' | 'worker'): Folders {
+/** Embedded nodes are below it, one for each network. */
+export const blocksFolder = ({ BERTH_DATA_DIR }: Config): string => join(BERTH_DATA_DIR, 'ipfs')
+
+/**
+ * The folders that a role writes to, wherever they are set to be, and the reserve of their disks.
+ * @param database folder of the embedded PostgreSQL, where there is one.
+ */
+export function disksOf(config: Config, role: 'web' | 'worker', database?: string): Disks {
   const { BERTH_DATA_DIR: data, BERTH_UPLOAD_DIR, BERTH_ENGINES_DIR, BERTH_AGENTS_DIR } = config
-  if (role === 'web') return { data, uploads: BERTH_UPLOAD_DIR ?? join(data, 'uploads') }
-  const engines = BERTH_ENGINES_DIR ?? join(data, 'engines')
-  return { data, engines, ...(BERTH_AGENTS_DIR && { agents: BERTH_AGENTS_DIR }) }
+  const isEmbedded = !config.IPFS_API_URL || !config.IPFS_PRIVATE_API_URL
+  const shared = { data, ...(isEmbedded && { blocks: blocksFolder(config) }), ...(database && { database }) }
+  const own =
+    role === 'web'
+      ? { spool: join(data, 'spool'), uploads: BERTH_UPLOAD_DIR ?? join(data, 'uploads') }
+      : {
+          engines: BERTH_ENGINES_DIR ?? join(data, 'engines'),
+          ...(BERTH_AGENTS_DIR && { agents: BERTH_AGENTS_DIR }),
+        }
+  return { folders: { ...shared, ...own }, reserveBytes: reserveSetting(config) }
+}
+
+/** BERTH_DISK_RESERVE_MB in bytes; undefined where it is not set. */
+export const reserveSetting = ({ BERTH_DISK_RESERVE_MB: mb }: Config): number | undefined =>
+  mb === undefined ? undefined : mb * 1_048_576
+
+/** Bytes that stay free on a disk: as set, else 5 % or 2 GiB, whichever is less. */
+export const reserveOf = ({ size }: Pick<Room, 'size'>, setBytes: number | undefined): number =>
+  setBytes ?? Math.min(size / 20, 2 * GiB)
+
+/** Says to anybody which disk is full and which setting leads to it; names no path. */
+export function describeShortage(name: FolderName): string {
+  const [purpose, setting] = PURPOSES[name]
+  return `No space left: the disk of ${purpose} (${setting}) is down to its reserve (BERTH_DISK_RESERVE_MB)`
 }
 
 /** The room where `folder` is, or will be: one that is not there yet is made where its parent is. @throws Error */
@@ -36,34 +83,41 @@ export async function readRoom(folder: string): Promise<Room> {
   }
 }
 
-/** `down` below 1 % or 512 MiB, whichever is less; `degraded` below 10 % or 10 GiB. */
-export function judgeRoom({ free, size }: Room): 'ok' | 'degraded' | 'down' {
-  if (free < Math.min(size / 100, GiB / 2)) return 'down'
+/** `down` below the reserve, where nothing new is taken; `degraded` below 10 % or 10 GiB, whichever is less. */
+export function judgeRoom({ free, size }: Room, reserveBytes?: number): 'ok' | 'degraded' | 'down' {
+  if (free < reserveOf({ size }, reserveBytes)) return 'down'
   return free < Math.min(size / 10, 10 * GiB) ? 'degraded' : 'ok'
 }
 
 /** The worst of the folders. */
-export async function checkDisk(folders: Folders): Promise<Finding> {
+export async function checkDisk({ folders, reserveBytes }: Disks): Promise<Finding> {
   const findings = await Promise.all(
-    Object.entries(folders).map(([name, folder]) => checkFolder(name, folder)),
+    Object.entries(folders).map(([name, folder]) => checkFolder(name as FolderName, folder, reserveBytes)),
   )
   const worst =
     findings.find(({ status }) => status === 'down') ?? findings.find(({ status }) => status !== 'ok')
   return worst ?? { status: 'ok' }
 }
 
-async function checkFolder(name: string, folder: string): Promise<Finding> {
+async function checkFolder(
+  name: FolderName,
+  folder: string,
+  reserveBytes: number | undefined,
+): Promise<Finding> {
   try {
-    await access(folder, constants.W_OK).catch((error) => {
-      if (!hasCode(error, 'ENOENT')) throw error
-    })
+    // The embedded PostgreSQL may have a user of its own.
+    if (name !== 'database')
+      await access(folder, constants.W_OK).catch((error) => {
+        if (!hasCode(error, 'ENOENT')) throw error
+      })
     const room = await readRoom(folder)
-    const status = judgeRoom(room)
+    const status = judgeRoom(room, reserveBytes)
     if (status === 'ok') return { status }
     const detail = `${name}: ${formatBytes(room.free)} free of ${formatBytes(room.size)}`
+    const reserve = formatBytes(reserveOf(room, reserveBytes))
     return {
       status,
-      detail,
+      detail: status === 'down' ? `${detail}, below the reserve of ${reserve}: nothing new is taken` : detail,
       cause: folder,
       advice: `Make room on the disk of ${folder}, or give it a larger one.`,
     }

@@ -13,7 +13,7 @@ import {
   runtimePart,
 } from '../health/checks.ts'
 import { observeWorkers } from '../health/workers.ts'
-import { checkDisk, foldersOf } from '../lib/disk.ts'
+import { checkDisk, type Disks } from '../lib/disk.ts'
 import { type Check, Readiness } from '../lib/readiness.ts'
 import type { Logger } from '../log.ts'
 import type { Dispatcher } from '../operations/dispatcher.ts'
@@ -23,6 +23,7 @@ import type { IpfsStatus } from '../storage/port.ts'
 
 interface Shared {
   config: Config
+  disks: Disks
   pool: Pool
   /** Pings Redis; undefined where the queue is in PostgreSQL. */
   pingQueue: (() => Promise<unknown>) | undefined
@@ -38,11 +39,10 @@ const common = ({ pool, pingQueue }: Shared): Record<string, Check> => ({
 export function webReadiness(
   services: Shared & { workers: WorkerStatus; dispatcher: Dispatcher },
 ): Readiness {
-  const { config, workers, dispatcher, log } = services
-  const folders = foldersOf(config, 'web')
+  const { config, disks, workers, dispatcher, log } = services
   const checks: Record<string, Check> = {
     ...common(services),
-    disk: { find: () => checkDisk(folders) },
+    disk: { find: () => checkDisk(disks) },
     host: { find: () => checkAgentProxy(loadAgentProxy(config)) },
     dispatcher: { find: () => checkDispatcher(dispatcher.passAgeMs) },
   }
@@ -61,12 +61,11 @@ export interface WorkerParts extends Shared {
 
 /** A worker that serves nothing but agents cannot work without what they run in; any other one still has pins. */
 export function workerReadiness(services: WorkerParts): Readiness {
-  const { config, concurrency, nodes, heartbeatAgeMs, containers, log } = services
-  const folders = foldersOf(config, 'worker')
+  const { config, disks, concurrency, nodes, heartbeatAgeMs, containers, log } = services
   const checks: Record<string, Check> = {
     ...common(services),
     heartbeat: { find: () => checkHeartbeat(heartbeatAgeMs()), essential: true },
-    disk: { find: () => checkDisk(folders) },
+    disk: { find: () => checkDisk(disks) },
     ipfs: { find: () => checkNode(nodes.ipfs) },
     ipfs_private: { find: () => checkNode(nodes.ipfsPrivate) },
   }

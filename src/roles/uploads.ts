@@ -4,7 +4,6 @@ import { createPool, type Pool } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import type { GatewayService } from '../files/gateways/gateways.ts'
 import type { UrlSigner } from '../files/signed-url.ts'
-import { DiskGuard } from '../files/uploads/disk-guard.ts'
 import { RENEW_MS, Reservations } from '../files/uploads/reservations.ts'
 import { signRoutes } from '../files/uploads/sign-routes.ts'
 import { SignedUploads } from '../files/uploads/signed-uploads.ts'
@@ -16,7 +15,7 @@ import type { RateLimiter } from '../http/rate-limit.ts'
 import type { Route } from '../http/route.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import type { Closers } from '../lib/closers.ts'
-import { foldersOf } from '../lib/disk.ts'
+import type { DiskReserve } from '../lib/disk-reserve.ts'
 import { startLoop } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
 import type { Storages } from '../storage/open.ts'
@@ -33,13 +32,14 @@ export interface UploadParts {
   signer: UrlSigner
   rateLimiter: RateLimiter
   bounds: Bounds
+  disk: DiskReserve
   log: Logger
   parts: Closers
 }
 
 /** All uploads, and the loop that removes what was begun and not finished. */
 export function openUploads(config: Config, { databaseUrl, log, parts, ...services }: UploadParts): Route[] {
-  const { pool, prisma, storages, signer, bounds } = services
+  const { pool, prisma, storages, signer, bounds, disk } = services
   const dir = config.BERTH_UPLOAD_DIR ?? join(config.BERTH_DATA_DIR, 'uploads')
   const spoolDir = join(config.BERTH_DATA_DIR, 'spool')
   const expiryMs = config.BERTH_UPLOAD_EXPIRY_SECONDS
@@ -47,7 +47,6 @@ export function openUploads(config: Config, { databaseUrl, log, parts, ...servic
   const keepPool = createPool(databaseUrl, KEEP_CONNECTIONS, log)
   parts.add('connections of uploads', () => keepPool.end())
   const reservations = new Reservations(keepPool)
-  const disk = new DiskGuard(foldersOf(config, 'web'))
   const shared = { pool, prisma, keepPool, storages, bounds, reservations, disk }
   const resumable = new ResumableUploads({ ...shared, dir, expiryMs, publicUrl, log })
   parts.add('resumable uploads', () => resumable.close())

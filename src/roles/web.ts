@@ -38,7 +38,8 @@ import type { Guard, Route } from '../http/route.ts'
 import { createServer } from '../http/server.ts'
 import { Bounds } from '../lib/bounds.ts'
 import { Closers } from '../lib/closers.ts'
-import { foldersOf } from '../lib/disk.ts'
+import { disksOf } from '../lib/disk.ts'
+import { DiskReserve } from '../lib/disk-reserve.ts'
 import { loadEncryption } from '../lib/encryption.ts'
 import { trustProxies } from '../lib/net/trusted-proxies.ts'
 import type { Logger } from '../log.ts'
@@ -49,6 +50,7 @@ import { Operations } from '../operations/operations.ts'
 import { createQueueBackend } from '../operations/queue.ts'
 import { createRedis } from '../operations/redis.ts'
 import { WorkerStatus } from '../operations/workers.ts'
+import { postgresFolder } from '../standalone/postgres.ts'
 import { openStorages } from '../storage/open.ts'
 import { agentHandler } from '../vhosts/agents/agent-host.ts'
 import { appHandler, customDomainHandler } from '../vhosts/apps/app-host.ts'
@@ -103,11 +105,13 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const gateways = new GatewayService(pool, config.BERTH_GATEWAY_DOMAIN)
   const registry = new Registry()
   const pingQueue = redis && (() => redis.ping())
-  const readiness = webReadiness({ config, pool, pingQueue, workers, dispatcher, log })
+  const disks = disksOf(config, 'web', await postgresFolder(config.BERTH_DATA_DIR, databaseUrl))
+  const disk = new DiskReserve(disks)
+  const readiness = webReadiness({ config, pool, disks, pingQueue, workers, dispatcher, log })
   addPoolMetrics(registry, pool)
   addDatabaseMetrics(registry, pool)
   addPartMetrics(registry, readiness)
-  addDiskMetrics(registry, foldersOf(config, 'web'))
+  addDiskMetrics(registry, disks)
   addBoundMetrics(registry, bounds)
   addDispatcherMetrics(registry, dispatcher)
   const pins = new PinService(pool)
@@ -134,9 +138,11 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     storages,
   }
   const allowPrivateHostNodes = config.BERTH_ALLOW_PRIVATE_HOST_NODES
+  // The disk of a Kubo is not Berth's to look at.
+  const admitPin = async () => (storages.public.driver === 'embedded' ? disk.admit() : undefined)
   const routes: Route[] = [
-    ...pinRoutes({ pool, pins, operations, allowPrivateHostNodes }),
-    ...psaRoutes({ pool, pins, workers, operations, allowPrivateHostNodes }),
+    ...pinRoutes({ pool, pins, operations, admitPin, allowPrivateHostNodes }),
+    ...psaRoutes({ pool, pins, workers, operations, admitPin, allowPrivateHostNodes }),
     ...openUploads(config, {
       databaseUrl,
       pool,
@@ -146,6 +152,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       signer,
       rateLimiter,
       bounds,
+      disk,
       log,
       parts,
     }),

@@ -17,7 +17,7 @@ import { sumKeptContent } from '../db/statements/files.ts'
 import { ConfigError } from '../errors.ts'
 import { addDiskMetrics, addPartMetrics, addPoolMetrics } from '../health/process-metrics.ts'
 import { Closers } from '../lib/closers.ts'
-import { foldersOf } from '../lib/disk.ts'
+import { blocksFolder, disksOf } from '../lib/disk.ts'
 import { loadEncryption } from '../lib/encryption.ts'
 import { startLoop } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
@@ -31,6 +31,7 @@ import { type QueueConcurrency, WorkerStatus } from '../operations/workers.ts'
 import { openRuntime } from '../sandboxes/open.ts'
 import { readOwner } from '../sandboxes/owner.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
+import { postgresFolder } from '../standalone/postgres.ts'
 import { observeNode, openStorages, type Storages } from '../storage/open.ts'
 import type { IpfsStatus } from '../storage/port.ts'
 import { workerReadiness } from './checks.ts'
@@ -75,8 +76,10 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   if (redis) parts.add('redis', () => redis.disconnect())
   let written = performance.now()
   const nodes: { ipfs?: IpfsStatus; ipfsPrivate?: IpfsStatus } = {}
+  const disks = disksOf(config, 'worker', await postgresFolder(config.BERTH_DATA_DIR, databaseUrl))
   const readiness = workerReadiness({
     config,
+    disks,
     // Operations may keep all connections of the other pool busy while the database is well.
     pool: leases,
     pingQueue: redis && (() => redis.ping()),
@@ -89,7 +92,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   const registry = new Registry()
   addPoolMetrics(registry, pool)
   addPartMetrics(registry, readiness)
-  addDiskMetrics(registry, foldersOf(config, 'worker'))
+  addDiskMetrics(registry, disks)
 
   const id = uuidv7()
   const runner = new Runner({
@@ -143,7 +146,11 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
         `${storage.network} gc`,
         Math.min(config.BERTH_GC_SECONDS, LOOK_MS),
         log,
-        collectInTurn(storage, config.BERTH_DATA_DIR, config.BERTH_GC_SECONDS),
+        collectInTurn(
+          storage,
+          { folder: blocksFolder(config), reserveBytes: disks.reserveBytes },
+          config.BERTH_GC_SECONDS,
+        ),
       ),
     )
   }

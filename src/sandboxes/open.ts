@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { askAgentProxy, loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import type { Config } from '../config.ts'
+import { reserveSetting } from '../lib/disk.ts'
 import type { Logger } from '../log.ts'
 import { DockerRuntime } from './docker.ts'
 import type { Owner } from './owner.ts'
@@ -33,6 +34,7 @@ export async function openRuntime(config: Config, log: Logger, owner: Owner): Pr
     agentsDir: config.BERTH_AGENTS_DIR,
     enginesDir: config.BERTH_ENGINES_DIR,
     agentdDir: AGENTD_DIR,
+    reserveBytes: reserveSetting(config),
     log,
   })
 }

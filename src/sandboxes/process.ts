@@ -7,6 +7,8 @@ import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { describeShortage } from '../lib/disk.ts'
+import { DiskReserve } from '../lib/disk-reserve.ts'
 import { isAlive, type ProcessIdentity } from '../lib/process/process-identity.ts'
 import type { Logger } from '../log.ts'
 import {
@@ -57,6 +59,8 @@ import { type Runs, watchRuns } from './process/watch.ts'
 
 export interface ProcessOptions extends PlaceOptions {
   log: Logger
+  /** See `Disks`. */
+  reserveBytes?: number | undefined
 }
 
 const GRACE_MS = 10_000
@@ -66,7 +70,10 @@ const EXIT_CODE_MS = 1000
 /** @throws SandboxError whose message says what to do, when agents cannot run here as processes. */
 export async function openProcessRuntime(options: ProcessOptions): Promise<SandboxRuntime> {
   try {
-    return new ProcessRuntime(await openPlace(options), options.log)
+    const place = await openPlace(options)
+    const { log, reserveBytes } = options
+    const reserve = new DiskReserve({ folders: { agents: place.agentsDir }, reserveBytes })
+    return new ProcessRuntime(place, reserve, log)
   } catch (error) {
     throw toSandboxError(error)
   }
@@ -75,18 +82,25 @@ export async function openProcessRuntime(options: ProcessOptions): Promise<Sandb
 class ProcessRuntime implements SandboxRuntime {
   readonly runtime = 'process'
   readonly #place: Place
+  readonly #reserve: DiskReserve
   readonly #log: Logger
   readonly #closing = new AbortController()
   /** Exit codes of what this process has started, by run: the system tells them to nobody else. */
   readonly #exits = new Map<string, Promise<number>>()
 
-  constructor(place: Place, log: Logger) {
+  constructor(place: Place, reserve: DiskReserve, log: Logger) {
     this.#place = place
+    this.#reserve = reserve
     this.#log = log
   }
 
   ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
-    return this.#withLock(agentId, signal, (paths) => this.#makeFolders(paths))
+    return this.#withLock(agentId, signal, async (paths) => {
+      // An agent that is there goes on: it can be reached, cleaned and deleted.
+      const short = isMarked(paths) ? undefined : await this.#reserve.findShort()
+      if (short) throw new SandboxError('disk_full', describeShortage(short))
+      await this.#makeFolders(paths)
+    })
   }
 
   create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {

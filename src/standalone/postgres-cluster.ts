@@ -35,7 +35,8 @@ export interface ClusterRecord {
 const recordPath = (dataDir: string) => join(dataDir, 'postgres.json')
 
 /** The home of the cluster that a record describes. */
-const homeOf = (dataDir: string, record: ClusterRecord) => record.elsewhere ?? join(dataDir, 'postgres')
+export const homeOf = (dataDir: string, record: ClusterRecord) =>
+  record.elsewhere ?? join(dataDir, 'postgres')
 
 /** The address of a server as a libpq URL, which carries the password. */
 export const urlOf = (record: ClusterRecord, database: string) =>

@@ -25,6 +25,7 @@ import {
   checkVersion,
   createCluster,
   createRecord,
+  homeOf,
   openHome,
   readRecord,
   urlOf,
@@ -90,6 +91,16 @@ export async function startPostgres(options: { dataDir: string; log: Logger }): 
 export async function postgresUrl(dataDir: string): Promise<string | null> {
   const record = await readRecord(dataDir)
   return record && urlOf(record, DATABASE)
+}
+
+/**
+ * The folder of the embedded server that `url` leads to, or of any where there is none; undefined where it leads to
+ * another server.
+ */
+export async function postgresFolder(dataDir: string, url?: string): Promise<string | undefined> {
+  const record = await readRecord(dataDir).catch(() => null)
+  if (!record || (url !== undefined && url !== urlOf(record, DATABASE))) return undefined
+  return homeOf(dataDir, record)
 }
 
 interface Start {

@@ -7,6 +7,7 @@ import { link, mkdir, readFile as readKeyFile, rm, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys'
 import type { CID } from 'multiformats/cid'
+import type { DiskReserve } from '../lib/disk-reserve.ts'
 import { assertSupported } from './codecs.ts'
 import { BlockFolder, ifThere, onDisk } from './embedded/blocks.ts'
 import { collectGarbage } from './embedded/gc.ts'
@@ -36,6 +37,8 @@ export interface EmbeddedOptions {
   offline?: boolean
   /** A block that was used within this time is never removed by GC. */
   gcGraceMs?: number
+  /** Of the disk that the folder is on: while it is down to that, no block is written. */
+  reserve?: DiskReserve
 }
 
 const HOUR_MS = 3_600_000
@@ -54,7 +57,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     offline = false,
   } = options
   const graceMs = options.gcGraceMs ?? HOUR_MS
-  const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2 })
+  const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2, reserve: options.reserve })
   const pins = new PinFolder(dir, { markExpiryMs: Math.max(graceMs * MARK_GRACES, MIN_MARK_EXPIRY_MS) })
   const trashDir = join(dir, 'trash')
   const stopped = new AbortController()

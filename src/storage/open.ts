@@ -2,6 +2,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import type { Closers } from '../lib/closers.ts'
+import { blocksFolder, reserveSetting } from '../lib/disk.ts'
+import { DiskReserve } from '../lib/disk-reserve.ts'
 import type { Logger } from '../log.ts'
 import { type IpfsStatus, type Network, type Storage, StorageError } from './port.ts'
 
@@ -55,8 +57,9 @@ async function createStorage(config: Config, network: Network, role: 'web' | 'wo
     return createKuboStorage({ apiUrl, network, otherApiUrl })
   }
   const { createEmbeddedStorage } = await import('./embedded.ts')
-  const dir = join(config.BERTH_DATA_DIR, 'ipfs', network)
-  const place = { dir, network, gcGraceMs: config.BERTH_GC_GRACE_SECONDS }
+  const blocks = blocksFolder(config)
+  const reserve = new DiskReserve({ folders: { blocks }, reserveBytes: reserveSetting(config) })
+  const place = { dir: join(blocks, network), network, gcGraceMs: config.BERTH_GC_GRACE_SECONDS, reserve }
   if (network === 'private' || role === 'web') return createEmbeddedStorage({ ...place, offline: true })
   return createEmbeddedStorage({
     ...place,
@@ -81,7 +84,7 @@ async function startLater(storage: Storage, log: Logger, signal: AbortSignal): P
 }
 
 function isAway(error: unknown): boolean {
-  return error instanceof StorageError && error.code === 'unavailable'
+  return error instanceof StorageError && (error.code === 'unavailable' || error.code === 'no_space')
 }
 
 /** The node as it is now, for the worker's status row. Never throws. */

@@ -11,7 +11,9 @@ import type { CID } from 'multiformats/cid'
 export type Network = 'public' | 'private'
 
 /**
- * - `unavailable`: the node itself did not answer (dead, restarting, disk full). Try again later.
+ * - `unavailable`: the node itself did not answer (dead, restarting). Try again later.
+ * - `no_space`: the disk of the node's blocks is down to its reserve, or full; the message says so to anybody. Only the
+ *   embedded node says it. Try again later.
  * - `stalled`: no block arrived for `stallMs`. `blocks` says how many had arrived before. Try again later.
  * - `bad_host_node`: no host node could be reached, and routing (or its absence) says that nobody else provides the content. Routing that does not answer says nothing. Final.
  * - `invalid_object`: a block's bytes do not decode as its codec says, or the codec is unknown. Final.
@@ -21,6 +23,7 @@ export type Network = 'public' | 'private'
  */
 export type StorageErrorCode =
   | 'unavailable'
+  | 'no_space'
   | 'stalled'
   | 'bad_host_node'
   | 'invalid_object'

@@ -61,12 +61,15 @@ export async function readMetrics(
   return fetch(`http://127.0.0.1:${port}/metrics`)
 }
 
-/** @param options.env settings beside those that a test needs anyway. */
+/**
+ * @param options.env settings beside those that a test needs anyway.
+ * @param options.dir where its data folder is made.
+ */
 export async function startStack(
-  options: { kind?: StackKind; env?: NodeJS.ProcessEnv } = {},
+  options: { kind?: StackKind; env?: NodeJS.ProcessEnv; dir?: string } = {},
 ): Promise<Stack> {
   const kind = options.kind ?? stackKind
-  const dataDir = await mkdtemp(join(tmpdir(), 'berth-'))
+  const dataDir = await mkdtemp(join(options.dir ?? tmpdir(), 'berth-'))
   // As root, PostgreSQL runs as another user, who must be able to enter.
   await chmod(dataDir, 0o711)
   const port = await freePort()

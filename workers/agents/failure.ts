@@ -50,7 +50,7 @@ export class SandboxEnded extends Error {
 /** Whether an error is about a part that is away, and may be back later. */
 export function isOutage(error: unknown): boolean {
   if (error instanceof SandboxError) return error.code === 'unreachable'
-  if (error instanceof StorageError) return error.code === 'unavailable'
+  if (error instanceof StorageError) return error.code === 'unavailable' || error.code === 'no_space'
   return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }
 

@@ -126,7 +126,8 @@ function explain(
   // A file that has been pinned once does not fail any more: it is searched for until it is back.
   const failure = mode === 'add' ? failureOf(error, target, ageMs >= expiryMs) : undefined
   if (failure) return failureBy(failure, message, error)
-  if (code === 'unavailable' || code === 'not_found') return new RetryLater(code, message, { cause: error })
+  if (code === 'unavailable' || code === 'no_space' || code === 'not_found')
+    return new RetryLater(code, message, { cause: error })
   const untilExpiry = mode === 'add' ? Math.max(0, expiryMs - ageMs) : Number.POSITIVE_INFINITY
   const backoff = { firstMs: retryMs, factor: 4, maxMs: Math.min(MAX_RETRY_MS, untilExpiry) }
   return new RetryLater(code, message, { delayMs: backoffMs(backoff, attempts), cause: error })

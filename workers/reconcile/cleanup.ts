@@ -32,19 +32,19 @@ export const LOOK_MS = 300_000
  * What the loop of garbage collection does at each turn: it collects when `intervalMs` have passed since it last did,
  * and earlier while the disk is short of room. What deletions and broken uploads leave counts for no workspace, so
  * the disk alone bounds it.
- * @param folder where the blocks are.
+ * @param place where the blocks are, and the reserve of that disk.
  * @param read another way to look at the disk, for tests.
  */
 export function collectInTurn(
   storage: Pick<Storage, 'gc'>,
-  folder: string,
+  { folder, reserveBytes }: { folder: string; reserveBytes: number | undefined },
   intervalMs: number,
   read: (folder: string) => Promise<Room> = readRoom,
 ): (signal: AbortSignal) => Promise<void> {
   let startedAt = Number.NEGATIVE_INFINITY
   return async (signal) => {
     const isDue = performance.now() - startedAt >= intervalMs
-    if (!isDue && judgeRoom(await read(folder)) === 'ok') return
+    if (!isDue && judgeRoom(await read(folder), reserveBytes) === 'ok') return
     startedAt = performance.now()
     await storage.gc({ signal })
   }

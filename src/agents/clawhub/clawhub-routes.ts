@@ -61,7 +61,7 @@ export function clawhubRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       params,
       success: { status: 200, description: 'The skill in the library.', body: installed },
-      errors: [404, 409, 502],
+      errors: [404, 409, 502, 507],
       async handle({ principal, params, signal }) {
         const skill = await installSkill(services, principal, slugOf(params.slug), signal)
         return { body: { success: true, skill } }

@@ -55,7 +55,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       body: newAgent,
       success: { status: 201, description: 'The agent.', body: created },
       otherFailure: { status: 500, body: notStarted },
-      errors: [404, 409, 502],
+      errors: [404, 409, 502, 507],
       operation: true,
       async handle({ principal, body, prefer, idempotencyKey, signal }) {
         const { telegram } = body.channels

@@ -68,7 +68,7 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       body: attachment,
       success: { status: 200, description: 'They are attached.', body: attached },
       otherSuccess: { status: 202, description: LATER, body: attached },
-      errors: [409],
+      errors: [409, 507],
       operation: true,
       async handle({ principal, agent, body, signal, ...options }) {
         const { skillCids } = body

@@ -170,7 +170,7 @@ export function templateRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       body: newTemplate,
       success: { status: 201, description: 'The template.', body: submitted },
-      errors: [404, 409, 502, 504],
+      errors: [404, 409, 502, 504, 507],
       async handle(asked) {
         const source = (await inspect(asked)) as TemplateSource
         const template = await makeTemplate(services, asked.principal, source, asked.body)
@@ -255,7 +255,7 @@ export function templateRoutes(services: AgentServices): Route[] {
       params: byId,
       body: templateChange,
       success: { status: 200, description: 'The template.', body: submitted },
-      errors: [404, 409, 502, 504],
+      errors: [404, 409, 502, 504, 507],
       async handle(asked) {
         const { principal, params, body } = asked
         const { details } = await requireTemplate(pool, principal.workspaceId, params.templateId, 'id')

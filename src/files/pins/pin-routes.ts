@@ -48,13 +48,15 @@ const pinPage = z.object({
 
 export interface PinRouteServices extends RemovalServices {
   pins: PinService
+  /** Throws ApiError 507 while nothing new can be pinned. */
+  admitPin(): Promise<void>
   allowPrivateHostNodes: boolean
 }
 
 const TAG = 'Pin by CID'
 
 export function pinRoutes(services: PinRouteServices): Route[] {
-  const { pins, operations, allowPrivateHostNodes } = services
+  const { pins, operations, admitPin, allowPrivateHostNodes } = services
   return [
     route({
       method: 'post',
@@ -68,7 +70,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       scope: 'org:files:write',
       body: pinRequest,
       success: { status: 200, description: 'The pin record.', body: z.object({ data: pinRecord }) },
-      errors: [404],
+      errors: [404, 507],
       operation: true,
       async handle({ principal, body, idempotencyKey, ...asked }) {
         if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
@@ -76,6 +78,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
         const hostNodes = body.host_nodes ?? []
         for (const [i, node] of hostNodes.entries())
           parseHostNode(node, `host_nodes[${i}]`, allowPrivateHostNodes)
+        await admitPin()
         const { record, operationId } = await pins.accept(
           principal,
           {

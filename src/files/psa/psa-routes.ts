@@ -19,6 +19,8 @@ export interface PsaRouteServices {
   pool: Pool
   pins: PinService
   workers: WorkerStatus
+  /** Throws ApiError 507 while nothing new can be pinned. */
+  admitPin(): Promise<void>
   operations: Operations
   allowPrivateHostNodes: boolean
 }
@@ -30,7 +32,7 @@ const ONE = '/psa/pins/:requestid'
 const DELEGATES_MS = 2000
 
 export function psaRoutes(services: PsaRouteServices): Route[] {
-  const { pool, pins, workers, operations, allowPrivateHostNodes } = services
+  const { pool, pins, workers, operations, admitPin, allowPrivateHostNodes } = services
   const readDelegates = shared(DELEGATES_MS, async () => {
     const { ipfs } = await workers.read()
     return pickDelegates(ipfs?.addresses ?? [])
@@ -88,9 +90,11 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       scope: 'org:files:write',
       body: pin,
       success: { status: 202, description: 'The pin.', body: pinStatus },
-      errors: [409],
+      errors: [409, 507],
       async handle({ principal, body }) {
-        const { record } = await pins.accept(principal, newPin(principal, body))
+        const asked = newPin(principal, body)
+        await admitPin()
+        const { record } = await pins.accept(principal, asked)
         operations.wake()
         return show(principal.workspaceId, record.id)
       },
@@ -120,9 +124,11 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       params: requestParams,
       body: pin,
       success: { status: 202, description: 'The new pin.', body: pinStatus },
-      errors: [404, 409],
+      errors: [404, 409, 507],
       async handle({ principal, params, body }) {
-        const id = await replacePin(pool, principal, params.requestid, newPin(principal, body))
+        const asked = newPin(principal, body)
+        await admitPin()
+        const id = await replacePin(pool, principal, params.requestid, asked)
         operations.wake()
         return show(principal.workspaceId, id)
       },

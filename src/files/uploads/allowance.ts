@@ -1,7 +1,7 @@
 import { uuidv7 } from 'uuidv7'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
-import type { DiskGuard } from './disk-guard.ts'
+import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { Reservations } from './reservations.ts'
 
 const MIB = 1_048_576
@@ -23,13 +23,13 @@ interface Limits {
 export class Allowance {
   /** The id of the reservation. */
   readonly id = uuidv7()
-  readonly #services: { reservations: Reservations; disk: DiskGuard }
+  readonly #services: { reservations: Reservations; disk: DiskReserve }
   readonly #grant: Limits
   readonly #atMost: number
   #reserved = 0
 
   /** @param atMost bytes that can come, where that is known; otherwise Infinity. */
-  constructor(services: { reservations: Reservations; disk: DiskGuard }, grant: Limits, atMost: number) {
+  constructor(services: { reservations: Reservations; disk: DiskReserve }, grant: Limits, atMost: number) {
     this.#services = services
     this.#grant = grant
     this.#atMost = atMost
@@ -45,7 +45,7 @@ export class Allowance {
 
   /**
    * Makes room for the upload up to `bytes`: the sum so far, with the chunk that is about to be written.
-   * @throws ApiError 413 `over_max_size`, 403 `over_free_limit`, 507 while a disk is nearly full.
+   * @throws ApiError 413 `over_max_size`, 403 `over_free_limit`, 507 while a disk is down to its reserve.
    */
   async take(bytes: number): Promise<void> {
     this.checkSize(bytes)

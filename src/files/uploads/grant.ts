@@ -3,9 +3,9 @@ import type { Pool } from '../../db/pool.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { badRequest, forbidden, messages } from '../../errors.ts'
 import type { Bounds } from '../../lib/bounds.ts'
+import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { Network } from '../../storage/port.ts'
-import type { DiskGuard } from './disk-guard.ts'
 import type { KeptFile } from './keep.ts'
 import type { Reservations } from './reservations.ts'
 
@@ -34,7 +34,7 @@ export interface UploadServices {
   spoolDir: string
   bounds: Bounds
   reservations: Reservations
-  disk: DiskGuard
+  disk: DiskReserve
 }
 
 export interface ReceivedUpload extends KeptFile {

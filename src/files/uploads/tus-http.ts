@@ -1,7 +1,6 @@
 /** Between Express and `@tus/server`, which speaks in web requests and answers errors as plain text. */
-import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import type { ReadableStream } from 'node:stream/web'
+import { ReadableStream } from 'node:stream/web'
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express'
 import { ApiError, badRequest, unavailable } from '../../errors.ts'
 import { uploadBusy } from './tus-lease.ts'
@@ -48,16 +47,29 @@ export function checkOffered({ headers }: ExpressRequest): void {
  * The request as the protocol is to see it: in its version, whether the client says so or not.
  * @param url the upload's address, of which only the last segment counts.
  * @param gone fires when the client has gone.
+ * @param admit is asked before each part of the body is passed on; what it throws ends the body.
  */
-export function toWebRequest(req: ExpressRequest, url: string, gone?: AbortSignal): Request {
+export function toWebRequest(
+  req: ExpressRequest,
+  url: string,
+  { gone, admit = async () => {} }: { gone?: AbortSignal; admit?: () => Promise<void> } = {},
+): Request {
   const headers = new Headers({ 'tus-resumable': TUS_VERSION })
   for (const name of FORWARDED) {
     const value = req.headers[name]
     if (typeof value === 'string') headers.set(name, value)
   }
   const hasBody = req.method === 'POST' || req.method === 'PATCH'
-  const body = hasBody ? (Readable.toWeb(req) as ReadableStream<Uint8Array>) : undefined
+  const body = hasBody ? ReadableStream.from(admitted(req, admit)) : undefined
   return new Request(url, { method: req.method, headers, body, duplex: 'half', signal: gone } as RequestInit)
+}
+
+async function* admitted(req: ExpressRequest, admit: () => Promise<void>): AsyncGenerator<Uint8Array> {
+  // A client that is refused is to read its answer: its connection stays.
+  for await (const chunk of req.iterator({ destroyOnReturn: false })) {
+    await admit()
+    yield chunk
+  }
 }
 
 /** Copies an answer's headers. @throws ApiError for an answer of failure. */

@@ -16,12 +16,12 @@ import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
 import type { Bounds } from '../../lib/bounds.ts'
+import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { Logger } from '../../log.ts'
 import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
 import { hasGroup } from '../groups.ts'
 import { Allowance, overPlanStorage } from './allowance.ts'
-import type { DiskGuard } from './disk-guard.ts'
 import { type Reservations, readUsedBytes } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
@@ -57,7 +57,7 @@ export interface ResumableUploadOptions {
   storages: Storages
   bounds: Bounds
   reservations: Reservations
-  disk: DiskGuard
+  disk: DiskReserve
   /** Where the bytes are, in files of the uploads' ids; the same folder for every web process. */
   dir: string
   expiryMs: number
@@ -284,7 +284,7 @@ export class ResumableUploads {
    * Lets the protocol answer. Resolves to how many bytes of the upload have arrived.
    * @param received how many there are before.
    * @throws ApiError 423 when the request had to make way for another one before its end, 403 `over_free_limit`,
-   *   507 while the disk is nearly full.
+   *   507 while a disk is down to its reserve.
    */
   async #speak(
     req: Request,
@@ -295,14 +295,25 @@ export class ResumableUploads {
   ): Promise<number> {
     if (!uploader) throw mayNotUpload()
     const bytes = Math.min(received + announcedBytes(req), length)
-    await this.#options.disk.admit(bytes - received)
+    const { disk } = this.#options
+    await disk.admit(bytes - received)
+    let refusal: unknown
+    // Others may write to the same disk meanwhile.
+    const admit = () =>
+      disk.admit().catch((error) => {
+        refusal = error
+        throw error
+      })
     const response = await withRoom(
       this.#options,
       { id, uploader, counted },
       bytes,
       async () => (await stat(this.#path(id))).size,
-      () => boundIdle(req, () => this.#server.handleWeb(toWebRequest(req, `${ADDRESS}${id}`, gone))),
+      () =>
+        boundIdle(req, () => this.#server.handleWeb(toWebRequest(req, `${ADDRESS}${id}`, { gone, admit }))),
     )
+    if (refusal) throw refusal
+    if (response.status >= 500) await disk.admit()
     // The protocol would answer 204 with fewer bytes, which not every client looks at.
     if (response.ok && response.headers.get('connection') === 'close') throw uploadBusy()
     await takeAnswer(response, res)

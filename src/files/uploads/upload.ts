@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { badRequest } from '../../errors.ts'
+import { describeShortage } from '../../lib/disk.ts'
+import { noSpace } from '../../lib/disk-reserve.ts'
+import { hasCode } from '../../lib/files.ts'
 import type { AddEntry, Network } from '../../storage/port.ts'
 import type { Allowance } from './allowance.ts'
-import { noSpace } from './disk-guard.ts'
 import type { Choices, FieldReader } from './fields.ts'
 import type { UploadForm } from './form.ts'
 import { checkCar, checkNetwork, type UploadGrant, type UploadServices } from './grant.ts'
@@ -196,8 +198,8 @@ class Spool {
       this.#size += bytesWritten
       return bytesWritten
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
-      throw noSpace(error)
+      if (!hasCode(error, 'ENOSPC', 'EDQUOT')) throw error
+      throw noSpace(describeShortage('spool'), error)
     }
   }
 

@@ -1,5 +1,6 @@
 /** Parts of the document that routes refer to by name: headers, answers of failure, the key. */
 import { messages } from '../../errors.ts'
+import { describeShortage } from '../../lib/disk.ts'
 
 type Json = Record<string, unknown>
 
@@ -123,8 +124,8 @@ const responses: Record<string, Json> = {
     timeout: 'The agent did not answer in time',
   }),
   507: failure(
-    'The disk has too little room for uploads.',
-    { no_space: 'No space left for uploads' },
+    'A disk is down to its reserve: nothing new is taken until there is room; what is there is served, and can be deleted.',
+    { no_space: describeShortage('uploads') },
     'Retry-After',
   ),
   PinningService: {

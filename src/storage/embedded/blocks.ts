@@ -3,6 +3,9 @@ import { mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promise
 import { join } from 'node:path'
 import { NextToLast } from 'blockstore-fs/sharding'
 import type { CID } from 'multiformats/cid'
+import { describeShortage } from '../../lib/disk.ts'
+import type { DiskReserve } from '../../lib/disk-reserve.ts'
+import { hasCode } from '../../lib/files.ts'
 import { inlineBytes, matches } from '../codecs.ts'
 import { LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
 import { StorageError } from '../port.ts'
@@ -18,14 +21,19 @@ export class BlockFolder {
   readonly dir: string
   readonly tempDir: string
   readonly #touchAfterMs: number
+  readonly #reserve: DiskReserve | undefined
   readonly #sharding = new NextToLast()
   readonly #shards = new Set<string>()
 
-  /** @param touchAfterMs A block met again after this long is marked as used, so that GC spares it. */
-  constructor(dir: string, options: { touchAfterMs: number }) {
+  /**
+   * @param options.touchAfterMs A block met again after this long is marked as used, so that GC spares it.
+   * @param options.reserve of the disk: while it is down to that, no block is written.
+   */
+  constructor(dir: string, options: { touchAfterMs: number; reserve?: DiskReserve | undefined }) {
     this.dir = join(dir, 'blocks')
     this.tempDir = join(dir, 'tmp')
     this.#touchAfterMs = options.touchAfterMs
+    this.#reserve = options.reserve
   }
 
   /** Where the block's file is, or would be. */
@@ -74,12 +82,20 @@ export class BlockFolder {
     })
   }
 
+  /** To be called before anybody goes to the trouble of getting blocks. @throws StorageError `no_space`. */
+  async admit(): Promise<void> {
+    const short = await this.#reserve?.findShort()
+    if (short) throw new StorageError('no_space', describeShortage(short))
+  }
+
   /**
    * Stores a block: whole or not at all, and on the disk when this returns. Not checked against its hash.
-   * @throws StorageError `unavailable` when the disk does not take it.
+   * @throws StorageError `no_space` while the disk is down to its reserve or full, `unavailable` when it fails.
    */
   async write(cid: CID, bytes: Uint8Array): Promise<void> {
     if (inlineBytes(cid)) return
+    const short = await this.#reserve?.take(bytes.length)
+    if (short) throw new StorageError('no_space', describeShortage(short))
     const { dir, file } = this.#sharding.encode(cid)
     const shard = join(this.dir, dir)
     const temp = join(this.tempDir, randomUUID())
@@ -125,8 +141,8 @@ export async function ifThere<T>(call: () => Promise<T>): Promise<T | null> {
 }
 
 function diskError(error: unknown): StorageError {
-  const { code, message } = error as NodeJS.ErrnoException
-  const reason =
-    code === 'ENOSPC' ? 'The disk of the IPFS blocks is full' : 'The disk of the IPFS blocks failed'
-  return new StorageError('unavailable', `${reason}: ${message}`, { cause: error })
+  if (hasCode(error, 'ENOSPC', 'EDQUOT'))
+    return new StorageError('no_space', describeShortage('blocks'), { cause: error })
+  const { message } = error as Error
+  return new StorageError('unavailable', `The disk of the IPFS blocks failed: ${message}`, { cause: error })
 }

@@ -20,7 +20,7 @@ export interface RetrieveDeps {
 
 /**
  * Brings a whole DAG into the folder. The network is only touched when a block is missing.
- * @throws StorageError `stalled`, `bad_host_node`, `too_large`, `invalid_object`, `unavailable`, with `offline` also `not_found`, or the signal's reason.
+ * @throws StorageError `stalled`, `bad_host_node`, `too_large`, `invalid_object`, `no_space`, `unavailable`, with `offline` also `not_found`, or the signal's reason.
  */
 export async function retrieveDag(
   cid: CID,
@@ -53,6 +53,7 @@ export async function retrieveDag(
 
   let retrieval: Promise<ReturnType<BlockNetwork['retrieval']>> | null = null
   const startSearch = async () => {
+    await deps.blocks.admit()
     const network = await deps.network()
     stall.refresh()
     void search(cid, {

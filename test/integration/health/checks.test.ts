@@ -136,19 +136,33 @@ describe('the disk', () => {
   it('is judged by its share on a small one, by its bytes on a large one', () => {
     assert.equal(judgeRoom({ free: 2 * GiB, size: 10 * GiB }), 'ok')
     assert.equal(judgeRoom({ free: 0.9 * GiB, size: 10 * GiB }), 'degraded')
-    assert.equal(judgeRoom({ free: 0.09 * GiB, size: 10 * GiB }), 'down')
+    assert.equal(judgeRoom({ free: 0.4 * GiB, size: 10 * GiB }), 'down')
     assert.equal(judgeRoom({ free: 11 * GiB, size: 4000 * GiB }), 'ok')
     assert.equal(judgeRoom({ free: 9 * GiB, size: 4000 * GiB }), 'degraded')
-    assert.equal(judgeRoom({ free: 0.4 * GiB, size: 4000 * GiB }), 'down')
+    assert.equal(judgeRoom({ free: 1.9 * GiB, size: 4000 * GiB }), 'down')
+  })
+  it('is judged by the reserve that is set', () => {
+    assert.equal(judgeRoom({ free: 19 * GiB, size: 4000 * GiB }, 20 * GiB), 'down')
+    assert.equal(judgeRoom({ free: 1, size: 10 * GiB }, 0), 'degraded')
+  })
+  it('below its reserve says so, with the reserve', async () => {
+    const { status, detail, cause } = await checkDisk({ folders: { data: dir }, reserveBytes: 2 ** 60 })
+    assert.equal(status, 'down')
+    assert.match(detail ?? '', /^data: .+ free of .+, below the reserve of 1024 PiB: nothing new is taken$/)
+    assert.equal(cause, dir)
   })
   it('of a folder that is not there yet is that of its parent', async () => {
-    const [here, below] = await Promise.all([checkDisk({ dir }), checkDisk({ dir: join(dir, 'a/b') })])
+    const check = (data: string) => checkDisk({ folders: { data }, reserveBytes: undefined })
+    const [here, below] = await Promise.all([check(dir), check(join(dir, 'a/b'))])
     assert.equal(below.status, here.status)
   })
   it('is down where there can be no folder, without the path', async () => {
     const file = join(dir, 'file')
     await writeFile(file, '')
-    const { status, detail, cause } = await checkDisk({ uploads: join(file, 'uploads') })
+    const { status, detail, cause } = await checkDisk({
+      folders: { uploads: join(file, 'uploads') },
+      reserveBytes: undefined,
+    })
     assert.deepEqual([status, detail], ['down', 'uploads: cannot be written'])
     assert.match(cause ?? '', /ENOTDIR/)
   })

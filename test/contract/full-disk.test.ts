@@ -1,0 +1,133 @@
+/** A disk that is down to its reserve: new content is 507, all else goes on, and so does what waits once there is room. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { assertError } from '../support/client.ts'
+import { until } from '../support/processes.ts'
+import { mountSmallDisk, NO_MOUNT, type SmallDisk } from '../support/small-disk.ts'
+import { readMetrics, stackKind, startStack } from '../support/stack.ts'
+import { inlineCid, openContext } from './context.ts'
+import { create, patch, TUS } from './tus-client.ts'
+import { file, type Part, send, upload } from './upload-form.ts'
+
+const MIB = 2 ** 20
+const DISK_MIB = 500
+const RESERVE_MIB = 64
+const FULL =
+  /^No space left: the disk of [a-zA-Z ]+ \(BERTH_[A-Z_]+\) is down to its reserve \(BERTH_DISK_RESERVE_MB\)$/
+const isReal = stackKind === 'real'
+const disk = isReal ? undefined : await mountSmallDisk(DISK_MIB)
+const skip = isReal ? 'Kubo has a disk of its own' : disk ? false : NO_MOUNT
+
+describe('a disk that is down to its reserve', { skip }, async () => {
+  if (!disk) return
+  const berth = await startStack({
+    dir: disk.dir,
+    env: { BERTH_DISK_RESERVE_MB: `${RESERVE_MIB}`, BERTH_GC_GRACE_SECONDS: '1', BERTH_GC_SECONDS: '1' },
+  })
+  const { anonymous, env, provider, workspace } = await openContext(berth)
+  // After the hook of `openContext`, which stops this Berth.
+  after(() => disk.unmount())
+  const { api } = await workspace()
+  const node = await provider()
+  const readyz = async () => (await anonymous.get('/readyz')).body
+  const figure = async (role: 'web' | 'worker', name: string) => {
+    const text = await (await readMetrics(env, role)).text()
+    return Number(text.match(new RegExp(`^${name} (\\S+)$`, 'm'))?.[1])
+  }
+  const someFile = (mebibytes = 1) => file(randomBytes(mebibytes * MIB), 'a.bin')
+  const isFull = async (status: string) => {
+    const { parts } = await readyz()
+    return parts.disk.status === status && parts
+  }
+  const fill = async ({ fillTo }: SmallDisk) => {
+    await fillTo((RESERVE_MIB * MIB) / 2)
+    await until('web and worker see it', async () => {
+      const parts = await isFull('down')
+      return parts && /disk/.test(parts.workers.detail ?? '') && parts
+    })
+  }
+
+  let kept: { id: string; cid: string }
+  let deleted: { id: string }
+  let begun: string
+  let signed: URL
+  before(async () => {
+    kept = await upload(api, ['network', 'public'], file('kept', 'kept.txt'))
+    deleted = await upload(api, ['network', 'public'], someFile(20))
+    begun = (await create(api, 2 * MIB, { filename: 'tus.bin' })).headers.get('location') ?? ''
+    const { body } = await api.post('/v3/files/sign', { date: Math.floor(Date.now() / 1000), expires: 3600 })
+    signed = new URL(body.data)
+    await fill(disk)
+  })
+
+  const forms: [string, string, Part[]][] = [
+    ['that is spooled', '/v3/files', [someFile()]],
+    ['that goes straight to the node', '/v3/files', [['network', 'public'], someFile()]],
+    ['of the older API', '/pinning/pinFileToIPFS', [someFile()]],
+  ]
+  for (const [what, path, parts] of forms)
+    it(`refuses an upload ${what}`, async () => {
+      const reply = await send(api, parts, path)
+      assertError(reply, 507, FULL)
+      assert.equal(reply.headers.get('error-code'), 'no_space')
+      assert.ok(reply.headers.get('retry-after'))
+    })
+  it('refuses an upload by a signed URL', async () => {
+    assertError(await send(anonymous, [someFile()], `${signed.pathname}${signed.search}`), 507, FULL)
+  })
+  it('refuses to begin a resumable upload, and to go on with one', async () => {
+    assert.equal((await create(api, MIB)).status, 507)
+    const reply = await patch(begun, 0, Buffer.from(randomBytes(MIB)), TUS)
+    assert.equal(reply.status, 507)
+    assert.match(((await reply.json()) as { error: string }).error, FULL)
+  })
+  it('refuses pins by CID', async () => {
+    const cid = `${inlineCid('a pin on a full disk')}`
+    assertError(await api.post('/v3/files/public/pin_by_cid', { cid }), 507, FULL)
+    const psa = await api.post('/psa/pins', { cid })
+    assertError(psa, 507, FULL)
+    assert.equal(psa.body.error.reason, 'NO_SPACE')
+  })
+  it('says so in /readyz, which stays 200, and in metrics', async () => {
+    const { status, body } = await anonymous.get('/readyz')
+    assert.equal(status, 200)
+    assert.match(
+      body.parts.disk.detail,
+      /^data: [\d.]+ MiB free of 500 MiB, below the reserve of 64.0 MiB: nothing new is taken$/,
+    )
+    for (const role of ['web', 'worker'] as const)
+      for (const folder of ['data', 'blocks', 'database']) {
+        assert.equal(await figure(role, `berth_disk_refusing{folder="${folder}"}`), 1, `${role} ${folder}`)
+        assert.equal(await figure(role, `berth_disk_reserve_bytes{folder="${folder}"}`), RESERVE_MIB * MIB)
+        assert.ok((await figure(role, `berth_disk_free_bytes{folder="${folder}"}`)) < RESERVE_MIB * MIB)
+      }
+  })
+  it('goes on serving, deleting and collecting', async () => {
+    assert.equal((await api.get(`/v3/files/public/${kept.id}`)).status, 200)
+    const { free } = disk
+    const before = await free()
+    assert.equal((await api.delete(`/v3/files/public/${deleted.id}`)).status, 200)
+    await until('the bytes of the deleted file are free', async () => (await free()) > before + 15 * MIB)
+  })
+  it('lets a retrieval that it has accepted wait, with the reason, until there is room', async () => {
+    await disk.fillTo((RESERVE_MIB + 20) * MIB)
+    await until('there is a little room', async () => !(await isFull('down')))
+    const cid = `${await node.file(randomBytes(60 * MIB))}`
+    const { record, operation } = await api.pin({ cid, host_nodes: [node.multiaddr] })
+    await until('an attempt has met the full disk', async () => {
+      const { attempts, error_code } = (await api.get(`/v0/operations/${operation}`)).body.data
+      return attempts > 0 && error_code === 'no_space'
+    })
+    assert.ok((await disk.free()) > (RESERVE_MIB / 2) * MIB)
+    await disk.empty()
+    assert.equal((await api.finished(operation)).state, 'succeeded')
+    assert.equal((await api.get(`/v3/files/public/${record.id}`)).body.data.size, 60 * MIB)
+  })
+  it('takes everything once there is room again', async () => {
+    await until('there is room', async () => !(await isFull('down')))
+    for (const [, path, parts] of forms) assert.equal((await send(api, parts, path)).status, 200)
+    const reply = await patch(begun, 0, Buffer.from(randomBytes(2 * MIB)), TUS)
+    assert.equal(reply.status, 204)
+  })
+})
