@@ -21,6 +21,7 @@ import {
 import { runMigrate } from './database.ts'
 import { doctor } from './doctor.ts'
 import { buildEngine, listEngines, removeEngine } from './engines.ts'
+import { collectGarbage } from './gc.ts'
 
 const berth = new Command('berth').description(packageJson.description).version(packageJson.version)
 const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
@@ -88,6 +89,11 @@ engines
   .argument('<version>')
   .action(removeEngine)
 
+berth
+  .command('gc')
+  .description('free the space of what nothing keeps any more, on both IPFS networks')
+  .option('--dry-run', 'only say how much that would be')
+  .action(collectGarbage)
 berth.command('migrate').description('bring the database schema up to date').action(runMigrate)
 berth
   .command('health')
