@@ -95,12 +95,7 @@ class ProcessRuntime implements SandboxRuntime {
   }
 
   ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
-    return this.#withLock(agentId, signal, async (paths) => {
-      // An agent that is there goes on: it can be reached, cleaned and deleted.
-      const short = isMarked(paths) ? undefined : await this.#reserve.findShort()
-      if (short) throw new SandboxError('disk_full', describeShortage(short))
-      await this.#makeFolders(paths)
-    })
+    return this.#withLock(agentId, signal, (paths) => this.#makeFolders(paths))
   }
 
   create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
@@ -236,7 +231,10 @@ class ProcessRuntime implements SandboxRuntime {
     this.#closing.abort()
   }
 
+  /** @throws SandboxError `disk_full` for a new agent while the disk is down to its reserve; one that is there goes on. */
   async #makeFolders(paths: AgentPaths): Promise<void> {
+    const short = isMarked(paths) ? undefined : await this.#reserve.findShort()
+    if (short) throw new SandboxError('disk_full', describeShortage(short))
     await markFolder(paths)
     for (const path of [paths.home, paths.temporary]) await makeOwnFolder(path, this.#place.user)
   }
