@@ -70,6 +70,12 @@ export const settings = z.object({
     .describe(
       'RPC address of the Kubo node of the private network: another one than the public. Not set: an embedded store that is on no network.',
     ),
+  BERTH_OWN_KUBO: list
+    .pipe(z.array(z.enum(['public', 'private'], 'must be of public and private')))
+    .default([])
+    .describe(
+      "Networks whose Kubo is Berth's own, comma separated, of public and private: Berth collects its garbage, so what others put there and did not pin is lost. Never name one that others use, nor one that another Berth uses. Its own `--enable-gc` is to be off.",
+    ),
   JWT_KEY: text
     .min(32)
     .optional()
@@ -153,7 +159,9 @@ export const settings = z.object({
     ),
   BERTH_GC_SECONDS: seconds(1, 31_536_000)
     .default(3_600_000)
-    .describe('Interval of garbage collection in the embedded IPFS node.'),
+    .describe(
+      "Interval of garbage collection in the embedded IPFS node, and least time between two in a Kubo that is Berth's own.",
+    ),
   BERTH_GC_GRACE_SECONDS: seconds(1, 31_536_000)
     .default(3_600_000)
     .describe(

@@ -109,6 +109,7 @@ export class BlockArchive {
       pins: this.#roots,
       trashDir: this.#trash,
       graceMs: 0,
+      dryRun: false,
       signal,
     })
     return removedBytes ?? 0

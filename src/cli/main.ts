@@ -25,6 +25,8 @@ import { runMigrate } from './database.ts'
 // What only one command needs, and is slow to load, is loaded by that one.
 const doctor = async () => (await import('./doctor.ts')).doctor()
 const engineCommands = () => import('./engines.ts')
+const collectGarbage = async (options: { dryRun?: boolean }) =>
+  (await import('./gc.ts')).collectGarbage(options)
 
 const berth = new Command('berth').description(packageJson.description).version(packageJson.version)
 const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
@@ -121,6 +123,11 @@ berth
   .option('--backup <name>', 'one of `berth backup list`; the newest unless told')
   .option('--without-keys', 'go on where the keys of the backup are missing: what they open is lost')
   .action(runRestore)
+berth
+  .command('gc')
+  .description('free the space of what nothing keeps any more, on both IPFS networks')
+  .option('--dry-run', 'only say how much that would be')
+  .action(collectGarbage)
 berth.command('migrate').description('bring the database schema up to date').action(runMigrate)
 berth
   .command('health')

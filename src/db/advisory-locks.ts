@@ -29,6 +29,14 @@ const SINGLE = {
   pinsPublic: 0x70696e73,
   /** The same of the private network. */
   pinsPrivate: 0x70696e74,
+  /** The collection of garbage in the Kubo of the public network. */
+  collectPublic: 0x67637075,
+  /** The same of the private network. */
+  collectPrivate: 0x67637072,
+  /** What writes to the Kubo of the public network shares it; a collection of its garbage has it alone. */
+  kuboPublic: 0x6b627075,
+  /** The same of the private network. */
+  kuboPrivate: 0x6b627072,
   /** The look for workspaces of agents that have changed. */
   snapshots: 0x736e6170,
   /** Migrations: others wait for it. */
@@ -59,6 +67,22 @@ export async function tryLock(
 /** Takes a lock until the session ends, and waits for it. */
 export async function lockSession(session: Queryable, name: keyof typeof SINGLE): Promise<void> {
   await session.query(`SELECT pg_advisory_lock(${SINGLE[name]})`)
+}
+
+/** Takes a lock until the session ends beside others who take it like this, and waits for who has it alone. */
+export async function shareSession(session: Queryable, name: keyof typeof SINGLE): Promise<void> {
+  await session.query(`SELECT pg_advisory_lock_shared(${SINGLE[name]})`)
+}
+
+/** Whether anybody waits for a lock. */
+export async function isAwaited(session: Queryable, name: keyof typeof SINGLE): Promise<boolean> {
+  // A lock of one number has its upper half in classid, which is 0, and its lower half in objid.
+  const { awaited } = await queryOne<{ awaited: boolean }>(
+    session,
+    `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+      WHERE l.locktype = 'advisory' AND l.classid = 0 AND l.objid = ${SINGLE[name]} AND NOT l.granted) AS awaited`,
+  )
+  return awaited
 }
 
 /** Takes a lock until the session ends, unless another has it. @returns whether it is taken. */

@@ -43,11 +43,23 @@ export const STATEMENTS = {
         UNION ALL VALUES ('public', 0, 0), ('private', 0, 0)) AS kept GROUP BY network`,
     values: [],
   },
+  collections: {
+    text: `SELECT network, runs::float AS runs, removed_blocks::float AS "removedBlocks",
+      removed_bytes::float AS "removedBytes" FROM garbage_collection`,
+    values: [],
+  },
   repairs: { text: 'SELECT loop, reason, count::float AS value FROM repair_total', values: [] },
 } satisfies Record<string, { text: string; values: unknown[] }>
 
+const COLLECTED = {
+  runs: ['berth_gc_runs_total', 'Collections of garbage on each network.'],
+  removedBlocks: ['berth_gc_removed_blocks_total', 'Blocks that they have removed.'],
+  removedBytes: ['berth_gc_removed_bytes_total', 'Bytes that they have freed.'],
+} as const
+
 type Name = keyof typeof STATEMENTS
-type Row = Record<string, string> & { value: number; files: number; bytes: number }
+type Collected = keyof typeof COLLECTED
+type Row = Record<string, string> & Record<'value' | 'files' | 'bytes' | Collected, number>
 
 /** While the database is away they are left out of the answer, which has everything else. */
 export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
@@ -115,6 +127,18 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
         const rows = await read('kept')
         this.reset()
         for (const row of rows) this.set({ network: row.network ?? '' }, row[what])
+      },
+    })
+  for (const [figure, [name, help]] of Object.entries(COLLECTED))
+    new Counter({
+      name,
+      help,
+      labelNames: ['network'],
+      registers,
+      async collect() {
+        const rows = await read('collections')
+        this.reset()
+        for (const row of rows) this.inc({ network: row.network ?? '' }, row[figure as Collected])
       },
     })
   new Counter({

@@ -1,7 +1,8 @@
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
 import { startAgentLoop } from '../../workers/reconcile/agents.ts'
-import { collectInTurn, LOOK_MS, removeExpiredFiles, tidyEngines } from '../../workers/reconcile/cleanup.ts'
+import { removeExpiredFiles, tidyEngines } from '../../workers/reconcile/cleanup.ts'
+import { collectInTurn, collectReleased, LOOK_MS } from '../../workers/reconcile/collect.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { startSnapshotLoop } from '../../workers/reconcile/snapshots.ts'
 import { loadHandlers } from '../../workers/registry.ts'
@@ -32,7 +33,7 @@ import { openRuntime } from '../sandboxes/open.ts'
 import { readOwner } from '../sandboxes/owner.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import { postgresFolder } from '../standalone/postgres.ts'
-import { observeNode, openStorages, type Storages } from '../storage/open.ts'
+import { isOwn, observeNode, openStorages, type Storages } from '../storage/open.ts'
 import type { IpfsStatus } from '../storage/port.ts'
 import { workerReadiness } from './checks.ts'
 import { openDatabase } from './database.ts'
@@ -139,20 +140,14 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
         reconcilePins(pool, storage, signal),
       ),
     )
-    // Kubo collects its own garbage, when and how its operator says.
-    if (storage.driver === 'kubo') continue
-    loops.push(
-      startLoop(
-        `${storage.network} gc`,
-        Math.min(config.BERTH_GC_SECONDS, LOOK_MS),
-        log,
-        collectInTurn(
-          storage,
-          { folder: blocksFolder(config), reserveBytes: disks.reserveBytes },
-          config.BERTH_GC_SECONDS,
-        ),
-      ),
-    )
+    // Of a Kubo that others use as well, its operator collects the garbage.
+    if (!isOwn(config, storage.network)) continue
+    const collecting = { pool, intervalMs: config.BERTH_GC_SECONDS, log }
+    const collect =
+      storage.driver === 'kubo'
+        ? collectReleased(collecting, storage)
+        : collectInTurn(collecting, storage, { folder: blocksFolder(config), ...disks })
+    loops.push(startLoop(`${storage.network} gc`, Math.min(config.BERTH_GC_SECONDS, LOOK_MS), log, collect))
   }
   if (agents) {
     loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))

@@ -236,7 +236,10 @@ class ProcessRuntime implements SandboxRuntime {
     this.#closing.abort()
   }
 
+  /** @throws SandboxError `disk_full` for a new agent while the disk is down to its reserve; one that is there goes on. */
   async #makeFolders(paths: AgentPaths): Promise<void> {
+    const short = isMarked(paths) ? undefined : await this.#reserve.findShort()
+    if (short) throw new SandboxError('disk_full', describeShortage(short))
     await markFolder(paths)
     for (const path of [paths.home, paths.temporary]) await makeOwnFolder(path, this.#place.user)
   }

@@ -192,9 +192,9 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     block: (cid, { signal }) => call(signal, () => read(cid)),
     stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, blocks, combined)),
 
-    gc: ({ signal }) =>
+    gc: ({ signal, dryRun = false }) =>
       call(signal, async (combined) => {
-        return collectGarbage({ blocks, pins, trashDir, graceMs, signal: combined })
+        return collectGarbage({ blocks, pins, trashDir, graceMs, dryRun, signal: combined })
       }),
     info: ({ signal }) =>
       call(signal, async () => {

@@ -1,14 +1,17 @@
 /** The storage driver for Kubo 0.43 or newer, over its RPC API. */
 import { CID } from 'multiformats/cid'
+import { isHeldUp } from '../db/database-errors.ts'
+import type { Gate } from '../db/gate.ts'
 import { checkNode, SAME_NODE } from './kubo/check.ts'
 import { KuboClient, OFFLINE } from './kubo/client.ts'
+import { collectGarbage, findGarbage, readRepoBytes } from './kubo/garbage.ts'
 import { buildBlocks, importCar, importFiles } from './kubo/import.ts'
 import { asStorageError, isNotPinned, KuboError } from './kubo/kubo-errors.ts'
 import { pinNames } from './kubo/pin-names.ts'
 import { blockReader, exportCar, readBlock, readFile, statDag } from './kubo/read.ts'
 import { retrieveAndPin } from './kubo/retrieve.ts'
 import { KuboStream } from './kubo/stream.ts'
-import { type Network, type Storage, StorageError } from './port.ts'
+import { type Network, type PinOptions, type PinProgress, type Storage, StorageError } from './port.ts'
 import { listDirectory, resolvePath } from './unixfs.ts'
 
 export interface KuboOptions {
@@ -17,14 +20,18 @@ export interface KuboOptions {
   network: Network
   /** The RPC API of the other network's node, which has to be another node than this one. */
   otherApiUrl?: string | undefined
+  /**
+   * Where the node is Berth's own, so that Berth collects its garbage: what keeps that apart from imports. Without it
+   * a GC in the middle of an import, whoever runs it, makes that fail.
+   */
+  gate?: Gate | undefined
   /** Name of Berth's pins in Kubo, without `+`: what tells them from the pins of others. */
   pinName?: string
 }
 
-/** Leaves out the count of the blocks, for which Kubo goes through all of them. The types of kubo-rpc-client lack it. */
-const SIZE_ONLY = { sizeOnly: true }
-
 const SHORT_MS = 10_000
+/** How long a collection waits for imports and retrievals under way, and new ones for it. */
+const QUIET_MS = 30_000
 const UNPIN_MS = 30_000
 const LIST_IDLE_MS = 60_000
 /** Kubo walks a DAG again when its pin gets another name; the blocks are all there. */
@@ -35,7 +42,7 @@ const EXTEND_PIN_MS = 120_000
 
 /** Makes the Kubo driver; nothing is opened before `start`. @throws Error when both networks have one address. */
 export function createKuboStorage(options: KuboOptions): Storage {
-  const { apiUrl, network, otherApiUrl, pinName = 'berth' } = options
+  const { apiUrl, network, otherApiUrl, gate, pinName = 'berth' } = options
   if (otherApiUrl === apiUrl) throw new Error(SAME_NODE)
   const client = new KuboClient(apiUrl)
   const stream = new KuboStream(apiUrl)
@@ -107,6 +114,23 @@ export function createKuboStorage(options: KuboOptions): Storage {
     }
   }
 
+  /**
+   * Retrieves and pins. Kubo's own GC leaves that alone, but waits for it, and makes all other pins wait until then: so
+   * it counts as under way from its first block on, and none is begun.
+   */
+  const retrieveApart = async (cid: CID, name: string, options: PinOptions) => {
+    const done = Promise.withResolvers<void>()
+    let entered = false
+    const onProgress = (progress: PinProgress): void => {
+      if (progress.phase === 'retrieving' && !entered) {
+        entered = true
+        apart(options.signal, () => done.promise).catch(() => {})
+      }
+      options.onProgress?.(progress)
+    }
+    return retrieveAndPin(kubo, cid, name, { ...options, onProgress }).finally(done.resolve)
+  }
+
   /** Gives up Berth's part of a pin. False when Berth has none. */
   const release = async (cid: CID, signal: AbortSignal): Promise<boolean> => {
     const name = await nameOf(cid, signal)
@@ -123,6 +147,17 @@ export function createKuboStorage(options: KuboOptions): Storage {
     } catch (error) {
       if (isNotPinned(error)) return false
       throw error
+    }
+  }
+
+  /** Runs what must not meet a collection of Berth's. @throws StorageError `unavailable` while one takes too long. */
+  const apart = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
+    if (!gate) return work()
+    try {
+      return await gate.share(signal, work)
+    } catch (error) {
+      if (!isHeldUp(error)) throw error
+      throw new StorageError('unavailable', 'Kubo collects garbage', { cause: error })
     }
   }
 
@@ -181,7 +216,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
         const existing = await nameOf(cid, signal)
         if (existing !== null && names.isOurs(existing)) return { blocks: 0, bytes: 0 }
         try {
-          return await retrieveAndPin(kubo, cid, names.claim(existing), { ...options, signal })
+          return await retrieveApart(cid, names.claim(existing), { ...options, signal })
         } catch (error) {
           // A small DAG may be pinned before its size is known.
           if (error instanceof StorageError && error.code === 'too_large') await release(cid, signal)
@@ -205,15 +240,19 @@ export function createKuboStorage(options: KuboOptions): Storage {
 
     add: (entries, { cidVersion, signal }) =>
       call(signal, async (combined) => {
-        const added = await importFiles(stream, entries, { cidVersion, signal: combined })
-        await keep(added.cid.toV1())
-        return added
+        return apart(combined, async () => {
+          const added = await importFiles(stream, entries, { cidVersion, signal: combined })
+          await keep(added.cid.toV1())
+          return added
+        })
       }),
     importCar: (bytes, { signal }) =>
       call(signal, async (combined) => {
-        const cid = await importCar(stream, bytes, combined)
-        await keep(cid.toV1())
-        return { cid }
+        return apart(combined, async () => {
+          const cid = await importCar(stream, bytes, combined)
+          await keep(cid.toV1())
+          return { cid }
+        })
       }),
     build: (make, { base, signal }) =>
       call(signal, async (combined) => {
@@ -221,9 +260,11 @@ export function createKuboStorage(options: KuboOptions): Storage {
         if (base && (baseName === null || !names.isOurs(baseName))) {
           throw new StorageError('not_found', `${base} is not pinned`)
         }
-        const root = await buildBlocks(stream, make, base, combined)
-        await keep(root.toV1(), base?.toV1())
-        return root
+        return apart(combined, async () => {
+          const root = await buildBlocks(stream, make, base, combined)
+          await keep(root.toV1(), base?.toV1())
+          return root
+        })
       }),
     exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(stream, cid, combined)),
     cat: (cid, { signal, ...range }) =>
@@ -235,23 +276,23 @@ export function createKuboStorage(options: KuboOptions): Storage {
     block: (cid, { signal }) => call(signal, (combined) => readBlock(stream, cid, combined)),
     stat: (cid, { signal }) => call(signal, (combined) => statDag(stream, cid, combined)),
 
-    // Kubo's GC waits for pins under way and holds up new ones, for minutes on a big repository; it
-    // has no bound but the signal. Kubo runs it by itself with `ipfs daemon --enable-gc`.
-    gc: ({ signal }) =>
+    gc: ({ signal, dryRun = false }) =>
       call(signal, async (combined) => {
-        let removedBlocks = 0
-        for await (const row of stream.rows<{ Error?: string }>('repo/gc', {}, { signal: combined })) {
-          if (row.Error) throw new StorageError('unavailable', `Kubo's GC failed: ${row.Error}`)
-          removedBlocks++
-        }
-        return { removedBlocks, removedBytes: null, keptBlocks: null }
+        if (dryRun) return findGarbage(kubo, combined)
+        const collect = () => collectGarbage(kubo, combined)
+        const report = gate ? await gate.alone(QUIET_MS, collect) : await collect()
+        if (report) return report
+        throw new StorageError(
+          'unavailable',
+          'Uploads or retrievals are under way, which collecting would hold up',
+        )
       }),
     info: ({ signal }) =>
       call(signal, async (combined) => {
         const limits = { signal: combined, deadlineMs: SHORT_MS }
-        const [id, repo] = await Promise.all([
+        const [id, repoBytes] = await Promise.all([
           client.call('id', limits, (rpc, signal) => rpc.id({ signal })),
-          client.call('repo/stat', limits, (rpc, signal) => rpc.repo.stat({ signal, ...SIZE_ONLY })),
+          readRepoBytes(kubo, combined),
         ])
         return {
           driver: 'kubo' as const,
@@ -259,7 +300,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
           peerId: `${id.id}`,
           // Kubo says null where it has none.
           addresses: (id.addresses ?? []).map(String),
-          repoBytes: Number(repo.repoSize),
+          repoBytes,
         }
       }),
   }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
+import { Gate } from '../db/gate.ts'
 import type { Closers } from '../lib/closers.ts'
 import { blocksFolder, reserveSetting } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
@@ -47,14 +48,31 @@ async function startStorage(storage: Storage, log: Logger, parts: Closers): Prom
   return storage
 }
 
-/** Loads only the driver that is used. */
-async function createStorage(config: Config, network: Network, role: 'web' | 'worker'): Promise<Storage> {
-  const apiUrls = { public: config.IPFS_API_URL, private: config.IPFS_PRIVATE_API_URL }
+const GATES = { public: 'kuboPublic', private: 'kuboPrivate' } as const
+
+const apiUrlsOf = (config: Config) => ({ public: config.IPFS_API_URL, private: config.IPFS_PRIVATE_API_URL })
+
+/** Whether the node of a network is Berth's own, so that Berth collects its garbage. */
+export const isOwn = (config: Config, network: Network): boolean =>
+  !apiUrlsOf(config)[network] || config.BERTH_OWN_KUBO.includes(network)
+
+/**
+ * Makes the storage of a network; nothing is opened before `start`. Loads only the driver that is used.
+ * @param databaseUrl for what keeps a collection in a Kubo apart from imports, over all processes.
+ */
+export async function createStorage(
+  config: Config,
+  network: Network,
+  role: 'web' | 'worker',
+  databaseUrl = config.DATABASE_URL,
+): Promise<Storage> {
+  const apiUrls = apiUrlsOf(config)
   const apiUrl = apiUrls[network]
   if (apiUrl) {
     const { createKuboStorage } = await import('./kubo.ts')
     const otherApiUrl = apiUrls[network === 'public' ? 'private' : 'public']
-    return createKuboStorage({ apiUrl, network, otherApiUrl })
+    const gate = isOwn(config, network) && databaseUrl ? new Gate(databaseUrl, GATES[network]) : undefined
+    return createKuboStorage({ apiUrl, network, otherApiUrl, gate })
   }
   const { createEmbeddedStorage } = await import('./embedded.ts')
   const blocks = blocksFolder(config)

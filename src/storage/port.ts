@@ -123,10 +123,11 @@ export interface DirectoryEntry {
   size: number
 }
 
-/** Null where the node does not say. */
 export interface GcReport {
   removedBlocks: number
-  removedBytes: number | null
+  /** Of a Kubo, by which its repository has become smaller: less than that of the blocks where others write meanwhile. */
+  removedBytes: number
+  /** Null where the node does not say. */
   keptBlocks: number | null
 }
 
@@ -226,8 +227,12 @@ export interface Storage {
    */
   stat(cid: CID, options: { signal: AbortSignal }): Promise<DagStat>
 
-  /** Removes blocks that no pin keeps. Safe beside any other call, and beside other processes on the same store. */
-  gc(options: { signal: AbortSignal }): Promise<GcReport>
+  /**
+   * Removes blocks that no pin keeps. Safe beside any other call, and beside other processes on the same store. A Kubo
+   * that is Berth's own waits for imports and retrievals under way, and is `unavailable` where these go on for long.
+   * @param options.dryRun only says what it would remove.
+   */
+  gc(options: { signal: AbortSignal; dryRun?: boolean }): Promise<GcReport>
   /** Who and where the node is. Throws `unavailable`. */
   info(options: { signal: AbortSignal }): Promise<NodeInfo>
 }

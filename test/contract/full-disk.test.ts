@@ -1,13 +1,18 @@
 /** A disk that is down to its reserve: new content is 507, all else goes on, and so does what waits once there is room. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { stat } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import { assertError } from '../support/client.ts'
 import { until } from '../support/processes.ts'
 import { mountSmallDisk, NO_MOUNT, type SmallDisk } from '../support/small-disk.ts'
 import { readMetrics, stackKind, startStack } from '../support/stack.ts'
 import { inlineCid, openContext } from './context.ts'
-import { create, patch, TUS } from './tus-client.ts'
+import { begin, create, head, patch, TUS } from './tus-client.ts'
 import { file, type Part, send, upload } from './upload-form.ts'
 
 const MIB = 2 ** 20
@@ -81,6 +86,35 @@ describe('a disk that is down to its reserve', { skip }, async () => {
     const reply = await patch(begun, 0, Buffer.from(randomBytes(MIB)), TUS)
     assert.equal(reply.status, 507)
     assert.match(((await reply.json()) as { error: string }).error, FULL)
+  })
+  it('ends a resumable upload under way as 507, and it goes on from where it was', async () => {
+    await disk.fillTo((RESERVE_MIB + 30) * MIB)
+    await until('there is a little room', async () => !(await isFull('down')))
+    const bytes = randomBytes(8 * MIB)
+    const { location } = await begin(api, bytes.length)
+    const target = new URL(location)
+    const sending = request(target, {
+      method: 'PATCH',
+      headers: { ...TUS, 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' },
+    })
+    const answered = once(sending, 'response') as Promise<[IncomingMessage]>
+    sending.write(bytes.subarray(0, MIB))
+    // HEAD would have the upload make way for it.
+    await until('it has begun to arrive', async () => {
+      const [id = ''] = location.split('/').slice(-2)
+      return ((await stat(join(berth.dataDir, 'uploads', id)).catch(() => undefined))?.size ?? 0) > 0
+    })
+    await fill(disk)
+    sending.write(bytes.subarray(MIB, 2 * MIB))
+    const [answer] = await answered
+    assert.equal(answer.statusCode, 507)
+    assert.match(await text(answer), /No space left/)
+    sending.destroy()
+    assert.equal((await head(location)).headers.get('upload-offset'), `${MIB}`)
+    await disk.fillTo((RESERVE_MIB + 30) * MIB)
+    await until('there is a little room', async () => !(await isFull('down')))
+    assert.equal((await patch(location, MIB, bytes.subarray(MIB), TUS)).status, 204)
+    await fill(disk)
   })
   it('refuses pins by CID', async () => {
     const cid = `${inlineCid('a pin on a full disk')}`

@@ -22,7 +22,6 @@ import { makeContent, Uploader, type Way } from './uploader.ts'
 import { backends, World } from './world.ts'
 
 const STORM_MS = 12_000
-const GC_PAUSE_MS = 300
 const WAYS: Way[] = ['multipart', 'tus', 'car']
 const POINTS: Record<Way, CrashPoint[]> = {
   multipart: ['mid-upload', 'after-add', 'after-keep'],
@@ -35,23 +34,23 @@ const KUBO_OWN = hashOf(CID.parse('QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3N
 for (const backend of backends) {
   describe(`uploads under fire, queue on ${backend} (${replay})`, () => {
     const random = new Random(`uploads ${backend}`)
-    const ending = new AbortController()
     const uploaders: Uploader[] = []
     let world: World
     let watched: Record<Network, Watched>
     let tenants: Tenant[]
-    let collecting: Promise<void> | undefined
     before(async () => {
       world = await World.start(backend, {
-        env: { BERTH_GC_SECONDS: '1', BERTH_GC_GRACE_SECONDS: '1', BERTH_UPLOAD_EXPIRY_SECONDS: '30' },
+        env: {
+          BERTH_GC_SECONDS: '1',
+          BERTH_GC_GRACE_SECONDS: '1',
+          BERTH_OWN_KUBO: 'public',
+          BERTH_UPLOAD_EXPIRY_SECONDS: '30',
+        },
       })
       tenants = [await world.createTenant('one'), await world.createTenant('two')]
       watched = watch(world)
-      collecting = collectKubo(world, ending.signal)
     })
     after(async () => {
-      ending.abort()
-      await collecting
       await world?.stop()
       printSummary()
     })
@@ -163,12 +162,4 @@ async function blocksOfKubo(apiUrl: string): Promise<Set<string>> {
   const lines = (await answer.text()).trim().split('\n').filter(Boolean)
   const hashes = lines.map((line) => hashOf(CID.parse((JSON.parse(line) as { Ref: string }).Ref)))
   return new Set(hashes.filter((hash) => hash !== KUBO_OWN))
-}
-
-/** Kubo's GC is its operator's matter; here it runs all the time. */
-async function collectKubo({ kubo, storage }: World, signal: AbortSignal): Promise<void> {
-  while (kubo && !signal.aborted) {
-    await storage.gc({ signal }).catch(() => {}) // it is killed now and then
-    await delay(GC_PAUSE_MS, undefined, { signal }).catch(() => {})
-  }
 }

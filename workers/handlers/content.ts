@@ -1,6 +1,7 @@
 /** Content that nothing keeps any more is released on its IPFS node. */
 import { CID } from 'multiformats/cid'
 import type { Queryable } from '../../src/db/pool.ts'
+import { noteRelease } from '../../src/db/statements/garbage.ts'
 import { isKept, lockCid } from '../../src/files/held-content.ts'
 import { RetryLater } from '../../src/operations/handler.ts'
 import { type Storage, StorageError } from '../../src/storage/port.ts'
@@ -33,6 +34,8 @@ export async function releaseUnlessKept(
   if (await isKept(tx, storage.network, canonical, { except })) return
   try {
     await storage.unpin(cid, { signal })
+    // Also where the pin is gone: an attempt that died may have released it.
+    await noteRelease.run(tx, storage.network)
   } catch (error) {
     throw error instanceof StorageError ? new RetryLater(error.code, error.message, { cause: error }) : error
   }

@@ -1,5 +1,5 @@
 /**
- * What is removed when its time is over: files that expire, blocks that nothing keeps, engines that nobody uses. Uploads
+ * What is removed when its time is over: files that expire, engines that nobody uses. Uploads
  * that nobody finished are removed by `web` (`removeAbandonedUploads`).
  */
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
@@ -7,9 +7,7 @@ import type { Pool } from '../../src/db/pool.ts'
 import { readExpiredFiles } from '../../src/db/statements/pins.ts'
 import { readVersionsInUse } from '../../src/db/statements/worker-agents.ts'
 import { removeFile } from '../../src/files/remove.ts'
-import { judgeRoom, type Room, readRoom } from '../../src/lib/disk.ts'
 import type { Logger } from '../../src/log.ts'
-import type { Storage } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 const BATCH = 500
@@ -22,31 +20,6 @@ export async function removeExpiredFiles(pool: Pool, signal: AbortSignal): Promi
     const { rows } = await readExpiredFiles.run(pool, BATCH)
     for (const file of rows) if (await removeFile(pool, { ...file, only: 'expired' })) removed++
     if (rows.length < BATCH) return removed
-  }
-}
-
-/** How often the disk is looked at between two collections. */
-export const LOOK_MS = 300_000
-
-/**
- * What the loop of garbage collection does at each turn: it collects when `intervalMs` have passed since it last did,
- * and earlier while the disk is short of room. What deletions and broken uploads leave counts for no workspace, so
- * the disk alone bounds it.
- * @param place where the blocks are, and the reserve of that disk.
- * @param read another way to look at the disk, for tests.
- */
-export function collectInTurn(
-  storage: Pick<Storage, 'gc'>,
-  { folder, reserveBytes }: { folder: string; reserveBytes: number | undefined },
-  intervalMs: number,
-  read: (folder: string) => Promise<Room> = readRoom,
-): (signal: AbortSignal) => Promise<void> {
-  let startedAt = Number.NEGATIVE_INFINITY
-  return async (signal) => {
-    const isDue = performance.now() - startedAt >= intervalMs
-    if (!isDue && judgeRoom(await read(folder), reserveBytes) === 'ok') return
-    startedAt = performance.now()
-    await storage.gc({ signal })
   }
 }
 

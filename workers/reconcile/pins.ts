@@ -7,6 +7,7 @@ import { tryLockSession } from '../../src/db/advisory-locks.ts'
 import { type Pool, type Queryable, queryOne, transaction } from '../../src/db/pool.ts'
 import { withSession } from '../../src/db/session.ts'
 import { KEEPS } from '../../src/db/statements/files.ts'
+import { noteRelease } from '../../src/db/statements/garbage.ts'
 import { lockCid } from '../../src/files/held-content.ts'
 import { enqueueWhere } from '../../src/operations/enqueue.ts'
 import { recordRepairs } from '../../src/operations/repairs.ts'
@@ -139,6 +140,7 @@ async function release(pool: Pool, storage: Storage, text: string, signal: Abort
     const gone = await storage.unpin(cid, {
       signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]),
     })
+    await noteRelease.run(client, storage.network)
     if (gone) await recordRepairs(client, 'pins', 'pin that nothing keeps', [text])
     return gone
   })

@@ -65,6 +65,11 @@ export type Repair = Prisma.RepairModel
  */
 export type RepairTotal = Prisma.RepairTotalModel
 /**
+ * Model GarbageCollection
+ * Garbage collection on a network: when something was released, when the last whole collection began, and sums.
+ */
+export type GarbageCollection = Prisma.GarbageCollectionModel
+/**
  * Model Worker
  * A worker process and its parts as it sees them. Rows go stale when the process dies.
  */

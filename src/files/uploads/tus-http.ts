@@ -110,3 +110,26 @@ export async function boundIdle<T>(req: ExpressRequest, work: () => Promise<T>):
 export async function drain(req: ExpressRequest): Promise<void> {
   await boundIdle(req, () => finished(req.resume()))
 }
+
+/** The length of an upload that begins. @throws ApiError 400 where it is not said, or is no number of bytes. */
+export function readLength(req: ExpressRequest): number {
+  if (req.headers['upload-defer-length'] !== undefined) {
+    throw badRequest('Upload-Defer-Length: the length must be known at the start')
+  }
+  return readNumber(req, 'upload-length')
+}
+
+/** Bytes that the body may have; Infinity where it does not say. */
+export function announcedBytes({ headers }: ExpressRequest): number {
+  if (headers['content-length'] !== undefined) return Number(headers['content-length'])
+  return headers['transfer-encoding'] === undefined ? 0 : Number.POSITIVE_INFINITY
+}
+
+/** A header that is a number of bytes. @throws ApiError 400 for anything else. */
+export function readNumber(req: ExpressRequest, header: 'upload-length' | 'upload-offset'): number {
+  const text = String(req.headers[header] ?? '')
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw badRequest(
+    `${header === 'upload-length' ? 'Upload-Length' : 'Upload-Offset'}: must be a number of bytes`,
+  )
+}

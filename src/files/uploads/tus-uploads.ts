@@ -14,7 +14,7 @@ import type { Request, Response } from 'express'
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
-import { ApiError, badRequest, notFound } from '../../errors.ts'
+import { ApiError, notFound } from '../../errors.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { Logger } from '../../log.ts'
@@ -25,10 +25,13 @@ import { Allowance, overPlanStorage } from './allowance.ts'
 import { type Reservations, readUsedBytes } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
+  announcedBytes,
   boundIdle,
   checkOffered,
   drain,
   EXPOSED,
+  readLength,
+  readNumber,
   setHeaders,
   speaksTus,
   takeAnswer,
@@ -376,26 +379,4 @@ function configOf(pool: Pool, prisma: PrismaClient, expiryMs: number) {
 function setOutcome(res: Response, outcome: Outcome): void {
   if ('refusal' in outcome) throw outcome.refusal
   res.set('Upload-Cid', outcome.cid)
-}
-
-function readLength(req: Request): number {
-  if (req.headers['upload-defer-length'] !== undefined) {
-    throw badRequest('Upload-Defer-Length: the length must be known at the start')
-  }
-  return readNumber(req, 'upload-length')
-}
-
-/** Bytes that the body may have; Infinity where it does not say. */
-function announcedBytes({ headers }: Request): number {
-  if (headers['content-length'] !== undefined) return Number(headers['content-length'])
-  return headers['transfer-encoding'] === undefined ? 0 : Number.POSITIVE_INFINITY
-}
-
-/** A header that is a number of bytes. @throws ApiError 400 for anything else. */
-function readNumber(req: Request, header: 'upload-length' | 'upload-offset'): number {
-  const text = String(req.headers[header] ?? '')
-  if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw badRequest(
-    `${header === 'upload-length' ? 'Upload-Length' : 'Upload-Offset'}: must be a number of bytes`,
-  )
 }

@@ -1,5 +1,6 @@
 import type { CID } from 'multiformats/cid'
 import { transaction } from '../../db/pool.ts'
+import { noteRelease } from '../../db/statements/garbage.ts'
 import { badRequest } from '../../errors.ts'
 import { type AddEntry, type Network, StorageError } from '../../storage/port.ts'
 import { isKept, lockCid } from '../held-content.ts'
@@ -91,5 +92,6 @@ export async function release(
     await lockCid(client, cid)
     if (await isKept(client, network, `${cid}`)) return
     await storages[network].unpin(cid, { signal: AbortSignal.timeout(STEP_MS) })
+    await noteRelease.run(client, network)
   }).catch(() => {})
 }

@@ -18,6 +18,8 @@ export interface GcOptions {
   trashDir: string
   /** A block used within this time is never removed. */
   graceMs: number
+  /** Only counts. */
+  dryRun: boolean
   signal: AbortSignal
 }
 
@@ -32,8 +34,10 @@ export interface GcOptions {
 export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const { blocks, pins, graceMs, signal } = options
   const startedMs = Date.now()
-  await restoreTrash(blocks, options.trashDir)
-  await removeLeftovers(blocks.tempDir, startedMs - WRITE_MS)
+  if (!options.dryRun) {
+    await restoreTrash(blocks, options.trashDir)
+    await removeLeftovers(blocks.tempDir, startedMs - WRITE_MS)
+  }
 
   const roots = await pins.roots(startedMs)
   const unusedSinceMs = Math.min(startedMs, roots.importingSinceMs ?? Infinity) - graceMs
@@ -110,7 +114,8 @@ async function removeUnused(
     const found = await ifThere(() => stat(file))
     return found && found.mtimeMs < options.unusedSinceMs ? found.size : null
   }
-  if ((await isUnused(path)) === null) return null
+  const unused = await isUnused(path)
+  if (unused === null || options.dryRun) return unused
   const aside = join(options.trashDir, `${randomUUID()}.${basename(path)}`)
   await ifThere(() => rename(path, aside))
   const size = await isUnused(aside)

@@ -8,7 +8,7 @@ import { KuboError } from './kubo-errors.ts'
  *
  * Kubo reports an error that comes after it began to answer in the `X-Stream-Error` trailer. `fetch` has no trailers,
  * so kubo-rpc-client takes an answer that was cut short for a complete one: `add`, `cat`, `dag/export`, `dag/import`,
- * `pin/add`, `pin/ls` of all pins and `repo/gc`. There is more, command by command (`kubo-client.test.ts` shows it):
+ * `pin/add`, `pin/ls` of all pins, `refs`, `refs/local` and `repo/gc`. There is more, command by command (`kubo-client.test.ts` shows it):
  * - `pin/add`: it throws at the first row of progress, which the limit on silence needs.
  * - `dag/export` and `dag/import`: it leaves out `offline`, so that Kubo looks for a missing block for ever, and
  *   `stats`, without which nobody knows whether all blocks were stored.
@@ -28,6 +28,8 @@ export type StreamedCommand =
   | 'dag/stat'
   | 'pin/add'
   | 'pin/ls'
+  | 'refs'
+  | 'refs/local'
   | 'repo/gc'
   | 'routing/findprovs'
 

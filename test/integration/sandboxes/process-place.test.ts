@@ -170,3 +170,24 @@ test('a worker that is killed while it starts an agent leaves nothing that runs 
   await containers.remove(agentId, { volume: true })
   await containers.close()
 })
+
+test('while the disk is down to its reserve there is no new agent, and those that are there start', async () => {
+  const { dataDir, enginesDir } = await newFolder(0o711)
+  const open = (reserveBytes?: number) =>
+    openProcessRuntime({ dataDir, enginesDir, agentdDir, log, reserveBytes })
+  const [before, full] = [await open(), await open(Number.MAX_SAFE_INTEGER)]
+  const [agentId, another] = [newAgent(), newAgent()]
+  await before.create(specOf(agentId))
+  await assert.rejects(full.ensureVolume(another), (error) => {
+    assert.match(
+      (error as Error).message,
+      /^No space left: the disk of agents that run as processes \(BERTH_AGENTS_DIR\)/,
+    )
+    return failsWith('disk_full')(error)
+  })
+  await full.ensureVolume(agentId)
+  await full.start(agentId)
+  await full.remove(agentId, { volume: true })
+  assert.deepEqual((await full.list()).volumes, [])
+  await Promise.all([before.close(), full.close()])
+})

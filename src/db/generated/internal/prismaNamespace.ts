@@ -405,6 +405,7 @@ export const ModelName = {
   Operation: 'Operation',
   Repair: 'Repair',
   RepairTotal: 'RepairTotal',
+  GarbageCollection: 'GarbageCollection',
   Worker: 'Worker',
   Installation: 'Installation',
   FileGroup: 'FileGroup',
@@ -444,7 +445,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "operation" | "repair" | "repairTotal" | "worker" | "installation" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "gateway" | "gatewayAccessToken" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "gateway" | "gatewayAccessToken" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -1037,6 +1038,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         count: {
           args: Prisma.RepairTotalCountArgs<ExtArgs>
           result: runtime.Types.Utils.Optional<Prisma.RepairTotalCountAggregateOutputType> | number
+        }
+      }
+    }
+    GarbageCollection: {
+      payload: Prisma.$GarbageCollectionPayload<ExtArgs>
+      fields: Prisma.GarbageCollectionFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.GarbageCollectionFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.GarbageCollectionFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>
+        }
+        findFirst: {
+          args: Prisma.GarbageCollectionFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.GarbageCollectionFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>
+        }
+        findMany: {
+          args: Prisma.GarbageCollectionFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>[]
+        }
+        create: {
+          args: Prisma.GarbageCollectionCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>
+        }
+        createMany: {
+          args: Prisma.GarbageCollectionCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.GarbageCollectionCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>[]
+        }
+        delete: {
+          args: Prisma.GarbageCollectionDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>
+        }
+        update: {
+          args: Prisma.GarbageCollectionUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>
+        }
+        deleteMany: {
+          args: Prisma.GarbageCollectionDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.GarbageCollectionUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.GarbageCollectionUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>[]
+        }
+        upsert: {
+          args: Prisma.GarbageCollectionUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GarbageCollectionPayload>
+        }
+        aggregate: {
+          args: Prisma.GarbageCollectionAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateGarbageCollection>
+        }
+        groupBy: {
+          args: Prisma.GarbageCollectionGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.GarbageCollectionGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.GarbageCollectionCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.GarbageCollectionCountAggregateOutputType> | number
         }
       }
     }
@@ -2974,6 +3049,18 @@ export const RepairTotalScalarFieldEnum = {
 export type RepairTotalScalarFieldEnum = (typeof RepairTotalScalarFieldEnum)[keyof typeof RepairTotalScalarFieldEnum]
 
 
+export const GarbageCollectionScalarFieldEnum = {
+  network: 'network',
+  releasedAt: 'releasedAt',
+  startedAt: 'startedAt',
+  runs: 'runs',
+  removedBlocks: 'removedBlocks',
+  removedBytes: 'removedBytes'
+} as const
+
+export type GarbageCollectionScalarFieldEnum = (typeof GarbageCollectionScalarFieldEnum)[keyof typeof GarbageCollectionScalarFieldEnum]
+
+
 export const WorkerScalarFieldEnum = {
   id: 'id',
   concurrency: 'concurrency',
@@ -3626,6 +3713,7 @@ export type GlobalOmitConfig = {
   operation?: Prisma.OperationOmit
   repair?: Prisma.RepairOmit
   repairTotal?: Prisma.RepairTotalOmit
+  garbageCollection?: Prisma.GarbageCollectionOmit
   worker?: Prisma.WorkerOmit
   installation?: Prisma.InstallationOmit
   fileGroup?: Prisma.FileGroupOmit

@@ -59,6 +59,7 @@ export const ModelName = {
   Operation: 'Operation',
   Repair: 'Repair',
   RepairTotal: 'RepairTotal',
+  GarbageCollection: 'GarbageCollection',
   Worker: 'Worker',
   Installation: 'Installation',
   FileGroup: 'FileGroup',
@@ -218,6 +219,18 @@ export const RepairTotalScalarFieldEnum = {
 } as const
 
 export type RepairTotalScalarFieldEnum = (typeof RepairTotalScalarFieldEnum)[keyof typeof RepairTotalScalarFieldEnum]
+
+
+export const GarbageCollectionScalarFieldEnum = {
+  network: 'network',
+  releasedAt: 'releasedAt',
+  startedAt: 'startedAt',
+  runs: 'runs',
+  removedBlocks: 'removedBlocks',
+  removedBytes: 'removedBytes'
+} as const
+
+export type GarbageCollectionScalarFieldEnum = (typeof GarbageCollectionScalarFieldEnum)[keyof typeof GarbageCollectionScalarFieldEnum]
 
 
 export const WorkerScalarFieldEnum = {

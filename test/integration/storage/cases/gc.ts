@@ -11,6 +11,12 @@ export function gcCases({ storage }: Cases): void {
   const { signal } = new AbortController()
   const cat = (cid: CID, path?: string) => collect(storage().cat(cid, { path, signal }))
 
+  /** Whether all of it is still there. */
+  const pinnedAgain = async (cid: CID) => {
+    await storage().pin(cid, { offline: true, stallMs: 10_000, signal })
+    return storage().isPinned(cid, { signal })
+  }
+
   describe('unpin and gc', () => {
     test('remove what nobody keeps, and only that', async () => {
       const first = await storage().add(texts({ 'x.txt': 'only in the first', 'y.txt': 'in both' }), {
@@ -35,6 +41,30 @@ export function gcCases({ storage }: Cases): void {
       assert.equal(`${await cat(second.cid, 'y.txt')}`, 'in both')
       assert.equal(`${await cat(second.cid, 'z.txt')}`, 'only in the second')
       assert.equal((await storage().gc({ signal })).removedBlocks, 0)
+    })
+
+    test('say what they would remove without removing it', async () => {
+      await until('nothing is left of other tests', async () => {
+        return (await storage().gc({ signal })).removedBlocks === 0
+      })
+      const { cid } = await storage().add(folder('would be removed', 3, 2 * MIB), { signal })
+      const none = await storage().gc({ signal, dryRun: true })
+      assert.deepEqual([none.removedBlocks, none.removedBytes], [0, 0])
+      await storage().unpin(cid, { signal })
+      const found = await until('all of it counts as unused', async () => {
+        const report = await storage().gc({ signal, dryRun: true })
+        return report.removedBytes > 6 * MIB && report
+      })
+      assert.ok(found.removedBytes < 7 * MIB && (found.keptBlocks ?? 0) > 0)
+      assert.equal(await pinnedAgain(cid), true)
+      await storage().unpin(cid, { signal })
+      let removed = { blocks: 0, bytes: 0 }
+      await until('it is removed', async () => {
+        const { removedBlocks: blocks, removedBytes: bytes } = await storage().gc({ signal })
+        removed = { blocks: removed.blocks + blocks, bytes: removed.bytes + bytes }
+        return removed.blocks === found.removedBlocks
+      })
+      assert.ok(removed.bytes > 6 * MIB, `${removed.bytes}`)
     })
 
     test('a pin that is released while another one keeps its parts', async () => {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { collectInTurn } from './cleanup.ts'
+import type { Pool } from '../../src/db/pool.ts'
+import { createLogger } from '../../src/log.ts'
+import { collectInTurn } from './collect.ts'
 
 const GIB = 1024 ** 3
 const { signal } = new AbortController()
@@ -12,10 +14,11 @@ test('garbage is collected when it is due, and before while the disk is short of
     collected++
     return { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 }
   }
-  const turn = collectInTurn({ gc }, { folder: '/', reserveBytes: undefined }, 3_600_000, async () => ({
-    free,
-    size: 100 * GIB,
-  }))
+  const pool = { query: async () => ({ rows: [] }) } as unknown as Pool
+  const services = { pool, intervalMs: 3_600_000, log: createLogger('test', 'silent') }
+  const place = { folder: '/', reserveBytes: undefined }
+  const read = async () => ({ free, size: 100 * GIB })
+  const turn = collectInTurn(services, { gc, network: 'public' }, place, read)
   await turn(signal)
   await turn(signal)
   assert.equal(collected, 1)

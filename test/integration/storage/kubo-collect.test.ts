@@ -1,0 +1,182 @@
+/** Garbage in a Kubo that is Berth's own: collected when something was released, and never from under an import. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { CID } from 'multiformats/cid'
+import { isAwaited } from '../../../src/db/advisory-locks.ts'
+import { Gate } from '../../../src/db/gate.ts'
+import { queryOne } from '../../../src/db/pool.ts'
+import { noteRelease } from '../../../src/db/statements/garbage.ts'
+import { createKuboStorage } from '../../../src/storage/kubo.ts'
+import type { Storage } from '../../../src/storage/port.ts'
+import { collectReleased } from '../../../workers/reconcile/collect.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
+import { until } from '../../support/processes.ts'
+import { inPieces, node } from './cases/blocks.ts'
+import { MIB } from './cases/context.ts'
+import { collect, file, texts } from './content.ts'
+import { startProvider } from './node-process.ts'
+
+const skip = kuboBinary
+  ? false
+  : 'BERTH_TEST_KUBO is not set: it names the Kubo binary, see scripts/ci/kubo.sh'
+const { signal } = new AbortController()
+
+describe("a Kubo that is Berth's own", { skip }, () => {
+  let kubo: KuboNode
+  let database: TestDatabase
+  /** Of two processes. */
+  let storage: Storage
+  let other: Storage
+  before(async () => {
+    ;[kubo, database] = await Promise.all([startKubo(), startDatabase()])
+    const open = async () => {
+      const gate = new Gate(database.url, 'kuboPublic')
+      const opened = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public', gate })
+      await opened.start()
+      return opened
+    }
+    ;[storage, other] = await Promise.all([open(), open()])
+  })
+  after(async () => {
+    await Promise.all([storage?.stop(), other?.stop()])
+    await Promise.all([kubo?.stop(), database?.stop()])
+  })
+  const repoBytes = async () => (await storage.info({ signal })).repoBytes ?? 0
+  const gcWaits = () => until('the collection waits', () => isAwaited(database.pool, 'kuboPublic'))
+
+  test('keeps what was released until it is collected, and says what that freed', async () => {
+    const { cid } = await storage.add(file('deleted', 8 * MIB), { signal })
+    const full = await repoBytes()
+    await storage.unpin(cid, { signal })
+    assert.ok(Math.abs((await repoBytes()) - full) < MIB)
+    const { removedBytes } = await storage.gc({ signal })
+    assert.ok(removedBytes > 7 * MIB, `${removedBytes}`)
+    assert.ok(full - (await repoBytes()) > 7 * MIB)
+  })
+
+  test('is collected once after something was released, by one of several workers, and what that freed is added up', async () => {
+    const services = { pool: database.pool, intervalMs: 50, log: database.log }
+    const turns = [storage, other].map((one) => collectReleased(services, one))
+    const turn = () => Promise.all(turns.map((one) => one(signal)))
+    const read = (network = 'public') =>
+      queryOne<{ runs: number; blocks: number; bytes: number }>(
+        database.pool,
+        `SELECT runs::int, removed_blocks::int AS blocks, removed_bytes::int AS bytes
+          FROM garbage_collection WHERE network = $1`,
+        [network],
+      )
+    // It was never collected.
+    await until('it is collected', () => turn().then(async () => (await read()).runs === 1))
+    const { cid } = await storage.add(file('released', 4 * MIB), { signal })
+    await turn()
+    assert.equal((await read()).runs, 1)
+    await storage.unpin(cid, { signal })
+    await noteRelease.run(database.pool, 'public')
+    const before = await read()
+    await until('it is collected again', () => turn().then(async () => (await read()).runs === 2))
+    const { blocks, bytes } = await read()
+    assert.ok(blocks - before.blocks > 4 && bytes - before.bytes > 4 * MIB)
+    await turn()
+    assert.equal((await read()).runs, 2)
+    assert.equal((await read('private')).runs, 0)
+  })
+
+  test('is not collected in the middle of an import, an import of a CAR or a build of another process', async () => {
+    const source = await storage.add(file('in the middle', 3 * MIB), { signal })
+    const bytes = await collect(storage.cat(source.cid, { signal }))
+    const car = await collect(storage.exportCar(source.cid, { signal }))
+    await storage.unpin(source.cid, { signal })
+    await storage.gc({ signal })
+    /** Gives pieces, and has a collection wait between the first and the others. */
+    const collections: Promise<unknown>[] = []
+    const withCollection = async function* (pieces: AsyncIterable<Uint8Array>) {
+      let given = 0
+      for await (const piece of pieces) {
+        if (++given === 2) {
+          collections.push(other.gc({ signal }))
+          await gcWaits()
+        }
+        yield piece
+      }
+    }
+    const root = await node([])
+    const imports: (() => Promise<CID>)[] = [
+      async () => {
+        const content = withCollection(inPieces(bytes, MIB))
+        const entries = (async function* () {
+          yield { path: 'f', content }
+        })()
+        return (await storage.add(entries, { signal })).cid
+      },
+      async () => (await storage.importCar(withCollection(inPieces(car, MIB)), { signal })).cid,
+      () =>
+        storage.build(
+          async (put) => {
+            await put(root)
+            collections.push(other.gc({ signal }))
+            await gcWaits()
+            return root.cid
+          },
+          { base: null, signal },
+        ),
+    ]
+    for (const start of imports) {
+      const cid = await start()
+      await Promise.all(collections)
+      await storage.gc({ signal })
+      assert.equal(await storage.isPinned(cid, { signal }), true)
+      // Every block is there: this pins offline.
+      await storage.unpin(cid, { signal })
+      await storage.pin(cid, { offline: true, stallMs: 10_000, signal })
+      await storage.unpin(cid, { signal })
+      await storage.gc({ signal })
+    }
+    assert.equal(collections.length, 3)
+  })
+
+  test('is not collected while a retrieval is under way, which would make all other pins wait for it', async () => {
+    const provider = await startProvider()
+    try {
+      const cid = CID.parse(await provider.node.call('addFile', 'kubo retrieving', 150 * MIB))
+      let collection: Promise<unknown> | undefined
+      let waited = false
+      await storage.pin(cid, {
+        origins: [provider.address],
+        stallMs: 20_000,
+        signal,
+        onProgress: ({ phase }) => {
+          if (phase !== 'retrieving' || collection !== undefined) return
+          // Once its own session has the gate.
+          collection = until('the retrieval is inside', async () => {
+            const { rows } = await database.pool.query(
+              `SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted`,
+            )
+            return rows.length > 0
+          }).then(() => {
+            waited = true
+            return other.gc({ signal })
+          })
+        },
+      })
+      await collection
+      assert.ok(waited)
+      assert.equal(await storage.isPinned(cid, { signal }), true)
+    } finally {
+      await provider.stop()
+    }
+  })
+
+  test('leaves the pins of others and its own files alone', async () => {
+    const mine = await storage.add(texts({ 'a.txt': 'pinned by somebody else' }), { signal })
+    await storage.unpin(mine.cid, { signal })
+    const call = (command: string) => fetch(`${kubo.apiUrl}/api/v0/${command}`, { method: 'POST' })
+    assert.ok((await call(`pin/add?arg=${mine.cid}`)).ok)
+    const inFiles = await storage.add(texts({ 'b.txt': 'in the files of the node' }), { signal })
+    assert.ok((await call(`files/cp?arg=/ipfs/${inFiles.cid}&arg=/kept`)).ok)
+    await storage.unpin(inFiles.cid, { signal })
+    const { removedBlocks } = await storage.gc({ signal, dryRun: true })
+    assert.equal((await storage.gc({ signal })).removedBlocks, removedBlocks)
+    for (const { cid } of [mine, inFiles]) assert.ok((await storage.stat(cid, { signal })).size > 0)
+  })
+})

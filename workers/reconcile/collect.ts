@@ -1,0 +1,71 @@
+/** Garbage is collected: blocks that no pin leads to. What it removed is added up, for metrics. */
+import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
+import type { Pool } from '../../src/db/pool.ts'
+import { addCollection, readDue } from '../../src/db/statements/garbage.ts'
+import { judgeRoom, type Room, readRoom } from '../../src/lib/disk.ts'
+import type { Logger } from '../../src/log.ts'
+import type { Storage } from '../../src/storage/port.ts'
+
+/** How often is looked whether to collect. */
+export const LOOK_MS = 300_000
+
+const LOCKS = { public: 'collectPublic', private: 'collectPrivate' } as const
+
+interface Services {
+  pool: Pool
+  intervalMs: number
+  log: Logger
+}
+
+type Collected = Pick<Storage, 'gc' | 'network'>
+
+/**
+ * What the loop of an embedded node does at each turn: it collects when `intervalMs` have passed since it last did, and
+ * earlier while the disk is short of room. What deletions and broken uploads leave counts for no workspace, so the disk
+ * alone bounds it. Any number of processes may do so at once.
+ * @param place where the blocks are, and the reserve of that disk.
+ * @param read another way to look at the disk, for tests.
+ */
+export function collectInTurn(
+  services: Services,
+  storage: Collected,
+  { folder, reserveBytes }: { folder: string; reserveBytes: number | undefined },
+  read: (folder: string) => Promise<Room> = readRoom,
+): (signal: AbortSignal) => Promise<void> {
+  let startedAt = Number.NEGATIVE_INFINITY
+  return async (signal) => {
+    const isDue = performance.now() - startedAt >= services.intervalMs
+    if (!isDue && judgeRoom(await read(folder), reserveBytes) === 'ok') return
+    startedAt = performance.now()
+    await collect(services, storage, new Date(), signal)
+  }
+}
+
+/**
+ * What the loop of a Kubo that is Berth's own does at each turn. All of its pins wait while it collects: so it does at
+ * most once in `intervalMs`, by one process, and when something was released.
+ */
+export function collectReleased(
+  services: Services,
+  storage: Collected,
+): (signal: AbortSignal) => Promise<void> {
+  const { pool, intervalMs } = services
+  return (signal) =>
+    withAdvisoryLock(pool, LOCKS[storage.network], async () => {
+      const { now, due } = await readDue.one(pool, storage.network, intervalMs / 1000)
+      if (due) await collect(services, storage, now, signal)
+    })
+}
+
+/** A death in the middle leaves it due. */
+async function collect(
+  { pool, log }: Pick<Services, 'pool' | 'log'>,
+  storage: Collected,
+  startedAt: Date,
+  signal: AbortSignal,
+): Promise<void> {
+  const { removedBlocks, removedBytes } = await storage.gc({ signal })
+  await addCollection.run(pool, storage.network, startedAt, removedBlocks, removedBytes)
+  if (removedBlocks > 0)
+    log.info({ network: storage.network, removedBlocks, removedBytes }, 'collected garbage')
+}
