@@ -1,42 +1,8 @@
 /** Every setting of Berth: its name, what it may be, its default and its meaning. `config.ts` reads them. */
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
+import { flag, integer, list, proxies, seconds, socketPath, text, url } from './setting-types.ts'
 
-const text = z.string().trim()
-const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1')
-const list = text.transform((value) =>
-  value
-    .split(',')
-    .map((item) => item.trim())
-    .filter(Boolean),
-)
-const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
-/** Given in seconds, held in milliseconds: a default after it is in milliseconds too. */
-const seconds = (min: number, max: number) =>
-  z.coerce
-    .number()
-    .min(min)
-    .max(max)
-    .transform((s) => s * 1000)
-const url = (...protocols: string[]) =>
-  text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
-    message: `must be a URL with ${protocols.join(':// or ')}://`,
-  })
-/** Longest path of a Unix socket, on any system that Berth runs on. */
-export const SOCKET_PATH_BYTES = 100
-const socketPath = text
-  .transform((path) => resolve(path))
-  // Linux allows 107, other systems 103; what is longer would be cut off without a word.
-  .refine((path) => Buffer.byteLength(path) <= SOCKET_PATH_BYTES, 'must be at most 100 bytes long')
-const proxies = text.transform((value, context) => {
-  const parsed = parseTrustedProxies(value)
-  if (parsed !== undefined) return parsed
-  context.addIssue(
-    'must be a number from 0 to 10, or addresses, networks and host names with commas between them',
-  )
-  return z.NEVER
-})
 /**
  * Each variable with its rule and default. The descriptions make `docs/settings.md` (`npm run docs:settings`). A new one
  * also goes into `x-settings` of docker-compose.yml, or where the stack fixes it into `FIXED` of compose-file.test.ts.

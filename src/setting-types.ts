@@ -1,0 +1,41 @@
+/** What the value of a setting may be, and what it is read as. */
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
+
+export const text = z.string().trim()
+export const flag = z
+  .enum(['true', 'false', '1', '0'])
+  .transform((value) => value === 'true' || value === '1')
+export const list = text.transform((value) =>
+  value
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean),
+)
+export const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
+/** Given in seconds, held in milliseconds: a default after it is in milliseconds too. */
+export const seconds = (min: number, max: number) =>
+  z.coerce
+    .number()
+    .min(min)
+    .max(max)
+    .transform((s) => s * 1000)
+export const url = (...protocols: string[]) =>
+  text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
+    message: `must be a URL with ${protocols.join(':// or ')}://`,
+  })
+/** Longest path of a Unix socket, on any system that Berth runs on. */
+export const SOCKET_PATH_BYTES = 100
+export const socketPath = text
+  .transform((path) => resolve(path))
+  // Linux allows 107, other systems 103; what is longer would be cut off without a word.
+  .refine((path) => Buffer.byteLength(path) <= SOCKET_PATH_BYTES, 'must be at most 100 bytes long')
+export const proxies = text.transform((value, context) => {
+  const parsed = parseTrustedProxies(value)
+  if (parsed !== undefined) return parsed
+  context.addIssue(
+    'must be a number from 0 to 10, or addresses, networks and host names with commas between them',
+  )
+  return z.NEVER
+})
