@@ -40,7 +40,7 @@ export const settings = z.object({
     .pipe(z.array(z.enum(['public', 'private'], 'must be of public and private')))
     .default([])
     .describe(
-      "Networks whose Kubo is Berth's own, comma separated, of public and private: Berth collects its garbage, so what others put there and did not pin is lost. Never name one that others use, nor one that another Berth uses. Its own `--enable-gc` is to be off.",
+      "Networks whose Kubo is Berth's own, comma separated, of public and private: Berth collects its garbage, so what others put there and did not pin is lost. The same for all processes. Never name one that others use, nor one that another Berth uses. Its own `--enable-gc` is to be off.",
     ),
   JWT_KEY: text
     .min(32)

@@ -11,7 +11,10 @@ const MIB = 2 ** 20
 const isReal = stackKind === 'real'
 
 describe('garbage', async () => {
-  const berth = await startStack({ env: { BERTH_OWN_KUBO: 'public,private', BERTH_GC_GRACE_SECONDS: '1' } })
+  const berth = await startStack({
+    database: 'of the run',
+    env: { BERTH_OWN_KUBO: 'public,private', BERTH_GC_GRACE_SECONDS: '1' },
+  })
   const { env, workspace } = await openContext(berth)
   const { api } = await workspace()
   const metric = async (name: string) => {

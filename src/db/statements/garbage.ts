@@ -1,4 +1,7 @@
-/** When garbage is to be collected on a network, and what was. By hand: times are those of the database's clock. */
+/**
+ * When garbage is to be collected on a network, and what was. By hand: times are those of the database's clock. A
+ * network without a row, as after the restore of an older backup, was never collected.
+ */
 import { statement } from './statement.ts'
 
 /**
@@ -21,9 +24,9 @@ export const readDue = statement({
   name: 'garbage-due',
   parameters: ['text', 'float8'],
   columns: { now: 'timestamptz', due: 'bool' },
-  text: `SELECT clock_timestamp() AS now, started_at IS NULL OR (started_at < clock_timestamp() - $2 * interval '1 second'
-      AND (released_at > started_at OR started_at < clock_timestamp() - 24 * $2 * interval '1 second')) AS due
-    FROM garbage_collection WHERE network = $1`,
+  text: `SELECT clock_timestamp() AS now, NOT EXISTS (SELECT FROM garbage_collection WHERE network = $1
+      AND (started_at >= clock_timestamp() - $2 * interval '1 second'
+        OR started_at >= greatest(released_at, clock_timestamp() - 24 * $2 * interval '1 second'))) AS due`,
 })
 
 /** Adds a collection that began at `$2` and has ended: its blocks and bytes. */
@@ -31,6 +34,7 @@ export const addCollection = statement({
   name: 'garbage-collected',
   parameters: ['text', 'timestamptz', 'int8', 'int8'],
   columns: {},
-  text: `UPDATE garbage_collection SET started_at = greatest(started_at, $2), runs = runs + 1,
-    removed_blocks = removed_blocks + $3, removed_bytes = removed_bytes + $4 WHERE network = $1`,
+  text: `INSERT INTO garbage_collection AS sum (network, started_at, runs, removed_blocks, removed_bytes)
+    VALUES ($1, $2, 1, $3, $4) ON CONFLICT (network) DO UPDATE SET started_at = greatest(sum.started_at, $2),
+      runs = sum.runs + 1, removed_blocks = sum.removed_blocks + $3, removed_bytes = sum.removed_bytes + $4`,
 })

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, test } from 'node:test'
+import { addCollection, noteRelease, readDue } from '../../../src/db/statements/garbage.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+const HOUR = 3600
+let database: TestDatabase
+before(async () => {
+  database = await startDatabase()
+})
+after(() => database?.stop())
+beforeEach(() => database.pool.query(`UPDATE garbage_collection SET started_at = NULL, released_at = NULL`))
+
+const isDue = async (seconds = HOUR) => (await readDue.one(database.pool, 'public', seconds)).due
+const collectedAgo = (seconds: number) =>
+  addCollection.run(database.pool, 'public', new Date(Date.now() - seconds * 1000), 1, 2)
+
+test('a network that was never collected is due, also one without a row', async () => {
+  assert.equal(await isDue(), true)
+  await database.pool.query('DELETE FROM garbage_collection')
+  assert.equal(await isDue(), true)
+  await noteRelease.run(database.pool, 'public')
+  await collectedAgo(0)
+  assert.equal(await isDue(), false)
+  const { rows } = await database.pool.query(
+    'SELECT network, runs::int, removed_bytes::int FROM garbage_collection',
+  )
+  assert.deepEqual(rows, [{ network: 'public', runs: 1, removed_bytes: 2 }])
+})
+
+test('one that was collected is due again when the time has passed and something was released since', async () => {
+  await collectedAgo(2 * HOUR)
+  assert.equal(await isDue(), false)
+  await noteRelease.run(database.pool, 'public')
+  assert.equal(await isDue(), true)
+  assert.equal(await isDue(3 * HOUR), false)
+  await collectedAgo(-1)
+  assert.equal(await isDue(0), false)
+})
+
+test('what was released while it was collected is due again', async () => {
+  await collectedAgo(2 * HOUR)
+  await noteRelease.run(database.pool, 'public')
+  // It began before that, and ended after it.
+  await addCollection.run(database.pool, 'public', new Date(Date.now() - 2 * HOUR * 1000), 0, 0)
+  assert.equal(await isDue(), true)
+})
+
+test('one where nothing was released is due after 24 times as long', async () => {
+  await collectedAgo(25 * HOUR)
+  assert.equal(await isDue(), true)
+})
