@@ -10,6 +10,7 @@ import { rpcService } from './gateway-client.ts'
 import { lifecycleService } from './lifecycle.ts'
 import { logService } from './log-service.ts'
 import { Log } from './logs.ts'
+import { followHome } from './moved-home.ts'
 import { agentMark } from './openclaw.ts'
 import { agentPaths } from './paths.ts'
 import { portService } from './ports.ts'
@@ -96,6 +97,7 @@ await makeRoot(paths)
 // In process mode an agentd that was killed leaves its children behind.
 await killProcessTree({ leader: null, marks: [agentMark(paths)] })
 await repository.recover()
+await followHome(paths, log)
 // With NODE_COMPILE_CACHE the next agentd starts without Node's TypeScript compiler, which takes 30 MB.
 flushCompileCache()
 const port = await server.listen(config.host, config.port)

@@ -1,10 +1,12 @@
 /** `berth backup`: a copy of a Berth while it runs, into a folder. */
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import { tryLock } from '../lib/process/file-lock.ts'
+import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import type { Storages } from '../storage/open.ts'
 import { type Network, StorageError } from '../storage/port.ts'
 import { BlockArchive, cidsOf } from './blocks.ts'
@@ -12,6 +14,7 @@ import {
   asStream,
   BackupError,
   BackupWriter,
+  homeFile,
   linesOf,
   type Manifest,
   NETWORKS,
@@ -31,6 +34,8 @@ export interface BackupOptions {
   config: Config
   databaseUrl: string
   storages: Storages
+  /** Where agents run; undefined where that cannot be said, for the reason. */
+  containers: SandboxRuntime | { why: string }
   /** With one, the keys go into the backup, encrypted with it. */
   passphrase?: string | undefined
   /** Reads all that is in the folder already once more, and repairs it. */
@@ -42,6 +47,7 @@ export interface BackupOptions {
 export type BackupProgress =
   | ({ part: 'content'; network: Network; roots: number; ofRoots: number } & Amount)
   | { part: 'table'; name: string; rows: number }
+  | { part: 'home'; agentId: string }
 
 interface Amount {
   /** Bytes that were not in the folder before. */
@@ -58,6 +64,8 @@ export interface BackupReport {
   roots: Record<Network, number>
   written: Amount
   unreadable: Manifest['unreadable']
+  homes: Manifest['homes']
+  homeless: Manifest['homeless']
   /** Keys that this process could see, by the names of their settings. */
   keys: string[]
 }
@@ -88,11 +96,12 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
         const gone = await noLongerKept(client, copier.unreadable)
         if (gone > 0 && read < READS) continue
         await copier.settle()
+        const homes = await writeHomes(options, writer, dumped.agents)
         const keys = await readKeys(options.config)
         if (options.passphrase)
           await writer.write(KEYS_FILE, asStream(await sealKeys(keys, options.passphrase)))
         crashPoint('backup-before-manifest')
-        const { roots: lists, ...database } = dumped
+        const { roots: lists, agents: _, ...database } = dumped
         const roots = { public: lists.public.count, private: lists.private.count }
         await writer.finish({
           berth: packageJson.version,
@@ -100,6 +109,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
           ...database,
           roots,
           unreadable: copier.unreadable,
+          ...homes,
           keys: marksOf(keys),
         })
         return {
@@ -109,11 +119,48 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
           roots,
           written: copier.total,
           unreadable: copier.unreadable,
+          ...homes,
           keys: Object.keys(keys),
         }
       }
     })
   })
+}
+
+/**
+ * Writes the homes of agents, each as it is then. They come last: what the database says of a workspace is in its home by
+ * now.
+ */
+async function writeHomes(
+  { containers, onProgress, signal }: BackupOptions,
+  writer: BackupWriter,
+  agents: string[],
+): Promise<Pick<Manifest, 'homes' | 'homeless'>> {
+  const homes: string[] = []
+  const homeless: Record<string, string> = {}
+  const there = 'why' in containers || agents.length === 0 ? [] : await homesOf(containers)
+  for (const agentId of agents) {
+    if ('why' in containers) {
+      homeless[agentId] = containers.why
+      continue
+    }
+    if (!there.includes(agentId)) continue
+    try {
+      await writer.write(homeFile(agentId), Readable.from(containers.readHome(agentId, { signal })))
+      homes.push(agentId)
+      onProgress?.({ part: 'home', agentId })
+    } catch (error) {
+      if (!(error instanceof SandboxError)) throw error
+      homeless[agentId] = error.message
+    }
+  }
+  return { homes, homeless }
+}
+
+/** The agents that have a home. */
+export async function homesOf(containers: SandboxRuntime): Promise<string[]> {
+  const { sandboxes, volumes } = await containers.list()
+  return [...sandboxes.map(({ agentId }) => agentId), ...volumes]
 }
 
 /** Runs `work` while no other process writes to the folder. @throws BackupError where one does. */

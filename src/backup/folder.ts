@@ -3,7 +3,8 @@
  *
  *   berth-backup.json         its format, and which Berth's it is
  *   ipfs/<network>/           blocks and roots, as an embedded IPFS node has them; shared by all backups
- *   backups/<time>/         one backup: manifest.json, tables/, roots/, and keys.age where keys were asked for
+ *   backups/<time>/           one backup: manifest.json, tables/, roots/, homes/ of agents, and keys.age where keys were
+ *                             asked for
  *
  * A backup gets its name once all of it is on the disk: what has another name is no backup.
  */
@@ -48,6 +49,9 @@ const manifestShape = z.object({
   roots: z.object({ public: z.number(), private: z.number() }),
   /** Roots whose content Berth itself did not have any more. */
   unreadable: z.array(z.object({ network: z.enum(['public', 'private']), cid: z.string(), why: z.string() })),
+  /** Agents whose home is in it, and those whose home is not, with the reason. */
+  homes: z.array(z.string()),
+  homeless: z.record(z.string(), z.string()),
   /** Marks of the keys by the names of their settings: they recognise a key and do not tell it. */
   keys: z.record(z.string(), z.string()),
   /** Every other file of the backup by its path. */
@@ -58,6 +62,7 @@ export type Manifest = z.infer<typeof manifestShape>
 
 export const NETWORKS: readonly Network[] = ['public', 'private']
 export const tableFile = (table: string) => `tables/${table}.copy.gz`
+export const homeFile = (agentId: string) => `homes/${agentId}.tar.gz`
 export const rootsFile = (network: Network) => `roots/${network}.txt.gz`
 
 /**
@@ -169,8 +174,13 @@ export class BackupWriter {
       },
     })
     const file = createWriteStream(full, { mode: 0o600, flush: true })
-    if (path.endsWith('.gz')) await pipeline(source, createGzip({ level: 4 }), count, file)
-    else await pipeline(source, count, file)
+    const written = path.endsWith('.gz')
+      ? pipeline(source, createGzip({ level: 4 }), count, file)
+      : pipeline(source, count, file)
+    await written.catch(async (error) => {
+      await rm(full, { force: true })
+      throw error
+    })
     this.files[path] = { bytes, sha256: hash.digest('hex') }
     return full
   }

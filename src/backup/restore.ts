@@ -6,17 +6,22 @@ import type { Config } from '../config.ts'
 import { migrate, migrationNames, RESTORE_MARK } from '../db/migrate.ts'
 import type { Pool } from '../db/pool.ts'
 import { crashPoint } from '../lib/crash-point.ts'
+import type { Logger } from '../log.ts'
+import { openRuntime } from '../sandboxes/open.ts'
+import type { SandboxRuntime } from '../sandboxes/port.ts'
 import type { Storages } from '../storage/open.ts'
 import { type Network, StorageError } from '../storage/port.ts'
-import { eachOf } from './backup.ts'
+import { eachOf, homesOf } from './backup.ts'
 import { BlockArchive } from './blocks.ts'
 import {
   BackupError,
   backupDir,
+  homeFile,
   listBackups,
   type Manifest,
   NETWORKS,
   openForReading,
+  readCompressed,
   readManifest,
   readPart,
   tableFile,
@@ -38,6 +43,9 @@ export interface RestoreOptions {
   storages: Storages
   /** Opens the keys of a backup that was made with one. */
   passphrase?: string | undefined
+  /** Leaves the homes of agents as they are here. */
+  withoutHomes?: boolean
+  log: Logger
   /** Goes on where the keys of the backup are not here: what they open is lost. */
   withoutKeys?: boolean
   onProgress?: (progress: RestoreProgress) => void
@@ -47,6 +55,7 @@ export interface RestoreOptions {
 export type RestoreProgress =
   | { part: 'content'; network: Network; roots: number; ofRoots: number }
   | { part: 'table'; name: string; rows: number }
+  | { part: 'home'; agentId: string }
   | { part: 'schema'; applied: string[] }
 
 export interface RestoreReport {
@@ -55,6 +64,7 @@ export interface RestoreReport {
   rows: number
   roots: Record<Network, number>
   unreadable: Manifest['unreadable']
+  homes: Manifest['homes']
   /** Settings whose keys were taken out of the backup and are under the data folder now. */
   keys: string[]
 }
@@ -84,10 +94,21 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
         `the backup ${name} is damaged:\n${problems.map((line) => `  ${line}`).join('\n')}`,
       )
     const keys = await bringKeys(options, name, manifest)
+    const homes = options.withoutHomes ? [] : manifest.homes
     if (begun?.step !== 'rows') {
-      await writeMark(client, name)
-      await migrate(pool, { upTo: manifest.schema.at(-1) ?? '' })
-      await restoreContent(options, name, manifest)
+      await withContainers(options, manifest, async (containers) => {
+        if (!begun) await refuseHomes(containers, homes)
+        await writeMark(client, name)
+        await migrate(pool, { upTo: manifest.schema.at(-1) ?? '' })
+        await restoreContent(options, name, manifest)
+        for (const agentId of homes) {
+          const content = readCompressed(join(backupDir(dir, name), homeFile(agentId)))
+          await containers().then((runtime) =>
+            runtime.writeHome(agentId, content, { signal: options.signal }),
+          )
+          options.onProgress?.({ part: 'home', agentId })
+        }
+      })
       crashPoint('restore-after-content')
       await restoreRows(client, options, name, manifest)
       crashPoint('restore-after-rows')
@@ -101,6 +122,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
       rows: manifest.tables.reduce((sum, table) => sum + table.rows, 0),
       roots: manifest.roots,
       unreadable: manifest.unreadable,
+      homes,
       keys,
     }
   })
@@ -156,6 +178,35 @@ async function refuseUsed(client: pg.Client): Promise<void> {
   if (found.length > 0)
     throw new BackupError(
       `this Berth is not empty (${found.join(', ')}): restore into another BERTH_DATA_DIR, or another DATABASE_URL`,
+    )
+}
+
+/** Lends out where agents run, opened when it is asked for. What it makes is the backed up Berth's, which this one will be. */
+async function withContainers(
+  { config, log }: RestoreOptions,
+  { instance }: Manifest,
+  work: (containers: () => Promise<SandboxRuntime>) => Promise<void>,
+): Promise<void> {
+  let opened: Promise<SandboxRuntime> | undefined
+  const owner = { instance, former: [], knows: async () => new Set<string>() }
+  try {
+    await work(() => {
+      opened ??= openRuntime(config, log, owner)
+      return opened
+    })
+  } finally {
+    await (await opened?.catch(() => undefined))?.close()
+  }
+}
+
+/** @throws BackupError where an agent of the backup has a home here, which may be newer. */
+async function refuseHomes(containers: () => Promise<SandboxRuntime>, homes: string[]): Promise<void> {
+  if (homes.length === 0) return
+  const here = await homesOf(await containers())
+  const both = homes.filter((agentId) => here.includes(agentId))
+  if (both.length > 0)
+    throw new BackupError(
+      `${both.join(', ')}: these agents have their homes here; remove those, or keep them with --without-homes`,
     )
 }
 

@@ -61,6 +61,8 @@ export type RootLists = Record<'public' | 'private', { path: string; count: numb
 
 export interface Dumped extends Pick<Manifest, 'schema' | 'tables' | 'sequences'> {
   roots: RootLists
+  /** Agents that are not deleted. */
+  agents: string[]
 }
 
 /** Writes all rows and the list of what is pinned, as of one moment. */
@@ -89,9 +91,13 @@ export async function dumpTables(
     `SELECT sequencename AS name, last_value::text AS value FROM pg_sequences
      WHERE schemaname = 'public' AND last_value IS NOT NULL ORDER BY name`,
   )
+  const { rows: agents } = await client.query<{ id: string }>(
+    'SELECT agent_id AS id FROM agent WHERE deleted_at IS NULL ORDER BY id',
+  )
   const roots = await writeRoots(client, writer)
   await client.query('COMMIT')
   return {
+    agents: agents.map(({ id }) => id),
     schema: applied.map(({ name }) => name),
     tables,
     sequences: Object.fromEntries(sequences.map(({ name, value }) => [name, value])),

@@ -6,6 +6,7 @@ import {
   BackupError,
   backupDir,
   damageOf,
+  homeFile,
   linesOf,
   listBackups,
   type Manifest,
@@ -88,6 +89,7 @@ export async function damagedFiles(dir: string, name: string, manifest: Manifest
   const listed = [
     ...manifest.tables.map((table) => tableFile(table.name)),
     ...NETWORKS.map((network) => rootsFile(network)),
+    ...manifest.homes.map(homeFile),
   ]
   for (const path of listed) if (!(path in manifest.files)) problems.push(`${path} is not in the manifest`)
   if (problems.length > 0) return problems

@@ -8,6 +8,9 @@ import { type RestoreProgress, restore } from '../backup/restore.ts'
 import { verifyBackup } from '../backup/verify.ts'
 import { Closers } from '../lib/closers.ts'
 import { formatBytes } from '../lib/disk.ts'
+import { chosenRuntime, openRuntime } from '../sandboxes/open.ts'
+import { readOwner } from '../sandboxes/owner.ts'
+import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import { openStorages, type Storages } from '../storage/open.ts'
 import { StorageError } from '../storage/port.ts'
 import { type Database, withDatabase } from './database.ts'
@@ -22,41 +25,56 @@ export async function runBackup(
 ): Promise<void> {
   const dir = resolve(folder)
   const began = performance.now()
-  await withStorages(async ({ config, databaseUrl, storages, signal }) => {
+  await withStorages(async ({ databaseUrl, storages, signal, ...database }) => {
+    const { config } = database
     const passphrase = withKeys ? config.BERTH_BACKUP_PASSPHRASE : undefined
     if (withKeys && !passphrase)
       throw new BackupError('BERTH_BACKUP_PASSPHRASE: not set, and --with-keys encrypts the keys with it')
     console.log(`backing up to ${dir}`)
     const line = new ProgressLine()
     const onProgress = (progress: BackupProgress) => line.show(tellBackup(progress))
-    const report = await backup({
-      dir,
-      config,
-      databaseUrl,
-      storages,
-      passphrase,
-      recheck,
-      onProgress,
-      signal,
-    }).finally(() => line.end())
-    printReport(report, dir, (performance.now() - began) / 1000)
-    printKeys(report, withKeys, config.BERTH_DATA_DIR)
-    if (report.unreadable.length > 0) process.exitCode = 1
+    const containers = await openContainers(database)
+    try {
+      const parts = { config, databaseUrl, storages, containers }
+      const report = await backup({ dir, ...parts, passphrase, recheck, onProgress, signal })
+      line.end()
+      printReport(report, dir, (performance.now() - began) / 1000)
+      printKeys(report, withKeys, config.BERTH_DATA_DIR)
+      if (report.unreadable.length + Object.keys(report.homeless).length > 0) process.exitCode = 1
+    } finally {
+      line.end()
+      if ('close' in containers) await containers.close()
+    }
   })
 }
 
+/** Where agents run, or why that is not known here. */
+async function openContainers({ config, log, pool }: Database): Promise<SandboxRuntime | { why: string }> {
+  if (!(await chosenRuntime(config)))
+    return { why: 'agents do not run here: back up where their worker does, or set BERTH_RUNTIME' }
+  try {
+    return await openRuntime(config, log, await readOwner(pool, config))
+  } catch (error) {
+    if (error instanceof SandboxError) return { why: error.message }
+    throw error
+  }
+}
+
 function printReport(
-  { name, tables, rows, roots, written, unreadable }: BackupReport,
+  { name, tables, rows, roots, written, unreadable, homes, homeless }: BackupReport,
   dir: string,
   seconds: number,
 ) {
   console.log(`  database  ${count(rows, 'row')} of ${count(tables, 'table')}`)
   for (const network of ['public', 'private'] as const)
     console.log(`  ${network.padEnd(8)}  ${count(roots[network], 'root')}`)
+  if (homes.length > 0) console.log(`  agents    ${count(homes.length, 'home')}`)
   console.log(
     `  written   ${formatBytes(written.writtenBytes)} in ${count(written.writtenBlocks, 'block')}; the rest was there`,
   )
   console.log(`${styleText('green', '✔')} ${dir}/backups/${name}, in ${seconds.toFixed(1)} s`)
+  for (const [agentId, why] of Object.entries(homeless))
+    console.log(`${styleText('red', '✘')} the home of ${agentId} is not in it: ${why}`)
   if (unreadable.length === 0) return
   console.log(
     `${styleText('red', '✘')} Berth itself has not got the content of ${count(unreadable.length, 'root')}:`,
@@ -72,9 +90,7 @@ function printKeys({ keys }: BackupReport, withKeys: boolean, dataDir: string): 
     for (const { setting, file, opens } of KEYS)
       if (keys.includes(setting)) console.log(`  ${setting}, or ${dataDir}/${file}: opens the ${opens}`)
   }
-  console.log(
-    'Nor are settings, uploads that have not ended, and what agents have beside their last snapshot.',
-  )
+  console.log('Nor are settings, and uploads that have not ended.')
 }
 
 export async function runVerify(folder: string): Promise<void> {
@@ -117,11 +133,12 @@ export async function runList(folder: string, { json }: { json?: boolean }): Pro
 
 export async function runRestore(
   folder: string,
-  { backup: name, withoutKeys = false }: { backup?: string; withoutKeys?: boolean },
+  options: { backup?: string; withoutKeys?: boolean; withoutHomes?: boolean },
 ): Promise<void> {
   const dir = resolve(folder)
   await withStorages(
-    async ({ config, pool, databaseUrl, storages, signal }) => {
+    async ({ config, log, pool, databaseUrl, storages, signal }) => {
+      const { backup: name, ...without } = options
       const line = new ProgressLine()
       const report = await restore({
         dir,
@@ -131,13 +148,15 @@ export async function runRestore(
         databaseUrl,
         storages,
         passphrase: config.BERTH_BACKUP_PASSPHRASE,
-        withoutKeys,
+        ...without,
+        log,
         onProgress: (progress) => line.show(tellRestore(progress)),
         signal,
       }).finally(() => line.end())
       const { public: open, private: closed } = report.roots
+      const homes = report.homes.length > 0 ? `, ${count(report.homes.length, 'home')} of agents` : ''
       console.log(
-        `${styleText('green', '✔')} restored ${report.name}: ${count(report.rows, 'row')}, ${count(open, 'public root')}, ${count(closed, 'private root')}`,
+        `${styleText('green', '✔')} restored ${report.name}: ${count(report.rows, 'row')}, ${count(open, 'public root')}, ${count(closed, 'private root')}${homes}`,
       )
       for (const setting of report.keys) console.log(`  ${setting} is under ${config.BERTH_DATA_DIR} now`)
       for (const { network, cid } of report.unreadable)
@@ -149,6 +168,7 @@ export async function runRestore(
 
 function tellBackup(progress: BackupProgress): string {
   if (progress.part === 'table') return `  database  ${progress.name}, ${count(progress.rows, 'row')}`
+  if (progress.part === 'home') return `  agents    ${progress.agentId}`
   const { network, roots, ofRoots, writtenBytes } = progress
   return `  ${network.padEnd(8)}  ${roots} of ${count(ofRoots, 'root')}, ${formatBytes(writtenBytes)} written`
 }
@@ -157,6 +177,7 @@ function tellRestore(progress: RestoreProgress): string {
   if (progress.part === 'schema')
     return `  schema    ${progress.applied.length === 0 ? 'up to date' : `brought on by ${progress.applied.join(', ')}`}`
   if (progress.part === 'table') return `  database  ${progress.name}, ${count(progress.rows, 'row')}`
+  if (progress.part === 'home') return `  agents    ${progress.agentId}`
   return `  ${progress.network.padEnd(8)}  ${progress.roots} of ${count(progress.ofRoots, 'root')}`
 }
 

@@ -122,6 +122,7 @@ berth
   .argument('<dir>', 'the folder of backups')
   .option('--backup <name>', 'one of `berth backup list`; the newest unless told')
   .option('--without-keys', 'go on where the keys of the backup are missing: what they open is lost')
+  .option('--without-homes', 'leave the homes of agents as they are here')
   .action(runRestore)
 berth
   .command('gc')

@@ -18,6 +18,7 @@ import { type Tidying, tidyImages, tidyInstalled } from '../openclaw/tidy.ts'
 import { DockerEngine, ignoring, SLOW_MS } from './docker/engine.ts'
 import { dockerEvents } from './docker/events.ts'
 import { addressOf, endpointOf, hasLabels, isWhole, toSandbox, toStats } from './docker/found.ts'
+import { readHome, writeHome } from './docker/home.ts'
 import {
   AGENT_LABEL,
   belongsToOthers,
@@ -174,6 +175,21 @@ export class DockerRuntime implements SandboxRuntime {
         docker.getVolume(nameOf(agentId)).remove({ abortSignal }).catch(ignoring(404)),
       )
     }
+  }
+
+  readHome(agentId: string, { signal }: CallOptions = {}): AsyncIterable<Uint8Array> {
+    return readHome(this.#engine, agentId, signal)
+  }
+
+  async writeHome(
+    agentId: string,
+    content: AsyncIterable<Uint8Array>,
+    { signal }: CallOptions = {},
+  ): Promise<void> {
+    if (await this.#own(agentId, signal)) throw new SandboxError('internal', `${agentId} has a sandbox`)
+    await this.remove(agentId, { volume: true, signal })
+    await this.ensureVolume(agentId, { signal })
+    await writeHome(this.#engine, agentId, content, signal)
   }
 
   async inspect(agentId: string, { signal }: CallOptions = {}): Promise<Sandbox | undefined> {

@@ -101,6 +101,10 @@ export interface SandboxRuntime {
   stop(agentId: string, options?: CallOptions & { graceMs?: number }): Promise<void>
   /** Removes the sandbox, running or not, its network, and with `volume` its home as well. */
   remove(agentId: string, options: CallOptions & { volume: boolean }): Promise<void>
+  /** The agent's home as a tar, its files as they are, also while it runs. */
+  readHome(agentId: string, options?: CallOptions): AsyncIterable<Uint8Array>
+  /** Makes a tar the agent's home, in place of one that it has. Only while there is no sandbox. */
+  writeHome(agentId: string, content: AsyncIterable<Uint8Array>, options?: CallOptions): Promise<void>
   inspect(agentId: string, options?: CallOptions): Promise<Sandbox | undefined>
   /** Every sandbox of this Berth, and the agents of volumes without one. */
   list(options?: CallOptions): Promise<{ sandboxes: Sandbox[]; volumes: string[] }>

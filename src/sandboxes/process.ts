@@ -32,6 +32,7 @@ import {
   type SandboxStats,
   toSandboxError,
 } from './port.ts'
+import { readHome, writeHome } from './process/home.ts'
 import {
   openPlace,
   type Place,
@@ -152,6 +153,22 @@ class ProcessRuntime implements SandboxRuntime {
       if (!volume) return
       await removeOwnFolder(paths.home, this.#place.user)
       await rm(paths.folder, { recursive: true, force: true })
+    })
+  }
+
+  readHome(agentId: string, { signal }: CallOptions = {}): AsyncIterable<Uint8Array> {
+    return readHome(pathsOf(this.#place.agentsDir, agentId), this.#place.user, signal)
+  }
+
+  writeHome(
+    agentId: string,
+    content: AsyncIterable<Uint8Array>,
+    { signal }: CallOptions = {},
+  ): Promise<void> {
+    return this.#withLock(agentId, signal, async (paths) => {
+      if (await readState(paths)) throw new SandboxError('internal', `${agentId} has a sandbox`)
+      await this.#makeFolders(paths)
+      await writeHome(paths, content, this.#place.user, signal)
     })
   }
 

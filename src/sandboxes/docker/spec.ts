@@ -7,7 +7,7 @@ import type { Subnet } from './network.ts'
 
 /** The user `node` of the image. */
 const USER = '1000:1000'
-const HOME = '/home/node'
+export const HOME = '/home/node'
 const ENGINE_DIR = '/opt/openclaw'
 /** Part of the agent's memory, not beside it. */
 const TMP_BYTES = 512 * 1024 * 1024

@@ -49,6 +49,8 @@ describe('a backup', { timeout: 200_000 }, () => {
     pool: database.pool,
     databaseUrl: database.url,
     storages,
+    containers: { why: 'no agents' },
+    log: database.log,
     signal,
   })
   async function openDatabase(): Promise<TestDatabase> {

@@ -9,6 +9,7 @@ import { DocumentCheck } from '../../support/openapi.ts'
 import { runCli, type Stack } from '../../support/stack.ts'
 
 export interface Content {
+  id: string
   network: 'public' | 'private'
   cid: string
   bytes: Buffer
@@ -67,8 +68,8 @@ export async function upload(
     body: form,
   })
   if (!response.ok) throw new Error(`upload: ${response.status} ${await response.text()}`)
-  const { data } = (await response.json()) as { data: { cid: string } }
-  return { network, cid: data.cid, bytes }
+  const { data } = (await response.json()) as { data: { id: string; cid: string } }
+  return { id: data.id, network, cid: data.cid, bytes }
 }
 
 /** Runs `berth`. @throws Error with what it said, where it fails. */

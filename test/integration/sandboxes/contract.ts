@@ -52,6 +52,38 @@ export function containersContract(
         return sandbox?.state === 'exited' && sandbox
       })
 
+    test('a home is read while its agent runs, and becomes that of another one', async () => {
+      const { agentId, address } = await running()
+      const made =
+        'mkdir -p ~/clawd && cd ~/clawd && echo text > a && chmod 640 a && ln -s a b && head -c 3000000 /dev/zero > big'
+      await outputIn(address, made)
+      const listing =
+        'cd ~/clawd && ls -lnR --time-style=+%s | sed "s/total.*//" && cat b && stat -c %U:%G a big'
+      const before = await outputIn(address, listing)
+      const chunks: Uint8Array[] = []
+      for await (const chunk of containers.readHome(agentId)) chunks.push(chunk)
+      const content = async function* () {
+        yield* chunks
+      }
+      await assert.rejects(containers.writeHome(agentId, content()), failsWith('internal'))
+      const other = agent()
+      for (let i = 0; i < 2; i++) await containers.writeHome(other, content())
+      assert.deepEqual((await containers.list()).volumes.includes(other), true)
+      await containers.create(specOf(other))
+      const sandbox = await containers.start(other)
+      await answers(sandbox)
+      assert.equal(await outputIn(sandbox.address, listing), before)
+      await outputIn(sandbox.address, 'echo more >> ~/clawd/a')
+    })
+    test('a tar that breaks off becomes no home', async () => {
+      const agentId = agent()
+      const content = async function* () {
+        yield Buffer.alloc(300, 1)
+        throw new Error('broken off')
+      }
+      await assert.rejects(containers.writeHome(agentId, content()))
+    })
+
     test('every call may be made twice', async () => {
       const agentId = agent()
       for (let i = 0; i < 2; i++) await containers.ensureVolume(agentId)

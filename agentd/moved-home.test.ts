@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, it } from 'node:test'
+import { Log } from './logs.ts'
+import { followHome } from './moved-home.ts'
+import { agentPaths } from './paths.ts'
+
+const dir = await mkdtemp(join(tmpdir(), 'berth-home-'))
+after(() => rm(dir, { recursive: true }))
+
+it('the state of an engine follows a home that has moved, in databases and JSON, and nothing else does', async () => {
+  const [former, home] = [join(dir, 'a', 'home'), join(dir, 'b "quoted"', 'home')]
+  const paths = agentPaths(former)
+  await mkdir(join(paths.state, 'state'), { recursive: true })
+  const file = join('state', 'openclaw.sqlite')
+  const database = new DatabaseSync(join(paths.state, file))
+  database.exec(
+    'PRAGMA journal_mode = WAL; CREATE TABLE jobs (store TEXT NOT NULL, n INTEGER, PRIMARY KEY (store, n)) STRICT',
+  )
+  const insert = database.prepare('INSERT INTO jobs VALUES (?, ?)')
+  const texts = [former, `${former}/x`, `["${former}/y"]`, `${former}-other`, 'else']
+  for (const [n, text] of texts.entries()) insert.run(text, n)
+  database.close()
+  await writeFile(
+    join(paths.state, 'sessions.json'),
+    JSON.stringify({ file: `${former}/s`, home: former, other: `${former}2` }),
+  )
+  await writeFile(join(paths.state, 'broken.sqlite'), 'no database')
+  await mkdir(paths.root)
+  await writeFile(join(paths.root, 'mine.json'), JSON.stringify(former))
+
+  await followHome(paths, new Log())
+  await cp(former, home, { recursive: true })
+  const moved = agentPaths(home)
+  for (let i = 0; i < 2; i++) await followHome(moved, new Log())
+  const again = new DatabaseSync(join(moved.state, file))
+  const rows = again.prepare('SELECT store FROM jobs ORDER BY n').all() as { store: string }[]
+  again.close()
+  assert.deepEqual(
+    rows.map(({ store }) => store),
+    [home, `${home}/x`, `["${home}/y"]`, `${former}-other`, 'else'],
+  )
+  assert.deepEqual(JSON.parse(await readFile(join(moved.state, 'sessions.json'), 'utf8')), {
+    file: `${home}/s`,
+    home,
+    other: `${former}2`,
+  })
+  assert.equal(JSON.parse(await readFile(join(moved.root, 'mine.json'), 'utf8')), former)
+})

@@ -1,0 +1,88 @@
+/**
+ * A home that has moved: restored from a backup under another path, or between a container and a process. OpenClaw's state
+ * names its files, and in its database the tasks themselves, by absolute paths, and takes what has another path for
+ * somebody else's.
+ */
+import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import type { Log } from './logs.ts'
+import type { Paths } from './paths.ts'
+
+/** Holds the path that the home had at the last start. */
+const MARK = '.agentd-home'
+/** JSON above this is no index of the engine's. */
+const JSON_BYTES = 16 * 1024 * 1024
+
+/** Brings the engine's state to the home's path, where it has another one; before the engine runs. */
+export async function followHome({ home, state }: Paths, log: Log): Promise<void> {
+  const mark = join(home, MARK)
+  const former = (await readFile(mark, 'utf8').catch(() => '')).trim()
+  if (former === home) return
+  if (former) {
+    log.info(`the home was ${former}; the engine's state follows it`)
+    await moveState(state, former, home, log)
+  }
+  await replaceFile(mark, `${home}\n`)
+}
+
+/** Every absolute path below `former` in the state becomes one below `home`. May be done twice. */
+async function moveState(state: string, former: string, home: string, log: Log): Promise<void> {
+  // Loaded for a move alone: every agentd would hold it otherwise.
+  const { DatabaseSync } = await import('node:sqlite')
+  const entries = await readdir(state, { recursive: true, withFileTypes: true }).catch(() => [])
+  for (const entry of entries.filter((one) => one.isFile())) {
+    const path = join(entry.parentPath, entry.name)
+    try {
+      if (/\.(sqlite|db)$/.test(entry.name)) moveDatabase(new DatabaseSync(path), former, home)
+      else if (entry.name.endsWith('.json')) await moveJson(path, former, home)
+    } catch (error) {
+      // One file that cannot be read does not keep the agent from its others.
+      log.info(`${path} still names ${former}: ${(error as Error).message}`)
+    }
+  }
+}
+
+async function moveJson(path: string, former: string, home: string): Promise<void> {
+  if ((await stat(path)).size > JSON_BYTES) return
+  const text = await readFile(path, 'utf8')
+  const moved = text
+    .replaceAll(`${inJson(former)}/`, `${inJson(home)}/`)
+    .replaceAll(`"${inJson(former)}"`, `"${inJson(home)}"`)
+  if (moved !== text) await replaceFile(path, moved)
+}
+
+const inJson = (path: string) => JSON.stringify(path).slice(1, -1)
+
+/** All columns of all tables, in one transaction. */
+function moveDatabase(database: DatabaseSync, former: string, home: string): void {
+  try {
+    const columns = database
+      .prepare(
+        `SELECT t.name AS "table", c.name AS "column" FROM pragma_table_list t, pragma_table_xinfo(t.name) c
+         WHERE t.type = 'table' AND t.schema = 'main' AND t.name NOT LIKE 'sqlite_%' AND c.type = 'TEXT' AND c.hidden = 0`,
+      )
+      .all() as { table: string; column: string }[]
+    database.exec('PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE')
+    for (const { table, column } of columns) {
+      const name = quote(column)
+      database
+        .prepare(
+          `UPDATE ${quote(table)} SET ${name} = CASE WHEN ${name} = :former THEN :home
+           ELSE replace(${name}, :former || '/', :home || '/') END WHERE ${name} = :former OR instr(${name}, :former || '/')`,
+        )
+        .run({ former, home })
+    }
+    database.exec('COMMIT')
+  } finally {
+    database.close()
+  }
+}
+
+const quote = (name: string) => `"${name.replaceAll('"', '""')}"`
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const draft = `${path}.agentd`
+  await writeFile(draft, text, { mode: 0o600 })
+  await rename(draft, path)
+}

@@ -1,0 +1,77 @@
+/** The home of an agent that is a process, as a tar. */
+import { spawn } from 'node:child_process'
+import { rename, rm } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
+import { plainEnvironment, type RunAs } from '../../lib/process/system-user.ts'
+import { SandboxError } from '../port.ts'
+import { type AgentPaths, makeOwnFolder, removeOwnFolder } from './state.ts'
+
+/** tar's exit code for a file that changed while it was read. */
+const CHANGED = 1
+
+/**
+ * Reads a home as it is, also while the agent writes to it. Its owner is the one that containers have: in a home that is
+ * unpacked here, it is the agents' user all the same.
+ */
+export async function* readHome(
+  { home }: AgentPaths,
+  user: RunAs,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
+  const args = [
+    '--create',
+    '--file=-',
+    '--numeric-owner',
+    '--owner=1000',
+    '--group=1000',
+    '--directory',
+    home,
+    '.',
+  ]
+  const { child, ended } = start(args, user, signal)
+  child.stdin.end()
+  yield* child.stdout
+  await ended(CHANGED)
+}
+
+/** Makes a tar the home of an agent, in place of the one that it has: whole, or not at all. */
+export async function writeHome(
+  paths: AgentPaths,
+  content: AsyncIterable<Uint8Array>,
+  user: RunAs,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const draft = `${paths.home}.new`
+  await removeOwnFolder(draft, user)
+  await makeOwnFolder(draft, user)
+  const args = ['--extract', '--file=-', '--preserve-permissions', '--no-same-owner', '--directory', draft]
+  const { child, ended } = start(args, user, signal)
+  child.stdout.resume()
+  // What tar says of itself tells more than that it reads no further.
+  const piped = pipeline(content, child.stdin).catch((error) => error as Error)
+  await ended(0)
+  const failure = await piped
+  if (failure) throw failure
+  await removeOwnFolder(paths.home, user)
+  await rm(paths.home, { recursive: true, force: true })
+  await rename(draft, paths.home)
+}
+
+function start(args: string[], user: RunAs, signal: AbortSignal | undefined) {
+  const child = spawn('tar', args, { ...user, cwd: '/', env: plainEnvironment, signal })
+  let said = ''
+  child.stderr.on('data', (chunk) => {
+    said = `${said}${chunk}`.slice(-500)
+  })
+  const exited = new Promise<number>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => resolve(code ?? -1))
+  })
+  exited.catch(() => {})
+  const ended = async (worst: number) => {
+    const code = await exited
+    if (code < 0 || code > worst)
+      throw new SandboxError('internal', `tar failed: ${said.trim() || `code ${code}`}`)
+  }
+  return { child, ended }
+}
