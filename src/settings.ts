@@ -199,6 +199,21 @@ export const settings = z.object({
     .describe(
       'Seals the secrets of agents, at least 32 characters. Not set: made once, under BERTH_DATA_DIR; empty: no secrets can be stored.',
     ),
+  BERTH_BACKUP_DIR: text
+    .transform((dir) => resolve(dir))
+    .optional()
+    .describe(
+      'Folder into which a worker that serves agents makes backups by itself. Not set: they are made by `berth backup` alone.',
+    ),
+  BERTH_BACKUP_SECONDS: seconds(1, 31_536_000)
+    .default(86_400_000)
+    .describe('A backup into BERTH_BACKUP_DIR is made when the newest one there is older than this.'),
+  BERTH_BACKUP_KEEP: text
+    .regex(/^[1-9]\d{0,3}[dwm](,[1-9]\d{0,3}[dwm]){0,2}$/, 'must be like 7d,4w,12m')
+    .default('7d,4w,12m')
+    .describe(
+      'Backups in BERTH_BACKUP_DIR that are kept: the last one of each of so many days, weeks and months, and the newest one.',
+    ),
   BERTH_BACKUP_PASSPHRASE: text
     .min(12)
     .optional()

@@ -108,6 +108,9 @@ export async function listBackups(dir: string): Promise<string[]> {
   return names.filter((name) => BACKUP_NAME.test(name)).sort()
 }
 
+/** When a backup was made, by its name. */
+export const timeOf = (name: string): Date => new Date(name.replace(/T(\d\d)-(\d\d)-/, 'T$1:$2:'))
+
 export const backupDir = (dir: string, name: string) => join(dir, 'backups', name)
 
 /** @throws BackupError where it is missing, damaged, or of a newer format. */

@@ -1,10 +1,11 @@
 /** `berth backup` and `berth restore`. */
 import { resolve } from 'node:path'
 import { styleText } from 'node:util'
-import { type BackupProgress, type BackupReport, backup } from '../backup/backup.ts'
+import { type BackupProgress, type BackupReport, backup, withFolderLock } from '../backup/backup.ts'
 import { BackupError, listBackups, openForReading, readManifest } from '../backup/folder.ts'
 import { KEYS } from '../backup/keys.ts'
 import { type RestoreProgress, restore } from '../backup/restore.ts'
+import { type Keep, prune } from '../backup/retention.ts'
 import { verifyBackup } from '../backup/verify.ts'
 import { Closers } from '../lib/closers.ts'
 import { formatBytes } from '../lib/disk.ts'
@@ -21,7 +22,7 @@ const TERMINAL_LINE_MS = 100
 
 export async function runBackup(
   folder: string,
-  { withKeys = false, recheck = false }: { withKeys?: boolean; recheck?: boolean },
+  { withKeys = false, recheck = false, keep }: { withKeys?: boolean; recheck?: boolean; keep?: Keep },
 ): Promise<void> {
   const dir = resolve(folder)
   const began = performance.now()
@@ -39,6 +40,7 @@ export async function runBackup(
       const report = await backup({ dir, ...parts, passphrase, recheck, onProgress, signal })
       line.end()
       printReport(report, dir, (performance.now() - began) / 1000)
+      if (keep) await printPruned(dir, keep, signal)
       printKeys(report, withKeys, config.BERTH_DATA_DIR)
       if (report.unreadable.length + Object.keys(report.homeless).length > 0) process.exitCode = 1
     } finally {
@@ -80,6 +82,12 @@ function printReport(
     `${styleText('red', '✘')} Berth itself has not got the content of ${count(unreadable.length, 'root')}:`,
   )
   for (const { network, cid, why } of unreadable) console.log(`  ${network} ${cid}: ${why}`)
+}
+
+async function printPruned(dir: string, keep: Keep, signal: AbortSignal): Promise<void> {
+  const { removed, freedBytes } = await withFolderLock(dir, () => prune(dir, keep, signal))
+  if (removed.length > 0)
+    console.log(`  removed   ${count(removed.length, 'older backup')}, ${formatBytes(freedBytes)} of blocks`)
 }
 
 function printKeys({ keys }: BackupReport, withKeys: boolean, dataDir: string): void {

@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { AccountError } from '../accounts/workspaces.ts'
 import { BackupError } from '../backup/folder.ts'
+import { type Keep, parseKeep } from '../backup/retention.ts'
 import { DatabaseAwayError } from '../db/database-errors.ts'
 import { ConfigError } from '../errors.ts'
 import { isScope, SCOPES } from '../http/principal.ts'
@@ -103,6 +104,11 @@ const backups = berth
   .description('copy all of Berth into a folder, while it runs')
   .argument('<dir>', 'a folder of backups; made where there is none')
   .option('--with-keys', 'put the keys into it, encrypted with BERTH_BACKUP_PASSPHRASE')
+  .option(
+    '--keep <list>',
+    'then remove all backups but the last of so many days, weeks and months: 7d,4w,12m',
+    parseKept,
+  )
   .option('--recheck', 'read what is in the folder once more, and repair it')
   .action(runBackup)
 backups
@@ -161,6 +167,12 @@ function parseScopes(text: string): string[] {
   if (unknown.length > 0) throw new InvalidArgumentError(`unknown: ${unknown.join(', ')}`)
   if (scopes.length === 0) throw new InvalidArgumentError('name at least one')
   return scopes
+}
+
+function parseKept(text: string): Keep {
+  const keep = parseKeep(text)
+  if (!keep) throw new InvalidArgumentError('must be like 7d,4w,12m')
+  return keep
 }
 
 function parseExpiry(text: string): Date {

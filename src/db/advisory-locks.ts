@@ -23,6 +23,8 @@ const KEYED = {
 const SINGLE = {
   /** The comparison of agents with their containers. */
   agents: 0x6167656e,
+  /** A backup by BERTH_BACKUP_DIR. */
+  backup: 0x6261636b,
   /** The removal of engines that are out of use. */
   engines: 0x656e67,
   /** The comparison of the public network's files with its pins. */

@@ -52,6 +52,23 @@ export function addDiskMetrics(registry: Registry, { folders, reserveBytes }: Di
     })
 }
 
+/** @param newest when the last good backup was made, in ms; undefined where this Berth makes none by itself. */
+export function addBackupMetrics(
+  registry: Registry,
+  newest: (() => Promise<number | undefined>) | undefined,
+): void {
+  const began = Date.now()
+  new Gauge({
+    name: 'berth_backup_age_seconds',
+    help: 'Age of the newest backup in BERTH_BACKUP_DIR; where there is none yet, of this process.',
+    registers: [registry],
+    async collect() {
+      this.reset()
+      if (newest) this.set((Date.now() - ((await newest()) ?? began)) / 1000)
+    },
+  })
+}
+
 export function addBoundMetrics(registry: Registry, bounds: Bounds): void {
   new Gauge({
     name: 'berth_work_under_way',

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
 import { startAgentLoop } from '../../workers/reconcile/agents.ts'
+import { BACKUP_LOOK_MS, backUpInTurn, newestBackup } from '../../workers/reconcile/backups.ts'
 import { removeExpiredFiles, tidyEngines } from '../../workers/reconcile/cleanup.ts'
 import { collectInTurn, collectReleased, LOOK_MS } from '../../workers/reconcile/collect.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
@@ -16,7 +17,12 @@ import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
 import { sumKeptContent } from '../db/statements/files.ts'
 import { ConfigError } from '../errors.ts'
-import { addDiskMetrics, addPartMetrics, addPoolMetrics } from '../health/process-metrics.ts'
+import {
+  addBackupMetrics,
+  addDiskMetrics,
+  addPartMetrics,
+  addPoolMetrics,
+} from '../health/process-metrics.ts'
 import { Closers } from '../lib/closers.ts'
 import { blocksFolder, disksOf } from '../lib/disk.ts'
 import { loadEncryption } from '../lib/encryption.ts'
@@ -94,6 +100,8 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   addPoolMetrics(registry, pool)
   addPartMetrics(registry, readiness)
   addDiskMetrics(registry, disks)
+  const { BERTH_BACKUP_DIR: backups } = config
+  addBackupMetrics(registry, backups ? () => newestBackup(backups) : undefined)
 
   const id = uuidv7()
   const runner = new Runner({
@@ -151,6 +159,10 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   }
   if (agents) {
     loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))
+    if (config.BERTH_BACKUP_DIR)
+      loops.push(
+        startLoop('backup', BACKUP_LOOK_MS, log, (signal) => backUpInTurn(config, { pool, log }, signal)),
+      )
     loops.push(startLoop('engines', ENGINES_MS, log, (signal) => tidyEngines(agents, log, signal)))
   }
   parts.add('loops', async () => {

@@ -43,6 +43,9 @@ const FIXED: Partial<Record<Setting, string>> = {
   BERTH_AGENT_PROXY_ADDRESS: 'the roles of the stack have BERTH_AGENT_PROXY_SOCKET',
   BERTH_AGENT_PROXY_PORT: 'the roles of the stack have BERTH_AGENT_PROXY_SOCKET',
   BERTH_EGRESS_HOST: 'the networks of agents reach the proxy without it',
+  BERTH_BACKUP_DIR: 'in the stack the service `berth` makes backups: no role has all that they take',
+  BERTH_BACKUP_SECONDS: 'of BERTH_BACKUP_DIR',
+  BERTH_BACKUP_KEEP: 'of BERTH_BACKUP_DIR; `berth backup` has --keep',
   BERTH_BACKUP_PASSPHRASE: 'of the service `berth` alone, which makes backups',
   BERTH_EGRESS_PORT: 'chosen by `agent-proxy`, which keeps it in its volume and tells `worker`',
 }

@@ -1,0 +1,76 @@
+/** Which backups of a folder are kept, and the removal of the others with the blocks that they alone have. */
+import { rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { temporaryName } from '../lib/files.ts'
+import { BlockArchive } from './blocks.ts'
+import { backupDir, listBackups, type Manifest, NETWORKS, readManifest, timeOf } from './folder.ts'
+import { rootsOf } from './verify.ts'
+
+const DAY_MS = 86_400_000
+
+/** Names the day, the week (from Monday) or the month of a time, in UTC. */
+const PERIODS = {
+  d: (at: Date) => at.toISOString().slice(0, 10),
+  w: (at: Date) => String(Math.floor((at.getTime() / DAY_MS + 3) / 7)),
+  m: (at: Date) => at.toISOString().slice(0, 7),
+} as const
+
+/** How many days, weeks and months the last backup of each is kept of. */
+export type Keep = Record<keyof typeof PERIODS, number>
+
+/** Reads `7d,4w,12m`; undefined for what is not like that. */
+export function parseKeep(text: string): Keep | undefined {
+  const keep: Keep = { d: 0, w: 0, m: 0 }
+  for (const part of text.split(',')) {
+    const [, count, unit] = /^\s*([1-9]\d{0,3})([dwm])\s*$/.exec(part) ?? []
+    if (!count || keep[unit as keyof Keep]) return undefined
+    keep[unit as keyof Keep] = Number(count)
+  }
+  return keep
+}
+
+/** The backups that are kept: the newest one, and the last one of each of the newest days, weeks and months that have any. */
+export function keptOf(names: string[], keep: Keep): Set<string> {
+  const newestFirst = [...names].sort().reverse()
+  const kept = new Set(newestFirst.slice(0, 1))
+  for (const [unit, periodOf] of Object.entries(PERIODS)) {
+    const seen = new Set<string>()
+    for (const name of newestFirst) {
+      const period = periodOf(timeOf(name))
+      if (seen.has(period) || seen.size >= keep[unit as keyof Keep]) continue
+      seen.add(period)
+      kept.add(name)
+    }
+  }
+  return kept
+}
+
+/**
+ * Removes all other backups, then the blocks that are in none any more. Interrupted, the next call goes on.
+ * @param dir The folder of backups, whose lock the caller holds.
+ * @throws BackupError where a manifest is damaged: nobody knows then which blocks it needs.
+ */
+export async function prune(
+  dir: string,
+  keep: Keep,
+  signal: AbortSignal,
+): Promise<{ removed: string[]; freedBytes: number }> {
+  const names = await listBackups(dir)
+  const kept = keptOf(names, keep)
+  const manifests = new Map<string, Manifest>()
+  for (const name of kept) manifests.set(name, await readManifest(dir, name))
+  const removed = names.filter((name) => !kept.has(name))
+  for (const name of removed) {
+    // No backup any more, before any of its files is gone.
+    const aside = temporaryName(join(dir, 'backups', name))
+    await rename(backupDir(dir, name), aside)
+    await rm(aside, { recursive: true, force: true })
+  }
+  let freedBytes = 0
+  for (const network of NETWORKS) {
+    const roots = new Set<string>()
+    for await (const root of rootsOf(dir, network, manifests)) roots.add(root)
+    freedBytes += await new BlockArchive(dir, network).keepOnly(roots, signal)
+  }
+  return { removed, freedBytes }
+}

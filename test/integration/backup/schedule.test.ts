@@ -1,0 +1,73 @@
+/** Backups that a worker makes by itself, what is removed of them, and how old the newest one is. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { cp, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { until } from '../../support/processes.ts'
+import { readMetrics, type Stack, startStack } from '../../support/stack.ts'
+import { backupsOf, berth, clientOf, makeDir, readBlocks, upload } from './world.ts'
+
+describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
+  let stack: Stack
+  let dir: string
+  let removeDir: () => Promise<void>
+  before(async () => {
+    const made = await makeDir()
+    dir = join(made.path, 'backups')
+    removeDir = made.remove
+    stack = await startStack({
+      env: { BERTH_RUNTIME: 'process', BERTH_BACKUP_DIR: dir, BERTH_BACKUP_SECONDS: '3600' },
+    })
+  })
+  after(async () => {
+    await stack?.stop()
+    await removeDir?.()
+  })
+
+  it('has a worker make a backup when there is none yet, and says how old it is', async () => {
+    await until('a backup is there', async () => (await backupsOf(dir)).length === 1)
+    const age = async () => {
+      const text = await (await readMetrics(stack.env, 'worker')).text()
+      return Number(/^berth_backup_age_seconds (\S+)$/m.exec(text)?.[1])
+    }
+    const first = await age()
+    assert.ok(first > 0 && first < 120, `${first}`)
+    await until('it grows older', async () => (await age()) > first)
+    assert.match(await berth(stack.env, 'backup', 'verify', dir), /✔ 1 backup,/)
+  })
+
+  it('keeps the last backup of each period with all of its blocks, and no other block', async () => {
+    const api = await clientOf(stack.url, await stack.createKey())
+    const gone = await upload(api, 'public', randomBytes(3_000_000), { name: 'gone' })
+    await berth(stack.env, 'backup', dir)
+    const before = await readBlocks(dir)
+    await api.delete(`/v3/files/public/${gone.id}`)
+    const kept = await upload(api, 'public', randomBytes(2_000_000), { name: 'kept' })
+    // One of a day long ago, which has the first file.
+    const [, second] = await backupsOf(dir)
+    await cp(join(dir, 'backups', second ?? ''), join(dir, 'backups/2026-01-05T03-00-00.000Z'), {
+      recursive: true,
+    })
+    assert.doesNotMatch(await berth(stack.env, 'backup', dir, '--keep', '5d'), /removed {3}[3-9]/)
+    for (const path of before.keys()) assert.ok((await readBlocks(dir)).has(path), 'the old one still has it')
+    const said = await berth(stack.env, 'backup', dir, '--keep', '1d')
+    assert.match(said, /removed {3}2 older backups, 2\.9 MiB of blocks/)
+    assert.equal((await readdir(join(dir, 'backups'))).length, 1)
+    const [block] = [...before.keys()].filter((path) => path.includes('public'))
+    assert.ok(!(await readBlocks(dir)).has(block ?? ''))
+    assert.match(await berth(stack.env, 'backup', 'verify', dir), /✔ 1 backup,/)
+    assert.match(await berth(stack.env, 'backup', dir), /in 0 blocks/)
+    assert.ok(kept.cid)
+  })
+
+  it('removes no block while a manifest cannot be read', async () => {
+    const [name = ''] = await backupsOf(dir)
+    const old = join(dir, 'backups/2026-01-05T03-00-00.000Z')
+    await cp(join(dir, 'backups', name), old, { recursive: true })
+    await rm(join(old, 'manifest.json'))
+    const blocks = await readBlocks(dir)
+    await assert.rejects(berth(stack.env, 'backup', dir, '--keep', '9d'), /manifest\.json is missing/)
+    assert.deepEqual(await readBlocks(dir), blocks)
+  })
+})
