@@ -30,7 +30,7 @@ import { KEYS, KEYS_FILE, type Keys, marksOf, openKeys, readKeys, writeKeys } fr
 import { loadTables, withConnection } from './tables.ts'
 import { damagedFiles, rootsOf } from './verify.ts'
 
-const ROOTS_AT_ONCE = 4
+const ROOTS_AT_ONCE = 8
 const CHECK_MS = 30_000
 
 export interface RestoreOptions {
