@@ -74,13 +74,13 @@ describe('berth backup', { timeout: 300_000 }, () => {
     const said = await berth(env, 'backup', dir, '--with-keys')
     assert.match(said, /JWT_KEY and SECRETS_KEY are in it, encrypted/)
     const newest = join(dir, 'backups', (await backupsOf(dir)).at(-1) ?? '')
-    const sealed = await readFile(join(newest, 'keys.age'))
-    assert.match(sealed.toString('latin1'), /^age-encryption\.org\/v1\n-> scrypt /)
-    const { openKeys } = await import('../../../src/backup/keys.ts')
-    const opened = await openKeys(sealed, PASSPHRASE)
+    const encrypted = await readFile(join(newest, 'keys.age'))
+    assert.match(encrypted.toString('latin1'), /^age-encryption\.org\/v1\n-> scrypt /)
+    const { decryptKeys } = await import('../../../src/backup/keys.ts')
+    const opened = await decryptKeys(encrypted, PASSPHRASE)
     assert.equal(opened.JWT_KEY, (await readFile(join(stack.dataDir, 'jwt.key'), 'utf8')).trim())
     await assert.rejects(
-      openKeys(sealed, 'another passphrase'),
+      decryptKeys(encrypted, 'another passphrase'),
       /does not open with this BERTH_BACKUP_PASSPHRASE/,
     )
     const { code, stderr } = await runCli(stack.env, 'backup', dir, '--with-keys')
