@@ -5,7 +5,7 @@
  */
 import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
 
@@ -28,11 +28,13 @@ export async function followHome({ home, state }: Paths, log: Log): Promise<void
 
 /** Every absolute path below `former` in the state becomes one below `home`. May be done twice. */
 async function moveState(state: string, former: string, home: string, log: Log): Promise<void> {
+  // Loaded for a move alone: every agentd would hold it otherwise.
+  const { DatabaseSync } = await import('node:sqlite')
   const entries = await readdir(state, { recursive: true, withFileTypes: true }).catch(() => [])
   for (const entry of entries.filter((one) => one.isFile())) {
     const path = join(entry.parentPath, entry.name)
     try {
-      if (/\.(sqlite|db)$/.test(entry.name)) moveDatabase(path, former, home)
+      if (/\.(sqlite|db)$/.test(entry.name)) moveDatabase(new DatabaseSync(path), former, home)
       else if (entry.name.endsWith('.json')) await moveJson(path, former, home)
     } catch (error) {
       // One file that cannot be read does not keep the agent from its others.
@@ -53,8 +55,7 @@ async function moveJson(path: string, former: string, home: string): Promise<voi
 const inJson = (path: string) => JSON.stringify(path).slice(1, -1)
 
 /** All columns of all tables, in one transaction. */
-function moveDatabase(path: string, former: string, home: string): void {
-  const database = new DatabaseSync(path)
+function moveDatabase(database: DatabaseSync, former: string, home: string): void {
   try {
     const columns = database
       .prepare(

@@ -169,7 +169,7 @@ export const settings = z.object({
     .transform((dir) => resolve(dir))
     .optional()
     .describe(
-      'Folder into which a worker that serves agents makes backups by itself. Not set: they are made by `berth backup` alone.',
+      'Folder into which a worker that serves agents makes backups by itself. Not set: none are made.',
     ),
   BERTH_BACKUP_SECONDS: seconds(1, 31_536_000)
     .default(86_400_000)
@@ -177,15 +177,11 @@ export const settings = z.object({
   BERTH_BACKUP_KEEP: text
     .regex(/^[1-9]\d{0,3}[dwm](,[1-9]\d{0,3}[dwm]){0,2}$/, 'must be like 7d,4w,12m')
     .default('7d,4w,12m')
-    .describe(
-      'Backups in BERTH_BACKUP_DIR that are kept: the last one of each of so many days, weeks and months, and the newest one.',
-    ),
+    .describe('Kept in BERTH_BACKUP_DIR: the last backup of each of so many days, weeks and months.'),
   BERTH_BACKUP_PASSPHRASE: text
     .min(12)
     .optional()
-    .describe(
-      'Encrypts the keys in a backup (`berth backup --with-keys`), at least 12 characters. Keep it where the backups are not.',
-    ),
+    .describe('Encrypts the keys in a backup, at least 12 characters. Keep it where the backups are not.'),
   AGENT_PROXY_KEY: text
     .min(32)
     .optional()

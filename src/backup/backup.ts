@@ -20,7 +20,7 @@ import {
   NETWORKS,
   openForBackup,
 } from './folder.ts'
-import { KEYS_FILE, marksOf, readKeys, sealKeys } from './keys.ts'
+import { encryptKeys, KEYS_FILE, marksOf, readKeys } from './keys.ts'
 import { dumpTables, type RootLists, withConnection, writeRoots } from './tables.ts'
 
 /** Roots that are copied side by side: most are a block or two, and each waits for the disk. */
@@ -99,7 +99,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
         const homes = await writeHomes(options, writer, dumped.agents)
         const keys = await readKeys(options.config)
         if (options.passphrase)
-          await writer.write(KEYS_FILE, asStream(await sealKeys(keys, options.passphrase)))
+          await writer.write(KEYS_FILE, asStream(await encryptKeys(keys, options.passphrase)))
         crashPoint('backup-before-manifest')
         const { roots: lists, agents: _, ...database } = dumped
         const roots = { public: lists.public.count, private: lists.private.count }

@@ -44,18 +44,18 @@ export function marksOf(keys: Keys): Record<string, string> {
   )
 }
 
-export async function sealKeys(keys: Keys, passphrase: string): Promise<Uint8Array> {
+export async function encryptKeys(keys: Keys, passphrase: string): Promise<Uint8Array> {
   const encrypter = new Encrypter()
   encrypter.setPassphrase(passphrase)
   return encrypter.encrypt(JSON.stringify(keys))
 }
 
 /** @throws BackupError where the passphrase is another one. */
-export async function openKeys(sealed: Uint8Array, passphrase: string): Promise<Keys> {
+export async function decryptKeys(encrypted: Uint8Array, passphrase: string): Promise<Keys> {
   const decrypter = new Decrypter()
   decrypter.addPassphrase(passphrase)
   try {
-    return keysShape.parse(JSON.parse(await decrypter.decrypt(sealed, 'text')))
+    return keysShape.parse(JSON.parse(await decrypter.decrypt(encrypted, 'text')))
   } catch (error) {
     throw new BackupError(`${KEYS_FILE} does not open with this BERTH_BACKUP_PASSPHRASE`, { cause: error })
   }

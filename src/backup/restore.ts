@@ -26,11 +26,11 @@ import {
   readPart,
   tableFile,
 } from './folder.ts'
-import { KEYS, KEYS_FILE, type Keys, marksOf, openKeys, readKeys, writeKeys } from './keys.ts'
+import { decryptKeys, KEYS, KEYS_FILE, type Keys, marksOf, readKeys, writeKeys } from './keys.ts'
 import { loadTables, withConnection } from './tables.ts'
 import { damagedFiles, rootsOf } from './verify.ts'
 
-const ROOTS_AT_ONCE = 4
+const ROOTS_AT_ONCE = 8
 const CHECK_MS = 30_000
 
 export interface RestoreOptions {
@@ -295,14 +295,14 @@ async function bringKeys(
     )
   const missing = needed.filter(({ setting }) => !marks[setting])
   if (missing.length === 0) return []
-  const sealed = KEYS_FILE in manifest.files
-  if (sealed && passphrase) {
-    const keys = await openKeys(await readPart(dir, name, KEYS_FILE), passphrase)
+  const encrypted = KEYS_FILE in manifest.files
+  if (encrypted && passphrase) {
+    const keys = await decryptKeys(await readPart(dir, name, KEYS_FILE), passphrase)
     const wanted: Keys = Object.fromEntries(missing.map(({ setting }) => [setting, keys[setting]]))
     await writeKeys(config.BERTH_DATA_DIR, wanted)
     return missing.map(({ setting }) => setting)
   }
-  const advice = sealed ? 'set BERTH_BACKUP_PASSPHRASE to take it out of the backup, or ' : ''
+  const advice = encrypted ? 'set BERTH_BACKUP_PASSPHRASE to take it out of the backup, or ' : ''
   throw new BackupError(
     missing
       .map(

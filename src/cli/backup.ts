@@ -1,5 +1,5 @@
 /** `berth backup` and `berth restore`. */
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { styleText } from 'node:util'
 import { type BackupProgress, type BackupReport, backup, withFolderLock } from '../backup/backup.ts'
 import { BackupError, listBackups, openForReading, readManifest } from '../backup/folder.ts'
@@ -7,6 +7,7 @@ import { KEYS } from '../backup/keys.ts'
 import { type RestoreProgress, restore } from '../backup/restore.ts'
 import { type Keep, prune } from '../backup/retention.ts'
 import { verifyBackup } from '../backup/verify.ts'
+import type { Config } from '../config.ts'
 import { Closers } from '../lib/closers.ts'
 import { formatBytes } from '../lib/disk.ts'
 import { chosenRuntime, openRuntime } from '../sandboxes/open.ts'
@@ -41,7 +42,7 @@ export async function runBackup(
       line.end()
       printReport(report, dir, (performance.now() - began) / 1000)
       if (keep) await printPruned(dir, keep, signal)
-      printKeys(report, withKeys, config.BERTH_DATA_DIR)
+      printKeys(report, withKeys, config)
       if (report.unreadable.length + Object.keys(report.homeless).length > 0) process.exitCode = 1
     } finally {
       line.end()
@@ -90,13 +91,15 @@ async function printPruned(dir: string, keep: Keep, signal: AbortSignal): Promis
     console.log(`  removed   ${count(removed.length, 'older backup')}, ${formatBytes(freedBytes)} of blocks`)
 }
 
-function printKeys({ keys }: BackupReport, withKeys: boolean, dataDir: string): void {
+function printKeys({ keys }: BackupReport, withKeys: boolean, config: Config): void {
   if (withKeys) {
     console.log(`${keys.join(' and ')} are in it, encrypted. Keep BERTH_BACKUP_PASSPHRASE elsewhere.`)
   } else {
     console.log('Not in it, keep elsewhere:')
-    for (const { setting, file, opens } of KEYS)
-      if (keys.includes(setting)) console.log(`  ${setting}, or ${dataDir}/${file}: opens the ${opens}`)
+    for (const { setting, file, opens } of KEYS.filter((one) => keys.includes(one.setting))) {
+      const place = config[setting] ? 'as it is set' : join(config.BERTH_DATA_DIR, file)
+      console.log(`  ${setting}, ${place}: opens the ${opens}`)
+    }
   }
   console.log('Nor are settings, and uploads that have not ended.')
 }
@@ -162,8 +165,9 @@ export async function runRestore(
         signal,
       }).finally(() => line.end())
       const { public: open, private: closed } = report.roots
+      const homes = report.homes.length > 0 ? `, ${count(report.homes.length, 'home')} of agents` : ''
       console.log(
-        `${styleText('green', '✔')} restored ${report.name}: ${count(report.rows, 'row')}, ${count(open, 'public root')}, ${count(closed, 'private root')}, ${count(report.homes.length, 'home')} of agents`,
+        `${styleText('green', '✔')} restored ${report.name}: ${count(report.rows, 'row')}, ${count(open, 'public root')}, ${count(closed, 'private root')}${homes}`,
       )
       for (const setting of report.keys) console.log(`  ${setting} is under ${config.BERTH_DATA_DIR} now`)
       for (const { network, cid } of report.unreadable)

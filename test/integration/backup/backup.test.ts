@@ -35,7 +35,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.match(said, /database {2}\d+ rows of \d+ tables/)
     assert.match(said, /public {4}3 roots\n {2}private {3}1 root\n/)
     assert.match(said, /✔ .*\/backups\/\d{4}-.*Z, in [\d.]+ s/)
-    assert.match(said, /keep elsewhere:\n.*JWT_KEY, or .*jwt\.key.*\n.*SECRETS_KEY, or .*secrets\.key/)
+    assert.match(said, /keep elsewhere:\n {2}JWT_KEY, .*jwt\.key: .*\n {2}SECRETS_KEY, .*secrets\.key: /)
     const tables = await readTables(dir)
     assert.equal(tables['file.copy.gz']?.split('\n').length, filled.contents.length + 1)
     for (const name of ['swap', 'secret', 'api_key', 'gateway', 'file_group', 'workspace'])
@@ -48,7 +48,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.match(await berth(env, 'backup', 'verify', dir), /✔ 1 backup, \d+ blocks, .*: all is there/)
   })
 
-  it('has no key and no token in it', async () => {
+  it('has none of the keys, no API key and no secret in it', async () => {
     const keys = await Promise.all(
       ['jwt.key', 'secrets.key', 'agent-proxy.key'].map(async (name) =>
         (await readFile(join(stack.dataDir, name), 'utf8')).trim(),
@@ -74,13 +74,13 @@ describe('berth backup', { timeout: 300_000 }, () => {
     const said = await berth(env, 'backup', dir, '--with-keys')
     assert.match(said, /JWT_KEY and SECRETS_KEY are in it, encrypted/)
     const newest = join(dir, 'backups', (await backupsOf(dir)).at(-1) ?? '')
-    const sealed = await readFile(join(newest, 'keys.age'))
-    assert.match(sealed.toString('latin1'), /^age-encryption\.org\/v1\n-> scrypt /)
-    const { openKeys } = await import('../../../src/backup/keys.ts')
-    const opened = await openKeys(sealed, PASSPHRASE)
+    const encrypted = await readFile(join(newest, 'keys.age'))
+    assert.match(encrypted.toString('latin1'), /^age-encryption\.org\/v1\n-> scrypt /)
+    const { decryptKeys } = await import('../../../src/backup/keys.ts')
+    const opened = await decryptKeys(encrypted, PASSPHRASE)
     assert.equal(opened.JWT_KEY, (await readFile(join(stack.dataDir, 'jwt.key'), 'utf8')).trim())
     await assert.rejects(
-      openKeys(sealed, 'another passphrase'),
+      decryptKeys(encrypted, 'another passphrase'),
       /does not open with this BERTH_BACKUP_PASSPHRASE/,
     )
     const { code, stderr } = await runCli(stack.env, 'backup', dir, '--with-keys')

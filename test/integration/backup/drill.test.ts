@@ -69,7 +69,7 @@ it('a Berth that is lost comes back from a backup that was made under load and k
   await until('blocks are written', async () => (await readBlocks(dir).catch(() => new Map())).size > 3)
   killed.kill('SIGKILL')
   await new Promise((resolve) => killed.once('close', resolve))
-  const during = await runCli(env, 'backup', dir, '--with-keys')
+  const during = await runCli(env, 'backup', dir)
   assert.equal(during.code, 0, during.stdout + during.stderr)
   await load.stop()
   // What was written during the load is as good as what comes after it.
