@@ -37,8 +37,8 @@ after(async () => {
   program.close()
 })
 
-async function listen(server: Server, host = '127.0.0.1'): Promise<number> {
-  server.listen(0, host)
+async function listen(server: Server, host = '127.0.0.1', port = 0): Promise<number> {
+  server.listen(port, host)
   await once(server, 'listening')
   return (server.address() as AddressInfo).port
 }
@@ -77,7 +77,12 @@ test("agentd's token stays with agentd", async () => {
 test('a program on the other loopback address is found as well', async (t) => {
   const six = createServer((_req, res) => res.end('six'))
   t.after(() => void six.close())
-  const found = await listen(six, '::1')
+  // A port on which nobody else listens at the address that is tried first.
+  const four = createServer()
+  const found = await listen(four)
+  await listen(six, '::1', found)
+  four.close()
+  await once(four, 'close')
   assert.equal(String(await readAll(await ask({}, found))), 'six')
 })
 
