@@ -9,10 +9,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { gatewayReader } from '../../support/gateway.ts'
-import { until } from '../../support/processes.ts'
-import { runCli, type Stack, startStack } from '../../support/stack.ts'
-import { installStandIns, STAND_IN } from '../agents/stand-in.ts'
+import { installStandIns, STAND_IN } from '../integration/agents/stand-in.ts'
 import {
   type Content,
   clientOf,
@@ -22,9 +19,12 @@ import {
   readBlocks,
   readTables,
   upload,
-} from './world.ts'
+} from '../integration/backup/world.ts'
+import { gatewayReader } from '../support/gateway.ts'
+import { until } from '../support/processes.ts'
+import { runCli, type Stack, startStack } from '../support/stack.ts'
 
-const CLI = fileURLToPath(new URL('../../../bin/berth.mjs', import.meta.url))
+const CLI = fileURLToPath(new URL('../../bin/berth.mjs', import.meta.url))
 const NOTE = 'clawd/workspace/note.txt'
 /** Of the engine: in no snapshot. */
 const STATE = '.openclaw/state-of-the-engine'

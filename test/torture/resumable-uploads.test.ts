@@ -5,11 +5,11 @@ import { existsSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { CrashPoint } from '../../../src/lib/crash-point.ts'
-import { begin, bytesOf, head, patch, sendPart, TUS } from '../../contract/tus-client.ts'
-import { startWebProcess, type WebProcess } from '../../contract/web-process.ts'
-import { until } from '../../support/processes.ts'
-import { type Stack, startStack } from '../../support/stack.ts'
+import type { CrashPoint } from '../../src/lib/crash-point.ts'
+import { begin, bytesOf, head, patch, sendPart, TUS } from '../contract/tus-client.ts'
+import { startWebProcess, type WebProcess } from '../contract/web-process.ts'
+import { until } from '../support/processes.ts'
+import { type Stack, startStack } from '../support/stack.ts'
 
 const MIB = 1_048_576
 const POINTS: CrashPoint[] = ['after-add', 'after-keep']
