@@ -1,26 +1,59 @@
 /** Child processes of tests: started, watched and ended by pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { freePort } from '../../src/standalone/postgres-server.ts'
+import { isFree } from '../../src/lib/net/bind.ts'
 
-/** A free port on loopback, outside of the range that outgoing connections take theirs from. */
-export { freePort } from '../../src/standalone/postgres-server.ts'
+/** A file for each port that a process of tests has, with its pid. */
+const PORTS_DIR = join(tmpdir(), `berth-test-ports-${userInfo().uid}`)
+
+/**
+ * A free port on loopback, in a range from which neither Berth nor outgoing connections take theirs. No other process of
+ * tests is given it while this one lives: a server that was killed is started on its port again.
+ */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 200; tries++) {
+    const port = 10_000 + Math.floor(Math.random() * 10_000)
+    if ((await isFree(port)) && reserve(port)) return port
+  }
+  throw new Error('there is no free port between 10000 and 19999 on 127.0.0.1')
+}
 
 /** The first of three free ports in a row: the roles of `npm start` take such for their metrics. */
 export async function freeMetricsPorts(): Promise<number> {
   for (;;) {
     const first = await freePort()
-    if ((await Promise.all([first + 1, first + 2].map(isFree))).every(Boolean)) return first
+    const others = [first + 1, first + 2]
+    if ((await Promise.all(others.map(isFree))).every(Boolean) && others.every(reserve)) return first
   }
 }
 
-function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  return new Promise((resolve) => {
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
+/** Whether no living process of tests has the port; it is this one's then. */
+function reserve(port: number): boolean {
+  mkdirSync(PORTS_DIR, { recursive: true })
+  const path = join(PORTS_DIR, `${port}`)
+  for (;;) {
+    try {
+      writeFileSync(path, `${process.pid}`, { flag: 'wx' })
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if (!isLeftOver(path)) return false
+      rmSync(path, { force: true })
+    }
+  }
+}
+
+/** Whether the process that made the file has ended. */
+function isLeftOver(path: string): boolean {
+  try {
+    process.kill(Number(readFileSync(path, 'utf8')), 0)
+    return false
+  } catch (error) {
+    return ['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')
+  }
 }
 
 /** Between two looks of {@link until}: a tenth of the time that it has waited, since each costs processor time. */
