@@ -71,6 +71,7 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
   // Until a worker has looked, its row says that it runs, as it did at the backup.
   const { url } = stack
   await until('its gateway answers', async () => (await device.connect(way(url))).ok, 300_000)
+  await running(again, agentId)
   assert.equal(await exec(again, 'cat ~/clawd/workspace/note.txt ~/clawd/.unsaved'), 'mine\ndraft\n')
   assert.equal(tasks.length, 1)
   assert.deepEqual(await namesOf(again), tasks)

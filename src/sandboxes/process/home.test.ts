@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { it } from 'node:test'
+import { createGunzip, gzipSync } from 'node:zlib'
+import { writeHome } from './home.ts'
+import { pathsOf } from './state.ts'
+
+/** With so many at once, tar ends before Node has noticed that it took everything in a third of them. */
+const AT_ONCE = 8
+const ROUNDS = 3
+
+it('homes are whole however soon tar ends after the last byte', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-home-'))
+  t.after(() => rm(dir, { recursive: true, force: true }))
+  const content = randomBytes(1_000_000)
+  await mkdir(join(dir, 'made'))
+  await writeFile(join(dir, 'made/a.bin'), content)
+  const archive = gzipSync(
+    execFileSync('tar', ['--create', '--file=-', '--directory', join(dir, 'made'), '.'], {
+      maxBuffer: 2 * content.length,
+    }),
+  )
+  for (let round = 0; round < ROUNDS; round++)
+    await Promise.all(
+      Array.from({ length: AT_ONCE }, async (_, index) => {
+        const paths = pathsOf(dir, `agent${index}`)
+        await mkdir(paths.folder, { recursive: true })
+        await writeHome(paths, Readable.from([archive]).pipe(createGunzip()), {}, undefined)
+        assert.ok(content.equals(await readFile(join(paths.home, 'a.bin'))))
+      }),
+    )
+})
