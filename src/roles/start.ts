@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Config } from '../config.ts'
 import { ConfigError, PostgresStartError } from '../errors.ts'
+import { assertBindable } from '../lib/net/bind.ts'
 import { AlreadyRunning, acquireLock } from '../lib/process/process-lock.ts'
 import { createLogger } from '../log.ts'
 import { SOCKET_PATH_BYTES } from '../setting-types.ts'
@@ -49,6 +50,9 @@ export async function start(config: Config): Promise<void> {
   try {
     const rolesFile = join(dataDir, 'roles.json')
     await endLeftovers(rolesFile, log)
+    // Before the database: the worker of a Berth that cannot serve would work on its rows for a moment.
+    const { HOST: host, PORT: port } = config
+    await assertBindable({ host, port, settings: { host: 'HOST', port: 'PORT' } })
     const postgres = config.DATABASE_URL ? undefined : await startPostgres({ dataDir, log })
     if (postgres) undo.push(() => stopPostgres(postgres, terminal))
     const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? ''

@@ -36,6 +36,13 @@ export function bind(server: Server, { host, port, settings }: Binding): Promise
   })
 }
 
+/** Listens for a moment. @throws ConfigError as `bind` does. */
+export async function assertBindable(binding: Binding): Promise<void> {
+  const server = createServer()
+  await bind(server, binding)
+  await new Promise((resolve) => server.close(resolve))
+}
+
 /**
  * Starts to listen on a Unix socket that only this user may open (mode 600), in place of one whose owner has died.
  * @param setting names the path in messages.
