@@ -115,6 +115,20 @@ async function takenOver(commitSha: string) {
   return found.result as { applied: string[]; problems: string[] }
 }
 
+/** The sync that follows a push writes into the manifest what the agent has. */
+const synced = () =>
+  until(
+    'the operations of the agent have ended',
+    async () => {
+      const unended = await context.sql(
+        `SELECT FROM operation WHERE agent_id = $1 AND state IN ('queued', 'running')`,
+        [agent.agentId],
+      )
+      return unended.length === 0
+    },
+    BUILD_MS,
+  )
+
 const exec = async (command: string): Promise<string> => {
   const { status, body } = await own.api.post(`${agent.path}/console/exec`, { command })
   assert.equal(status, 200)
@@ -250,6 +264,7 @@ describe('git push', () => {
 
   it('again makes no task twice, and leaves what was changed elsewhere', async () => {
     await own.api.put(`${agent.path}/port-forwarding`, { mappings: [] })
+    await synced()
     const dir = await clone()
     const { tasks } = JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8'))
     const changed = [{ ...tasks[0], schedule: '0 10 * * *' }]
