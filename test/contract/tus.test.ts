@@ -199,8 +199,11 @@ describe('a client of tus 1.0.0', () => {
 
   it('gets 409 also for a large piece that Berth does not read', async () => {
     const { location } = await begin(api, 20 * MIB)
-    const answer = await patch(location, 1, new Uint8Array(16 * MIB), TUS)
-    assert.equal(answer.status, 409)
+    // A connection that is closed on a client that still sends is reset, at times before it has read its answer.
+    for (let i = 0; i < 12; i++) {
+      const answer = await patch(location, 1, new Uint8Array(16 * MIB), TUS)
+      assert.equal(answer.status, 409)
+    }
     assert.equal((await patch(location, 0, new Uint8Array(MIB), TUS)).status, 204)
   })
 

@@ -75,8 +75,6 @@ async function* admitted(req: ExpressRequest, admit: () => Promise<void>): Async
 /** Copies an answer's headers. @throws ApiError for an answer of failure. */
 export async function takeAnswer(response: Response, res: ExpressResponse): Promise<void> {
   if (!response.ok) {
-    // Nobody reads the rest of the body, which would keep the connection from its next request.
-    res.set('Connection', 'close')
     const message = (await response.text()).trim()
     if (response.status === 423) throw uploadBusy()
     // Headers that are missing are answered as 403 there, and those of extensions that are not offered as 501.
