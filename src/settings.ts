@@ -46,6 +46,10 @@ export const settings = z.object({
     .min(32)
     .optional()
     .describe('Signs API keys, at least 32 characters. Not set: made once, under BERTH_DATA_DIR.'),
+  JWT_KEY_PREVIOUS: text
+    .min(32)
+    .optional()
+    .describe('While JWT_KEY is changed: the one before, whose API keys and signed URLs still work.'),
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -163,8 +167,12 @@ export const settings = z.object({
     .refine((key) => key === '' || key.length >= 32, 'must have at least 32 characters')
     .optional()
     .describe(
-      'Seals the secrets of agents, at least 32 characters. Not set: made once, under BERTH_DATA_DIR; empty: no secrets can be stored.',
+      'Encrypts the secrets of agents, at least 32 characters. Not set: made once, under BERTH_DATA_DIR; empty: no secrets can be stored.',
     ),
+  SECRETS_KEY_PREVIOUS: text
+    .min(32)
+    .optional()
+    .describe('While SECRETS_KEY is changed: the one before, which still decrypts.'),
   BERTH_BACKUP_DIR: text
     .transform((dir) => resolve(dir))
     .optional()
@@ -359,7 +367,9 @@ export const SECRETS = [
   'IPFS_API_URL',
   'IPFS_PRIVATE_API_URL',
   'JWT_KEY',
+  'JWT_KEY_PREVIOUS',
   'SECRETS_KEY',
+  'SECRETS_KEY_PREVIOUS',
   'AGENT_PROXY_KEY',
   'BERTH_MODEL_KEY',
   'BERTH_BACKUP_PASSPHRASE',

@@ -4,6 +4,7 @@ import type { Pool } from '../db/pool.ts'
 import { countKeyUse, findApiKey } from '../db/statements/api-keys.ts'
 import { messages, unauthorized } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
+import type { SigningKeys } from '../lib/signing-keys.ts'
 import { type TokenClaims, verifyToken } from './tokens.ts'
 
 /** A cached key is trusted this long; a change is notified at once. */
@@ -14,15 +15,15 @@ type FoundKey = NonNullable<Awaited<ReturnType<typeof findApiKey.first>>>
 
 export class Authenticator {
   readonly #pool: Pool
-  readonly #key: Uint8Array
+  readonly #signingKeys: SigningKeys
   readonly #notifications: Notifications
   /** Tokens whose signature was checked, and keys read from the database. */
   readonly #claims = new Map<string, TokenClaims>()
   #keys = new Map<string, { row: FoundKey | undefined; until: number }>()
 
-  constructor(pool: Pool, signingKey: Uint8Array, notifications: Notifications) {
+  constructor(pool: Pool, signingKeys: SigningKeys, notifications: Notifications) {
     this.#pool = pool
-    this.#key = signingKey
+    this.#signingKeys = signingKeys
     this.#notifications = notifications
     notifications.on('berth_api_key', () => this.forgetKeys())
     notifications.on('lost', () => this.forgetKeys())
@@ -59,7 +60,7 @@ export class Authenticator {
   async #verify(token: string): Promise<TokenClaims | undefined> {
     const known = this.#claims.get(token)
     if (known && (!known.expiresAt || known.expiresAt.getTime() > Date.now())) return known
-    const claims = await verifyToken(this.#key, token)
+    const claims = await verifyToken(this.#signingKeys, token)
     if (claims) {
       if (this.#claims.size >= CACHE_SIZE) this.#claims.clear()
       this.#claims.set(token, claims)

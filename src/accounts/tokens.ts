@@ -1,7 +1,9 @@
 /** API keys as JWTs: signed here, recognised here, revocable through the row that `jti` names. */
 import { createHash, randomBytes } from 'node:crypto'
-import { jwtVerify, SignJWT } from 'jose'
+import { SignJWT } from 'jose'
+import type { Config } from '../config.ts'
 import { readOrCreateSecret } from '../lib/files.ts'
+import { type SigningKeys, verifyJwt } from '../lib/signing-keys.ts'
 
 const ALGORITHM = 'HS256'
 
@@ -20,6 +22,12 @@ export function loadSigningKey(setting: string | undefined, dataDir: string): Ui
   return new TextEncoder().encode(setting ?? readOrCreateSecret(dataDir, 'jwt.key'))
 }
 
+export function loadSigningKeys(config: Config): SigningKeys {
+  const { JWT_KEY, JWT_KEY_PREVIOUS: previous, BERTH_DATA_DIR } = config
+  const current = loadSigningKey(JWT_KEY, BERTH_DATA_DIR)
+  return previous ? [current, new TextEncoder().encode(previous)] : [current]
+}
+
 export function signToken(key: Uint8Array, claims: TokenClaims): Promise<string> {
   const token = new SignJWT({
     authenticationType: 'scopedKey',
@@ -36,9 +44,9 @@ export function signToken(key: Uint8Array, claims: TokenClaims): Promise<string>
 }
 
 /** The claims of a token that we signed and that has not expired; undefined for any other text. */
-export async function verifyToken(key: Uint8Array, token: string): Promise<TokenClaims | undefined> {
+export async function verifyToken(keys: SigningKeys, token: string): Promise<TokenClaims | undefined> {
   try {
-    const { payload } = await jwtVerify(token, key, {
+    const { payload } = await verifyJwt(keys, token, {
       algorithms: [ALGORITHM],
       requiredClaims: ['jti', 'workspace'],
     })

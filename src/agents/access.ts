@@ -3,12 +3,13 @@
  * it mints for itself, which is good for that agent alone unless a setting lets it see the rest of its workspace.
  */
 import { createHash } from 'node:crypto'
-import { decodeJwt, jwtVerify, SignJWT } from 'jose'
+import { decodeJwt, SignJWT } from 'jose'
 import type { Pool } from '../db/pool.ts'
 import { findByGatewayToken, findByTokenFingerprint } from '../db/statements/agents.ts'
 import { forbidden, messages, notFound, unauthorized } from '../errors.ts'
 import type { AgentCaller, Principal } from '../http/principal.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
+import { type SigningKeys, verifyJwt } from '../lib/signing-keys.ts'
 import { type Agent, findAgent } from './agent.ts'
 
 const AUDIENCE = 'berth:platform'
@@ -21,7 +22,7 @@ export const isGatewayToken = (authorization: string): boolean =>
 
 export interface AgentAccessOptions {
   pool: Pool
-  signingKey: Uint8Array
+  signingKeys: SigningKeys
   /** How far a platform token reaches. */
   platformScope: 'agent' | 'workspace'
 }
@@ -58,7 +59,7 @@ export class AgentAccess {
       .setSubject(agentId)
       .setAudience(AUDIENCE)
       .setExpirationTime(`${PLATFORM_TOKEN_S}s`)
-      .sign(this.#options.signingKey)
+      .sign(this.#options.signingKeys[0])
   }
 
   /**
@@ -97,7 +98,7 @@ export class AgentAccess {
       // API keys are JWTs as well, and in every request: what is none of ours costs no signature.
       if (decodeJwt(token).aud !== AUDIENCE) return undefined
       const options = { algorithms: ['HS256'], audience: AUDIENCE, requiredClaims: ['sub', 'exp', 'mark'] }
-      const { payload } = await jwtVerify(token, this.#options.signingKey, options)
+      const { payload } = await verifyJwt(this.#options.signingKeys, token, options)
       const expiresAt = new Date(Number(payload.exp) * 1000)
       return { agentId: String(payload.sub), fingerprint: String(payload.mark), expiresAt }
     } catch {

@@ -34,15 +34,12 @@ export async function readKeys(config: Config): Promise<Keys> {
   return found
 }
 
-/** Recognises each key and tells nothing of it. */
-export function marksOf(keys: Keys): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(keys).map(([name, key]) => [
-      name,
-      createHmac('sha256', key).update('berth backup').digest('hex').slice(0, 16),
-    ]),
-  )
-}
+/** By it a key is recognised; it tells nothing of the key. */
+export const markOf = (key: string): string =>
+  createHmac('sha256', key).update('berth backup').digest('hex').slice(0, 16)
+
+export const marksOf = (keys: Keys): Record<string, string> =>
+  Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, markOf(key)]))
 
 export async function encryptKeys(keys: Keys, passphrase: string): Promise<Uint8Array> {
   const encrypter = new Encrypter()

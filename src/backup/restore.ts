@@ -26,7 +26,7 @@ import {
   readPart,
   tableFile,
 } from './folder.ts'
-import { decryptKeys, KEYS, KEYS_FILE, type Keys, marksOf, readKeys, writeKeys } from './keys.ts'
+import { decryptKeys, KEYS, KEYS_FILE, type Keys, markOf, marksOf, readKeys, writeKeys } from './keys.ts'
 import { loadTables, withConnection } from './tables.ts'
 import { damagedFiles, rootsOf } from './verify.ts'
 
@@ -283,7 +283,11 @@ async function bringKeys(
   const here = await readKeys(config)
   const marks = marksOf(here)
   const needed = KEYS.filter(({ setting }) => manifest.keys[setting])
-  const other = needed.filter(({ setting }) => marks[setting] && marks[setting] !== manifest.keys[setting])
+  const other = needed.filter(({ setting }) => {
+    const previous = config[`${setting}_PREVIOUS`]
+    const known = [marks[setting], previous && markOf(previous)]
+    return marks[setting] && !known.includes(manifest.keys[setting])
+  })
   if (other.length > 0)
     throw new BackupError(
       other

@@ -33,7 +33,7 @@ const berth = new Command('berth').description(packageJson.description).version(
 const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
 const asJson = () => new Option('--json', 'print JSON')
 
-const keys = berth.command('keys').description('API keys')
+const keys = berth.command('keys').description('API keys, and the key of secrets')
 keys
   .command('create')
   .description('make a key and print its token, once')
@@ -47,6 +47,10 @@ keys
   .action(createKey)
 keys.command('list').description('list keys').addOption(inWorkspace()).addOption(asJson()).action(listKeys)
 keys.command('revoke').description('revoke a key').argument('<id>', 'its id').action(revokeKey)
+keys
+  .command('rotate-secrets')
+  .description('encrypt with SECRETS_KEY what SECRETS_KEY_PREVIOUS encrypted')
+  .action(async () => (await import('./secrets.ts')).runRotateSecrets())
 
 const workspaces = berth.command('workspaces').description('workspaces')
 workspaces

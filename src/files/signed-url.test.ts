@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { SigningKeys } from '../lib/signing-keys.ts'
 import { type Permission, UrlSigner } from './signed-url.ts'
 
 const NOW = 1_795_258_683
-const signer = new UrlSigner(new TextEncoder().encode('a key of at least 32 characters.'))
+const KEY = new TextEncoder().encode('a key of at least 32 characters.')
+const signer = new UrlSigner([KEY])
 const permission: Permission = { algorithm: 'PINATA1', date: NOW, expires: 30, method: 'GET' }
 const FILE = new URL('https://gateway.example/files/bafkqaaa?img-width=100#part')
 const sign = (changes: Partial<Permission> = {}, url = FILE) =>
@@ -16,6 +18,13 @@ const changed = (change: (url: URL) => void) => {
 }
 
 describe('a signed URL', () => {
+  it('of the previous key is good as long as that one is set', () => {
+    const other = new TextEncoder().encode('another key of 32 characters or so')
+    const verifyBy = (...keys: SigningKeys) => new UrlSigner(keys).verify(sign(), 'PINATA1', NOW)
+    assert.equal(verifyBy(other, KEY), 'good')
+    assert.equal(verifyBy(other), 'forged')
+    assert.equal(verifyBy(other, other), 'forged')
+  })
   it('carries its permission, and keeps what it had', () => {
     const url = sign({ extra: { 'X-User-ID': 'me' } })
     const { 'X-Signature': signature, ...params } = Object.fromEntries(url.searchParams)
@@ -73,7 +82,7 @@ describe('a signed URL', () => {
     'a signature that is cut': changed((url) => url.searchParams.set('X-Signature', '0')),
     'a signature for something else': sign({ algorithm: 'PINATA2' }),
     'the signature for another subject': sign({ subject: 'another' }),
-    'the signature of another key': new UrlSigner(new Uint8Array(32)).sign(FILE, permission),
+    'the signature of another key': new UrlSigner([new Uint8Array(32)]).sign(FILE, permission),
   }
   for (const [what, url] of Object.entries(forgeries)) {
     it(`is forged with ${what}`, () => assert.equal(verify(url), 'forged'))

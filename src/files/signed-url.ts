@@ -4,6 +4,7 @@
  * signed for. It leaves out the scheme, which a proxy in front of Berth may change.
  */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import type { SigningKeys } from '../lib/signing-keys.ts'
 
 /** For reads and for uploads; the names are those of the public service. */
 export type SignatureAlgorithm = 'PINATA1' | 'PINATA2'
@@ -28,10 +29,12 @@ const CLOCK_SKEW_S = 300
 
 export class UrlSigner {
   readonly #key: Uint8Array
+  readonly #previousKey: Uint8Array | undefined
 
-  /** @param signingKey that of the API keys; URLs are signed with a key derived from it. */
-  constructor(signingKey: Uint8Array) {
-    this.#key = new Uint8Array(hkdfSync('sha256', signingKey, '', 'berth signed urls', 32))
+  /** @param signingKeys those of the API keys; URLs are signed with a key derived from the first one. */
+  constructor([current, previous]: SigningKeys) {
+    this.#key = derive(current)
+    this.#previousKey = previous && derive(previous)
   }
 
   /** Adds a permission and its signature to a URL. */
@@ -46,7 +49,7 @@ export class UrlSigner {
       ...extra,
     }
     for (const [name, value] of Object.entries(params)) signed.searchParams.set(name, value)
-    signed.searchParams.set('X-Signature', this.#signature(signed, subject))
+    signed.searchParams.set('X-Signature', signatureOf(this.#key, signed, subject))
     return signed
   }
 
@@ -54,20 +57,27 @@ export class UrlSigner {
   verify(url: URL, algorithm: SignatureAlgorithm, now: number, subject?: string): Verdict {
     const given = url.searchParams.get('X-Signature')
     if (given === null) return 'unsigned'
-    const expected = Buffer.from(this.#signature(url, subject))
-    const actual = Buffer.from(given)
-    const isOurs = actual.length === expected.length && timingSafeEqual(actual, expected)
+    const isOurs = [this.#key, this.#previousKey].some((key) => key && isSignature(given, key, url, subject))
     if (!isOurs || url.searchParams.get('X-Algorithm') !== algorithm) return 'forged'
     const date = Number(url.searchParams.get('X-Date'))
     if (date > now + CLOCK_SKEW_S) return 'early'
     return now < date + Number(url.searchParams.get('X-Expires')) ? 'good' : 'expired'
   }
+}
 
-  #signature(url: URL, subject = ''): string {
-    const params = new URLSearchParams(url.searchParams)
-    params.delete('X-Signature')
-    params.sort()
-    const signed = [subject, url.host, url.pathname, params].join('\n')
-    return createHmac('sha256', this.#key).update(signed).digest('hex')
-  }
+const derive = (signingKey: Uint8Array) =>
+  new Uint8Array(hkdfSync('sha256', signingKey, '', 'berth signed urls', 32))
+
+function isSignature(given: string, key: Uint8Array, url: URL, subject: string | undefined): boolean {
+  const expected = Buffer.from(signatureOf(key, url, subject))
+  const actual = Buffer.from(given)
+  return actual.length === expected.length && timingSafeEqual(actual, expected)
+}
+
+function signatureOf(key: Uint8Array, url: URL, subject = ''): string {
+  const params = new URLSearchParams(url.searchParams)
+  params.delete('X-Signature')
+  params.sort()
+  const signed = [subject, url.host, url.pathname, params].join('\n')
+  return createHmac('sha256', key).update(signed).digest('hex')
 }

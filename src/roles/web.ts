@@ -3,7 +3,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { Authenticator } from '../accounts/authenticator.ts'
 import { keyRoutes } from '../accounts/key-routes.ts'
 import { KeyService } from '../accounts/keys.ts'
-import { loadSigningKey } from '../accounts/tokens.ts'
+import { loadSigningKeys } from '../accounts/tokens.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentAccess, isGatewayToken } from '../agents/access.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
@@ -90,16 +90,16 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     onHeldBack: () => markBackfilled.run(pool, config.BERTH_PIN_ACTIVE_LIMIT),
   })
 
-  const signingKey = loadSigningKey(config.JWT_KEY, config.BERTH_DATA_DIR)
-  const authenticator = new Authenticator(pool, signingKey, notifications)
+  const signingKeys = loadSigningKeys(config)
+  const authenticator = new Authenticator(pool, signingKeys, notifications)
   const rateLimiter = new RateLimiter(redis)
   const addresses = new AddressLimits({
     requests: config.BERTH_ADDRESS_REQUESTS_PER_MINUTE,
     failedLogins: config.BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE,
     isGatewayToken,
   })
-  const access = new AgentAccess({ pool, signingKey, platformScope: config.BERTH_PLATFORM_TOKEN_SCOPE })
-  const signer = new UrlSigner(signingKey)
+  const access = new AgentAccess({ pool, signingKeys, platformScope: config.BERTH_PLATFORM_TOKEN_SCOPE })
+  const signer = new UrlSigner(signingKeys)
   const operations = new Operations({ pool, notifications, bounds, wake: () => dispatcher.wake() })
   const workers = new WorkerStatus(pool)
   const gateways = new GatewayService(pool, config.BERTH_GATEWAY_DOMAIN)
@@ -161,7 +161,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...swapRoutes({ pool, gateways }),
     ...gatewayRoutes({ prisma, gateways }),
     ...usageRoutes(pool),
-    ...keyRoutes(new KeyService(prisma, signingKey), () => authenticator.forgetKeys()),
+    ...keyRoutes(new KeyService(prisma, signingKeys[0]), () => authenticator.forgetKeys()),
     ...operationRoutes({
       pool,
       operations,

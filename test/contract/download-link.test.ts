@@ -15,7 +15,7 @@ const gatewayOf = async (client = api): Promise<{ id: string; host: string }> =>
 const { id: gateway, host } = await gatewayOf()
 const { cid } = await upload(api, bytesOf('a private file', 500))
 const now = Math.floor(Date.now() / 1000)
-const signer = new UrlSigner(loadSigningKey(env.JWT_KEY, env.BERTH_DATA_DIR ?? ''))
+const signer = new UrlSigner([loadSigningKey(env.JWT_KEY, env.BERTH_DATA_DIR ?? '')])
 
 const request = (fields: object = {}) => ({
   url: `https://${host}/files/${cid}`,

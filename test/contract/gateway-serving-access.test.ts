@@ -89,7 +89,7 @@ describe('a private file', async () => {
   const { id, cid } = await upload('private')
   const path = `/files/${cid}`
   // Tests may sign what the API would refuse to.
-  const signer = new UrlSigner(loadSigningKey(context.env.JWT_KEY, context.env.BERTH_DATA_DIR ?? ''))
+  const signer = new UrlSigner([loadSigningKey(context.env.JWT_KEY, context.env.BERTH_DATA_DIR ?? '')])
   const forge = (target: string, method = 'GET', date = now()) => {
     const url = new URL(`https://${open.host}${target}`)
     const signed = signer.sign(url, {

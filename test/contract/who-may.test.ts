@@ -92,7 +92,7 @@ describe('who may do what', () => {
     const prisma = createPrisma(pool)
     const signingKey = loadSigningKey(JWT_KEY, dataDir)
     const keys = new KeyService(prisma, signingKey)
-    const access = new AgentAccess({ pool, signingKey, platformScope: 'agent' })
+    const access = new AgentAccess({ pool, signingKeys: [signingKey], platformScope: 'agent' })
     const newWorkspace = () =>
       createWorkspace(prisma, { name: randomUUID(), plan: 'unlimited', owner: 'owner' })
     const [own, other] = [await newWorkspace(), await newWorkspace()]

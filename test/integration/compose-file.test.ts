@@ -50,8 +50,12 @@ const FIXED: Partial<Record<Setting, string>> = {
   BERTH_EGRESS_PORT: 'chosen by `agent-proxy`, which keeps it in its volume and tells `worker`',
 }
 
-/** Agents get these from the worker alone, so no other role knows them. */
-const OF_THE_WORKER: Setting[] = ['BERTH_MODEL_KEY']
+/** Secrets that only these roles know. */
+const OF_ROLES: Partial<Record<Setting, string[]>> = {
+  BERTH_MODEL_KEY: ['worker'],
+  JWT_KEY_PREVIOUS: ['web'],
+  SECRETS_KEY_PREVIOUS: ['web', 'worker'],
+}
 
 /** Where the stack has a default of its own. */
 const OWN_DEFAULT: Partial<Record<Setting, string>> = {
@@ -71,9 +75,7 @@ const roles = Object.entries(stack.services)
 const names = Object.keys(settings.shape) as Setting[]
 
 for (const { name: role, environment } of roles) {
-  const settable = names.filter(
-    (name) => !FIXED[name] && (role === 'worker' || !OF_THE_WORKER.includes(name)),
-  )
+  const settable = names.filter((name) => !FIXED[name] && (OF_ROLES[name]?.includes(role) ?? true))
 
   it(`${role} gets each setting that is not fixed from the environment of Compose`, () => {
     const lost = settable.filter((name) => resolve(environment, { [name]: 'mine' })[name] !== 'mine')

@@ -18,7 +18,8 @@ export interface StoredChannel {
 type Owner = Pick<Agent, 'id' | 'workspaceId'>
 
 const tokensSchema = z.object({ botToken: z.string().optional(), appToken: z.string().optional() })
-const context = ({ id }: Owner, channel: Channel) => `channel:${id}:${channel}`
+/** What the tokens of a channel are encrypted for. */
+export const channelContext = ({ id }: Pick<Owner, 'id'>, channel: Channel) => `channel:${id}:${channel}`
 
 /** The channels of an agent, with their tokens. */
 export async function readChannels(
@@ -47,7 +48,7 @@ export async function writeChannel(
   const text = tokens && Object.keys(tokens).length > 0 ? JSON.stringify(tokens) : undefined
   if (text !== undefined && !encryption.configured) throw unavailable(messages.secretsNotConfigured)
   const ciphertext =
-    text === undefined ? null : encryption.encrypt(agent.workspaceId, context(agent, channel), text)
+    text === undefined ? null : encryption.encrypt(agent.workspaceId, channelContext(agent, channel), text)
   const row = { settings: { ...settings }, ciphertext: ciphertext && Uint8Array.from(ciphertext) }
   await prisma.agentChannel.upsert({
     where: { agentId_channel: { agentId: agent.id, channel } },
@@ -64,7 +65,7 @@ function decrypt(
 ): Tokens | null {
   try {
     return tokensSchema.parse(
-      JSON.parse(encryption.decrypt(agent.workspaceId, context(agent, channel), ciphertext)),
+      JSON.parse(encryption.decrypt(agent.workspaceId, channelContext(agent, channel), ciphertext)),
     )
   } catch {
     return null

@@ -192,7 +192,7 @@ describe('a web process', () => {
   it('answers 500 when it cannot sign a platform token', async () => {
     const access = new AgentAccess({
       pool: database.pool,
-      signingKey: new Uint8Array(),
+      signingKeys: [new Uint8Array()],
       platformScope: 'agent',
     })
     const services = { pool: database.pool, access } as unknown as AgentServices

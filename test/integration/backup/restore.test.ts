@@ -94,9 +94,12 @@ describe('berth restore', { timeout: 400_000 }, () => {
     assert.match(other.stderr, /SECRETS_KEY: is set to another key than that of the backup/)
     const wrong = await runCli({ ...target, BERTH_BACKUP_PASSPHRASE: 'another passphrase' }, 'restore', dir)
     assert.match(wrong.stderr, /keys\.age does not open with this BERTH_BACKUP_PASSPHRASE/)
-    for (const name of ['jwt.key', 'secrets.key'])
-      await copyFile(join(root, 'restored', name), join(root, 'keys', name))
-    assert.match(await berth(target, 'restore', dir), /✔ restored/)
+    await copyFile(join(root, 'restored/jwt.key'), join(root, 'keys/jwt.key'))
+    const changed = {
+      SECRETS_KEY: 'x'.repeat(32),
+      SECRETS_KEY_PREVIOUS_FILE: join(root, 'restored/secrets.key'),
+    }
+    assert.match(await berth({ ...target, ...changed }, 'restore', dir), /✔ restored/)
   })
 
   it('can do without the keys when it is told', async () => {

@@ -1,0 +1,116 @@
+/** All that SECRETS_KEY encrypts is encrypted anew when it changes: secrets, variables and the tokens of channels. */
+import type { PrismaClient } from '../../db/prisma.ts'
+import type { Encryption } from '../../lib/encryption.ts'
+import type { Channel } from '../channels/channel-schema.ts'
+import { channelContext } from '../channels/channel-store.ts'
+
+const PAGE = 500
+
+export interface Rotation {
+  /** Values that had the previous key. */
+  renewed: number
+  /** Values that have the current key now. */
+  readable: number
+  /** Values that neither key decrypts, as `secret NAME of workspace ID` or `tokens of telegram of agent ID`. */
+  unreadable: string[]
+}
+
+type Bytes = Uint8Array<ArrayBuffer>
+
+/** An encrypted value of a row. */
+interface Encrypted {
+  name: string
+  workspaceId: string
+  context: string
+  ciphertext: Bytes
+  /** Replaces it, unless the row has another value by now. */
+  replace(ciphertext: Bytes): Promise<unknown>
+}
+
+/**
+ * Encrypts with SECRETS_KEY all that SECRETS_KEY_PREVIOUS encrypted. It may be interrupted and run again. All rows are
+ * read until there is none to renew: a process that has only the previous key may have written one meanwhile.
+ */
+export async function rotateSecrets(prisma: PrismaClient, encryption: Encryption): Promise<Rotation> {
+  let renewed = 0
+  for (;;) {
+    const pass = await renewAll(prisma, encryption)
+    renewed += pass.renewed
+    if (pass.renewed === 0) return { ...pass, renewed }
+  }
+}
+
+async function renewAll(prisma: PrismaClient, encryption: Encryption): Promise<Rotation> {
+  const rotation: Rotation = { renewed: 0, readable: 0, unreadable: [] }
+  for await (const value of readSecrets(prisma)) await renew(value, encryption, rotation)
+  for await (const value of readChannelTokens(prisma)) await renew(value, encryption, rotation)
+  return rotation
+}
+
+async function renew(
+  { name, workspaceId, context, ciphertext, replace }: Encrypted,
+  encryption: Encryption,
+  rotation: Rotation,
+): Promise<void> {
+  let anew: Buffer | undefined
+  try {
+    anew = encryption.renew(workspaceId, context, ciphertext)
+  } catch {
+    rotation.unreadable.push(name)
+    return
+  }
+  rotation.readable++
+  if (!anew) return
+  await replace(Uint8Array.from(anew))
+  rotation.renewed++
+}
+
+async function* readSecrets(prisma: PrismaClient): AsyncGenerator<Encrypted> {
+  for (let after: string | undefined; ; ) {
+    const page = await prisma.secret.findMany({
+      where: after === undefined ? {} : { id: { gt: after } },
+      orderBy: { id: 'asc' },
+      take: PAGE,
+      select: { id: true, name: true, workspaceId: true, ciphertext: true },
+    })
+    for (const { id, name, workspaceId, ciphertext } of page)
+      yield {
+        name: `secret ${name} of workspace ${workspaceId}`,
+        workspaceId,
+        context: id,
+        ciphertext,
+        replace: (anew) =>
+          prisma.secret.updateMany({ where: { id, ciphertext }, data: { ciphertext: anew } }),
+      }
+    after = page.at(-1)?.id
+    if (page.length < PAGE) return
+  }
+}
+
+async function* readChannelTokens(prisma: PrismaClient): AsyncGenerator<Encrypted> {
+  for (let after: string | undefined; ; ) {
+    const page = await prisma.agent.findMany({
+      where: after === undefined ? {} : { id: { gt: after } },
+      orderBy: { id: 'asc' },
+      take: PAGE,
+      select: { id: true, agentId: true, workspaceId: true, channels: true },
+    })
+    for (const { id, agentId, workspaceId, channels } of page)
+      for (const { channel, ciphertext } of channels) {
+        if (!ciphertext) continue
+        yield {
+          name: `tokens of ${channel} of agent ${agentId}`,
+          workspaceId,
+          context: channelContext({ id }, channel as Channel),
+          ciphertext,
+          replace: (anew) =>
+            prisma.agentChannel.updateMany({
+              where: { agentId: id, channel, ciphertext },
+              data: { ciphertext: anew },
+            }),
+        }
+      }
+    after = page.at(-1)?.id
+    if (page.length < PAGE) return
+  }
+}
