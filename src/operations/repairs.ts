@@ -10,6 +10,7 @@ export const REPAIRS = {
     'container missing',
     'gateway missing',
     'agentd silent',
+    'agentd has another key',
     'keeps ending',
     'deletion left over',
     'outlived its agent',

@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { AgentStatus } from '../../agentd/protocol.ts'
+import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readStatus } from '../../src/agents/agentd-status.ts'
 import { inTransaction } from '../../src/db/prisma.ts'
 import { type readKnownAgents, readRestarts } from '../../src/db/statements/worker-agents.ts'
@@ -63,7 +64,7 @@ export class AgentCheck {
   async #compare(agent: KnownAgent, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     const target = { agentId: agent.agentId, address: sandbox.address }
     const status = await readStatus(this.#services.agentd, target, { timeoutMs: STATUS_MS, signal }).catch(
-      (error) => this.#noteSilence(agent, error, signal),
+      (error) => this.#noteError(agent, error, signal),
     )
     if (!status) return
     this.#silentSince.delete(agent.agentId)
@@ -88,8 +89,13 @@ export class AgentCheck {
     })
   }
 
-  /** agentd did not answer. One that keeps silent in a sandbox that runs is ended, and started again. */
-  async #noteSilence(agent: KnownAgent, error: unknown, signal: AbortSignal): Promise<undefined> {
+  /**
+   * agentd did not answer, or took the worker for a stranger. One that keeps silent in a sandbox that runs is ended, and
+   * started again; one that was started before AGENT_PROXY_KEY was changed gets the new key by that.
+   */
+  async #noteError(agent: KnownAgent, error: unknown, signal: AbortSignal): Promise<undefined> {
+    if (error instanceof AgentdError && error.code === 'unauthorized')
+      return void (await this.#revive(agent, 'agentd has another key', signal))
     if (signal.aborted || !isSilent(error)) throw error
     const since = this.#silentSince.get(agent.agentId) ?? performance.now()
     this.#silentSince.set(agent.agentId, since)

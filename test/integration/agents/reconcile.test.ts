@@ -191,6 +191,18 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(made.agentId)).status, 'running')
   })
 
+  it('starts an agent again that was started before the key of the agent proxy was changed', async () => {
+    const { agentId } = await up()
+    await world.changeProxyKey()
+    const reconciler = createAgentReconciler(world.services, world.database.log)
+    await reconciler.pass(signal)
+    assert.deepEqual(await repairs(agentId), ['agentd has another key'])
+    assert.equal((await runWaiting(agentId)).state, 'succeeded')
+    await reconciler.pass(signal)
+    assert.deepEqual(await repairs(agentId), ['agentd has another key'])
+    assert.equal((await world.agent(agentId)).status, 'running')
+  })
+
   it('gives a pass up when PostgreSQL does not answer any more', { timeout: 300_000 }, async () => {
     const { port, hostname } = new URL(world.database.url)
     const sockets = new Set<Socket>()

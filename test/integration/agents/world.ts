@@ -1,6 +1,7 @@
 /** Everything between a row and an agent that runs, in one process: database, host role, process driver, runner. */
 
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { uuidv7 } from 'uuidv7'
@@ -37,6 +38,8 @@ export interface AgentsWorld {
   services: AgentWorkerServices
   /** The agent proxy, which a test may close and open again. */
   host: { close(): Promise<void>; open(): Promise<void> }
+  /** What a restart of the agent proxy and the worker with another AGENT_PROXY_KEY does. */
+  changeProxyKey(): Promise<void>
   /** A row of a new agent, with the operation that provisions it. */
   create(version?: string): Promise<{ id: string; agentId: string; operationId: string }>
   /** Writes an operation on an agent. */
@@ -73,20 +76,22 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
   })
   let host: RunningRole | undefined = await openAgentProxy(config, log)
   const containers = await openRuntime(config, log, await readOwner(pool, config))
-  const agentd = new AgentdClient(loadAgentProxy(config))
   const parts = new Closers(log)
   const storages = await openStorages(config, 'worker', log, parts)
+  const agentd = new AgentdClient(loadAgentProxy(config))
   const services = { pool, prisma, containers, agentd, encryption: loadEncryption(config), config, storages }
-  const handlers = await loadHandlers({
-    pool,
-    prisma,
-    agents: services,
-    storages,
-    stallMs: 1,
-    retryMs: 1,
-    expiryMs: 1,
-    allowPrivateHostNodes: false,
-  })
+  const load = () =>
+    loadHandlers({
+      pool,
+      prisma,
+      agents: services,
+      storages,
+      stallMs: 1,
+      retryMs: 1,
+      expiryMs: 1,
+      allowPrivateHostNodes: false,
+    })
+  let handlers = await load()
   const runner = () => new Runner({ pool, prisma, leases: pool, log, workerId: uuidv7(), handlers })
   const workspaceId = await database.createWorkspace()
   const caller = { workspaceId, userId: workspaceId, plan: { agentLimit: null } } as Principal
@@ -110,6 +115,14 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
         host ??= await openAgentProxy(config, log)
       },
     },
+    async changeProxyKey() {
+      await host?.stop()
+      await writeFile(join(dir, 'agent-proxy.key'), `${randomBytes(32).toString('hex')}\n`)
+      host = await openAgentProxy(config, log)
+      services.agentd.close()
+      services.agentd = new AgentdClient(loadAgentProxy(config))
+      handlers = await load()
+    },
     async create(version = STAND_IN.good) {
       const input = newAgent.parse({ name: 'Test' })
       const { agent, operationId } = await createAgent(services, caller, input, { engineVersion: version })
@@ -130,7 +143,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     async stop() {
       await removeSandboxes()
       await containers.close()
-      agentd.close()
+      services.agentd.close()
       await parts.close()
       await host?.stop()
       await database.stop()
