@@ -55,7 +55,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
       ),
     )
     const all = JSON.stringify(await readTables(dir)) + (await manifestText(dir))
-    for (const text of [...keys, filled.key, 'sealed value']) assert.ok(!all.includes(text))
+    for (const text of [...keys, filled.key, 'encrypted value']) assert.ok(!all.includes(text))
   })
 
   it('writes no block that the folder has', async () => {

@@ -44,7 +44,7 @@ export async function fill(stack: Pick<Stack, 'url' | 'createKey'>): Promise<Fil
   contents.push(await upload(api, 'private', randomBytes(2_200_000), { name: 'closed' }))
   const [first, second] = contents
   await api.put(`/v3/files/public/swap/${first?.cid}`, { swap_cid: second?.cid })
-  await api.post('/v0/secrets', { name: 'TOKEN', value: 'sealed value', type: 'secret' })
+  await api.post('/v0/secrets', { name: 'TOKEN', value: 'encrypted value', type: 'secret' })
   return { api, key, contents }
 }
 
