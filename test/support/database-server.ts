@@ -73,10 +73,13 @@ export async function startDatabaseServer(): Promise<DatabaseServer> {
   return { url, stop }
 }
 
-/** Makes a migrated database on a server; `drop` ends who is connected to it. */
-export async function createDatabase(serverUrl: string): Promise<{ url: string; drop(): Promise<void> }> {
+/** Makes a database on a server, migrated or without tables; `drop` ends who is connected to it. */
+export async function createDatabase(
+  serverUrl: string,
+  { isEmpty = false } = {},
+): Promise<{ url: string; drop(): Promise<void> }> {
   const name = `test_${randomUUID().replaceAll('-', '')}`
-  await execute(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`)
+  await execute(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${isEmpty ? 'template0' : TEMPLATE}`)
   const url = new URL(serverUrl)
   url.pathname = name
   return { url: url.href, drop: () => execute(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`) }

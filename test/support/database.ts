@@ -13,10 +13,11 @@ export interface TestDatabase {
   stop(): Promise<void>
 }
 
-export async function startDatabase(): Promise<TestDatabase> {
+/** @param options.isEmpty for one without tables. */
+export async function startDatabase(options: { isEmpty?: boolean } = {}): Promise<TestDatabase> {
   const shared = process.env[DATABASE_SERVER]
   const own = shared ? undefined : await startDatabaseServer()
-  const { url, drop } = await createDatabase(shared ?? own?.url ?? '')
+  const { url, drop } = await createDatabase(shared ?? own?.url ?? '', options)
   const log = createLogger('test', 'silent')
   const pool = createPool(url, 10, log)
   return {

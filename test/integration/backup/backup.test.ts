@@ -16,7 +16,10 @@ describe('berth backup', { timeout: 300_000 }, () => {
   let dir: string
   let removeDir: () => Promise<void>
   before(async () => {
-    stack = await startStack({ env: { BERTH_RUNTIME: 'process', BERTH_QUEUES: 'pins,repairs,storage' } })
+    stack = await startStack({
+      env: { BERTH_RUNTIME: 'process', BERTH_QUEUES: 'pins,repairs,storage' },
+      database: 'of the run',
+    })
     env = { ...stack.env, BERTH_BACKUP_PASSPHRASE: PASSPHRASE }
     filled = await fill(stack)
     const made = await makeDir()

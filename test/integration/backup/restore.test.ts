@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { gatewayReader } from '../../support/gateway.ts'
 import { runCli, type Stack, startOnce, startStack } from '../../support/stack.ts'
 import { backupsOf, berth, clientOf, type Filled, fill, makeDir, readBlocks, readTables } from './world.ts'
@@ -15,21 +16,27 @@ describe('berth restore', { timeout: 400_000 }, () => {
   let root: string
   let dir: string
   let removeRoot: () => Promise<void>
-  /** Of a Berth with a data folder of its own that has never been started. */
   let env: NodeJS.ProcessEnv
-  const fresh = (name: string) => ({ ...env, BERTH_DATA_DIR: join(root, name) })
+  const databases: TestDatabase[] = []
+  /** Settings of a Berth that has never been started, with a data folder of its own. */
+  const fresh = async (name: string) => {
+    const database = await startDatabase({ isEmpty: true })
+    databases.push(database)
+    return { ...env, DATABASE_URL: database.url, BERTH_DATA_DIR: join(root, name) }
+  }
   before(async () => {
     const made = await makeDir()
     root = made.path
     removeRoot = made.remove
     dir = join(root, 'backups')
-    stack = await startStack({ env: SETTINGS })
+    stack = await startStack({ env: SETTINGS, database: 'of the run' })
     filled = await fill(stack)
     env = { ...stack.env, BERTH_BACKUP_PASSPHRASE: 'a passphrase of the tests' }
     await berth(env, 'backup', dir, '--with-keys')
   })
   after(async () => {
     await stack?.stop()
+    for (const database of databases) await database.stop()
     await removeRoot?.()
   })
 
@@ -39,7 +46,8 @@ describe('berth restore', { timeout: 400_000 }, () => {
     assert.match(running.stderr, /Berth runs on this database: stop it, then restore/)
     await stack?.stop()
     stack = undefined
-    const used = fresh('used')
+    const used = await fresh('used')
+    await berth(used, 'migrate')
     await berth(used, 'workspaces', 'create', 'mine')
     const { code, stderr } = await runCli(used, 'restore', dir)
     assert.equal(code, 1)
@@ -50,7 +58,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
   })
 
   it('brings back every row and every block, with keys, and the Berth serves them', async () => {
-    const target = fresh('restored')
+    const target = { ...(await fresh('restored')), DATABASE_URL: '' }
     const said = await berth(target, 'restore', dir)
     assert.match(
       said,
@@ -79,7 +87,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
   })
 
   it('names the keys that are missing or other ones, and takes them where they are put', async () => {
-    const target: NodeJS.ProcessEnv = { ...fresh('keys'), BERTH_BACKUP_PASSPHRASE: '' }
+    const target: NodeJS.ProcessEnv = { ...(await fresh('keys')), BERTH_BACKUP_PASSPHRASE: '' }
     const missing = await runCli(target, 'restore', dir)
     assert.equal(missing.code, 1)
     assert.match(
@@ -103,13 +111,13 @@ describe('berth restore', { timeout: 400_000 }, () => {
   })
 
   it('can do without the keys when it is told', async () => {
-    const target = { ...fresh('keyless'), BERTH_BACKUP_PASSPHRASE: '' }
+    const target = { ...(await fresh('keyless')), BERTH_BACKUP_PASSPHRASE: '' }
     assert.match(await berth(target, 'restore', dir, '--without-keys'), /✔ restored/)
   })
 
   for (const point of ['restore-after-content', 'restore-after-rows'])
     it(`keeps every role from a database where it was killed at ${point}, and goes on when it is run again`, async () => {
-      const target = fresh(point)
+      const target = await fresh(point)
       const killed = await runCli(
         { ...target, BERTH_CRASH_AT: `${point}@${join(root, `mark-${point}`)}` },
         'restore',
@@ -131,7 +139,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
 
   it('changes nothing where the backup is damaged, or of a newer Berth', async () => {
     const backup = join(dir, 'backups', (await backupsOf(dir)).at(-1) ?? '')
-    const target = fresh('unchanged')
+    const target = await fresh('unchanged')
     const manifest = await readFile(join(backup, 'manifest.json'), 'utf8')
     try {
       const newer = { ...JSON.parse(manifest), berth: '9.0.0' }
@@ -167,7 +175,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
   it('takes a folder that is no backup for none', async () => {
     await mkdir(join(root, 'nothing'))
     assert.match(
-      (await runCli(fresh('nobody'), 'restore', join(root, 'nothing'))).stderr,
+      (await runCli(await fresh('nobody'), 'restore', join(root, 'nothing'))).stderr,
       /is no folder of backups/,
     )
   })

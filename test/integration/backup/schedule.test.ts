@@ -18,6 +18,7 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     removeDir = made.remove
     stack = await startStack({
       env: { BERTH_RUNTIME: 'process', BERTH_BACKUP_DIR: dir, BERTH_BACKUP_SECONDS: '3600' },
+      database: 'of the run',
     })
   })
   after(async () => {
