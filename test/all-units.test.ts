@@ -2,4 +2,5 @@
 import { globSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 
-for (const path of globSync('{src,workers,agentd}/**/*.test.ts').sort()) await import(pathToFileURL(path).href)
+for (const path of globSync('{src,workers,agentd}/**/*.test.ts').sort())
+  await import(pathToFileURL(path).href)
