@@ -20,12 +20,12 @@ import {
   revokeKey,
   setPlanCommand,
 } from './accounts.ts'
-import { runBackup, runList, runRestore, runVerify } from './backup.ts'
 import { runMigrate } from './database.ts'
 
 // What only one command needs, and is slow to load, is loaded by that one.
 const doctor = async () => (await import('./doctor.ts')).doctor()
 const engineCommands = () => import('./engines.ts')
+const backupCommands = () => import('./backup.ts')
 const collectGarbage = async (options: { dryRun?: boolean }) =>
   (await import('./gc.ts')).collectGarbage(options)
 
@@ -114,18 +114,18 @@ const backups = berth
     parseKept,
   )
   .option('--recheck', 'read what is in the folder once more, and repair it')
-  .action(runBackup)
+  .action(async (dir, options) => (await backupCommands()).runBackup(dir, options))
 backups
   .command('verify')
   .description('look whether a folder of backups has all that it should; exit code 1 when it does not')
   .argument('<dir>')
-  .action(runVerify)
+  .action(async (dir) => (await backupCommands()).runVerify(dir))
 backups
   .command('list')
   .description('list the backups of a folder')
   .argument('<dir>')
   .addOption(asJson())
-  .action(runList)
+  .action(async (dir, options) => (await backupCommands()).runList(dir, options))
 berth
   .command('restore')
   .description('bring a backup into a Berth that is empty and does not run')
@@ -133,7 +133,7 @@ berth
   .option('--backup <name>', 'one of `berth backup list`; the newest unless told')
   .option('--without-keys', 'go on where the keys of the backup are missing: what they open is lost')
   .option('--without-homes', 'leave the homes of agents as they are here')
-  .action(runRestore)
+  .action(async (dir, options) => (await backupCommands()).runRestore(dir, options))
 berth
   .command('gc')
   .description('free the space of what nothing keeps any more, on both IPFS networks')
