@@ -164,7 +164,7 @@ async function copyTo(from: string, to: string, copying: string): Promise<void> 
 /** The hash of a folder of sources, so that another version of Berth makes another copy. */
 async function digest(folder: string): Promise<string> {
   const hash = createHash('sha256')
-  for (const entry of (await readdir(folder)).sort()) {
+  for (const entry of (await readdir(folder, { recursive: true })).sort()) {
     if ((await stat(join(folder, entry))).isFile())
       hash.update(entry).update(await readFile(join(folder, entry)))
   }
