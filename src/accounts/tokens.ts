@@ -1,8 +1,6 @@
 /** API keys as JWTs: signed here, recognised here, revocable through the row that `jti` names. */
 import { createHash, randomBytes } from 'node:crypto'
 import { SignJWT } from 'jose'
-import type { Config } from '../config.ts'
-import { readOrCreateSecret } from '../lib/files.ts'
 import { type SigningKeys, verifyJwt } from '../lib/signing-keys.ts'
 
 const ALGORITHM = 'HS256'
@@ -15,17 +13,6 @@ export interface TokenClaims {
   /** The key's public half, by which clients list and revoke it. */
   publicKey: string
   expiresAt?: Date | undefined
-}
-
-/** The signing key from the setting, or from `<data folder>/jwt.key`, which is made (mode 600) when it is missing. */
-export function loadSigningKey(setting: string | undefined, dataDir: string): Uint8Array {
-  return new TextEncoder().encode(setting ?? readOrCreateSecret(dataDir, 'jwt.key'))
-}
-
-export function loadSigningKeys(config: Config): SigningKeys {
-  const { JWT_KEY, JWT_KEY_PREVIOUS: previous, BERTH_DATA_DIR } = config
-  const current = loadSigningKey(JWT_KEY, BERTH_DATA_DIR)
-  return previous ? [current, new TextEncoder().encode(previous)] : [current]
 }
 
 export function signToken(key: Uint8Array, claims: TokenClaims): Promise<string> {

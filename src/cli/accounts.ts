@@ -1,6 +1,5 @@
 /** `npx berth keys`, `workspaces` and `users`. */
 import { KeyService } from '../accounts/keys.ts'
-import { loadSigningKey } from '../accounts/tokens.ts'
 import {
   AccountError,
   createWorkspace,
@@ -14,6 +13,7 @@ import {
   setRole,
 } from '../accounts/workspaces.ts'
 import type { Role } from '../http/principal.ts'
+import { loadSigningKey } from '../lib/signing-keys.ts'
 import { type Database, withDatabase } from './database.ts'
 import { printRows } from './print.ts'
 

@@ -1,8 +1,21 @@
 /** Tokens that Berth signs itself are JWTs under JWT_KEY. */
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose'
+import type { Config } from '../config.ts'
+import { readOrCreateSecret } from './files.ts'
 
 /** JWT_KEY, then JWT_KEY_PREVIOUS where it is set: the first one signs, both verify. */
 export type SigningKeys = readonly [current: Uint8Array, previous?: Uint8Array]
+
+/** The signing key from the setting, or from `<data folder>/jwt.key`, which is made (mode 600) when it is missing. */
+export function loadSigningKey(setting: string | undefined, dataDir: string): Uint8Array {
+  return new TextEncoder().encode(setting ?? readOrCreateSecret(dataDir, 'jwt.key'))
+}
+
+export function loadSigningKeys(config: Config): SigningKeys {
+  const { JWT_KEY, JWT_KEY_PREVIOUS: previous, BERTH_DATA_DIR } = config
+  const current = loadSigningKey(JWT_KEY, BERTH_DATA_DIR)
+  return previous ? [current, new TextEncoder().encode(previous)] : [current]
+}
 
 /** Verifies a token with each key in turn. @throws as jose does. */
 export async function verifyJwt(

@@ -1,10 +1,10 @@
 import { KeyService } from '../accounts/keys.ts'
-import { loadSigningKey } from '../accounts/tokens.ts'
 import { insertWorkspace } from '../accounts/workspaces.ts'
 import type { Config } from '../config.ts'
 import { explainOutage } from '../db/database-errors.ts'
 import { migrate } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
+import { loadSigningKey } from '../lib/signing-keys.ts'
 import type { Logger } from '../log.ts'
 
 /** The output of `prepare`, as JSON. */

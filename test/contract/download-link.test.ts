@@ -1,8 +1,8 @@
 /** Links to private files, under both addresses that the npm SDK asks. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { loadSigningKey } from '../../src/accounts/tokens.ts'
 import { UrlSigner } from '../../src/files/signed-url.ts'
+import { loadSigningKey } from '../../src/lib/signing-keys.ts'
 import { assertError } from '../support/client.ts'
 import { missingCid, openContext } from './context.ts'
 import { bytesOf, upload } from './tus-client.ts'

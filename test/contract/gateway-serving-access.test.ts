@@ -1,8 +1,8 @@
 /** Who may read at a gateway, and what a swap changes. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { loadSigningKey } from '../../src/accounts/tokens.ts'
 import { UrlSigner } from '../../src/files/signed-url.ts'
+import { loadSigningKey } from '../../src/lib/signing-keys.ts'
 import type { Client } from '../support/client.ts'
 import { assertRefused } from '../support/gateway.ts'
 import { openContext } from './context.ts'

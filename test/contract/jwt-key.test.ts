@@ -1,7 +1,7 @@
 /** The key that signs API keys is changed: for a while both are good, see docs/operations.md. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { loadSigningKey } from '../../src/accounts/tokens.ts'
+import { loadSigningKey } from '../../src/lib/signing-keys.ts'
 import { assertError, Client } from '../support/client.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { insertAgent } from './agents/rows.ts'

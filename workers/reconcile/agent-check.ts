@@ -94,8 +94,10 @@ export class AgentCheck {
    * started again; one that was started before AGENT_PROXY_KEY was changed gets the new key by that.
    */
   async #noteError(agent: KnownAgent, error: unknown, signal: AbortSignal): Promise<undefined> {
-    if (error instanceof AgentdError && error.code === 'unauthorized')
-      return void (await this.#revive(agent, 'agentd has another key', signal))
+    if (error instanceof AgentdError && error.code === 'unauthorized') {
+      await this.#revive(agent, 'agentd has another key', signal)
+      return
+    }
     if (signal.aborted || !isSilent(error)) throw error
     const since = this.#silentSince.get(agent.agentId) ?? performance.now()
     this.#silentSince.set(agent.agentId, since)

@@ -8,8 +8,6 @@ import { type AgentPaths, makeOwnFolder, removeOwnFolder } from './state.ts'
 
 /** tar's exit code for a file that changed while it was read. */
 const CHANGED = 1
-/** Node closes the pipe to a process that has exited, and may not have noticed by then that all of it was read. */
-const PIPE_CLOSED = ['ERR_STREAM_PREMATURE_CLOSE', 'EPIPE']
 
 /**
  * Reads a home as it is, also while the agent writes to it. Its owner is the one that containers have: in a home that is
@@ -49,11 +47,17 @@ export async function writeHome(
   const args = ['--extract', '--file=-', '--preserve-permissions', '--no-same-owner', '--directory', draft]
   const { child, ended } = start(args, user, signal)
   child.stdout.resume()
+  let isWhole = false
+  const all = async function* () {
+    yield* content
+    isWhole = true
+  }
   // What tar says of itself tells more than that it reads no further.
-  const piped = pipeline(content, child.stdin).catch((error) => error as NodeJS.ErrnoException)
+  const piped = pipeline(all, child.stdin).catch((error) => error as Error)
   await ended(0)
   const failure = await piped
-  if (failure && !PIPE_CLOSED.includes(failure.code ?? '')) throw failure
+  // Node closes the pipe to a process that has exited, and may not have noticed by then that all of it was read.
+  if (failure && !isWhole) throw failure
   await removeOwnFolder(paths.home, user)
   await rm(paths.home, { recursive: true, force: true })
   await rename(draft, paths.home)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { decodeJwt, SignJWT, UnsecuredJWT } from 'jose'
-import { loadSigningKey } from '../../../src/accounts/tokens.ts'
+import { loadSigningKey } from '../../../src/lib/signing-keys.ts'
 import { assertError, type Client } from '../../support/client.ts'
 import { openContext } from '../context.ts'
 import { insertAgent, type RowAgent } from './rows.ts'

@@ -8,7 +8,7 @@ import { type Storage, StorageError, type StorageErrorCode } from '../../../../s
 import type { startProvider } from '../node-process.ts'
 
 export const MIB = 1024 * 1024
-/** The default of BERTH_PIN_STALL_SECONDS. Kubo asks again for a block that was not answered after up to a minute. */
+/** The default of BERTH_PIN_STALL_SECONDS. */
 export const STALL_MS = 120_000
 
 /** What the cases of the contract run on. The getters are to be called within a test. */
