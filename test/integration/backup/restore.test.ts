@@ -58,7 +58,7 @@ describe('berth restore', { timeout: 400_000 }, () => {
   })
 
   it('brings back every row and every block, with keys, and the Berth serves them', async () => {
-    const target = { ...(await fresh('restored')), DATABASE_URL: '' }
+    const target = { ...env, DATABASE_URL: '', BERTH_DATA_DIR: join(root, 'restored') }
     const said = await berth(target, 'restore', dir)
     assert.match(
       said,
