@@ -28,7 +28,7 @@ export interface StorageWorkerServices {
 export interface AgentWorkerServices {
   pool: Pool
   prisma: PrismaClient
-  containers: SandboxRuntime
+  runtime: SandboxRuntime
   agentd: AgentdClient
   encryption: Encryption
   config: Config

@@ -1,5 +1,5 @@
 /** Snapshots: saving, going back, and starting again from nothing. */
-import { openRuntimeOf } from '../../test/support/containers.ts'
+import { openRuntimeOf } from '../../test/support/runtime.ts'
 import { exec, until, type Workspace } from './workspace.ts'
 
 interface Synced {
@@ -49,11 +49,11 @@ export async function lose(scene: Workspace, env: NodeJS.ProcessEnv): Promise<vo
   await screen.step('Loss', async () => {
     await agent.call('POST', '/snapshots/sync')
     const before = await exec(scene, 'git rev-parse HEAD^{tree} HEAD')
-    const containers = await openRuntimeOf(env)
+    const runtime = await openRuntimeOf(env)
     try {
-      await containers.remove(agent.id, { volume: true, signal })
+      await runtime.remove(agent.id, { volume: true, signal })
     } finally {
-      await containers.close()
+      await runtime.close()
     }
     // It can be asked before it is whole again.
     await until(signal, async () => {

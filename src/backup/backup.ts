@@ -35,7 +35,7 @@ export interface BackupOptions {
   databaseUrl: string
   storages: Storages
   /** Where agents run; undefined where that cannot be said, for the reason. */
-  containers: SandboxRuntime | { why: string }
+  runtime: SandboxRuntime | { why: string }
   /** With one, the keys go into the backup, encrypted with it. */
   passphrase?: string | undefined
   /** Reads all that is in the folder already once more, and repairs it. */
@@ -132,21 +132,21 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
  * now.
  */
 async function writeHomes(
-  { containers, onProgress, signal }: BackupOptions,
+  { runtime, onProgress, signal }: BackupOptions,
   writer: BackupWriter,
   agents: string[],
 ): Promise<Pick<Manifest, 'homes' | 'homeless'>> {
   const homes: string[] = []
   const homeless: Record<string, string> = {}
-  const there = 'why' in containers || agents.length === 0 ? [] : await homesOf(containers)
+  const there = 'why' in runtime || agents.length === 0 ? [] : await homesOf(runtime)
   for (const agentId of agents) {
-    if ('why' in containers) {
-      homeless[agentId] = containers.why
+    if ('why' in runtime) {
+      homeless[agentId] = runtime.why
       continue
     }
     if (!there.includes(agentId)) continue
     try {
-      await writer.write(homeFile(agentId), Readable.from(containers.readHome(agentId, { signal })))
+      await writer.write(homeFile(agentId), Readable.from(runtime.readHome(agentId, { signal })))
       homes.push(agentId)
       onProgress?.({ part: 'home', agentId })
     } catch (error) {
@@ -158,8 +158,8 @@ async function writeHomes(
 }
 
 /** The agents that have a home. */
-export async function homesOf(containers: SandboxRuntime): Promise<string[]> {
-  const { sandboxes, volumes } = await containers.list()
+export async function homesOf(runtime: SandboxRuntime): Promise<string[]> {
+  const { sandboxes, volumes } = await runtime.list()
   return [...sandboxes.map(({ agentId }) => agentId), ...volumes]
 }
 

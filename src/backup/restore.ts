@@ -96,16 +96,14 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
     const keys = await bringKeys(options, name, manifest)
     const homes = options.withoutHomes ? [] : manifest.homes
     if (begun?.step !== 'rows') {
-      await withContainers(options, manifest, async (containers) => {
-        if (!begun) await refuseHomes(containers, homes)
+      await withContainers(options, manifest, async (runtime) => {
+        if (!begun) await refuseHomes(runtime, homes)
         await writeMark(client, name)
         await migrate(pool, { upTo: manifest.schema.at(-1) ?? '' })
         await restoreContent(options, name, manifest)
         for (const agentId of homes) {
           const content = readCompressed(join(backupDir(dir, name), homeFile(agentId)))
-          await containers().then((runtime) =>
-            runtime.writeHome(agentId, content, { signal: options.signal }),
-          )
+          await runtime().then((runtime) => runtime.writeHome(agentId, content, { signal: options.signal }))
           options.onProgress?.({ part: 'home', agentId })
         }
       })
@@ -185,7 +183,7 @@ async function refuseUsed(client: pg.Client): Promise<void> {
 async function withContainers(
   { config, log }: RestoreOptions,
   { instance }: Manifest,
-  work: (containers: () => Promise<SandboxRuntime>) => Promise<void>,
+  work: (runtime: () => Promise<SandboxRuntime>) => Promise<void>,
 ): Promise<void> {
   let opened: Promise<SandboxRuntime> | undefined
   const owner = { instance, former: [], knows: async () => new Set<string>() }
@@ -200,9 +198,9 @@ async function withContainers(
 }
 
 /** @throws BackupError where an agent of the backup has a home here, which may be newer. */
-async function refuseHomes(containers: () => Promise<SandboxRuntime>, homes: string[]): Promise<void> {
+async function refuseHomes(runtime: () => Promise<SandboxRuntime>, homes: string[]): Promise<void> {
   if (homes.length === 0) return
-  const here = await homesOf(await containers())
+  const here = await homesOf(await runtime())
   const both = homes.filter((agentId) => here.includes(agentId))
   if (both.length > 0)
     throw new BackupError(

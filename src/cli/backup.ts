@@ -10,7 +10,7 @@ import { verifyBackup } from '../backup/verify.ts'
 import type { Config } from '../config.ts'
 import { Closers } from '../lib/closers.ts'
 import { formatBytes } from '../lib/disk.ts'
-import { chosenRuntime, openRuntime } from '../sandboxes/open.ts'
+import { chosenDriver, openRuntime } from '../sandboxes/open.ts'
 import { readOwner } from '../sandboxes/owner.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import { openStorages, type Storages } from '../storage/open.ts'
@@ -35,9 +35,9 @@ export async function runBackup(
     console.log(`backing up to ${dir}`)
     const line = new ProgressLine()
     const onProgress = (progress: BackupProgress) => line.show(tellBackup(progress))
-    const containers = await openContainers(database)
+    const runtime = await openContainers(database)
     try {
-      const parts = { config, databaseUrl, storages, containers }
+      const parts = { config, databaseUrl, storages, runtime }
       const report = await backup({ dir, ...parts, passphrase, recheck, onProgress, signal })
       line.end()
       printReport(report, dir, (performance.now() - began) / 1000)
@@ -46,14 +46,14 @@ export async function runBackup(
       if (report.unreadable.length + Object.keys(report.homeless).length > 0) process.exitCode = 1
     } finally {
       line.end()
-      if ('close' in containers) await containers.close()
+      if ('close' in runtime) await runtime.close()
     }
   })
 }
 
 /** Where agents run, or why that is not known here. */
 async function openContainers({ config, log, pool }: Database): Promise<SandboxRuntime | { why: string }> {
-  if (!(await chosenRuntime(config)))
+  if (!(await chosenDriver(config)))
     return { why: 'agents do not run here: back up where their worker does, or set BERTH_RUNTIME' }
   try {
     return await openRuntime(config, log, await readOwner(pool, config))

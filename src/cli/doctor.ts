@@ -130,21 +130,21 @@ async function checkIpfs({ IPFS_API_URL, IPFS_PRIVATE_API_URL }: Config): Promis
 
 /** Where agents run; nothing before the first start, which chooses. */
 async function checkAgents(config: Config): Promise<Finding[]> {
-  const { chosenRuntime, openRuntime } = await import('../sandboxes/open.ts')
+  const { chosenDriver, openRuntime } = await import('../sandboxes/open.ts')
   const { NOBODY } = await import('../sandboxes/owner.ts')
-  const runtime = await chosenRuntime(config)
-  if (!runtime) return []
-  if (runtime === 'process')
+  const driver = await chosenDriver(config)
+  if (!driver) return []
+  if (driver === 'process')
     return [{ part: 'Agents', ok: true, said: 'processes of this machine: nothing isolates them' }]
-  const containers = await openRuntime(config, createLogger('doctor', 'silent'), NOBODY)
+  const runtime = await openRuntime(config, createLogger('doctor', 'silent'), NOBODY)
   try {
-    const finding = await checkRuntime(containers, config.DOCKER_HOST)
+    const finding = await checkRuntime(runtime, config.DOCKER_HOST)
     if (finding.status !== 'ok') return [toFinding('Agents', finding)]
-    const versions = await containers.engineVersions()
+    const versions = await runtime.engineVersions()
     const said = `in Docker, engine ${versions.join(', ') || 'built with the first agent'}`
     return [{ part: 'Agents', ok: true, said }, ...(await measureDocker(config))]
   } finally {
-    await containers.close()
+    await runtime.close()
   }
 }
 

@@ -13,8 +13,8 @@ import { printRows } from './print.ts'
 
 export function listEngines({ json }: { json?: boolean }): Promise<void> {
   return withDatabase(({ pool, prisma, config }) =>
-    withRuntime(async (containers) => {
-      const atHand = new Map((await containers.engines()).map((engine) => [engine.version, engine]))
+    withRuntime(async (runtime) => {
+      const atHand = new Map((await runtime.engines()).map((engine) => [engine.version, engine]))
       const agents = await countAgents(prisma)
       const versions = new Set([
         ...(await availableVersions(pool, config)),
@@ -30,7 +30,7 @@ export function listEngines({ json }: { json?: boolean }): Promise<void> {
           return {
             version,
             default: json ? isDefault : isDefault ? 'yes' : null,
-            runtime: containers.runtime,
+            runtime: runtime.driver,
             agents: agents.get(version) ?? 0,
             size: size ?? null,
             place: place ?? (json ? null : 'not built'),
@@ -46,11 +46,11 @@ export async function buildEngine(version: string): Promise<void> {
   requireEngineVersion(version)
   const began = performance.now()
   const seconds = () => ((performance.now() - began) / 1000).toFixed(1).padStart(6)
-  await withRuntime(async (containers) => {
-    await containers.prepareEngine(version, {
+  await withRuntime(async (runtime) => {
+    await runtime.prepareEngine(version, {
       onLine: (line) => console.log(`${styleText('dim', `${seconds()} s`)}  ${shorten(line)}`),
     })
-    const engine = (await containers.engines()).find((one) => one.version === version)
+    const engine = (await runtime.engines()).find((one) => one.version === version)
     console.log(`${styleText('green', '✔')} ${version} is ready: ${engine?.place}`)
   })
 }
@@ -59,26 +59,26 @@ export async function buildEngine(version: string): Promise<void> {
 export function removeEngine(version: string): Promise<void> {
   requireEngineVersion(version)
   return withDatabase(({ prisma }) =>
-    withRuntime(async (containers) => {
+    withRuntime(async (runtime) => {
       const agents = (await countAgents(prisma)).get(version) ?? 0
       if (agents > 0)
         throw new EngineError(
           'in_use',
           `${agents === 1 ? 'An agent runs' : `${agents} agents run`} ${version}: restart them on another version first`,
         )
-      const there = (await containers.engineVersions()).includes(version)
-      await containers.removeEngine(version)
+      const there = (await runtime.engineVersions()).includes(version)
+      await runtime.removeEngine(version)
       console.log(there ? `${version} is removed` : `${version} was not there`)
     }),
   )
 }
 
-async function withRuntime<T>(work: (containers: SandboxRuntime) => Promise<T>): Promise<T> {
-  const containers = await openRuntime(loadConfig(), createLogger('cli', 'silent'), NOBODY)
+async function withRuntime<T>(work: (runtime: SandboxRuntime) => Promise<T>): Promise<T> {
+  const runtime = await openRuntime(loadConfig(), createLogger('cli', 'silent'), NOBODY)
   try {
-    return await work(containers)
+    return await work(runtime)
   } finally {
-    await containers.close()
+    await runtime.close()
   }
 }
 

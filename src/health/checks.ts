@@ -67,17 +67,17 @@ export function checkNode(node: IpfsStatus | undefined): Finding {
 }
 
 /** The name of the part that agents run in. */
-export const runtimePart = (runtime: SandboxRuntime['runtime']) =>
+export const runtimePart = (runtime: SandboxRuntime['driver']) =>
   runtime === 'docker' ? 'docker' : 'processes'
 
 /** Whether agents can be made and seen. */
-export async function checkRuntime(containers: SandboxRuntime, socket: string | undefined): Promise<Finding> {
+export async function checkRuntime(runtime: SandboxRuntime, socket: string | undefined): Promise<Finding> {
   try {
-    await containers.ping()
+    await runtime.ping()
     return { status: 'ok' }
   } catch (error) {
     const cause = reasonOf(error)
-    if (containers.runtime === 'process')
+    if (runtime.driver === 'process')
       return { status: 'down', detail: 'cannot be seen', cause, advice: 'Check BERTH_AGENTS_DIR.' }
     return { status: 'down', cause, ...explainDocker(error, socket) }
   }

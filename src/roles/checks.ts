@@ -56,12 +56,12 @@ export interface WorkerParts extends Shared {
   /** Milliseconds since it wrote its row. */
   heartbeatAgeMs(): number
   /** Where it serves agents. */
-  containers: SandboxRuntime | undefined
+  runtime: SandboxRuntime | undefined
 }
 
 /** A worker that serves nothing but agents cannot work without what they run in; any other one still has pins. */
 export function workerReadiness(services: WorkerParts): Readiness {
-  const { config, disks, concurrency, nodes, heartbeatAgeMs, containers, log } = services
+  const { config, disks, concurrency, nodes, heartbeatAgeMs, runtime, log } = services
   const checks: Record<string, Check> = {
     ...common(services),
     heartbeat: { find: () => checkHeartbeat(heartbeatAgeMs()), essential: true },
@@ -69,11 +69,11 @@ export function workerReadiness(services: WorkerParts): Readiness {
     ipfs: { find: () => checkNode(nodes.ipfs) },
     ipfs_private: { find: () => checkNode(nodes.ipfsPrivate) },
   }
-  if (containers) {
+  if (runtime) {
     const essential = Object.keys(concurrency).every((queue) => queue === 'agents' || queue === 'workspaces')
     checks.host = { find: () => checkAgentProxy(loadAgentProxy(config)) }
-    checks[runtimePart(containers.runtime)] = {
-      find: () => checkRuntime(containers, config.DOCKER_HOST),
+    checks[runtimePart(runtime.driver)] = {
+      find: () => checkRuntime(runtime, config.DOCKER_HOST),
       essential,
     }
   }

@@ -93,7 +93,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     concurrency,
     nodes,
     heartbeatAgeMs: () => performance.now() - written,
-    containers: agents?.containers,
+    runtime: agents?.runtime,
     log,
   })
   const registry = new Registry()
@@ -208,24 +208,24 @@ async function openAgents(
     leaving,
   }: { pool: Pool; prisma: PrismaClient; storages: Storages; log: Logger; parts: Closers; leaving: Leaving },
 ): Promise<AgentWorkerServices> {
-  const containers = await openRuntime(config, log, await readOwner(pool, config)).catch((error) => {
+  const runtime = await openRuntime(config, log, await readOwner(pool, config)).catch((error) => {
     // It says what the operator has to do.
     throw error instanceof SandboxError ? new ConfigError(error.message) : error
   })
-  parts.add('containers', () => containers.close())
-  if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(containers, leaving))
+  parts.add('containers', () => runtime.close())
+  if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(runtime, leaving))
   const agentd = new AgentdClient(loadAgentProxy(config))
   parts.add('tunnels to agents', () => agentd.close())
-  return { pool, prisma, containers, agentd, encryption: loadEncryption(config), config, storages }
+  return { pool, prisma, runtime, agentd, encryption: loadEncryption(config), config, storages }
 }
 
 /** Their rows stay as they are: the next worker finds them ended, and starts them again. */
-async function stopAgents(containers: SandboxRuntime, leaving: Leaving): Promise<void> {
-  const sandboxes = (await containers.list()).sandboxes.filter(({ state }) => state === 'running')
+async function stopAgents(runtime: SandboxRuntime, leaving: Leaving): Promise<void> {
+  const sandboxes = (await runtime.list()).sandboxes.filter(({ state }) => state === 'running')
   leaving.agents = sandboxes.length
   await Promise.all(
     sandboxes.map(async ({ agentId }) => {
-      await containers.stop(agentId, { graceMs: leaving.graceMs })
+      await runtime.stop(agentId, { graceMs: leaving.graceMs })
       leaving.agents--
     }),
   )

@@ -68,7 +68,7 @@ const MAKE_MS = 60_000
 const POLL_MS = 100
 
 export class DockerRuntime implements SandboxRuntime {
-  readonly runtime = 'docker'
+  readonly driver = 'docker'
   readonly #engine: DockerEngine
   readonly #options: DockerOptions
   readonly #closing = new AbortController()

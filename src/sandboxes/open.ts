@@ -8,7 +8,7 @@ import { reserveSetting } from '../lib/disk.ts'
 import type { Logger } from '../log.ts'
 import { DockerRuntime } from './docker.ts'
 import type { Owner } from './owner.ts'
-import type { Runtime, SandboxRuntime } from './port.ts'
+import type { SandboxDriver, SandboxRuntime } from './port.ts'
 import { openProcessRuntime } from './process.ts'
 
 const AGENTD_DIR = join(import.meta.dirname, '../../agentd')
@@ -53,16 +53,19 @@ function createDocker(config: Config, owner: Owner): DockerRuntime {
 const recordOf = (config: Config) => join(config.BERTH_DATA_DIR, 'runtime')
 
 /** The runtime that is set, or was chosen at an earlier start; undefined before the first one. */
-export async function chosenRuntime(config: Config): Promise<Runtime | undefined> {
+export async function chosenDriver(config: Config): Promise<SandboxDriver | undefined> {
   if (config.BERTH_RUNTIME !== 'auto') return config.BERTH_RUNTIME
   const chosen = (await readFile(recordOf(config), 'utf8').catch(() => '')).trim()
   return chosen === 'docker' || chosen === 'process' ? chosen : undefined
 }
 
-async function choose(config: Config, docker: DockerRuntime): Promise<{ runtime: Runtime; why: string }> {
+async function choose(
+  config: Config,
+  docker: DockerRuntime,
+): Promise<{ runtime: SandboxDriver; why: string }> {
   if (config.BERTH_RUNTIME === 'docker') return { runtime: 'docker', why: 'BERTH_RUNTIME' }
   const record = recordOf(config)
-  const before = await chosenRuntime(config)
+  const before = await chosenDriver(config)
   if (before) return { runtime: before, why: `as before: ${record}` }
   const obstacle = await whyNotDocker(config, docker)
   const runtime = obstacle ? 'process' : 'docker'

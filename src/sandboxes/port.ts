@@ -9,7 +9,7 @@ import { hasCode } from '../lib/files.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
 import type { Tidying } from '../openclaw/tidy.ts'
 
-export type Runtime = 'docker' | 'process'
+export type SandboxDriver = 'docker' | 'process'
 
 /** The specification of a sandbox. */
 export interface SandboxSpec {
@@ -87,7 +87,7 @@ export interface CallOptions {
 
 /** @throws SandboxError from every method. */
 export interface SandboxRuntime {
-  readonly runtime: Runtime
+  readonly driver: SandboxDriver
   /** Makes the agent's volume (home) when it is not there. */
   ensureVolume(agentId: string, options?: CallOptions): Promise<void>
   /**

@@ -81,7 +81,7 @@ export async function openProcessRuntime(options: ProcessOptions): Promise<Sandb
 }
 
 class ProcessRuntime implements SandboxRuntime {
-  readonly runtime = 'process'
+  readonly driver = 'process'
   readonly #place: Place
   readonly #reserve: DiskReserve
   readonly #log: Logger

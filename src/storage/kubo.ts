@@ -1,7 +1,7 @@
 /** The storage driver for Kubo 0.43 or newer, over its RPC API. */
 import { CID } from 'multiformats/cid'
 import { isHeldUp } from '../db/database-errors.ts'
-import type { Gate } from '../db/gate.ts'
+import type { SharedLock } from '../db/shared-lock.ts'
 import { checkNode, SAME_NODE } from './kubo/check.ts'
 import { KuboClient, OFFLINE } from './kubo/client.ts'
 import { collectGarbage, findGarbage, readRepoBytes } from './kubo/garbage.ts'
@@ -24,7 +24,7 @@ export interface KuboOptions {
    * Where the node is Berth's own, so that Berth collects its garbage: what keeps that apart from imports. Without it
    * a GC in the middle of an import, whoever runs it, makes that fail.
    */
-  gate?: Gate | undefined
+  lock?: SharedLock | undefined
   /** Name of Berth's pins in Kubo, without `+`: what tells them from the pins of others. */
   pinName?: string
 }
@@ -42,7 +42,7 @@ const EXTEND_PIN_MS = 120_000
 
 /** Makes the Kubo driver; nothing is opened before `start`. @throws Error when both networks have one address. */
 export function createKuboStorage(options: KuboOptions): Storage {
-  const { apiUrl, network, otherApiUrl, gate, pinName = 'berth' } = options
+  const { apiUrl, network, otherApiUrl, lock, pinName = 'berth' } = options
   if (otherApiUrl === apiUrl) throw new Error(SAME_NODE)
   const client = new KuboClient(apiUrl)
   const stream = new KuboStream(apiUrl)
@@ -152,9 +152,9 @@ export function createKuboStorage(options: KuboOptions): Storage {
 
   /** Runs what must not meet a collection of Berth's. @throws StorageError `unavailable` while one takes too long. */
   const apart = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
-    if (!gate) return work()
+    if (!lock) return work()
     try {
-      return await gate.share(signal, work)
+      return await lock.share(signal, work)
     } catch (error) {
       if (!isHeldUp(error)) throw error
       throw new StorageError('unavailable', 'Kubo collects garbage', { cause: error })
@@ -280,7 +280,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
       call(signal, async (combined) => {
         if (dryRun) return findGarbage(kubo, combined)
         const collect = () => collectGarbage(kubo, combined)
-        const report = gate ? await gate.alone(QUIET_MS, collect) : await collect()
+        const report = lock ? await lock.exclusively(QUIET_MS, collect) : await collect()
         if (report) return report
         throw new StorageError(
           'unavailable',

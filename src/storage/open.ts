@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
-import { Gate } from '../db/gate.ts'
+import { SharedLock } from '../db/shared-lock.ts'
 import type { Closers } from '../lib/closers.ts'
 import { blocksFolder, reserveSetting } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
@@ -48,7 +48,7 @@ async function startStorage(storage: Storage, log: Logger, parts: Closers): Prom
   return storage
 }
 
-const GATES = { public: 'kuboPublic', private: 'kuboPrivate' } as const
+const LOCKS = { public: 'kuboPublic', private: 'kuboPrivate' } as const
 
 const apiUrlsOf = (config: Config) => ({ public: config.IPFS_API_URL, private: config.IPFS_PRIVATE_API_URL })
 
@@ -71,8 +71,9 @@ export async function createStorage(
   if (apiUrl) {
     const { createKuboStorage } = await import('./kubo.ts')
     const otherApiUrl = apiUrls[network === 'public' ? 'private' : 'public']
-    const gate = isOwn(config, network) && databaseUrl ? new Gate(databaseUrl, GATES[network]) : undefined
-    return createKuboStorage({ apiUrl, network, otherApiUrl, gate })
+    const lock =
+      isOwn(config, network) && databaseUrl ? new SharedLock(databaseUrl, LOCKS[network]) : undefined
+    return createKuboStorage({ apiUrl, network, otherApiUrl, lock })
   }
   const { createEmbeddedStorage } = await import('./embedded.ts')
   const blocks = blocksFolder(config)

@@ -53,7 +53,7 @@ export async function startShared(
   const [{ startModel }, { startGitBackend }, { openRuntimeOf }] = await Promise.all([
     import('../support/model.ts'),
     import('../support/git-backend.ts'),
-    import('../support/containers.ts'),
+    import('../support/runtime.ts'),
   ])
   const runtime =
     stackKind === 'real'
@@ -86,12 +86,12 @@ export async function startShared(
   return {
     ...stack,
     async stop() {
-      const containers = await openRuntimeOf(stack.env)
+      const runtime = await openRuntimeOf(stack.env)
       await stack.stop()
-      const { sandboxes, volumes } = await containers.list()
+      const { sandboxes, volumes } = await runtime.list()
       for (const agentId of [...sandboxes.map((one) => one.agentId), ...volumes])
-        await containers.remove(agentId, { volume: true })
-      await containers.close()
+        await runtime.remove(agentId, { volume: true })
+      await runtime.close()
       await undo()
     },
   }

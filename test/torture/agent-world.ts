@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SandboxRuntime } from '../../src/sandboxes/port.ts'
-import { openRuntimeOf } from '../support/containers.ts'
 import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
 import { type ModelServer, startModel } from '../support/model.ts'
 import { freePort, until } from '../support/processes.ts'
+import { openRuntimeOf } from '../support/runtime.ts'
 import type { Tenant } from './subject.ts'
 import { World } from './world.ts'
 
@@ -27,19 +27,19 @@ export interface AgentView {
 
 export class AgentWorld {
   readonly world: World
-  readonly containers: SandboxRuntime
+  readonly runtime: SandboxRuntime
   readonly #model: ModelServer
   readonly #tenant: Tenant
 
-  private constructor(world: World, containers: SandboxRuntime, model: ModelServer, tenant: Tenant) {
+  private constructor(world: World, runtime: SandboxRuntime, model: ModelServer, tenant: Tenant) {
     this.world = world
-    this.containers = containers
+    this.runtime = runtime
     this.#model = model
     this.#tenant = tenant
   }
 
   static async start(
-    runtime: 'docker' | 'process',
+    driver: 'docker' | 'process',
     version: string,
     env: NodeJS.ProcessEnv = {},
   ): Promise<AgentWorld> {
@@ -48,7 +48,7 @@ export class AgentWorld {
     const world = await World.start('postgres', {
       agentProxy: true,
       env: {
-        BERTH_RUNTIME: runtime,
+        BERTH_RUNTIME: driver,
         BERTH_BASE_IMAGE: BASE_IMAGE,
         BERTH_ENGINE_VERSION: version,
         BERTH_ENGINES_DIR: enginesDir,
@@ -60,17 +60,17 @@ export class AgentWorld {
         ...env,
       },
     })
-    const containers = await openRuntimeOf(world.env)
-    return new AgentWorld(world, containers, model, await world.createTenant('agents'))
+    const runtime = await openRuntimeOf(world.env)
+    return new AgentWorld(world, runtime, model, await world.createTenant('agents'))
   }
 
   async stop(): Promise<void> {
     for (const role of this.world.roles) await role.stop()
-    const { sandboxes, volumes } = await this.containers.list()
+    const { sandboxes, volumes } = await this.runtime.list()
     for (const agentId of [...sandboxes.map((one) => one.agentId), ...volumes]) {
-      await this.containers.remove(agentId, { volume: true })
+      await this.runtime.remove(agentId, { volume: true })
     }
-    await this.containers.close()
+    await this.runtime.close()
     await this.world.stop()
     await this.#model.stop()
   }
@@ -166,7 +166,7 @@ export class AgentWorld {
     assert.deepEqual(failed, [])
     const expected = [...agentIds].sort()
     await until('one sandbox for each agent', async () => {
-      const { sandboxes, volumes } = await this.containers.list()
+      const { sandboxes, volumes } = await this.runtime.list()
       const running = sandboxes.filter(({ state }) => state === 'running').map((one) => one.agentId)
       assert.deepEqual(running.sort(), expected)
       assert.equal(sandboxes.length, expected.length)

@@ -185,7 +185,7 @@ describe(`a workspace under fire, (${replay})`, () => {
       await settled()
       const head = await workspace.head()
       const mark = await agents.world.arm(worker(), point)
-      await agents.containers.remove(workspace.agentId, { volume: true })
+      await agents.runtime.remove(workspace.agentId, { volume: true })
       await crashed(mark)
       await agents.answers(workspace.agentId)
       await settled()

@@ -43,7 +43,7 @@ export interface GatewaySettings {
  * @throws StartFailed where a secret no longer opens.
  */
 export async function readSecretsAndChannels(
-  { prisma, encryption, config, containers }: AgentWorkerServices,
+  { prisma, encryption, config, runtime }: AgentWorkerServices,
   run: Run,
   agent: Agent,
   version: string,
@@ -58,7 +58,7 @@ export async function readSecretsAndChannels(
     gatewayToken: agent.gatewayToken,
     ownedConfig: ownedConfig({
       config,
-      runtime: containers.runtime,
+      runtime: runtime.driver,
       agent,
       channels: { ...channels.config },
     }),

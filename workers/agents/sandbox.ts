@@ -21,15 +21,15 @@ export type AgentdEndpoint = AgentdTarget & { address: string }
 
 /** Makes the engine version available where it is not: builds its image, or installs it. */
 export async function prepareEngine(
-  { containers }: AgentWorkerServices,
+  { runtime }: AgentWorkerServices,
   run: Run,
   version: string,
 ): Promise<void> {
   await run.report('image')
   const { signal } = run
-  if ((await containers.engineVersions({ signal })).includes(version)) return
+  if ((await runtime.engineVersions({ signal })).includes(version)) return
   let shown = 0
-  await containers.prepareEngine(version, {
+  await runtime.prepareEngine(version, {
     signal,
     onLine(line) {
       if (performance.now() - shown < LINE_MS) return
@@ -50,15 +50,15 @@ export async function startSandbox(
   agent: Agent,
   version: string,
 ): Promise<AgentdEndpoint> {
-  const { containers } = services
+  const { runtime } = services
   const { signal } = run
   await run.report('volume')
-  await containers.ensureVolume(agent.agentId, { signal })
+  await runtime.ensureVolume(agent.agentId, { signal })
   await run.report('container')
   crashPoint('agent-before-create')
-  await containers.create(sandboxSpec(services, agent, version), { signal })
+  await runtime.create(sandboxSpec(services, agent, version), { signal })
   crashPoint('agent-after-create')
-  await containers.start(agent.agentId, { signal })
+  await runtime.start(agent.agentId, { signal })
   crashPoint('agent-after-start')
   return ensureAgentd(services, agent.agentId, signal)
 }
@@ -94,13 +94,13 @@ async function ensureAgentd(
   agentId: string,
   signal: AbortSignal,
 ): Promise<AgentdEndpoint> {
-  const { containers } = services
+  const { runtime } = services
   try {
     return await waitForAgentd(services, agentId, signal)
   } catch (error) {
     if (!isSilent(error)) throw error
-    await containers.stop(agentId, { graceMs: 1000, signal })
-    await containers.start(agentId, { signal })
+    await runtime.stop(agentId, { graceMs: 1000, signal })
+    await runtime.start(agentId, { signal })
     return await waitForAgentd(services, agentId, signal)
   }
 }
@@ -132,11 +132,11 @@ async function waitForAgentd(
  * @throws SandboxEnded when it does not run; StartFailed when it ran out of memory.
  */
 export async function runningAddress(
-  { containers }: AgentWorkerServices,
+  { runtime }: AgentWorkerServices,
   agentId: string,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const sandbox = await containers.inspect(agentId, { signal })
+  const sandbox = await runtime.inspect(agentId, { signal })
   if (sandbox?.state === 'running') return sandbox.address
   if (sandbox?.oomKilled) throw new StartFailed('out_of_memory', 'the agent ran out of memory')
   throw new SandboxEnded(sandbox)

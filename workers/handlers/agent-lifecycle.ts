@@ -109,13 +109,13 @@ export const scripts = agentHandler('agent.scripts', 'as it is', ({ agentd }) =>
 }))
 
 /** Removes the container, the network and the volume of a deleted agent. Never given up. */
-export const remove = defineHandler('agent.delete', ({ pool, containers }) => ({
+export const remove = defineHandler('agent.delete', ({ pool, runtime }) => ({
   async handle(run) {
     const agent = await acquireAgent(pool, run, 'deleted')
     // It was removed already.
     if (!agent) return run.succeed({})
     await run.report('container')
-    await containers.remove(agent.agentId, { volume: true, signal: run.signal }).catch((error) => {
+    await runtime.remove(agent.agentId, { volume: true, signal: run.signal }).catch((error) => {
       throw isOutage(error) ? new RetryLater('outage', error.message, { cause: error }) : error
     })
     crashPoint('agent-after-remove')

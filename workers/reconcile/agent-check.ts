@@ -55,8 +55,8 @@ export class AgentCheck {
 
   /** A deleted agent whose operation has ended without removing it. */
   async #remove({ id, agentId }: KnownAgent, signal: AbortSignal): Promise<void> {
-    const { pool, prisma, containers } = this.#services
-    await containers.remove(agentId, { volume: true, signal })
+    const { pool, prisma, runtime } = this.#services
+    await runtime.remove(agentId, { volume: true, signal })
     await prisma.agent.updateMany({ where: { id }, data: { purgedAt: new Date(), address: null } })
     await recordRepairs(pool, 'agents', 'deletion left over', [agentId])
   }
@@ -113,13 +113,13 @@ export class AgentCheck {
    */
   async #revive(agent: KnownAgent, reason: Reason<'agents'>, signal: AbortSignal): Promise<void> {
     if (agent.status === 'not_running' && !agent.lostByOutage) return
-    const { pool, prisma, containers } = this.#services
+    const { pool, prisma, runtime } = this.#services
     const withinMs = Math.min(performance.now() - this.#since, RESTARTS_WITHIN_MS)
     const recent = await readRestarts.one(pool, agent.agentId, withinMs)
     if (recent.count >= MAX_RESTARTS) return this.#giveUp(agent, reason)
     if (recent.count > 0 && (recent.agoMs ?? 0) < BACKOFF_MS * 2 ** (recent.count - 1)) return
     // The list may be older than an operation that has ended meanwhile.
-    const sandbox = await containers.inspect(agent.agentId, { signal })
+    const sandbox = await runtime.inspect(agent.agentId, { signal })
     if (reason.startsWith('container') && sandbox?.state === 'running') return
     await inTransaction(prisma, async (tx) => {
       const data = { status: 'starting', statusReason: null }

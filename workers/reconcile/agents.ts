@@ -30,13 +30,13 @@ export function createAgentReconciler(
   log: Logger,
   options: { silentMs?: number } = {},
 ): AgentReconciler {
-  const { pool, prisma, containers } = services
+  const { pool, prisma, runtime } = services
   const check = new AgentCheck(services, log, options.silentMs)
   const strangers = new Set<string>()
 
   async function compare(signal: AbortSignal): Promise<void> {
     // Listed first: a sandbox that is in the list has its row before we read the rows.
-    const { sandboxes, volumes } = await containers.list({ signal })
+    const { sandboxes, volumes } = await runtime.list({ signal })
     const { rows: agents } = await readKnownAgents.run(pool)
     const byId = new Map(sandboxes.map((sandbox) => [sandbox.agentId, sandbox]))
     const waiting = [...agents]
@@ -70,7 +70,7 @@ export function createAgentReconciler(
         strangers.add(agentId)
       }
       if (!wasDeleted && !sandboxes.has(agentId)) continue
-      await containers.remove(agentId, { volume: wasDeleted, signal })
+      await runtime.remove(agentId, { volume: wasDeleted, signal })
       await recordRepairs(pool, 'agents', wasDeleted ? 'outlived its agent' : 'of no agent', [agentId])
     }
   }
@@ -85,11 +85,11 @@ export function createAgentReconciler(
 
 /** Compares after every interval, and as soon as a sandbox ends or is removed. */
 export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop {
-  const { containers, config } = services
+  const { runtime, config } = services
   const reconciler = createAgentReconciler(services, log)
   let wake = new AbortController()
   const events = startLoop('agent events', GAP_MS, log, async (signal) => {
-    for await (const { type } of containers.events({ signal })) if (type !== 'started') wake.abort()
+    for await (const { type } of runtime.events({ signal })) if (type !== 'started') wake.abort()
   })
   const passes = startLoop('agents', GAP_MS, log, async (signal) => {
     wake = new AbortController()
@@ -103,16 +103,13 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
 }
 
 /** Writes down which versions of the engine are at hand here, for `web`, which cannot ask. */
-async function refreshVersions(
-  { prisma, containers }: AgentWorkerServices,
-  signal: AbortSignal,
-): Promise<void> {
-  const versions = await containers.engineVersions({ signal })
-  const { runtime } = containers
+async function refreshVersions({ prisma, runtime }: AgentWorkerServices, signal: AbortSignal): Promise<void> {
+  const versions = await runtime.engineVersions({ signal })
+  const { driver } = runtime
   await prisma.$transaction([
-    prisma.engineVersion.deleteMany({ where: { runtime, version: { notIn: versions } } }),
+    prisma.engineVersion.deleteMany({ where: { runtime: driver, version: { notIn: versions } } }),
     prisma.engineVersion.createMany({
-      data: versions.map((version) => ({ engine: 'openclaw', version, runtime })),
+      data: versions.map((version) => ({ engine: 'openclaw', version, runtime: driver })),
       skipDuplicates: true,
     }),
   ])

@@ -28,7 +28,7 @@ export async function removeExpiredFiles(pool: Pool, signal: AbortSignal): Promi
  * time of grace: each is half a gigabyte.
  */
 export async function tidyEngines(
-  { pool, containers, config }: Pick<AgentWorkerServices, 'pool' | 'containers' | 'config'>,
+  { pool, runtime, config }: Pick<AgentWorkerServices, 'pool' | 'runtime' | 'config'>,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
@@ -36,7 +36,7 @@ export async function tidyEngines(
     const { BERTH_ENGINE_VERSION, BERTH_ENGINE_VERSIONS, BERTH_ENGINE_GRACE_SECONDS: graceMs } = config
     const inUse = (await readVersionsInUse.run(pool)).rows.map(({ version }) => version)
     const keep = new Set([BERTH_ENGINE_VERSION, ...BERTH_ENGINE_VERSIONS, ...inUse])
-    const removed = await containers.tidyEngines({ keep: [...keep], graceMs, signal })
+    const removed = await runtime.tidyEngines({ keep: [...keep], graceMs, signal })
     if (removed.length > 0) log.info({ removed }, 'removed engines that were out of use')
   })
 }

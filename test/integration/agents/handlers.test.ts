@@ -113,7 +113,7 @@ describe('an operation on an agent', () => {
     const { previousVersion, version } = result as Record<string, string>
     assert.deepEqual([previousVersion, version], [STAND_IN.good, STAND_IN.newer])
     assert.equal((await world.agent(made.agentId)).engine_version, STAND_IN.newer)
-    assert.equal((await world.containers.inspect(made.agentId))?.engineVersion, STAND_IN.newer)
+    assert.equal((await world.runtime.inspect(made.agentId))?.engineVersion, STAND_IN.newer)
   })
 
   for (const [what, version, error, code] of [
@@ -197,7 +197,7 @@ describe('an operation on an agent', () => {
           address !== null && (await gatewayOf(made.agentId).catch(() => undefined))?.state === 'starting'
         )
       })
-      await world.containers.stop(made.agentId, { graceMs: 0 })
+      await world.runtime.stop(made.agentId, { graceMs: 0 })
       const { state, error_code: code } = await running
       return [state, code]
     }
@@ -213,7 +213,7 @@ describe('an operation on an agent', () => {
     await world.database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [made.id])
     assert.equal((await world.run(removal)).state, 'succeeded')
     assert.ok((await world.agent(made.agentId)).purged_at)
-    const { sandboxes, volumes } = await world.containers.list()
+    const { sandboxes, volumes } = await world.runtime.list()
     assert.ok(!sandboxes.some((one) => one.agentId === made.agentId))
     assert.ok(!volumes.includes(made.agentId))
     await until('the gateway is gone', () => !isThere(pid))
@@ -229,7 +229,7 @@ describe('an operation on an agent', () => {
     const made = await world.create()
     await world.database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [made.id])
     assert.equal((await world.run(made.operationId)).state, 'canceled')
-    assert.equal(await world.containers.inspect(made.agentId), undefined)
+    assert.equal(await world.runtime.inspect(made.agentId), undefined)
   })
 
   it('stops soon when it is cancelled while the gateway starts', async () => {

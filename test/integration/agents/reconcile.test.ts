@@ -69,18 +69,18 @@ describe('the reconciler of agents', () => {
   })
 
   for (const [what, reason, harm] of [
-    ['whose sandbox ended', 'container ended', (id: string) => world.containers.stop(id, { graceMs: 0 })],
+    ['whose sandbox ended', 'container ended', (id: string) => world.runtime.stop(id, { graceMs: 0 })],
     [
       'whose sandbox was removed by hand',
       'container missing',
-      (id: string) => world.containers.remove(id, { volume: false }),
+      (id: string) => world.runtime.remove(id, { volume: false }),
     ],
     [
       'whose sandbox was started anew by hand',
       'gateway missing',
       async (id: string) => {
-        await world.containers.stop(id, { graceMs: 0 })
-        await world.containers.start(id)
+        await world.runtime.stop(id, { graceMs: 0 })
+        await world.runtime.start(id)
       },
     ],
   ] as const) {
@@ -107,7 +107,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.run(operationId)).state, 'failed')
     const before = await world.agent(agentId)
     await pass()
-    await world.containers.remove(agentId, { volume: false })
+    await world.runtime.remove(agentId, { volume: false })
     await pass()
     assert.deepEqual(await waiting(agentId), [])
     assert.deepEqual((await world.agent(agentId)).status_reason, before.status_reason)
@@ -117,7 +117,7 @@ describe('the reconciler of agents', () => {
     const { agentId, id } = await up()
     await sql(`UPDATE agent SET status = 'not_running', status_reason = 'Docker is away' WHERE id = $1`, [id])
     await sql(`UPDATE operation SET state = 'failed', error_code = 'outage' WHERE agent_id = $1`, [agentId])
-    await world.containers.stop(agentId, { graceMs: 0 })
+    await world.runtime.stop(agentId, { graceMs: 0 })
     // Somebody tries to help.
     assert.equal((await world.run(await world.insert({ id, agentId }, 'agent.scripts'))).state, 'failed')
     await pass()
@@ -131,7 +131,7 @@ describe('the reconciler of agents', () => {
     const endedAgo = (interval: string) =>
       sql(`UPDATE operation SET finished_at = now() - $2::interval WHERE agent_id = $1`, [agentId, interval])
     for (let i = 0; i < 5; i++) {
-      await world.containers.stop(agentId, { graceMs: 0 })
+      await world.runtime.stop(agentId, { graceMs: 0 })
       await endedAgo('-1 minute')
       await pass()
       assert.equal((await waiting(agentId)).length, i === 0 ? 1 : 0, 'the first one at once, others later')
@@ -139,7 +139,7 @@ describe('the reconciler of agents', () => {
       await pass()
       assert.equal((await runWaiting(agentId)).state, 'succeeded')
     }
-    await world.containers.stop(agentId, { graceMs: 0 })
+    await world.runtime.stop(agentId, { graceMs: 0 })
     await pass()
     const { status, status_reason: reason } = await world.agent(agentId)
     assert.equal(status, 'not_running')
@@ -151,7 +151,7 @@ describe('the reconciler of agents', () => {
   it('starts an agent again at once after each restart of Berth, however many there are', async () => {
     const { agentId } = await up()
     for (let i = 0; i < 6; i++) {
-      await world.containers.stop(agentId, { graceMs: 0 })
+      await world.runtime.stop(agentId, { graceMs: 0 })
       await createAgentReconciler(world.services, world.database.log).pass(signal)
       assert.equal((await waiting(agentId)).length, 1, `start ${i}`)
       assert.equal((await runWaiting(agentId)).state, 'succeeded')
@@ -165,7 +165,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(agentId)).status, 'running')
     await sql(`UPDATE agent SET address = '127.0.0.1:9' WHERE id = $1`, [id])
     await pass()
-    assert.equal((await world.agent(agentId)).address, (await world.containers.inspect(agentId))?.address)
+    assert.equal((await world.agent(agentId)).address, (await world.runtime.inspect(agentId))?.address)
     assert.deepEqual(await repairs(agentId), [])
   })
 
@@ -234,7 +234,7 @@ describe('the reconciler of agents', () => {
   it('does not touch an agent that an operation has in hand', async () => {
     const made = await up()
     await world.insert(made, 'agent.restart')
-    await world.containers.remove(made.agentId, { volume: false })
+    await world.runtime.remove(made.agentId, { volume: false })
     await pass()
     assert.equal((await waiting(made.agentId)).length, 1)
     assert.deepEqual(await repairs(made.agentId), [])
@@ -244,7 +244,7 @@ describe('the reconciler of agents', () => {
     const { agentId, id } = await up()
     await sql('UPDATE agent SET deleted_at = now(), purged_at = now() WHERE id = $1', [id])
     await pass()
-    const { sandboxes, volumes } = await world.containers.list()
+    const { sandboxes, volumes } = await world.runtime.list()
     assert.ok(![...sandboxes.map((one) => one.agentId), ...volumes].includes(agentId))
     assert.deepEqual(await repairs(agentId), ['outlived its agent'])
   })
@@ -254,7 +254,7 @@ describe('the reconciler of agents', () => {
     await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [id])
     await pass()
     assert.ok((await world.agent(agentId)).purged_at)
-    assert.equal(await world.containers.inspect(agentId), undefined)
+    assert.equal(await world.runtime.inspect(agentId), undefined)
   })
 
   it('removes a sandbox of no agent, and keeps its volume', async () => {
@@ -263,7 +263,7 @@ describe('the reconciler of agents', () => {
     await sql('DELETE FROM agent WHERE id = $1', [id])
     await pass()
     await pass()
-    const { sandboxes, volumes } = await world.containers.list()
+    const { sandboxes, volumes } = await world.runtime.list()
     assert.ok(!sandboxes.some((one) => one.agentId === agentId))
     assert.ok(volumes.includes(agentId))
     assert.deepEqual(await repairs(agentId), ['of no agent'])
@@ -292,7 +292,7 @@ describe('the reconciler of agents', () => {
     try {
       // Then the first pass is over, and the next one is an hour away.
       await until('it has compared', async () => (await sql('SELECT FROM engine_version')).length > 0)
-      await world.containers.stop(agentId, { graceMs: 0 })
+      await world.runtime.stop(agentId, { graceMs: 0 })
       await until('a restart', async () => (await waiting(agentId)).length === 1)
     } finally {
       await loop.stop()

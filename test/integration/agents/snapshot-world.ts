@@ -76,7 +76,7 @@ export class Subject {
 
   /** Removes its container and its volume, as by hand. */
   loseVolume(): Promise<void> {
-    return this.world.containers.remove(this.made.agentId, { volume: true })
+    return this.world.runtime.remove(this.made.agentId, { volume: true })
   }
 }
 

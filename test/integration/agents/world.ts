@@ -34,7 +34,7 @@ type Row = Record<string, unknown>
 
 export interface AgentsWorld {
   database: TestDatabase
-  containers: SandboxRuntime
+  runtime: SandboxRuntime
   services: AgentWorkerServices
   /** The agent proxy, which a test may close and open again. */
   host: { close(): Promise<void>; open(): Promise<void> }
@@ -75,11 +75,11 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     ...env,
   })
   let host: RunningRole | undefined = await openAgentProxy(config, log)
-  const containers = await openRuntime(config, log, await readOwner(pool, config))
+  const runtime = await openRuntime(config, log, await readOwner(pool, config))
   const parts = new Closers(log)
   const storages = await openStorages(config, 'worker', log, parts)
   const agentd = new AgentdClient(loadAgentProxy(config))
-  const services = { pool, prisma, containers, agentd, encryption: loadEncryption(config), config, storages }
+  const services = { pool, prisma, runtime, agentd, encryption: loadEncryption(config), config, storages }
   const load = () =>
     loadHandlers({
       pool,
@@ -96,14 +96,14 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
   const workspaceId = await database.createWorkspace()
   const caller = { workspaceId, userId: workspaceId, plan: { agentLimit: null } } as Principal
   const removeSandboxes = async () => {
-    const { sandboxes, volumes } = await containers.list()
+    const { sandboxes, volumes } = await runtime.list()
     const agentIds = new Set([...sandboxes.map((one) => one.agentId), ...volumes])
-    await Promise.all([...agentIds].map((agentId) => containers.remove(agentId, { volume: true })))
+    await Promise.all([...agentIds].map((agentId) => runtime.remove(agentId, { volume: true })))
   }
 
   return {
     database,
-    containers,
+    runtime,
     services,
     runner,
     host: {
@@ -142,7 +142,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     },
     async stop() {
       await removeSandboxes()
-      await containers.close()
+      await runtime.close()
       services.agentd.close()
       await parts.close()
       await host?.stop()

@@ -49,7 +49,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     pool: database.pool,
     databaseUrl: database.url,
     storages,
-    containers: { why: 'no agents' },
+    runtime: { why: 'no agents' },
     log: database.log,
     signal,
   })

@@ -105,11 +105,11 @@ describe('Docker', () => {
       BERTH_DATA_DIR: dir,
       BERTH_INSTANCE: 'health',
     })
-    const containers = await openRuntime(config, log, NOBODY)
+    const runtime = await openRuntime(config, log, NOBODY)
     try {
-      return await asNobody(() => checkRuntime(containers, DOCKER_HOST))
+      return await asNobody(() => checkRuntime(runtime, DOCKER_HOST))
     } finally {
-      await containers.close()
+      await runtime.close()
     }
   }
 

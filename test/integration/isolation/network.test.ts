@@ -16,7 +16,7 @@ import { KNOCK, TUNNEL } from './scripts.ts'
 describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () => {
   const [agentId, neighbourId] = [newAgent(), newAgent()]
   let stack: Stack
-  let containers: DockerRuntime
+  let runtime: DockerRuntime
   let address: string
   let neighbour: string
   /** The host's address on the agent's network. */
@@ -42,10 +42,10 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
         OPERATORS_SECRET: 'not-for-agents',
       },
     })
-    containers = new DockerRuntime(await newOptions({ egressPort: async () => egressPort }))
+    runtime = new DockerRuntime(await newOptions({ egressPort: async () => egressPort }))
     const start = async (id: string) => {
-      await containers.create(specOf(id))
-      const sandbox = await containers.start(id)
+      await runtime.create(specOf(id))
+      const sandbox = await runtime.start(id)
       await until('it answers', async () => (await runIn(sandbox.address, 'true')).code === 0)
       return sandbox.address ?? ''
     }
@@ -58,7 +58,7 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
   })
   after(async () => {
     await stack?.stop()
-    await containers?.close()
+    await runtime?.close()
     await cleanUp()
   })
 

@@ -11,9 +11,9 @@ import { createLogger } from '../../../src/log.ts'
 import type { SandboxRuntime } from '../../../src/sandboxes/port.ts'
 import { postgresUrl } from '../../../src/standalone/postgres.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
-import { openRuntimeOf } from '../../support/containers.ts'
 import { docker } from '../../support/docker.ts'
 import { until } from '../../support/processes.ts'
+import { openRuntimeOf } from '../../support/runtime.ts'
 import { type Stack, startStack } from '../../support/stack.ts'
 import { cleanUp, SUBNETS, testImages, whyNotDocker } from '../sandboxes/docker-subject.ts'
 import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
@@ -23,7 +23,7 @@ interface Berth {
   stack: Stack
   /** What its supervisor gives to its roles. */
   env: NodeJS.ProcessEnv
-  containers: SandboxRuntime
+  runtime: SandboxRuntime
   agentId: string
   address: string
   /** Of its egress proxy, as its agent has it. */
@@ -54,16 +54,16 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
       },
     })
     const env = { ...stack.env, BERTH_AGENT_PROXY_SOCKET: join(stack.dataDir, 'agent-proxy.sock') }
-    const containers = await openRuntimeOf(env)
+    const runtime = await openRuntimeOf(env)
     const agentId = newAgent()
-    const berth = { stack, env, containers, agentId, address: '', proxy: new URL('http://none') }
+    const berth = { stack, env, runtime, agentId, address: '', proxy: new URL('http://none') }
     berths.push(berth)
     // A row that the reconciler leaves alone, and a container beside it that stands in for the real one.
     const pool = createPool((await postgresUrl(stack.dataDir)) ?? '', 1, createLogger('test', 'silent'))
     await insertAgentRow(pool, { agentId, workspaceId: uuidv7(), status: 'not_running' })
     await pool.end()
-    await containers.create(specOf(agentId))
-    berth.address = (await containers.start(agentId)).address ?? ''
+    await runtime.create(specOf(agentId))
+    berth.address = (await runtime.start(agentId)).address ?? ''
     await until('it answers', async () => (await runIn(berth.address, 'true')).code === 0)
     berth.proxy = new URL(await outputIn(berth.address, 'echo $HTTP_PROXY'))
     return berth
@@ -73,10 +73,10 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     for (let i = 0; i < 2; i++) await startBerth()
   })
   after(async () => {
-    for (const { containers, agentId } of berths) await containers.remove(agentId, { volume: true })
-    for (const { stack, containers } of berths) {
+    for (const { runtime, agentId } of berths) await runtime.remove(agentId, { volume: true })
+    for (const { stack, runtime } of berths) {
       await stack.stop()
-      await containers.close()
+      await runtime.close()
     }
     await cleanUp()
   })
@@ -130,14 +130,14 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     )
     await Promise.all(berths.map(({ stack }) => stack.kill()))
     for (const { stack } of [...berths].reverse()) await stack.restart()
-    for (const { containers, agentId } of berths) {
+    for (const { runtime, agentId } of berths) {
       // A container of no agent: when it is gone, that one's reconciler has looked at all there is.
       const stray = newAgent()
-      await containers.create(specOf(stray))
-      await until('the stray one is removed', async () => !(await containers.inspect(stray)))
-      await containers.remove(stray, { volume: true })
+      await runtime.create(specOf(stray))
+      await until('the stray one is removed', async () => !(await runtime.inspect(stray)))
+      await runtime.remove(stray, { volume: true })
       assert.deepEqual(
-        (await containers.list()).sandboxes.map((sandbox) => sandbox.agentId),
+        (await runtime.list()).sandboxes.map((sandbox) => sandbox.agentId),
         [agentId],
       )
     }

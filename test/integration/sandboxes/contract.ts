@@ -11,9 +11,9 @@ export function containersContract(
   open: () => Promise<Subject>,
   skip: string | false = false,
 ): void {
-  describe(`containers contract: ${name}`, { skip }, () => {
+  describe(`runtime contract: ${name}`, { skip }, () => {
     let subject: Subject
-    let containers: SandboxRuntime
+    let runtime: SandboxRuntime
     let agents: string[] = []
     const agent = () => {
       const agentId = newAgent()
@@ -23,11 +23,11 @@ export function containersContract(
 
     before(async () => {
       subject = await open()
-      containers = subject.containers
+      runtime = subject.runtime
     })
     afterEach(async () => {
       for (const agentId of agents) {
-        for (const one of [subject.containers, subject.stranger]) await one.remove(agentId, { volume: true })
+        for (const one of [subject.runtime, subject.stranger]) await one.remove(agentId, { volume: true })
       }
       agents = []
     })
@@ -38,17 +38,17 @@ export function containersContract(
     /** A new sandbox that runs. */
     const running = async (changes = {}) => {
       const agentId = agent()
-      await containers.create(specOf(agentId, changes))
-      const sandbox = await containers.start(agentId)
+      await runtime.create(specOf(agentId, changes))
+      const sandbox = await runtime.start(agentId)
       await answers(sandbox)
       return { ...sandbox, agentId }
     }
     const answers = (sandbox: Sandbox) =>
       until('agentd answers', async () => (await runIn(sandbox.address, 'true')).code === 0)
-    const state = async (agentId: string) => (await containers.inspect(agentId))?.state
+    const state = async (agentId: string) => (await runtime.inspect(agentId))?.state
     const exited = (agentId: string) =>
       until('it is exited', async () => {
-        const sandbox = await containers.inspect(agentId)
+        const sandbox = await runtime.inspect(agentId)
         return sandbox?.state === 'exited' && sandbox
       })
 
@@ -61,16 +61,16 @@ export function containersContract(
         'cd ~/clawd && ls -lnR --time-style=+%s | sed "s/total.*//" && cat b && stat -c %U:%G a big'
       const before = await outputIn(address, listing)
       const chunks: Uint8Array[] = []
-      for await (const chunk of containers.readHome(agentId)) chunks.push(chunk)
+      for await (const chunk of runtime.readHome(agentId)) chunks.push(chunk)
       const content = async function* () {
         yield* chunks
       }
-      await assert.rejects(containers.writeHome(agentId, content()), failsWith('internal'))
+      await assert.rejects(runtime.writeHome(agentId, content()), failsWith('internal'))
       const other = agent()
-      for (let i = 0; i < 2; i++) await containers.writeHome(other, content())
-      assert.deepEqual((await containers.list()).volumes.includes(other), true)
-      await containers.create(specOf(other))
-      const sandbox = await containers.start(other)
+      for (let i = 0; i < 2; i++) await runtime.writeHome(other, content())
+      assert.deepEqual((await runtime.list()).volumes.includes(other), true)
+      await runtime.create(specOf(other))
+      const sandbox = await runtime.start(other)
       await answers(sandbox)
       assert.equal(await outputIn(sandbox.address, listing), before)
       await outputIn(sandbox.address, 'echo more >> ~/clawd/a')
@@ -81,15 +81,15 @@ export function containersContract(
         yield Buffer.alloc(300, 1)
         throw new Error('broken off')
       }
-      await assert.rejects(containers.writeHome(agentId, content()))
+      await assert.rejects(runtime.writeHome(agentId, content()))
     })
 
     test('every call may be made twice', async () => {
       const agentId = agent()
-      for (let i = 0; i < 2; i++) await containers.ensureVolume(agentId)
-      assert.equal(await containers.inspect(agentId), undefined)
-      for (let i = 0; i < 2; i++) await containers.create(specOf(agentId))
-      const created = await containers.inspect(agentId)
+      for (let i = 0; i < 2; i++) await runtime.ensureVolume(agentId)
+      assert.equal(await runtime.inspect(agentId), undefined)
+      for (let i = 0; i < 2; i++) await runtime.create(specOf(agentId))
+      const created = await runtime.inspect(agentId)
       assert.deepEqual(created, {
         agentId,
         state: 'created',
@@ -99,43 +99,43 @@ export function containersContract(
         oomKilled: false,
         startedAt: null,
       })
-      const first = await containers.start(agentId)
-      assert.deepEqual(await containers.start(agentId), first)
+      const first = await runtime.start(agentId)
+      assert.deepEqual(await runtime.start(agentId), first)
       assert.equal(first.state, 'running')
       await answers(first)
       // One that runs is kept, when it is asked for once more.
-      await containers.create(specOf(agentId))
-      assert.deepEqual(await containers.inspect(agentId), first)
-      for (let i = 0; i < 2; i++) await containers.stop(agentId)
-      const stopped = await containers.inspect(agentId)
+      await runtime.create(specOf(agentId))
+      assert.deepEqual(await runtime.inspect(agentId), first)
+      for (let i = 0; i < 2; i++) await runtime.stop(agentId)
+      const stopped = await runtime.inspect(agentId)
       assert.equal(stopped?.state, 'exited')
       assert.equal(stopped?.exitCode, 0)
       assert.equal(stopped?.address, null)
-      for (let i = 0; i < 2; i++) await containers.remove(agentId, { volume: true })
-      assert.equal(await containers.inspect(agentId), undefined)
-      const { sandboxes, volumes } = await containers.list()
+      for (let i = 0; i < 2; i++) await runtime.remove(agentId, { volume: true })
+      assert.equal(await runtime.inspect(agentId), undefined)
+      const { sandboxes, volumes } = await runtime.list()
       assert(!sandboxes.some((sandbox) => sandbox.agentId === agentId) && !volumes.includes(agentId))
     })
 
     test('what is not there is stopped and removed in peace, and cannot be started', async () => {
       const agentId = agent()
-      await containers.stop(agentId)
-      await containers.remove(agentId, { volume: false })
-      await assert.rejects(containers.start(agentId), failsWith('not_found'))
-      await assert.rejects(containers.stats(agentId), failsWith('not_found'))
+      await runtime.stop(agentId)
+      await runtime.remove(agentId, { volume: false })
+      await assert.rejects(runtime.start(agentId), failsWith('not_found'))
+      await assert.rejects(runtime.stats(agentId), failsWith('not_found'))
     })
 
     test('a version that is not at hand is no_image', async () => {
       const agentId = agent()
       const spec = specOf(agentId, { engineVersion: '2020.1.1' })
-      await assert.rejects(containers.create(spec), failsWith('no_image'))
-      assert.equal(await containers.inspect(agentId), undefined)
-      assert.deepEqual((await containers.engineVersions()).sort(), [...VERSIONS])
+      await assert.rejects(runtime.create(spec), failsWith('no_image'))
+      assert.equal(await runtime.inspect(agentId), undefined)
+      assert.deepEqual((await runtime.engineVersions()).sort(), [...VERSIONS])
     })
 
     test('several workers that make and start one at once make one', async () => {
       const agentId = agent()
-      const workers = [containers, subject.colleague, containers, subject.colleague]
+      const workers = [runtime, subject.colleague, runtime, subject.colleague]
       await Promise.all(workers.map((worker) => worker.create(specOf(agentId))))
       const started = await Promise.all(workers.map((worker) => worker.start(agentId)))
       assert.equal(new Set(started.map((sandbox) => `${sandbox.startedAt} ${sandbox.address}`)).size, 1)
@@ -146,9 +146,9 @@ export function containersContract(
     test('another version, limit or environment replaces it; its home stays', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'echo kept > ~/note; mkdir ~/clawd; ln -s /etc ~/clawd/link')
-      await containers.create(specOf(agentId, { engineVersion: VERSIONS[1], env: { AGENT_COLOUR: 'red' } }))
+      await runtime.create(specOf(agentId, { engineVersion: VERSIONS[1], env: { AGENT_COLOUR: 'red' } }))
       assert.equal(await state(agentId), 'created')
-      const sandbox = await containers.start(agentId)
+      const sandbox = await runtime.start(agentId)
       assert.equal(sandbox.engineVersion, VERSIONS[1])
       await answers(sandbox)
       assert.equal(await outputIn(sandbox.address, 'cat ~/note; echo $AGENT_COLOUR'), 'kept\nred')
@@ -157,17 +157,17 @@ export function containersContract(
     test('its home survives it, until it is removed as well', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'mkdir -p ~/a/b; echo kept > ~/a/b/note; chmod 500 ~/a/b')
-      await containers.remove(agentId, { volume: false })
-      assert.equal(await containers.inspect(agentId), undefined)
-      assert((await containers.list()).volumes.includes(agentId))
-      await containers.create(specOf(agentId))
-      assert(!(await containers.list()).volumes.includes(agentId))
-      const again = await containers.start(agentId)
+      await runtime.remove(agentId, { volume: false })
+      assert.equal(await runtime.inspect(agentId), undefined)
+      assert((await runtime.list()).volumes.includes(agentId))
+      await runtime.create(specOf(agentId))
+      assert(!(await runtime.list()).volumes.includes(agentId))
+      const again = await runtime.start(agentId)
       await answers(again)
       assert.equal(await outputIn(again.address, 'cat ~/a/b/note'), 'kept')
-      await containers.remove(agentId, { volume: true })
-      await containers.create(specOf(agentId))
-      const fresh = await containers.start(agentId)
+      await runtime.remove(agentId, { volume: true })
+      await runtime.create(specOf(agentId))
+      const fresh = await runtime.start(agentId)
       await answers(fresh)
       assert.equal(await outputIn(fresh.address, 'ls ~'), '')
     })
@@ -181,9 +181,9 @@ export function containersContract(
       await runIn(address, 'kill -9 $PPID').catch(() => {})
       const sandbox = await exited(agentId)
       assert.equal(sandbox.oomKilled, false)
-      await until('exit code 137', async () => (await containers.inspect(agentId))?.exitCode === 137)
-      await until('nothing of it is left', async () => (await containers.stats(agentId)).pids === 0)
-      const again = await containers.start(agentId)
+      await until('exit code 137', async () => (await runtime.inspect(agentId))?.exitCode === 137)
+      await until('nothing of it is left', async () => (await runtime.stats(agentId)).pids === 0)
+      const again = await runtime.start(agentId)
       await answers(again)
       // Of one that has ended and was not waited for, the command line is empty.
       assert.doesNotMatch((await runIn(again.address, 'cat /proc/$(cat ~/pid)/cmdline')).output, /sleep/)
@@ -192,11 +192,11 @@ export function containersContract(
     test('what ends while it starts is exited, with its exit code', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'touch ~/ends-at-once')
-      await containers.stop(agentId)
+      await runtime.stop(agentId)
       // Whether the start still sees that is the driver's matter.
-      await containers.start(agentId).catch(failsWith('internal'))
+      await runtime.start(agentId).catch(failsWith('internal'))
       await exited(agentId)
-      await until('exit code 9', async () => (await containers.inspect(agentId))?.exitCode === 9)
+      await until('exit code 9', async () => (await runtime.inspect(agentId))?.exitCode === 9)
     })
 
     test('what ignores SIGTERM is killed after the grace, and what it has started as well', async () => {
@@ -206,18 +206,18 @@ export function containersContract(
         'touch ~/ignores-sigterm; (setsid sleep 1001 </dev/null >/dev/null 2>&1 &); sleep 0.1',
       )
       const begin = performance.now()
-      await containers.stop(agentId, { graceMs: 1000 })
+      await runtime.stop(agentId, { graceMs: 1000 })
       const took = performance.now() - begin
       assert(took >= 900 && took < 9900, `${took} ms`)
-      const sandbox = await containers.inspect(agentId)
+      const sandbox = await runtime.inspect(agentId)
       assert.equal(sandbox?.state, 'exited')
       assert.equal(sandbox?.exitCode, 137)
-      assert.equal((await containers.stats(agentId)).pids, 0)
+      assert.equal((await runtime.stats(agentId)).pids, 0)
     })
 
     test('stats count memory, processor time and processes', async () => {
       const { agentId, address } = await running()
-      const idle = await containers.stats(agentId)
+      const idle = await runtime.stats(agentId)
       assert(
         idle.memoryBytes > 4_000_000 && idle.memoryBytes < 256 * 1024 * 1024,
         `${idle.memoryBytes} bytes`,
@@ -227,7 +227,7 @@ export function containersContract(
         address,
         'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; (sleep 30 </dev/null >/dev/null 2>&1 &)',
       )
-      const busy = await containers.stats(agentId)
+      const busy = await runtime.stats(agentId)
       assert(busy.cpuSeconds > idle.cpuSeconds + 0.05, `${idle.cpuSeconds} s, then ${busy.cpuSeconds} s`)
       assert(busy.pids > idle.pids, `${idle.pids}, then ${busy.pids} processes`)
     })
@@ -237,22 +237,22 @@ export function containersContract(
       const agentId = agent()
       const seen: SandboxEvent['type'][] = []
       const listener = (async () => {
-        for await (const event of containers.events(listening))
+        for await (const event of runtime.events(listening))
           if (event.agentId === agentId) seen.push(event.type)
       })()
-      await containers.create(specOf(agentId))
+      await runtime.create(specOf(agentId))
       // Listening takes a moment to begin; whoever listens also lists.
       await until('started', async () => {
         if (seen.includes('started')) return true
-        await containers.stop(agentId, { graceMs: 0 })
-        await answers(await containers.start(agentId))
+        await runtime.stop(agentId, { graceMs: 0 })
+        await answers(await runtime.start(agentId))
         return false
       })
       seen.length = 0
-      const { address } = (await containers.inspect(agentId)) as Sandbox
+      const { address } = (await runtime.inspect(agentId)) as Sandbox
       await runIn(address, 'kill -9 $PPID').catch(() => {})
       await until('exited', () => seen.includes('exited'))
-      await containers.remove(agentId, { volume: false })
+      await runtime.remove(agentId, { volume: false })
       await until('removed', () => seen.includes('removed'))
       listening.abort()
       await listener
@@ -290,7 +290,7 @@ export function containersContract(
         'there',
       )
       // A normal user's agents are that user.
-      if (containers.runtime === 'docker' || isRoot())
+      if (runtime.driver === 'docker' || isRoot())
         assert.equal(
           await outputIn(address, `touch ${config.engineDir}/mine 2>/dev/null || echo refused`),
           'refused',

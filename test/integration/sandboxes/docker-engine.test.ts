@@ -71,10 +71,10 @@ test('an engine that does not answer, breaks off or is not there is unreachable'
 
 test("one's own abort is thrown as it is", async () => {
   const server = await listen(() => {})
-  const containers = new DockerRuntime({ ...away, host: server.host })
+  const runtime = new DockerRuntime({ ...away, host: server.host })
   const reason = new Error('enough')
   const aborting = new AbortController()
-  const listing = containers.list({ signal: aborting.signal })
+  const listing = runtime.list({ signal: aborting.signal })
   aborting.abort(reason)
   await assert.rejects(listing, (error) => error === reason)
   server.close()
@@ -88,7 +88,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
   })
 
   test('what others have under its names is neither used nor touched', async () => {
-    const containers = new DockerRuntime(await newOptions())
+    const runtime = new DockerRuntime(await newOptions())
     const Labels = { 'berth.test': 'containers' }
     const [one, two, three] = [newAgent(), newAgent(), newAgent()]
     await docker.createVolume({ Name: `berth-${one}`, Labels })
@@ -104,9 +104,9 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     await docker.createContainer({ name: `berth-${three}`, Image, Labels })
     foreign.push(() => docker.getContainer(`berth-${three}`).remove())
     for (const agentId of [one, two, three]) {
-      await assert.rejects(containers.create(specOf(agentId)), /belongs to somebody else/)
-      await containers.stop(agentId)
-      await containers.remove(agentId, { volume: true })
+      await assert.rejects(runtime.create(specOf(agentId)), /belongs to somebody else/)
+      await runtime.stop(agentId)
+      await runtime.remove(agentId, { volume: true })
     }
     await docker.getVolume(`berth-${one}`).inspect()
     await docker.getNetwork(`berth-${two}`).inspect()
@@ -115,16 +115,16 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
 
   test('what a killed worker left half-made is adopted, and removed', async () => {
     const options = await newOptions()
-    const containers = new DockerRuntime(options)
+    const runtime = new DockerRuntime(options)
     const agentId = newAgent()
     // After the network, before the container.
-    await containers.create(specOf(agentId))
+    await runtime.create(specOf(agentId))
     await docker.getContainer(`berth-${agentId}`).remove()
-    assert.deepEqual(await containers.list(), { sandboxes: [], volumes: [agentId] })
-    await containers.create(specOf(agentId))
+    assert.deepEqual(await runtime.list(), { sandboxes: [], volumes: [agentId] })
+    await runtime.create(specOf(agentId))
     // After the container, before the network's removal; somebody else is joined to it.
     await docker.getContainer(`berth-${agentId}`).remove()
-    await containers.remove(agentId, { volume: true })
+    await runtime.remove(agentId, { volume: true })
     const networks = await docker.listNetworks({
       filters: { label: [`${INSTANCE_LABEL}=${options.owner.instance}`] },
     })
@@ -132,13 +132,13 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
   })
 
   test('a network that was removed by hand is made again at the next start', async () => {
-    const containers = new DockerRuntime(await newOptions())
+    const runtime = new DockerRuntime(await newOptions())
     const agentId = newAgent()
-    await containers.create(specOf(agentId))
-    const first = await containers.start(agentId)
-    await containers.stop(agentId, { graceMs: 0 })
+    await runtime.create(specOf(agentId))
+    const first = await runtime.start(agentId)
+    await runtime.stop(agentId, { graceMs: 0 })
     await docker.getNetwork(`berth-${agentId}`).remove()
-    const again = await containers.start(agentId)
+    const again = await runtime.start(agentId)
     assert.equal(again.address, first.address)
     await until('agentd answers', async () => (await runIn(again.address, 'true')).code === 0)
     // And the other way round: the container, while somebody else is in its network.
@@ -146,7 +146,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     const guest = await docker.createContainer({ Image, HostConfig: { NetworkMode: `berth-${agentId}` } })
     foreign.push(() => guest.remove({ force: true }))
     await guest.start()
-    await containers.remove(agentId, { volume: true })
+    await runtime.remove(agentId, { volume: true })
     await assert.rejects(docker.getNetwork(`berth-${agentId}`).inspect(), /no such network/)
   })
 
@@ -159,21 +159,21 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     const bridge = async () =>
       (await docker.getNetwork(`berth-${agentId}`).inspect()).Options?.['com.docker.network.bridge.name']
     for (const port of [3128, 20_001]) {
-      const containers = new DockerRuntime({ ...options, egressPort: async () => port })
-      await containers.create(specOf(agentId))
+      const runtime = new DockerRuntime({ ...options, egressPort: async () => port })
+      await runtime.create(specOf(agentId))
       assert.equal(await bridge(), bridgeOf(agentId, port))
-      const { address } = await containers.start(agentId)
+      const { address } = await runtime.start(agentId)
       await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
       const { Id } = await docker.getContainer(`berth-${agentId}`).inspect()
-      await containers.create(specOf(agentId))
+      await runtime.create(specOf(agentId))
       assert.equal((await docker.getContainer(`berth-${agentId}`).inspect()).Id, Id, 'it is kept otherwise')
     }
   })
 
   test('while the agent proxy is away no agent is made, and that is an outage', async () => {
     const egressPort = () => Promise.reject(new Error('ECONNREFUSED'))
-    const containers = new DockerRuntime({ ...(await newOptions()), egressPort })
-    await assert.rejects(containers.create(specOf(newAgent())), failsWith('unreachable'))
+    const runtime = new DockerRuntime({ ...(await newOptions()), egressPort })
+    await assert.rejects(runtime.create(specOf(newAgent())), failsWith('unreachable'))
   })
 
   test('agents that are made at once get a network each, until there are no more', async () => {
@@ -202,19 +202,19 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
       socket.on('close', () => upstream.destroy())
     })
     foreign.push(async () => relay.close())
-    const containers = new DockerRuntime(await newOptions({ host: relay.host }))
+    const runtime = new DockerRuntime(await newOptions({ host: relay.host }))
     const agentId = newAgent()
-    await containers.create(specOf(agentId))
+    await runtime.create(specOf(agentId))
     const listening = new AbortController()
     let seen = 0
     const listener = (async () => {
-      for await (const event of containers.events(listening)) if (event.type === 'started') seen++
+      for await (const event of runtime.events(listening)) if (event.type === 'started') seen++
     })()
     const seesStarts = () =>
       until('a start is seen', async () => {
         if (seen > 0) return true
-        await containers.stop(agentId, { graceMs: 0 })
-        await containers.start(agentId)
+        await runtime.stop(agentId, { graceMs: 0 })
+        await runtime.start(agentId)
         return false
       })
     await seesStarts()

@@ -96,20 +96,20 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
     // With the old file still, which sets it.
     const config = loadConfig({ BERTH_DATA_DIR: dir, BERTH_INSTANCE: LEGACY })
     const owner = await readOwner(database.pool, config)
-    const containers = new DockerRuntime({ ...(await newOptions()), owner })
+    const runtime = new DockerRuntime({ ...(await newOptions()), owner })
     // Nobody answers there: all that the reconciler can go by is what Docker says.
     const agentd = new AgentdClient({ hostname: '127.0.0.1', port: 1, key: 'k' })
     const { pool } = database
     const services = {
       pool,
       prisma: createPrisma(pool),
-      containers,
+      runtime,
       agentd,
       config,
       encryption: loadEncryption(config),
     }
     const reconciler = createAgentReconciler({ ...services, storages: {} as never }, database.log)
-    return { agentId, owner, containers, pass: () => reconciler.pass(new AbortController().signal) }
+    return { agentId, owner, runtime, pass: () => reconciler.pass(new AbortController().signal) }
   }
   const runOf = async (agentId: string) => {
     const { Id, State, Config } = await docker.getContainer(`berth-${agentId}`).inspect()
@@ -133,18 +133,18 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
         [true, LEGACY],
       ],
     )
-    for (const { containers, agentId } of [one, two]) {
-      const { sandboxes, volumes } = await containers.list()
+    for (const { runtime, agentId } of [one, two]) {
+      const { sandboxes, volumes } = await runtime.list()
       assert.deepEqual([sandboxes.map((sandbox) => sandbox.agentId), volumes], [[agentId], []])
     }
 
-    await one.containers.create(specOf(one.agentId))
+    await one.runtime.create(specOf(one.agentId))
     assert.equal((await runOf(one.agentId)).label, one.owner.instance)
     await one.pass()
     await two.pass()
     await assert.doesNotReject(docker.getContainer(`berth-${one.agentId}`).inspect())
     assert.deepEqual(await runOf(two.agentId), before[1])
-    for (const { containers, agentId } of [one, two]) await containers.remove(agentId, { volume: true })
+    for (const { runtime, agentId } of [one, two]) await runtime.remove(agentId, { volume: true })
     const { Volumes } = await docker.listVolumes({ filters: { name: [one.agentId, two.agentId] } })
     assert.deepEqual(Volumes, [])
   })
@@ -152,13 +152,13 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
   test('a container of its own label and of no agent goes, another one’s stays', async () => {
     const [one, two] = [await upgraded(), await upgraded()]
     const [stray, strangers] = [newAgent(), newAgent()]
-    await one.containers.create(specOf(stray))
-    await two.containers.create(specOf(strangers))
+    await one.runtime.create(specOf(stray))
+    await two.runtime.create(specOf(strangers))
     made.push(stray, strangers)
     await one.pass()
     await assert.rejects(docker.getContainer(`berth-${stray}`).inspect(), /no such container/i)
     await docker.getContainer(`berth-${strangers}`).inspect()
-    await two.containers.remove(strangers, { volume: true })
-    await one.containers.remove(stray, { volume: true })
+    await two.runtime.remove(strangers, { volume: true })
+    await one.runtime.remove(stray, { volume: true })
   })
 })

@@ -45,9 +45,9 @@ export async function newOptions(changes: Partial<DockerOptions> = {}): Promise<
 export async function openSubject(): Promise<Subject> {
   const [one, two] = [await newOptions(), await newOptions()]
   const all = [new DockerRuntime(one), new DockerRuntime(two), new DockerRuntime(one)] as const
-  const [containers, stranger, colleague] = all
+  const [runtime, stranger, colleague] = all
   return {
-    containers,
+    runtime,
     stranger,
     colleague,
     async close() {
@@ -85,7 +85,7 @@ async function buildImages(base: string): Promise<string> {
 COPY openclaw /opt/openclaw
 RUN mkdir -p /opt/openclaw/node_modules/openclaw
 COPY agentd /opt/agentd
-LABEL berth.test=containers berth.engine=openclaw berth.engine-version=${version}
+LABEL berth.test=runtime berth.engine=openclaw berth.engine-version=${version}
 USER node
 WORKDIR /home/node
 ENTRYPOINT ["/usr/bin/tini", "--", "node", "/opt/agentd/main.ts"]

@@ -14,11 +14,11 @@ describe('what Docker holds', { skip: await whyNotDocker() }, () => {
     const [ours, theirs] = [await newOptions(), await newOptions()]
     const stranger = new DockerRuntime(theirs)
     for (let i = 0; i < 2; i++) await stranger.create(specOf(newAgent()))
-    const containers = new DockerRuntime(ours)
+    const runtime = new DockerRuntime(ours)
     const [agentId, withoutContainer] = [newAgent(), newAgent()]
-    await containers.ensureVolume(withoutContainer)
-    await containers.create(specOf(agentId))
-    const { address } = await containers.start(agentId)
+    await runtime.ensureVolume(withoutContainer)
+    await runtime.create(specOf(agentId))
+    const { address } = await runtime.start(agentId)
     await until('it answers', async () => (await runIn(address, 'true')).code === 0)
     await outputIn(address, 'head -c 5000000 /dev/urandom > $HOME/file')
 

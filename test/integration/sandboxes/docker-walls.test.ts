@@ -11,16 +11,16 @@ import { newAgent, outputIn, runIn, specOf } from './subject.ts'
 
 describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () => {
   const [agentId, neighbour] = [newAgent(), newAgent()]
-  let containers: DockerRuntime
+  let runtime: DockerRuntime
   let address: string | null
   let neighbourAddress: string | null
   const inside = (command: string) => outputIn(address, command)
 
   before(async () => {
-    containers = new DockerRuntime(await newOptions())
+    runtime = new DockerRuntime(await newOptions())
     const start = async (id: string) => {
-      await containers.create(specOf(id))
-      const sandbox = await containers.start(id)
+      await runtime.create(specOf(id))
+      const sandbox = await runtime.start(id)
       await until('agentd answers', async () => (await runIn(sandbox.address, 'true')).code === 0)
       return sandbox.address
     }
@@ -28,7 +28,7 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     neighbourAddress = await start(neighbour)
   })
   after(async () => {
-    await containers?.close()
+    await runtime?.close()
     await cleanUp()
   })
 
@@ -77,14 +77,14 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     // As many as it likes to start: the machine and agentd stay.
     const bomb = 'for i in $(seq 150); do (sleep 3 >/dev/null 2>&1 &); done 2>&1 | head -n 1'
     assert.match((await runIn(address, bomb)).output, /fork/)
-    await until('they have ended', async () => (await containers.stats(agentId)).pids < 30)
+    await until('they have ended', async () => (await runtime.stats(agentId)).pids < 30)
     assert.equal((await runIn(address, 'true')).code, 0)
   })
 
   test('what eats memory is killed, and what is beside it lives', async () => {
     const hog = `node -e 'const a=[];for(;;)a.push(Buffer.alloc(16777216,1))'`
     assert.equal((await runIn(address, hog)).code, 137)
-    assert.equal((await containers.inspect(agentId))?.state, 'running')
+    assert.equal((await runtime.inspect(agentId))?.state, 'running')
   })
 
   test('nothing is reached but the proxy, and nothing resolves', async () => {
@@ -113,7 +113,7 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
       proxy.emit('connection', socket)
     })
     // The address is there before and after the agent runs, so that a proxy can listen on it.
-    await containers.stop(neighbour)
+    await runtime.stop(neighbour)
     await new Promise<void>((resolve) => proxy.listen(0, gateway, resolve))
     const { port } = proxy.address() as AddressInfo
     try {

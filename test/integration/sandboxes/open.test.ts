@@ -29,35 +29,35 @@ async function newDataDir(): Promise<string> {
 async function open(env: Record<string, string>) {
   const lines: { level: number; why?: string; msg: string }[] = []
   const log = createLogger('test', 'info', { write: (line) => void lines.push(JSON.parse(line)) })
-  const containers = await openRuntime(loadConfig(env), log, NOBODY)
-  await containers.close()
-  return { containers, runtime: containers.runtime, said: lines[0] }
+  const runtime = await openRuntime(loadConfig(env), log, NOBODY)
+  await runtime.close()
+  return { runtime, driver: runtime.driver, said: lines[0] }
 }
 
 const NOWHERE = 'unix:///nowhere/docker.sock'
 
 test('auto takes processes where no Docker answers, warns of it, and stays with it', async () => {
   const BERTH_DATA_DIR = await newDataDir()
-  const { runtime, said } = await open({ BERTH_DATA_DIR, DOCKER_HOST: NOWHERE })
-  assert.equal(runtime, 'process')
+  const { driver, said } = await open({ BERTH_DATA_DIR, DOCKER_HOST: NOWHERE })
+  assert.equal(driver, 'process')
   assert.equal(said?.level, 40)
   assert.match(said.msg, /loopback: nothing isolates them/)
   assert.match(said.why ?? '', /Docker cannot be reached/)
   const again = await open({ BERTH_DATA_DIR })
-  assert.equal(again.runtime, 'process')
+  assert.equal(again.driver, 'process')
   assert.match(again.said?.why ?? '', /^as before/)
 })
 
 test('docker is docker, also while it is away', async () => {
   const env = { BERTH_DATA_DIR: await newDataDir(), BERTH_RUNTIME: 'docker', DOCKER_HOST: NOWHERE }
-  const { runtime, containers } = await open(env)
-  assert.equal(runtime, 'docker')
-  await assert.rejects(containers.ping(), failsWith('unreachable'))
+  const { driver, runtime } = await open(env)
+  assert.equal(driver, 'docker')
+  await assert.rejects(runtime.ping(), failsWith('unreachable'))
 })
 
 test('process is process, whatever Docker does', async () => {
-  const { runtime, said } = await open({ BERTH_DATA_DIR: await newDataDir(), BERTH_RUNTIME: 'process' })
-  assert.equal(runtime, 'process')
+  const { driver, said } = await open({ BERTH_DATA_DIR: await newDataDir(), BERTH_RUNTIME: 'process' })
+  assert.equal(driver, 'process')
   assert.equal(said?.why, 'BERTH_RUNTIME')
 })
 
@@ -65,17 +65,17 @@ test('auto takes Docker where an image is there or can be built', {
   skip: await whyNotDocker(),
 }, async () => {
   const BERTH_DATA_DIR = await newDataDir()
-  const { runtime } = await open({ BERTH_DATA_DIR, BERTH_BASE_IMAGE: BASE_IMAGE })
-  assert.equal(runtime, 'docker')
+  const { driver } = await open({ BERTH_DATA_DIR, BERTH_BASE_IMAGE: BASE_IMAGE })
+  assert.equal(driver, 'docker')
   const later = await open({ BERTH_DATA_DIR, BERTH_BASE_IMAGE: BASE_IMAGE, DOCKER_HOST: NOWHERE })
-  assert.equal(later.runtime, 'docker', 'its agents are there')
+  assert.equal(later.driver, 'docker', 'its agents are there')
 })
 
 test('auto takes processes where Docker has nothing to build images from', {
   skip: await whyNotDocker(),
 }, async () => {
   const BERTH_BASE_IMAGE = '127.0.0.1:1/there/is-none:now'
-  const { runtime, said } = await open({ BERTH_DATA_DIR: await newDataDir(), BERTH_BASE_IMAGE })
-  assert.equal(runtime, 'process')
+  const { driver, said } = await open({ BERTH_DATA_DIR: await newDataDir(), BERTH_BASE_IMAGE })
+  assert.equal(driver, 'process')
   assert.match(said?.why ?? '', /no image for agents, and its base 127\.0\.0\.1:1/)
 })

@@ -42,13 +42,13 @@ test('below a folder of mode 700, root keeps agents elsewhere, with copies that 
   const { dir, dataDir, enginesDir } = await newFolder(0o700)
   await cp(agentdDir, join(dir, 'agentd'), { recursive: true })
   const open = () => openProcessRuntime({ dataDir, enginesDir, agentdDir: join(dir, 'agentd'), log })
-  const containers = await open()
+  const runtime = await open()
   const { location } = JSON.parse(await readFile(join(dataDir, 'agents.json'), 'utf8'))
   made.push(location)
   assert.match(location, /^\/var\/lib\/berth\/agents-/)
   const agentId = newAgent()
-  await containers.create(specOf(agentId))
-  const { address } = await containers.start(agentId)
+  await runtime.create(specOf(agentId))
+  const { address } = await runtime.start(agentId)
   const [home, uid] = (await outputIn(address, 'pwd; id -u')).split('\n')
   assert.equal(home, join(location, agentId, 'home'))
   assert.equal((await stat(home)).mode & 0o777, 0o700)
@@ -66,7 +66,7 @@ test('below a folder of mode 700, root keeps agents elsewhere, with copies that 
   const later = await open()
   assert.equal((await later.inspect(agentId))?.state, 'running')
   await later.remove(agentId, { volume: true })
-  await Promise.all([containers.close(), later.close()])
+  await Promise.all([runtime.close(), later.close()])
 })
 
 test('a folder that the operator has chosen and the user cannot enter is refused, with what to do', {
@@ -82,34 +82,34 @@ test('a folder that the operator has chosen and the user cannot enter is refused
 
 test('links that an agent leaves in its home lead its removal nowhere', async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o755)
-  const containers = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
+  const runtime = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
   const agentId = newAgent()
   const precious = join(dir, 'precious')
   await mkdir(precious)
   await chmod(precious, 0o777)
   execFileSync('touch', [join(precious, 'file')])
-  await containers.create(specOf(agentId))
-  const { address } = await containers.start(agentId)
+  await runtime.create(specOf(agentId))
+  const { address } = await runtime.start(agentId)
   await outputIn(
     address,
     `ln -s ${precious} ~/link; mkdir -p ~/deep/er; ln -s ${precious}/file ~/deep/er/f; chmod 0 ~/deep/er`,
   )
-  await containers.remove(agentId, { volume: true })
+  await runtime.remove(agentId, { volume: true })
   assert((await stat(join(precious, 'file'))).isFile())
-  assert.deepEqual(await containers.list(), { sandboxes: [], volumes: [] })
-  await containers.close()
+  assert.deepEqual(await runtime.list(), { sandboxes: [], volumes: [] })
+  await runtime.close()
 })
 
 test('what else lies in a folder that the operator has chosen is neither listed nor removed', async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o755)
   const agentsDir = join(dir, 'shared')
-  const containers = await openProcessRuntime({ dataDir, enginesDir, agentdDir, agentsDir, log })
+  const runtime = await openProcessRuntime({ dataDir, enginesDir, agentdDir, agentsDir, log })
   for (const path of ['other/home', 'other/tmp']) await mkdir(join(agentsDir, path), { recursive: true })
   await writeFile(join(agentsDir, 'other/state.json'), '{}')
-  assert.deepEqual(await containers.list(), { sandboxes: [], volumes: [] })
-  await containers.remove('other', { volume: true })
+  assert.deepEqual(await runtime.list(), { sandboxes: [], volumes: [] })
+  await runtime.remove('other', { volume: true })
   assert.deepEqual((await readdir(join(agentsDir, 'other'))).sort(), ['home', 'state.json', 'tmp'])
-  await containers.close()
+  await runtime.close()
 })
 
 test('a worker that is killed leaves its agents to the next one', async () => {
@@ -122,25 +122,25 @@ test('a worker that is killed leaves its agents to the next one', async () => {
   ])
   await until('its agents run', () => worker.output().includes('started'))
   await worker.end('SIGKILL')
-  const containers = await openProcessRuntime({ ...options, log })
-  const { sandboxes } = await containers.list()
+  const runtime = await openProcessRuntime({ ...options, log })
+  const { sandboxes } = await runtime.list()
   assert.deepEqual(
     sandboxes.map(({ agentId, state }) => `${agentId} ${state}`).sort(),
     [`${one} running`, `${two} running`].sort(),
   )
-  const { address, startedAt } = await containers.start(one)
+  const { address, startedAt } = await runtime.start(one)
   assert.equal((await runIn(address, 'true')).code, 0)
   assert.equal(startedAt, sandboxes.find(({ agentId }) => agentId === one)?.startedAt)
-  await containers.stop(one)
-  assert.equal((await containers.inspect(one))?.state, 'exited')
+  await runtime.stop(one)
+  assert.equal((await runtime.inspect(one))?.state, 'exited')
   // Nobody could learn how it ended: its parent was gone.
-  assert.equal((await containers.inspect(one))?.exitCode, null)
-  const other = await containers.inspect(two)
+  assert.equal((await runtime.inspect(one))?.exitCode, null)
+  const other = await runtime.inspect(two)
   await runIn(other?.address ?? null, 'kill -9 $PPID').catch(() => {})
-  await until('its end is seen', async () => (await containers.inspect(two))?.state === 'exited')
-  assert.notEqual((await containers.start(two)).startedAt, other?.startedAt)
-  for (const agentId of [one, two]) await containers.remove(agentId, { volume: true })
-  await containers.close()
+  await until('its end is seen', async () => (await runtime.inspect(two))?.state === 'exited')
+  assert.notEqual((await runtime.start(two)).startedAt, other?.startedAt)
+  for (const agentId of [one, two]) await runtime.remove(agentId, { volume: true })
+  await runtime.close()
 })
 
 test('a worker that is killed while it starts an agent leaves nothing that runs beside the next start', async () => {
@@ -149,10 +149,10 @@ test('a worker that is killed while it starts an agent leaves nothing that runs 
   const agentdDir = join(dir, 'agentd')
   await cp(join(import.meta.dirname, 'agentd'), agentdDir, { recursive: true })
   const agentId = newAgent()
-  const containers = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
-  await containers.create(specOf(agentId))
-  await containers.start(agentId)
-  await containers.stop(agentId)
+  const runtime = await openProcessRuntime({ dataDir, enginesDir, agentdDir, log })
+  await runtime.create(specOf(agentId))
+  await runtime.start(agentId)
+  await runtime.stop(agentId)
   // At different moments of a start, which takes some 150 ms.
   for (const ms of [0, 10, 20, 40, 80]) {
     const options = { dataDir, enginesDir, agentdDir }
@@ -161,14 +161,14 @@ test('a worker that is killed while it starts an agent leaves nothing that runs 
       JSON.stringify({ options, agents: [agentId], killAfterMs: ms }),
     ])
     await new Promise((resolve) => worker.process.once('exit', resolve))
-    const { address } = await containers.start(agentId)
+    const { address } = await runtime.start(agentId)
     assert.equal((await runIn(address, 'true')).code, 0)
     assert.equal(await running(join(agentdDir, 'main.ts')), 1)
-    await containers.stop(agentId)
+    await runtime.stop(agentId)
     assert.equal(await running(join(agentdDir, 'main.ts')), 0)
   }
-  await containers.remove(agentId, { volume: true })
-  await containers.close()
+  await runtime.remove(agentId, { volume: true })
+  await runtime.close()
 })
 
 test('while the disk is down to its reserve there is no new agent, and those that are there start', async () => {

@@ -17,9 +17,9 @@ containersContract('process', async () => {
   await chmod(dir, 0o711)
   const open = (name: string) => openProcessRuntime({ dataDir: join(dir, name), enginesDir, agentdDir, log })
   const all = [await open('one'), await open('two'), await open('one')] as const
-  const [containers, stranger, colleague] = all
+  const [runtime, stranger, colleague] = all
   return {
-    containers,
+    runtime,
     stranger,
     colleague,
     async close() {

@@ -10,7 +10,7 @@ import {
 
 /** A driver under test, with two versions of an engine at hand. */
 export interface Subject {
-  containers: SandboxRuntime
+  runtime: SandboxRuntime
   /** Another instance of Berth on the same machine, and the same one once more, as a second worker has it. */
   stranger: SandboxRuntime
   colleague: SandboxRuntime

@@ -5,11 +5,11 @@ import { openProcessRuntime } from '../../../src/sandboxes/process.ts'
 import { specOf } from './subject.ts'
 
 const { options, agents, killAfterMs } = JSON.parse(process.argv[2] ?? '{}')
-const containers = await openProcessRuntime({ ...options, log: createLogger('test', 'silent') })
+const runtime = await openProcessRuntime({ ...options, log: createLogger('test', 'silent') })
 for (const agentId of agents) {
-  await containers.create(specOf(agentId))
+  await runtime.create(specOf(agentId))
   if (killAfterMs !== undefined) setTimeout(() => process.kill(process.pid, 'SIGKILL'), killAfterMs)
-  await containers.start(agentId)
+  await runtime.start(agentId)
 }
 console.log('started')
 setInterval(() => {}, 1000)

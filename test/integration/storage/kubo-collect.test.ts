@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { CID } from 'multiformats/cid'
 import { isAwaited } from '../../../src/db/advisory-locks.ts'
-import { Gate } from '../../../src/db/gate.ts'
 import { queryOne } from '../../../src/db/pool.ts'
+import { SharedLock } from '../../../src/db/shared-lock.ts'
 import { noteRelease } from '../../../src/db/statements/garbage.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import type { Storage } from '../../../src/storage/port.ts'
@@ -31,8 +31,8 @@ describe("a Kubo that is Berth's own", { skip }, () => {
   before(async () => {
     ;[kubo, database] = await Promise.all([startKubo(), startDatabase()])
     const open = async () => {
-      const gate = new Gate(database.url, 'kuboPublic')
-      const opened = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public', gate })
+      const lock = new SharedLock(database.url, 'kuboPublic')
+      const opened = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public', lock })
       await opened.start()
       return opened
     }
@@ -147,7 +147,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
         signal,
         onProgress: ({ phase }) => {
           if (phase !== 'retrieving' || collection !== undefined) return
-          // Once its own session has the gate.
+          // Once its own session has the lock.
           collection = until('the retrieval is inside', async () => {
             const { rows } = await database.pool.query(
               `SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted`,

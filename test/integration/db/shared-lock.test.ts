@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { isAwaited } from '../../../src/db/advisory-locks.ts'
 import { isHeldUp } from '../../../src/db/database-errors.ts'
-import { Gate } from '../../../src/db/gate.ts'
+import { SharedLock } from '../../../src/db/shared-lock.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { run, until } from '../../support/processes.ts'
 
@@ -16,13 +16,13 @@ before(async () => {
 })
 after(() => database?.stop())
 
-const open = (shareMs?: number) => new Gate(database.url, NAME, shareMs)
+const open = (shareMs?: number) => new SharedLock(database.url, NAME, shareMs)
 const someoneWaits = () => until('someone waits', () => isAwaited(database.pool, NAME))
-/** Shares the gate until `leave` is called. */
-async function inside(gate: Gate) {
+/** Shares the lock until `leave` is called. */
+async function shareUntilLeft(lock: SharedLock) {
   const { promise, resolve: leave } = Promise.withResolvers<void>()
   const entered = Promise.withResolvers<void>()
-  const done = gate.share(signal, () => {
+  const done = lock.share(signal, () => {
     entered.resolve()
     return promise
   })
@@ -30,31 +30,31 @@ async function inside(gate: Gate) {
   return { leave, done }
 }
 
-test('any number share a gate, and nobody is alone meanwhile', async () => {
+test('any number of holders share a lock, and none has it exclusively meanwhile', async () => {
   const [one, other] = [open(), open()]
-  const guests = [await inside(one), await inside(one), await inside(other)]
-  assert.equal(await one.alone(50, async () => 'alone'), undefined)
+  const guests = [await shareUntilLeft(one), await shareUntilLeft(one), await shareUntilLeft(other)]
+  assert.equal(await one.exclusively(50, async () => 'alone'), undefined)
   for (const { leave } of guests) leave()
   await Promise.all(guests.map(({ done }) => done))
-  assert.equal(await one.alone(LONG_MS, async () => 'alone'), 'alone')
+  assert.equal(await one.exclusively(LONG_MS, async () => 'alone'), 'alone')
 })
 
-test('who waits to be alone is let in before those of the same process who come later', async () => {
-  const gate = open()
+test('an exclusive holder that waits goes before sharers of the same process that come later', async () => {
+  const lock = open()
   const order: string[] = []
-  const first = await inside(gate)
-  const alone = open().alone(LONG_MS, async () => order.push('alone'))
+  const first = await shareUntilLeft(lock)
+  const alone = open().exclusively(LONG_MS, async () => order.push('alone'))
   await someoneWaits()
-  const later = gate.share(signal, async () => order.push('later'))
+  const later = lock.share(signal, async () => order.push('later'))
   first.leave()
   await Promise.all([alone, later, first.done])
   assert.deepEqual(order, ['alone', 'later'])
 })
 
-test('who comes while another is alone waits, and is told when that takes too long', async () => {
+test('a sharer waits for an exclusive holder, and is told when that takes too long', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   const entered = Promise.withResolvers<void>()
-  const alone = open().alone(LONG_MS, () => {
+  const alone = open().exclusively(LONG_MS, () => {
     entered.resolve()
     return promise
   })
@@ -73,22 +73,25 @@ test('who comes while another is alone waits, and is told when that takes too lo
   assert.equal(await later, 'in')
 })
 
-test('a process that is killed leaves the gate', async () => {
-  const holder = run(process.execPath, [join(import.meta.dirname, 'hold-gate.program.ts'), database.url])
+test('a process that is killed leaves the lock', async () => {
+  const holder = run(process.execPath, [
+    join(import.meta.dirname, 'hold-shared-lock.program.ts'),
+    database.url,
+  ])
   await until('it is inside', () => holder.output().includes('inside'))
-  assert.equal(await open().alone(50, async () => 'alone'), undefined)
+  assert.equal(await open().exclusively(50, async () => 'alone'), undefined)
   await holder.end('SIGKILL')
-  assert.equal(await open().alone(LONG_MS, async () => 'alone'), 'alone')
+  assert.equal(await open().exclusively(LONG_MS, async () => 'alone'), 'alone')
 })
 
 test('a session that is lost does not keep others out', async () => {
-  const gate = open()
-  const first = await inside(gate)
+  const lock = open()
+  const first = await shareUntilLeft(lock)
   await database.pool.query(
-    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'berth-gate'`,
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'berth-shared-lock'`,
   )
-  await until('the lock is gone', async () => (await open().alone(50, async () => true)) === true)
-  assert.equal(await gate.share(signal, async () => 'in'), 'in')
+  await until('the lock is gone', async () => (await open().exclusively(50, async () => true)) === true)
+  assert.equal(await lock.share(signal, async () => 'in'), 'in')
   first.leave()
   await first.done
 })

@@ -1,0 +1,106 @@
+import { orAborted } from '../lib/until-aborted.ts'
+import { isAwaited, lockSession, shareSession } from './advisory-locks.ts'
+import { isHeldUp } from './database-errors.ts'
+import type { Queryable } from './pool.ts'
+import { withSession } from './session.ts'
+
+type Name = Parameters<typeof shareSession>[1]
+
+const SESSION = { name: 'berth-shared-lock', connectMs: 10_000 }
+
+/** The one session by which this process shares the lock, for all its holders. */
+interface LockSession {
+  holders: number
+  /** Once the lock is taken. */
+  session: Promise<Queryable>
+  leave(): void
+  /** Once the session has ended. */
+  closed: Promise<void>
+}
+
+/**
+ * A shared and exclusive lock over all processes on one database: any number of holders share it, or one has it
+ * exclusively. An exclusive one that waits goes before sharers that come later. A process that dies releases it.
+ */
+export class SharedLock {
+  readonly #url: string
+  readonly #name: Name
+  readonly #shareMs: number
+  #shared: LockSession | undefined
+
+  /** @param shareMs how long `share` waits for an exclusive holder, or for one that waits before it. */
+  constructor(url: string, name: Name, shareMs = 60_000) {
+    this.#url = url
+    this.#name = name
+    this.#shareMs = shareMs
+  }
+
+  /** Runs `work` beside others who share. @throws what `isHeldUp` tells after `shareMs`, the signal's reason. */
+  async share<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const shared = await this.#enter(signal)
+    try {
+      return await work()
+    } finally {
+      this.#leave(shared)
+    }
+  }
+
+  /**
+   * Runs `work` while nobody else holds the lock; sharers that come meanwhile wait.
+   * @returns what it gives; undefined where others still held the lock after `waitMs`, and it was not run.
+   */
+  exclusively<T>(waitMs: number, work: () => Promise<T>): Promise<T | undefined> {
+    return withSession(this.#url, SESSION, async (session) => {
+      await session.query(`SET lock_timeout = ${waitMs}`)
+      try {
+        await lockSession(session, this.#name)
+      } catch (error) {
+        if (isHeldUp(error)) return undefined
+        throw error
+      }
+      return work()
+    })
+  }
+
+  async #enter(signal: AbortSignal): Promise<LockSession> {
+    const late = AbortSignal.timeout(this.#shareMs)
+    for (;;) {
+      const isNew = !this.#shared
+      this.#shared ??= this.#open()
+      const shared = this.#shared
+      shared.holders++
+      try {
+        const session = await orAborted(shared.session, signal)
+        // This process has the lock already, so PostgreSQL would not have it wait behind an exclusive one.
+        if (isNew || late.aborted || !(await isAwaited(session, this.#name))) return shared
+      } catch (error) {
+        // Nobody else joins a session that is lost; its other holders go on.
+        if (!signal.aborted && this.#shared === shared) this.#shared = undefined
+        this.#leave(shared)
+        if (isNew || signal.aborted) throw error
+        continue
+      }
+      this.#leave(shared)
+      await orAborted(shared.closed, AbortSignal.any([signal, late])).catch(() => signal.throwIfAborted())
+    }
+  }
+
+  #leave(shared: LockSession): void {
+    if (--shared.holders > 0) return
+    if (this.#shared === shared) this.#shared = undefined
+    shared.leave()
+  }
+
+  #open(): LockSession {
+    const left = Promise.withResolvers<void>()
+    const taken = Promise.withResolvers<Queryable>()
+    const closed = withSession(this.#url, SESSION, async (session) => {
+      await session.query(`SET lock_timeout = ${this.#shareMs}`)
+      await shareSession(session, this.#name)
+      taken.resolve(session)
+      await left.promise
+    }).catch(taken.reject)
+    taken.promise.catch(() => {})
+    return { holders: 0, session: taken.promise, leave: left.resolve, closed }
+  }
+}
