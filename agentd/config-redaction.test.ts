@@ -5,7 +5,7 @@ import { REDACTED, redact, redactText, restore } from './config-redaction.ts'
 const isSecret = (text: string) => text.includes('hunter2')
 
 describe('redact', () => {
-  test('blots out secrets by their name, their value and their form', () => {
+  test('redact blots out secrets by their name, their value and their form', () => {
     const config = {
       gateway: { auth: { token: 't', mode: 'token' } },
       channels: { slack: { botToken: 'b', app_token: 'a', signingSecret: 's', enabled: true } },
@@ -36,7 +36,7 @@ describe('redact', () => {
     })
   })
 
-  test('blots out what the engine takes for secret by its place or another name', () => {
+  test('redact blots out what the engine takes for secret by its place or another name', () => {
     const config = {
       env: { vars: { FAL_KEY: 'f', DATABASE_URL: 'd' }, shellEnv: { enabled: true } },
       mcp: {
@@ -57,7 +57,7 @@ describe('redact', () => {
     })
   })
 
-  test('leaves references to secrets as they are', () => {
+  test('redact leaves references to secrets as they are', () => {
     const config = { apiKey: `\${KEY}`, password: '', token: { source: 'env', id: 'KEY' }, secret: null }
     assert.deepEqual(redact(config, isSecret), config)
   })
@@ -86,12 +86,12 @@ describe('restore', () => {
     words: ['p', 'q'],
   }
 
-  test('puts back what is stored in the same place', () => {
+  test('restore puts back what is stored in the same place', () => {
     const written = { a: { key: REDACTED, more: 1 }, b: null }
     assert.deepEqual(restore(written, stored), { a: { key: 'one', more: 1 }, b: null })
   })
 
-  test('finds items of lists by their id, whatever their order', () => {
+  test('restore finds items of lists by their id, whatever their order', () => {
     const list = [
       { id: 'y', key: REDACTED },
       { id: 'new', key: 'Z' },
@@ -119,7 +119,7 @@ describe('restore', () => {
     ['a stored text that is redacted itself', { broken: REDACTED }, /^broken: /],
   ]
   for (const [what, written, message] of refused)
-    test(`refuses ${what}`, () => {
+    test(`restore refuses ${what}`, () => {
       const twice = [
         { id: 'x', key: '1' },
         { id: 'x', key: '2' },
@@ -130,12 +130,12 @@ describe('restore', () => {
       })
     })
 
-  test('refuses what is nested too deep, instead of failing', () => {
+  test('restore refuses what is nested too deep, instead of failing', () => {
     const deep = JSON.parse('['.repeat(5000) + ']'.repeat(5000))
     assert.throws(() => restore(deep, {}), { code: 'bad_request' })
   })
 
-  test('leaves names that reach prototypes as plain names', () => {
+  test('restore leaves names that reach prototypes as plain names', () => {
     const value = restore(JSON.parse('{"__proto__":{"polluted":true}}'), {}) as object
     assert.equal(JSON.stringify(value), '{"__proto__":{"polluted":true}}')
     assert.equal('polluted' in {}, false)

@@ -60,14 +60,14 @@ function texts(bytes: Buffer): string[] {
 const upperCase = () => new ConnectFrame((message) => message.toUpperCase())
 
 describe('the first message', () => {
-  test('is rewritten, and nothing after it', () => {
+  test('the first message is rewritten, and nothing after it', () => {
     const frames = upperCase()
     assert.deepEqual(texts(frames.push(frame('first €'))), ['FIRST €'])
     const second = frame('second')
     assert.equal(frames.push(second), second)
   })
 
-  test('is rewritten however its bytes are cut, alone or with what follows', () => {
+  test('the first message is rewritten however its bytes are cut, alone or with what follows', () => {
     const bytes = Buffer.concat([frame('x'.repeat(300)), frame('next'), frame('', { opcode: 8 })])
     for (const size of [1, 2, 3, 7, 300, 1000]) {
       const frames = upperCase()
@@ -77,7 +77,7 @@ describe('the first message', () => {
     }
   })
 
-  test('may be in parts, with control frames between them, which pass', () => {
+  test('the first message may be in parts, with control frames between them, which pass', () => {
     const ping = frame('ping', { opcode: 9 })
     const bytes = Buffer.concat([
       ping,
@@ -95,7 +95,7 @@ describe('the first message', () => {
     }
   })
 
-  test('grows and shrinks over every form of its length', () => {
+  test('the first message grows and shrinks over every form of its length', () => {
     for (const length of [0, 1, 125, 126, 127, 65_535, 65_536, 70_000]) {
       const frames = new ConnectFrame(() => 'y'.repeat(length))
       assert.deepEqual(texts(frames.push(frame('x'))), ['y'.repeat(length)])
@@ -103,7 +103,7 @@ describe('the first message', () => {
     assert.deepEqual(texts(upperCase().push(frame('x'.repeat(65_535)))), ['X'.repeat(65_535)])
   })
 
-  test('goes on as it came when it is left alone, byte for byte', () => {
+  test('the first message goes on as it came when it is left alone, byte for byte', () => {
     const bytes = Buffer.concat([frame('a', { fin: false }), frame('b', { opcode: 0 }), frame('c')])
     const frames = new ConnectFrame(() => undefined)
     assert.deepEqual(frames.push(bytes), bytes)
@@ -131,7 +131,7 @@ describe('the first message', () => {
     'no WebSocket at all': Buffer.from('GET / HTTP/1.1\r\n\r\n'),
   }
   for (const [name, bytes] of Object.entries(hostile))
-    test(`goes on as it came: ${name}`, () => {
+    test(`the first message goes on as it came: ${name}`, () => {
       for (const size of [1000, bytes.length]) {
         const frames = new ConnectFrame(() => assert.fail('rewritten'))
         const out: Buffer[] = []
@@ -158,32 +158,32 @@ describe('a connect request', () => {
       rewriteConnect(JSON.stringify({ ...connect, params: { ...connect.params, ...params } }), 'mine') ?? '',
     ).params
 
-  test('of an old client is one that the gateway takes', () => {
+  test('a connect request of an old client becomes one that the gateway takes', () => {
     assert.deepEqual(JSON.parse(rewriteConnect(JSON.stringify(connect), 'mine') ?? ''), {
       ...connect,
       params: { ...connect.params, maxProtocol: 4, auth: { token: 'mine' } },
     })
   })
 
-  test('keeps the range of newer protocols', () => {
+  test('a connect request keeps the range of newer protocols', () => {
     const { minProtocol, maxProtocol } = rewritten({ minProtocol: 4, maxProtocol: 5 })
     assert.deepEqual([minProtocol, maxProtocol], [4, 5])
     assert.equal(rewritten({ maxProtocol: undefined }).maxProtocol, undefined)
   })
 
-  test('always gets the token of the gateway', () => {
+  test('a connect request always gets the token of the gateway', () => {
     for (const auth of [undefined, null, 'x', {}, { token: 'old' }, { password: 'p', deviceToken: 'd' }])
       assert.deepEqual(rewritten({ auth }).auth, { token: 'mine' })
   })
 
-  test('without a device comes from a client that the gateway gives rights to', () => {
+  test('a connect request without a device comes from a client that the gateway gives rights to', () => {
     const client = { id: 'webchat-ui', version: '2', platform: 'web', mode: 'webchat' }
     assert.deepEqual(rewritten({ client }).client, { ...client, id: 'gateway-client', mode: 'backend' })
     assert.deepEqual(rewritten({}).client, connect.params.client)
     assert.equal(rewritten({ client: 'x' }).client, 'x')
   })
 
-  test('keeps a device that signed the right token, and only that', () => {
+  test('a connect request keeps a device that signed the right token, and only that', () => {
     const device = { id: 'd', signature: 's' }
     const client = { id: 'openclaw-ios', mode: 'ui' }
     const kept = rewritten({ device, client, auth: { token: 'mine' } })
@@ -192,7 +192,7 @@ describe('a connect request', () => {
     assert.equal('device' in rewritten({ device, auth: undefined }), false)
   })
 
-  test('is left alone when it is none', () => {
+  test('a message that is no connect request is left alone', () => {
     for (const message of [
       '',
       'null',

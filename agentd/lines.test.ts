@@ -32,7 +32,7 @@ test('a line without an end is cut, and the next one is whole', async () => {
   )
 })
 
-test('a flood costs no memory, and is told', async () => {
+test('a flood of lines costs no memory, and is told of', async () => {
   const flood = 500_000_000
   const program = `yes "a line of a flood" | head -c ${flood}; echo; while read go; do echo the end; done`
   const child = spawn('sh', ['-c', program])

@@ -175,26 +175,26 @@ const BAD: [what: unknown, errors: string[]][] = [
 
 describe('a manifest', () => {
   for (const [what, manifest] of Object.entries(GOOD))
-    it(`with ${what} is taken as it is`, () => {
+    it(`a manifest with ${what} is taken as it is`, () => {
       assert.deepEqual(checkManifest(JSON.stringify(manifest)), { manifest })
       assert.equal(isValid(manifest), true, JSON.stringify(isValid.errors))
     })
-  it('may begin with a byte order mark', () =>
+  it('a manifest may begin with a byte order mark', () =>
     assert.deepEqual(errorsOf(`\uFEFF${JSON.stringify(base)}`), []))
   for (const [manifest, errors] of BAD)
-    it(`is told ${errors[0] ?? 'nothing'} of ${JSON.stringify(manifest).slice(0, 80)}`, () =>
+    it(`the check says ${errors[0] ?? 'nothing'} of ${JSON.stringify(manifest).slice(0, 80)}`, () =>
       assert.deepEqual(errorsOf(manifest), errors))
-  it('that is no JSON is told where', () => {
+  it('the error of a manifest that is no JSON says where', () => {
     assert.match(errorsOf('{"version": 1,\n}')[0] ?? '', /^manifest\.json is not valid JSON: .+/)
     assert.match(errorsOf('')[0] ?? '', /^manifest\.json is not valid JSON: /)
   })
-  it('that is too large, or too deep, costs nothing', () => {
+  it('a manifest that is too large, or too deep, costs nothing', () => {
     assert.deepEqual(errorsOf(' '.repeat(1_048_577)), ['manifest.json is larger than 1048576 bytes'])
     assert.deepEqual(errorsOf('['.repeat(500_000) + ']'.repeat(500_000)), [
       'manifest.json: must be an object',
     ])
   })
-  it('is told twenty errors at most, and how many more there are', () => {
+  it('a manifest with many errors gets twenty of them, and how many more there are', () => {
     const errors = errorsOf({ ...base, ...Object.fromEntries(times(50, (i) => [`field${i}`, 1])) })
     assert.equal(errors.length, 21)
     assert.equal(errors[20], 'and 30 more')
@@ -210,7 +210,7 @@ describe('the published schema', () => {
     )
     .map(([path, value]) => replace(GOOD['every field'], path, value))
 
-  it('and the check agree', () => {
+  it('the published schema and the check agree', () => {
     fc.assert(
       fc.property(
         fc.oneof({ weight: 9, arbitrary: changed }, { weight: 1, arbitrary: fc.jsonValue() }),

@@ -29,7 +29,7 @@ test('owned keys replace leaf by leaf, null removes', () => {
   assert.deepEqual(override({ gateway: 'a text' }, { gateway: { port: 2 } }), { gateway: { port: 2 } })
 })
 
-test('defaults fill only what is missing', () => {
+test('default values fill only what is missing', () => {
   const base = { a: 0, b: { c: null, d: '' } }
   assert.deepEqual(fill(base, { a: 1, b: { c: 1, d: 1, e: 1 }, f: 1 }), {
     a: 0,
@@ -58,7 +58,7 @@ test('paths of the API become those of this machine, anywhere in a value', () =>
   })
 })
 
-test('the file is made for its owner only, and keeps what the owner wrote', async (t) => {
+test('the file of a configuration is made for its owner only, and keeps what the owner wrote', async (t) => {
   const { paths, write, read } = await newHome(t)
   await rm(paths.state, { recursive: true })
   await write({ gateway: { port: 1 } }, { theme: 'light' })
@@ -72,7 +72,7 @@ test('the file is made for its owner only, and keeps what the owner wrote', asyn
   assert.deepEqual(await readdir(paths.state), ['openclaw.json'])
 })
 
-test('a file that is right is not written again', async (t) => {
+test('the file of a configuration that is right is not written again', async (t) => {
   const { paths, write } = await newHome(t)
   await write({ a: 1 })
   const before = await lstat(paths.configFile)
@@ -80,7 +80,7 @@ test('a file that is right is not written again', async (t) => {
   assert.equal((await lstat(paths.configFile)).ino, before.ino)
 })
 
-test('what is no configuration is refused and left as it is', async (t) => {
+test('a file that is no configuration is refused and left as it is', async (t) => {
   const { paths, write } = await newHome(t)
   for (const text of ['{"a":', '[]', '"text"', '', 'null']) {
     await writeFile(paths.configFile, text)

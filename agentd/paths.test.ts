@@ -8,7 +8,7 @@ test('in a container, paths are what the API calls them', () => {
     assert.deepEqual([realPath(paths, path), apiPath(paths, path)], [path, path])
 })
 
-test('elsewhere they are mapped both ways, and only where the name fits', () => {
+test('paths outside of a container are mapped both ways, and only where the name fits', () => {
   const paths = agentPaths('/srv/x/home', '/srv/x/tmp')
   const pairs = [
     ['/home/node', '/srv/x/home'],

@@ -113,7 +113,7 @@ test('neither agentd, nor the gateway, nor a port of the system can be reached',
   }
 })
 
-test('a port on which nothing listens, or no HTTP is spoken, is told of', async (t) => {
+test('a port on which nothing listens, or no HTTP is spoken, is answered with an error', async (t) => {
   const closed = createTcpServer().listen(0, '127.0.0.1')
   await once(closed, 'listening')
   const { port: free } = closed.address() as AddressInfo

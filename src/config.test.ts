@@ -7,7 +7,7 @@ import { loadAgentProxyKey, loadConfig } from './config.ts'
 import { ConfigError } from './errors.ts'
 
 describe('configuration', () => {
-  it('needs nothing', () => {
+  it('configuration needs no setting', () => {
     const config = loadConfig({})
     assert.equal(config.PORT, 3000)
     assert.equal(config.HOST, '127.0.0.1')
@@ -26,7 +26,7 @@ describe('configuration', () => {
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'perhaps',
   }
   for (const [name, value] of Object.entries(wrong)) {
-    it(`names ${name} when it is wrong`, () => {
+    it(`configuration names ${name} when it is wrong`, () => {
       assert.throws(
         () => loadConfig({ [name]: value }),
         (error) => error instanceof ConfigError && error.message.startsWith(`${name}: `),
@@ -34,7 +34,7 @@ describe('configuration', () => {
     })
   }
 
-  it('refuses the former name of a setting, and says its present one', () => {
+  it('configuration refuses the former name of a setting, and says its present one', () => {
     const env = { HOST_KEY_FILE: '/run/secrets/host_key', BERTH_HOST_PORT: '3130', BERTH_HOST_URL: '' }
     assert.throws(
       () => loadConfig(env),
@@ -44,7 +44,7 @@ describe('configuration', () => {
     )
   })
 
-  it('takes over the key of the agent proxy that 0.2.0 made', (t) => {
+  it('configuration takes over the key of the agent proxy that 0.2.0 made', (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
     t.after(() => rmSync(dir, { recursive: true }))
     const config = loadConfig({ BERTH_DATA_DIR: dir })
@@ -54,7 +54,7 @@ describe('configuration', () => {
     assert.equal(loadAgentProxyKey(config), 'made-by-0.2.0')
   })
 
-  it('makes a key of the agent proxy where there is none', (t) => {
+  it('configuration makes a key of the agent proxy where there is none', (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
     t.after(() => rmSync(dir, { recursive: true }))
     const config = loadConfig({ BERTH_DATA_DIR: dir })
@@ -63,24 +63,24 @@ describe('configuration', () => {
     assert.equal(loadAgentProxyKey(config), key)
   })
 
-  it('names every setting that is wrong, not only the first', () => {
+  it('configuration names every setting that is wrong, not only the first', () => {
     assert.throws(() => loadConfig({ PORT: 'x', LOG_LEVEL: 'y' }), /PORT: [\s\S]*LOG_LEVEL: /)
   })
 
-  it('takes a setting that is empty for one that is not set', () => {
+  it('configuration takes a setting that is empty for one that is not set', () => {
     const config = loadConfig({ DATABASE_URL: '', HOST: '', PORT: '', BERTH_PIN_CONCURRENCY: '' })
     assert.deepEqual(config, loadConfig({}))
     assert.equal(loadConfig({ BERTH_IPFS_ROUTING_URL: '' }).BERTH_IPFS_ROUTING_URL, '')
   })
 
-  it('names a setting that there is not', () => {
+  it('configuration names a setting that does not exist', () => {
     assert.throws(
       () => loadConfig({ BERTH_PIN_CONCURENCY: '4', PORT: 'x' }),
       /^ConfigError: BERTH_PIN_CONCURENCY: [\s\S]*PORT: /,
     )
   })
 
-  it('leaves alone what only looks like a setting', () => {
+  it('configuration leaves alone a variable that only looks like a setting', () => {
     const others = [
       'BERTH_KEY',
       'BERTH_TEST_STACK',
@@ -91,7 +91,7 @@ describe('configuration', () => {
     for (const name of others) assert.deepEqual(loadConfig({ [name]: 'x' }), loadConfig({}))
   })
 
-  it('reads a secret from a file, but not from two places', () => {
+  it('configuration reads a secret from a file, but not from two places', () => {
     const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
     try {
       const path = join(dir, 'url')

@@ -6,7 +6,7 @@ describe('the log', () => {
   const lines: string[] = []
   const log: Logger = createLogger('test', 'debug', { write: (line) => void lines.push(line) })
 
-  it('says of an error what it is and where it came from, and not what its client did', () => {
+  it('the log says of an error what it is and where it came from, and not what its client did', () => {
     const cause = Object.assign(new Error('refused'), { args: ['hunter2'] })
     const error = Object.assign(new TypeError('WRONGPASS', { cause }), {
       code: 'E_TEST',
@@ -27,7 +27,7 @@ describe('the log', () => {
     }
   })
 
-  it('holds no token, wherever it stood', () => {
+  it('the log holds no token, wherever it stood', () => {
     const tokens = [
       'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.dGhlIHNpZ25hdHVyZQ',
       '0f8fad5b-d9cb-469f-a165-70867728950e',
@@ -55,12 +55,12 @@ describe('the log', () => {
       for (const token of [...tokens, secret]) assert.ok(!line.includes(token), line)
     }
   })
-  it('is as quick with a URL that is made to be slow', () => {
+  it('the log is as quick with a URL that is made to be slow', () => {
     for (const part of ['eyJ', '?a%', '%', '&token', '/v3/files/tus/', 'a://', '0f8fad5b-d9cb-469f-a165-'])
       log.info({ req: { url: `/?${part.repeat(100_000 / part.length)}` } }, 'x')
     assert.equal(lines.splice(0).length, 7)
   })
-  it('keeps ids and harmless parameters', () => {
+  it('the log keeps ids and harmless parameters', () => {
     const url = '/v3/files?limit=5&order=DESC'
     log.info({ url, operation: '01a203b4-166a-774f-839a-2ead75e9fc85' }, 'x')
     const line = JSON.parse(lines.splice(0)[0] as string)

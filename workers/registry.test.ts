@@ -23,22 +23,22 @@ async function folderOf(t: TestContext, kindOf: (kind: string) => string | undef
 }
 
 describe('the registry of handlers', () => {
-  it('has those of storage alone in a worker that serves no queue of agents', async () => {
+  it('the registry of handlers has those of storage alone in a worker that serves no queue of agents', async () => {
     const handlers = await loadHandlers(services)
     assert.deepEqual(Object.keys(handlers).sort(), ['content.release', 'pin.add', 'pin.remove', 'pin.repair'])
   })
 
-  it('has one of each kind where there are services for agents', async () => {
+  it('the registry of handlers has one of each kind where there are services for agents', async () => {
     const handlers = await loadHandlers({ ...services, agents: {} as NonNullable<WorkerServices['agents']> })
     assert.deepEqual(Object.keys(handlers).sort(), [...OPERATION_KINDS].sort())
   })
 
-  it('refuses a kind without a handler', async (t) => {
+  it('the registry of handlers refuses a kind without a handler', async (t) => {
     const folder = await folderOf(t, (kind) => (kind === 'agent.sync' ? undefined : kind))
     await assert.rejects(loadHandlers(services, folder), /no handler in workers.handlers: agent\.sync/)
   })
 
-  it('refuses a file without a handler, and a handler of no kind', async (t) => {
+  it('the registry of handlers refuses a file without a handler, and a handler of no kind', async (t) => {
     const folder = await folderOf(t, (kind) => kind)
     await writeFile(new URL('pin-find.ts', folder), '')
     assert.ok((await readdir(folder)).includes('pin-find.ts'))
@@ -50,13 +50,13 @@ describe('the registry of handlers', () => {
     await assert.rejects(loadHandlers(services, named), /no kind of operation in the catalogue: pin-add\.ts/)
   })
 
-  it('refuses a second handler of a kind', async (t) => {
+  it('the registry of handlers refuses a second handler of a kind', async (t) => {
     const folder = await folderOf(t, (kind) => kind)
     await writeFile(new URL('pin.ts', folder), "export const add = { kind: 'pin.add', create: () => ({}) }")
     await assert.rejects(loadHandlers(services, folder), /two handlers in workers.handlers: pin\.add/)
   })
 
-  it('refuses a handler in a file that is named for another resource', async (t) => {
+  it('the registry of handlers refuses a handler in a file that is named for another resource', async (t) => {
     const folder = await folderOf(t, (kind) => (kind === 'pin.repair' ? 'agent.push' : kind))
     await assert.rejects(
       loadHandlers(services, folder),
@@ -64,7 +64,7 @@ describe('the registry of handlers', () => {
     )
   })
 
-  it('finds several handlers in one file, whatever else it exports', async (t) => {
+  it('the registry of handlers finds several handlers in one file, whatever else it exports', async (t) => {
     const folder = await folderOf(t, (kind) => (kind.startsWith('pin.') ? undefined : kind))
     const pins = OPERATION_KINDS.filter((kind) => kind.startsWith('pin.'))
     const lines = pins.map((kind, i) => `export const h${i} = { kind: '${kind}', create: () => ({}) }`)

@@ -3,14 +3,14 @@ import { describe, it } from 'node:test'
 import { grants, isWrite, SCOPES } from '../http/principal.ts'
 
 describe('scopes', () => {
-  it('are granted by themselves, and all of them by admin', () => {
+  it('scopes are granted by themselves, and all of them by admin', () => {
     for (const scope of SCOPES) {
       assert.ok(grants([scope], scope), scope)
       assert.ok(grants(['admin'], scope), scope)
     }
   })
 
-  it('include reading where they include writing', () => {
+  it('scopes include reading where they include writing', () => {
     assert.ok(grants(['org:files:write'], 'org:files:read'))
     assert.ok(grants(['org:write'], 'org:files:read'))
     assert.ok(grants(['org:write'], 'org:read'))
@@ -18,14 +18,14 @@ describe('scopes', () => {
     assert.ok(!grants(['org:read'], 'org:files:write'))
   })
 
-  it('of the organisation cover every resource, but not the other way round', () => {
+  it('scopes of the organisation cover every resource, but not the other way round', () => {
     assert.ok(grants(['org:read'], 'org:groups:read'))
     assert.ok(!grants(['org:groups:read'], 'org:read'))
     assert.ok(!grants(['org:groups:write'], 'org:read'))
     assert.ok(!grants(['org:files:write'], 'org:groups:write'))
   })
 
-  it('never add up to admin', () => {
+  it('scopes never add up to admin', () => {
     assert.ok(
       !grants(
         SCOPES.filter((scope) => scope !== 'admin'),
@@ -35,7 +35,7 @@ describe('scopes', () => {
     assert.ok(!grants([], 'org:read'))
   })
 
-  it('know which of them change something', () => {
+  it('a scope says whether it changes something', () => {
     assert.deepEqual(SCOPES.filter(isWrite).length, SCOPES.filter((scope) => !scope.endsWith('read')).length)
   })
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { formatDestination, parseAbsoluteForm, parseDestination } from './destination.ts'
 
-test('host:port, in one spelling', () => {
+test('a destination of host and port has one spelling', () => {
   const cases = {
     'Example.ORG:443': 'example.org:443',
     'a_b-c.example:1': 'a_b-c.example:1',
@@ -21,7 +21,7 @@ test('host:port, in one spelling', () => {
   }
 })
 
-test('malformed host:port', () => {
+test('a malformed host or port is no destination', () => {
   const malformed = [
     '',
     ':80',
@@ -58,7 +58,7 @@ test('the path of an absolute form stays as it was written', () => {
   for (const [target, path] of Object.entries(cases)) assert.equal(parseAbsoluteForm(target)?.path, path)
 })
 
-test('no absolute form', () => {
+test('a target in no absolute form has no destination', () => {
   const targets = [
     '/',
     '*',

@@ -18,7 +18,7 @@ test('lines are put together from chunks, characters as well', async () => {
   assert.deepEqual(await read(100, ...bytes), [{ a: 'ü' }, [1], 'end'])
 })
 
-test('what is no JSON is refused', async () => {
+test('a line that is no JSON is refused', async () => {
   await assert.rejects(read(100, '{"a":1}\nnot so\n'), { code: 'bad_answer' })
 })
 

@@ -24,11 +24,11 @@ describe('the URLs of an agent', () => {
     ],
   ]
   for (const [env, baseUrl, wsUrl] of cases)
-    it(`have the scheme and port of ${JSON.stringify(env)}`, () => {
+    it(`the URLs of an agent have the scheme and port of ${JSON.stringify(env)}`, () => {
       assert.deepEqual(agentUrls(loadConfig(env), 'x0000001'), { baseUrl, wsUrl })
     })
 
-  it("begin with the agent's id, where the API's own is on their domain", () => {
+  it("the URLs of an agent begin with the agent's id, where the API's own is on their domain", () => {
     const config = loadConfig({ PUBLIC_URL: 'https://berth.example', BERTH_AGENT_DOMAIN: 'agents.example' })
     const api = new URL(agentsApiUrl(config))
     assert.equal(api.href, 'https://agents.example/')

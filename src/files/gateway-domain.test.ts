@@ -4,7 +4,7 @@ import { domainFault, readGatewayHost } from './gateway-domain.ts'
 
 describe('the name of a gateway', () => {
   for (const good of ['abc', '123', 'a-b', 'spring-catalogue', 'a'.repeat(63)])
-    it(`may be ${good.slice(0, 20)}`, () => assert.equal(domainFault(good), undefined))
+    it(`the name of a gateway may be ${good.slice(0, 20)}`, () => assert.equal(domainFault(good), undefined))
 
   const bad: [string, RegExp][] = [
     ['', /^must be 3 to 63/],
@@ -23,7 +23,8 @@ describe('the name of a gateway', () => {
     ['www', /^is reserved$/],
   ]
   for (const [name, fault] of bad)
-    it(`may not be ${JSON.stringify(name).slice(0, 20)}`, () => assert.match(domainFault(name) ?? '', fault))
+    it(`the name of a gateway may not be ${JSON.stringify(name).slice(0, 20)}`, () =>
+      assert.match(domainFault(name) ?? '', fault))
 })
 
 describe('the gateway of a host', () => {
@@ -48,10 +49,10 @@ describe('the gateway of a host', () => {
     ['', undefined],
   ]
   for (const [host, domain] of cases)
-    it(`${host || 'none'} is ${domain ?? 'none'}`, () =>
+    it(`the gateway of the host ${host || 'none'} is ${domain ?? 'none'}`, () =>
       assert.equal(readGatewayHost(host, 'gateway.example')?.domain, domain))
 
-  it('may name a CID', () => {
+  it('the host of a gateway may name a CID', () => {
     const host = { domain: 'files', cid: 'bafkqaaa' }
     assert.deepEqual(readGatewayHost('BAFKQAAA.ipfs.files.gateway.example:1', 'gateway.example'), host)
     // Below a domain that looks like it, a gateway's name is no CID.

@@ -26,7 +26,7 @@ describe('abortOnDisconnect', () => {
     }
   }
 
-  it('aborts when the client goes', async () => {
+  it('abortOnDisconnect aborts when the client goes', async () => {
     const { res, leave } = await receive()
     const { signal } = abortOnDisconnect(res)
     assert.equal(signal.aborted, false)
@@ -34,13 +34,13 @@ describe('abortOnDisconnect', () => {
     assert.equal(signal.aborted, true)
   })
 
-  it('aborts at once where the client has gone already', async () => {
+  it('abortOnDisconnect aborts at once where the client has gone already', async () => {
     const { res, leave } = await receive()
     await leave()
     assert.equal(abortOnDisconnect(res).signal.aborted, true)
   })
 
-  it('does not abort after the whole answer was sent', async () => {
+  it('abortOnDisconnect does not abort after the whole answer was sent', async () => {
     const { res } = await receive()
     const { signal } = abortOnDisconnect(res)
     const closed = once(res, 'close')

@@ -37,13 +37,13 @@ describe('a failure', () => {
     ['node', 503, 'unavailable', 'IPFS node unreachable'],
   ]
   for (const [failure, status, code, message] of expected)
-    it(`is ${status} for a fault of the ${failure}, in the shape of its API`, async () => {
+    it(`a failure is ${status} for a fault of the ${failure}, in the shape of its API`, async () => {
       assert.deepEqual(await ask(`/v3/${failure}`), { status, code, body: { error: message } })
       const error = { reason: code.toUpperCase(), details: message }
       assert.deepEqual(await ask(`/psa/${failure}`), { status, code, body: { error } })
     })
 
-  it('is the Pinning Service API’s at its own paths only', async () => {
+  it('a failure has the shape of the Pinning Service API at the paths of that API only', async () => {
     for (const path of ['/psa', '/psa?x=/psa/', '/psa/a/b', '/psa/a/b?c'])
       assert.equal((await ask(path)).body.error.reason, 'NOT_FOUND', path)
     for (const path of ['/', '/psalm', '/PSA/a/b', '/v3/a/psa/', '/?/psa/'])

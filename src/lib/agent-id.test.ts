@@ -13,7 +13,7 @@ test('a bridge says which egress port its agent uses, within what Linux allows',
   assert.notEqual(bridgeOf('xabc0123', 3128), bridgeOf('xabc0124', 3128))
 })
 
-test('a bridge of 0.1.0 is known as such, and other interfaces are none', () => {
+test('a bridge of 0.1.0 is known as such, and other interfaces are no bridges', () => {
   assert.ok(isFormerBridge('bth-xabc0123'))
   assert.ok(!isBridgeOf(3128, 'bth-xabc0123'))
   for (const name of ['eth0', 'docker0', 'br-0123456789ab', 'veth0123456'])

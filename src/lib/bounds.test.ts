@@ -12,14 +12,14 @@ const refused = (whose: string) => ({
 
 describe('the table of bounds', () => {
   for (const [kind, { caller, workspace, process }] of Object.entries<Bound>(BOUNDS))
-    it(`leaves room for others: ${kind}`, () => {
+    it(`the table of bounds leaves room for others: ${kind}`, () => {
       const most = [caller, workspace].filter((number) => number !== null)
       for (const [i, number] of most.entries()) assert.ok(number <= (most[i + 1] ?? process - 1))
     })
 })
 
 describe('bounds', () => {
-  it('are of a caller, of a workspace and of all', () => {
+  it('bounds hold for a caller, for a workspace and for all', () => {
     const bounds = new Bounds({ eventStreams: { caller: 1, workspace: 2, process: 3 } })
     const take = (keyId: string, workspaceId: string) => bounds.take('eventStreams', { keyId, workspaceId })
     const release = take('a', 'ours')
@@ -33,12 +33,12 @@ describe('bounds', () => {
     assert.equal(bounds.underWay('eventStreams'), 2)
     take('e', 'others')
   })
-  it('of one kind are not those of another', () => {
+  it('bounds of one kind are not those of another', () => {
     const bounds = new Bounds({ eventStreams: { process: 1 }, waits: { process: 1 } })
     bounds.take('eventStreams', ours)
     bounds.take('waits', ours)
   })
-  it('count an address where there is no key', () => {
+  it('bounds count an address where there is no key', () => {
     const bounds = new Bounds({ downloads: { caller: 1 } })
     const take = (address?: string) => bounds.take('downloads', { address, workspaceId: 'ours' })
     take('192.0.2.1')
@@ -46,14 +46,14 @@ describe('bounds', () => {
     take('192.0.2.2')
     for (let i = 0; i < 3; i++) take(undefined)
   })
-  it('count a CID, whoever asks for it', () => {
+  it('bounds count a CID, whoever asks for it', () => {
     const bounds = new Bounds({ dagDownloads: { caller: 1 } })
     bounds.take('dagDownloads', { cid: 'a', address: '192.0.2.1' })
     const again = () => bounds.take('dagDownloads', { cid: 'a', address: '192.0.2.2' })
     assert.throws(again, /: 1 of this CID$/)
     bounds.take('dagDownloads', { cid: 'b', address: '192.0.2.1' })
   })
-  it('have a place again after work that failed', async () => {
+  it('bounds have a place again after work that failed', async () => {
     const bounds = new Bounds({ waits: { process: 1 } })
     const fail = () => bounds.run('waits', ours, async () => assert.fail('it fails'))
     await assert.rejects(fail(), /it fails/)

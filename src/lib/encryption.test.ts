@@ -9,7 +9,7 @@ const name = fc.string({ maxLength: 40 })
 const key = fc.string({ minLength: 32, maxLength: 64 })
 
 describe('an encrypted text', () => {
-  it('opens as it was', () => {
+  it('an encrypted text opens as it was', () => {
     fc.assert(
       fc.property(key, name, name, text, (key, workspace, context, value) => {
         const ciphertext = new Encryption(key).encrypt(workspace, context, value)
@@ -19,7 +19,7 @@ describe('an encrypted text', () => {
     )
   })
 
-  it('opens under its own key, workspace and context only', () => {
+  it('an encrypted text opens under its own key, workspace and context only', () => {
     const identity = fc.record({ key, workspace: name, context: name })
     fc.assert(
       fc.property(
@@ -36,7 +36,7 @@ describe('an encrypted text', () => {
     )
   })
 
-  it('opens with every bit as it was only', () => {
+  it('an encrypted text opens only with every bit as it was', () => {
     const encryption = new Encryption('k'.repeat(32))
     fc.assert(
       fc.property(text, fc.nat(), fc.nat(7), (value, at, bit) => {
@@ -48,7 +48,7 @@ describe('an encrypted text', () => {
     )
   })
 
-  it('opens whole only', () => {
+  it('an encrypted text opens only as a whole', () => {
     const encryption = new Encryption('k'.repeat(32))
     const ciphertext = encryption.encrypt('workspace', 'context', 'value')
     for (let length = 0; length < ciphertext.length; length++) {
@@ -60,7 +60,7 @@ describe('an encrypted text', () => {
     assert.throws(() => encryption.decrypt('workspace', 'context', Buffer.concat([ciphertext, Buffer.of(0)])))
   })
 
-  it('shows neither the text nor that it is the same as another one', () => {
+  it('an encrypted text shows neither the text nor that it is the same as another one', () => {
     const encryption = new Encryption('k'.repeat(32))
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 4, maxLength: 60 }), (value) => {
@@ -71,7 +71,7 @@ describe('an encrypted text', () => {
     )
   })
 
-  it('cannot be had without a key', () => {
+  it('an encrypted text cannot be had without a key', () => {
     const encryption = new Encryption('')
     assert.equal(encryption.configured, false)
     assert.throws(() => encryption.encrypt('workspace', 'context', 'value'), /SECRETS_KEY/)

@@ -3,7 +3,7 @@ import { describe, it, mock } from 'node:test'
 import { shared } from './shared.ts'
 
 describe('a shared answer', () => {
-  it('is asked for once while it is under way, and for a while after it', async () => {
+  it('a shared answer is asked for once while it is under way, and for a while after it', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     let asked = 0
     const ask = shared(100, async () => ++asked)
@@ -15,7 +15,7 @@ describe('a shared answer', () => {
     mock.timers.reset()
   })
 
-  it('may be a failure, which ends as well', async () => {
+  it('a shared answer may be a failure, which ends as well', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     let asked = 0
     const ask = shared(100, async () => {

@@ -24,7 +24,7 @@ test('nothing but a version gets into a path or a command', () => {
   assert.ok(isEngineVersion('2026.10.33'))
 })
 
-test('what is installed for another machine lies elsewhere', () => {
+test('an installation for another machine lies elsewhere', () => {
   const here = thisPlatform()
   assert.equal(engineFolder('/engines', '2026.9.6'), '/engines/2026.9.6')
   const other = { ...here, cpu: here.cpu === 'x64' ? 'arm64' : 'x64' }

@@ -9,7 +9,7 @@ import { tidyInstalled } from './tidy.ts'
 
 const DAY_MS = 86_400_000
 
-test('installed versions go that nobody has needed for the time of grace, and what killed installers left', async (t) => {
+test('installed versions that nobody has needed for the time of grace are removed, and so is what killed installers left', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-tidy-'))
   t.after(() => rm(dir, { recursive: true }))
   const daysAgo = async (days: number, ...names: string[]) => {

@@ -23,7 +23,7 @@ function table(): string {
   return `${head}\n|---|---|---|---|---|---|---|\n${rows.join('\n')}\n`
 }
 describe('the catalogue of operations', () => {
-  it('is what the documentation says', async () => {
+  it('the catalogue of operations is what the documentation says', async () => {
     const page = await readFile(PAGE, 'utf8')
     const right = page.replace(PLACE, (_, before, after) => `${before}${table()}${after}`)
     if (process.env.BERTH_DOCS === 'write') await writeFile(PAGE, right)
@@ -31,14 +31,14 @@ describe('the catalogue of operations', () => {
     assert.match(page, PLACE)
   })
 
-  it('lets a scope read the kinds of its resource alone', () => {
+  it('the catalogue of operations lets a scope read the kinds of its resource alone', () => {
     const ofFiles = readableKinds(['org:files:read'])
     assert.deepEqual(ofFiles, ['pin.add', 'pin.repair', 'pin.remove'])
     assert.equal(readableKinds(['org:agents:write']).length, OPERATION_KINDS.length - ofFiles.length)
     assert.deepEqual(readableKinds(['org:write']), OPERATION_KINDS)
   })
 
-  it('reads a result of the shape that a kind declares, and no other', () => {
+  it('the catalogue of operations reads a result of the shape that a kind declares, and no other', () => {
     assert.deepEqual(readResult('agent.push', { commitSha: null }), { commitSha: null })
     assert.equal(readResult('agent.push', { step: 1 }), undefined)
   })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import { OperationMetrics } from './metrics.ts'
 
-test('failures are there before the first one, so that its increase is seen', async () => {
+test('the count of failures is there before the first one, so that its increase is seen', async () => {
   const registry = new Registry()
   new OperationMetrics(registry)
   assert.match(

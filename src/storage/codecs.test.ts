@@ -11,7 +11,7 @@ const cidOf = async (code: number, bytes: Uint8Array) => CID.createV1(code, awai
 const [a, b, c] = await Promise.all([1, 2, 3].map((byte) => cidOf(raw.code, Uint8Array.of(byte))))
 
 for (const codec of [dagCbor, dagJson]) {
-  test(`${codec.name} has its links wherever they are, in order, duplicates included`, async () => {
+  test(`links in a block of ${codec.name} are found wherever they are, in order, duplicates included`, async () => {
     const bytes = codec.encode({
       a: [1, a, { deep: [b, null] }],
       b: new Uint8Array(3),

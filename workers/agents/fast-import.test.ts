@@ -58,7 +58,7 @@ const ODD = [
 ]
 
 describe('a folder as a stream for git', () => {
-  it('is the same tree that git makes of the files', async (t) => {
+  it('a folder as a stream for git is the same tree that git makes of the files', async (t) => {
     const git = repository(t)
     const entries = [
       ...ODD.map((path) => file(path, `of ${path}`)),
@@ -80,7 +80,7 @@ describe('a folder as a stream for git', () => {
     git(['add', '--all'])
     assert.equal(imported, git(['write-tree']))
   })
-  it('of nothing is an empty tree', async (t) => {
+  it('a stream for git of an empty folder is an empty tree', async (t) => {
     const git = repository(t)
     git(['fast-import', '--quiet'], await streamOf([]))
     assert.equal(
@@ -88,21 +88,22 @@ describe('a folder as a stream for git', () => {
       '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
     )
   })
-  it('is refused by git when it was cut', async (t) => {
+  it('a folder as a stream for git is refused by git when it was cut', async (t) => {
     const git = repository(t)
     const whole = await streamOf([file('a', 'text')])
     for (const length of [whole.length - 5, whole.length - 8, 100])
       assert.throws(() => git(['fast-import', '--quiet'], whole.subarray(0, length)))
     assert.throws(() => git(['rev-parse', '--verify', '--quiet', 'refs/berth/import']))
   })
-  it('is given up over a bound', async () => {
+  it('a folder as a stream for git is given up over a bound', async () => {
     await assert.rejects(streamOf([file('a'), file('b')], { maxFiles: 1 }), UnfitFolder)
     await assert.rejects(streamOf([file('a', 'xx'), file('b', 'xx')], { maxBytes: 3 }), UnfitFolder)
     await assert.rejects(streamOf([link('a', 'xxxx')], { maxBytes: 3 }), UnfitFolder)
   })
-  it('is given up for a file of another size than it says', async () => {
+  it('a folder as a stream for git is given up for a file of another size than it says', async () => {
     for (const size of [3, 5]) await assert.rejects(streamOf([{ ...file('a', 'text'), size }]), UnfitFolder)
   })
   for (const path of ['', '/a', 'a/', 'a//b', '.', 'a/../b', '..', 'a/.git/config', '.GIT', 'nul\0'])
-    it(`has no path ${JSON.stringify(path)}`, () => assert.throws(() => quotePath(path), UnfitFolder))
+    it(`a folder as a stream for git has no path ${JSON.stringify(path)}`, () =>
+      assert.throws(() => quotePath(path), UnfitFolder))
 })

@@ -5,7 +5,7 @@ import { adoptIdentity, adoptManifest } from './workspace.ts'
 describe('files of a template in a new agent', () => {
   const agent = { name: 'Ada', description: null, vibe: 'brisk\nand kind', emoji: '🦉' }
 
-  it('have a manifest of its own', () => {
+  it('files of a template in a new agent have a manifest of its own', () => {
     const text = JSON.stringify({
       version: 1,
       agent: { name: ' Librarian ' },
@@ -21,7 +21,7 @@ describe('files of a template in a new agent', () => {
     })
     assert.equal(adoptManifest(adoptManifest(text, agent), agent), adoptManifest(text, agent))
   })
-  it('have an identity of its own, and what else the other one wrote', () => {
+  it('files of a template in a new agent have an identity of its own, and what else the other one wrote', () => {
     const text = '# Who you are\n\n- **Name:** $& Bob\n- **Emoji:**\n- **Vibe:** slow\n\nI like rain.\n'
     const wanted =
       '# Who you are\n\n- **Name:** Ada\n- **Emoji:** 🦉\n- **Vibe:** brisk and kind\n\nI like rain.\n'

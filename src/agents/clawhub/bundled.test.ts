@@ -13,7 +13,7 @@ import { bundledSkills } from './folders.ts'
 const BERTH = join(import.meta.dirname, 'bundled/berth')
 
 describe('the skills that ship', () => {
-  it('are all good ones, each with its files', async () => {
+  it('the skills that ship are all good ones, each with its files', async () => {
     const skills = await bundledSkills()
     const slugs = skills.map(({ slug }) => slug)
     assert.deepEqual(slugs, ['@berth/handover', '@berth/journal', '@berth/platform', '@berth/web-page'])
@@ -37,7 +37,7 @@ describe('berth.mjs', () => {
     OPENCLAW_GATEWAY_TOKEN: 'the-token',
   }
 
-  it('says what it lacks, and never the token', async () => {
+  it('berth.mjs says what it lacks, and never the token', async () => {
     assert.deepEqual(await run({}, 'whoami'), {
       code: 1,
       stdout: '',
@@ -91,7 +91,7 @@ describe('serve.mjs', () => {
       },
     )
 
-  it('serves the files of its folder', async () => {
+  it('serve.mjs serves the files of its folder', async () => {
     const home = await ask('/')
     assert.deepEqual(
       [home.status, home.text, home.headers['content-type']],
@@ -104,7 +104,7 @@ describe('serve.mjs', () => {
     const moved = await ask('/sub')
     assert.deepEqual([moved.status, moved.headers.location], [308, 'sub/'])
   })
-  it('serves nothing else', async () => {
+  it('serve.mjs serves nothing else', async () => {
     const outside = [
       '/../outside.txt',
       '/%2e%2e/outside.txt',

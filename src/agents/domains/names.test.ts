@@ -10,7 +10,7 @@ const config = {
 }
 
 describe('a subdomain', () => {
-  it('is one label, in one spelling', () => {
+  it('a subdomain is one label, in one spelling', () => {
     for (const [input, name] of [
       ['shop', 'shop'],
       ['My-Shop-42', 'my-shop-42'],
@@ -35,7 +35,7 @@ describe('a subdomain', () => {
     ])
       assert.match(checkSubdomain(input).fault ?? '', /^must be one label/, input)
   })
-  it('has not the brand in it, in any spelling, and is not reserved', () => {
+  it('a subdomain has not the brand in it, in any spelling, and is not reserved', () => {
     for (const input of ['berth', 'myBerth1', 'pinata-shop', 'ｐinata'])
       assert.match(checkSubdomain(input).fault ?? '', /^must not contain/, input)
     for (const input of ['www', 'API', 'x1234567', 'xabcdefg'])
@@ -45,7 +45,7 @@ describe('a subdomain', () => {
 })
 
 describe('a custom domain', () => {
-  it('is a name with dots, in one spelling', () => {
+  it('a custom domain is a name with dots, in one spelling', () => {
     for (const [input, name] of [
       ['Shop.Example.TEST.', 'shop.example.test'],
       ['bücher.example', 'xn--bcher-kva.example'],
@@ -54,7 +54,7 @@ describe('a custom domain', () => {
     ] as const)
       assert.equal(checkCustomDomain(input, config).name, name)
   })
-  it('is neither an address nor a name of this machine or of Berth', () => {
+  it('a custom domain is neither an address nor a name of this machine or of Berth', () => {
     for (const input of [
       '',
       'localhost',

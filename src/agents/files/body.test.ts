@@ -14,7 +14,7 @@ const refuses = (text: string, status: number, maxBytes = 100) =>
   assert.throws(() => decodeBase64(text, maxBytes), { status })
 
 describe('base64', () => {
-  test('the one form of each content is read', () => {
+  test('base64 is read in its canonical form', () => {
     for (const content of ['', 'a', 'ab', 'abc', 'abcd', '\0\xff']) {
       const bytes = Buffer.from(content, 'latin1')
       assert.deepEqual(decodeBase64(bytes.toString('base64'), 100), bytes)
@@ -32,17 +32,17 @@ describe('base64', () => {
     ['text after the padding', 'YQ==YQ=='],
     ['other characters', 'Y§=='],
   ] as const) {
-    test(`${what} is refused`, () => refuses(text, 400))
+    test(`base64 with ${what} is refused`, () => refuses(text, 400))
   }
 
-  test('one byte too much is too large', () => {
+  test('base64 of one byte too many is too large', () => {
     assert.equal(decodeBase64(Buffer.alloc(3).toString('base64'), 3).length, 3)
     refuses(Buffer.alloc(4).toString('base64'), 413, 3)
     refuses(Buffer.alloc(5).toString('base64'), 413, 4)
   })
 })
 
-test('a workspace may have a share of the memory only, and has it again', () => {
+test('a workspace may have a share of the memory only, and has it again once it gave it back', () => {
   const memory = new UploadMemory(100, 50)
   memory.take('ours', 30)
   assert.throws(() => memory.take('ours', 21), { status: 429 })
@@ -92,13 +92,13 @@ describe('a body', { timeout: 120_000 }, async () => {
     return { sent, response }
   }
 
-  test('is read', async () => {
+  test('a body is read', async () => {
     assert.equal((await post('{"a":1}')).status, 200)
     assert.deepEqual(await post('{"a":'), { status: 400, error: 'body: not valid JSON' })
     assert.equal((await post('x', { 'content-encoding': 'gzip' })).status, 415)
   })
 
-  test('that is too large, said or not, is answered while it is sent', async () => {
+  test('a body that is too large, said or not, is answered while it is sent', async () => {
     const { sent, response } = begin(100 * max)
     sent.write('"aaa')
     assert.equal((await response)[0].statusCode, 413)
@@ -112,7 +112,7 @@ describe('a body', { timeout: 120_000 }, async () => {
     assert.deepEqual(await post(`"${'a'.repeat(max)}"`), { status: 413, error: 'File too large' })
   })
 
-  test('counts until its work is done, and those that are too much with it are refused', async () => {
+  test('a body counts until its work is done, and bodies beyond the bound are refused meanwhile', async () => {
     const large = JSON.stringify({ hold: true, filler: 'a'.repeat(max - 100) })
     const first = post(large)
     const second = post(large)
@@ -126,7 +126,7 @@ describe('a body', { timeout: 120_000 }, async () => {
     assert.equal((await post(large)).status, 200)
   })
 
-  test('that is cut off is forgotten', async () => {
+  test('a body that is cut off is forgotten', async () => {
     for (let i = 0; i < 4; i++) {
       const { sent } = begin(max)
       sent.write('a'.repeat(max - 10))

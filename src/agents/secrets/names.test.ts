@@ -9,7 +9,7 @@ import { nameFault } from './secret-schema.ts'
 const envName = fc.stringMatching(/^[A-Z_][A-Z0-9_]{0,30}$/)
 
 describe('the name of a secret', () => {
-  it('is that of an environment variable', () => {
+  it('the name of a secret is that of an environment variable', () => {
     for (const name of ['A', '_', 'A1_B2', 'GOOGLE_API_KEY', 'NODE_ENV', 'X'.repeat(128)])
       assert.equal(nameFault(name), undefined, name)
     for (const name of ['a', '1A', 'A-B', 'A B', 'A=B', 'Ä', '', 'A\n', '\nA', 'X'.repeat(129)])
@@ -19,13 +19,13 @@ describe('the name of a secret', () => {
         JSON.stringify(name),
       )
   })
-  it('is none of those that the sandbox needs', () => {
+  it('the name of a secret is none of those that the sandbox needs', () => {
     for (const reserved of RESERVED_NAMES) {
       const name = reserved.replace('*', 'X')
       assert.equal(nameFault(name), `name: ${name} is reserved, the agent's own programs need it`)
     }
   })
-  it('may be anything else', () => {
+  it('the name of a secret may be anything else', () => {
     const known = RESERVED_NAMES.map((name) => name.replace('*', ''))
     fc.assert(
       fc.property(envName, (name) => {
@@ -45,7 +45,7 @@ describe('credentials', () => {
   )
   const others = fc.array(envName.filter((name) => providerOf(name) === undefined))
 
-  it('of one provider conflict, whatever stands around them', () => {
+  it('credentials of one provider conflict, whatever stands around them', () => {
     fc.assert(
       fc.property(two, others, others, ({ provider, names }, before, between) => {
         const [first = '', second = ''] = names
@@ -54,16 +54,16 @@ describe('credentials', () => {
       }),
     )
   })
-  it('of several providers do not', () => {
+  it('credentials of several providers do not conflict', () => {
     assert.equal(describeConflict(conflictTable.map(([, names]) => names[0] ?? '')), undefined)
     assert.equal(describeConflict([]), undefined)
   })
-  it('belong to one provider each, and could be attached at all', () => {
+  it('credentials belong to one provider each, and could be attached at all', () => {
     const names = conflictTable.flatMap(([, names]) => names)
     assert.equal(new Set(names).size, names.length)
     for (const name of names) assert.equal(nameFault(name), undefined, name)
   })
-  it('of the best known providers are known', () => {
+  it('credentials of the best known providers are known', () => {
     for (const pair of [
       ['OPENAI_API_KEY', 'CODEX_API_KEY'],
       ['ANTHROPIC_API_KEY', 'ANTHROPIC_OAUTH_TOKEN'],

@@ -12,7 +12,7 @@ const change = (path: string): TreeChange => ({
 })
 
 describe('the tree of changes', () => {
-  it('has a folder once, whatever is in it', async () => {
+  it('the tree of changes has a folder once, whatever is in it', async () => {
     async function* all() {
       for (let i = 0; i < 1000; i++) yield change(`a/b/${i}`)
     }
@@ -20,7 +20,7 @@ describe('the tree of changes', () => {
     assert.equal(files.length, 1000)
     assert.equal(root.get('a')?.folder?.get('b')?.folder?.size, 1000)
   })
-  it('is bounded in memory also where each file has folders of its own', async () => {
+  it('the tree of changes is bounded in memory also where each file has folders of its own', async () => {
     let given = 0
     async function* all() {
       // As many as a snapshot may change; each makes two hundred names.

@@ -23,17 +23,17 @@ const described = (more: Partial<typeof texts>) => {
 }
 
 describe('a folder as a template', () => {
-  it('needs a manifest, a README and a workspace', () => {
+  it('a folder as a template needs a manifest, a README and a workspace', () => {
     assert.deepEqual(describeTemplate({ manifest: null, readme: null, hasWorkspace: false }), {
       errors: ['manifest.json is missing', 'README.md is missing', 'workspace/ is missing'],
     })
   })
-  it('needs a manifest that is one', () => {
+  it('a folder as a template needs a valid manifest', () => {
     assert.deepEqual(describeTemplate({ ...texts, readme: null, manifest: '{"version":2}' }), {
       errors: ['agent is required', 'version must be 1', 'README.md is missing'],
     })
   })
-  it('is named by its manifest alone', () => {
+  it('a folder as a template is named by its manifest alone', () => {
     const { name, slug, details } = described({})
     assert.deepEqual([name, slug], ['Librarian', undefined])
     assert.deepEqual(details, {
@@ -50,7 +50,7 @@ describe('a folder as a template', () => {
       defaultEmoji: null,
     })
   })
-  it('says what it needs', () => {
+  it('a folder as a template says what it needs', () => {
     const cid = 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi'
     const { slug, details } = described({
       manifest: manifest({
@@ -73,7 +73,7 @@ describe('a folder as a template', () => {
     assert.deepEqual(includedSkillCids, [cid])
     assert.deepEqual([details.defaultVibe, details.defaultEmoji], ['quiet', '📚'])
   })
-  it('has the beginning of a long README', () => {
+  it('a folder as a template has the beginning of a long README', () => {
     const { longDescription } = described({ readme: 'x'.repeat(20_000) }).details
     assert.equal(longDescription?.length, 10_000)
     assert.ok(longDescription?.endsWith('x…'))
@@ -83,7 +83,7 @@ describe('a folder as a template', () => {
 describe('the templates that ship with Berth', async () => {
   const templates = await bundledTemplates()
 
-  it('are named by their folders, and have ids', () => {
+  it('the templates that ship with Berth are named by their folders, and have ids', () => {
     assert.deepEqual(
       templates.map(({ slug }) => slug),
       ['assistant', 'page', 'researcher'],
@@ -92,7 +92,7 @@ describe('the templates that ship with Berth', async () => {
     assert.equal(new Set(templates.map(({ id }) => id)).size, templates.length)
   })
   for (const { slug, files, details, snapshotCid } of templates) {
-    it(`${slug} has a manifest for a template of that name, and says what it is`, () => {
+    it(`the template ${slug} has a manifest for a template of that name, and says what it is`, () => {
       const text = files.find(({ path }) => path === 'manifest.json')?.text ?? ''
       const checked = checkManifest(text)
       assert.ok('manifest' in checked)
@@ -103,7 +103,7 @@ describe('the templates that ship with Berth', async () => {
       for (const own of ['IDENTITY', 'USER'])
         assert.ok(!files.some(({ path }) => path === `workspace/${own}.md`))
     })
-    it(`${slug} has the CID that an upload of it has`, async () => {
+    it(`the template ${slug} has the CID that an upload of it has`, async () => {
       const dir = await mkdtemp(join(tmpdir(), 'berth-template-'))
       const storage = createEmbeddedStorage({ dir, network: 'private', offline: true })
       await storage.start()
@@ -148,7 +148,7 @@ describe('the server of the page', async () => {
   const get = (path: string, init: RequestInit = {}) =>
     fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual', ...init })
 
-  it('serves files with their types, and folders by their index', async () => {
+  it('the server of the page serves files with their types, and folders by their index', async () => {
     const page = await get('/')
     assert.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html; charset=utf-8'])
     assert.match(await page.text(), /<head><base href="\/">/)
@@ -160,7 +160,7 @@ describe('the server of the page', async () => {
     assert.equal(again.status, 304)
     assert.equal((await get('/sub/', { method: 'HEAD' })).status, 200)
   })
-  it('lets links lead to the same place under a path', async () => {
+  it('the server of the page lets links lead to the same place under a path', async () => {
     const headers = { 'x-forwarded-prefix': '/page' }
     assert.match(await (await get('/sub/', { headers })).text(), /<base href="\/page\/sub\/">/)
     assert.equal((await get('/sub', { headers })).headers.get('location'), '/page/sub/')
@@ -177,10 +177,10 @@ describe('the server of the page', async () => {
     '/%zz',
     '/..%5cserver.mjs',
   ])
-    it(`has nothing at ${path}`, async () => {
+    it(`the server of the page has nothing at ${path}`, async () => {
       assert.equal((await get(path)).status, 404)
     })
-  it('takes GET and HEAD only', async () => {
+  it('the server of the page takes GET and HEAD only', async () => {
     const refused = await get('/', { method: 'POST', body: 'x' })
     assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET, HEAD'])
   })

@@ -9,14 +9,14 @@ const NAMED = `/dns4/node.example.com/tcp/4001${PEER}`
 const LOCAL = [`/ip4/127.0.0.1/tcp/4001${PEER}`, `/ip6/fd00::1/udp/4001/quic-v1${PEER}`]
 
 describe('delegates', () => {
-  it('are no addresses of local networks, where there are others', () => {
+  it('delegates are no addresses of local networks, where there are others', () => {
     assert.deepEqual(pickDelegates([...LOCAL, PUBLIC, NAMED]), [PUBLIC, NAMED])
     assert.deepEqual(pickDelegates(LOCAL), LOCAL)
   })
-  it('name their peer, and are named once', () => {
+  it('delegates name their peer, and are named once', () => {
     assert.deepEqual(pickDelegates(['/ip4/8.8.8.8/tcp/4001', PUBLIC, PUBLIC]), [PUBLIC])
   })
-  it('are at most 20, and none where there is no address', () => {
+  it('delegates are at most 20, and none where there is no address', () => {
     const many = Array.from({ length: 30 }, (_, i) => `/ip4/8.8.8.${i}/tcp/4001${PEER}`)
     assert.deepEqual(pickDelegates(many), many.slice(0, 20))
     assert.deepEqual(pickDelegates([]), [])
@@ -24,7 +24,7 @@ describe('delegates', () => {
 })
 
 describe('origins', () => {
-  it('are those that may be dialled', () => {
+  it('origins are those that may be dialled', () => {
     const odd = [
       '',
       'x',

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { html, markdown } from './html.ts'
 
 describe('html', () => {
-  it('escapes text, and leaves HTML as it is', () => {
+  it('html escapes text, and leaves HTML as it is', () => {
     const inner = html`<b>${'<i>'}</b>`
     assert.equal(
       html`<p title="${'"&\''}">${inner}</p>`.text,
@@ -11,22 +11,22 @@ describe('html', () => {
     )
   })
 
-  it('joins lists, and shows nothing for what is not there', () => {
+  it('html joins lists, and shows nothing for what is not there', () => {
     assert.equal(html`${[1, 'a', [html`<br>`]]}${undefined}${null}${false}`.text, '1a<br>')
   })
 })
 
 describe('markdown', () => {
-  it('has a backslash written twice', () => {
+  it('markdown has a backslash written twice', () => {
     assert.equal(markdown('any of " \\\\.').text, '<p>any of &quot; \\.</p>')
   })
 
-  it('knows paragraphs, code, strong and emphasis', () => {
+  it('markdown knows paragraphs, code, strong and emphasis', () => {
     const { text } = markdown('**One** `a*b*` *two*\n\nThree')
     assert.equal(text, '<p><strong>One</strong> <code>a*b*</code> <em>two</em></p><p>Three</p>')
   })
 
-  it('lets no HTML through', () => {
+  it('markdown lets no HTML through', () => {
     assert.equal(markdown('`<b>` <script>').text, '<p><code>&lt;b&gt;</code> &lt;script&gt;</p>')
   })
 })

@@ -95,16 +95,16 @@ const PUBLIC = [
 
 describe('isPrivateAddress', () => {
   for (const [kind, addresses] of Object.entries(PRIVATE)) {
-    test(kind, () => {
+    test(`isPrivateAddress says yes of ${kind}`, () => {
       for (const address of addresses) assert.equal(isPrivateAddress(address), true, address)
     })
   }
 
-  test('public addresses, up to the edges of the private ranges', () => {
+  test('isPrivateAddress says no of public addresses, up to the edges of the private ranges', () => {
     for (const address of PUBLIC) assert.equal(isPrivateAddress(address), false, address)
   })
 
-  test('every IPv4 address is judged the same as itself, mapped and behind NAT64', () => {
+  test('isPrivateAddress judges an IPv4 address the same as itself, mapped and behind NAT64', () => {
     const samples = Array.from({ length: 256 }, (_, first) => [`${first}.0.0.1`, `${first}.168.1.0`]).flat()
     for (const ip of samples) {
       const expected = isPrivateAddress(ip)
@@ -113,14 +113,14 @@ describe('isPrivateAddress', () => {
     }
   })
 
-  test('what is no IP address throws, so that no caller takes a name for a public address', () => {
+  test('isPrivateAddress throws at text that is no IP address, so that no caller takes a name for a public address', () => {
     for (const text of ['', 'localhost', '127.1', '0x7f.0.0.1', '1.2.3.4.5', '[::1]', '::g', '1.1.1.1/8']) {
       assert.throws(() => isPrivateAddress(text), TypeError, text)
     }
   })
 })
 
-test('toIPv4', () => {
+test('toIPv4 finds an IPv4 address also where it is mapped or behind NAT64', () => {
   for (const ip of ['44.1.1.1', '::ffff:44.1.1.1', '::FFFF:2c01:101', '64:ff9b::2c01:101'])
     assert.equal(toIPv4(ip), '44.1.1.1', ip)
   for (const ip of ['::1', '2003::2c01:101', '::44.1.1.1']) assert.equal(toIPv4(ip), undefined, ip)
@@ -142,9 +142,10 @@ const cases: Record<string, string | undefined> = {
   'not-an-address:80': 'not-an-address:80',
 }
 for (const [ip, address] of Object.entries(cases))
-  test(`${ip} is counted as ${address ?? 'nobody'}`, () => assert.equal(clientAddress(ip), address))
+  test(`the client address ${ip} is counted as ${address ?? 'nobody'}`, () =>
+    assert.equal(clientAddress(ip), address))
 
-test('what is no address is counted, and not kept at any length', () => {
+test('a client address that is none is counted, and not kept at any length', () => {
   assert.equal(clientAddress('x'.repeat(10_000))?.length, 45)
   assert.equal(clientAddress(undefined), undefined)
 })

@@ -12,13 +12,13 @@ describe('proxies that are trusted', () => {
     ['proxy_1.example.org', ['proxy_1.example.org']],
   ]
   for (const [text, proxies] of right)
-    it(`are ${text}`, () => {
+    it(`proxies that are trusted are ${text}`, () => {
       assert.deepEqual(parseTrustedProxies(text), proxies)
     })
 
   const wrong = ['', '11', '-1', '1.5', '10.0.0', '10.0.0.0/0', '10.0.0.0/33', '10.0.0.1/24/8', '::/129']
   for (const text of [...wrong, 'a b', 'caddy,', 'https://caddy', 'caddy:80', '*'])
-    it(`are not ${text || 'nothing'}`, () => {
+    it(`proxies that are trusted are not ${text || 'nothing'}`, () => {
       assert.equal(parseTrustedProxies(text), undefined)
     })
 })

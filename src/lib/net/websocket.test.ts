@@ -12,7 +12,7 @@ function frame(opcode: number, length: number): Buffer {
   return Buffer.concat([head, Buffer.alloc(length, 0x88)])
 }
 
-test('where frames end is known however the bytes are cut', () => {
+test('the ends of frames are found however the bytes are cut', () => {
   const lengths = [0, 1, 125, 126, 300, 65_535, 65_536, 70_000]
   for (const step of [1, 7, 4096, 1_000_000]) {
     const scanner = new FrameScanner()

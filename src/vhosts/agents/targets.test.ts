@@ -7,7 +7,7 @@ const ID = 'x0000001'
 const API = `/v0/agents/${ID}`
 
 describe('a path of an agent’s host', () => {
-  it('is short for a route of the agent', () => {
+  it('a path of an agent’s host is short for a route of the agent', () => {
     const cases: [path: string, route: string][] = [
       ['/v0/platform/token', '/platform/token'],
       ['/v0/platform/skills/attached', '/platform/skills/attached'],
@@ -30,13 +30,13 @@ describe('a path of an agent’s host', () => {
     ])
       assert.equal(findTarget('GET', path, ID), undefined, path)
   })
-  it('may have the agent’s id in it, and no other', () => {
+  it('a path of an agent’s host may have the agent’s id in it, and no other', () => {
     assert.deepEqual(findTarget('GET', API, ID), { kind: 'api', path: API })
     assert.deepEqual(findTarget('GET', `${API}/tasks`, ID), { kind: 'api', path: `${API}/tasks` })
     for (const other of ['x0000002', 'X0000001', 'x000000%31', '..', 'engines'])
       assert.deepEqual(findTarget('GET', `/v0/agents/${other}/tasks`, ID), { kind: 'foreign' }, other)
   })
-  it('never leads out of what it was found to be', () => {
+  it('a path of an agent’s host never leads out of what it was found to be', () => {
     const odd = fc.constantFrom(
       '..',
       '.',
@@ -63,7 +63,7 @@ describe('a path of an agent’s host', () => {
       }),
     )
   })
-  it('takes WebSockets for chat and for the log', () => {
+  it('a path of an agent’s host takes WebSockets for chat and for the log', () => {
     assert.deepEqual(findSocketTarget('/', ID), { kind: 'gateway', path: '/' })
     assert.deepEqual(findSocketTarget('/chat', ID), { kind: 'gateway', path: '/' })
     assert.deepEqual(findSocketTarget('/v0/logs', ID), { kind: 'logs' })
