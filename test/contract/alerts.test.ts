@@ -56,7 +56,7 @@ describe('metrics that alerts and the dashboard name', () => {
       }
   }
 
-  it('are there, once operations have ended', async () => {
+  it('metrics that alerts and the dashboard name are there, once operations have ended', async () => {
     const { api } = await workspace()
     await api.pin({ cid: `${inlineCid('alerts')}` }, { wait: 120 })
     await until('an attempt is counted', async () => {
@@ -77,7 +77,7 @@ describe('metrics that alerts and the dashboard name', () => {
     )
   })
   for (const { name, expr } of queries)
-    it(`of ${name}: ${expr.replaceAll(/\s+/g, ' ').trim()}`, () => {
+    it(`the metrics of ${name} are there: ${expr.replaceAll(/\s+/g, ' ').trim()}`, () => {
       const used = metricsOf(expr)
       assert.ok(used.length > 0, 'names a metric')
       for (const metric of used) {
@@ -98,11 +98,11 @@ describe('each alert', async () => {
   const page = await read('docs/alerts.md')
   const headings = [...page.matchAll(/^## (.+)$/gm)].map(([, heading = '']) => heading)
   for (const { alert, annotations } of rules)
-    it(`is explained where it leads to: ${alert}`, () => {
+    it(`each alert is explained where it leads to: ${alert}`, () => {
       assert.equal(annotations.runbook, `docs/alerts.md#${alert.toLowerCase()}`)
       assert.ok(headings.includes(alert), `docs/alerts.md has no heading ${alert}`)
     })
-  it('is still there that is explained', () => {
+  it('each alert that is explained is still there', () => {
     const names = rules.map(({ alert }) => alert)
     assert.deepEqual(
       headings.filter((heading) => heading.startsWith('Berth') && !names.includes(heading)),

@@ -29,8 +29,8 @@ const guarded = pathsOf(anonymous.document).flatMap(([path, operations]) =>
     })),
 )
 
-describe('without a valid key', () => {
-  it('is 401 on every route that needs one', async () => {
+describe('a request without a valid key', () => {
+  it('a request without a valid key is 401 on every route that needs one', async () => {
     assert.ok(guarded.length > 15)
     for (const { method, path, takesPassword } of guarded) {
       const reply = await anonymous.request(method, path, method === 'POST' ? { json: {} } : {})
@@ -53,14 +53,14 @@ describe('without a valid key', () => {
     'not ASCII': 'Bearer \u00e9\u00ff',
   }
   for (const [what, authorization] of Object.entries(headers)) {
-    it(`is 401 for ${what}`, async () => {
+    it(`a request without a valid key is 401 for ${what}`, async () => {
       const reply = await list(anonymous, { authorization })
       assertError(reply, 401, BAD_KEY)
       assert.equal(reply.headers.get('error-code'), 'bad_token')
     })
   }
 
-  it('is 401 for a key in the query', async () => {
+  it('a request without a valid key is 401 for a key in the query', async () => {
     assertError(await anonymous.get(FILES, { token: api.key ?? '' }), 401, NO_HEADER)
   })
 })
@@ -70,25 +70,25 @@ describe('a token', () => {
   const sign = (payload: object, alg = 'HS256', key: Uint8Array = randomBytes(64)) =>
     new SignJWT({ ...payload }).setProtectedHeader({ alg, typ: 'JWT' }).sign(key)
 
-  it('is a JWT that names its workspace, its user and its key', () => {
+  it('a token is a JWT that names its workspace, its user and its key', () => {
     assert.equal(claims.authenticationType, 'scopedKey')
     assert.ok(claims.jti && claims.sub && claims.iat)
     assert.deepEqual(claims.userInformation, { id: claims.sub })
   })
-  it('may be named by any spelling of Bearer', async () => {
+  it('a token may be named by any spelling of Bearer', async () => {
     for (const scheme of ['bearer', 'BEARER', 'Bearer  ']) {
       const reply = await list(anonymous, { authorization: `${scheme} ${api.key}` })
       assert.equal(reply.status, 200)
     }
   })
-  it('is refused when another key signed it', async () => {
+  it('a token is refused when another key signed it', async () => {
     for (const alg of ['HS256', 'HS512'])
       assertError(await list(anonymous.as(await sign(claims, alg))), 401, BAD_KEY)
   })
-  it('is refused without a signature', async () => {
+  it('a token is refused without a signature', async () => {
     assertError(await list(anonymous.as(new UnsecuredJWT(claims).encode())), 401, BAD_KEY)
   })
-  it('is refused when a claim was changed', async () => {
+  it('a token is refused when a claim was changed', async () => {
     const [header, , signature] = (api.key ?? '').split('.')
     const changed = Buffer.from(JSON.stringify({ ...claims, workspace: claims.jti })).toString('base64url')
     assertError(await list(anonymous.as(`${header}.${changed}.${signature}`)), 401, BAD_KEY)
@@ -96,12 +96,12 @@ describe('a token', () => {
 })
 
 describe('a key', () => {
-  it('ends when it expires', async () => {
+  it('a key ends when it expires', async () => {
     const client = await created('--expires', '1s')
     assertError(await soon(() => list(client), refused), 401, BAD_KEY)
   })
 
-  it('ends with its revocation by the command line', async () => {
+  it('a key ends with its revocation by the command line', async () => {
     const { id, token } = JSON.parse(await berth('keys', 'create', '--workspace', name, '--json'))
     const client = anonymous.as(token)
     assert.equal((await list(client)).status, 200)
@@ -109,7 +109,7 @@ describe('a key', () => {
     assertError(await soon(() => list(client), refused), 401, BAD_KEY)
   })
 
-  it('ends with its revocation over HTTP, from the next request on', async () => {
+  it('a key ends with its revocation over HTTP, from the next request on', async () => {
     for (let i = 0; i < 20; i++) {
       const created = await api.post('/v3/pinata/keys', { keyName: 'brief', permissions: { admin: true } })
       const client = anonymous.as(created.body.JWT)
@@ -119,7 +119,7 @@ describe('a key', () => {
     }
   })
 
-  it('that acts for nobody is 401 Missing userId, whatever its scopes', async () => {
+  it('a key that acts for nobody is 401 Missing userId, whatever its scopes', async () => {
     const client = await created('--scopes', 'org:groups:read', '--no-user')
     for (const { method, path } of guarded) {
       const reply = await client.request(method, path, method === 'POST' ? { json: {} } : {})
@@ -127,7 +127,7 @@ describe('a key', () => {
     }
   })
 
-  it('whose user has left the workspace is 401 Missing userId', async () => {
+  it('a key whose user has left the workspace is 401 Missing userId', async () => {
     await berth('users', 'add', 'leaver', '--workspace', name)
     const client = await created('--user', 'leaver')
     assert.equal((await list(client)).status, 200)
@@ -135,7 +135,7 @@ describe('a key', () => {
     assertError(await soon(() => list(client), refused), 401, 'Missing userId')
   })
 
-  it('with a limited number of uses ends with the last one', async () => {
+  it('a key with a limited number of uses ends with the last one', async () => {
     const { body } = await api.post('/v3/pinata/keys', {
       keyName: 'three',
       permissions: { resources: ['org:files:read'] },
@@ -149,7 +149,7 @@ describe('a key', () => {
 })
 
 describe('a scope', () => {
-  it('is required by every route that needs a key, but the test of the key itself and the closed beta', async () => {
+  it('a scope is required by every route that needs a key, but the test of the key itself and the closed beta', async () => {
     const client = await keyed('org:analytics:read')
     assert.ok((await client.get('/data/testAuthentication')).body.message)
     for (const { method, path, scope } of guarded) {
@@ -171,7 +171,7 @@ describe('a scope', () => {
     ['org:groups:write,org:files:read', 200, 403],
   ]
   for (const [scopes, read, write] of granted) {
-    it(`${scopes} is ${read} on a read and ${write} on a write`, async () => {
+    it(`a key with ${scopes} is ${read} on a read and ${write} on a write`, async () => {
       const client = await keyed(...scopes.split(','))
       assert.equal((await list(client)).status, read)
       assert.equal((await client.post(PIN, { cid: `${inlineCid(scopes)}` })).status, write)
@@ -180,7 +180,7 @@ describe('a scope', () => {
 })
 
 describe('a role', () => {
-  it('viewer reads, and is denied every write', async () => {
+  it('the role viewer reads, and is denied every write', async () => {
     await berth('users', 'add', 'viewer', '--workspace', name, '--role', 'viewer')
     const client = await created('--user', 'viewer')
     assert.equal((await list(client)).status, 200)
@@ -191,7 +191,7 @@ describe('a role', () => {
     }
   })
 
-  it('changes at once for the keys that are there', async () => {
+  it('a role that changes does so at once for the keys that are there', async () => {
     await berth('users', 'add', 'riser', '--workspace', name, '--role', 'viewer')
     const client = await created('--user', 'riser')
     const pin = () => client.post(PIN, { cid: `${inlineCid('riser')}` })
@@ -204,20 +204,20 @@ describe('a role', () => {
 describe('a request is checked', () => {
   const malformed = { body: '{', headers: { 'content-type': 'application/json' } }
 
-  it('first for its route', async () => {
+  it('a request is checked first for its route', async () => {
     assertError(await anonymous.get('/v3/nowhere'), 404, 'No such route: GET /v3/nowhere')
   })
-  it('then for its key', async () => {
+  it('a request is checked for its key after its route', async () => {
     assertError(await anonymous.request('POST', PIN, malformed), 401, NO_HEADER)
   })
-  it('then for the scope', async () => {
+  it('a request is checked for the scope after its key', async () => {
     const client = await keyed('org:files:read')
     assertError(await client.request('POST', PIN, malformed), 403, 'Missing scope: org:files:write')
   })
-  it('then for its shape', async () => {
+  it('a request is checked for its shape after the scope', async () => {
     assertError(await api.request('POST', PIN, malformed), 400, 'body: not valid JSON')
   })
-  it('then for the plan', async () => {
+  it('a request is checked for the plan after its shape', async () => {
     const { api } = await workspace('free')
     assertError(await api.post(PIN, { cid: 5 }), 400, /^cid: /)
     assertError(await api.post(PIN, { cid: 'x' }), 403, 'Pin by CID is not part of the free plan')

@@ -15,53 +15,53 @@ const send = (body: string | Uint8Array<ArrayBuffer> | undefined, headers: Recor
 
 describe('a body', () => {
   for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded', 'x', '']) {
-    it(`is read as JSON where Content-Type is ${type || 'empty'}`, async () => {
+    it(`a body is read as JSON where Content-Type is ${type || 'empty'}`, async () => {
       assert.equal((await send(body, { 'content-type': type })).status, 200)
     })
   }
-  it('may be compressed', async () => {
+  it('a body may be compressed', async () => {
     assert.equal((await send(new Uint8Array(gzipSync(body)), { 'content-encoding': 'gzip' })).status, 200)
   })
-  it('is required', async () => {
+  it('a body is required', async () => {
     assertError(await send(undefined), 400, /^(body|cid): /)
     assertError(await send(''), 400, /^(body|cid): /)
   })
 
   const notJson = ['{', '{"cid":', 'cid=x', '\0', '{"cid":"x"}x', "{'cid':'x'}", '\ufffe', 'undefined', 'NaN']
   for (const text of notJson) {
-    it(`is 400 for ${JSON.stringify(text)}`, async () => {
+    it(`a body is 400 for ${JSON.stringify(text)}`, async () => {
       assertError(await send(text), 400, 'body: not valid JSON')
     })
   }
   for (const text of ['null', '[]', '5', '"x"', 'true', `[${body}]`]) {
-    it(`is 400 for ${text.slice(0, 20)}`, async () => assertError(await send(text), 400, /^body: /))
+    it(`a body is 400 for ${text.slice(0, 20)}`, async () => assertError(await send(text), 400, /^body: /))
   }
-  it('is 400 for JSON that is nested without end', async () => {
+  it('a body is 400 for JSON that is nested without end', async () => {
     assertError(await send(`${'['.repeat(100_000)}${']'.repeat(100_000)}`), 400, /^body: /)
     const deep = `{"cid":${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}}`
     assertError(await send(deep), 400, /^cid: /)
   })
-  it('is 413 above 1 MiB', async () => {
+  it('a body is 413 above 1 MiB', async () => {
     const large = (length: number) => JSON.stringify({ cid: 'x'.repeat(length) })
     assertError(await send(large(2 ** 20)), 413, 'body: larger than 1 MiB')
     assertError(await send(large(5 * 2 ** 20)), 413, 'body: larger than 1 MiB')
     assertError(await send(large(2 ** 20 - 100)), 400, 'cid: not a CID')
   })
-  it('is 413 above 1 MiB when it was compressed', async () => {
+  it('a body is 413 above 1 MiB when it was compressed', async () => {
     const bomb = new Uint8Array(gzipSync(' '.repeat(50 * 2 ** 20)))
     assertError(await send(bomb, { 'content-encoding': 'gzip' }), 413, 'body: larger than 1 MiB')
   })
-  it('is 400 when it is not compressed as it says', async () => {
+  it('a body is 400 when it is not compressed as it says', async () => {
     assertError(await send(body, { 'content-encoding': 'gzip' }), 400, /./)
   })
-  it('is 415 in an encoding or a charset that Berth does not read', async () => {
+  it('a body is 415 in an encoding or a charset that Berth does not read', async () => {
     assertError(await send(body, { 'content-encoding': 'pack200' }), 415, /./)
     assertError(await send(body, { 'content-type': 'application/json; charset=nonsense' }), 415, /./)
   })
 })
 
 describe('a path', () => {
-  it('that does not decode is 400', async () => {
+  it('a path that does not decode is 400', async () => {
     const response = await fetch(`${api.url}/v3/files/public/%E0%A4%A`, {
       headers: { authorization: `Bearer ${api.key}` },
     })
@@ -69,5 +69,6 @@ describe('a path', () => {
     assert.deepEqual(Object.keys((await response.json()) as object), ['error'])
   })
   for (const path of ['/v3', '/v3/', '/v3/files', '/v3/files/public/a/b', '/V3/FILES/public'])
-    it(`${path} is 404`, async () => assertError(await api.get(path), 404, `No such route: GET ${path}`))
+    it(`the path ${path} is 404`, async () =>
+      assertError(await api.get(path), 404, `No such route: GET ${path}`))
 })

@@ -25,12 +25,12 @@ async function fails(...args: string[]): Promise<string> {
 }
 
 describe('berth keys', () => {
-  it('create prints the bare token', async () => {
+  it('berth keys create prints the bare token', async () => {
     const token = await berth('keys', 'create', '-w', ws)
     assert.match(token, /^[\w-]+\.[\w-]+\.[\w-]+$/)
     assert.equal((await anonymous.as(token).get('/v3/files/public')).status, 200)
   })
-  it('create --json prints id, token, name, scopes and expires_at', async () => {
+  it('berth keys create --json prints id, token, name, scopes and expires_at', async () => {
     const args = ['--name', 'a name', '--scopes', 'org:files:read, org:groups:read', '--expires', '1h']
     const made = await json('keys', 'create', '--workspace', workspaceId, ...args)
     assert.deepEqual(Object.keys(made), ['id', 'token', 'name', 'scopes', 'expires_at'])
@@ -42,7 +42,7 @@ describe('berth keys', () => {
     const dated = await json('keys', 'create', '-w', ws, '--expires', '2099-01-31')
     assert.equal(dated.expires_at, '2099-01-31T00:00:00.000Z')
   })
-  it('list has what create made, and what revoke revoked', async () => {
+  it('berth keys list has what create made, and what revoke revoked', async () => {
     const { id } = await json('keys', 'create', '-w', ws, '--name', 'listed')
     assert.equal(await berth('keys', 'revoke', id), 'revoked')
     const row = (await json('keys', 'list', '-w', ws)).find((key: { id: string }) => key.id === id)
@@ -64,11 +64,11 @@ describe('berth keys', () => {
     ['an unknown option', ['create', '--forever'], /unknown option '--forever'/],
   ]
   for (const [what, args, message] of bad)
-    it(`fails for ${what}`, async () => assert.match(await fails('keys', ...args), message))
+    it(`berth keys fails for ${what}`, async () => assert.match(await fails('keys', ...args), message))
 })
 
 describe('berth workspaces', () => {
-  it('creates, lists and sets plans', async () => {
+  it('berth workspaces creates, lists and sets plans', async () => {
     const name = `cli-${randomUUID()}`
     assert.match(await berth('workspaces', 'create', name), /^[0-9a-f-]{36}$/)
     const row = (await json('workspaces', 'list')).find((it: { name: string }) => it.name === name)
@@ -76,7 +76,7 @@ describe('berth workspaces', () => {
     assert.equal(await berth('workspaces', 'set-plan', row.id, 'pro'), `${row.id} is on plan pro`)
     assert.match(await berth('workspaces', 'list'), new RegExp(`${row.id} +${name} +pro +1`))
   })
-  it('creates on a plan and for an owner', async () => {
+  it('berth workspaces creates on a plan and for an owner', async () => {
     const name = `cli-${randomUUID()}`
     const made = await json('workspaces', 'create', name, '--plan', 'unlimited', '--owner', 'ada')
     assert.deepEqual(made, { id: made.id, name, plan: 'unlimited' })
@@ -90,11 +90,12 @@ describe('berth workspaces', () => {
     ['an unknown workspace', ['set-plan', 'nobody', 'pro'], /no workspace is named nobody/],
   ]
   for (const [what, args, message] of bad)
-    it(`fails for ${what}`, async () => assert.match(await fails('workspaces', ...args), message))
+    it(`berth workspaces fails for ${what}`, async () =>
+      assert.match(await fails('workspaces', ...args), message))
 })
 
 describe('berth users', () => {
-  it('adds, changes, lists and removes', async () => {
+  it('berth users adds, changes, lists and removes', async () => {
     const added = await json('users', 'add', 'eve', '-w', ws)
     assert.deepEqual([added.name, added.role], ['eve', 'member'])
     assert.equal((await json('users', 'add', 'eve', '-w', ws, '--role', 'viewer')).id, added.id)
@@ -103,16 +104,16 @@ describe('berth users', () => {
     assert.equal(await berth('users', 'remove', 'eve', '-w', ws), 'removed')
     assert.match(await fails('users', 'remove', 'eve', '-w', ws), /no user named eve/)
   })
-  it('fails for an unknown role', async () => {
+  it('berth users fails for an unknown role', async () => {
     assert.match(await fails('users', 'add', 'eve', '-w', ws, '--role', 'king'), /Allowed choices are owner/)
   })
 })
 
 describe('berth', () => {
-  it('migrate finds the schema up to date', async () => {
+  it('berth migrate finds the schema up to date', async () => {
     assert.equal(await berth('migrate'), 'the schema is up to date')
   })
-  it('doctor finds every part well', async () => {
+  it('berth doctor finds every part well', async () => {
     const said = await berth('doctor')
     for (const part of [
       'PostgreSQL',
@@ -129,23 +130,24 @@ describe('berth', () => {
       assert.match(said, new RegExp(`✔.* ${part}|✔ ${part}`), said)
     assert.doesNotMatch(said, /✘/)
   })
-  it('doctor says what is not well, and what to do', async () => {
+  it('berth doctor says what is not well, and what to do', async () => {
     const away = { ...env, DATABASE_URL: 'postgres://berth@127.0.0.1:1/berth' }
     const { code, stdout } = await runCli(away, 'doctor')
     assert.equal(code, 1)
     assert.match(stdout, /✘ PostgreSQL[^\n]*\n +Check DATABASE_URL/)
   })
-  it('--help and --version say what it is', async () => {
+  it('berth --help and --version say what it is', async () => {
     assert.match(await berth('--help'), /Usage: berth/)
     assert.match(await berth('--version'), /^\d+\.\d+\.\d+$/)
   })
-  it('fails for an unknown command', async () => assert.match(await fails('keyz'), /unknown command 'keyz'/))
+  it('berth fails for an unknown command', async () =>
+    assert.match(await fails('keyz'), /unknown command 'keyz'/))
 })
 
 describe('settings', () => {
   const own = { ...env, BERTH_DATA_DIR: dir, DATABASE_URL: '' }
 
-  it('that are wrong are named, each with its rule', async () => {
+  it('settings that are wrong are named, each with its rule', async () => {
     const wrong = {
       PORT: '70000',
       DATABASE_URL: 'mysql://x',
@@ -161,14 +163,14 @@ describe('settings', () => {
     for (const name of Object.keys(wrong)) assert.match(output, new RegExp(`^${name}: .+`, 'm'))
     assert.doesNotMatch(output, /\n {4}at /, 'no stack trace')
   })
-  it('come from files as well', async () => {
+  it('settings come from files as well', async () => {
     const file = join(dir, 'url')
     await writeFile(file, `${env.DATABASE_URL || (await postgresUrl(env.BERTH_DATA_DIR ?? ''))}\n`)
     const { code, stdout } = await runCli({ ...own, DATABASE_URL_FILE: file }, 'workspaces', 'list')
     assert.equal(code, 0)
     assert.match(stdout, new RegExp(ws))
   })
-  it('in a file that is not there, or set twice, are named', async () => {
+  it('settings in a file that is not there, or set twice, are named', async () => {
     const missing = await startOnce({ ...own, JWT_KEY_FILE: join(dir, 'nothing') })
     assert.equal(missing.code, 78)
     assert.match(missing.output, /^JWT_KEY_FILE: cannot be read: /m)
@@ -179,7 +181,7 @@ describe('settings', () => {
 })
 
 describe('npm start', () => {
-  it('a second time on the same folder says so and exits', async () => {
+  it('npm start a second time on the same folder says so and exits', async () => {
     const { code, output } = await startOnce(env)
     assert.equal(code, 78)
     assert.match(
@@ -188,7 +190,7 @@ describe('npm start', () => {
     )
     assert.equal((await fetch(`${url}/readyz`)).status, 200, 'the first one goes on')
   })
-  it('on a port that is taken names the variable', async () => {
+  it('npm start on a port that is taken names the variable', async () => {
     const taken = {
       ...env,
       BERTH_DATA_DIR: join(dir, 'taken'),

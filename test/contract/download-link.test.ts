@@ -27,7 +27,7 @@ const request = (fields: object = {}) => ({
 
 for (const path of [LINK, '/v3/files/sign']) {
   describe(`a link by ${path}`, () => {
-    it('is the address and a signature that the gateway accepts', async () => {
+    it(`a link by ${path} is the address and a signature that the gateway accepts`, async () => {
       const asked = `https://${host}/files/${cid}?img-width=100&pinataGatewayToken=secret`
       const { status, body } = await api.post(path, request({ url: asked }))
       assert.equal(status, 200, JSON.stringify(body))
@@ -48,7 +48,7 @@ for (const path of [LINK, '/v3/files/sign']) {
       assert.equal(signer.verify(link, 'PINATA1', now + 31, gateway), 'expired')
     })
 
-    it('may lead into a folder, and keeps the port', async () => {
+    it(`a link by ${path} may lead into a folder, and keeps the port`, async () => {
       const inside = `http://${host}:8080/files/${cid}/a/b%20c.txt`
       const { body } = await api.post(path, request({ url: inside }))
       assert.ok(body.data.startsWith(`${inside}?`), JSON.stringify(body))
@@ -75,12 +75,12 @@ for (const path of [LINK, '/v3/files/sign']) {
       'a time that is over': [{ date: now - 31 }, 400, /^expires: is over already/],
     }
     for (const [what, [fields, status, message]] of Object.entries(refused)) {
-      it(`for ${what} is ${status}`, async () => {
+      it(`a link by ${path} for ${what} is ${status}`, async () => {
         assertError(await api.post(path, request(fields)), status, message)
       })
     }
 
-    it('for a gateway or a file of another workspace is 404', async () => {
+    it(`a link by ${path} for a gateway or a file of another workspace is 404`, async () => {
       const other = await workspace()
       const theirs = (await gatewayOf(other.api)).host
       assertError(
@@ -94,13 +94,13 @@ for (const path of [LINK, '/v3/files/sign']) {
       assertError(await api.post(path, request({ url })), 404, noFile)
     })
 
-    it('for a public file is 404: it needs no link', async () => {
+    it(`a link by ${path} for a public file is 404: it needs no link`, async () => {
       const { cid: open } = await upload(api, bytesOf('a public file', 500), { network: 'public' })
       const reply = await api.post(path, request({ url: `https://${host}/files/${open}` }))
       assertError(reply, 404, 'url: there is no such private file')
     })
 
-    it('needs a key that may write', async () => {
+    it(`a link by ${path} needs a key that may write`, async () => {
       assert.equal((await anonymous.post(path, request())).status, 401)
       const reader = await keyed('org:files:read')
       assertError(await reader.post(path, request()), 403, 'Missing scope: org:files:write')

@@ -22,7 +22,7 @@ for (const network of NETWORKS) {
     const file = await store(api, network, 'the same on both networks', { name: `${network} file` })
     const path = `${FILES}/${file.id}`
 
-    it('is read, and listed, on its network only', async () => {
+    it(`a ${network} file is read, and listed, on its network only`, async () => {
       const { data } = (await api.get(path)).body
       assert.deepEqual([data.name, data.cid, data.size], [`${network} file`, file.cid, 25])
       const list = (await api.get(FILES, { cid: file.cid })).body.data.files
@@ -30,13 +30,13 @@ for (const network of NETWORKS) {
       assertError(await api.get(`/v3/files/${elsewhere}/${file.id}`), 404, NOT_FOUND)
       assertError(await api.delete(`/v3/files/${elsewhere}/${file.id}`), 404, NOT_FOUND)
     })
-    it('of another workspace is not there', async () => {
+    it(`a ${network} file of another workspace is not there`, async () => {
       assertError(await other.api.get(path), 404, NOT_FOUND)
       assertError(await other.api.delete(path), 404, NOT_FOUND)
       assert.deepEqual((await other.api.get(FILES)).body.data.files, [])
       assert.equal((await api.get(path)).status, 200)
     })
-    it('is deleted there, and the one of the same content elsewhere stays', async () => {
+    it(`a ${network} file is deleted on its network, and the one of the same content elsewhere stays`, async () => {
       const doomed = await store(api, network, 'deleted on one network')
       const stays = await store(api, elsewhere, 'deleted on one network')
       const { status, headers, body } = await api.delete(`${FILES}/${doomed.id}`)
@@ -87,9 +87,10 @@ for (const network of NETWORKS) {
       [`cid=${elsewhereFile.cid}`, [0]],
     ]
     for (const [query, expected] of queries)
-      it(`finds ${expected.length} by ?${query}`, async () => assert.deepEqual(await found(query), expected))
+      it(`the list of ${network} files finds ${expected.length} by ?${query}`, async () =>
+        assert.deepEqual(await found(query), expected))
 
-    it('loses and doubles nothing from page to page', async () => {
+    it(`the list of ${network} files loses and doubles nothing from page to page`, async () => {
       for (const [order, expected] of [
         ['ASC', made],
         ['DESC', made.toReversed()],
@@ -107,7 +108,7 @@ for (const network of NETWORKS) {
 describe('another network', () => {
   const id = '0191f0f0-0000-7000-8000-000000000000'
   for (const name of ['PUBLIC', 'ipfs', 'public%20', '%00']) {
-    it(`is 400 by the name ${name}`, async () => {
+    it(`a network by the name ${name} is 400`, async () => {
       for (const path of [`/v3/files/${name}`, `/v3/groups/${name}`])
         assertError(await api.get(path), 400, UNKNOWN)
       for (const path of [`/v3/files/${name}/${id}`, `/v3/groups/${name}/${id}`]) {
@@ -123,7 +124,7 @@ describe('another network', () => {
 })
 
 describe('a pin request', () => {
-  it('is no file before it is pinned, on either network', async () => {
+  it('a pin request is no file before it is pinned, on either network', async () => {
     const { record } = await api.pin({ cid: `${await missingCid()}`, name: 'pending' })
     for (const network of NETWORKS) {
       assertError(await api.get(`/v3/files/${network}/${record.id}`), 404, NOT_FOUND)
@@ -132,7 +133,7 @@ describe('a pin request', () => {
     }
     assert.ok(await api.queued(record.id))
   })
-  it('has no queue on the private network', async () => {
+  it('a pin request has no queue on the private network', async () => {
     assertError(await api.get('/v3/files/private/pin_by_cid'), 404, NOT_FOUND)
     assertError(
       await api.post('/v3/files/private/pin_by_cid', { cid: `${await missingCid()}` }),

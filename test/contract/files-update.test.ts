@@ -22,7 +22,7 @@ for (const network of NETWORKS) {
   }
 
   describe(`a ${network} file is changed`, () => {
-    it('in what is given, and in nothing else', async () => {
+    it(`a ${network} file is changed in what is given, and in nothing else`, async () => {
       const { path, read } = await create({ name: 'before', keyvalues: { a: '1', b: '2' } })
       const before = await read()
       const changes: [object, object][] = [
@@ -46,14 +46,14 @@ for (const network of NETWORKS) {
       }
     })
 
-    it('and loses its name by null, or an empty one', async () => {
+    it(`a ${network} file loses its name by null, or an empty one`, async () => {
       for (const name of [null, '']) {
         const { path } = await create({ name: 'named' })
         assert.equal((await api.put(path, { name })).body.data.name, null)
       }
     })
 
-    it('and is found by what it has now', async () => {
+    it(`a ${network} file is found by what it has after a change`, async () => {
       const { id, path } = await create({ name: 'old', keyvalues: { found: 'before' } })
       await api.put(path, { name: `new-${id}`, keyvalues: { found: id } })
       for (const query of [`name=new-${id}`, `keyvalues[found]=${id}`, `metadata[found]=${id}`]) {
@@ -67,7 +67,7 @@ for (const network of NETWORKS) {
       assert.deepEqual(files, [])
     })
 
-    it('with any text for a key', async () => {
+    it(`a ${network} file is changed with any text for a key`, async () => {
       const { path } = await create()
       const keyvalues = { '7': 'seven', 'a b&c=[d]': 'é %', 'it\'s "quoted" \\': '{}', constructor: 'x' }
       assert.deepEqual((await api.put(path, { keyvalues })).body.data.keyvalues, keyvalues)
@@ -75,7 +75,7 @@ for (const network of NETWORKS) {
       assert.deepEqual((await api.put(path, { keyvalues: gone })).body.data.keyvalues, {})
     })
 
-    it('to ten pairs and no more, counted after the merge', async () => {
+    it(`a ${network} file is changed to ten pairs and no more, counted after the merge`, async () => {
       const ten = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`k${i}`, 'v']))
       const { path, read } = await create({ keyvalues: { k0: 'first' } })
       assert.deepEqual((await api.put(path, { keyvalues: ten })).body.data.keyvalues, ten)
@@ -88,7 +88,7 @@ for (const network of NETWORKS) {
       assert.equal((await api.put(path, { name: 'still to be named' })).status, 200)
     })
 
-    it('by many at once, each in its own key, and none is lost', async () => {
+    it(`a ${network} file is changed by many at once, each in its own key, and none is lost`, async () => {
       const { path, read } = await create()
       const replies = await Promise.all(
         Array.from({ length: 16 }, (_, i) => api.put(path, { keyvalues: { [`k${i}`]: `${i}` } })),
@@ -99,7 +99,7 @@ for (const network of NETWORKS) {
       assert.deepEqual(Object.keys((await read()).keyvalues).sort(), accepted.sort())
     })
 
-    it('to end, and not to', async () => {
+    it(`a ${network} file is given an end, and none again`, async () => {
       const { path, read } = await create()
       assert.equal((await read()).expires_at, null)
       const expires_at = inAnHour()
@@ -136,15 +136,16 @@ for (const network of NETWORKS) {
       [{ name: 'changed', expires_at: 0 }, 'expires_at: must be in the future'],
     ]
     for (const [body, message] of malformed) {
-      it(`is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
+      it(`a change of a ${network} file is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
         const before = await read()
         assertError(await api.put(path, body), 400, message)
         assert.deepEqual(await read(), before)
       })
     }
-    it('is 400 without a body', async () => assertError(await api.put(path), 400, /^body: /))
+    it(`a change of a ${network} file is 400 without a body`, async () =>
+      assertError(await api.put(path), 400, /^body: /))
 
-    it('is 404 for another workspace, on the other network, and for what is no file', async () => {
+    it(`a change of a ${network} file is 404 for another workspace, on the other network, and for what is no file`, async () => {
       const change = { name: 'changed' }
       assertError(await other.api.put(path, change), 404, NOT_FOUND)
       const elsewhere = NETWORKS.find((name) => name !== network)
@@ -153,13 +154,13 @@ for (const network of NETWORKS) {
         assertError(await api.put(`${FILES}/${id}`, change), 404, NOT_FOUND)
       assert.equal((await read()).name, 'unchanged')
     })
-    it('is 404 after its deletion', async () => {
+    it(`a change of a ${network} file is 404 after its deletion`, async () => {
       const doomed = await create()
       assert.equal((await api.delete(doomed.path)).status, 200)
       assertError(await api.put(doomed.path, { name: 'late' }), 404, NOT_FOUND)
       assertError(await api.put(doomed.path, { keyvalues: { late: 'x' } }), 404, NOT_FOUND)
     })
-    it('needs the scope to write files', async () => {
+    it(`a change of a ${network} file needs the scope to write files`, async () => {
       for (const scope of ['org:files:read', 'org:groups:write']) {
         const client = await keyed(scope)
         assertError(await client.put(path, { name: 'x' }), 403, 'Missing scope: org:files:write')
@@ -169,7 +170,7 @@ for (const network of NETWORKS) {
 }
 
 describe('a pin request that is not pinned', () => {
-  it('is no file yet, and cannot be changed as one', async () => {
+  it('a pin request that is not pinned is no file yet, and cannot be changed as one', async () => {
     const { record } = await api.pin({ cid: `${await missingCid()}` })
     for (const network of NETWORKS)
       assertError(await api.put(`/v3/files/${network}/${record.id}`, { name: 'x' }), 404, NOT_FOUND)

@@ -50,7 +50,7 @@ const found = async (query: string | Record<string, string>) => {
 }
 
 describe('a file', () => {
-  it('says what it is', async () => {
+  it('a file says what it is', async () => {
     const expected: [string, number, number, RegExp][] = [
       ['text', 6, 1, /^text\/plain$/],
       ['image', 70, 1, /^image\/png$/],
@@ -67,12 +67,12 @@ describe('a file', () => {
       assert.match(data.created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
     }
   })
-  it('is the same alone and in the list', async () => {
+  it('a file is the same alone and in the list', async () => {
     const { body } = await api.get(FILES)
     for (const file of body.data.files)
       assert.deepEqual((await api.get(`${FILES}/${file.id.toUpperCase()}`)).body, { data: file })
   })
-  it('of another workspace is not there', async () => {
+  it('a file of another workspace is not there', async () => {
     const foreign = (await other.api.get(FILES)).body.data.files[0].id
     assertError(await api.get(`${FILES}/${foreign}`), 404, NOT_FOUND)
     assertError(await api.delete(`${FILES}/${foreign}`), 404, NOT_FOUND)
@@ -86,7 +86,7 @@ describe('a file', () => {
     "';--",
     '0'.repeat(999),
   ]) {
-    it(`with the id ${id.slice(0, 12)} is not there`, async () => {
+    it(`a file with the id ${id.slice(0, 12)} is not there`, async () => {
       assertError(await api.get(`${FILES}/${id}`), 404, NOT_FOUND)
       assertError(await api.delete(`${FILES}/${id}`), 404, NOT_FOUND)
     })
@@ -94,7 +94,7 @@ describe('a file', () => {
 })
 
 describe('the list of files', () => {
-  it('is all of them, the newest first', async () => {
+  it('the list of files is all of them, the newest first', async () => {
     assert.deepEqual(await found({}), ['folder', 'odd', 'image', 'text'])
     assert.deepEqual(await found('order=ASC'), ['text', 'image', 'odd', 'folder'])
   })
@@ -134,7 +134,7 @@ describe('the list of files', () => {
     ['unknown=parameter', ['folder', 'odd', 'image', 'text']],
   ]
   for (const [query, expected] of queries)
-    it(`finds ${expected.join(' and ') || 'nothing'} by ?${query}`, async () => {
+    it(`the list of files finds ${expected.join(' and ') || 'nothing'} by ?${query}`, async () => {
       const response = await fetch(`${api.url}${FILES}?${query}`, {
         headers: { authorization: `Bearer ${api.key}` },
       })
@@ -167,7 +167,7 @@ describe('the list of files', () => {
     ['pageToken=x', /^pageToken: not a token of this API$/],
   ]
   for (const [query, message] of bad)
-    it(`is 400 for ?${query.slice(0, 40)}`, async () =>
+    it(`the list of files is 400 for ?${query.slice(0, 40)}`, async () =>
       assertError(await api.get(FILES, query), 400, message))
 })
 
@@ -180,17 +180,17 @@ describe('pages of files', async () => {
 
   for (const order of ['ASC', 'DESC']) {
     for (const limit of ['1', '10', '26', '27', '1000'])
-      it(`of ${limit}, ${order}, lose and double nothing`, async () => {
+      it(`pages of ${limit} files, ${order}, lose and double nothing`, async () => {
         const pages = await collectPages(many.api, FILES, 'files', { order, limit })
         const ids = pages.map(({ id }) => id)
         assert.deepEqual(ids, order === 'ASC' ? made : made.toReversed())
       })
   }
-  it('keep their filter', async () => {
+  it('pages of files keep their filter', async () => {
     const pages = await collectPages(many.api, FILES, 'files', { name: '1', limit: '2' })
     assert.equal(pages.length, 9)
   })
-  it('end with an empty token', async () => {
+  it('pages of files end with an empty token', async () => {
     const { body } = await many.api.get(FILES, { limit: '27' })
     assert.equal(body.data.next_page_token, '')
     const past = Buffer.from('00000000-0000-7000-8000-000000000000').toString('base64')

@@ -72,22 +72,22 @@ describe('a disk that is down to its reserve', { skip }, async () => {
     ['of the older API', '/pinning/pinFileToIPFS', [someFile()]],
   ]
   for (const [what, path, parts] of forms)
-    it(`refuses an upload ${what}`, async () => {
+    it(`a disk that is down to its reserve refuses an upload ${what}`, async () => {
       const reply = await send(api, parts, path)
       assertError(reply, 507, FULL)
       assert.equal(reply.headers.get('error-code'), 'no_space')
       assert.ok(reply.headers.get('retry-after'))
     })
-  it('refuses an upload by a signed URL', async () => {
+  it('a disk that is down to its reserve refuses an upload by a signed URL', async () => {
     assertError(await send(anonymous, [someFile()], `${signed.pathname}${signed.search}`), 507, FULL)
   })
-  it('refuses to begin a resumable upload, and to go on with one', async () => {
+  it('a disk that is down to its reserve refuses to begin a resumable upload, and to go on with one', async () => {
     assert.equal((await create(api, MIB)).status, 507)
     const reply = await patch(begun, 0, Buffer.from(randomBytes(MIB)), TUS)
     assert.equal(reply.status, 507)
     assert.match(((await reply.json()) as { error: string }).error, FULL)
   })
-  it('ends a resumable upload under way as 507, and it goes on from where it was', async () => {
+  it('a disk that is down to its reserve ends a resumable upload under way as 507, and it goes on from where it was', async () => {
     await disk.fillTo((RESERVE_MIB + 30) * MIB)
     await until('there is a little room', async () => !(await isFull('down')))
     const bytes = randomBytes(8 * MIB)
@@ -116,14 +116,14 @@ describe('a disk that is down to its reserve', { skip }, async () => {
     assert.equal((await patch(location, MIB, bytes.subarray(MIB), TUS)).status, 204)
     await fill(disk)
   })
-  it('refuses pins by CID', async () => {
+  it('a disk that is down to its reserve refuses pins by CID', async () => {
     const cid = `${inlineCid('a pin on a full disk')}`
     assertError(await api.post('/v3/files/public/pin_by_cid', { cid }), 507, FULL)
     const psa = await api.post('/psa/pins', { cid })
     assertError(psa, 507, FULL)
     assert.equal(psa.body.error.reason, 'NO_SPACE')
   })
-  it('says so in /readyz, which stays 200, and in metrics', async () => {
+  it('a disk that is down to its reserve says so in /readyz, which stays 200, and in metrics', async () => {
     const { status, body } = await anonymous.get('/readyz')
     assert.equal(status, 200)
     assert.match(
@@ -137,14 +137,14 @@ describe('a disk that is down to its reserve', { skip }, async () => {
         assert.ok((await figure(role, `berth_disk_free_bytes{folder="${folder}"}`)) < RESERVE_MIB * MIB)
       }
   })
-  it('goes on serving, deleting and collecting', async () => {
+  it('a disk that is down to its reserve goes on serving, deleting and collecting', async () => {
     assert.equal((await api.get(`/v3/files/public/${kept.id}`)).status, 200)
     const { free } = disk
     const before = await free()
     assert.equal((await api.delete(`/v3/files/public/${deleted.id}`)).status, 200)
     await until('the bytes of the deleted file are free', async () => (await free()) > before + 15 * MIB)
   })
-  it('lets a retrieval that it has accepted wait, with the reason, until there is room', async () => {
+  it('a disk that is down to its reserve lets a retrieval that it has accepted wait, with the reason, until there is room', async () => {
     await disk.fillTo((RESERVE_MIB + 20) * MIB)
     await until('there is a little room', async () => !(await isFull('down')))
     const cid = `${await node.file(randomBytes(60 * MIB))}`
@@ -158,7 +158,7 @@ describe('a disk that is down to its reserve', { skip }, async () => {
     assert.equal((await api.finished(operation)).state, 'succeeded')
     assert.equal((await api.get(`/v3/files/public/${record.id}`)).body.data.size, 60 * MIB)
   })
-  it('takes everything once there is room again', async () => {
+  it('a disk that is down to its reserve takes everything once there is room again', async () => {
     await until('there is room', async () => !(await isFull('down')))
     for (const [, path, parts] of forms) assert.equal((await send(api, parts, path)).status, 200)
     const reply = await patch(begun, 0, Buffer.from(randomBytes(2 * MIB)), TUS)

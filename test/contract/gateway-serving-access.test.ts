@@ -43,14 +43,14 @@ describe('a gateway with access tokens', async () => {
   const { cid } = await upload('public')
   const path = `/ipfs/${cid}`
 
-  it('answers those who send one, in the URL or in a header', async () => {
+  it('a gateway with access tokens answers those who send one, in the URL or in a header', async () => {
     for (const { value } of [first, second]) {
       assert.equal((await gateway.get(`${path}?pinataGatewayToken=${value}`)).status, 200)
       assert.equal((await gateway.get(path, { 'x-pinata-gateway-token': value })).status, 200)
     }
   })
 
-  it('answers nobody else', async () => {
+  it('a gateway with access tokens answers nobody else', async () => {
     const without = await gateway.get(path)
     assertRefused(without, 401, /^This gateway is restricted/)
     assert.ok(without.headers['www-authenticate'])
@@ -66,16 +66,16 @@ describe('a gateway with access tokens', async () => {
     )
   })
 
-  it('does not say whether it has content', async () => {
+  it('a gateway with access tokens does not say whether it has content', async () => {
     assertRefused(await gateway.get(`/ipfs/bafkqaaa`), 401, /^This gateway is restricted/)
   })
 
-  it('lets no shared cache hand its content on', async () => {
+  it('a gateway with access tokens lets no shared cache hand its content on', async () => {
     const { headers } = await gateway.get(path, { 'x-pinata-gateway-token': first.value })
     assert.equal(headers['cache-control'], `private, ${IMMUTABLE}`)
   })
 
-  it('keeps the token in the links of its pages', async () => {
+  it('a gateway with access tokens keeps the token in the links of its pages', async () => {
     const cid = await uploadFolder(api)
     const redirect = await gateway.get(`/ipfs/${cid}?pinataGatewayToken=${first.value}`)
     assert.equal(redirect.headers.location, `/ipfs/${cid}/?pinataGatewayToken=${first.value}`)
@@ -102,7 +102,7 @@ describe('a private file', async () => {
     return `${signed.pathname}${signed.search}`
   }
 
-  it('is read by a signed link, also in parts', async () => {
+  it('a private file is read by a signed link, also in parts', async () => {
     const signed = await link(path)
     const { status, headers, text } = await open.get(signed)
     assert.equal(status, 200)
@@ -112,7 +112,7 @@ describe('a private file', async () => {
     assert.equal((await open.get(signed, { range: 'bytes=0-3' })).text, 'file')
   })
 
-  it('is read by no other URL', async () => {
+  it('a private file is read by no other URL', async () => {
     const signed = await link(path)
     assertRefused(await open.get(path), 401, 'X-Signature: private content is read with a signed URL only')
     const changed = [
@@ -130,27 +130,27 @@ describe('a private file', async () => {
     assertRefused(await elsewhere.get(signed), 403, 'X-Signature: not the signature of this URL')
   })
 
-  it('is read in its time only', async () => {
+  it('a private file is read in its time only', async () => {
     assertRefused(await open.get(forge(path, 'GET', now() - 100)), 403, 'X-Expires: the URL has expired')
     assertRefused(await open.get(forge(path, 'GET', now() + 5000)), 403, 'X-Date: lies in the future')
   })
 
-  it('is not read by a link that was signed for something else', async () => {
+  it('a private file is not read by a link that was signed for something else', async () => {
     assertRefused(await open.get(forge(path, 'PUT')), 403, 'X-Method: the URL was not signed for GET')
   })
 
-  it('is never served as public content, nor public content as private', async () => {
+  it('a private file is never served as public content, nor public content as private', async () => {
     assertRefused(await open.get(`/ipfs/${cid}`), 404, NOT_KEPT)
     const { cid: published } = await upload('public')
     assertRefused(await open.get(forge(`/files/${published}`)), 404, NOT_KEPT)
   })
 
-  it('is served at a gateway of its own workspace only', async () => {
+  it('a private file is served at a gateway of its own workspace only', async () => {
     const theirs = await upload('private', stranger.api)
     assertRefused(await open.get(forge(`/files/${theirs.cid}`)), 404, NOT_KEPT)
   })
 
-  it('is not read by a link of a gateway that had the name before', async () => {
+  it('a private file is not read by a link of a gateway that had the name before', async () => {
     const old = await openGateway(context, stranger)
     const [domain = ''] = old.host.split('.')
     const { cid } = await upload('private')
@@ -166,12 +166,12 @@ describe('a private file', async () => {
     assert.equal((await old.get(await link(`/files/${cid}`, old))).text, text)
   })
 
-  it('may be downloaded by a link that says so', async () => {
+  it('a private file may be downloaded by a link that says so', async () => {
     const { headers } = await open.get(await link(`${path}?filename=a%20b.txt&download=true`))
     assert.equal(headers['content-disposition'], 'attachment; filename="a b.txt"')
   })
 
-  it('may be a folder, whose list has no links: each would need its own signature', async () => {
+  it('a private file may be a folder, whose list has no links: each would need its own signature', async () => {
     const folder = await uploadFolder(api, 'private')
     const { status, text } = await open.get(await link(`/files/${folder}`))
     assert.equal(status, 200)
@@ -180,13 +180,13 @@ describe('a private file', async () => {
     assert.equal((await open.get(await link(`/files/${folder}/a.txt`))).text, 'a')
   })
 
-  it('is read at a restricted gateway without its token', async () => {
+  it('a private file is read at a restricted gateway without its token', async () => {
     const restricted = await openGateway(context, workspace)
     await api.post(`/v3/gateways/${restricted.id}/access_tokens`, {})
     assert.equal((await restricted.get(await link(path, { host: restricted.host }))).status, 200)
   })
 
-  it('is gone as soon as it is deleted', async () => {
+  it('a private file is gone as soon as it is deleted', async () => {
     const signed = await link(path)
     await api.delete(`/v3/files/private/${id}`)
     assertRefused(await open.get(signed), 404, NOT_KEPT)
@@ -201,7 +201,7 @@ describe('a swapped CID', async () => {
   const path = `/ipfs/${original.cid}`
   const swap = `/v3/files/public/swap/${original.cid}`
 
-  it('is served from what it is swapped to, by gateways with the plugin', async () => {
+  it('a swapped CID is served from what it is swapped to, by gateways with the plugin', async () => {
     const before = await gateway.get(path)
     assert.equal(before.headers.etag, `"${original.cid}"`)
     assert.equal((await api.put(swap, { swap_cid: replacement.cid })).status, 200)
@@ -215,7 +215,7 @@ describe('a swapped CID', async () => {
     assert.equal((await open.get(path)).headers.etag, `"${original.cid}"`)
   })
 
-  it('is asked for again soon, and so is every CID that may yet be swapped', async () => {
+  it('a swapped CID is asked for again soon, and so is every CID that may yet be swapped', async () => {
     const { cid } = await upload('public')
     for (const asked of [path, `/ipfs/${cid}`]) {
       assert.equal((await gateway.get(asked)).headers['cache-control'], 'public, max-age=60')
@@ -223,17 +223,17 @@ describe('a swapped CID', async () => {
     assert.equal((await open.get(path)).headers['cache-control'], `public, ${IMMUTABLE}`)
   })
 
-  it('is not served once what it is swapped to is gone', async () => {
+  it('a swapped CID is not served once what it is swapped to is gone', async () => {
     await api.delete(`/v3/files/public/${replacement.id}`)
     assertRefused(await gateway.get(path), 404, NOT_KEPT)
   })
 
-  it('is itself again when the swap is taken back', async () => {
+  it('a swapped CID is itself again when the swap is taken back', async () => {
     assert.equal((await api.delete(swap)).status, 200)
     assert.equal((await gateway.get(path)).headers.etag, `"${original.cid}"`)
   })
 
-  it('on the private network is another one than on the public', async () => {
+  it('a swapped CID on the private network is another one than on the public', async () => {
     const [secret, other] = [await upload('private'), await upload('private')]
     assert.equal((await api.put(`/v3/files/private/swap/${secret.cid}`, { swap_cid: other.cid })).status, 200)
     const signed = await link(`/files/${secret.cid}`, { host: gateway.host })
@@ -242,7 +242,7 @@ describe('a swapped CID', async () => {
 })
 
 describe('a file that ends by itself', () => {
-  it('is not served after its end, whether a worker has come by or not', async () => {
+  it('a file that ends by itself is not served after its end, whether a worker has come by or not', async () => {
     const { id, cid } = await upload('public')
     assert.equal((await open.get(`/ipfs/${cid}`)).status, 200)
     await context.sql(`UPDATE file SET expires_at = now() WHERE id = $1`, [id])

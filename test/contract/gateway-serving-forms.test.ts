@@ -39,7 +39,7 @@ const site = await node
   .then(pin)
 
 describe('a directory', () => {
-  it('is at its address with a slash', async () => {
+  it('a directory is at its address with a slash', async () => {
     for (const path of [`/ipfs/${site}`, `/ipfs/${site}/plain`]) {
       const { status, headers } = await gateway.get(`${path}?a=b%20c`)
       assert.equal(status, 301)
@@ -47,7 +47,7 @@ describe('a directory', () => {
     }
   })
 
-  it('is its index.html, where it has one', async () => {
+  it('a directory is its index.html, where it has one', async () => {
     const { status, headers, text } = await gateway.get(`/ipfs/${site}/`)
     assert.equal(status, 200)
     assert.equal(text, '<h1>Site</h1>')
@@ -58,7 +58,7 @@ describe('a directory', () => {
     assert.match((await gateway.get(`/ipfs/${site}/strange/`)).text, /href="\.\/index\.html"/)
   })
 
-  it('is a list of its names else, which lead to its entries', async () => {
+  it('a directory without an index.html is a list of its names, which lead to its entries', async () => {
     const { status, headers, text } = await gateway.get(`/ipfs/${site}/plain/`)
     assert.equal(status, 200)
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
@@ -75,7 +75,7 @@ describe('a directory', () => {
     assert.match(text, new RegExp(`<title>Index of /ipfs/${site}/plain</title>`))
   })
 
-  it('shows names as text, and its page runs nothing', async () => {
+  it('a directory shows names as text, and its page runs nothing', async () => {
     const { headers, text } = await gateway.get(`/ipfs/${site}/plain/`)
     assert.doesNotMatch(text, /<script/i)
     assert.doesNotMatch(text, /"onmouseover=/)
@@ -83,7 +83,7 @@ describe('a directory', () => {
     assert.match(`${headers['content-security-policy']}`, /default-src 'none'/)
   })
 
-  it('may be sharded', async () => {
+  it('a directory may be sharded', async () => {
     const files: Record<string, Uint8Array> = {}
     // Their links alone are beyond 256 KiB.
     const long = 'n'.repeat(240)
@@ -102,7 +102,7 @@ describe('a directory', () => {
 })
 
 describe('one block', () => {
-  it('is sent by ?format=raw, and by Accept', async () => {
+  it('one block is sent by ?format=raw, and by Accept', async () => {
     const asked = [
       await gateway.get(`/ipfs/${site}?format=raw`),
       await gateway.get(`/ipfs/${site}`, { accept: 'application/vnd.ipld.raw' }),
@@ -121,7 +121,7 @@ describe('one block', () => {
     }
   })
 
-  it('may be that of a path, or a part', async () => {
+  it('one block may be that of a path, or a part', async () => {
     const { bytes } = await gateway.get(`/ipfs/${site}/plain/a.txt?format=raw`)
     assert.equal(`${bytes}`, 'a')
     const part = await gateway.get(`/ipfs/${site}/about/index.html?format=raw`, { range: 'bytes=4-8' })
@@ -129,7 +129,7 @@ describe('one block', () => {
     assert.equal(part.text, 'About')
   })
 
-  it('is all there is of what is no UnixFS', async () => {
+  it('one block is all that is served of content that is no UnixFS', async () => {
     const cbor = await node.block(dagCbor.encode({ a: 1 }), dagCbor.code).then(pin)
     assertRefused(await gateway.get(`/ipfs/${cbor}`), 406, /^Neither file nor directory/)
     const { bytes } = await gateway.get(`/ipfs/${cbor}?format=raw`)
@@ -148,7 +148,7 @@ describe('a CAR', () => {
     return { served, roots: (await reader.getRoots()).map(String), blocks }
   }
 
-  it('holds the whole DAG, root first', async () => {
+  it('a CAR holds the whole DAG, root first', async () => {
     for (const { served, roots, blocks } of [
       await read(`/ipfs/${site}?format=car`),
       await read(`/ipfs/${site}?format=car&dag-scope=all`),
@@ -164,7 +164,7 @@ describe('a CAR', () => {
     }
   })
 
-  it('holds a directory alone by dag-scope', async () => {
+  it('a CAR holds a directory alone by dag-scope', async () => {
     for (const scope of ['block', 'entity']) {
       const { roots, blocks } = await read(`/ipfs/${site}?format=car&dag-scope=${scope}`)
       assert.deepEqual([roots, blocks], [[`${site}`], [`${site}`]])
@@ -174,7 +174,7 @@ describe('a CAR', () => {
     assert.equal((await read(`/ipfs/${file}?format=car&dag-scope=block`)).blocks.length, 1)
   })
 
-  it('that cannot be made is refused', async () => {
+  it('a CAR that cannot be made is refused', async () => {
     const refused: [string, number, RegExp][] = [
       [`/ipfs/${site}/plain?format=car`, 501, /^format: a CAR is made of a whole CID/],
       [`/ipfs/${site}?format=car&entity-bytes=0:9`, 501, /^entity-bytes:/],
@@ -197,14 +197,14 @@ describe('a root that declares another size than its file has', () => {
     return node.block(dagPb.encode({ Data: data, Links: [{ Name: '', Hash: leaf, Tsize: 5000 }] })).then(pin)
   }
 
-  it('never makes a part look like the whole', async () => {
+  it('a root that declares another size than its file has never makes a part look like the whole', async () => {
     const cid = await declare(6000n)
     const { headers } = await gateway.head(`/ipfs/${cid}`)
     assert.equal(headers['content-length'], '6000')
     await assert.rejects(gateway.get(`/ipfs/${cid}`), { code: 'ECONNRESET' })
   })
 
-  it('never makes an answer longer than it says', async () => {
+  it('a root that declares another size than its file has never makes an answer longer than it says', async () => {
     const { status, bytes } = await gateway.get(`/ipfs/${await declare(3000n)}`)
     // Kubo sends more of such a file than it was asked for, at once: that is seen before the answer begins.
     if (status !== 503) assert.ok(bytes.equals(content.subarray(0, 3000)), `${status}, ${bytes.length} bytes`)

@@ -23,7 +23,7 @@ const keep = async (dag: MadeDag) => {
 }
 
 describe('a file of many blocks and next to no bytes', () => {
-  it('is refused when it is uploaded as a CAR', async () => {
+  it('a file of many blocks and next to no bytes is refused when it is uploaded as a CAR', async () => {
     for (const dag of [await hollowFile(20_000, 3), await hollowFile(40, 5), await hollowFile(3000, 4)]) {
       const { status, body } = await upload(dag)
       assert.equal(status, 400)
@@ -32,7 +32,7 @@ describe('a file of many blocks and next to no bytes', () => {
     }
   })
 
-  it('ends as invalid_object when it is pinned by CID', async () => {
+  it('a file of many blocks and next to no bytes ends as invalid_object when it is pinned by CID', async () => {
     const node = await context.provider()
     const { root, blocks } = await hollowFile(3000, 4)
     for (const { cid, bytes } of blocks) await node.block(bytes, cid.code)
@@ -48,11 +48,11 @@ describe('a file of one block that comes a million times', () => {
   const content = Buffer.alloc(2048, 'berth')
   const made = hollowFile(1000, 2, content).then(keep)
 
-  it('has the size that a reader gets', async () => {
+  it('a file of one block that comes a million times has the size that a reader gets', async () => {
     assert.equal((await made).size, 2048 * 1_000_000)
   })
 
-  it('is served in ranges', async () => {
+  it('a file of one block that comes a million times is served in ranges', async () => {
     const { cid } = await made
     const { status, headers } = await gateway.head(`/ipfs/${cid}`)
     assert.equal(status, 200)
@@ -65,7 +65,7 @@ describe('a file of one block that comes a million times', () => {
     assert.equal((await gateway.get(`/ipfs/${cid}`, { range: 'bytes=-3' })).text, `${content.subarray(-3)}`)
   })
 
-  it('is three blocks as a CAR', async () => {
+  it('a file of one block that comes a million times is three blocks as a CAR', async () => {
     const { cid } = await made
     const { bytes } = await gateway.get(`/ipfs/${cid}?format=car`)
     let blocks = 0
@@ -77,7 +77,7 @@ describe('a file of one block that comes a million times', () => {
 describe('a directory of 20,000 names that are all the same directory', () => {
   const made = hollowDirectory(20_000, 3).then(keep)
 
-  it('is listed, one level at a time', async () => {
+  it('a directory of 20,000 names that are all the same directory is listed, one level at a time', async () => {
     const { cid } = await made
     const { status, text } = await gateway.get(`/ipfs/${cid}/`)
     assert.equal(status, 200)
@@ -88,7 +88,7 @@ describe('a directory of 20,000 names that are all the same directory', () => {
     assertRefused(await gateway.get(`/ipfs/${cid}/n020000`), 404, 'path: does not exist')
   })
 
-  it('is four blocks as a CAR', async () => {
+  it('a directory of 20,000 names that are all the same directory is four blocks as a CAR', async () => {
     const { cid } = await made
     const { bytes } = await gateway.get(`/ipfs/${cid}?format=car`)
     let blocks = 0
@@ -98,7 +98,7 @@ describe('a directory of 20,000 names that are all the same directory', () => {
 })
 
 describe('an object of a huge array', () => {
-  it('is kept, and served as a block and as a CAR', async () => {
+  it('an object of a huge array is kept, and served as a block and as a CAR', async () => {
     const leaf = await block(Buffer.from('x'))
     const object = await block(dagCbor.encode(Array(20_000).fill(leaf.cid)), dagCbor.code)
     const { cid } = await keep({ root: object.cid, blocks: [object, leaf] })

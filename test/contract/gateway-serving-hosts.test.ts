@@ -16,7 +16,7 @@ const CONTENT = `/ipfs/${cid}`
 const API_ROUTES = ['/readyz', '/healthz', '/docs', '/openapi.json', '/v3/files/public']
 
 describe("a gateway's host", () => {
-  it('is known in any case, with any port, and with a dot at its end', async () => {
+  it("a gateway's host is known in any case, with any port, and with a dot at its end", async () => {
     for (const host of [
       name,
       gateway.host,
@@ -30,7 +30,7 @@ describe("a gateway's host", () => {
     }
   })
 
-  it('has none of the routes of the API', async () => {
+  it("a gateway's host has none of the routes of the API", async () => {
     for (const path of API_ROUTES) {
       const authorization = `Bearer ${workspace.api.key}`
       assertRefused(await gateway.get(path, { authorization }), 404, /^A gateway has content only/)
@@ -38,7 +38,7 @@ describe("a gateway's host", () => {
     }
   })
 
-  it('answers GET, HEAD and OPTIONS only', async () => {
+  it("a gateway's host answers GET, HEAD and OPTIONS only", async () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'TRACE']) {
       const served = await gateway.ask(method, CONTENT)
       assertRefused(served, 405, /^A gateway answers GET, HEAD, OPTIONS only/)
@@ -46,7 +46,7 @@ describe("a gateway's host", () => {
     }
   })
 
-  it('lets the pages of any site ask', async () => {
+  it("a gateway's host lets the pages of any site ask", async () => {
     const { status, headers } = await gateway.ask('OPTIONS', CONTENT, {
       origin: 'https://example.com',
       'access-control-request-method': 'GET',
@@ -59,7 +59,7 @@ describe("a gateway's host", () => {
     assert.equal(headers['access-control-allow-credentials'], undefined)
   })
 
-  it('that nobody has is 404, and nothing of the API', async () => {
+  it("a gateway's host that nobody has is 404, and nothing of the API", async () => {
     const domain = name.slice(name.indexOf('.') + 1)
     for (const host of [
       `nobody-here.${domain}`,
@@ -76,7 +76,7 @@ describe("a gateway's host", () => {
 })
 
 describe("the API's host", () => {
-  it('serves no content', async () => {
+  it("the API's host serves no content", async () => {
     for (const path of [CONTENT, `/files/${cid}`, `${CONTENT}?format=raw`]) {
       const { status, headers, text } = await serve(url, 'GET', path, {})
       assert.equal(status, 404)
@@ -86,7 +86,7 @@ describe("the API's host", () => {
     }
   })
 
-  it('is every host that only looks like a gateway', async () => {
+  it("the API's host is every host that only looks like a gateway", async () => {
     for (const host of [
       `${name}.evil.com`,
       `${name}evil.com`,
@@ -100,7 +100,7 @@ describe("the API's host", () => {
     }
   })
 
-  it('is not changed by what a client says of a proxy that there is not', async () => {
+  it("the API's host is not changed by what a client says of a proxy that there is not", async () => {
     const headers = { 'x-forwarded-host': gateway.host, forwarded: `host=${gateway.host}` }
     assert.match(JSON.parse((await serve(url, 'GET', CONTENT, headers)).text).error, /^No such route/)
     const { status } = await gateway.get(CONTENT, { 'x-forwarded-host': new URL(url).host })
@@ -112,7 +112,7 @@ describe('a request with its host in an odd place', () => {
   const first = (answer: string) => answer.split('\r\n')[0]
   const CLOSE = 'Connection: close\r\n\r\n'
 
-  it('is for the host of its target, where that is a URL', async () => {
+  it('a request with its host in an odd place is for the host of its target, where that is a URL', async () => {
     const api = new URL(url).host
     const toGateway = await sendRaw(url, `GET http://${name}${CONTENT} HTTP/1.1\r\nHost: ${api}\r\n${CLOSE}`)
     assert.match(toGateway, /^HTTP\/1\.1 200 /)
@@ -128,7 +128,7 @@ describe('a request with its host in an odd place', () => {
     assert.match(psa, /^HTTP\/1\.1 401 [\s\S]*"reason"/)
   })
 
-  it('is refused, or the API’s', async () => {
+  it('a request with its host in an odd place is refused, or the API’s', async () => {
     assert.match(first(await sendRaw(url, `GET ${CONTENT} HTTP/1.1\r\n${CLOSE}`)) ?? '', / 400 /)
     assert.match(first(await sendRaw(url, `GET ${CONTENT} HTTP/1.0\r\n\r\n`)) ?? '', / 404 /)
     const twice = `GET ${CONTENT} HTTP/1.1\r\nHost: ${name}\r\nHost: localhost\r\n${CLOSE}`

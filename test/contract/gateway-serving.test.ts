@@ -50,7 +50,7 @@ const LARGE = `/ipfs/${largeCid}`
 const TEXT = `/ipfs/${textCid}`
 
 describe('a file', () => {
-  it('comes whole, with what it is', async () => {
+  it('a file comes whole, with what it is', async () => {
     const { status, headers, bytes } = await gateway.get(LARGE)
     assert.equal(status, 200)
     assert.ok(bytes.equals(large))
@@ -63,11 +63,11 @@ describe('a file', () => {
     assert.match(`${headers['x-request-id']}`, /^[0-9a-f]{32}$/)
   })
 
-  it('may be kept for ever: a CID names one content', async () => {
+  it('a file may be kept for ever: a CID names one content', async () => {
     assert.equal((await gateway.get(TEXT)).headers['cache-control'], 'public, max-age=29030400, immutable')
   })
 
-  it('may be read by any site, and is what its type says', async () => {
+  it('a file may be read by any site, and is what its type says', async () => {
     const { headers } = await gateway.get(TEXT)
     assert.equal(headers['content-type'], 'text/plain; charset=utf-8')
     assert.equal(headers['access-control-allow-origin'], '*')
@@ -77,7 +77,7 @@ describe('a file', () => {
     assert.equal(headers['strict-transport-security'], undefined)
   })
 
-  it('is found by every spelling of its CID', async () => {
+  it('a file is found by every spelling of its CID', async () => {
     const v0 = await node.folder({ 'a.txt': text }).then((cid) => pin(cid))
     const spellings = [
       v0.toV0().toString(),
@@ -93,7 +93,7 @@ describe('a file', () => {
     }
   })
 
-  it('may be empty, or all in its CID', async () => {
+  it('a file may be empty, or all in its CID', async () => {
     const nothing = await gateway.get(`/ipfs/${empty}`)
     assert.equal(nothing.status, 200)
     assert.equal(nothing.headers['content-length'], '0')
@@ -101,7 +101,7 @@ describe('a file', () => {
     assert.equal((await gateway.get(`/ipfs/${inline}`)).text, 'all in the CID')
   })
 
-  it('is described by HEAD as by GET', async () => {
+  it('a file is described by HEAD as by GET', async () => {
     for (const path of [
       LARGE,
       TEXT,
@@ -122,7 +122,7 @@ describe('a file', () => {
 })
 
 describe('a path', () => {
-  it('leads to files by name, whatever is in the name', async () => {
+  it('a path leads to files by name, whatever is in the name', async () => {
     for (const [name, content] of Object.entries(files)) {
       const path = name.split('/').map(encodeURIComponent).join('/')
       const { status, bytes } = await gateway.get(`/ipfs/${folder}/${path}`)
@@ -131,7 +131,7 @@ describe('a path', () => {
     }
   })
 
-  it('is told by the type of its name, or of its first bytes', async () => {
+  it('the type of a path is told by its name, or by its first bytes', async () => {
     const types = {
       'site.css': 'text/css; charset=utf-8',
       'page.html': 'text/html; charset=utf-8',
@@ -144,7 +144,7 @@ describe('a path', () => {
     }
   })
 
-  it('is named with the CIDs on its way', async () => {
+  it('a path is named with the CIDs on its way', async () => {
     const path = `/ipfs/${folder}/deep/er/file.bin`
     const { headers } = await gateway.get(path)
     const roots = `${headers['x-ipfs-roots']}`.split(',')
@@ -155,12 +155,12 @@ describe('a path', () => {
     assert.equal(headers['x-ipfs-path'], path)
   })
 
-  it('may have empty segments, and a trailing slash where it is a directory', async () => {
+  it('a path may have empty segments, and a trailing slash where it is a directory', async () => {
     assert.equal((await gateway.get(`/ipfs/${folder}//deep///er/file.bin`)).status, 200)
     assertRefused(await gateway.get(`${TEXT}/`), 404, 'path: not a directory')
   })
 
-  it('never leads out of its CID', async () => {
+  it('a path never leads out of its CID', async () => {
     for (const path of [
       `/ipfs/${folder}/../../v3/files/public`,
       `/ipfs/${folder}/%2e%2e/%2e%2e/readyz`,
@@ -179,7 +179,7 @@ describe('a path', () => {
     assert.equal((await gateway.get(`/ipfs/${folder}/deep/../index.txt`)).text, text.toString())
   })
 
-  it('that leads nowhere is 404', async () => {
+  it('a path that leads nowhere is 404', async () => {
     for (const path of ['/nothing', '/index.txt/below', '/deep/nothing/below', '/index.html']) {
       assertRefused(await gateway.get(`/ipfs/${folder}${path}`), 404, 'path: does not exist')
     }
@@ -189,7 +189,7 @@ describe('a path', () => {
     }
   })
 
-  it('with no CID, or a broken encoding, is 400', async () => {
+  it('a path with no CID, or a broken encoding, is 400', async () => {
     assertRefused(await gateway.get('/ipfs/nonsense'), 400, /^cid: not a CID/)
     assertRefused(await gateway.get('/ipfs/nonsense/index.html'), 400, /^cid: not a CID/)
     assertRefused(await gateway.get(`/ipfs/${folder}/%E0%A4%A`), 400, 'path: URI malformed')
@@ -207,7 +207,7 @@ describe('a range', () => {
     ['bytes=2499999-9999999999999999999', 2_499_999, 2_499_999],
   ]
   for (const [range, start, end] of parts) {
-    it(`${range} is sent alone`, async () => {
+    it(`the range ${range} is sent alone`, async () => {
       const { status, headers, bytes } = await gateway.get(LARGE, { range })
       assert.equal(status, 206)
       assert.equal(headers['content-range'], `bytes ${start}-${end}/2500000`)
@@ -217,7 +217,7 @@ describe('a range', () => {
   }
 
   for (const range of ['bytes=0-1,5-6', 'bytes=5-2', 'bytes=a-b', 'bytes=-', 'lines=1-2', 'bytes 0-1']) {
-    it(`${range} is the whole file`, async () => {
+    it(`the range ${range} is the whole file`, async () => {
       const { status, bytes } = await gateway.get(TEXT, { range })
       assert.equal(status, 200)
       assert.ok(bytes.equals(text))
@@ -225,14 +225,14 @@ describe('a range', () => {
   }
 
   for (const range of ['bytes=2500000-', 'bytes=2500000-2500001', 'bytes=-0']) {
-    it(`${range} is refused`, async () => {
+    it(`the range ${range} is refused`, async () => {
       const served = await gateway.get(LARGE, { range })
       assertRefused(served, 416, 'Range: the content has 2500000 bytes')
       assert.equal(served.headers['content-range'], 'bytes */2500000')
     })
   }
 
-  it('is nothing to HEAD', async () => {
+  it('a range has no effect on HEAD', async () => {
     for (const range of ['bytes=0-9', 'bytes=2500000-']) {
       const { status, headers } = await gateway.head(LARGE, { range })
       assert.deepEqual([status, headers['content-length']], [200, '2500000'])
@@ -240,7 +240,7 @@ describe('a range', () => {
     }
   })
 
-  it('is sent by If-Range only of the same content', async () => {
+  it('a range is sent by If-Range only of the same content', async () => {
     const range = 'bytes=0-9'
     const of = async (condition: string) =>
       (await gateway.get(LARGE, { range, 'if-range': condition })).status
@@ -252,7 +252,7 @@ describe('a range', () => {
 })
 
 describe('content that the client has', () => {
-  it('is not sent again', async () => {
+  it('content that the client has is not sent again', async () => {
     for (const known of [`"${textCid}"`, `W/"${textCid}"`, '*', `"a", W/"b", "${textCid}"`]) {
       const { status, headers, bytes } = await gateway.get(TEXT, { 'if-none-match': known })
       assert.equal(status, 304, known)
@@ -265,33 +265,33 @@ describe('content that the client has', () => {
     assert.equal((await gateway.get(TEXT, both)).status, 304)
   })
 
-  it('is another one in another form', async () => {
+  it('content that the client has in another form is sent', async () => {
     const known = { 'if-none-match': `"${textCid}"` }
     assert.equal((await gateway.get(`${TEXT}?format=raw`, known)).status, 200)
   })
 })
 
 describe('content that is not kept', () => {
-  it('is 404, and never looked for', async () => {
+  it('content that is not kept is 404, and never looked for', async () => {
     const cid = await missingCid()
     assertRefused(await gateway.get(`/ipfs/${cid}`), 404, 'cid: not kept here')
     const elsewhere = await node.file(randomBytes(10))
     assertRefused(await gateway.get(`/ipfs/${elsewhere}`), 404, 'cid: not kept here')
   })
 
-  it('is 412 to who asks with only-if-cached', async () => {
+  it('content that is not kept is 412 to who asks with only-if-cached', async () => {
     const only = { 'cache-control': 'only-if-cached' }
     assertRefused(await gateway.get(`/ipfs/${await missingCid()}`, only), 412, 'cid: not kept here')
     assert.equal((await gateway.get(TEXT, only)).status, 200)
   })
 
-  it('is also that of another workspace', async () => {
+  it('content of another workspace is not served either', async () => {
     const other = await context.workspace()
     const theirs = await openGateway(context, other)
     assertRefused(await theirs.get(TEXT), 404, 'cid: not kept here')
   })
 
-  it('is gone as soon as its file is deleted', async () => {
+  it('content is gone as soon as its file is deleted', async () => {
     const cid = await node.file(randomBytes(100))
     const { record } = await workspace.api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr] }, { wait: 120 })
     assert.equal((await gateway.get(`/ipfs/${cid}`)).status, 200)
@@ -301,7 +301,7 @@ describe('content that is not kept', () => {
 })
 
 describe('a download', () => {
-  it('gets the name that the client says', async () => {
+  it('a download gets the name that the client says', async () => {
     const names: [string, string][] = [
       ['?filename=a.txt', 'inline; filename=a.txt'],
       ['?filename=a.txt&download=true', 'attachment; filename=a.txt'],
@@ -325,7 +325,7 @@ describe('a download', () => {
 })
 
 describe('a page', () => {
-  it('has an origin of its own, for all CIDs share one host', async () => {
+  it('a page has an origin of its own, for all CIDs share one host', async () => {
     for (const path of ['page.html', 'drawing.svg', 'index.txt']) {
       const policy = (await gateway.get(`/ipfs/${folder}/${path}`)).headers['content-security-policy']
       assert.match(`${policy}`, /^sandbox /)

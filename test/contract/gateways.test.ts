@@ -21,7 +21,7 @@ const create = async (domain = unusedName(), client: Client = api) =>
 const list = async (client: Client = api) => (await client.get(GATEWAYS)).body.data
 
 describe('the gateway of a new workspace', () => {
-  it('has its name, and no plugins', async () => {
+  it('the gateway of a new workspace has its name, and no plugins', async () => {
     const { count, rows } = await list(other.api)
     assert.equal(count, 1)
     const [{ id, created_at, domain, host }] = rows
@@ -30,7 +30,7 @@ describe('the gateway of a new workspace', () => {
     assert.equal(host, `${domain}.gateway.localhost`)
     assert.deepEqual((await other.api.get(PLUGINS)).body, { data: [] })
   })
-  it('of a workspace that the command line makes is there as well', async () => {
+  it('the gateway of a workspace that the command line makes is there as well', async () => {
     const name = `Team ${randomUUID()}`
     const { id } = JSON.parse(await berth('workspaces', 'create', name, '--owner', 'owner', '--json'))
     const rows = await sql('SELECT domain FROM gateway WHERE workspace_id = $1', [id])
@@ -39,7 +39,7 @@ describe('the gateway of a new workspace', () => {
 })
 
 describe('a gateway', () => {
-  it('is created with exactly these fields', async () => {
+  it('a gateway is created with exactly these fields', async () => {
     const domain = unusedName()
     const { status, body } = await api.post(GATEWAYS, { domain })
     assert.equal(status, 200)
@@ -62,7 +62,7 @@ describe('a gateway', () => {
     assert.deepEqual(rows.at(-1), row)
     assert.deepEqual((await api.get(`${PLUGINS}/${id}`)).body, { data: [] })
   })
-  it('has a name in lower case that nobody else has', async () => {
+  it('a gateway has a name in lower case that nobody else has', async () => {
     const domain = unusedName()
     assert.equal((await create(domain.toUpperCase())).domain, domain)
     for (const client of [api, other.api])
@@ -72,14 +72,14 @@ describe('a gateway', () => {
         assert.equal(reply.headers.get('error-code'), 'taken')
       }
   })
-  it('goes to one of those who ask for its name at once', async () => {
+  it('a gateway goes to one of those who ask for its name at once', async () => {
     const domain = unusedName()
     const replies = await Promise.all(
       [api, other.api, api].map((client) => client.post(GATEWAYS, { domain })),
     )
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409])
   })
-  it('is gone after its deletion, and its name is free', async () => {
+  it('a gateway is gone after its deletion, and its name is free', async () => {
     const { id, domain } = await create()
     assert.deepEqual((await api.get(`${GATEWAYS}/exists/${domain}`)).body, { data: { exists: true } })
     const deleted = await api.delete(`${GATEWAYS}/${id}`)
@@ -91,7 +91,7 @@ describe('a gateway', () => {
     })
     assert.equal((await other.api.post(GATEWAYS, { domain })).status, 200)
   })
-  it('of another workspace is not there', async () => {
+  it('a gateway of another workspace is not there', async () => {
     const { id } = await create(undefined, other.api)
     const token = (await other.api.post(`${GATEWAYS}/${id}/access_tokens`, undefined)).body.data
     assertError(await api.get(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
@@ -105,7 +105,7 @@ describe('a gateway', () => {
     assert.equal((await other.api.delete(path)).status, 200)
     assert.equal((await other.api.get(`${GATEWAYS}/${id}`)).status, 200)
   })
-  it('may be one of a hundred', async () => {
+  it('a gateway may be one of a hundred', async () => {
     const full = await workspace()
     await sql(
       `INSERT INTO gateway (id, workspace_id, domain)
@@ -116,7 +116,7 @@ describe('a gateway', () => {
     assertError(await full.api.post(GATEWAYS, { domain: unusedName() }), 403, 'Gateway limit reached: 100')
   })
   for (const id of ['x', NO_ID, '%00', '0'.repeat(300)])
-    it(`with the id ${id.slice(0, 12)} is not there`, async () => {
+    it(`a gateway with the id ${id.slice(0, 12)} is not there`, async () => {
       assertError(await api.get(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
       assertError(await api.delete(`${GATEWAYS}/${id}`), 404, NOT_FOUND)
       assertError(await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined), 404, NOT_FOUND)
@@ -137,12 +137,12 @@ describe('a gateway', () => {
     [null, /^body: /],
   ]
   for (const [body, message] of malformed)
-    it(`is 400 for ${JSON.stringify(body).slice(0, 40)}`, async () =>
+    it(`a gateway is 400 for ${JSON.stringify(body).slice(0, 40)}`, async () =>
       assertError(await api.post(GATEWAYS, body), 400, message))
-  it('is 400 for a question about a name that it cannot have', async () => {
+  it('a gateway is 400 for a question about a name that it cannot have', async () => {
     assertError(await api.get(`${GATEWAYS}/exists/a`), 400, /^domain: must be 3 to 63/)
   })
-  it('needs the scopes of gateways', async () => {
+  it('a gateway needs the scopes of gateways', async () => {
     const reader = await mine.keyed('org:gateways:read')
     const stranger = await mine.keyed('org:files:write')
     assert.equal((await reader.get(GATEWAYS)).status, 200)
@@ -162,13 +162,13 @@ describe('a plugin', () => {
     description: 'Serves newer content under the address of a CID that was given away before.',
     tags: ['files'],
   }
-  it('is offered', async () => {
+  it('a plugin is offered', async () => {
     assert.deepEqual((await api.get(`${PLUGINS}/marketplace`)).body, { data: [hotSwaps] })
     assert.deepEqual((await api.get(`${PLUGINS}/marketplace/2`)).body, { data: hotSwaps })
     assertError(await api.get(`${PLUGINS}/marketplace/1`), 404, 'plugin_id: there is no such plugin')
     assertError(await api.get(`${PLUGINS}/marketplace/x`), 400, 'plugin_id: must be a whole number')
   })
-  it('is installed, once or again, and removed, once', async () => {
+  it('a plugin is installed, once or again, and removed, once', async () => {
     const { id } = await create()
     const path = `${PLUGINS}/${id}`
     const installed = { gateway_id: id, plugin_id: 2 }
@@ -184,7 +184,7 @@ describe('a plugin', () => {
     assertError(await api.delete(`${path}/plugin/2`), 404, 'The gateway does not have this plugin')
     assert.deepEqual((await api.get(path)).body, { data: [] })
   })
-  it('that Berth does not have is 404', async () => {
+  it('a plugin that Berth does not have is 404', async () => {
     const { id } = await create()
     assertError(
       await api.post(`${PLUGINS}/${id}`, { plugin_id: 1 }),
@@ -198,7 +198,7 @@ describe('a plugin', () => {
 })
 
 describe('an access token', () => {
-  it('is shown once, and restricts its gateway until it is revoked', async () => {
+  it('an access token is shown once, and restricts its gateway until it is revoked', async () => {
     const { id } = await create()
     const path = `${GATEWAYS}/${id}/access_tokens`
     const { status, body } = await api.post(path, undefined)
@@ -219,7 +219,7 @@ describe('an access token', () => {
     }
     assert.equal((await api.get(`${GATEWAYS}/${id}`)).body.data.restrict, false)
   })
-  it('is not in the database', async () => {
+  it('an access token is not in the database', async () => {
     const { id } = await create()
     const { value } = (await api.post(`${GATEWAYS}/${id}/access_tokens`, undefined)).body.data
     const [row] = await sql(
@@ -228,7 +228,7 @@ describe('an access token', () => {
     )
     assert.ok(!JSON.stringify(row).includes(value))
   })
-  it('belongs to one gateway', async () => {
+  it('an access token belongs to one gateway', async () => {
     const [a, b] = [await create(), await create()]
     const { id } = (await api.post(`${GATEWAYS}/${a.id}/access_tokens`, undefined)).body.data
     assertError(
@@ -238,7 +238,7 @@ describe('an access token', () => {
     )
     assertError(await api.delete(`${GATEWAYS}/${a.id}/access_tokens/x`), 404, 'There is no such access token')
   })
-  it('may be one of a hundred', async () => {
+  it('an access token may be one of a hundred', async () => {
     const { id } = await create()
     await sql(
       `INSERT INTO gateway_access_token (id, gateway_id, token_hash)
@@ -254,7 +254,7 @@ describe('an access token', () => {
 })
 
 describe('the older paths', () => {
-  it('lead to the same', async () => {
+  it('the older paths of gateways lead to the same', async () => {
     const { id } = await create()
     const same = [
       [GATEWAYS, '/v3/ipfs/gateways'],

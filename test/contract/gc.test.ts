@@ -34,10 +34,10 @@ describe('garbage', async () => {
     assert.equal((await api.finished(deleted.headers.get('operation-id') ?? '')).state, 'succeeded')
   }
 
-  it('of a new Berth is collected once at its start', async () => {
+  it('garbage of a new Berth is collected once at its start', async () => {
     await until('it is collected', async () => (await metric('berth_gc_runs_total')) === 1)
   })
-  it('is told by --dry-run, which removes none', async () => {
+  it('garbage is told by --dry-run, which removes none', async () => {
     await release(5)
     for (let times = 0; times < 2; times++)
       await until('all of it counts', async () =>
@@ -46,7 +46,7 @@ describe('garbage', async () => {
         ),
       )
   })
-  it('is collected by berth gc, and metrics have what that freed', async () => {
+  it('garbage is collected by berth gc, and metrics have what that freed', async () => {
     const { public: freed, private: nothing } = await gc()
     assert.match(freed, /^✔ public {3}freed [45]\.\d MiB: \d blocks that nothing keeps/)
     assert.match(nothing, /^✔ private {2}nothing to free/)
@@ -55,7 +55,7 @@ describe('garbage', async () => {
     assert.ok((await metric('berth_gc_removed_blocks_total')) >= 5)
     assert.equal(await metric('berth_gc_runs_total'), 2)
   })
-  it('in a Kubo that is not called Berth’s own is left alone', {
+  it('garbage in a Kubo that is not called Berth’s own is left alone', {
     skip: !isReal && 'the embedded node is',
   }, async () => {
     const { code, stdout } = await runCli({ ...env, BERTH_OWN_KUBO: '' }, 'gc')

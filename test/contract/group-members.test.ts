@@ -26,7 +26,7 @@ for (const network of NETWORKS) {
   const remove = (group: string, file: string, client = api) => client.delete(member(network, group, file))
 
   describe(`a ${network} file`, () => {
-    it('is put into a group and taken out, as often as one likes', async () => {
+    it(`a ${network} file is put into a group and taken out, as often as one likes`, async () => {
       const [group, file] = [await createGroup(network), await createFile()]
       for (let i = 0; i < 2; i++) {
         const { status, body } = await add(group, file)
@@ -44,7 +44,7 @@ for (const network of NETWORKS) {
         assert.equal(await groupOf(file), null)
       }
     })
-    it('is in one group: another one takes it over', async () => {
+    it(`a ${network} file is in one group: another one takes it over`, async () => {
       const [first, second] = [await createGroup(network), await createGroup(network)]
       const file = await createFile()
       await add(first, file)
@@ -53,14 +53,14 @@ for (const network of NETWORKS) {
       assert.equal((await remove(first, file)).status, 200)
       assert.equal(await groupOf(file), second, 'it was not in the first one any more')
     })
-    it('is in one of the groups that want it at once', async () => {
+    it(`a ${network} file is in one of the groups that want it at once`, async () => {
       const groups = await Promise.all(Array.from({ length: 6 }, () => createGroup(network)))
       const file = await createFile()
       const replies = await Promise.all(groups.map((group) => add(group, file)))
       assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
       assert.ok(groups.includes(await groupOf(file)))
     })
-    it('keeps all else that it has', async () => {
+    it(`a ${network} file keeps all else that it has`, async () => {
       const group = await createGroup(network)
       const details = { name: 'kept', keyvalues: { a: '1' } }
       const { id } = await store(api, network, `${network} keeps all else`, details)
@@ -101,18 +101,18 @@ for (const network of NETWORKS) {
       ],
     ]
     for (const [what, names] of refused) {
-      it(`is 404 with ${what}`, async () => {
+      it(`a ${network} membership is 404 with ${what}`, async () => {
         const [groupId, fileId, message] = await names()
         assertError(await add(groupId, fileId), 404, message)
         assertError(await remove(groupId, fileId), 404, message)
       })
     }
-    it('needs the scope for groups', async () => {
+    it(`a ${network} membership needs the scope for groups`, async () => {
       const client = await keyed('org:groups:read', 'org:files:write')
       assertError(await add(group, file, client), 403, 'Missing scope: org:groups:write')
       assertError(await remove(group, file, client), 403, 'Missing scope: org:groups:write')
     })
-    it('ends with its group', async () => {
+    it(`a ${network} membership ends with its group`, async () => {
       const [doomed, member] = [await createGroup(network), await createFile()]
       await add(doomed, member)
       assert.equal((await api.delete(`/v3/groups/${network}/${doomed}`)).status, 200)

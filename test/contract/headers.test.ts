@@ -20,7 +20,7 @@ const answers: Record<string, () => Promise<Reply>> = {
 }
 
 for (const [what, ask] of Object.entries(answers)) {
-  it(`of ${what} are the contract's`, async () => {
+  it(`the headers of ${what} are the contract's`, async () => {
     const { headers, body } = await ask()
     assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f]{32}$/)
     assert.equal(headers.get('strict-transport-security'), 'max-age=15724800; includeSubDomains')
@@ -35,7 +35,7 @@ for (const [what, ask] of Object.entries(answers)) {
 }
 
 describe('X-Request-Id', () => {
-  it('is another one each time, whatever the client sends', async () => {
+  it('X-Request-Id is another one each time, whatever the client sends', async () => {
     const sent = 'f'.repeat(32)
     const seen = new Set([sent])
     for (let i = 0; i < 5; i++) {
@@ -47,14 +47,14 @@ describe('X-Request-Id', () => {
 })
 
 describe('an error', () => {
-  it('has a word for machines in Error-Code', async () => {
+  it('an error has a word for machines in Error-Code', async () => {
     assert.equal((await api.post(PIN, {})).headers.get('error-code'), 'bad_request')
     assert.equal((await api.get('/v3/files/public/x')).headers.get('error-code'), 'not_found')
   })
 })
 
 describe('an operation', () => {
-  it('is named by Operation-Id and Location', async () => {
+  it('an operation is named by Operation-Id and Location', async () => {
     const { headers } = await api.post(PIN, { cid: `${inlineCid('operation')}` })
     const id = headers.get('operation-id')
     assert.equal(headers.get('location'), `/v0/operations/${id}`)

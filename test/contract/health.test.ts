@@ -9,11 +9,11 @@ import { inlineCid, openContext } from './context.ts'
 const { anonymous, url, env, workspace } = await openContext()
 
 describe('health', () => {
-  it('of the process is ok', async () => {
+  it('health of the process is ok', async () => {
     const { status, body } = await anonymous.get('/healthz')
     assert.deepEqual([status, body], [200, { status: 'ok' }])
   })
-  it('of the parts is ok', async () => {
+  it('health of the parts is ok', async () => {
     // While Berth starts it may have been degraded, and an answer is kept for a moment.
     const { status, body } = await soon(
       () => anonymous.get('/readyz'),
@@ -45,10 +45,10 @@ describe('/metrics', () => {
   const SAMPLE =
     /^([a-zA-Z_:][\w:]*)(\{([a-zA-Z_]\w*="(\\.|[^"\\])*",?)*\})? (-?[\d.]+(e[+-]?\d+)?|[+-]Inf|NaN)( \d+)?$/
 
-  it('is not where the public is', async () => {
+  it('/metrics is not where the public is', async () => {
     assertError(await anonymous.request('GET', '/metrics'), 404, 'No such route: GET /metrics')
   })
-  it('is what Prometheus reads, on an address of its own', async () => {
+  it('/metrics is what Prometheus reads, on an address of its own', async () => {
     const { api } = await workspace()
     await api.pin({ cid: `${inlineCid('metrics')}` }, { wait: 120 })
     const answer = await readMetrics(env, 'web')
@@ -84,13 +84,13 @@ describe('/openapi.json', () => {
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
 
-  it('is OpenAPI 3.1 relative to where it came from', async () => {
+  it('/openapi.json is OpenAPI 3.1 relative to where it came from', async () => {
     const { body } = await anonymous.get('/openapi.json')
     assert.match(body.openapi, /^3\.1\.\d$/)
     assert.deepEqual(body.servers, [{ url: '/' }])
     assert.ok(body.info.title && body.info.version)
   })
-  it('has every route of the service once, under one name', () => {
+  it('/openapi.json has every route of the service once, under one name', () => {
     const routes = operations.map(({ method, path }) => `${method} ${path}`).sort()
     assert.deepEqual(
       routes.filter((route) => !ROUTES.includes(route)),
@@ -107,7 +107,7 @@ describe('/openapi.json', () => {
     )
     assert.equal(new Set(names).size, names.length)
   })
-  it('declares each parameter of a path', () => {
+  it('/openapi.json declares each parameter of a path', () => {
     for (const { path, operation } of operations) {
       if (operation['x-aliases']?.includes(path)) continue
       const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
@@ -118,7 +118,7 @@ describe('/openapi.json', () => {
 })
 
 describe('/docs', () => {
-  it('is a page that loads nothing from elsewhere', async () => {
+  it('/docs is a page that loads nothing from elsewhere', async () => {
     const { status, headers, body } = await anonymous.get('/docs')
     assert.equal(status, 200)
     assert.match(headers.get('content-type') ?? '', /^text\/html; charset=utf-8$/)
@@ -127,7 +127,7 @@ describe('/docs', () => {
     assert.match(headers.get('content-security-policy') ?? '', /default-src/)
     for (const path of Object.keys(anonymous.document.paths)) assert.ok(body.includes(path), path)
   })
-  it('is where the root leads', async () => {
+  it('/docs is where the root leads', async () => {
     const response = await fetch(url, { redirect: 'manual' })
     assert.deepEqual([response.status, response.headers.get('location')], [302, '/docs'])
   })
@@ -144,10 +144,10 @@ describe('an unknown route', () => {
     ['GET', '/.env'],
   ]
   for (const [method = '', path = ''] of requests)
-    it(`${method} ${path} is 404`, async () => {
+    it(`an unknown route is 404: ${method} ${path}`, async () => {
       assertError(await anonymous.request(method, path), 404, `No such route: ${method} ${path}`)
     })
-  it('is 404 for paths that lead out of the service', async () => {
+  it('an unknown route is 404 for paths that lead out of the service', async () => {
     for (const path of ['/..%2f..%2fetc/passwd', '/%2e%2e/%2e%2e/etc/passwd'])
       assert.equal((await fetch(`${url}${path}`)).status, 404, path)
   })

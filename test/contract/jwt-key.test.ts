@@ -30,7 +30,7 @@ describe('a web process with another JWT_KEY', () => {
   })
   after(() => Promise.all(webs.map(({ running }) => running.end())))
 
-  it('takes API keys and tokens of agents of the previous one as long as that is set', async () => {
+  it('a web process with another JWT_KEY takes API keys and tokens of agents of the previous one as long as that is set', async () => {
     const own = await workspace()
     const { path, gateway } = await insertAgent(context, own)
     const { token } = (await gateway.post(`${path}/platform/token`, {})).body
@@ -42,7 +42,7 @@ describe('a web process with another JWT_KEY', () => {
       assertError(await onlyNew.as(key).get(target), 401, BAD_KEY)
     }
   })
-  it('signs with the new one', async () => {
+  it('a web process with another JWT_KEY signs with the new one', async () => {
     const own = await workspace()
     const request = { keyName: 'new', permissions: { admin: true } }
     const { status, body } = await both.as(own.api.key).post('/v3/pinata/keys', request)
@@ -50,7 +50,7 @@ describe('a web process with another JWT_KEY', () => {
     for (const web of [both, onlyNew]) assert.equal((await web.as(body.JWT).get(FILES)).status, 200)
     assertError(await anonymous.as(body.JWT).get(FILES), 401, BAD_KEY)
   })
-  it('takes no key that neither signed', async () => {
+  it('a web process with another JWT_KEY takes no key that neither signed', async () => {
     const own = await workspace()
     const [head, claims] = own.api.key?.split('.') ?? []
     const forged = `${head}.${claims}.${'A'.repeat(43)}`

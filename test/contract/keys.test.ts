@@ -20,7 +20,7 @@ const names = (keys: { name: string }[]) => keys.map(({ name }) => name)
 
 for (const { path, revoke } of FAMILIES) {
   describe(path, () => {
-    it('makes a key that works, lists it and revokes it', async () => {
+    it(`${path} makes a key that works, lists it and revokes it`, async () => {
       const made = await api.post(path, { keyName: path, permissions: { resources: ['org:files:read'] } })
       assert.equal(made.status, 200)
       assert.deepEqual(Object.keys(made.body).sort(), ['JWT', 'pinata_api_key', 'pinata_api_secret'])
@@ -51,7 +51,7 @@ for (const { path, revoke } of FAMILIES) {
       assert.equal((await api.get(path, { name: path })).body.keys[0].revoked, true)
     })
 
-    it('revokes by id as well', async () => {
+    it(`${path} revokes by id as well`, async () => {
       const { body } = await api.post(path, { keyName: 'by id', permissions: { admin: true } })
       const item = (await api.get(path)).body.keys[0]
       assert.equal(item.key, body.pinata_api_key)
@@ -60,16 +60,16 @@ for (const { path, revoke } of FAMILIES) {
     })
 
     for (const key of ['nothing', '0191f0f0-0000-7000-8000-000000000000', 'x'.repeat(64), '%20']) {
-      it(`answers 404 for the key ${key.slice(0, 8)}`, async () => {
+      it(`${path} answers 404 for the key ${key.slice(0, 8)}`, async () => {
         assertError(await revoke(api, key), 404, 'There is no such API key')
       })
     }
-    it('answers 404 for a key of another workspace, which stays', async () => {
+    it(`${path} answers 404 for a key of another workspace, which stays`, async () => {
       const { body } = await create({}, other.api)
       assertError(await revoke(api, body.pinata_api_key), 404, 'There is no such API key')
       assert.ok(await works(body.JWT))
     })
-    it('answers 400 for a key that cannot be one', async () => {
+    it(`${path} answers 400 for a key that cannot be one`, async () => {
       assertError(await revoke(api, 'x'.repeat(65)), 400, 'key: must have at most 64 characters')
       assertError(await revoke(api, 'a%00b'), 400, 'key: must not contain NUL or broken Unicode')
     })
@@ -89,7 +89,7 @@ describe('a new key', () => {
     ],
   ]
   for (const [what, asked, scopes] of permissions) {
-    it(`takes its scopes from ${what}`, async () => {
+    it(`a new key takes its scopes from ${what}`, async () => {
       assert.equal((await create({ keyName: what, permissions: asked })).status, 200)
       assert.deepEqual((await api.get(sdk.path, { name: what })).body.keys[0].scopes, scopes)
     })
@@ -114,19 +114,19 @@ describe('a new key', () => {
     [{ maxUses: 2 ** 31 }, /^maxUses: /],
   ]
   for (const [body, message] of malformed) {
-    it(`is 400 for ${JSON.stringify(body).slice(0, 60)}`, async () => {
+    it(`a new key is 400 for ${JSON.stringify(body).slice(0, 60)}`, async () => {
       assertError(await create(body), 400, message)
     })
   }
 
-  it('may not grant more than the key that makes it', async () => {
+  it('a new key may not grant more than the key that makes it', async () => {
     const { keyed } = await workspace()
     const writer = await keyed('org:write')
     assertError(await create({}, writer), 403, 'Workspace permission denied')
     const granted = await create({ permissions: { resources: ['org:files:write', 'org:read'] } }, writer)
     assert.equal(granted.status, 200)
   })
-  it('expires with the key that makes it', async () => {
+  it('a new key expires with the key that makes it', async () => {
     const own = await workspace()
     const parent = await own.created('--expires', '1h')
     assert.equal((await create({}, parent)).status, 200)
@@ -137,7 +137,7 @@ describe('a new key', () => {
     assert.equal(found.length, 2)
     assert.deepEqual(found[0], found[1])
   })
-  it('is not made by a key with a limited number of uses', async () => {
+  it('a new key is not made by a key with a limited number of uses', async () => {
     const { JWT } = (await create({ maxUses: 3 })).body
     assertError(await create({ maxUses: 1 }, anonymous.as(JWT)), 403, 'Workspace permission denied')
   })
@@ -145,7 +145,7 @@ describe('a new key', () => {
 
 describe('a key that is to be revoked', () => {
   for (const { path, revoke } of FAMILIES) {
-    it(`must not have scopes that the caller's lacks (${path})`, async () => {
+    it(`a key that is to be revoked must not have scopes that the caller's lacks (${path})`, async () => {
       const { api, keyed } = await workspace()
       const writer = await keyed('org:write')
       const [admin] = (await api.get(path)).body.keys.filter(
@@ -157,7 +157,7 @@ describe('a key that is to be revoked', () => {
       const { body } = await create({ permissions: { resources: ['org:files:write'] } }, api)
       assert.equal((await revoke(writer, body.pinata_api_key)).status, 200)
     })
-    it(`may be the caller's own (${path})`, async () => {
+    it(`a key that is to be revoked may be the caller's own (${path})`, async () => {
       const { body } = await create({ permissions: { resources: ['org:write'] } })
       const own = anonymous.as(body.JWT)
       assert.equal((await revoke(own, body.pinata_api_key)).status, 200)
@@ -175,20 +175,20 @@ describe('the list of keys', async () => {
   made.push((await create({ keyName: 'limited', maxUses: 2 }, own.api)).body)
   await sdk.revoke(own.api, made[2]?.pinata_api_key ?? '')
 
-  it('has the newest first, and the count of all', async () => {
+  it('the list of keys has the newest first, and the count of all', async () => {
     const { keys, count } = await list()
     assert.deepEqual(names(keys), ['limited', 'gone', 'Alphabet', 'alpha', 'test'])
     assert.equal(count, 5)
   })
-  it('filters by part of the name', async () => {
+  it('the list of keys filters by part of the name', async () => {
     assert.deepEqual(names((await list({ name: 'ALPHA' })).keys), ['Alphabet', 'alpha'])
     assert.deepEqual((await list({ name: '%' })).keys, [])
   })
-  it('filters by revocation', async () => {
+  it('the list of keys filters by revocation', async () => {
     assert.deepEqual(names((await list({ revoked: 'true' })).keys), ['gone'])
     assert.equal((await list({ revoked: 'false' })).count, 4)
   })
-  it('filters by limited use, and by exhaustion', async () => {
+  it('the list of keys filters by limited use, and by exhaustion', async () => {
     const limited = anonymous.as(made[3]?.JWT)
     assert.deepEqual(names((await list({ limitedUse: 'true' })).keys), ['limited'])
     assert.equal((await list({ limitedUse: 'false' })).count, 4)
@@ -199,19 +199,19 @@ describe('the list of keys', async () => {
     assert.equal((await list({ exhausted: 'false' })).count, 4)
     assert.equal((await list({ limitedUse: 'true' })).keys[0].uses, 2)
   })
-  it('starts at an offset', async () => {
+  it('the list of keys starts at an offset', async () => {
     const { keys, count } = await list({ offset: '3' })
     assert.deepEqual(names(keys), ['alpha', 'test'])
     assert.equal(count, 5)
     assert.deepEqual((await list({ offset: '999999999' })).keys, [])
   })
-  it('is of the own workspace only', async () => {
+  it('the list of keys is of the own workspace only', async () => {
     const foreign = names((await api.get(sdk.path)).body.keys)
     assert.ok(foreign.includes('doubled resources'))
     assert.ok(!names((await list()).keys).includes('doubled resources'))
   })
   for (const query of ['revoked=yes', 'offset=-1', 'offset=x', 'limitedUse=', 'name=a%00b']) {
-    it(`is 400 for ?${query}`, async () => {
+    it(`the list of keys is 400 for ?${query}`, async () => {
       assertError(await own.api.get(sdk.path, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
   }

@@ -21,7 +21,7 @@ const accepted = async (parts: Part[], path = PATH): Promise<any> => {
 }
 
 describe('the older upload', () => {
-  it('answers a folder as the SDK sends it', async () => {
+  it('the older upload answers a folder as the SDK sends it', async () => {
     const files = { 'a.txt': Buffer.from(unique()), 'b.txt': Buffer.from(unique()) }
     const group = (await api.post('/v3/groups/public', { name: 'legacy' })).body.data.id
     const { ID, Timestamp, ...rest } = await accepted([
@@ -45,14 +45,14 @@ describe('the older upload', () => {
     assert.ok(await isPinnedOn(env, 'public', cid))
     assert.ok(!(await isPinnedOn(env, 'private', cid)))
   })
-  it('needs no more than a file, and is at its other path too', async () => {
+  it('the older upload needs no more than a file, and is at its other path too', async () => {
     const text = unique()
     const first = await accepted([file(text, 'a.txt')])
     assert.deepEqual([first.Name, first.MimeType, first.GroupId], ['a.txt', 'text/plain', null])
     const again = await accepted([file(text, 'b.txt')], `/v3${PATH}`)
     assert.deepEqual(again, { ...first, isDuplicate: true })
   })
-  it('takes version 0, numbers as metadata, and null for what is not set', async () => {
+  it('the older upload takes version 0, numbers as metadata, and null for what is not set', async () => {
     const body = await accepted([
       file(unique(), 'a.txt'),
       metadata({ name: null, keyvalues: { count: 3, other: 'x' } }),
@@ -61,7 +61,7 @@ describe('the older upload', () => {
     assert.match(body.IpfsHash, /^Qm/)
     assert.deepEqual([body.Name, body.Keyvalues], ['a.txt', { count: '3', other: 'x' }])
   })
-  it('passes over the fields of the other form', async () => {
+  it('the older upload passes over the fields of the other form', async () => {
     const { ID } = await accepted([['network', 'private'], file(unique(), 'a.txt'), ['name', 'x']])
     assert.equal((await api.get(`/v3/files/public/${ID}`)).body.data.name, 'a.txt')
   })
@@ -84,7 +84,7 @@ describe('the older upload', () => {
       assertError(await send(api, [file(unique(), 'a'), field], PATH), 400, message)
     })
   }
-  it('is 400 without a file, 404 for a group that is not there, and needs a key', async () => {
+  it('the older upload is 400 without a file, 404 for a group that is not there, and needs a key', async () => {
     assertError(await send(api, [metadata({ name: 'x' })], PATH), 400, 'file: a file is required')
     const nowhere = options({ groupId: randomUUID() })
     assertError(

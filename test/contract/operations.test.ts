@@ -47,7 +47,7 @@ async function events(id: string, headers?: Record<string, string>) {
 }
 
 describe('an operation', () => {
-  it('has exactly these fields', async () => {
+  it('an operation has exactly these fields', async () => {
     const { record, operation } = await api.pin({ cid: `${inlineCid('fields')}` }, { wait: 120 })
     const { created_at, started_at, finished_at, step, progress, ...rest } = await get(operation)
     assert.deepEqual(rest, {
@@ -65,7 +65,7 @@ describe('an operation', () => {
     assert.ok(created_at <= started_at && started_at <= finished_at)
     assert.ok(step && (progress === null || typeof progress === 'object'))
   })
-  it('shows the progress of a retrieval', async () => {
+  it('an operation shows the progress of a retrieval', async () => {
     const { operation, release } = await held()
     const { step, progress } = await until('blocks have come', async () => {
       const latest = await get(operation)
@@ -78,7 +78,7 @@ describe('an operation', () => {
     const end = await api.finished(operation)
     assert.deepEqual([end.state, (end.progress as { blocks: number }).blocks], ['succeeded', 4])
   })
-  it('says why its last try failed and when the next one is due', async () => {
+  it('an operation says why its last attempt failed and when the next one is due', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     const waiting = await until('a try has ended', async () => {
       const latest = await get(operation)
@@ -88,7 +88,7 @@ describe('an operation', () => {
     assert.ok(waiting.next_attempt_at > waiting.started_at)
     await api.delete(`${QUEUE}/${record.id}`)
   })
-  it('of another workspace is not there', async () => {
+  it('an operation of another workspace is not there', async () => {
     const { operation } = await other.api.pin({ cid: `${inlineCid('foreign')}` })
     for (const path of [operation, `${operation}/events`])
       assertError(await api.get(`${OPERATIONS}/${path}`), 404, NOT_FOUND)
@@ -96,7 +96,7 @@ describe('an operation', () => {
     assert.equal((await other.api.finished(operation)).state, 'succeeded')
   })
   for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00'])
-    it(`with the id ${id} is not there`, async () => {
+    it(`an operation with the id ${id} is not there`, async () => {
       assertError(await api.get(`${OPERATIONS}/${id}`), 404, NOT_FOUND)
       assertError(await api.get(`${OPERATIONS}/${id}`, { wait: '5' }), 404, NOT_FOUND)
       assertError(await api.get(`${OPERATIONS}/${id}/events`), 404, NOT_FOUND)
@@ -104,15 +104,15 @@ describe('an operation', () => {
     })
 })
 
-describe('waiting', () => {
-  it('ends when the operation does', async () => {
+describe('waiting for an operation', () => {
+  it('waiting for an operation ends when the operation does', async () => {
     const { operation, release } = await held()
     await running(operation)
     const waiting = api.get(`${OPERATIONS}/${operation}`, { wait: '30' })
     release()
     assert.equal((await waiting).body.data.state, 'succeeded')
   })
-  it('ends when its time is over', async () => {
+  it('waiting for an operation ends when its time is over', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     const start = performance.now()
     const { data } = (await api.get(`${OPERATIONS}/${operation}`, { wait: '1' })).body
@@ -121,12 +121,12 @@ describe('waiting', () => {
     assert.ok(took >= 950 && took < 10_000, `${took} ms`)
     await api.delete(`${QUEUE}/${record.id}`)
   })
-  it('of 0 seconds is none', async () => {
+  it('waiting for an operation for 0 seconds is no wait', async () => {
     const { operation } = await api.pin({ cid: `${inlineCid('now')}` })
     assert.equal((await api.get(`${OPERATIONS}/${operation}`, { wait: '0' })).status, 200)
   })
   for (const wait of ['-1', '1.5', 'x', '', '9999999'])
-    it(`of ${wait || 'nothing'} is 400`, async () => {
+    it(`waiting for an operation for ${wait || 'nothing'} is 400`, async () => {
       const { operation } = await api.pin({ cid: `${inlineCid('bad wait')}` })
       assertError(await api.get(`${OPERATIONS}/${operation}`, { wait }), 400, /^wait: /)
     })
@@ -136,14 +136,14 @@ describe('Prefer', () => {
   const pin = async (prefer: string, cid = `${inlineCid(prefer)}`) => api.post(QUEUE, { cid }, { prefer })
 
   for (const prefer of ['wait=30', 'wait="30"', 'Wait = 30', 'handling=lenient, wait=30', 'wait=99999'])
-    it(`${prefer} answers with the end`, async () => {
+    it(`Prefer: ${prefer} answers with the end`, async () => {
       assert.equal((await pin(prefer)).body.data.status, 'pinned')
     })
   for (const prefer of ['respond-async', 'wait=0', 'respond-async, wait=30', 'something-else', ''])
-    it(`${prefer || 'of nothing'} answers at once`, async () => {
+    it(`Prefer: ${prefer || 'nothing'} answers at once`, async () => {
       assert.equal((await pin(prefer)).body.data.status, 'prechecking')
     })
-  it('wait=1 answers after a second with the request as it is then', async () => {
+  it('Prefer: wait=1 answers after a second with the request as it is then', async () => {
     const cid = `${await missingCid()}`
     const start = performance.now()
     const { body } = await pin('wait=1', cid)
@@ -153,7 +153,7 @@ describe('Prefer', () => {
     await api.delete(`${QUEUE}/${body.data.id}`)
   })
   for (const prefer of ['wait=', 'wait=soon', 'wait=-1', 'wait=1.5'])
-    it(`${prefer} is 400`, async () => {
+    it(`Prefer: ${prefer} is 400`, async () => {
       assertError(await pin(prefer), 400, 'Prefer: wait must be a number of seconds')
     })
 })
@@ -170,7 +170,7 @@ describe('the list of operations', async () => {
     (await own.api.get(OPERATIONS, query)).body.data.operations
 
   for (const order of ['ASC', 'DESC', 'DSC'])
-    it(`loses and doubles nothing with ${order}`, async () => {
+    it(`the list of operations loses and doubles nothing with ${order}`, async () => {
       for (const limit of ['1', '10', '26', '250']) {
         const all = await collectPages(own.api, OPERATIONS, 'operations', { order, limit })
         const ids = all.map(({ id }) => id)
@@ -178,7 +178,7 @@ describe('the list of operations', async () => {
         assert.deepEqual(ids, order === 'ASC' ? ids.toSorted() : ids.toSorted().reverse())
       }
     })
-  it('filters by kind, state and target', async () => {
+  it('the list of operations filters by kind, state and target', async () => {
     assert.equal((await list({ kind: 'pin.remove', limit: '250' })).length, 12)
     assert.equal((await list({ kind: 'pin.add', state: 'succeeded', limit: '250' })).length, 13)
     const [first] = pins
@@ -191,7 +191,7 @@ describe('the list of operations', async () => {
     await own.api.delete(`${QUEUE}/${open.record.id}`)
   })
   for (const query of ['state=done', 'kind=pin', 'limit=0', 'limit=251', 'order=x', 'pageToken=x', 'state='])
-    it(`is 400 for ?${query}`, async () => {
+    it(`the list of operations is 400 for ?${query}`, async () => {
       assertError(await own.api.get(OPERATIONS, query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
 })
@@ -215,7 +215,7 @@ describe('an operation needs the scope of what it is about', async () => {
   const files = await own.keyed('org:files:write')
   const agents = await own.keyed('org:agents:write')
 
-  it('to be listed, on every page', async () => {
+  it('an operation needs the scope of what it is about to be listed, on every page', async () => {
     for (const [key, expected] of [
       [files, ofFiles],
       [agents, ofAgents],
@@ -231,7 +231,7 @@ describe('an operation needs the scope of what it is about', async () => {
     const { body } = await agents.get(OPERATIONS, { kind: 'pin.add' })
     assert.deepEqual(body.data.operations, [])
   })
-  it('to be read, waited for and streamed', async () => {
+  it('an operation needs the scope of what it is about to be read, waited for and streamed', async () => {
     for (const [key, id, scope] of [
       [agents, ofFiles[2], 'org:files:read'],
       [files, ofAgents[0], 'org:agents:read'],
@@ -245,7 +245,7 @@ describe('an operation needs the scope of what it is about', async () => {
       for (const path of [`${id}`, `${id}/events`])
         assert.equal((await key.get(`${OPERATIONS}/${path}`)).status, 200)
   })
-  it('to be cancelled, to change it', async () => {
+  it('an operation needs the scope of what it is about to be cancelled, to change it', async () => {
     const [, , waiting = ''] = ofFiles
     const reader = await own.keyed('org:files:read', 'org:agents:write')
     for (const key of [agents, reader])
@@ -258,7 +258,7 @@ describe('an operation needs the scope of what it is about', async () => {
 })
 
 describe('the events of an operation', () => {
-  it('tell each change, and end with the operation', async () => {
+  it('the events of an operation tell each change, and end with the operation', async () => {
     const { operation, release } = await held()
     await running(operation)
     const stream = events(operation)
@@ -278,17 +278,17 @@ describe('the events of an operation', () => {
     assert.deepEqual(later, seen.slice(-1))
     assert.deepEqual(await events(operation, { 'last-event-id': String(versions.at(-1)) }), [])
   })
-  it('start from the state as it is where Last-Event-ID is none of ours', async () => {
+  it('the events of an operation start from the state as it is where Last-Event-ID is none of ours', async () => {
     const { operation } = await api.pin({ cid: `${inlineCid('events')}` }, { wait: 120 })
     for (const id of ['x', '', '-5', '0'])
       assert.equal((await events(operation, { 'last-event-id': id })).length, 1, id)
   })
 })
 
-describe('cancelling', () => {
+describe('cancelling an operation', () => {
   const cancel = (id: string) => api.delete(`${OPERATIONS}/${id}`)
 
-  it('ends an operation that waits, and what it was to make', async () => {
+  it('cancelling an operation that waits ends it, and what it was to make', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     await until('a try has ended', async () => {
       const { state, attempts } = await get(operation)
@@ -299,7 +299,7 @@ describe('cancelling', () => {
     assert.ok(body.data.finished_at)
     assert.equal(await api.queued(record.id), undefined)
   })
-  it('ends an operation that runs within about a second', async () => {
+  it('cancelling an operation that runs ends it within about a second', async () => {
     const { record, operation } = await held()
     await running(operation)
     assert.equal((await cancel(operation)).status, 200)
@@ -309,7 +309,7 @@ describe('cancelling', () => {
     const again = await cancel(operation)
     assert.deepEqual([again.status, again.body.data.state], [200, 'canceled'], 'once more changes nothing')
   })
-  it('is 409 for an operation that has ended', async () => {
+  it('cancelling an operation that has ended is 409', async () => {
     const done = await api.pin({ cid: `${inlineCid('done')}` }, { wait: 120 })
     const reply = await cancel(done.operation)
     assertError(reply, 409, 'The operation has succeeded already')

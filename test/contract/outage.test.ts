@@ -20,7 +20,7 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
   const health = async () => (await anonymous.get('/readyz')).body
   const pin = () => api.pin({ cid: `${inlineCid(`outage ${randomBytes(4).toString('hex')}`)}` })
 
-  it('of Kubo is shown as degraded, and pins wait for it', async () => {
+  it('an outage of Kubo is shown as degraded, and pins wait for it', async () => {
     // A worker that has just started, or is busy, may not have seen it yet.
     await until('all is well', async () => (await health()).status === 'ok', READY_MS)
     await parts.kubo.kill()
@@ -46,7 +46,7 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
     assert.equal((await api.get('/v0/ipfs/node')).status, 200)
   })
 
-  it('of Redis is 503 on /readyz, and pins are accepted and go on when it is back', async () => {
+  it('an outage of Redis is 503 on /readyz, and pins are accepted and go on when it is back', async () => {
     await parts.redis.kill()
     const down = await until('Redis is missed', async () => {
       const { status, body } = await anonymous.get('/readyz')
@@ -63,7 +63,7 @@ describe('an outage', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=re
     await until('all is well', async () => (await health()).status === 'ok', READY_MS)
   })
 
-  it('of PostgreSQL is 503 where the answer needs it, and over when it is back', async () => {
+  it('an outage of PostgreSQL is 503 where the answer needs it, and over when it is back', async () => {
     await parts.postgres.kill()
     const down = await until('PostgreSQL is missed', async () => {
       const { status, body } = await anonymous.get('/readyz')

@@ -33,7 +33,7 @@ const refused = async (body: object, message: string | RegExp, status = 400) =>
   assertError(await api.post(PIN, { cid, ...body }), status, message)
 
 describe('a pin', () => {
-  it('is answered with exactly the fields of the contract', async () => {
+  it('a pin is answered with exactly the fields of the contract', async () => {
     const group = (await api.post('/v3/groups/public', { name: 'pins' })).body.data.id
     const request = {
       cid: `${await node.file(randomBytes(100))}`,
@@ -71,7 +71,7 @@ describe('a pin', () => {
     assert.equal(await api.queued(id), undefined, 'it has left the queue')
   })
 
-  it('needs nothing but the CID', async () => {
+  it('a pin needs nothing but the CID', async () => {
     const { id, date_queued, ...rest } = await accepted({})
     assert.deepEqual(rest, {
       cid,
@@ -83,17 +83,17 @@ describe('a pin', () => {
       host_nodes: [],
     })
   })
-  it('takes null for what is not there, and ignores fields that it does not know', async () => {
+  it('a pin takes null for what is not there, and ignores fields that it does not know', async () => {
     const empty = { name: null, group_id: null, keyvalues: null, host_nodes: null }
     const { name, keyvalues } = await accepted({ ...empty, regions: ['x'] })
     assert.deepEqual([name, keyvalues], [null, {}])
   })
-  it('may be asked for twice: each request is a file of its own', async () => {
+  it('a pin may be asked for twice: each request is a file of its own', async () => {
     const [a, b] = [await api.pin({ cid }, { wait: 120 }), await api.pin({ cid }, { wait: 120 })]
     assert.notEqual(a.record.id, b.record.id)
     assert.deepEqual([a.record.status, b.record.status], ['pinned', 'pinned'])
   })
-  it('is not part of the free plan', async () => {
+  it('a pin is not part of the free plan', async () => {
     const free = await workspace('free')
     const reply = await free.api.post(PIN, { cid })
     assertError(reply, 403, 'Pin by CID is not part of the free plan')
@@ -102,18 +102,18 @@ describe('a pin', () => {
 })
 
 describe('a CID', () => {
-  it('may be v0', async () => assert.equal((await accepted({ cid: v0 })).cid, v0))
+  it('a CID may be v0', async () => assert.equal((await accepted({ cid: v0 })).cid, v0))
   for (const [name, base] of Object.entries(bases)) {
-    it(`may be v1 in ${name}`, async () => {
+    it(`a CID may be v1 in ${name}`, async () => {
       const text = v1.toString(base.encoder)
       if (name === 'identity') return refused({ cid: text }, /^cid: /)
       assert.equal((await accepted({ cid: text })).cid, text)
     })
   }
-  it('may be base32 in mixed case, as in Kubo', async () => {
+  it('a CID may be base32 in mixed case, as in Kubo', async () => {
     await accepted({ cid: `bAF${`${v1}`.slice(3)}` })
   })
-  it('may carry its content', async () => {
+  it('a CID may carry its content', async () => {
     assert.equal((await api.pin({ cid: `${inlineCid('inline')}` }, { wait: 120 })).record.status, 'pinned')
   })
 
@@ -148,29 +148,29 @@ describe('a CID', () => {
     'a version that there is not': `f02${v1.toString(bases.base16.encoder).slice(3)}`,
   }
   for (const [what, text] of Object.entries(malformed)) {
-    it(`may not be ${what}`, () => refused({ cid: text }, /^cid: /))
+    it(`a CID may not be ${what}`, () => refused({ cid: text }, /^cid: /))
   }
   for (const value of [undefined, null, 5, true, [`${v1}`], { '/': `${v1}` }]) {
-    it(`may not be ${JSON.stringify(value)}`, () => refused({ cid: value }, /^cid: /))
+    it(`a CID may not be ${JSON.stringify(value)}`, () => refused({ cid: value }, /^cid: /))
   }
 })
 
-describe('a name', () => {
+describe('the name of a pin', () => {
   for (const name of ['', 'x'.repeat(255), 'schöne 🚢\n<b>', "'; DROP TABLE file; --"]) {
-    it(`may be ${JSON.stringify(name.slice(0, 30))}`, async () => {
+    it(`the name of a pin may be ${JSON.stringify(name.slice(0, 30))}`, async () => {
       assert.equal((await accepted({ name })).name, name)
     })
   }
-  it('may not have more than 255 characters', () =>
+  it('the name of a pin may not have more than 255 characters', () =>
     refused({ name: 'x'.repeat(256) }, 'name: must have at most 255 characters'))
   for (const name of ['a\0b', '\ud800', 'a\udfffb'])
-    it(`may not be ${JSON.stringify(name)}`, () =>
+    it(`the name of a pin may not be ${JSON.stringify(name)}`, () =>
       refused({ name }, 'name: must not contain NUL or broken Unicode'))
   for (const name of [5, true, ['a'], {}])
-    it(`may not be ${JSON.stringify(name)}`, () => refused({ name }, /^name: /))
+    it(`the name of a pin may not be ${JSON.stringify(name)}`, () => refused({ name }, /^name: /))
 })
 
-describe('keyvalues', () => {
+describe('the keyvalues of a pin', () => {
   const pairs = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, `${i}`]))
 
@@ -181,7 +181,8 @@ describe('keyvalues', () => {
     ['any text', { 'ключ 🗝\n"\\': "';--%_" }],
   ]
   for (const [what, keyvalues] of good) {
-    it(`may be ${what}`, async () => assert.deepEqual((await accepted({ keyvalues })).keyvalues, keyvalues))
+    it(`the keyvalues of a pin may be ${what}`, async () =>
+      assert.deepEqual((await accepted({ keyvalues })).keyvalues, keyvalues))
   }
 
   const bad: [string, unknown, RegExp][] = [
@@ -205,25 +206,26 @@ describe('keyvalues', () => {
     ['text', 'a=b', /^keyvalues: /],
   ]
   for (const [what, keyvalues, message] of bad)
-    it(`may not have ${what}`, () => refused({ keyvalues }, message))
+    it(`the keyvalues of a pin may not have ${what}`, () => refused({ keyvalues }, message))
 })
 
-describe('a group', () => {
-  it('may be named in any case', async () => {
+describe('the group of a pin', () => {
+  it('the group of a pin may be named in any case', async () => {
     const group = (await api.post('/v3/groups/public', { name: 'case' })).body.data.id
     assert.equal((await accepted({ group_id: group.toUpperCase() })).group_id, group)
   })
-  it('must be there', () =>
+  it('the group of a pin must be there', () =>
     refused({ group_id: '0191f0f0-0000-7000-8000-000000000000' }, 'group_id: there is no such group', 404))
-  it('must be of the workspace', async () => {
+  it('the group of a pin must be of the workspace', async () => {
     const foreign = (await other.api.post('/v3/groups/public', { name: 'foreign' })).body.data.id
     await refused({ group_id: foreign }, 'group_id: there is no such group', 404)
   })
   for (const group_id of ['', 'x', '0191f0f0-0000-7000-8000', 5, {}])
-    it(`may not be ${JSON.stringify(group_id)}`, () => refused({ group_id }, /^group_id: /))
+    it(`the group of a pin may not be ${JSON.stringify(group_id)}`, () =>
+      refused({ group_id }, /^group_id: /))
 })
 
-describe('host nodes', () => {
+describe('the host nodes of a pin', () => {
   const good = [
     PEER,
     'QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N',
@@ -234,12 +236,12 @@ describe('host nodes', () => {
     `/dnsaddr/node.example/p2p/${PEER}`,
     `/ip4/127.0.0.1/tcp/4001/p2p/${PEER}`,
   ]
-  it('may be peer ids and multiaddrs, up to twenty of them', async () => {
+  it('the host nodes of a pin may be peer ids and multiaddrs, up to twenty of them', async () => {
     const hosts = Array.from({ length: 20 }, (_, i) => good[i % good.length] ?? '')
     const { hose_nodes, host_nodes } = await accepted({ cid: `${await missingCid()}`, host_nodes: hosts })
     assert.deepEqual([hose_nodes, host_nodes], [hosts, hosts])
   })
-  it('may not be more than twenty', () =>
+  it('the host nodes of a pin may not be more than twenty', () =>
     refused({ host_nodes: Array(21).fill(PEER) }, 'host_nodes: must have at most 20 entries'))
 
   const bad = {
@@ -261,7 +263,9 @@ describe('host nodes', () => {
     'more than 1024 characters': `/dns4/${'a'.repeat(1024)}/tcp/1/p2p/${PEER}`,
   }
   for (const [what, text] of Object.entries(bad))
-    it(`may not be ${what}`, () => refused({ host_nodes: [PEER, text] }, /^host_nodes[.[]1/))
+    it(`the host nodes of a pin may not be ${what}`, () =>
+      refused({ host_nodes: [PEER, text] }, /^host_nodes[.[]1/))
   for (const host_nodes of [PEER, { 0: PEER }, 5, [5], [null], [[PEER]]])
-    it(`may not be ${JSON.stringify(host_nodes)}`, () => refused({ host_nodes }, /^host_nodes/))
+    it(`the host nodes of a pin may not be ${JSON.stringify(host_nodes)}`, () =>
+      refused({ host_nodes }, /^host_nodes/))
 })

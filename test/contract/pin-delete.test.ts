@@ -40,16 +40,16 @@ async function remove(id: string, client = api) {
 }
 
 describe('a pin request is withdrawn', () => {
-  it('right after it was made', async () => {
+  it('a pin request is withdrawn right after it was made', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     await withdraw(record.id, operation)
   })
-  it('while it is searching', async () => {
+  it('a pin request is withdrawn while it is searching', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     await until('it is searching', async () => (await api.queued(record.id))?.status === 'searching')
     await withdraw(record.id, operation)
   })
-  it('while it is retrieving', async () => {
+  it('a pin request is withdrawn while it is retrieving', async () => {
     const held = await provider()
     const cid = await held.file(randomBytes(2_500_000))
     const [leaf] = await held.links(cid)
@@ -60,7 +60,7 @@ describe('a pin request is withdrawn', () => {
     await withdraw(record.id, operation)
     assert.equal(await isPinned(cid), false)
   })
-  it('while it waits for its next try', async () => {
+  it('a pin request is withdrawn while it waits for its next attempt', async () => {
     const { record, operation } = await api.pin({ cid: `${await missingCid()}` })
     await until('a try has ended', async () => {
       const { state, attempts } = (await api.get(`/v0/operations/${operation}`)).body.data
@@ -68,32 +68,32 @@ describe('a pin request is withdrawn', () => {
     })
     await withdraw(record.id, operation)
   })
-  it('after it has failed', async () => {
+  it('a pin request is withdrawn after it has failed', async () => {
     const cid = `${await node.block(randomBytes(20))}`
     const { record, operation } = await api.pin({ cid, host_nodes }, { wait: 120 })
     assert.equal(record.status, 'invalid_object')
     await withdraw(record.id, operation)
   })
-  it('but not as a request once it is pinned, nor as a file before', async () => {
+  it('a pin request is not withdrawn as a request once it is pinned, nor as a file before', async () => {
     const id = await pinned(`${await node.file(randomBytes(10))}`)
     assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN)
     const { record } = await api.pin({ cid: `${await missingCid()}` })
     assertError(await api.delete(`${FILES}/${record.id}`), 404, NO_FILE)
     assert.equal((await api.delete(`${QUEUE}/${record.id}`)).status, 200)
   })
-  it('but not by another workspace', async () => {
+  it('a pin request is not withdrawn by another workspace', async () => {
     const { record } = await api.pin({ cid: `${await missingCid()}` })
     assertError(await other.api.delete(`${QUEUE}/${record.id}`), 404, NO_PIN)
     assert.ok(await api.queued(record.id))
     await api.delete(`${QUEUE}/${record.id}`)
   })
   for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00'])
-    it(`but not when its id is ${id}`, async () =>
+    it(`a pin request is not withdrawn when its id is ${id}`, async () =>
       assertError(await api.delete(`${QUEUE}/${id}`), 404, NO_PIN))
 })
 
 describe('the content of a deleted file', () => {
-  it('is released', async () => {
+  it('the content of a deleted file is released', async () => {
     const cid = await node.file(randomBytes(100))
     const id = await pinned(`${cid}`)
     assert.equal(await isPinned(cid), true)
@@ -102,7 +102,7 @@ describe('the content of a deleted file', () => {
     assertError(await api.get(`${FILES}/${id}`), 404, NO_FILE)
     assertError(await api.delete(`${FILES}/${id}`), 404, NO_FILE)
   })
-  it('is kept while another file keeps it, of whatever workspace and spelling', async () => {
+  it('the content of a deleted file is kept while another file keeps it, of whatever workspace and spelling', async () => {
     const cid = await node.folder({ a: randomBytes(100), b: randomBytes(100) })
     const first = await pinned(`${cid}`)
     const second = await pinned(`${cid.toV0()}`)
@@ -115,7 +115,7 @@ describe('the content of a deleted file', () => {
     await remove(foreign, other.api)
     assert.equal(await isPinned(cid), false)
   })
-  it('may be pinned again', async () => {
+  it('the content of a deleted file may be pinned again', async () => {
     const cid = await node.file(randomBytes(100))
     for (let i = 0; i < 3; i++) {
       const id = await pinned(`${cid}`)
@@ -123,7 +123,7 @@ describe('the content of a deleted file', () => {
       await remove(id)
     }
   })
-  it('is kept when it is asked for again while it is released', async () => {
+  it('the content of a deleted file is kept when it is asked for again while it is released', async () => {
     const cid = await node.file(randomBytes(100))
     let id = await pinned(`${cid}`)
     for (let i = 0; i < 5; i++) {
@@ -133,14 +133,14 @@ describe('the content of a deleted file', () => {
       id = next
     }
   })
-  it('is waited for with Prefer: wait', async () => {
+  it('the release of a deleted file’s content is waited for with Prefer: wait', async () => {
     const cid = await node.file(randomBytes(100))
     const id = await pinned(`${cid}`)
     const { status } = await api.delete(`${FILES}/${id}`, { prefer: 'wait=30' })
     assert.equal(status, 200)
     assert.equal(await isPinned(cid), false)
   })
-  it('is deleted once, however many ask for it at the same time', async () => {
+  it('a file is deleted once, however many ask for it at the same time', async () => {
     const id = await pinned(`${await node.file(randomBytes(100))}`)
     const replies = await Promise.all(Array.from({ length: 10 }, () => api.delete(`${FILES}/${id}`)))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(9).fill(404)])

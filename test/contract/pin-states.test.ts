@@ -25,14 +25,14 @@ async function fails(pin: object, status: string, error: string, client = api) {
 }
 
 describe('a pin request', () => {
-  it('is prechecking first, then searching while nobody provides it', async () => {
+  it('a pin request is prechecking first, then searching while nobody provides it', async () => {
     const { record } = await api.pin({ cid: `${await missingCid()}` })
     assert.equal(record.status, 'prechecking')
     await until('it is searching', async () => (await api.queued(record.id))?.status === 'searching')
     assert.equal((await api.delete(`${QUEUE}/${record.id}`)).status, 200)
   })
 
-  it('is retrieving once a block has come, and pinned once all have', async () => {
+  it('a pin request is retrieving once a block has come, and pinned once all have', async () => {
     const held = await provider()
     const cid = await held.file(randomBytes(2_500_000))
     const [, leaf] = await held.links(cid)
@@ -54,7 +54,7 @@ describe('a pin request', () => {
     assert.equal((await api.get(`/v3/files/public/${record.id}`)).body.data.size, 2_500_000)
   })
 
-  it('is bad_host_node when no host node answers and nobody else has it', async () => {
+  it('a pin request is bad_host_node when no host node answers and nobody else has it', async () => {
     const gone = await provider()
     const cid = `${await gone.file(randomBytes(10))}`
     await gone.stop()
@@ -64,7 +64,7 @@ describe('a pin request', () => {
       'No host node could be reached, and no other node provides the content',
     )
   })
-  it('is pinned when only one of its host nodes answers', async () => {
+  it('a pin request is pinned when only one of its host nodes answers', async () => {
     const gone = await provider()
     await gone.stop()
     const cid = `${await node.file(randomBytes(10))}`
@@ -72,17 +72,17 @@ describe('a pin request', () => {
     assert.equal(record.status, 'pinned')
   })
 
-  it('is pinned from a host node that has a name', async () => {
+  it('a pin request is pinned from a host node that has a name', async () => {
     const cid = `${await node.file(randomBytes(10))}`
     const named = node.multiaddr.replace('/ip4/127.0.0.1/', '/dns4/localhost/')
     assert.equal((await api.pin({ cid, host_nodes: [named] }, { wait: 120 })).record.status, 'pinned')
   })
 
   const DECODE = 'A block of the content cannot be decoded'
-  it('is invalid_object when its root does not decode', async () => {
+  it('a pin request is invalid_object when its root does not decode', async () => {
     await fails({ cid: `${await node.block(randomBytes(50))}`, host_nodes }, 'invalid_object', DECODE)
   })
-  it('is invalid_object when Berth knows no such codec', async () => {
+  it('a pin request is invalid_object when Berth knows no such codec', async () => {
     const cid = `${await node.block(randomBytes(50), 0x300001)}`
     await fails({ cid, host_nodes }, 'invalid_object', DECODE)
   })
@@ -93,7 +93,7 @@ describe('a pin request on a plan with limits', async () => {
     ('test-storage', 1, 1, false, false, true, NULL, 1000, NULL) ON CONFLICT DO NOTHING`)
   const file = async (bytes: number) => ({ cid: `${await node.file(randomBytes(bytes))}`, host_nodes })
 
-  it('is over_max_size above the size of one file', async () => {
+  it('a pin request on a plan with limits is over_max_size above the size of one file', async () => {
     const { api } = await workspace('test-files')
     const message = 'The content is larger than the plan allows for one file'
     await fails(await file(1001), 'over_max_size', message, api)
@@ -103,7 +103,7 @@ describe('a pin request on a plan with limits', async () => {
     assert.equal((await api.pin(await file(900), { wait: 120 })).record.status, 'pinned')
   })
 
-  it('is over_free_limit above what the workspace has left', async () => {
+  it('a pin request on a plan with limits is over_free_limit above what the workspace has left', async () => {
     const { api } = await workspace('test-storage')
     const message = 'The content would exceed the storage of the plan'
     const first = await api.pin(await file(600), { wait: 120 })
@@ -115,7 +115,7 @@ describe('a pin request on a plan with limits', async () => {
     assert.equal((await api.pin(await file(600), { wait: 120 })).record.status, 'pinned', 'room was made')
   })
 
-  it('has the limits of the plan that the workspace is on when it runs', async () => {
+  it('a pin request on a plan with limits has the limits of the plan that the workspace is on when it runs', async () => {
     const { api, name } = await workspace('test-files')
     await berth('workspaces', 'set-plan', name, 'unlimited')
     assert.equal((await api.pin(await file(2000), { wait: 120 })).record.status, 'pinned')

@@ -34,18 +34,18 @@ await until('all but one are pinned', async () => (await list()).count === pinne
 await other.api.post(PINS, { cid: `${inlineCid('psa list 0')}` })
 
 describe('the list of pins', () => {
-  it('has only pinned ones, the newest first', async () => {
+  it('the list of pins has only pinned ones, the newest first', async () => {
     const page = await list()
     assert.equal(page.count, pinned.length)
     assert.deepEqual(ids(page), pinned)
   })
-  it('has those in other statuses, when asked', async () => {
+  it('the list of pins has those in other statuses, when asked', async () => {
     assert.deepEqual(ids(await list({ status: ALL })), made)
     assert.deepEqual(ids(await list({ status: 'pinning,queued' })), [pending])
     assert.deepEqual(ids(await list({ status: 'failed' })), [])
     assert.deepEqual(await list({ status: 'failed' }), { count: 0, results: [] })
   })
-  it('has uploads too, and files of the public network only', async () => {
+  it('the list of pins has uploads too, and files of the public network only', async () => {
     const { api: uploader, id } = await workspace()
     for (const network of ['public', 'private'])
       await sql(
@@ -68,25 +68,25 @@ describe('the list of pins', () => {
     ['100__a', 'iexact', []],
   ]
   for (const [name, match, found] of matches)
-    it(`finds ${JSON.stringify(name)} by ${match ?? 'default'}`, async () => {
+    it(`the list of pins finds ${JSON.stringify(name)} by ${match ?? 'default'}`, async () => {
       const page = await list({ status: ALL, name, ...(match && { match }) })
       assert.deepEqual(
         page.results.map(({ pin }: { pin: { name: string } }) => names.indexOf(pin.name)),
         found,
       )
     })
-  it('finds CIDs, however they are spelled', async () => {
+  it('the list of pins finds CIDs, however they are spelled', async () => {
     const cids = [v1.toV0(), v1.toString(base58btc), inlineCid('psa list 2'), inlineCid('nothing')]
     assert.deepEqual(ids(await list({ status: ALL, cid: cids.join(',') })), [pending, made[3]])
   })
-  it('finds metadata, all pairs of it', async () => {
+  it('the list of pins finds metadata, all pairs of it', async () => {
     const meta = (pairs: object) => ({ status: ALL, meta: JSON.stringify(pairs) })
     assert.deepEqual(ids(await list(meta({ even: 'true' }))), [made[1], made[3], made[5]])
     assert.deepEqual(ids(await list(meta({ even: 'true', index: '2' }))), [made[3]])
     assert.deepEqual(ids(await list(meta({ even: 'false', index: '2' }))), [])
     assert.deepEqual(ids(await list(meta({}))), made)
   })
-  it('finds what was created before or after a time, in any offset', async () => {
+  it('the list of pins finds what was created before or after a time, in any offset', async () => {
     const { results } = await list({ status: ALL })
     const created = results[2].created
     const there = new Date(Date.parse(created) + 5.5 * 3_600_000).toISOString().replace('Z', '+05:30')
@@ -118,7 +118,7 @@ describe('the list of pins', () => {
     [{ meta: '{"__proto__":"a"}' }, /^meta: must be/],
   ]
   for (const [query, details] of bad)
-    it(`refuses ${JSON.stringify(query).slice(0, 40)}`, async () => {
+    it(`the list of pins refuses ${JSON.stringify(query).slice(0, 40)}`, async () => {
       const { status, body } = await api.get(PINS, query)
       assert.equal(status, 400)
       assert.equal(body.error.reason, 'BAD_REQUEST')
@@ -126,7 +126,7 @@ describe('the list of pins', () => {
     })
 })
 
-describe('the pages', async () => {
+describe('the pages of pins', async () => {
   const { api: crowded, id } = await workspace()
   // In one transaction, all `created_at` are the same; and many of the ids have their milliseconds in common.
   const ms = Date.parse('2026-01-02T03:04:05.678Z')
@@ -158,11 +158,11 @@ describe('the pages', async () => {
   }
 
   for (const limit of [1, 2, 3, 7, 10, 24, 25, 26, 1000]) {
-    it(`of ${limit} lose and repeat nothing`, async () => {
+    it(`pages of ${limit} pins lose and repeat nothing`, async () => {
       assert.deepEqual(await readAll(limit, (created) => created), expected)
     })
   }
-  it('are the same to clients that spell the time their own way', async () => {
+  it('the pages of pins are the same to clients that spell the time their own way', async () => {
     const nanoseconds = (created: string) => created.replace('Z', '000000Z')
     const milliseconds = (created: string) => new Date(created).toISOString()
     const withoutZeros = (created: string) => created.replace(/\.?0+Z$/, 'Z')

@@ -43,7 +43,7 @@ const refused = async (body: unknown, details: RegExp) =>
   assertFailure(await api.post(PINS, body), 400, 'BAD_REQUEST', details)
 
 describe('a pin', () => {
-  it('is queued, and pinned when its content has arrived', async () => {
+  it('a pin is queued, and pinned when its content has arrived', async () => {
     const request = {
       cid: `${await node.file(randomBytes(100))}`,
       name: 'a name',
@@ -66,31 +66,31 @@ describe('a pin', () => {
     const file = await api.get(`/v3/files/public/${requestid}`)
     assert.deepEqual([file.body.data.name, file.body.data.keyvalues], [request.name, request.meta])
   })
-  it('needs nothing but the CID', async () => {
+  it('a pin needs nothing but the CID', async () => {
     const { pin } = await add({ cid: `${v1}` })
     assert.deepEqual(pin, { cid: `${v1}`, origins: [], meta: {} })
   })
-  it('may be asked for twice: each request is one of its own', async () => {
+  it('a pin may be asked for twice: each request is one of its own', async () => {
     const [a, b] = [await add({ cid: `${v1}` }), await add({ cid: `${v1}` })]
     assert.notEqual(a.requestid, b.requestid)
   })
-  it('is the same as a pin by CID, and as a file', async () => {
+  it('a pin is the same as a pin by CID, and as a file', async () => {
     const { record } = await api.pin({ cid: `${inlineCid('psa')}`, keyvalues: { a: 'b' } }, { wait: 120 })
     const { status, pin } = await get(record.id)
     assert.deepEqual([status, pin], ['pinned', { cid: record.cid, origins: [], meta: { a: 'b' } }])
   })
-  it('is pinning while it is searched for', async () => {
+  it('a pin is pinning while it is searched for', async () => {
     const { requestid } = await add({ cid: `${v1}` })
     const { info } = await reaches(requestid, 'pinning')
     assert.match(info.status_details, /^searching/)
   })
-  it('has failed, and says why, when it cannot be kept', async () => {
+  it('a pin has failed, and says why, when it cannot be kept', async () => {
     const cid = `${await node.block(Buffer.from('psa failure'), UNKNOWN_CODEC)}`
     const { requestid } = await add({ cid, origins: [node.multiaddr] })
     const { info } = await reaches(requestid, 'failed')
     assert.match(info.status_details, /^invalid_object: A block/)
   })
-  it('says until when it is pinned', async () => {
+  it('a pin says until when it is pinned', async () => {
     const { record } = await api.pin({ cid: `${inlineCid('psa expiry')}` }, { wait: 120 })
     const expires_at = Math.floor(Date.now() / 1000) + 3600
     assert.equal((await api.put(`/v3/files/public/${record.id}`, { expires_at })).status, 200)
@@ -100,14 +100,14 @@ describe('a pin', () => {
 })
 
 describe('origins', () => {
-  it('that nobody can use are passed over', async () => {
+  it('origins that nobody can use are passed over', async () => {
     const origins = ['nonsense', '/ip4/127.0.0.1/tcp/1', '/dns4/a\0b/tcp/1/p2p/x', 'x'.repeat(5000)]
     const cid = `${await node.file(randomBytes(10))}`
     const { requestid, pin } = await add({ cid, origins: [...origins, node.multiaddr] })
     assert.deepEqual(pin.origins, [node.multiaddr])
     await reaches(requestid, 'pinned')
   })
-  it('that cannot be dialled do not fail the pin', async () => {
+  it('origins that cannot be dialled do not fail the pin', async () => {
     const cid = `${await missingCid()}`
     const origins = [await deadEnd()]
     const { requestid } = await add({ cid, origins })
@@ -115,7 +115,7 @@ describe('origins', () => {
     assert.equal(asHostNode.record.status, 'bad_host_node', 'a host node does')
     assert.equal((await get(requestid)).status, 'pinning')
   })
-  it('are at most 100, of which the first 20 that can be dialled are kept', async () => {
+  it('origins are at most 100, of which the first 20 that can be dialled are kept', async () => {
     const local = Array.from({ length: 79 }, (_, i) => `/ip4/127.0.0.1/tcp/${i}`)
     const dialable = Array.from({ length: 21 }, (_, i) => node.multiaddr.replace(/tcp\/\d+/, `tcp/${i + 1}`))
     const { pin } = await add({ cid: `${v1}`, origins: [...local, ...dialable] })
@@ -126,7 +126,7 @@ describe('origins', () => {
 })
 
 describe('a pin that is replaced', () => {
-  it('gives its place to another, with an id of its own', async () => {
+  it('a pin that is replaced gives its place to another, with an id of its own', async () => {
     const old = await add({ cid: `${inlineCid('psa old')}`, name: 'old' })
     await reaches(old.requestid, 'pinned')
     const reply = await api.post(`${PINS}/${old.requestid}`, { cid: `${inlineCid('psa new')}`, name: 'new' })
@@ -136,7 +136,7 @@ describe('a pin that is replaced', () => {
     assertFailure(await api.get(`${PINS}/${old.requestid}`), 404, 'NOT_FOUND', 'There is no such pin request')
     await reaches(reply.body.requestid, 'pinned')
   })
-  it('keeps what it has until the other one is there', async () => {
+  it('a pin that is replaced keeps what it has until the other one is there', async () => {
     const blocks = { shared: randomBytes(2000), a: randomBytes(10) }
     const root = await node.folder(blocks)
     const old = await add({ cid: `${root}`, origins: [node.multiaddr] })
@@ -158,7 +158,7 @@ describe('a pin that is replaced', () => {
     await until('the old content is released', async () => !(await isPinned(root)))
     assert.equal(await isPinned(next), true)
   })
-  it('may be replaced by the same CID', async () => {
+  it('a pin that is replaced may be replaced by the same CID', async () => {
     const cid = inlineCid('psa same')
     const old = await add({ cid: `${cid}`, name: 'a' })
     await reaches(old.requestid, 'pinned')
@@ -171,7 +171,7 @@ describe('a pin that is replaced', () => {
     await until('the old one is removed', left)
     assert.equal(await isPinned(cid), true)
   })
-  it('stays where the other one is refused', async () => {
+  it('a pin that is replaced stays where the other one is refused', async () => {
     const { requestid } = await add({ cid: `${v1}` })
     assertFailure(await api.post(`${PINS}/${requestid}`, { cid: 'x' }), 400, 'BAD_REQUEST', /^cid: /)
     assert.equal((await get(requestid)).requestid, requestid)
@@ -180,7 +180,7 @@ describe('a pin that is replaced', () => {
 
 describe('a pin that is removed', () => {
   for (const [what, cid] of Object.entries({ pinned: inlineCid('psa removed'), pinning: v1 })) {
-    it(`is gone at once when it was ${what}`, async () => {
+    it(`a pin that is removed is gone at once when it was ${what}`, async () => {
       const { requestid } = await add({ cid: `${cid}` })
       await reaches(requestid, what)
       const { status, body } = await api.delete(`${PINS}/${requestid}`)
@@ -193,7 +193,7 @@ describe('a pin that is removed', () => {
 })
 
 describe('a failure', () => {
-  it('is 400 for a body that is no pin', async () => {
+  it('a failure of the Pinning Service API is 400 for a body that is no pin', async () => {
     await refused({}, /^cid: /)
     await refused({ cid: 'x' }, /^cid: not a CID/)
     await refused([], /^body: /)
@@ -204,7 +204,7 @@ describe('a failure', () => {
     const broken = await api.request('POST', PINS, { body: '{' })
     assertFailure(broken, 400, 'BAD_REQUEST', 'body: not valid JSON')
   })
-  it('is 401 without a key, and with one that there is not', async () => {
+  it('a failure of the Pinning Service API is 401 without a key, and with one that there is not', async () => {
     for (const [method, path] of [
       ['GET', PINS],
       ['POST', PINS],
@@ -216,7 +216,7 @@ describe('a failure', () => {
       assertFailure(await anonymous.as('x').request(method, path), 401, 'BAD_TOKEN', /^Invalid/)
     }
   })
-  it('is 403 without the scope', async () => {
+  it('a failure of the Pinning Service API is 403 without the scope', async () => {
     const groups = await keyed('org:groups:write')
     assertFailure(await groups.get(PINS), 403, 'MISSING_SCOPE', 'Missing scope: org:files:read')
     const reader = await keyed('org:files:read')
@@ -225,7 +225,7 @@ describe('a failure', () => {
       assertFailure(await reader.post(path, { cid: `${v1}` }), 403, 'MISSING_SCOPE', /files:write$/)
     assertFailure(await reader.delete(`${PINS}/${NOBODY}`), 403, 'MISSING_SCOPE', /files:write$/)
   })
-  it('is 404 for an unknown id, or one of another workspace', async () => {
+  it('a failure of the Pinning Service API is 404 for an unknown id, or one of another workspace', async () => {
     const { requestid } = await add({ cid: `${v1}` }, other.api)
     for (const id of [requestid, NOBODY, 'nonsense']) {
       assertFailure(await api.get(`${PINS}/${id}`), 404, 'NOT_FOUND', /no such pin request/)
@@ -237,13 +237,13 @@ describe('a failure', () => {
     const { body } = await api.get(PINS, { name: 'never', status: 'queued,pinning,pinned,failed' })
     assert.equal(body.count, 0, 'nothing was written')
   })
-  it('is 404 for an unknown route', async () => {
+  it('a failure of the Pinning Service API is 404 for an unknown route', async () => {
     for (const path of ['/psa', '/psa/', '/psa/nowhere'])
       assertFailure(await api.get(path), 404, 'NOT_FOUND', `No such route: GET ${path}`)
     const { error } = (await api.get('/psalm')).body
     assert.equal(typeof error, 'string', 'which is none of this API')
   })
-  it('is 409 on a plan without pins by CID', async () => {
+  it('a failure of the Pinning Service API is 409 on a plan without pins by CID', async () => {
     const free = await workspace('free')
     for (const path of [PINS, `${PINS}/${NOBODY}`]) {
       const reply = await free.api.post(path, { cid: `${v1}` })
@@ -251,11 +251,11 @@ describe('a failure', () => {
     }
     assert.equal((await free.api.get(PINS)).status, 200)
   })
-  it('is 413 for a body that is too large', async () => {
+  it('a failure of the Pinning Service API is 413 for a body that is too large', async () => {
     const body = JSON.stringify({ cid: 'x'.repeat(1_100_000) })
     assertFailure(await api.request('POST', PINS, { body }), 413, 'TOO_LARGE', /1 MiB/)
   })
-  it('is 429 above the plan’s limit', async () => {
+  it('a failure of the Pinning Service API is 429 above the plan’s limit', async () => {
     const free = await workspace('free')
     const replies = await Promise.all(Array.from({ length: 61 }, () => free.api.get(PINS)))
     const last = replies.find(({ status }) => status !== 200)

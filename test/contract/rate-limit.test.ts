@@ -8,7 +8,7 @@ const FILES = '/v3/files/public'
 const { anonymous, berth, workspace } = await openContext()
 
 describe('the rate limit', () => {
-  it('of plan free is 60 a minute for each key', async () => {
+  it('the rate limit of plan free is 60 a minute for each key', async () => {
     const { api, created, name } = await workspace('free')
     const first = await api.get(FILES)
     assert.equal(first.headers.get('ratelimit-limit'), '60')
@@ -38,7 +38,7 @@ describe('the rate limit', () => {
     )
     assert.equal(raised.headers.get('ratelimit-limit'), '500')
   })
-  it('of a workspace is four times that, however many keys it makes', async () => {
+  it('the rate limit of a workspace is four times that of a key, however many keys it makes', async () => {
     const { api, keyed } = await workspace('free')
     const keys = await Promise.all(Array.from({ length: 5 }, () => keyed('org:files:read')))
     const replies = await Promise.all(keys.flatMap((key) => Array.from({ length: 60 }, () => key.get(FILES))))
@@ -54,14 +54,14 @@ describe('the rate limit', () => {
     const other = await workspace('free')
     assert.equal((await other.api.get(FILES)).headers.get('ratelimit-remaining'), '59')
   })
-  it('of plan unlimited is none', async () => {
+  it('the plan unlimited has no rate limit', async () => {
     const { api } = await workspace('unlimited')
     const replies = await Promise.all(Array.from({ length: 100 }, () => api.get(FILES)))
     for (const { status, headers } of replies)
       assert.deepEqual([status, headers.get('ratelimit-limit')], [200, null])
   })
 
-  it('counts the uploads by signed URLs of a key apart from its own requests', async () => {
+  it('the rate limit counts the uploads by signed URLs of a key apart from its own requests', async () => {
     const { api } = await workspace('free')
     const sign = async () => (await api.post('/v3/files/sign', { expires: 60, network: 'private' })).body.data
     const urls = [await sign(), await sign()]

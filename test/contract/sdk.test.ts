@@ -27,7 +27,7 @@ describeFiles(berth)
 describeGateways(berth)
 
 describe('the SDK', () => {
-  it('has no method that is neither called here nor known to be missing', () => {
+  it('the SDK has no method that is neither called here nor known to be missing', () => {
     const methods = berth.methods().filter((name) => !LOCAL.test(name))
     const isNotOffered = (name: string) => NOT_OFFERED.some(([pattern]) => pattern.test(name))
     assert.deepEqual(

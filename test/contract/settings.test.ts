@@ -25,7 +25,7 @@ const { api } = await workspace()
 const other = await workspace()
 
 describe('a pin request', () => {
-  it('is backfilled while as many searches run as a workspace may have, and expired when nobody came', async () => {
+  it('a pin request is backfilled while as many searches run as a workspace may have, and expired when nobody came', async () => {
     const pins = []
     for (let i = 0; i < 3; i++) pins.push(await api.pin({ cid: `${await missingCid()}` }))
     const [first, , third] = pins
@@ -52,7 +52,7 @@ describe('a pin request', () => {
     assert.equal((await api.get(QUEUE, { status: 'expired' })).status, 200)
   })
 
-  it('that is backfilled may be withdrawn', async () => {
+  it('a pin request that is backfilled may be withdrawn', async () => {
     const pins = []
     for (let i = 0; i < 3; i++) pins.push(await other.api.pin({ cid: `${await missingCid()}` }))
     const id = pins[2]?.record.id ?? ''
@@ -81,19 +81,19 @@ describe('a host node', () => {
     '/ip6/64:ff9b::7f00:1/tcp/4001',
   ]
   for (const address of privates)
-    it(`may not be ${address}`, async () => {
+    it(`a host node may not be ${address}`, async () => {
       const reply = await api.post(QUEUE, {
         cid: `${inlineCid('x')}`,
         host_nodes: [`${address}/p2p/${PEER}`],
       })
       assertError(reply, 400, 'host_nodes[0]: private addresses are not allowed')
     })
-  it('behind a relay may not be private either', async () => {
+  it('a host node behind a relay may not be private either', async () => {
     const relayed = `/ip4/10.0.0.1/tcp/4001/p2p/${PEER}/p2p-circuit/p2p/${PEER}`
     const reply = await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes: [relayed] })
     assertError(reply, 400, 'host_nodes[0]: private addresses are not allowed')
   })
-  it('may be public', async () => {
+  it('a host node may be public', async () => {
     const host_nodes = [
       PEER,
       `/ip4/8.8.8.8/tcp/4001/p2p/${PEER}`,
@@ -101,7 +101,7 @@ describe('a host node', () => {
     ]
     assert.equal((await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes })).status, 200)
   })
-  it('by a name that leads to a private address is not dialled', async () => {
+  it('a host node by a name that leads to a private address is not dialled', async () => {
     const node = await provider()
     const cid = `${await node.file(randomBytes(100))}`
     const named = node.multiaddr.replace('/ip4/127.0.0.1/', '/dns4/localhost/')

@@ -53,7 +53,7 @@ const changed = (signed: string, change: (url: URL) => void) => {
 }
 
 describe('a signed URL', () => {
-  it('is as clients know it', async () => {
+  it('a signed URL is as clients know it', async () => {
     const before = Math.floor(Date.now() / 1000)
     const signed = new URL(await sign({ date: undefined }))
     assert.equal(signed.origin, url)
@@ -67,7 +67,7 @@ describe('a signed URL', () => {
     assert.match(params['X-Signature'] ?? '', /^[0-9a-f]{64}$/)
   })
 
-  it('takes a file, and fixes what it says', async () => {
+  it('a signed URL takes a file, and fixes what it says', async () => {
     const group_id = (await api.post('/v3/groups/public', { name: 'signed' })).body.data.id
     const signed = await sign({ filename: 'fixed', keyvalues: { from: 'url' }, group_id })
     const { status, body } = await send(signed, {
@@ -82,7 +82,7 @@ describe('a signed URL', () => {
     assert.equal(body.data.network, 'public')
   })
 
-  it('leaves the rest to the upload', async () => {
+  it('a signed URL leaves the rest to the upload', async () => {
     const { body } = await send(await sign(), {
       file: text('signed, and free'),
       name: 'chosen',
@@ -91,7 +91,7 @@ describe('a signed URL', () => {
     assert.deepEqual([body.data.name, body.data.keyvalues], ['chosen', { from: 'form' }])
   })
 
-  it('may be used more than once, and needs no key, nor minds a wrong one', async () => {
+  it('a signed URL may be used more than once, and needs no key, nor minds a wrong one', async () => {
     const signed = await sign()
     for (const content of ['one', 'two']) {
       const form = new FormData()
@@ -106,7 +106,7 @@ describe('a signed URL', () => {
     }
   })
 
-  it('takes a resumable upload', async () => {
+  it('a signed URL takes a resumable upload', async () => {
     const bytes = bytesOf('signed tus', 3000)
     const { location, id } = await begin(
       anonymous,
@@ -125,7 +125,7 @@ describe('a signed URL', () => {
     )
   })
 
-  it('takes the option that the npm SDK adds to it', async () => {
+  it('a signed URL takes the option that the npm SDK adds to it', async () => {
     const bytes = bytesOf('signed v0', 3000)
     const target = new URL(await sign())
     target.searchParams.set('X-Upload-Option-Cid-Version', 'v0')
@@ -133,7 +133,7 @@ describe('a signed URL', () => {
     assert.match((await patch(location, 0, bytes)).headers.get('upload-cid') ?? '', /^Qm/)
   })
 
-  it('takes a folder where it says so', async () => {
+  it('a signed URL takes a folder where it says so', async () => {
     const folder: [Blob, string][] = [
       [text('a'), 'folder/a.txt'],
       [text('b'), 'folder/b.txt'],
@@ -151,27 +151,27 @@ describe('a signed URL', () => {
 describe('an upload beyond what its URL allows', () => {
   const REFUSED = 'Presigned URL does not grant permissions to upload detected MIME type: text/plain'
 
-  it('is of another type', async () => {
+  it('an upload of another type than its URL allows is refused', async () => {
     const signed = await sign({ allow_mime_types: ['image/*', 'application/pdf'] })
     assertError(await send(signed, { file: new Blob(['no image'], { type: 'image/png' }) }), 400, REFUSED)
     const { status } = await send(signed, { file: new Blob([PNG]) })
     assert.equal(status, 200)
   })
-  it('is of another type, and resumable', async () => {
+  it('a resumable upload of another type than its URL allows is refused', async () => {
     const target = await sign({ allow_mime_types: ['image/*'] })
     const { location, id } = await begin(anonymous, 8, { filetype: 'image/png' }, { target })
     const answer = await patch(location, 0, new Uint8Array(Buffer.from('no image')))
     assert.deepEqual([answer.status, await answer.json()], [400, { error: REFUSED }])
     assert.equal((await api.get(`/v3/files/public/${id}`)).status, 404)
   })
-  it('is too large', async () => {
+  it('an upload that is larger than its URL allows is refused', async () => {
     const signed = await sign({ max_file_size: 10 })
     const message = 'file: larger than the 10 bytes that this URL allows'
     assertError(await send(signed, { file: text('eleven bytes') }), 413, message)
     const answer = await create(anonymous, 11, {}, { target: signed })
     assert.deepEqual([answer.status, await answer.json()], [413, { error: message }])
   })
-  it('is a CAR of a file that is too large', async () => {
+  it('an upload of a CAR of a file that is larger than its URL allows is refused', async () => {
     const leaf = await blockOf(raw.code, new Uint8Array(1000))
     const node = dagPb.encode({
       Data: new UnixFS({ type: 'file', blockSizes: new Array(20).fill(1000n) }).marshal(),
@@ -187,7 +187,7 @@ describe('an upload beyond what its URL allows', () => {
     const answer = await patch(location, 0, Uint8Array.from(car))
     assert.deepEqual([answer.status, await answer.json()], [413, { error: message }])
   })
-  it('is for the other network', async () => {
+  it('an upload to another network than its URL allows is refused', async () => {
     const signed = await sign()
     const message = 'network: this URL is for the public network'
     assertError(await send(signed, { file: text('private'), network: 'private' }), 400, message)
@@ -196,18 +196,18 @@ describe('an upload beyond what its URL allows', () => {
   })
 })
 
-describe('a URL that is good for nothing', () => {
+describe('a signed URL that is good for nothing', () => {
   const upload = (signed: string) => send(signed, { file: text('refused') })
   const unsigned = 'X-Signature: missing; POST /v3/files/sign makes signed URLs'
   const forged = 'X-Signature: the URL is not as it was signed'
 
-  it('has no signature', async () => {
+  it('a signed URL without a signature is refused', async () => {
     const signed = await sign()
     const params = changed(signed, (copy) => copy.searchParams.delete('X-Signature'))
     assertError(await upload(params), 401, unsigned)
     assertError(await upload(signed.replace(/\?.*/, '')), 401, unsigned)
   })
-  it('was changed', async () => {
+  it('a signed URL that was changed is refused', async () => {
     const signed = await sign()
     const other = new URL(await sign()).pathname
     for (const change of [
@@ -222,7 +222,7 @@ describe('a URL that is good for nothing', () => {
     }
     assert.equal((await upload(signed)).status, 200)
   })
-  it('has expired, or is not good yet', async () => {
+  it('a signed URL that has expired, or is not good yet, is refused', async () => {
     const now = Math.floor(Date.now() / 1000)
     const short = await sign({ date: now - 3600, expires: 3602 })
     const reply = await until('it expires', async () => {
@@ -245,14 +245,14 @@ describe('a URL that is good for nothing', () => {
       sql(`UPDATE membership SET role = 'viewer' WHERE workspace_id = $1`, [own.id]),
   }
   for (const [what, end] of Object.entries(ends)) {
-    it(`ends when ${what}`, async () => {
+    it(`a signed URL ends when ${what}`, async () => {
       const own = await workspace()
       const signed = await sign({}, own.api)
       await end(own)
       assertError(await upload(signed), 403, gone)
     })
   }
-  it('follows the plan', async () => {
+  it('a signed URL follows the plan', async () => {
     const own = await workspace()
     const signed = await sign({}, own.api)
     await sql(`UPDATE workspace SET plan = 'free' WHERE id = $1`, [own.id])
@@ -261,7 +261,7 @@ describe('a URL that is good for nothing', () => {
   })
 })
 
-describe('signing', () => {
+describe('signing a URL', () => {
   const refused: Record<string, [object, string | RegExp]> = {
     'no time': [{ expires: undefined }, /^expires: /],
     'no seconds at all': [{ expires: 0 }, 'expires: must be at least 1'],
@@ -276,16 +276,16 @@ describe('signing', () => {
     'a group that is no id': [{ group_id: 'x' }, 'group_id: must be a UUID'],
   }
   for (const [what, [fields, message]] of Object.entries(refused)) {
-    it(`for ${what} is 400`, async () => {
+    it(`signing a URL for ${what} is 400`, async () => {
       assertError(await api.post(SIGN, { expires: 60, ...fields }), 400, message)
     })
   }
-  it('for a group that is not the workspace’s is 404', async () => {
+  it('signing a URL for a group that is not the workspace’s is 404', async () => {
     const theirs = (await (await workspace()).api.post('/v3/groups/public', { name: 'x' })).body.data.id
     const body = { expires: 60, network: 'public', group_id: theirs }
     assertError(await api.post(SIGN, body), 404, 'group_id: there is no such group')
   })
-  it('needs a key that may write', async () => {
+  it('signing a URL needs a key that may write', async () => {
     assert.equal((await anonymous.post(SIGN, { expires: 60 })).status, 401)
     const reader = await keyed('org:files:read')
     assertError(await reader.post(SIGN, { expires: 60 }), 403, 'Missing scope: org:files:write')

@@ -96,7 +96,7 @@ describe('what the protocol does not have here', () => {
 })
 
 describe('an upload that breaks off', () => {
-  it('in its creation is gone at once, and does not hold up the next one', async () => {
+  it('an upload that breaks off in its creation is gone at once, and does not hold up the next one', async () => {
     const hangUp = createPart(2 * MIB, bytesOf('creation', MIB))
     await until('it is being received', async () => (await files()).length > 0)
     hangUp()
@@ -106,7 +106,7 @@ describe('an upload that breaks off', () => {
     await nothingIsLeft()
   })
 
-  it('in a piece lets go of its lock, and goes on at the other process', async () => {
+  it('an upload that breaks off in a piece lets go of its lock, and goes on at the other process', async () => {
     const bytes = bytesOf('piece', 2 * MIB)
     const { location } = await begin(caller, bytes.length)
     const sending = sendPart(location, 0, bytes.subarray(0, MIB), bytes.length)
@@ -125,7 +125,7 @@ describe('an upload that breaks off', () => {
 
 describe('two requests for the same piece', () => {
   for (const [who, headers] of Object.entries({ 'clients of tus': TUS, 'clients that do not say so': {} })) {
-    it(`of ${who} at two processes: the bytes are those of the one that is taken`, async () => {
+    it(`two requests for the same piece of ${who} at two processes: the bytes are those of the one that is taken`, async () => {
       for (let round = 0; round < 10; round++) {
         const rivals = ['a', 'b'].map((name) => bytesOf(`${who} ${round} ${name}`, 64 * 1024))
         const { location, id } = await begin(caller, 128 * 1024)
@@ -153,7 +153,7 @@ describe('two requests for the same piece', () => {
 })
 
 describe('a web process that is killed', () => {
-  it('in a piece: the other process goes on with what had arrived once the lease is over', async () => {
+  it('a web process that is killed in a piece: the other process goes on with what had arrived once the lease is over', async () => {
     const third = await startWebProcess(context.env, settings)
     const bytes = bytesOf('killed', 2 * MIB)
     const { location, id } = await begin({ url: third.url, key: api.key }, bytes.length)
@@ -170,7 +170,7 @@ describe('a web process that is killed', () => {
     await nothingIsLeft()
   })
 
-  it('leaves nothing when all that broke off has expired', async () => {
+  it('a web process that is killed leaves nothing when all that broke off has expired', async () => {
     const own = { ...settings, BERTH_RECONCILE_SECONDS: '1' }
     const [survivor, killed] = await Promise.all([
       startWebProcess(context.env, own),

@@ -12,7 +12,7 @@ describe('a resumable upload', { skip: stackKind !== 'real' && 'needs BERTH_TEST
   })
   after(() => stack?.stop())
 
-  it('waits for its node with all its bytes', async () => {
+  it('a resumable upload waits for its node with all its bytes', async () => {
     const node = stack.parts?.privateKubo ?? assert.fail('no Kubo')
     const bytes = bytesOf('outage', 500_000)
     const { location } = await begin({ url: stack.url, key: await stack.createKey() }, bytes.length)

@@ -44,22 +44,22 @@ describe('an upload that is refused at the start', () => {
     'a CAR for the private network': [{ car: 'true' }, 400, 'car: only on the public network'],
   }
   for (const [what, [metadata, status, message]] of Object.entries(refused)) {
-    it(`for ${what}`, async () => {
+    it(`an upload is refused at the start for ${what}`, async () => {
       const before = await uploads()
       await assertRefused(await create(api, 10, metadata), status, message)
       assert.equal(await uploads(), before)
     })
   }
   for (const length of ['-1', '1.5', 'x', '9'.repeat(16)]) {
-    it(`for a length of ${length}`, async () => {
+    it(`an upload is refused at the start for a length of ${length}`, async () => {
       await assertRefused(await create(api, length), 400, 'Upload-Length: must be a number of bytes')
     })
   }
-  it('for a length that is to follow', async () => {
+  it('an upload is refused at the start for a length that is to follow', async () => {
     const headers = { 'upload-defer-length': '1' }
     await assertRefused(await create(api, 10, {}, { headers }), 400, /^Upload-Defer-Length: /)
   })
-  it('for a group of the other network, or of another workspace', async () => {
+  it('an upload is refused at the start for a group of the other network, or of another workspace', async () => {
     const other = await workspace()
     const theirs = (await other.api.post('/v3/groups/private', { name: 'theirs' })).body.data.id
     const ours = (await api.post('/v3/groups/public', { name: 'ours' })).body.data.id
@@ -71,7 +71,7 @@ describe('an upload that is refused at the start', () => {
       )
     }
   })
-  it('without a key, or with one that may not write', async () => {
+  it('an upload is refused at the start without a key, or with one that may not write', async () => {
     assert.equal((await create(anonymous, 10)).status, 401)
     await assertRefused(
       await create(await keyed('org:files:read'), 10),
@@ -79,7 +79,7 @@ describe('an upload that is refused at the start', () => {
       'Missing scope: org:files:write',
     )
   })
-  it('above what the plan allows', async () => {
+  it('an upload is refused at the start above what the plan allows', async () => {
     const free = (await workspace('free')).api
     await assertRefused(
       await create(free, GIB + 1),
@@ -102,13 +102,13 @@ describe('an upload that is refused at the start', () => {
 })
 
 describe('a piece that is refused', () => {
-  it('reaches beyond the length', async () => {
+  it('a piece that reaches beyond the length is refused', async () => {
     const { location } = await begin(api, 100)
     await assertRefused(await patch(location, 0, bytesOf('long', 101), TUS), 413, /size exceeded/)
     const { headers } = await head(location)
     assert.equal(headers.get('upload-offset'), '0')
   })
-  it('has no offset, or is no part of an upload', async () => {
+  it('a piece that has no offset, or is no part of an upload, is refused', async () => {
     const { location } = await begin(api, 100)
     await assertRefused(
       await patch(location, 'x', bytesOf('offset', 10)),
@@ -121,7 +121,7 @@ describe('a piece that is refused', () => {
 })
 
 describe('an upload that is refused at the end', () => {
-  it('is refused again when it is repeated', async () => {
+  it('an upload that is refused at the end is refused again when it is repeated', async () => {
     const bytes = bytesOf('no car', 1000)
     const { location, id } = await begin(api, bytes.length, { network: 'public', car: 'true' })
     const first = await patch(location, 0, bytes)
@@ -132,7 +132,7 @@ describe('an upload that is refused at the end', () => {
     assert.equal((await fetch(location, { method: 'DELETE', headers: TUS })).status, 204)
     assert.equal((await head(location)).status, 404)
   })
-  it('when its group has gone meanwhile', async () => {
+  it('an upload is refused at the end when its group has gone meanwhile', async () => {
     const group_id = (await api.post('/v3/groups/private', { name: 'short-lived' })).body.data.id
     const { location } = await begin(api, 100, encodeMetadata({ group_id }))
     await api.delete(`/v3/groups/private/${group_id}`)
@@ -142,7 +142,7 @@ describe('an upload that is refused at the end', () => {
       'group_id: there is no such group',
     )
   })
-  it('when the plan has no more room meanwhile', async () => {
+  it('an upload is refused at the end when the plan has no more room meanwhile', async () => {
     await sql(
       `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
        VALUES ('tus-room', false, false, false, 1000)`,
@@ -154,7 +154,7 @@ describe('an upload that is refused at the end', () => {
     )
     assert.deepEqual(answers.map(({ status }) => status).sort(), [204, 403])
   })
-  it('when the workspace has announced too much that it did not finish', async () => {
+  it('an upload is refused at the end when the workspace has announced too much that it did not finish', async () => {
     await sql(
       `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
        VALUES ('tus-unfinished', false, false, false, 1000)`,

@@ -22,7 +22,7 @@ const offsetOf = (answer: Response): number => Number(answer.headers.get('upload
 const errorOf = async (answer: Response) => ((await answer.json()) as { error: string }).error
 
 describe('an upload as the npm SDK sends it', () => {
-  it('is a file when its last piece is acknowledged', async () => {
+  it('an upload of the npm SDK is a file when its last piece is acknowledged', async () => {
     const bytes = bytesOf('sdk', 6 * MIB)
     const group = (await api.post('/v3/groups/public', { name: 'tus' })).body.data.id
     const { location, id } = await begin(api, bytes.length, {
@@ -45,7 +45,7 @@ describe('an upload as the npm SDK sends it', () => {
     )
   })
 
-  it('may have the version of its CID in the query', async () => {
+  it('an upload of the npm SDK may have the version of its CID in the query', async () => {
     const bytes = bytesOf('cid version', 10)
     const answer = await create(
       api,
@@ -57,7 +57,7 @@ describe('an upload as the npm SDK sends it', () => {
     assert.match(last.headers.get('upload-cid') ?? '', /^Qm/)
   })
 
-  it('is the content of a CAR where it says so', async () => {
+  it('an upload of the npm SDK is the content of a CAR where it says so', async () => {
     const bytes = bytesOf('in a car', 300_000)
     const cid = CID.createV1(raw.code, await sha256.digest(bytes))
     const { writer, out } = CarWriter.create([cid])
@@ -71,7 +71,7 @@ describe('an upload as the npm SDK sends it', () => {
     assert.deepEqual([file.size, file.name], [bytes.length, 'car'])
   })
 
-  it('repeats a piece of which a part had arrived', async () => {
+  it('an upload of the npm SDK repeats a piece of which a part had arrived', async () => {
     const bytes = bytesOf('cut', 3 * MIB)
     const { location } = await begin(api, bytes.length)
     assert.equal((await patch(location, 0, bytes.subarray(0, MIB))).status, 204)
@@ -85,7 +85,7 @@ describe('an upload as the npm SDK sends it', () => {
     assert.equal((await upload(api, bytes)).cid, file.cid, 'the bytes are those that were sent')
   })
 
-  it('repeats its last piece, and finds the file', async () => {
+  it('an upload of the npm SDK repeats its last piece, and finds the file', async () => {
     const bytes = bytesOf('repeat', 2 * MIB)
     const { location } = await begin(api, bytes.length)
     const last = await sendAll(location, bytes, MIB)
@@ -95,7 +95,7 @@ describe('an upload as the npm SDK sends it', () => {
     assert.equal(again.headers.get('upload-offset'), `${bytes.length}`)
   })
 
-  it('may have a name in Latin-1', async () => {
+  it('an upload of the npm SDK may have a name in Latin-1', async () => {
     const { id } = await upload(api, bytesOf('latin', 20))
     const latin = `filename ${Buffer.from('Müller.txt', 'latin1').toString('base64')}`
     const { location } = await begin(api, 21, latin)
@@ -106,7 +106,7 @@ describe('an upload as the npm SDK sends it', () => {
 })
 
 describe('a client of tus 1.0.0', () => {
-  it('is interrupted, and goes on where it was', async () => {
+  it('a client of tus 1.0.0 is interrupted, and goes on where it was', async () => {
     const bytes = Buffer.from(bytesOf('tus-js-client', 3 * MIB))
     const options = {
       endpoint: `${url}/v3/files`,
@@ -139,7 +139,7 @@ describe('a client of tus 1.0.0', () => {
     assert.deepEqual([file.cid, file.size, file.name], [last, bytes.length, 'naïve ✓.txt'])
   })
 
-  it('may send the bytes as it creates the upload', async () => {
+  it('a client of tus 1.0.0 may send the bytes as it creates the upload', async () => {
     const bytes = bytesOf('with creation', 1000)
     const answer = await fetch(`${url}/v3/files`, {
       method: 'POST',
@@ -157,14 +157,14 @@ describe('a client of tus 1.0.0', () => {
     assert.equal(answer.headers.get('upload-cid'), cid)
   })
 
-  it('may upload nothing at all', async () => {
+  it('a client of tus 1.0.0 may upload nothing at all', async () => {
     const answer = await create(api, 0, { network: 'public' }, { headers: TUS })
     assert.equal(answer.status, 201)
     const { size, cid } = await fileOf('public', answer.headers.get('location')?.split('/').at(-2) ?? '')
     assert.deepEqual([size, cid], [0, answer.headers.get('upload-cid')])
   })
 
-  it('is told how far its upload is', async () => {
+  it('a client of tus 1.0.0 is told how far its upload is', async () => {
     const { location } = await begin(api, 100, { filename: 'half' }, { headers: TUS })
     await patch(location, 0, bytesOf('half', 50), TUS)
     const { status, headers } = await head(location)
@@ -178,7 +178,7 @@ describe('a client of tus 1.0.0', () => {
     assert.equal(headers.get('upload-cid'), null)
   })
 
-  it('is told that its upload has ended, and as what', async () => {
+  it('a client of tus 1.0.0 is told that its upload has ended, and as what', async () => {
     const { location, cid } = await upload(api, bytesOf('ended', 70))
     const { status, headers } = await head(location)
     assert.deepEqual(
@@ -187,7 +187,7 @@ describe('a client of tus 1.0.0', () => {
     )
   })
 
-  it('gets 409 for an offset that is not the upload’s, and nothing is changed', async () => {
+  it('a client of tus 1.0.0 gets 409 for an offset that is not the upload’s, and nothing is changed', async () => {
     const { location } = await begin(api, 100)
     await patch(location, 0, bytesOf('offset', 50), TUS)
     for (const offset of [0, 20, 51, 100]) {
@@ -197,7 +197,7 @@ describe('a client of tus 1.0.0', () => {
     }
   })
 
-  it('gets 409 also for a large piece that Berth does not read', async () => {
+  it('a client of tus 1.0.0 gets 409 also for a large piece that Berth does not read', async () => {
     const { location } = await begin(api, 20 * MIB)
     // A connection that is closed on a client that still sends is reset, at times before it has read its answer.
     for (let i = 0; i < 12; i++) {
@@ -207,7 +207,7 @@ describe('a client of tus 1.0.0', () => {
     assert.equal((await patch(location, 0, new Uint8Array(MIB), TUS)).status, 204)
   })
 
-  it('takes an upload over from a request that hangs', async () => {
+  it('a client of tus 1.0.0 takes an upload over from a request that hangs', async () => {
     const bytes = bytesOf('hanging', 2 * MIB)
     const { location } = await begin(api, bytes.length)
     const hanging = sendPart(location, 0, bytes.subarray(0, MIB), bytes.length)
@@ -223,7 +223,7 @@ describe('a client of tus 1.0.0', () => {
     await hanging.answered
   })
 
-  it('gives an upload up', async () => {
+  it('a client of tus 1.0.0 gives an upload up', async () => {
     const { location } = await begin(api, 100)
     await patch(location, 0, bytesOf('given up', 50), TUS)
     assert.equal((await fetch(location, { method: 'DELETE', headers: TUS })).status, 204)
@@ -231,14 +231,14 @@ describe('a client of tus 1.0.0', () => {
     assert.equal((await patch(location, 50, bytesOf('given up', 50), TUS)).status, 404)
   })
 
-  it('cannot give up what is a file', async () => {
+  it('a client of tus 1.0.0 cannot give up what is a file', async () => {
     const { location, id } = await upload(api, bytesOf('done', 40))
     const answer = await fetch(location, { method: 'DELETE', headers: TUS })
     assert.deepEqual([answer.status, await errorOf(answer)], [409, 'The upload is a file already'])
     assert.ok(await fileOf('private', id))
   })
 
-  it('asks what there is, from a page of any origin', async () => {
+  it('a client of tus 1.0.0 asks what there is, from a page of any origin', async () => {
     for (const path of ['/v3/files', `/v3/files/${randomUUID()}`, `/v3/files/tus/${randomUUID()}/token`]) {
       const { status, headers } = await fetch(`${url}${path}`, { method: 'OPTIONS' })
       assert.equal(status, 204)
@@ -256,7 +256,7 @@ describe('a client of tus 1.0.0', () => {
 })
 
 describe('the id of an upload', () => {
-  it('finds the file that the workspace had already', async () => {
+  it('the id of an upload finds the file that the workspace had already', async () => {
     const bytes = bytesOf('twice', 5000)
     const first = await upload(api, bytes, { name: 'first' })
     const second = await upload(api, bytes, { name: 'second' })
@@ -270,7 +270,7 @@ describe('the id of an upload', () => {
 })
 
 describe('the address of an upload', () => {
-  it('is nobody’s with another token or id', async () => {
+  it('the address of an upload is nobody’s with another token or id', async () => {
     const { location, id } = await begin(api, 10)
     for (const wrong of [
       location.replace(/[^/]+$/, 'x'),
@@ -286,7 +286,7 @@ describe('the address of an upload', () => {
     assert.equal(offsetOf(await head(location)), 0)
   })
 
-  it('ends with the key that created it', async () => {
+  it('the address of an upload ends with the key that created it', async () => {
     const own = await workspace()
     const keyed = await own.keyed('org:files:write')
     const { location } = await begin(keyed, 20)
@@ -300,7 +300,7 @@ describe('the address of an upload', () => {
     )
   })
 
-  it('expires', async () => {
+  it('the address of an upload expires', async () => {
     const { location, id } = await begin(api, 20)
     await sql(`UPDATE upload SET expires_at = now() - interval '1 s' WHERE id = $1`, [id])
     // The loop may have been faster.

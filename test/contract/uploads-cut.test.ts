@@ -38,7 +38,7 @@ describe('an upload that is cut off', () => {
     ['in a folder', (bytes) => [PUBLIC, file(bytes, 'f/a'), file(bytes, 'f/b')]],
   ]
   for (const [when, parts] of cuts) {
-    it(`${when} leaves neither a file nor a pin`, async () => {
+    it(`an upload that is cut off ${when} leaves neither a file nor a pin`, async () => {
       const bytes = randomBytes(4 * MIB)
       const cid = await node.file(bytes)
       await breakOff(encodeForm(parts(bytes), { open: true }))
@@ -52,10 +52,10 @@ describe('an upload that is cut off', () => {
       assert.equal((await api.get(`/v3/files/public/${whole.id}`)).status, 200)
     })
   }
-  it('leaves nothing on the disk', async () => {
+  it('an upload that is cut off leaves nothing on the disk', async () => {
     assert.deepEqual(await readdir(join(env.BERTH_DATA_DIR ?? '', 'spool')), [])
   })
-  it('can be sent again', async () => {
+  it('an upload that is cut off can be sent again', async () => {
     const bytes = randomBytes(2 * MIB)
     await breakOff(encodeForm([PUBLIC, file(bytes, 'a')], { open: true }))
     const data = await upload(api, PUBLIC, file(bytes, 'a'))

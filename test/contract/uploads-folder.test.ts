@@ -29,7 +29,7 @@ describe('a folder', () => {
   })
 
   for (const order of ['before', 'after']) {
-    it(`is what is in the one folder of all paths, with network ${order} the files`, async () => {
+    it(`a folder is what is in the one folder of all paths, with network ${order} the files`, async () => {
       const files = tree()
       const parts = fileParts(files, 'root/')
       const data = await upload(api, ...(order === 'before' ? [PUBLIC, ...parts] : [...parts, PUBLIC]))
@@ -45,7 +45,7 @@ describe('a folder', () => {
       assert.ok(!(await isPinnedOn(env, 'public', around)), 'nothing around it is kept')
     })
   }
-  it('of one file is a folder', async () => {
+  it('a folder of one file is a folder', async () => {
     const files = { 'only.txt': randomBytes(9) }
     const data = await upload(api, ...fileParts(files, 'one/'), PUBLIC)
     assert.deepEqual(
@@ -53,7 +53,7 @@ describe('a folder', () => {
       [`${await node.folder(files)}`, 'one', 'directory'],
     )
   })
-  it('is around files that are in none, or in several', async () => {
+  it('a folder is around files that are in none, or in several', async () => {
     for (const files of [
       { a: randomBytes(3), b: randomBytes(3) },
       { 'x/a': randomBytes(3), 'y/a': randomBytes(3) },
@@ -63,19 +63,19 @@ describe('a folder', () => {
       assert.deepEqual([data.cid, data.name], [`${await node.folder(files)}`, null])
     }
   })
-  it('of CID version 0 is one all through', async () => {
+  it('a folder of CID version 0 is one all through', async () => {
     const { cid } = await upload(api, ...fileParts(tree(), 'root/'), PUBLIC, ['cid_version', 'v0'])
     assert.match(cid, /^Qm/)
     assert.ok(await isPinnedOn(env, 'public', CID.parse(cid).toV1()))
   })
-  it('may have a thousand files', async () => {
+  it('a folder may have a thousand files', async () => {
     const files: Files = Object.fromEntries(
       Array.from({ length: 1000 }, (_, i) => [`${i % 10}/file-${i}`, Buffer.from(`${i}`)]),
     )
     const data = await upload(api, ...fileParts(files, 'many/'), PUBLIC)
     assert.deepEqual([data.cid, data.number_of_files], [`${await node.folder(files)}`, 1000])
   })
-  it('is the same folder a second time', async () => {
+  it('a folder is the same folder a second time', async () => {
     const parts = fileParts(tree(), 'root/')
     const first = await upload(api, ...parts, PUBLIC)
     assert.deepEqual(await upload(api, ...parts, PUBLIC), { ...first, is_duplicate: true })
@@ -109,7 +109,7 @@ describe('a folder', () => {
     ['is too long', [`${`${'n'.repeat(200)}/`.repeat(21)}x`], 'file: a path has at most 4096 bytes'],
   ]
   for (const [what, paths, message] of refused) {
-    it(`is 400 for a path that ${what}`, async () => {
+    it(`a folder is 400 for a path that ${what}`, async () => {
       const own = await workspace()
       for (const network of [[], [PUBLIC]]) {
         const parts = paths.map((path) => file('x', path))
@@ -145,7 +145,7 @@ describe('a CAR', () => {
   }
 
   for (const order of ['before', 'after']) {
-    it(`is imported as the DAG that it has, with its fields ${order} the file`, async () => {
+    it(`a CAR is imported as the DAG that it has, with its fields ${order} the file`, async () => {
       const { root, leaf } = await sample()
       const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car', 'application/vnd.ipld.car')
       const data = await upload(api, ...(order === 'before' ? [PUBLIC, CAR, part] : [part, PUBLIC, CAR]))
@@ -153,7 +153,7 @@ describe('a CAR', () => {
       assert.ok(await isPinnedOn(env, 'public', root.cid))
     })
   }
-  it('may be of version 2, with an index behind its blocks', async () => {
+  it('a CAR may be of version 2, with an index behind its blocks', async () => {
     for (const order of ['before', 'after']) {
       const { root, leaf } = await sample()
       const part = file(asVersion2(await encodeCar([root.cid], [root, leaf])), 'dag.car')
@@ -161,18 +161,18 @@ describe('a CAR', () => {
       assert.equal(data.cid, `${root.cid}`)
     }
   })
-  it('is 400 on the private network', async () => {
+  it('a CAR is 400 on the private network', async () => {
     const { root, leaf } = await sample()
     const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car')
     assertError(await send(api, [part, CAR]), 400, 'car: only on the public network')
   })
-  it('is 403 on the free plan', async () => {
+  it('a CAR is 403 on the free plan', async () => {
     const free = await workspace('free')
     const { root, leaf } = await sample()
     const part = file(await encodeCar([root.cid], [root, leaf]), 'dag.car')
     assertError(await send(free.api, [part, PUBLIC, CAR]), 403, 'CAR upload is not part of the free plan')
   })
-  it('is 400 when it is damaged, lacks a block, or has not one root', async () => {
+  it('a CAR is 400 when it is damaged, lacks a block, or has not one root', async () => {
     const { root, leaf } = await sample()
     const whole = await encodeCar([root.cid], [root, leaf])
     const flipped = Buffer.from(whole)
@@ -198,7 +198,7 @@ describe('a CAR', () => {
     }
     assert.ok(!(await isPinnedOn(env, 'public', root.cid)))
   })
-  it('comes alone', async () => {
+  it('a CAR comes alone', async () => {
     const { root, leaf } = await sample()
     const car = await encodeCar([root.cid], [root, leaf])
     for (const network of ['before', 'after']) {

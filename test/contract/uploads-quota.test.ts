@@ -105,7 +105,7 @@ const ways: Record<string, (api: Api) => Promise<Half>> = {
 
 describe('many uploads at a time, none of which ends', () => {
   for (const [what, open] of Object.entries(ways)) {
-    it(`as ${what} have no more bytes than are left, and give them back`, async () => {
+    it(`many uploads at a time as ${what} have no more bytes than are left, and give them back`, async () => {
       const { api } = await workspace(plan)
       // Resumable uploads may announce four times what the plan stores.
       const count = what === 'resumable uploads' ? 10 : 20
@@ -173,7 +173,7 @@ it('20 uploads at a time in all ways: what is accepted fits, and the rest is ref
   )
 })
 
-it('what a killed web process had reserved is free again in seconds', async () => {
+it('bytes that a killed web process had reserved are free again in seconds', async () => {
   const { api, id } = await workspace(plan)
   const web = await startWebProcess(env)
   const bytes = encodeForm([file(randomBytes(2 * MIB))], { open: true })

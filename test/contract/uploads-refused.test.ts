@@ -37,11 +37,11 @@ describe('a form', () => {
     'multipart/mixed; boundary=x',
     'x',
   ]) {
-    it(`is 415 as ${type}`, async () => {
+    it(`a form is 415 as ${type}`, async () => {
       assertError(await post('{}', type), 415, 'Content-Type: must be multipart/form-data')
     })
   }
-  it('is 400 without a boundary', async () => {
+  it('a form is 400 without a boundary', async () => {
     assertError(await post('x', 'multipart/form-data'), 400, 'Content-Type: has no boundary')
   })
   const whole = Buffer.from(encodeForm([PUBLIC, file('some text', 'a.txt')]))
@@ -54,16 +54,16 @@ describe('a form', () => {
     'of another boundary': Buffer.from(`${whole}`.replaceAll('form-made-by-hand', 'another')),
   }
   for (const [what, bytes] of Object.entries(broken)) {
-    it(`is 400 when it is ${what}`, async () => {
+    it(`a form is 400 when it is ${what}`, async () => {
       assertError(await post(new Uint8Array(bytes), CONTENT_TYPE), 400, 'body: not a whole multipart form')
     })
   }
-  it('is 400 without a file', async () => {
+  it('a form is 400 without a file', async () => {
     assertError(await send(api, [PUBLIC]), 400, 'file: a file is required')
     assertError(await send(api, []), 400, 'file: a file is required')
     assertError(await send(api, [['File', 'x']]), 400, 'file: a file is required')
   })
-  it('is 400 with too many or too large fields, or one that comes twice', async () => {
+  it('a form is 400 with too many or too large fields, or one that comes twice', async () => {
     const many = Array.from({ length: 33 }, (_, i): Part => [`field-${i}`, 'x'])
     assertError(await send(api, [...many, file('x')]), 400, 'body: at most 32 fields are read')
     assertError(
@@ -73,7 +73,7 @@ describe('a form', () => {
     )
     assertError(await send(api, [['name', 'a'], file('x'), ['name', 'b']]), 400, 'name: comes twice')
   })
-  it('is 400 with more files than a folder may have', async () => {
+  it('a form is 400 with more files than a folder may have', async () => {
     const files = Array.from({ length: 10_001 }, (_, i) => file('', `f/${i}`))
     assertError(await send(api, files), 400, 'file: at most 10000 files make a folder')
   })
@@ -104,7 +104,7 @@ describe('a field', () => {
     ['expires_at', '-1', 'expires_at: must be a Unix time in seconds'],
   ]
   for (const [name, value, message] of table) {
-    it(`is 400 for ${name} ${JSON.stringify(value).slice(0, 40)}, before and after the file`, async () => {
+    it(`a field is 400 for ${name} ${JSON.stringify(value).slice(0, 40)}, before and after the file`, async () => {
       const bytes = randomBytes(100)
       for (const parts of orders(file(bytes), [name, value]))
         assertError(await send(api, parts), 400, message)
@@ -117,7 +117,7 @@ describe('a field', () => {
     ['car', 'true'],
     ['cid_version', 'v0'],
   ] as const) {
-    it(`is 400 for ${name} behind a file that went straight into the store`, async () => {
+    it(`a field is 400 for ${name} behind a file that went straight into the store`, async () => {
       const bytes = randomBytes(100)
       const reply = await send(api, [PUBLIC, file(bytes), [name, value]])
       const message =
@@ -126,7 +126,7 @@ describe('a field', () => {
       assert.ok(!(await isAnywhere(await node.file(bytes))))
     })
   }
-  it('is 404 for a group that is not there, of another network, or of another workspace', async () => {
+  it('a field is 404 for a group that is not there, of another network, or of another workspace', async () => {
     const foreign = (await other.api.post('/v3/groups/public', { name: 'theirs' })).body.data.id
     const secret = (await api.post('/v3/groups/private', { name: 'ours, but private' })).body.data.id
     for (const group of [foreign, secret, randomUUID()]) {
@@ -138,7 +138,7 @@ describe('a field', () => {
   })
 })
 
-it('leaves no file behind', async () => assert.equal(await countFiles(api), 0))
+it('a refused upload leaves no file behind', async () => assert.equal(await countFiles(api), 0))
 
 describe('a plan', async () => {
   const plan = `small-${randomUUID()}`
@@ -151,7 +151,7 @@ describe('a plan', async () => {
   const TOO_LARGE = `file: larger than the ${2 * MIB} bytes that the plan allows for one file`
   const TOO_MUCH = `file: would exceed the ${5 * MIB} bytes that the plan stores`
 
-  it('lets a file be as large as it says, and no larger', async () => {
+  it('a plan lets a file be as large as it says, and no larger', async () => {
     const small = await workspace(plan)
     for (const parts of orders(file(randomBytes(2 * MIB)), PUBLIC))
       assert.equal((await send(small.api, parts)).status, 200)
@@ -165,7 +165,7 @@ describe('a plan', async () => {
     assertError(await send(small.api, halves), 413, TOO_LARGE)
     assert.ok(!(await isAnywhere(await node.file(bytes))))
   })
-  it('lets a workspace store as much as it says, and no more', async () => {
+  it('a plan lets a workspace store as much as it says, and no more', async () => {
     const small = await workspace(plan)
     await upload(small.api, file(randomBytes(2 * MIB)), PUBLIC)
     await upload(small.api, file(randomBytes(2 * MIB)))
@@ -178,7 +178,7 @@ describe('a plan', async () => {
     assert.ok(!(await isAnywhere(await node.file(bytes))))
     await upload(small.api, file(randomBytes(MIB)), PUBLIC)
   })
-  it('is kept to by uploads at the same time', async () => {
+  it('a plan holds for uploads at the same time', async () => {
     const small = await workspace(plan)
     const contents = Array.from({ length: 4 }, () => randomBytes(1.5 * MIB))
     const replies = await Promise.all(contents.map((bytes) => send(small.api, [PUBLIC, file(bytes)])))
@@ -189,21 +189,21 @@ describe('a plan', async () => {
       assert.equal(await isPinnedOn(env, 'public', cid), reply.status === 200)
     }
   })
-  it('refuses before it reads what Content-Length says', async () => {
+  it('a plan refuses an upload by its Content-Length before it is read', async () => {
     const { key } = (await workspace(plan)).api
     assert.deepEqual(await answerWhileSending(key, { 'content-length': `${100 * MIB}` }, 0), {
       status: 413,
       error: TOO_LARGE,
     })
   })
-  it('refuses in the middle of what has no length', async () => {
+  it('a plan refuses an upload without a length in the middle', async () => {
     const { key } = (await workspace(plan)).api
     assert.deepEqual(await answerWhileSending(key, { 'transfer-encoding': 'chunked' }, 2 * MIB + 1), {
       status: 413,
       error: TOO_LARGE,
     })
   })
-  it('answers a client that goes on sending', async () => {
+  it('a plan answers a client that goes on sending', async () => {
     const { key } = (await workspace(plan)).api
     const form = new FormData()
     form.append('file', new Blob([randomBytes(64 * MIB)]), 'large')

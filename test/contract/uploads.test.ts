@@ -23,7 +23,7 @@ const pinned = async (cid: string) => ({
 const unique = () => `${randomUUID()}\n`
 
 describe('an upload', () => {
-  it('answers the file, which is then in the list', async () => {
+  it('an upload answers the file, which is then in the list', async () => {
     const text = unique()
     const before = Date.now()
     const { id, created_at, user_id, ...rest } = await upload(api, file(text, 'note.txt'), [
@@ -49,7 +49,7 @@ describe('an upload', () => {
     assert.deepEqual(await listed(api, 'public'), [{ ...record, id, created_at }])
   })
 
-  it('is private unless it says otherwise, and is on no other network', async () => {
+  it('an upload is private unless it says otherwise, and is on no other network', async () => {
     const data = await upload(api, file(unique(), 'secret.txt'))
     assert.equal(data.network, 'private')
     assert.deepEqual(await pinned(data.cid), { public: false, private: true })
@@ -58,7 +58,7 @@ describe('an upload', () => {
   })
 
   for (const network of ['public', 'private']) {
-    it(`goes to the ${network} network only, whether the form says so before or after the file`, async () => {
+    it(`an upload goes to the ${network} network only, whether the form says so before or after the file`, async () => {
       for (const order of ['before', 'after']) {
         const parts: Part[] = [['network', network], file(unique(), 'a.txt')]
         const { cid } = await upload(api, ...(order === 'before' ? parts : parts.reverse()))
@@ -69,7 +69,7 @@ describe('an upload', () => {
   }
 
   for (const order of ['before', 'after']) {
-    it(`takes all fields ${order} the file`, async () => {
+    it(`an upload takes all fields ${order} the file`, async () => {
       const group = (await api.post('/v3/groups/public', { name: `uploads ${order}` })).body.data.id
       const expiry = Math.floor(Date.now() / 1000) + 3600
       const fields: Part[] = [
@@ -93,7 +93,7 @@ describe('an upload', () => {
     })
   }
 
-  it('takes metadata that is wrapped, and a group as `group`', async () => {
+  it('an upload takes metadata that is wrapped, and a group as `group`', async () => {
     const group = (await api.post('/v3/groups/private', { name: 'uploads' })).body.data.id
     const wrapped: Part = ['keyvalues', '{"keyvalues":{"a":"1"}}']
     const data = await upload(api, file(unique()), wrapped, ['group', group])
@@ -110,17 +110,17 @@ describe('an upload', () => {
     ' spaces ',
     '…',
   ]) {
-    it(`keeps the name ${name}`, async () => {
+    it(`an upload keeps the name ${name}`, async () => {
       assert.equal((await upload(api, file(unique(), name))).name, name)
     })
   }
-  it('has no name where the part has none', async () => {
+  it('an upload has no name where the part has none', async () => {
     assert.equal((await upload(api, file(unique()))).name, null)
     assert.equal((await upload(api, file(unique(), ''))).name, null)
   })
 
   for (const size of [0, 1, MIB - 1, MIB, MIB + 1, 5 * MIB + 3]) {
-    it(`of ${size} bytes has the CID that it has everywhere, by either way`, async () => {
+    it(`an upload of ${size} bytes has the CID that it has everywhere, by either way`, async () => {
       const bytes = randomBytes(size)
       const cid = `${await node.file(bytes)}`
       const own = await workspace()
@@ -134,7 +134,7 @@ describe('an upload', () => {
     })
   }
 
-  it('may be a form as browsers make it', async () => {
+  it('an upload may be a form as browsers make it', async () => {
     const form = new FormData()
     form.append('file', new Blob(['<svg xmlns="http://www.w3.org/2000/svg"/>']), 'é "x".svg')
     form.append('network', 'public')
@@ -172,7 +172,7 @@ describe('the MIME type', () => {
     ['nonsense', binary, 'no type at all', 'application/octet-stream'],
   ]
   for (const [what, content, declared, expected] of table) {
-    it(`of ${what} is ${expected}`, async () => {
+    it(`the MIME type of ${what} is ${expected}`, async () => {
       const own = await workspace()
       assert.equal((await upload(own.api, file(content, 'f', declared))).mime_type, expected)
     })
@@ -180,14 +180,14 @@ describe('the MIME type', () => {
 })
 
 describe('the same content', () => {
-  it('is one file in a workspace, unchanged by the second upload', async () => {
+  it('the same content is one file in a workspace, unchanged by the second upload', async () => {
     const text = unique()
     const first = await upload(api, file(text, 'first'), ['network', 'public'], ['keyvalues', '{"a":"1"}'])
     const again = await upload(api, file(text, 'again'), ['network', 'public'], ['keyvalues', '{"b":"2"}'])
     assert.deepEqual(again, { ...first, is_duplicate: true })
   })
 
-  it('is no duplicate of a file that ends sooner, and so stays when that one goes', async () => {
+  it('the same content is no duplicate of a file that ends sooner, and so stays when that one goes', async () => {
     const text = unique()
     const keepFor = (seconds: number) =>
       upload(api, file(text), ['expires_at', `${Math.floor(Date.now() / 1000) + seconds}`])
@@ -197,7 +197,7 @@ describe('the same content', () => {
     assert.deepEqual([endless.cid, endless.is_duplicate], [short.cid, false])
     assert.deepEqual(await keepFor(2000), { ...endless, is_duplicate: true })
   })
-  it('is a file of its own on the other network, and in another workspace', async () => {
+  it('the same content is a file of its own on the other network, and in another workspace', async () => {
     const text = unique()
     const other = await workspace()
     const files = [
@@ -209,7 +209,7 @@ describe('the same content', () => {
     assert.equal(new Set(files.map(({ cid }) => cid)).size, 1)
     assert.ok(files.every(({ is_duplicate }) => !is_duplicate))
   })
-  it('is one file when it comes many times at once', async () => {
+  it('the same content is one file when it comes many times at once', async () => {
     const own = await workspace()
     const bytes = randomBytes(3 * MIB)
     const files = await Promise.all(
@@ -230,7 +230,7 @@ describe('the same content', () => {
 })
 
 describe('a key', () => {
-  it('needs the scope, and is needed', async () => {
+  it('a key for uploads needs the scope, and is needed', async () => {
     const reader = await home.keyed('org:files:read')
     assertError(await send(reader, [file('x')]), 403, 'Missing scope: org:files:write')
     assertError(await send(api.as(undefined), [file('x')]), 401, /^Missing Authorization/)

@@ -12,19 +12,19 @@ const DATA = ['/data', '/v3/data']
 
 describe('the test of a key', () => {
   for (const path of DATA.map((prefix) => `${prefix}/testAuthentication`)) {
-    it(`congratulates every valid one at ${path}`, async () => {
+    it(`the test of a key congratulates every valid one at ${path}`, async () => {
       for (const client of [api, await keyed('org:groups:read'), await keyed('org:analytics:read')]) {
         const { status, body } = await client.get(path)
         const message = 'Congratulations! You are communicating with the Pinata API!'
         assert.deepEqual([status, body], [200, { message }])
       }
     })
-    it(`is 401 for every other one at ${path}`, async () => {
+    it(`the test of a key is 401 for no key and a malformed one at ${path}`, async () => {
       assertError(await anonymous.get(path), 401, /^Missing Authorization header/)
       assertError(await anonymous.as('no-key').get(path), 401, 'Invalid, expired or revoked API key')
     })
   }
-  it('takes the key of a user who may only look', async () => {
+  it('the test of a key takes the key of a user who may only look', async () => {
     await berth('users', 'add', 'looker', '--workspace', name, '--role', 'viewer')
     const client = await created('--user', 'looker')
     assert.equal((await client.get('/data/testAuthentication')).status, 200)
@@ -37,7 +37,7 @@ describe('usage', () => {
     return [body.data.files, body.data.bytes]
   }
 
-  it('is nothing at first', async () => {
+  it('usage is nothing at first', async () => {
     const { api } = await workspace()
     assert.deepEqual(await used(api), [0, 0])
     for (const prefix of DATA) {
@@ -49,7 +49,7 @@ describe('usage', () => {
     }
   })
 
-  it('counts the files of both networks, and nothing that is not pinned', async () => {
+  it('usage counts the files of both networks, and nothing that is not pinned', async () => {
     const { api } = await workspace()
     const other = await workspace()
     const files = []
@@ -69,7 +69,7 @@ describe('usage', () => {
     assert.deepEqual(await used(api), [1, 'private of some bytes'.length])
   })
 
-  it('says what the plan allows', async () => {
+  it('usage says what the plan allows', async () => {
     assert.deepEqual((await api.get('/v3/usage')).body.data, {
       plan: 'unlimited',
       files: 0,
@@ -82,7 +82,7 @@ describe('usage', () => {
     assert.deepEqual([data.plan, data.limit_bytes, data.max_file_bytes], ['free', 2 ** 30, 2 ** 30])
   })
 
-  it('needs the scope to read files', async () => {
+  it('usage needs the scope to read files', async () => {
     const client = await keyed('org:groups:write')
     for (const path of ['/v3/usage', ...DATA.map((prefix) => `${prefix}/userPinnedDataTotal`)])
       assertError(await client.get(path), 403, 'Missing scope: org:files:read')

@@ -157,7 +157,7 @@ describe('who may do what', () => {
 
   const guarded = () => asked.filter(({ outcomes }) => outcomes.nobody !== 'in')
 
-  it('is 401 for nobody and for a revoked key, and for another workspace’s at each route of an agent', () => {
+  it('all routes are 401 for nobody and for a revoked key, and those of an agent for another workspace’s key', () => {
     for (const { route, outcomes } of guarded()) {
       assert.deepEqual([outcomes.nobody, outcomes.revoked], [401, 401], route.id)
       if (route.path.includes('{agentId}')) {
@@ -166,7 +166,7 @@ describe('who may do what', () => {
       }
     }
   })
-  it('lets no token of an agent make keys, tokens or agents, give secrets or skills, or change what is not its own', () => {
+  it('a token of an agent makes no keys, tokens or agents, gives no secrets or skills, and changes only what is its own', () => {
     for (const id of KEYS_ONLY) {
       const outcomes = asked.find(({ route }) => route.id === id)?.outcomes
       assert.ok(outcomes, `there is no route ${id}`)
@@ -178,7 +178,7 @@ describe('who may do what', () => {
         for (const name of OF_AGENTS) assert.notEqual(outcomes[name], 'in', `${route.id}: ${name}`)
     }
   })
-  it('is what docs/security.md says', async () => {
+  it('the table of who may do what is that of docs/security.md', async () => {
     const page = await readFile(PAGE, 'utf8')
     const [start, end] = [page.indexOf(BEGIN), page.indexOf(END)]
     assert.ok(start >= 0 && end > start, 'docs/security.md has no place for the table')

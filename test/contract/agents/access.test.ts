@@ -87,7 +87,7 @@ describe('the routes of an agent', () => {
     strangers['an expired key'] = expired
   })
 
-  it('are many, and all need a scope for agents', () => {
+  it('the routes of an agent are many, and all need a scope for agents', () => {
     assert.ok(ofAgents.length > 10)
     for (const { method, path, scope } of ofAgents)
       assert.match(scope, /^org:agents:(read|write)$/, `${method} ${path}`)
@@ -100,7 +100,7 @@ describe('the routes of an agent', () => {
       [],
     )
   })
-  it('are 401 for every stranger, and change nothing', async () => {
+  it('the routes of an agent are 401 for every stranger, and change nothing', async () => {
     const before = await rowOf(agent)
     for (const [who, client] of Object.entries(strangers))
       for (const target of ofAgents) {
@@ -110,7 +110,7 @@ describe('the routes of an agent', () => {
       }
     assert.deepEqual(await rowOf(agent), before)
   })
-  it('are 403 for keys and users that may not, and change nothing', async () => {
+  it('the routes of an agent are 403 for keys and users that may not, and change nothing', async () => {
     const before = await rowOf(agent)
     await berth('users', 'add', 'access-viewer', '--workspace', own.name, '--role', 'viewer')
     const clients = {
@@ -127,14 +127,14 @@ describe('the routes of an agent', () => {
     }
     assert.deepEqual(await rowOf(agent), before)
   })
-  it("are 403 for the agent's own tokens where only the owner may", async () => {
+  it("the routes of an agent are 403 for the agent's own tokens where only the owner may", async () => {
     const owners = ofAgents.filter(({ takesGateway }) => !takesGateway)
     assert.ok(owners.length >= 3)
     for (const client of [agent.gateway, await mint(agent)])
       for (const target of owners)
         assertError(await ask(client, target, agent.agentId), 403, "An agent's token cannot do this")
   })
-  it('are 404 where there is no such agent', async () => {
+  it('the routes of an agent are 404 where there is no such agent', async () => {
     const platform = await mint(agent)
     for (const target of ofAgents) {
       for (const agentId of [NEVER, 'x', agent.agentId.toUpperCase(), agent.id, '%00', '..%2f..'])
@@ -142,7 +142,7 @@ describe('the routes of an agent', () => {
       for (const client of [agent.gateway, platform]) assertError(await ask(client, target), 404, NO_AGENT)
     }
   })
-  it('are 404 for the owner of a deleted agent, whose tokens are nobody’s', async () => {
+  it('the routes of an agent are 404 for the owner of a deleted agent, whose tokens are nobody’s', async () => {
     const gone = await insertAgent(context, own)
     const platform = await mint(gone)
     await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [gone.id])
@@ -153,7 +153,7 @@ describe('the routes of an agent', () => {
         assertError(await ask(client, target, gone.agentId), 401, BAD_TOKEN)
     }
   })
-  it("let the agent's own tokens in where they say so", async () => {
+  it("the routes of an agent let the agent's own tokens in where they say so", async () => {
     const readable = ofAgents.filter(({ method, takesGateway }) => method === 'GET' && takesGateway)
     const clients = [agent.gateway, await mint(agent)]
     for (const target of readable)
@@ -167,8 +167,8 @@ describe('the routes of an agent', () => {
   })
 })
 
-describe('all other routes', () => {
-  it("are 403 for an agent's tokens", async () => {
+describe('routes that are not of an agent', () => {
+  it("routes that are not of an agent are 403 for an agent's tokens", async () => {
     const agent = await insertAgent(context, own)
     for (const client of [agent.gateway, await mint(agent)])
       for (const target of ofOthers.filter(({ takesGateway }) => !takesGateway)) {
@@ -177,7 +177,7 @@ describe('all other routes', () => {
         assert.match(reply.headers.get('error-code') ?? '', /^(missing_scope|agent_only)$/)
       }
   })
-  it('show an agent its own operations, and no other', async () => {
+  it('routes of operations show an agent its own operations, and no other', async () => {
     const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
     const { headers } = await own.api.post(`${agent.path}/restart`, undefined, { prefer: 'respond-async' })
     const path = `/v0/operations/${headers.get('operation-id')}`

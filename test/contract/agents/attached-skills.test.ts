@@ -44,8 +44,8 @@ before(async () => {
   skills = await Promise.all(Array.from({ length: 11 }, () => create()))
 })
 
-describe('attaching', () => {
-  it('adds skills of the library', async () => {
+describe('attaching skills', () => {
+  it('attaching skills adds skills of the library', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = skills as [Skill, Skill]
     const { status, body, headers } = await attach(agent, a.skillCid, b.skillCid)
@@ -69,7 +69,7 @@ describe('attaching', () => {
       skills: await attached(agent),
     })
   })
-  it('twice is the same as once, by CID or by name', async () => {
+  it('attaching skills twice is the same as once, by CID or by name', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = skills as [Skill, Skill]
     await attach(agent, a.skillCid)
@@ -77,7 +77,7 @@ describe('attaching', () => {
     assert.equal(body.attached, 2)
     assert.deepEqual(await cids(agent), [a.skillCid, b.skillCid].sort())
   })
-  it('takes all or none: 404 for what is not in the library', async () => {
+  it('attaching skills takes all or none: 404 for what is not in the library', async () => {
     const agent = await insertAgent(context, own)
     const [a] = skills as [Skill]
     const theirs = await create(other.api)
@@ -85,14 +85,14 @@ describe('attaching', () => {
       assertError(await attach(agent, a.skillCid, missing), 404, /^There is no such skill in the library/)
     assert.deepEqual(await cids(agent), [])
   })
-  it('refuses bad fields', async () => {
+  it('attaching skills refuses bad fields', async () => {
     const agent = await insertAgent(context, own)
     for (const skillCids of [[], [''], undefined, 'x', ['a b'], ['@a'], ['@a/b/c'], ['../x'], [1]])
       assertError(await api.post(`${agent.path}/skills`, { skillCids }), 400, /^skillCids/)
     const many = Array.from({ length: 101 }, () => 'x')
     assertError(await api.post(`${agent.path}/skills`, { skillCids: many }), 400, /^skillCids/)
   })
-  it('takes ten, and no more', async () => {
+  it('attaching skills takes ten, and no more', async () => {
     const agent = await insertAgent(context, own)
     const all = skills.map(({ skillCid }) => skillCid)
     const message = 'skillCids: an agent can have at most 10 skills'
@@ -104,13 +104,13 @@ describe('attaching', () => {
     assertError(await attach(agent, all[10] as string), 400, message)
     assert.equal((await attach(agent, ...all.slice(0, 10))).status, 200)
   })
-  it('takes ten also when all come at once', async () => {
+  it('attaching skills takes ten also when all come at once', async () => {
     const agent = await insertAgent(context, own)
     const replies = await Promise.all(skills.map(({ skillCid }) => attach(agent, skillCid)))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [...Array(10).fill(200), 400])
     assert.equal((await attached(agent)).length, 10)
   })
-  it('of another version of a skill is a conflict', async () => {
+  it('attaching another version of a skill is a conflict', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const newer = await createVersion(skill, '2.0.0')
@@ -123,7 +123,7 @@ describe('attaching', () => {
     await attach(fresh, skill.name)
     assert.deepEqual(await cids(fresh), [newer])
   })
-  it('and deleting at once leave no skill half gone', async () => {
+  it('attaching and deleting a skill at once leave no skill half gone', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const [put, gone] = await Promise.all([
@@ -135,8 +135,8 @@ describe('attaching', () => {
   })
 })
 
-describe('detaching', () => {
-  it('leaves the skill in the library', async () => {
+describe('detaching a skill', () => {
+  it('detaching a skill leaves it in the library', async () => {
     const agent = await insertAgent(context, own)
     const [a] = skills as [Skill]
     await attach(agent, a.skillCid)
@@ -150,8 +150,8 @@ describe('detaching', () => {
   })
 })
 
-describe('updates', () => {
-  it('say what is newer', async () => {
+describe('updates of skills', () => {
+  it('updates of skills say what is newer', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     await attach(agent, skill.skillCid)
@@ -171,7 +171,7 @@ describe('updates', () => {
       { ...row, latestSkillCid: newer, latestVersion: '1.1.0', updateAvailable: true },
     ])
   })
-  it('give the newest version, or the one that is named', async () => {
+  it('updates of skills give the newest version, or the one that is named', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const [second, third] = [await createVersion(skill, '2.0.0'), await createVersion(skill, '3.0.0')]
@@ -190,7 +190,7 @@ describe('updates', () => {
       assert.deepEqual(await cids(agent), [cid])
     }
   })
-  it('conflict where another version is attached than the caller thinks', async () => {
+  it('updates of skills conflict where another version is attached than the caller thinks', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const newer = await createVersion(skill, '2.0.0')
@@ -199,7 +199,7 @@ describe('updates', () => {
     assertError(reply, 409, /^Skill version conflict: .* is attached, not /)
     assert.deepEqual(await cids(agent), [newer])
   })
-  it('at once, each going out from the same version, change it once', async () => {
+  it('many updates of a skill at once, each from the same version, change it once', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     await createVersion(skill, '2.0.0')
@@ -208,7 +208,7 @@ describe('updates', () => {
     const replies = await Promise.all([ask(), ask(), ask(), ask()])
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409])
   })
-  it('refuse what is not there, and bad fields', async () => {
+  it('updates of skills refuse what is not there, and bad fields', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = skills as [Skill, Skill]
     await attach(agent, a.skillCid)
@@ -224,7 +224,7 @@ describe('updates', () => {
 })
 
 describe('a repeat under an Idempotency-Key', () => {
-  it('changes nothing again; another request is 422', async () => {
+  it('a repeat under an Idempotency-Key changes nothing again; another request is 422', async () => {
     const agent = await insertAgent(context, own)
     const skill = await create()
     const newer = await createVersion(skill, '2.0.0')
@@ -252,8 +252,8 @@ describe('a repeat under an Idempotency-Key', () => {
   })
 })
 
-describe('who may', () => {
-  it('are keys of the workspace with the scope, and the agent itself', async () => {
+describe('the routes of attached skills', () => {
+  it('attached skills are for keys of the workspace with the scope, and for the agent itself', async () => {
     const agent = await insertAgent(context, own)
     const [a] = skills as [Skill]
     const reader = await own.keyed('org:agents:read')

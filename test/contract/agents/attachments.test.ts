@@ -32,8 +32,8 @@ const attached = async ({ path }: RowAgent): Promise<{ name: string; synced: boo
   (await api.get(`${path}/secrets`)).body.secrets
 const names = async (agent: RowAgent) => (await attached(agent)).map(({ name }) => name)
 
-describe('attaching', () => {
-  it('adds secrets, which the agent gets with its next restart', async () => {
+describe('attaching secrets', () => {
+  it('attaching a secret gives it to the agent with its next restart', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = [await create('B_SECOND'), await create('A_FIRST')]
     const { status, headers, body } = await attach(agent, a, b)
@@ -49,7 +49,7 @@ describe('attaching', () => {
       ],
     )
   })
-  it('twice is the same as once', async () => {
+  it('attaching secrets twice is the same as once', async () => {
     const agent = await insertAgent(context, own)
     const [a, b] = [await create(), await create()]
     await attach(agent, a)
@@ -57,19 +57,19 @@ describe('attaching', () => {
     assert.equal(body.attached, 2)
     assert.equal((await names(agent)).length, 2)
   })
-  it('adds all or none: 404 for one that is not there', async () => {
+  it('attaching secrets adds all or none: 404 for one that is not there', async () => {
     const agent = await insertAgent(context, own)
     const [there, foreign] = [await create(), await create('ELSEWHERE', other.api)]
     for (const missing of [foreign, '0191f0f0-0000-7000-8000-000000000000', 'x', ''])
       assertError(await attach(agent, there, missing), 404, 'There is no such secret')
     assert.deepEqual(await names(agent), [])
   })
-  it('is 400 for anything but ids', async () => {
+  it('attaching secrets is 400 for anything but ids', async () => {
     const { path } = await insertAgent(context, own)
     for (const body of [{}, { secretIds: [] }, { secretIds: 'x' }, { secretIds: [1] }, { secretIds: null }])
       assertError(await api.post(`${path}/secrets`, body), 400, /^secretIds/)
   })
-  it('stops at 50', async () => {
+  it('attaching secrets stops at 50', async () => {
     const agent = await insertAgent(context, own)
     const ids = await Promise.all(Array.from({ length: 51 }, () => create()))
     assertError(await attach(agent, ...ids), 400, 'secretIds: an agent can have at most 50 secrets')
@@ -77,7 +77,7 @@ describe('attaching', () => {
     const reply = await attach(agent, ids[50] ?? '')
     assertError(reply, 400, 'secretIds: an agent can have at most 50 secrets')
   })
-  it('is for keys: an agent has the secrets that its owner gave it, and may give them back', async () => {
+  it('attaching secrets is for keys: an agent has the secrets that its owner gave it, and may give them back', async () => {
     const agent = await insertAgent(context, own)
     const stranger = await insertAgent(context, own)
     const id = await create()
@@ -97,8 +97,8 @@ describe('attaching', () => {
   })
 })
 
-describe('detaching', () => {
-  it('removes a secret from the agent alone', async () => {
+describe('detaching a secret', () => {
+  it('detaching a secret removes it from the agent alone', async () => {
     const agent = await insertAgent(context, own)
     const [stays, goes] = [await create('STAYS'), await create('GOES')]
     await attach(agent, stays, goes)
@@ -119,7 +119,7 @@ describe('two credentials of one provider', () => {
     ['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'google'],
   ]
   for (const [first, second, provider] of pairs) {
-    it(`(${first}, ${second}) are 409, one after the other and together`, async () => {
+    it(`two credentials of one provider (${first}, ${second}) are 409, one after the other and together`, async () => {
       const [a, b] = [await credential(first), await credential(second)]
       const agent = await insertAgent(context, own)
       assert.equal((await attach(agent, a)).status, 200)
@@ -134,7 +134,7 @@ describe('two credentials of one provider', () => {
       assertError(await attach(another, b, a, await create()), 409, CONFLICT)
       assert.deepEqual(await names(another), [])
     })
-    it(`(${first}, ${second}) leave one when they are attached at once`, async () => {
+    it(`two credentials of one provider (${first}, ${second}) leave one when they are attached at once`, async () => {
       const [a, b] = [await credential(first), await credential(second)]
       for (let i = 0; i < 10; i++) {
         const agent = await insertAgent(context, own)
@@ -144,7 +144,7 @@ describe('two credentials of one provider', () => {
       }
     })
   }
-  it('can follow each other', async () => {
+  it('two credentials of one provider can follow each other', async () => {
     const [a, b] = [await credential('OPENAI_API_KEY'), await credential('CODEX_API_KEY')]
     const agent = await insertAgent(context, own)
     await attach(agent, a)
@@ -154,7 +154,7 @@ describe('two credentials of one provider', () => {
 })
 
 describe('the credential of a provider that the agent has none of', () => {
-  it('restarts it, and only then', async () => {
+  it('attaching the credential of a provider that the agent has none of restarts it, and only then', async () => {
     const [openai, google] = [await credential('OPENAI_API_KEY'), await credential('GEMINI_API_KEY')]
     const agent = await insertAgent(context, own)
     const { headers, body } = await attach(agent, await create(), openai)
@@ -175,7 +175,7 @@ describe('the credential of a provider that the agent has none of', () => {
 })
 
 describe('synced', () => {
-  it('says whether the running gateway has the value as it is now', async () => {
+  it('the field synced says whether the running gateway has the value as it is now', async () => {
     const agent = await insertAgent(context, own)
     const id = await create()
     await attach(agent, id)
@@ -201,7 +201,7 @@ describe('synced', () => {
 })
 
 describe('a deleted agent', () => {
-  it('lets go of its secrets', async () => {
+  it('a deleted agent lets go of its secrets', async () => {
     const agent = await insertAgent(context, own)
     const id = await create()
     await attach(agent, id)

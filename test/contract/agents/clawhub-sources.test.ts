@@ -80,8 +80,8 @@ function offer(name: string, zip: Buffer, more: Record<string, unknown> = {}): v
   })
 }
 
-describe('the folder of the operator', () => {
-  it('adds to what ships, and replaces none of it', async () => {
+describe('the operator’s folder of skills', () => {
+  it('the operator’s folder of skills adds to what ships, and replaces none of it', async () => {
     const { body } = await api.get(HUB, { sort: 'name' })
     assert.deepEqual(slugsOf(body), [
       '@berth/handover',
@@ -95,7 +95,7 @@ describe('the folder of the operator', () => {
     assert.deepEqual(skill.envVars, [{ name: 'TOOL_KEY', required: true }])
     assert.equal((await api.get(at('@berth/journal'))).body.skill.name, 'journal')
   })
-  it('is read as it is now: a change is a version', async () => {
+  it('the operator’s folder of skills is read as it is now: a change is a version', async () => {
     const first = (await install('@acme/tool')).body.skill
     assert.deepEqual(first.envVars, [{ name: 'TOOL_KEY' }])
     await addFolder('acme/tool', { 'SKILL.md': skillMd('tool', 'version: 0.2.0') })
@@ -110,8 +110,8 @@ describe('the folder of the operator', () => {
   })
 })
 
-describe('the upstream', () => {
-  it('comes after what is here, page by page', async () => {
+describe('the upstream hub', () => {
+  it('the upstream hub comes after what is here, page by page', async () => {
     answers.set('/api/v1/skills', (res, query) => {
       const isFirst = !query.has('cursor')
       const item = (slug: string, handle?: string) => ({
@@ -133,7 +133,7 @@ describe('the upstream', () => {
     assert.deepEqual([slugsOf(third), third.nextCursor], [['@jo/two'], null])
     assert.equal((await api.get(HUB, { featured: 'true' })).body.nextCursor, null)
   })
-  it('is searched', async () => {
+  it('the upstream hub is searched', async () => {
     answers.set('/api/v1/search', (res, query) => {
       json({
         results: [{ slug: `found-${query.get('q')}`, summary: 'x', ownerHandle: 'jo', version: '1.0.0' }],
@@ -143,7 +143,7 @@ describe('the upstream', () => {
     assert.deepEqual([slugsOf(first), first.nextCursor], [[], 'u:'])
     assert.deepEqual(slugsOf((await api.get(HUB, { q: 'tax', cursor: 'u:' })).body), ['@jo/found-tax'])
   })
-  it('has skills that are installed, as a zip is unpacked', async () => {
+  it('the upstream hub has skills that are installed, as a zip is unpacked', async () => {
     offer(
       'taxes',
       makeZip([
@@ -162,7 +162,7 @@ describe('the upstream', () => {
     assert.equal(await context.isPinned(CID.parse(body.skill.skillCid)), true)
     assert.deepEqual((await install('@jo/taxes')).body, body)
   })
-  it('is not trusted with what it has', async () => {
+  it('the upstream hub is not trusted with what it has', async () => {
     const md = { name: 'SKILL.md', content: skillMd() }
     const bad: [Buffer, RegExp][] = [
       [makeZip([md, { name: '../../x', content: 'x' }]), /refused: it is no good zip/],
@@ -188,13 +188,13 @@ describe('the upstream', () => {
     const { skills } = (await api.get('/v0/skills')).body
     assert.ok(!skills.some(({ slug }: { slug: string }) => slug === '@jo/bad'))
   })
-  it('says which of its skills are malware, and is believed', async () => {
+  it('the upstream hub says which of its skills are malware, and is believed', async () => {
     offer('evil', makeZip([{ name: 'SKILL.md', content: skillMd() }]), {
       moderation: { isMalwareBlocked: true },
     })
     assertError(await install('@jo/evil'), 404, 'There is no such skill in the hub')
   })
-  it('has no skill of another owner, and none that it does not know', async () => {
+  it('the upstream hub has no skill of another owner, and none that it does not know', async () => {
     offer('mine', makeZip([]))
     for (const slug of ['@ann/mine', '@jo/unknown', 'unknown'])
       assertError(await api.get(at(slug)), 404, 'There is no such skill in the hub')
@@ -202,7 +202,7 @@ describe('the upstream', () => {
     assertError(await install('@berth/unknown'), 404, 'There is no such skill in the hub')
     assert.deepEqual(asked, [], 'what ships with Berth comes from nowhere else')
   })
-  it('has nothing of ours, whatever name it is asked for by', async () => {
+  it('the upstream hub has nothing of ours, whatever name it is asked for by', async () => {
     const zip = makeZip([{ name: 'SKILL.md', content: skillMd() }])
     for (const [asked, slug, handle] of [
       ['platform', 'platform', 'berth'],
@@ -218,7 +218,7 @@ describe('the upstream', () => {
     answers.set('/api/v1/skills', json({ items }))
     assert.deepEqual(slugsOf((await api.get(HUB, { cursor: 'u:' })).body), [])
   })
-  it('is 503 where it is away, lies, or answers endlessly; what is here is not', async () => {
+  it('the upstream hub is 503 where it is away, lies, or answers endlessly; what is here is not', async () => {
     const endless = (res: ServerResponse) => {
       const chunk = Buffer.alloc(65_536, ' ')
       const more = () => {

@@ -19,7 +19,7 @@ const slugs = async (query: Record<string, string> = {}): Promise<string[]> =>
   (await api.get(HUB, query)).body.skills.map(({ slug }: { slug: string }) => slug)
 
 describe('the list of the hub', () => {
-  it('has what ships with Berth', async () => {
+  it('the list of the hub has what ships with Berth', async () => {
     const { status, body } = await api.get(HUB, { sort: 'name' })
     assert.equal(status, 200)
     assert.deepEqual(
@@ -48,7 +48,7 @@ describe('the list of the hub', () => {
       version: '1.0.0',
     })
   })
-  it('is searched, and filtered', async () => {
+  it('the list of the hub is searched, and filtered', async () => {
     assert.deepEqual(await slugs({ q: 'Web PAGE' }), ['@berth/web-page'])
     assert.deepEqual(await slugs({ q: 'nothing like this' }), [])
     assert.deepEqual((await slugs({ category: 'productivity' })).sort(), [
@@ -60,7 +60,7 @@ describe('the list of the hub', () => {
     assert.deepEqual((await slugs({ featured: 'true' })).length, 3)
     assert.deepEqual((await slugs({ sort: 'newest' })).sort(), SLUGS)
   })
-  it('refuses bad parameters', async () => {
+  it('the list of the hub refuses bad parameters', async () => {
     for (const [name, value] of [
       ['sort', 'age'],
       ['featured', 'yes'],
@@ -73,12 +73,12 @@ describe('the list of the hub', () => {
 })
 
 describe('a skill of the hub', () => {
-  it('is found by its slug, or by its id', async () => {
+  it('a skill of the hub is found by its slug, or by its id', async () => {
     const { skill } = (await api.get(at('@berth/journal'))).body
     assert.equal(skill.slug, '@berth/journal')
     assert.deepEqual((await api.get(`${HUB}/${skill.hubSkillId}`)).body.skill, skill)
   })
-  it('is 404 where there is none', async () => {
+  it('a skill of the hub is 404 where there is none', async () => {
     for (const slug of ['@berth/nothing', '@nobody/journal', 'journal', '@', '@a', 'x y', 'bm90aGluZw'])
       assertError(await api.get(at(slug)), 404, 'There is no such skill in the hub')
     assertError(await install('@berth/nothing'), 404, 'There is no such skill in the hub')
@@ -86,7 +86,7 @@ describe('a skill of the hub', () => {
 })
 
 describe('installing a skill of the hub', () => {
-  it('puts it on public IPFS and into the library, once', async () => {
+  it('installing a skill of the hub puts it on public IPFS and into the library, once', async () => {
     const { api } = await context.workspace()
     const hub = (await api.get(at('@berth/journal'))).body.skill
     const { status, body } = await install('@berth/journal', api)
@@ -114,13 +114,13 @@ describe('installing a skill of the hub', () => {
     assert.equal((await api.get('/v0/skills')).body.skills.length, 1)
     assert.ok((await api.get(at('@berth/journal'))).body.skill.installCount > hub.installCount)
   })
-  it('at once by many is once', async () => {
+  it('a skill of the hub that many install at once is installed once', async () => {
     const { api } = await context.workspace()
     const replies = await Promise.all(Array.from({ length: 6 }, () => install('@berth/web-page', api)))
     assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
     assert.equal(new Set(replies.map(({ body }) => body.skill.skillId)).size, 1)
   })
-  it('needs a key that may write', async () => {
+  it('installing a skill of the hub needs a key that may write', async () => {
     const reader = await own.keyed('org:agents:read')
     assert.equal((await reader.get(HUB)).status, 200)
     assertError(await install('@berth/journal', reader), 403, /^Missing scope/)
@@ -128,7 +128,7 @@ describe('installing a skill of the hub', () => {
     const agent = await insertAgent(context, own)
     assertError(await install('@berth/journal', agent.gateway), 403, /^An agent's token/)
   })
-  it('is done by attaching it by its slug', async () => {
+  it('installing a skill of the hub is done by attaching it by its slug', async () => {
     const workspace = await context.workspace()
     const agent = await insertAgent(context, workspace)
     const ask = () => workspace.api.post(`${agent.path}/skills`, { skillCids: ['@berth/handover'] })
@@ -140,7 +140,7 @@ describe('installing a skill of the hub', () => {
       [1, '@berth/handover', '@berth/handover'],
     )
   })
-  it('is not done by an agent, which attaches what is in the library', async () => {
+  it('installing a skill of the hub is not done by an agent, which attaches what is in the library', async () => {
     const workspace = await context.workspace()
     const agent = await insertAgent(context, workspace)
     const minted = await agent.gateway.post(`${agent.path}/platform/token`, {})

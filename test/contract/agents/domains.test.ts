@@ -46,7 +46,7 @@ async function prove(agent: TestAgent, domain: string): Promise<void> {
 }
 
 describe('a subdomain', () => {
-  it('is there at once', async () => {
+  it('a subdomain is there at once', async () => {
     const agent = await newAgent()
     const name = subdomain()
     const { status, body } = await agent.add({ subdomain: name.toUpperCase() })
@@ -75,7 +75,7 @@ describe('a subdomain', () => {
       dns.asked.filter((question) => !question.includes(name)),
     )
   })
-  it('is 409 when another agent has it, of this tenant or of another', async () => {
+  it('a subdomain is 409 when another agent has it, of this tenant or of another', async () => {
     const [agent, sibling, stranger] = await Promise.all([newAgent(), newAgent(), newAgent(other)])
     const name = subdomain()
     const { id } = (await agent.add({ subdomain: name })).body.domain
@@ -84,7 +84,7 @@ describe('a subdomain', () => {
     assert.equal((await agent.remove(id)).status, 200)
     assert.equal((await sibling.add({ subdomain: name })).status, 200)
   })
-  it('is no other tenant’s when it is given up: browsers keep the service workers of whoever had it', async () => {
+  it('a subdomain is no other tenant’s when it is given up: browsers keep the service workers of whoever had it', async () => {
     const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
     const name = subdomain()
     const { id } = (await agent.add({ subdomain: name })).body.domain
@@ -93,7 +93,7 @@ describe('a subdomain', () => {
     assert.deepEqual(await stranger.list(), [])
     assert.equal((await agent.add({ subdomain: name })).status, 200)
   })
-  it('is 400 when it is new to a tenant that has given up a hundred others', async () => {
+  it('a subdomain is 400 when it is new to a tenant that has given up a hundred others', async () => {
     const hoarder = await workspace()
     const agent = await newAgent(hoarder)
     const former = subdomain()
@@ -109,13 +109,13 @@ describe('a subdomain', () => {
     assert.equal((await agent.add({ subdomain: former })).status, 200)
     assert.equal((await agent.add({ subdomain: subdomain() })).status, 200)
   })
-  it('is had by one of many who ask at once', async () => {
+  it('a subdomain is had by one of many who ask at once', async () => {
     const agents = await Promise.all(Array.from({ length: 8 }, (_, i) => newAgent(i % 2 ? own : other)))
     const name = subdomain()
     const replies = await Promise.all(agents.map((agent) => agent.add({ subdomain: name })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(7).fill(409)])
   })
-  it('of an agent that is deleted stays its tenant’s', async () => {
+  it('a subdomain of an agent that is deleted stays its tenant’s', async () => {
     const agent = await newAgent()
     const name = subdomain()
     await agent.add({ subdomain: name })
@@ -164,7 +164,7 @@ describe('a domain is 400', () => {
     ['with a text for a port', { subdomain: 'a1', targetPort: '3000' }, /^targetPort: /],
     ['with no boolean', { subdomain: 'a1', protected: 'yes' }, /^protected: /],
   ]
-  it('with what it cannot be', async () => {
+  it('a domain is 400 with a name, a port or a protection that it cannot have', async () => {
     const agent = await newAgent()
     for (const [why, body, message] of cases) {
       const reply = await agent.add(body)
@@ -173,7 +173,7 @@ describe('a domain is 400', () => {
     }
     assert.deepEqual(await agent.list(), [])
   })
-  it('for the sixth of an agent, also where twenty are added at once', async () => {
+  it('the sixth domain of an agent is 400, also where twenty are added at once', async () => {
     const agent = await newAgent()
     const replies = await Promise.all(Array.from({ length: 20 }, () => agent.add({ subdomain: subdomain() })))
     const refused = replies.filter(({ status }) => status !== 200)
@@ -188,7 +188,7 @@ describe('a domain is 400', () => {
 })
 
 describe('a custom domain', () => {
-  it('is pending until its TXT record is seen', async () => {
+  it('a custom domain is pending until its TXT record is seen', async () => {
     const agent = await newAgent()
     const name = customDomain()
     const { body } = await agent.add({ customDomain: `${name}.`, protected: true })
@@ -212,7 +212,7 @@ describe('a custom domain', () => {
     dns.clear()
     assert.deepEqual((await agent.verify(id)).body, verified)
   })
-  it('is verified at once where the record was there before, by another name too', async () => {
+  it('a custom domain is verified at once where the record was there before, by another name too', async () => {
     const agent = await newAgent()
     const name = customDomain()
     const { body } = await agent.challenge(name.toUpperCase())
@@ -230,7 +230,7 @@ describe('a custom domain', () => {
     const added = await agent.add({ customDomain: name })
     assert.equal(added.body.domain.status, 'verified')
   })
-  it('has the same challenge for all agents of a workspace, and another for each other', async () => {
+  it('a custom domain has the same challenge for all agents of a workspace, and another for each other', async () => {
     const [agent, sibling, stranger] = await Promise.all([newAgent(), newAgent(), newAgent(other)])
     const name = customDomain()
     const value = async (one: TestAgent, domain = name) => (await one.challenge(domain)).body.value
@@ -243,7 +243,7 @@ describe('a custom domain', () => {
     for (const bad of ['', 'localhost', 'berth.example.test', 7])
       assertError(await agent.challenge(bad), 400, /^customDomain: /)
   })
-  it('may be claimed by many, and is had by who proves it: 409 for all others from then on', async () => {
+  it('a custom domain may be claimed by many, and is had by who proves it: 409 for all others from then on', async () => {
     const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
     const name = customDomain()
     const claimed = (await agent.add({ customDomain: name })).body.domain
@@ -258,7 +258,7 @@ describe('a custom domain', () => {
     assertError(await agent.verify(claimed.id), 409, taken)
     assert.equal((await agent.list())[0].status, 'pending_ownership')
   })
-  it('is had by one of two tenants who prove it at once', async () => {
+  it('a custom domain is had by one of two tenants who prove it at once', async () => {
     for (let round = 0; round < 5; round++) {
       const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
       const name = customDomain()
@@ -274,7 +274,7 @@ describe('a custom domain', () => {
       dns.behave('well')
     }
   })
-  it('stays pending while DNS does not answer, and is 503 to verify', async () => {
+  it('a custom domain stays pending while DNS does not answer, and is 503 to verify', async () => {
     const agent = await newAgent()
     for (const how of ['broken', 'silent'] as const) {
       dns.behave(how)
@@ -291,7 +291,7 @@ describe('a custom domain', () => {
       assert.equal((await agent.verify(body.domain.id)).body.verified, true)
     }
   })
-  it('is looked at again by itself', async () => {
+  it('a custom domain is looked at again by itself', async () => {
     const agent = await newAgent()
     const name = customDomain()
     const { id } = (await agent.add({ customDomain: name })).body.domain
@@ -304,7 +304,7 @@ describe('a custom domain', () => {
       await new Promise((resolve) => setTimeout(resolve, 500))
     }
   })
-  it('is 403 on the free plan, where a subdomain is not', async () => {
+  it('a custom domain is 403 on the free plan, where a subdomain is not', async () => {
     const free = await newAgent(await workspace('free'))
     const plan = 'Custom domains are not part of the free plan'
     assertError(await free.add({ customDomain: customDomain() }), 403, plan)
@@ -316,7 +316,7 @@ describe('a custom domain', () => {
 })
 
 describe('a domain that is there', () => {
-  it('changes its port and its protection, and not its name', async () => {
+  it('a domain that is there changes its port and its protection, and not its name', async () => {
     const agent = await newAgent()
     const { domain } = (await agent.add({ subdomain: subdomain(), protected: true })).body
     const changed = await agent.change(domain.id, { targetPort: 4000 })
@@ -338,7 +338,7 @@ describe('a domain that is there', () => {
     ] as const)
       assertError(await agent.change(domain.id, body), 400, message)
   })
-  it('is gone when it is deleted', async () => {
+  it('a domain is gone when it is deleted', async () => {
     const agent = await newAgent()
     const { id } = (await agent.add({ subdomain: subdomain() })).body.domain
     const { status, body } = await agent.remove(id)
@@ -346,7 +346,7 @@ describe('a domain that is there', () => {
     assertError(await agent.remove(id), 404, 'The agent has no such domain')
     assert.deepEqual(await agent.list(), [])
   })
-  it('is 404 where it is not on this agent', async () => {
+  it('a domain is 404 where it is not on this agent', async () => {
     const [agent, sibling] = await Promise.all([newAgent(), newAgent()])
     const { id } = (await sibling.add({ subdomain: subdomain() })).body.domain
     for (const foreign of [id, NO_ID, 'none'])
@@ -360,7 +360,7 @@ describe('a domain that is there', () => {
   })
 })
 
-describe('who may', () => {
+describe('the routes of domains', () => {
   const ask = (agent: RowAgent, api = own.api) => [
     () => api.get(`${agent.path}/domains`),
     () => api.post(`${agent.path}/domains`, { subdomain: subdomain(), ...PORT }),
@@ -370,12 +370,12 @@ describe('who may', () => {
     () => api.post(`${agent.path}/domains/${NO_ID}/verify`, undefined),
   ]
 
-  it('is 401 without a key, with another workspace’s and with another agent’s token', async () => {
+  it('a domain is 401 without a key, with another workspace’s and with another agent’s token', async () => {
     const [agent, sibling] = await Promise.all([newAgent(), newAgent()])
     for (const api of [context.anonymous, other.api, sibling.gateway])
       for (const call of ask(agent, api)) assert.equal((await call()).status, 401)
   })
-  it('is 403 without the scope; who may read may list', async () => {
+  it('a domain is 403 without the scope; who may read may list', async () => {
     const agent = await newAgent()
     const files = await own.keyed('org:files:write')
     for (const call of ask(agent, files)) assert.equal((await call()).status, 403)
@@ -383,7 +383,7 @@ describe('who may', () => {
     assert.equal((await list?.())?.status, 200)
     for (const call of others) assert.equal((await call()).status, 403)
   })
-  it('is the agent itself, by its gateway token', async () => {
+  it('a domain is in the hands of the agent itself, by its gateway token', async () => {
     const agent = await newAgent()
     const { status, body } = await agent.gateway.post(`${agent.path}/domains`, {
       subdomain: subdomain(),
@@ -392,7 +392,7 @@ describe('who may', () => {
     assert.equal(status, 200)
     assert.equal((await agent.gateway.delete(`${agent.path}/domains/${body.domain.id}`)).status, 200)
   })
-  it('is 404 for an agent that is not there', async () => {
+  it('a domain is 404 for an agent that is not there', async () => {
     const agent = { ...(await newAgent()), path: '/v0/agents/xzzzzzzz' }
     for (const call of ask(agent)) assertError(await call(), 404, 'There is no such agent')
   })

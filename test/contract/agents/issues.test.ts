@@ -13,7 +13,7 @@ const { anonymous, workspace, url } = context
 const own = await workspace()
 
 describe('issues', () => {
-  it('are 404 for every account', async () => {
+  it('issues are 404 for every account', async () => {
     const { api: free } = await workspace('free')
     const clients: Record<string, Client> = {
       owner: own.api,
@@ -28,12 +28,12 @@ describe('issues', () => {
           assertError(reply, 404, 'Issues are not available')
         }
   })
-  it('are 404 however deep', async () => {
+  it('issues are 404 however deep', async () => {
     const headers = { authorization: `Bearer ${own.api.key}` }
     const reply = await fetch(`${url}/v0/issues/boards/1/runs/2?limit=1`, { headers })
     assert.deepEqual([reply.status, await reply.json()], [404, { error: 'Issues are not available' }])
   })
-  it('are 401 without a key, or with a bad one', async () => {
+  it('issues are 401 without a key, or with a bad one', async () => {
     for (const method of METHODS)
       for (const path of PATHS) {
         assertError(await anonymous.request(method, path), 401, /^Missing Authorization header/)

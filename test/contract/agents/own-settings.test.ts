@@ -89,8 +89,8 @@ describe('a web process', () => {
     return { path, gateway, platform: anonymous.as(minted.body.token) }
   }
 
-  describe('without a SECRETS_KEY', () => {
-    it('answers 503 where a value has to be encrypted, after authentication and validation', async () => {
+  describe('a web process without a SECRETS_KEY', () => {
+    it('a web process without a SECRETS_KEY answers 503 where a value has to be encrypted, after authentication and validation', async () => {
       const { api, id } = await workspace()
       const request = (client: Client, value = 'x') => client.post('/v0/secrets', { name: 'A', value })
       assertError(await request(anonymous), 401, /^Missing Authorization/)
@@ -107,8 +107,8 @@ describe('a web process', () => {
     })
   })
 
-  describe('without a network for snapshots', () => {
-    it('answers 400 to a sync: Storage not configured', async () => {
+  describe('a web process without a network for snapshots', () => {
+    it('a web process without a network for snapshots answers 400 to a sync: Storage not configured', async () => {
       const own = await workspace()
       const { path } = await insertAgent(own)
       const reply = await own.api.post(`${path}/snapshots/sync`, {})
@@ -121,8 +121,8 @@ describe('a web process', () => {
     })
   })
 
-  describe('where platform tokens are good for the workspace', () => {
-    it('takes them on routes of the workspace and of its other agents, and on no other', async () => {
+  describe('a web process where platform tokens are good for the workspace', () => {
+    it('a platform token for the workspace is taken on routes of the workspace and of its other agents, and on no other', async () => {
       const [own, other] = [await workspace(), await workspace()]
       const [agent, sibling, foreign] = [
         await insertAgent(own),
@@ -139,7 +139,7 @@ describe('a web process', () => {
       for (const path of ['/v3/files/public', '/v3/pinata/keys'])
         assert.equal((await agent.platform.get(path)).headers.get('error-code'), 'missing_scope')
     })
-    it('shows them other agents without their tokens, and lets them change only their own', async () => {
+    it('a platform token for the workspace shows other agents without their tokens, and changes only those of its own', async () => {
       const own = await workspace()
       const [agent, sibling] = [await insertAgent(own), await insertAgent(own)]
       const restarted = await own.api.post(`${sibling.path}/restart`, {}, { prefer: 'respond-async' })
@@ -176,7 +176,7 @@ describe('a web process', () => {
     })
   })
 
-  it('fails a command whose end nobody tells: Execution failed', async (t) => {
+  it('a web process fails a command whose end nobody tells: Execution failed', async (t) => {
     const own = await workspace()
     for (const nonsense of ['{}', '[]', 'no JSON', '{"exitCode":"0"}']) {
       const agentd = createServer((_req, res) => res.end(nonsense)).listen(0, '127.0.0.1')
@@ -189,7 +189,7 @@ describe('a web process', () => {
     }
   })
 
-  it('answers 500 when it cannot sign a platform token', async () => {
+  it('a web process answers 500 when it cannot sign a platform token', async () => {
     const access = new AgentAccess({
       pool: database.pool,
       signingKeys: [new Uint8Array()],

@@ -9,7 +9,7 @@ const context = await openContext()
 const { anonymous, workspace } = context
 
 describe('the free plan', () => {
-  it('has one agent', async () => {
+  it('the free plan has one agent', async () => {
     const free = await workspace('free')
     assert.equal((await free.api.get('/v0/agents')).body.agentLimit, 1)
     await insertAgent(context, free)
@@ -17,7 +17,7 @@ describe('the free plan', () => {
     assertError(reply, 403, 'Agent limit reached')
     assert.equal((await free.api.get('/v0/agents')).body.agents.length, 1)
   })
-  it('has no channels, also for the agent itself', async () => {
+  it('the free plan has no channels, also for the agent itself', async () => {
     const free = await workspace('free')
     const { path, gateway } = await insertAgent(context, free)
     for (const client of [free.api, gateway]) {
@@ -30,7 +30,7 @@ describe('the free plan', () => {
 describe("an agent's tokens", () => {
   const left = ({ headers }: Reply) => Number(headers.get('ratelimit-remaining'))
 
-  it("have the plan's requests a minute together, beside the keys of the workspace", async () => {
+  it("an agent's tokens have the plan's requests a minute together, beside the keys of the workspace", async () => {
     const free = await workspace('free')
     const [agent, sibling] = [await insertAgent(context, free), await insertAgent(context, free)]
     const whoami = `${agent.path}/platform/whoami`

@@ -33,7 +33,7 @@ const added = async (more: Record<string, unknown> = {}, front: string[] = []) =
 }
 
 describe('adding a skill', () => {
-  it('answers its record', async () => {
+  it('adding a skill answers its record', async () => {
     const { id, cid } = await uploadFolder(api, {
       'SKILL.md': skillMd('greeter', 'version: 1.2.3'),
       'scripts/x.sh': 'x',
@@ -68,7 +68,7 @@ describe('adding a skill', () => {
     )
     assert.equal(currentUserId, userId)
   })
-  it('twice by the same content, however spelled, finds the same one', async () => {
+  it('adding a skill twice by the same content, however spelled, finds the same one', async () => {
     const first = await added()
     const upper = CID.parse(first.skillCid).toString().toUpperCase()
     for (const skillCid of [first.skillCid, upper]) {
@@ -76,14 +76,14 @@ describe('adding a skill', () => {
       assert.deepEqual(again.body.skill, first)
     }
   })
-  it('at once by many makes one', async () => {
+  it('adding a skill at once by many makes one', async () => {
     const cid = await folder()
     const name = newName()
     const replies = await Promise.all(Array.from({ length: 8 }, () => add(cid, { name })))
     assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]))
     assert.equal(new Set(replies.map(({ body }) => body.skill.skillId)).size, 1)
   })
-  it('keeps the content, also when its file is deleted', async () => {
+  it('adding a skill keeps the content, also when its file is deleted', async () => {
     const { id, cid } = await uploadFolder(api, { 'SKILL.md': skillMd() })
     const { skillId } = (await add(cid)).body.skill
     const gone = await api.delete(`/v3/files/public/${id}`)
@@ -92,7 +92,7 @@ describe('adding a skill', () => {
     await api.delete(`${SKILLS}/${skillId}`)
     await until('the content is released', async () => !(await context.isPinned(CID.parse(cid))))
   })
-  it('refuses bad fields', async () => {
+  it('adding a skill refuses bad fields', async () => {
     const cid = await folder()
     const bad: [Record<string, unknown>, RegExp][] = [
       [{ skillCid: '' }, /^skillCid: /],
@@ -123,7 +123,7 @@ describe('adding a skill', () => {
       /^fileId: is no file of the workspace with this content/,
     )
   })
-  it('refuses what is no skill', async () => {
+  it('adding a skill refuses what is no skill', async () => {
     const big = 'x'.repeat(5_000_000)
     const many = Object.fromEntries(Array.from({ length: 501 }, (_, i) => [`f/${i}`, `${i}`]))
     const md = skillMd()
@@ -148,7 +148,7 @@ describe('adding a skill', () => {
     await api.finished((await api.pin({ cid: `${one}`, host_nodes: [provider.multiaddr] })).operation)
     assertError(await add(`${one}`), 400, /^skillCid: it is no folder/)
   })
-  it('refuses folders that would not stay in their place', async () => {
+  it('adding a skill refuses folders that would not stay in their place', async () => {
     const md = await provider.file(Buffer.from(skillMd()))
     const text = await provider.file(Buffer.from('x'))
     const link = await symlinkTo(provider, '/etc/passwd')
@@ -171,7 +171,7 @@ describe('adding a skill', () => {
     }
     assert.equal((await add(await pinDirectory(api, provider, [['SKILL.md', md]]))).status, 200)
   })
-  it('refuses a name that is taken: the skill there gets a version', async () => {
+  it('adding a skill refuses a name that is taken: the skill there gets a version', async () => {
     const { name } = await added()
     assertError(await add(await folder(), { name }), 409, /^name: there is another skill/)
     assert.equal(
@@ -183,13 +183,13 @@ describe('adding a skill', () => {
 })
 
 describe('the network of a skill', () => {
-  it('is the private one for what the workspace keeps there', async () => {
+  it('the network of a skill is the private one for what the workspace keeps there', async () => {
     const cid = await folder(undefined, { network: 'private' })
     const { body } = await add(cid)
     assert.deepEqual([body.skill.network, body.skill.skillCid], ['private', cid])
     assert.equal(await context.isPinned(CID.parse(cid), 'private'), true)
   })
-  it('is never that of another workspace’s private content, also where its CID is known', async () => {
+  it('the network of a skill is never that of another workspace’s private content, also where its CID is known', async () => {
     const cid = await folder(undefined, { network: 'private', client: other.api })
     await other.api.post(SKILLS, { skillCid: cid, name: 'mine' })
     const reply = await api.post(SKILLS, { skillCid: cid, name: newName() }, { prefer: 'wait=0' })
@@ -204,7 +204,7 @@ describe('the network of a skill', () => {
 })
 
 describe('content that is not here', () => {
-  it('is pinned first; the request is repeated when it is', async () => {
+  it('content of a skill that is not here is pinned first; the request is repeated when it is', async () => {
     const slow = await context.provider()
     const cid = await slow.folder({ 'SKILL.md': Buffer.from(skillMd()) })
     const [link] = await slow.links(cid)
@@ -220,7 +220,7 @@ describe('content that is not here', () => {
     assert.equal(second.status, 200, JSON.stringify(second.body))
     assert.deepEqual([second.body.skill.network, second.body.skill.fileId], ['public', record.id])
   })
-  it('is a pin of the workspace, under the conditions of pins', async () => {
+  it('content of a skill that is not here is a pin of the workspace, under the conditions of pins', async () => {
     const cid = await missingCid(dagPb.code)
     const reply = await api.post(SKILLS, { skillCid: `${cid}`, name: newName() }, { prefer: 'wait=0' })
     assert.equal(reply.status, 202)
@@ -243,7 +243,7 @@ describe('content that is not here', () => {
 })
 
 describe('the list of skills', () => {
-  it('is that of the workspace, the newest first, in pages', async () => {
+  it('the list of skills is that of the workspace, the newest first, in pages', async () => {
     const { api } = await context.workspace()
     const names: string[] = []
     for (let i = 0; i < 3; i += 1) {
@@ -265,7 +265,7 @@ describe('the list of skills', () => {
 })
 
 describe('versions of a skill', () => {
-  it('are the newest first, and the skill is that', async () => {
+  it('versions of a skill are listed the newest first, and the skill is the newest one', async () => {
     const skill = await added({}, ['version: 1.0.0'])
     const path = `${SKILLS}/${skill.skillId}/versions`
     const cid = await folder({ 'SKILL.md': skillMd('a', 'version: 1.0.0') })
@@ -292,14 +292,14 @@ describe('versions of a skill', () => {
     const rest = await api.get(path, { limit: '1', pageToken: first.headers.get('next-page-token') ?? '' })
     assert.deepEqual([...first.body.versions, ...rest.body.versions], listed.versions)
   })
-  it('without a number have none', async () => {
+  it('versions of a skill may have no number', async () => {
     const { skillId } = await added()
     const { body } = await api.post(`${SKILLS}/${skillId}/versions`, {
       skillCid: await folder({ 'SKILL.md': skillMd('a', 'version: latest') }),
     })
     assert.equal(body.version.version, null)
   })
-  it('conflict with a number that is taken, and with content of another skill', async () => {
+  it('versions of a skill conflict with a number that is taken, and with content of another skill', async () => {
     const skill = await added({}, ['version: 1.0.0'])
     const path = `${SKILLS}/${skill.skillId}/versions`
     assertError(
@@ -313,7 +313,7 @@ describe('versions of a skill', () => {
       assertError(await api.post(path, { skillCid, version }), 400, /^version: /)
     assertError(await api.post(path, { skillCid: await folder({ a: 'x', b: 'y' }) }), 400, /SKILL\.md/)
   })
-  it('of a skill that is not there are 404, also of another workspace’s', async () => {
+  it('versions of a skill that is not there are 404, also of another workspace’s', async () => {
     const theirs = (await add(await folder(undefined, { client: other.api }), {}, other.api)).body.skill
     for (const id of [theirs.skillId, theirs.skillCid, `${await missingCid(dagPb.code)}`]) {
       assertError(await api.get(`${SKILLS}/${id}/versions`), 404, 'There is no such skill in the library')
@@ -324,7 +324,7 @@ describe('versions of a skill', () => {
 })
 
 describe('deleting a skill', () => {
-  it('takes its versions along, by its id or a CID, once', async () => {
+  it('deleting a skill takes its versions along, by its id or a CID, once', async () => {
     const { skillId, skillCid, name } = await added()
     const newer = await folder()
     await api.post(`${SKILLS}/${skillId}/versions`, { skillCid: newer })
@@ -341,13 +341,13 @@ describe('deleting a skill', () => {
     })
     assert.equal((await add(newer, { name })).status, 200, 'name and content are free')
   })
-  it('leaves that of another workspace', async () => {
+  it('deleting a skill leaves that of another workspace', async () => {
     const { skillId } = await added()
     assert.equal((await other.api.delete(`${SKILLS}/${skillId}`)).body.wasInLibrary, false)
     assert.ok((await api.get(SKILLS)).body.skills.some((one: any) => one.skillId === skillId))
     assertError(await api.delete(`${SKILLS}/nothing`), 400, /^skillId: /)
   })
-  it('is refused while an agent has it', async () => {
+  it('deleting a skill is refused while an agent has it', async () => {
     const agent = await insertAgent(context, own, 'Holder')
     const { skillId, skillCid } = await added()
     await api.post(`${agent.path}/skills`, { skillCids: [skillCid] })
@@ -359,8 +359,8 @@ describe('deleting a skill', () => {
   })
 })
 
-describe('keys', () => {
-  it('need the scope of agents', async () => {
+describe('the routes of skills', () => {
+  it('the routes of skills need the scope of agents', async () => {
     const [reader, files] = await Promise.all([own.keyed('org:agents:read'), own.keyed('org:files:write')])
     assert.equal((await reader.get(SKILLS)).status, 200)
     assertError(await add(await folder(), {}, reader), 403, /^Missing scope/)

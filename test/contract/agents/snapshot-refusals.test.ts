@@ -25,7 +25,7 @@ async function insertSnapshot({ id }: RowAgent): Promise<string> {
 }
 
 describe('a sync or a reset that could not reach IPFS', () => {
-  it('is 503, to be tried again', async () => {
+  it('a sync or a reset that could not reach IPFS is 503, to be tried again', async () => {
     const agent = await insertAgent(context, own)
     const snapshotCid = await insertSnapshot(agent)
     for (const [action, body] of [

@@ -36,17 +36,17 @@ describe('a list of templates', async () => {
     await mine.make({ slug, category })
   const list = (query: Record<string, string> = {}) => mine.workspace.api.get(TEMPLATES, query)
 
-  it('has what ships first, then the workspace’s own', async () => {
+  it('a list of templates has what ships first, then the workspace’s own', async () => {
     const reply = await list()
     assert.deepEqual(slugs(reply), [...SHIPPED, 'ant', 'web-2', 'zebra'])
     assert.deepEqual(reply.body.categories, ['animals', 'productivity', 'research', 'web'])
   })
-  it('has none of another workspace', async () => {
+  it('a list of templates has none of another workspace', async () => {
     const reply = await (await workspace()).api.get(TEMPLATES)
     assert.deepEqual(slugs(reply), SHIPPED)
     assert.ok(!reply.body.categories.includes('animals'))
   })
-  it('can be narrowed', async () => {
+  it('a list of templates can be narrowed', async () => {
     assert.deepEqual(slugs(await list({ category: 'web' })), ['page', 'web-2'])
     assert.deepEqual(slugs(await list({ category: 'nothing' })), [])
     assert.deepEqual(slugs(await list({ featured: 'true' })), SHIPPED)
@@ -54,7 +54,7 @@ describe('a list of templates', async () => {
     assert.deepEqual(slugs(await list({ submittedBy: 'me' })), ['ant', 'web-2', 'zebra'])
     assert.deepEqual(slugs(await list({ submittedBy: 'me', category: 'web' })), ['web-2'])
   })
-  it('comes in pages', async () => {
+  it('a list of templates comes in pages', async () => {
     for (const limit of ['1', '2', '3', '4']) {
       const found: string[] = []
       for (let pageToken = ''; ; ) {
@@ -66,7 +66,7 @@ describe('a list of templates', async () => {
       assert.deepEqual(found, [...SHIPPED, 'ant', 'web-2', 'zebra'], limit)
     }
   })
-  it('is 400 for what it does not know', async () => {
+  it('a list of templates is 400 for a parameter that it does not know', async () => {
     assertError(await list({ submittedBy: 'you' }), 400, 'submittedBy: must be me')
     assertError(await list({ featured: 'yes' }), 400, 'featured: must be true or false')
     assertError(await list({ limit: '0' }), 400, /^limit: /)
@@ -75,7 +75,7 @@ describe('a list of templates', async () => {
 })
 
 describe('changing a template', () => {
-  it('changes what the body has', async () => {
+  it('changing a template changes what the body has', async () => {
     await snapshot()
     const before = await make({ tags: ['a'] })
     const path = `${TEMPLATES}/${before.templateId}`
@@ -90,7 +90,7 @@ describe('changing a template', () => {
     assertError(await api.get(`${TEMPLATES}/${before.slug}`), 404, NO_TEMPLATE)
     assert.equal((await api.put(path, {})).status, 200)
   })
-  it('gives it another snapshot, and releases the one before', async () => {
+  it('changing a template gives it another snapshot, and releases the one before', async () => {
     const first = await snapshot()
     const before = await make({ category: 'kept' })
     // The worker looks once who keeps it, and may do so as soon as the template is another one.
@@ -106,14 +106,14 @@ describe('changing a template', () => {
     await released(first.cid)
     assert.ok(await isPinnedOn(env, 'private', CID.parse(second.cid)))
   })
-  it('is 404 for none, and for one of another workspace', async () => {
+  it('changing a template that is not there, or is of another workspace, is 404', async () => {
     await snapshot()
     const { templateId } = await make()
     assertError(await api.put(`${TEMPLATES}/${MISSING_ID}`, {}), 404, NO_TEMPLATE)
     assertError(await api.put(`${TEMPLATES}/x`, {}), 404, NO_TEMPLATE)
     assertError(await other.api.put(`${TEMPLATES}/${templateId}`, { name: 'Theirs' }), 404, NO_TEMPLATE)
   })
-  it('is 400 for what cannot be, and 409 for a slug that is taken', async () => {
+  it('changing a template is 400 for a value that it cannot have, and 409 for a slug that is taken', async () => {
     const { cid } = await snapshot()
     const { slug } = await make()
     const path = `${TEMPLATES}/${(await make()).templateId}`
@@ -128,7 +128,7 @@ describe('changing a template', () => {
 })
 
 describe('archiving a template', () => {
-  it('hides it, frees its slug, and releases its content', async () => {
+  it('archiving a template hides it, frees its slug, and releases its content', async () => {
     const { cid } = await snapshot()
     const { templateId, slug, name } = await make()
     await sql('DELETE FROM snapshot WHERE cid = $1', [cid])
@@ -145,7 +145,7 @@ describe('archiving a template', () => {
     await snapshot()
     assert.equal((await make({ slug })).slug, slug)
   })
-  it('keeps its content while an agent needs it', async () => {
+  it('archiving a template keeps its content while an agent needs it', async () => {
     const { cid } = await snapshot()
     const { templateId } = await make()
     const user = await insertAgent(context, own)
@@ -158,7 +158,7 @@ describe('archiving a template', () => {
     assert.equal((await api.delete(user.path)).status, 200)
     await released(cid)
   })
-  it('is 404 for none, and for one of another workspace', async () => {
+  it('archiving a template that is not there, or is of another workspace, is 404', async () => {
     await snapshot()
     const { templateId } = await make()
     assertError(await api.delete(`${TEMPLATES}/${MISSING_ID}`), 404, NO_TEMPLATE)
@@ -168,8 +168,8 @@ describe('archiving a template', () => {
   })
 })
 
-describe('keys', () => {
-  it('read with org:agents:read, and change with org:agents:write', async () => {
+describe('the routes of templates', () => {
+  it('the routes of templates are read with org:agents:read, and change with org:agents:write', async () => {
     const reader = await own.keyed('org:agents:read')
     assert.equal((await reader.get(TEMPLATES)).status, 200)
     assertError(await reader.post(TEMPLATES, body()), 403, 'Missing scope: org:agents:write')
@@ -177,7 +177,7 @@ describe('keys', () => {
     const files = await own.keyed('org:files:write')
     assertError(await files.get(TEMPLATES), 403, 'Missing scope: org:agents:read')
   })
-  it('of an agent are for that agent only', async () => {
+  it('the routes of templates are 403 for the tokens of an agent', async () => {
     assertError(await agent.gateway.get(TEMPLATES), 403, /^An agent's token/)
   })
 })

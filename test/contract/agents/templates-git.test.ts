@@ -38,7 +38,7 @@ const submit = async (body: object) => {
 const validate = (body: object) => api.post(`${TEMPLATES}/validate`, body)
 
 describe('a template of a repository', () => {
-  it('is what its manifest says, but for what the body says', async () => {
+  it('a template of a repository is what its manifest says, but for what the body says', async () => {
     const { gitUrl, commit } = await repository(files(FULL, 'read me'))
     const slugOverride = slug()
     const template = await submit({ gitUrl, nameOverride: 'Books', slugOverride })
@@ -51,13 +51,13 @@ describe('a template of a repository', () => {
     assert.deepEqual((await api.get(`${TEMPLATES}/${slugOverride}`)).body.template, template)
     assert.ok(await isPinnedOn(env, 'private', CID.parse(template.snapshotCid)))
   })
-  it('has the content that a snapshot of the same files has', async () => {
+  it('a template of a repository has the content that a snapshot of the same files has', async () => {
     const tree = { ...files(FULL), 'workspace/deep/er.txt': 'deep' }
     const { cid } = await snapshot(tree)
     const { gitUrl } = await repository(tree)
     assert.equal((await submit({ gitUrl })).snapshotCid, cid)
   })
-  it('has the links and the executable files of the repository', async () => {
+  it('a template of a repository has the links and the executable files of the repository', async () => {
     const { gitUrl } = await repository({
       ...files(FULL),
       'workspace/run.sh': 'true\n',
@@ -68,7 +68,7 @@ describe('a template of a repository', () => {
     assert.deepEqual(row, { network: 'private', executables: ['workspace/run.sh'] })
     assert.match(snapshotCid, /^bafy/)
   })
-  it('is of a branch, of a tag, of a commit, or of a folder', async () => {
+  it('a template of a repository is of a branch, of a tag, of a commit, or of a folder', async () => {
     const { gitUrl, name, commit: main } = await repository({ 'a.txt': 'a' })
     const inside = Object.fromEntries(
       Object.entries(files(FULL)).map(([path, text]) => [`tpl/one/${path}`, text]),
@@ -87,7 +87,7 @@ describe('a template of a repository', () => {
     assertError(await api.post(TEMPLATES, { gitUrl, path }), 400, 'path: the repository has no such folder')
     assert.equal((await validate({ gitUrl })).body.commitSha, main)
   })
-  it('is refused with the path of each fault', async () => {
+  it('a template of a repository is refused with the path of each fault', async () => {
     const routes = [{ port: 80, path: '/' }]
     const { gitUrl } = await repository({ 'manifest.json': manifest({ routes }), lib: { link: '/etc' } })
     const reply = await api.post(TEMPLATES, { gitUrl })
@@ -103,7 +103,7 @@ describe('a template of a repository', () => {
       'Validation failed: manifest.json is missing',
     )
   })
-  it('keeps nothing where it could not be made', async () => {
+  it('a template of a repository that could not be made keeps nothing', async () => {
     const taken = (await make()).slug
     const { gitUrl } = await repository()
     const { body } = await validate({ gitUrl })
@@ -139,11 +139,11 @@ describe('a template of a repository', () => {
     [{ gitUrl: 'https://u:p@a.example/b' }, /^gitUrl: must be /],
   ]
   for (const [body, message] of malformed)
-    it(`is 400 for ${JSON.stringify(body).slice(0, 80)}`, async () => {
+    it(`a template of a repository is 400 for ${JSON.stringify(body).slice(0, 80)}`, async () => {
       assertError(await api.post(TEMPLATES, body), 400, message)
       assertError(await validate(body), 400, message)
     })
-  it('is 400 where there is no such repository or branch', async () => {
+  it('a template of a repository is 400 where there is no such repository or branch', async () => {
     const none = `${url}/${randomUUID()}.git`
     const noRepository = 'gitUrl: there is no public repository'
     assertError(await api.post(TEMPLATES, { gitUrl: none }), 400, noRepository)
@@ -153,7 +153,7 @@ describe('a template of a repository', () => {
     const noBranch = 'branch: the repository has no such branch, tag or commit'
     assertError(await api.post(TEMPLATES, { gitUrl, branch: 'none' }), 400, noBranch)
   })
-  it('needs a key that may write', async () => {
+  it('a template of a repository needs a key that may write', async () => {
     const reader = await workspace.keyed('org:agents:read')
     const { gitUrl } = await repository()
     assertError(await reader.post(TEMPLATES, { gitUrl }), 403, 'Missing scope: org:agents:write')
@@ -163,7 +163,7 @@ describe('a template of a repository', () => {
 })
 
 describe('reading a repository again', () => {
-  it('gives the template its new files, and releases those before', async () => {
+  it('reading a repository again gives the template its new files, and releases those before', async () => {
     const { gitUrl, name } = await repository()
     const before = await submit({ gitUrl, branch: 'main', category: 'kept' })
     const commit = await commitTo(
@@ -184,7 +184,7 @@ describe('reading a repository again', () => {
     await until('the files before are released', async () => !(await isPinnedOn(env, 'private', cid)), 60_000)
     assert.equal((await api.put(path, { name: 'Only named' })).body.template.version, 2)
   })
-  it('may lead to another branch, another repository, or a snapshot', async () => {
+  it('reading a repository again may lead to another branch, another repository, or a snapshot', async () => {
     const { gitUrl, name } = await repository()
     const next = await commitTo(root, name, files(FULL), { branch: 'next' })
     const path = `${TEMPLATES}/${(await submit({ gitUrl })).templateId}`
@@ -201,7 +201,7 @@ describe('reading a repository again', () => {
 })
 
 describe('checking a repository', () => {
-  it('says what is in it', async () => {
+  it('checking a repository says what is in it', async () => {
     const { gitUrl, commit } = await repository(files(FULL, 'mark'))
     assert.deepEqual((await validate({ gitUrl, ref: 'refs/heads/main' })).body, {
       valid: true,
@@ -212,7 +212,7 @@ describe('checking a repository', () => {
       commitSha: commit,
     })
   })
-  it('says all that is wrong with it', async () => {
+  it('checking a repository says all that is wrong with it', async () => {
     const { gitUrl } = await repository({
       'manifest.json': '{',
       'workspace/a': 'a',
@@ -226,7 +226,7 @@ describe('checking a repository', () => {
       'lib: is a submodule, which a template cannot have',
     ])
   })
-  it('lists its branches and tags', async () => {
+  it('checking a repository lists its branches and tags', async () => {
     const { gitUrl, name } = await repository()
     await commitTo(root, name, { a: 'a' }, { branch: 'Feature/one', tag: 'v1.0' })
     assert.deepEqual((await api.post(`${TEMPLATES}/branches`, { gitUrl })).body, {

@@ -27,21 +27,21 @@ const platformToken = async ({ path, gateway }: RowAgent, client = gateway): Pro
 }
 
 describe('the gateway token', () => {
-  it("is read with the addresses of the agent's own host", async () => {
+  it("the gateway token is read with the addresses of the agent's own host", async () => {
     const agent = await insertAgent(context, own)
     const { status, body } = await gatewayToken(agent)
     assert.equal(status, 200)
     const host = `${agent.agentId}.agents.localhost:${new URL(anonymous.url).port}`
     assert.deepEqual(body, { token: agent.gatewayToken, wsUrl: `ws://${host}`, baseUrl: `http://${host}` })
   })
-  it('is for keys that may write, and not for the agent', async () => {
+  it('the gateway token is for keys that may write, and not for the agent', async () => {
     const agent = await insertAgent(context, own)
     const reader = await own.keyed('org:agents:read')
     assertError(await gatewayToken(agent, reader), 403, 'Missing scope: org:agents:write')
     for (const client of [agent.gateway, anonymous.as(await platformToken(agent))])
       assertError(await gatewayToken(agent, client), 403, CANNOT)
   })
-  it('stands in the record for those who may write only', async () => {
+  it('the gateway token stands in the record for those who may write only', async () => {
     const { path, gatewayToken, gateway } = await insertAgent(context, own)
     const readers = [await own.keyed('org:agents:read'), await own.keyed('org:read')]
     for (const client of [api, gateway])
@@ -56,14 +56,14 @@ describe('the gateway token', () => {
     const renamed = await platform.request('PATCH', `${path}/platform/metadata`, { json: { vibe: 'calm' } })
     assert.equal(renamed.body.agent.gatewayToken, null)
   })
-  it('is taken in any case, as a UUID is', async () => {
+  it('the gateway token is taken in any case, as a UUID is', async () => {
     const agent = await insertAgent(context, own)
     assert.equal((await whoami(agent, anonymous.as(agent.gatewayToken.toUpperCase()))).status, 200)
   })
 })
 
 describe('rotating the gateway token', () => {
-  it('ends the old one, and the platform tokens minted by it, at once', async () => {
+  it('rotating the gateway token ends the old one, and the platform tokens minted by it, at once', async () => {
     const agent = await insertAgent(context, own)
     const platform = anonymous.as(await platformToken(agent))
     assert.equal((await whoami(agent, platform)).status, 200)
@@ -80,7 +80,7 @@ describe('rotating the gateway token', () => {
       [headers.get('operation-id'), 'agent.restart', agent.agentId],
     )
   })
-  it('many times at once leaves one token', async () => {
+  it('rotating the gateway token many times at once leaves one token', async () => {
     const agent = await insertAgent(context, own)
     const replies = await Promise.all(Array.from({ length: 10 }, () => rotate(agent)))
     const tokens = replies.map(({ status, body }) => {
@@ -95,7 +95,7 @@ describe('rotating the gateway token', () => {
       assert.equal(reply.status, token === good ? 200 : 401)
     }
   })
-  it('is done once for one Idempotency-Key', async () => {
+  it('rotating the gateway token is done once for one Idempotency-Key', async () => {
     const [agent, another] = [await insertAgent(context, own), await insertAgent(context, own)]
     const key = { 'idempotency-key': `rotate-${agent.agentId}` }
     const replies = await Promise.all(Array.from({ length: 5 }, () => rotate(agent, key)))
@@ -120,13 +120,13 @@ describe('a platform token', () => {
       .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
       .sign(signedBy)
 
-  it('mints no other one: it would never end', async () => {
+  it('a platform token mints no other one: it would never end', async () => {
     const agent = await insertAgent(context, own)
     const platform = anonymous.as(await platformToken(agent))
     const reply = await platform.post(`${agent.path}/platform/token`, {})
     assertError(reply, 403, CANNOT)
   })
-  it('is a JWT for one hour, with nothing secret in it', async () => {
+  it('a platform token is a JWT for one hour, with nothing secret in it', async () => {
     const agent = await insertAgent(context, own)
     const token = await platformToken(agent)
     const { iat = 0, exp = 0, sub } = decodeJwt(token)
@@ -135,7 +135,7 @@ describe('a platform token', () => {
     const parts = token.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'))
     assert.ok(!parts.join().includes(agent.gatewayToken))
   })
-  it('is also for the owner, who may write', async () => {
+  it('a platform token is also for the owner, who may write', async () => {
     const agent = await insertAgent(context, own)
     const token = await platformToken(agent, api)
     assert.equal((await whoami(agent, anonymous.as(token))).body.tokenKind, 'platform')
@@ -143,13 +143,13 @@ describe('a platform token', () => {
     const refused = await reader.post(`${agent.path}/platform/token`, {})
     assertError(refused, 403, 'Missing scope: org:agents:write')
   })
-  it('ends after its hour', async () => {
+  it('a platform token ends after its hour', async () => {
     const agent = await insertAgent(context, own)
     const claims = decodeJwt(await platformToken(agent))
     assert.equal((await whoami(agent, anonymous.as(await forge(claims, 60)))).status, 200)
     assertError(await whoami(agent, anonymous.as(await forge(claims, -1))), 401, BAD_TOKEN)
   })
-  it('is not forged', async () => {
+  it('a forged platform token is refused', async () => {
     const agent = await insertAgent(context, own)
     const stranger = await insertAgent(context, own)
     const claims = decodeJwt(await platformToken(agent))
@@ -169,7 +169,7 @@ describe('a platform token', () => {
         assert.equal(reply.status, 401, what)
       }
   })
-  it('makes no API key, and is none', async () => {
+  it('a platform token makes no API key, and is none', async () => {
     const agent = await insertAgent(context, own)
     const client = anonymous.as(await platformToken(agent))
     const made = await client.post('/v3/pinata/keys', { keyName: 'x', permissions: { admin: true } })
@@ -179,7 +179,7 @@ describe('a platform token', () => {
 })
 
 describe('whoami', () => {
-  it('tells the agent, and by what it was reached', async () => {
+  it('whoami tells the agent, and by what it was reached', async () => {
     const agent = await insertAgent(context, own, 'Wer bin ich')
     const [row] = await sql('SELECT user_id FROM agent WHERE id = $1', [agent.id])
     const identity = {
@@ -201,7 +201,7 @@ describe('metadata', () => {
   const change = ({ path }: RowAgent, json: unknown, client = api) =>
     client.request('PATCH', `${path}/platform/metadata`, { json })
 
-  it('changes in what is given, and in nothing else', async () => {
+  it('the metadata of an agent changes in what is given, and in nothing else', async () => {
     const agent = await insertAgent(context, own)
     const expected: Record<string, unknown> = { name: 'Row', description: null, vibe: null, emoji: null }
     for (const given of [
@@ -220,7 +220,7 @@ describe('metadata', () => {
       assert.equal(gatewayToken, agent.gatewayToken)
     }
   })
-  it('of several at once is all there', async () => {
+  it('the metadata that several change at once is all there', async () => {
     const agent = await insertAgent(context, own)
     for (let i = 0; i < 10; i++) {
       const values = { name: `n${i}`, description: `d${i}`, vibe: `v${i}`, emoji: `e${i}` }
@@ -229,7 +229,7 @@ describe('metadata', () => {
       assert.deepEqual({ name, description, vibe, emoji }, values)
     }
   })
-  it('has the rules of a new agent', async () => {
+  it('the metadata of an agent has the rules of a new agent', async () => {
     const agent = await insertAgent(context, own)
     const malformed: [unknown, RegExp][] = [
       [{}, /^body: must have/],

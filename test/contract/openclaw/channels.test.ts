@@ -47,12 +47,12 @@ async function rowChannels() {
 }
 
 describe('channels', () => {
-  it('are none at first', async () => {
+  it('channels are none at first', async () => {
     const { list } = await rowChannels()
     const none = { telegram: null, slack: null, discord: null, whatsapp: null }
     assert.deepEqual(await list(), { ...none, version: '2026.9.6' })
   })
-  it('are shown with the end of their tokens only, which are stored encrypted', async () => {
+  it('channels are shown with the end of their tokens only, which are stored encrypted', async () => {
     const { id, list, save } = await rowChannels()
     const settings = { dmPolicy: 'pairing', allowFrom: [603767951, '42'] }
     const saved = await save('telegram', { botToken: TELEGRAM, ...settings })
@@ -93,7 +93,7 @@ describe('channels', () => {
         /secret|AAHtest/,
       )
   })
-  it('keep what a change leaves out, tokens as well', async () => {
+  it('channels keep what a change leaves out, tokens as well', async () => {
     const { list, save } = await rowChannels()
     await save('slack', { ...SLACK, allowFrom: ['U1'] })
     assert.equal((await save('slack', { enabled: false, botToken: 'xoxb-another-one-new1' })).status, 200)
@@ -123,17 +123,17 @@ describe('channels', () => {
     ['TELEGRAM', { botToken: TELEGRAM }, 'Unsupported channel'],
     ['__proto__', {}, 'Unsupported channel'],
   ] as const)
-    it(`are refused: ${channel} with ${JSON.stringify(body)}`, async () => {
+    it(`channels are refused: ${channel} with ${JSON.stringify(body)}`, async () => {
       const { list, save } = await rowChannels()
       assertError(await save(channel, body), 400, message)
       assert.equal((await list()).telegram, null)
     })
-  it('that are not there cannot be removed', async () => {
+  it('channels that are not there cannot be removed', async () => {
     const { path } = await rowChannels()
     assertError(await api.delete(`${path}/telegram`), 404, 'The channel is not configured')
     assertError(await api.delete(`${path}/signal`), 400, 'Unsupported channel')
   })
-  it('are no part of the free plan', async () => {
+  it('channels are no part of the free plan', async () => {
     const free = await workspace('free')
     const { path } = await insertAgent(context, free)
     const body = { botToken: TELEGRAM, skipRestart: true }
@@ -141,7 +141,7 @@ describe('channels', () => {
     assertError(reply, 403, 'Channels are not part of the free plan')
     assert.equal((await free.api.get(`${path}/channels`)).body.telegram, null)
   })
-  it('need a key that may write', async () => {
+  it('channels need a key that may write', async () => {
     const { path } = await rowChannels()
     const reader: Client = await own.keyed('org:agents:read')
     assert.equal((await reader.get(path)).status, 200)
@@ -166,7 +166,7 @@ describe('a channel of an agent that runs', async () => {
     (await api.post(`${agent.path}/console/exec`, { command })).body.stdout
   const onDisk = async () => JSON.parse(await exec('cat ../.openclaw/openclaw.json'))
 
-  it('reaches its engine, which loads it, and answers 202 before where the client does not wait', async () => {
+  it('a channel of an agent that runs reaches its engine, which loads it, and answers 202 before where the client does not wait', async () => {
     const body = { botToken: TELEGRAM, dmPolicy: 'open' }
     const reply = await api.post(channel, body, { prefer: 'respond-async' })
     assert.equal(reply.status, 202)
@@ -179,7 +179,7 @@ describe('a channel of an agent that runs', async () => {
     const { logs } = (await api.get(`${agent.path}/logs`)).body
     assert.match(logs, /\d+ plugins: [^)]*\btelegram\b/)
   })
-  it('is gone from it once it is removed', async () => {
+  it('a channel of an agent that runs is gone from it once it is removed', async () => {
     const reply = await api.delete(channel, patient)
     assert.match(reply.body.message, /^Channel telegram removed/)
     await done(reply)
@@ -187,7 +187,7 @@ describe('a channel of an agent that runs', async () => {
     assert.ok(!text.includes(TELEGRAM))
     assert.equal((await api.get(`${agent.path}/channels`)).body.telegram, null)
   })
-  it('fails with the gateway, and stays as it was asked for', async () => {
+  it('a channel of an agent that runs fails with the gateway, and stays as it was asked for', async () => {
     await exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json')
     const configured = await api.post(channel, { botToken: TELEGRAM }, patient)
     assertError(configured, 500, 'Configuration failed')

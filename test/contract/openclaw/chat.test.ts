@@ -56,7 +56,7 @@ async function say(socket: AgentSocket, message: string): Promise<string> {
 }
 
 describe('chat by WebSocket', () => {
-  it('answers, whatever protocol the client knows', async () => {
+  it('chat by WebSocket answers, whatever protocol the client knows', async () => {
     for (const [path, maxProtocol] of [
       ['/', 4],
       ['/chat', 3],
@@ -69,7 +69,7 @@ describe('chat by WebSocket', () => {
       assert.equal((await socket.closed).code, 1000)
     }
   })
-  it('is 401 before the upgrade without a token', async () => {
+  it('chat by WebSocket is 401 before the upgrade without a token', async () => {
     assert.equal(await new AgentHost(context.url, agentId).socket('/').refused(), 401)
   })
 })
@@ -77,7 +77,7 @@ describe('chat by WebSocket', () => {
 describe('chat by HTTP', () => {
   const messages = [{ role: 'user', content: 'ping' }]
 
-  it('answers at once', async () => {
+  it('chat by HTTP answers at once', async () => {
     const { status, body, text } = await host.post('/v1/chat/completions', {
       model: 'openclaw/default',
       messages,
@@ -85,7 +85,7 @@ describe('chat by HTTP', () => {
     assert.equal(status, 200, text)
     assert.match(body.choices[0].message.content, /pong: .*ping/s)
   })
-  it('answers as it thinks', async () => {
+  it('chat by HTTP answers as it thinks', async () => {
     const json = { model: 'openclaw/default', messages, stream: true }
     const response = await host.stream('POST', '/v1/chat/completions', { json })
     assert.equal(response.statusCode, 200)
@@ -102,14 +102,14 @@ describe('chat by HTTP', () => {
     assert.match(said, /pong: .*ping/s)
     assert.match(all, /data: \[DONE\]/)
   })
-  it('answers to /v1/responses and lists models', async () => {
+  it('chat by HTTP answers to /v1/responses and lists models', async () => {
     const { status, text } = await host.post('/v1/responses', { model: 'openclaw/default', input: 'ping' })
     assert.equal(status, 200, text)
     assert.match(text, /pong: /)
     const models = await host.get('/v1/models')
     assert.ok(models.body.data.some(({ id }: { id: string }) => id === 'openclaw/default'))
   })
-  it('passes the engine’s own errors on', async () => {
+  it('chat by HTTP passes the engine’s own errors on', async () => {
     const { status, body } = await host.post('/v1/chat/completions', { model: 'openclaw/default' })
     assert.equal(status, 400)
     assert.equal(typeof body.error.message, 'string')

@@ -44,12 +44,12 @@ const restart = async () => {
 }
 
 describe('the config', () => {
-  it('is read as text, with its secrets redacted', async () => {
+  it('the config of an agent is read as text, with its secrets redacted', async () => {
     const { gateway } = await config()
     assert.equal(gateway.auth.token, REDACTED)
     assert.ok(!(await text()).includes(agent.record.gatewayToken))
   })
-  it('is written as text or as an object', async () => {
+  it('the config of an agent is written as text or as an object', async () => {
     const value = await config()
     value.messages = { ackReaction: '👀' }
     const asText = await api.put(CONFIG, { config: JSON.stringify(value) })
@@ -59,7 +59,7 @@ describe('the config', () => {
     assert.equal((await api.put(CONFIG, { config: value })).status, 200)
     assert.equal((await config()).messages.ackReaction, '👍')
   })
-  it('keeps what it had where a redacted value is written back', async () => {
+  it('the config of an agent keeps what it had where a redacted value is written back', async () => {
     await write((value) => {
       value.models ??= {}
       value.models.providers = { ...value.models.providers, mine: provider('my-own-key') }
@@ -71,14 +71,14 @@ describe('the config', () => {
     const { mine } = (await onDisk()).models.providers
     assert.deepEqual([mine.apiKey, mine.models[0].name], ['my-own-key', 'Renamed'])
   })
-  it('stays through a restart', async () => {
+  it('the config of an agent stays through a restart', async () => {
     await write((value) => {
       value.messages = { ackReaction: '🎈' }
     })
     await restart()
     assert.equal((await onDisk()).messages.ackReaction, '🎈')
   })
-  it("cannot take over the operator's keys", async () => {
+  it("the config of an agent cannot take over the operator's keys", async () => {
     for (const take of [
       (value: Json) => {
         value.gateway.auth.token = 'mine-now'
@@ -96,7 +96,7 @@ describe('the config', () => {
     const { gateway, update } = await onDisk()
     assert.deepEqual([gateway.auth.token, update.checkOnStart], [agent.record.gatewayToken, false])
   })
-  it("gets back the operator's keys that it leaves out", async () => {
+  it("the config of an agent gets back the operator's keys that it leaves out", async () => {
     assert.equal((await api.put(CONFIG, { config: {} })).status, 200)
     assert.equal((await onDisk()).gateway.auth.token, agent.record.gatewayToken)
     assert.equal((await api.get(`${agent.path}/devices`)).status, 200)
@@ -112,7 +112,7 @@ describe('the config', () => {
     ['not what the engine knows', { nonsense: true }],
     ['not what the engine knows', '{"gateway": {"port": "seven"}}'],
   ] as const)
-    it(`is not written when it is ${what}: ${JSON.stringify(bad)}`, async () => {
+    it(`the config of an agent is not written when it is ${what}: ${JSON.stringify(bad)}`, async () => {
       const before = await text()
       const reply = await api.put(CONFIG, { config: bad })
       assertError(reply, 400, INVALID)
@@ -121,10 +121,10 @@ describe('the config', () => {
     })
 })
 
-describe('validating', () => {
+describe('validating a config', () => {
   const validate = (body: unknown) => api.post(`${CONFIG}/validate`, body)
 
-  it('says that what is there is valid, with and without a body', async () => {
+  it('validating a config says that what is there is valid, with and without a body', async () => {
     for (const reply of [
       await api.request('POST', `${CONFIG}/validate`),
       await validate({}),
@@ -135,7 +135,7 @@ describe('validating', () => {
       assert.equal(reply.body.valid, true, reply.body.output)
     }
   })
-  it('says what the engine finds wrong, and writes nothing', async () => {
+  it('validating a config says what the engine finds wrong, and writes nothing', async () => {
     const before = await text()
     const { status, body } = await validate({ config: { nonsense: true } })
     assert.equal(status, 200)
@@ -143,11 +143,11 @@ describe('validating', () => {
     assert.match(body.output, /nonsense/)
     assert.equal(await text(), before)
   })
-  it('of what is no JSON object is 400', async () => {
+  it('validating a config that is no JSON object is 400', async () => {
     for (const bad of ['{', '7', 7, []]) assertError(await validate({ config: bad }), 400, INVALID)
     assertError(await api.request('POST', `${CONFIG}/validate`, { body: '{' }), 400, INVALID)
   })
-  it('of what is nested too deep, or too large when it is indented, is 400 at once', async () => {
+  it('validating a config that is nested too deep, or too large when it is indented, is 400 at once', async () => {
     const nested = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
     const wide = `{"a":${'['.repeat(30)}${'1,'.repeat(400_000)}1${']'.repeat(30)}}`
     for (const json of [nested(33), nested(100_000), wide]) {
@@ -166,14 +166,14 @@ describe('where the config cannot be had', () => {
   before(() => exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json'))
   after(() => exec('cd ../.openclaw && rmdir openclaw.json && mv kept openclaw.json'))
 
-  it('reading and writing fail as the contract says', async () => {
+  it('reading and writing a config that cannot be had fail as the contract says', async () => {
     assertError(await api.get(CONFIG), 500, 'Failed to read config')
     assertError(await api.put(CONFIG, { config: {} }), 500, 'Failed to write config')
   })
 })
 
 describe('the config of an agent that does not run', () => {
-  it('is 503', async () => {
+  it('the config of an agent that does not run is 503', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     for (const reply of [

@@ -39,7 +39,7 @@ async function stream(command: string, signal?: AbortSignal): Promise<{ event: s
 }
 
 describe('a command', () => {
-  it('answers with what it said, and its exit code', async () => {
+  it('a command answers with what it said, and its exit code', async () => {
     const body = await run('echo out; echo err >&2; exit 3')
     const { timestamp, ...rest } = body
     assert.deepEqual(rest, {
@@ -52,21 +52,21 @@ describe('a command', () => {
     })
     assert.ok(Math.abs(Date.parse(timestamp) - Date.now()) < 60_000)
   })
-  it("runs in the agent's root, or where it is told to", async () => {
+  it("a command runs in the agent's root, or where it is told to", async () => {
     assert.equal((await run('git rev-parse --show-prefix')).stdout, '\n')
     assert.equal((await run('basename "$PWD"', { cwd: 'workspace' })).stdout, 'workspace\n')
     assert.equal((await run('basename "$PWD"', { cwd: '/home/node/clawd/workspace' })).stdout, 'workspace\n')
   })
-  it('has the environment of the agent', async () => {
+  it('a command has the environment of the agent', async () => {
     assert.equal((await run('echo "$AGENT_ID"')).stdout, `${agent.agentId}\n`)
   })
-  it('that a signal ends has 128 and its number as its exit code', async () => {
+  it('a command that a signal ends has 128 and its number as its exit code', async () => {
     assert.equal((await run('kill -KILL $$')).exitCode, 137)
   })
-  it("may be run with the agent's own token", async () => {
+  it("a command may be run with the agent's own token", async () => {
     assert.equal((await exec('true', {}, agent.gateway)).status, 200)
   })
-  it('is cut off where it says too much', async () => {
+  it('a command is cut off where it says too much', async () => {
     const body = await run('head -c 3000000 /dev/zero | tr "\\0" a')
     assert.equal(body.truncated, true)
     assert.equal(body.stdout.length, 1_048_576)
@@ -79,13 +79,13 @@ describe('a command', () => {
     ['a NUL', 'echo a\0b'],
     ['more than 64 KiB', `echo ${'a'.repeat(65_536)}`],
   ]) {
-    it(`is refused when it is ${what}`, async () => {
+    it(`a command is refused when it is ${what}`, async () => {
       const reply = await exec(command)
       assertError(reply, 400, 'Invalid command')
       assert.match(detail(reply) ?? '', /^command: /)
     })
   }
-  it('is refused in a body that is no JSON, or none', async () => {
+  it('a command is refused in a body that is no JSON, or none', async () => {
     for (const body of ['{', '[]', undefined]) {
       const reply = await shared.request(
         'POST',
@@ -103,17 +103,17 @@ describe('a command', () => {
     ['is no text', 7],
     ['has a NUL', 'a\0b'],
   ]) {
-    it(`is refused in a folder that ${what}`, async () => {
+    it(`a command is refused in a folder that ${what}`, async () => {
       const reply = await exec('true', { cwd })
       assertError(reply, 400, 'Invalid command')
       assert.match(detail(reply) ?? '', /^cwd: /)
     })
   }
-  it('needs a key that may write', async () => {
+  it('a command needs a key that may write', async () => {
     const reader = await (await workspace()).keyed('org:files:write')
     assert.equal((await exec('true', {}, reader)).status, 403)
   })
-  it('is refused where the agent does not run', async () => {
+  it('a command is refused where the agent does not run', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     const reply = await own.api.post(`${path}/console/exec`, { command: 'true' })
@@ -123,7 +123,7 @@ describe('a command', () => {
 })
 
 describe('a command whose output is streamed', () => {
-  it('says what it says as it says it', async () => {
+  it('a command whose output is streamed says what it says as it says it', async () => {
     const events = await stream('echo one; sleep 0.3; echo two >&2; exit 4')
     const { timestamp, ...end } = events.at(-1)?.data ?? {}
     assert.deepEqual(events.slice(0, -1), [
@@ -134,7 +134,7 @@ describe('a command whose output is streamed', () => {
     assert.deepEqual(end, { exitCode: 4, truncated: false, timedOut: false })
     assert.ok(Date.parse(timestamp))
   })
-  it('is refused before it starts with a status', async () => {
+  it('a command whose output is streamed is refused before it starts with a status', async () => {
     const headers = { accept: 'text/event-stream' }
     const reply = await shared.post(
       `${agent.path}/console/exec`,
@@ -143,7 +143,7 @@ describe('a command whose output is streamed', () => {
     )
     assertError(reply, 400, 'Invalid command')
   })
-  it('is killed when the client goes, streamed or not', async () => {
+  it('a command whose output is streamed is killed when the client goes, streamed or not', async () => {
     for (const accept of ['text/event-stream', 'application/json']) {
       const file = `/tmp/${randomUUID()}`
       const gone = new AbortController()

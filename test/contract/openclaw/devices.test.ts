@@ -32,7 +32,7 @@ const knock = async () => {
 }
 
 describe('a device', () => {
-  it('waits until it is approved, and is paired then', async () => {
+  it('a device waits until it is approved, and is paired then', async () => {
     const { device, requestId } = await knock()
     const { pending } = await list()
     const [found] = pending.filter((request: { requestId: string }) => request.requestId === requestId)
@@ -50,10 +50,10 @@ describe('a device', () => {
     assert.equal(ok, true)
     assert.deepEqual(payload.auth.scopes.toSorted(), ['operator.read', 'operator.write'])
   })
-  it('shows no token of its own', async () => {
+  it('a device shows no token of its own', async () => {
     assert.doesNotMatch(JSON.stringify(await list()), /"token":/)
   })
-  it('is approved with all others that wait', async () => {
+  it('a device is approved with all others that wait', async () => {
     const waiting = [await knock(), await knock()].map(({ requestId }) => requestId)
     const { status, body } = await api.post(`${DEVICES}/approve-all`, {})
     assert.equal(status, 200)
@@ -65,20 +65,20 @@ describe('a device', () => {
       message: 'Approved 0 of 0',
     })
   })
-  it('that does not wait (any more) is 404', async () => {
+  it('a device that does not wait (any more) is 404', async () => {
     const { requestId } = await knock()
     assert.equal((await api.post(`${DEVICES}/${requestId}/approve`, {})).status, 200)
     for (const id of [requestId, 'nobody', 'a%2Fb'])
       assertError(await api.post(`${DEVICES}/${id}/approve`, {}), 404, 'There is no such pairing request')
   })
-  it("may be approved with the agent's own token", async () => {
+  it("a device may be approved with the agent's own token", async () => {
     const { requestId } = await knock()
     assert.equal((await agent.gateway.post(`${DEVICES}/${requestId}/approve`, {})).status, 200)
   })
 })
 
-describe('who has the token alone', () => {
-  it('is no device, and has the scopes that it asks for', async () => {
+describe('a client with the token alone', () => {
+  it('a client with the token alone is no device, and has the scopes that it asks for', async () => {
     const before = await list()
     assert.equal((await agent.gateway.get(DEVICES)).status, 200)
     assert.deepEqual((await list()).pending, before.pending)
@@ -86,7 +86,7 @@ describe('who has the token alone', () => {
 })
 
 describe('devices of an agent that cannot be asked', () => {
-  it('are 503 where it does not run', async () => {
+  it('devices of an agent that does not run are 503', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     for (const reply of [

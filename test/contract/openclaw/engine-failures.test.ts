@@ -32,7 +32,7 @@ describe('an engine that has enough', () => {
   // Shortly after its start it has its hands full.
   before(() => until('it answers', async () => (await api.get(tasks)).status === 200))
 
-  it('takes 20 tasks, also where many are created at once', async () => {
+  it('an engine that has enough takes 20 tasks, also where many are created at once', async () => {
     const made = await Promise.all(Array.from({ length: 24 }, () => api.post(tasks, TASK)))
     const refused = made.filter(({ status }) => status !== 200)
     for (const reply of refused) {
@@ -42,7 +42,7 @@ describe('an engine that has enough', () => {
     assert.equal((await api.get(tasks)).body.jobs.length, 20)
     assert.equal(refused.length, 4)
   })
-  it('takes 30 changes a minute, and says when to try again', async () => {
+  it('an engine that has enough takes 30 changes a minute, and says when to try again', async () => {
     const [job] = (await api.get(tasks)).body.jobs
     const toggle = () => api.post(`${tasks}/${job.id}/toggle`, {})
     let reply = await toggle()
@@ -69,13 +69,13 @@ describe('an engine that hangs', { concurrency: true }, () => {
     ['reading a task', 'CLI error', () => api.get(`${agent.path}/tasks/some`)],
     ['running a task', 'CLI error', () => api.post(`${agent.path}/tasks/some/run`, {})],
   ] as [string, string, () => Promise<Reply>][])
-    it(`fails ${what}: ${message}`, async () => {
+    it(`an engine that hangs fails ${what}: ${message}`, async () => {
       const reply = await ask()
       assertError(reply, 500, message)
       assert.equal(reply.headers.get('error-code'), 'agent_failed')
       assert.ok(reply.headers.get('error-detail'))
     })
-  it('leaves the console, files and the config as they are', async () => {
+  it('an engine that hangs leaves the console, files and the config as they are', async () => {
     assert.equal((await api.post(`${agent.path}/console/exec`, { command: 'true' })).status, 200)
     assert.equal((await api.get(`${agent.path}/files/list`)).status, 200)
     assert.equal((await api.get(`${agent.path}/config`)).status, 200)
@@ -92,13 +92,13 @@ describe('an engine that hangs, without its config', () => {
     await resume()
   })
 
-  it('fails validating the config: Validation command failed', async () => {
+  it('an engine that hangs, without its config, fails validating it: Validation command failed', async () => {
     assertError(await api.request('POST', `${agent.path}/config/validate`), 500, 'Validation command failed')
   })
 })
 
 describe('an engine that goes on', () => {
-  it('answers again', async () => {
+  it('an engine that goes on answers again', async () => {
     await until('tasks are listed', async () => (await api.get(`${agent.path}/tasks`)).status === 200)
   })
 })
@@ -115,12 +115,12 @@ describe('a repository that cannot be written', () => {
   })
   after(() => exec('chmod -R u+w .git'))
 
-  it('fails a sync: Sync failed', async () => {
+  it('a repository that cannot be written fails a sync: Sync failed', async () => {
     const reply = await save()
     assertError(reply, 500, 'Sync failed')
     assert.ok(reply.headers.get('error-detail'))
   })
-  it('fails a reset: Reset failed', async () => {
+  it('a repository that cannot be written fails a reset: Reset failed', async () => {
     const reply = await api.post(`${snapshots}/reset`, { snapshotCid }, { prefer: 'wait=150' })
     assertError(reply, 500, 'Reset failed')
     assert.ok(reply.headers.get('error-detail'))

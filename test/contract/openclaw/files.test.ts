@@ -36,7 +36,7 @@ describe('reading a file', () => {
       && ln -sf /etc/passwd out && ln -sfn /etc outdir && ln -sf data.json in.json && (rm -f pipe; mkfifo pipe)`),
   )
 
-  it('answers its bytes as they are, and lets no browser run them', async () => {
+  it('reading a file answers its bytes as they are, and lets no browser run them', async () => {
     const response = await fetch(`${context.url}${FILES}?path=workspace/read/page.html`, {
       headers: { authorization: `Bearer ${shared.key}` },
     })
@@ -49,32 +49,33 @@ describe('reading a file', () => {
     assert.equal(headers.get('content-security-policy'), "sandbox; default-src 'none'")
     assert.equal(headers.get('content-disposition'), 'attachment; filename=page.html')
   })
-  it('takes absolute paths, and those below the root', async () => {
+  it('reading a file takes absolute paths, and those below the root', async () => {
     for (const path of ['workspace/read/data.json', '/home/node/clawd/workspace/read/../read/in.json'])
       assert.deepEqual((await read(path)).body, { error: 'mine' })
   })
-  it('has a type for whatever has no known name', async () => {
+  it('reading a file has a type for whatever has no known name', async () => {
     const response = await fetch(`${context.url}${FILES}?path=workspace/read/noname`, {
       headers: { authorization: `Bearer ${shared.key}` },
     })
     assert.equal(response.headers.get('content-type'), 'application/octet-stream')
     assert.deepEqual(Buffer.from(await response.arrayBuffer()), Buffer.of(0, 255))
   })
-  it('reads an empty one, and the largest', async () => {
+  it('reading a file takes an empty one, and the largest', async () => {
     assert.equal((await read('workspace/read/empty.txt')).body, '')
     assert.equal((await read('workspace/read/full.bin')).body.length, MAX_BYTES)
   })
-  it('that is too large is 413', async () =>
+  it('reading a file that is too large is 413', async () =>
     assertError(await read('workspace/read/over.bin'), 413, 'File too large'))
-  it('that is not there is 404', async () =>
+  it('reading a file that is not there is 404', async () =>
     assertError(await read('workspace/nothing'), 404, 'There is no such file'))
-  it('needs a path', async () => {
+  it('reading a file needs a path', async () => {
     assertError(await shared.get(FILES), 400, /^path: /)
     assertError(await read(''), 400, 'path: must not be empty')
     assertError(await read('a\0b'), 400, /^path: /)
   })
   for (const path of ['workspace/read/folder', 'workspace/read/pipe'])
-    it(`refuses ${path}, which is no file`, async () => assertError(await read(path), 400, /^path: /))
+    it(`reading a file refuses ${path}, which is no file`, async () =>
+      assertError(await read(path), 400, /^path: /))
   for (const path of [
     '/etc/passwd',
     '../.openclaw/openclaw.json',
@@ -83,7 +84,7 @@ describe('reading a file', () => {
     'workspace/read/out',
     'workspace/read/outdir/passwd',
   ])
-    it(`does not leave the root by ${path}`, async () => {
+    it(`reading a file does not leave the root by ${path}`, async () => {
       const reply = await read(path)
       assert.ok([400, 404].includes(reply.status), String(reply.status))
       assert.equal(typeof reply.body.error, 'string')
@@ -91,7 +92,7 @@ describe('reading a file', () => {
 })
 
 describe('listing a folder', () => {
-  it('has its entries by name', async () => {
+  it('listing a folder has its entries by name', async () => {
     await exec('mkdir -p workspace/listed/b && cd workspace/listed && printf abc > a && ln -sfn /etc c')
     const { status, body } = await list('workspace/listed')
     assert.equal(status, 200)
@@ -107,12 +108,12 @@ describe('listing a folder', () => {
     assert.equal(body.entries[0].size, 3)
     assert.ok(Date.parse(body.entries[0].modifiedAt))
   })
-  it('is of the root without a path', async () => {
+  it('listing a folder without a path lists the root', async () => {
     const { body } = await list()
     assert.equal(body.path, '/home/node/clawd')
     assert.ok(body.entries.some(({ name }: { name: string }) => name === 'workspace'))
   })
-  it('refuses what is no folder, is not there, or is out of reach', async () => {
+  it('listing a folder refuses what is no folder, is not there, or is out of reach', async () => {
     assertError(await list('workspace/listed/a'), 400, /^path: /)
     assertError(await list('workspace/nothing'), 404, 'There is no such file')
     for (const path of ['/', '/home/node', '..', 'workspace/listed/c']) {
@@ -123,7 +124,7 @@ describe('listing a folder', () => {
 })
 
 describe('uploading a file', () => {
-  it('puts it into the uploads of the workspace', async () => {
+  it('uploading a file puts it into the uploads of the workspace', async () => {
     const content = randomBytes(1000)
     const { status, body } = await upload('some file.bin', content.toString('base64'))
     assert.equal(status, 200)
@@ -133,14 +134,14 @@ describe('uploading a file', () => {
     })
     assert.deepEqual(Buffer.from(await response.arrayBuffer()), content)
   })
-  it('takes the place of one of the same name, also with nothing', async () => {
+  it('uploading a file takes the place of one of the same name, also with nothing', async () => {
     for (const text of ['first', 'second, longer', '']) {
       const { body } = await upload('again.txt', Buffer.from(text).toString('base64'))
       assert.equal(body.size, text.length)
       assert.equal((await read(body.path)).body, text)
     }
   })
-  it('takes the names that file systems take', async () => {
+  it('uploading a file takes the names that file systems take', async () => {
     for (const name of ['ünï ©ode 文.txt', '.hidden', '-rf', 'a'.repeat(255), '%2e%2e', 'a&b=c+d?#'])
       assert.equal((await upload(name, 'YQ==')).body.path, `${UPLOADS}/${name}`)
     assert.equal((await read('workspace/uploads/a&b=c+d?#')).body, 'a')
@@ -159,7 +160,7 @@ describe('uploading a file', () => {
     ['with a line break', 'a\nb'],
     ['longer than 255 bytes', 'ü'.repeat(128)],
   ])
-    it(`refuses a name that is ${what}`, async () =>
+    it(`uploading a file refuses a name that is ${what}`, async () =>
       assertError(await upload(name, 'YQ=='), 400, /^filename: /))
   for (const content of [
     undefined,
@@ -173,19 +174,19 @@ describe('uploading a file', () => {
     'Y Q==',
     '_-8=',
   ])
-    it(`refuses ${JSON.stringify(content)} as content`, async () =>
+    it(`uploading a file refuses ${JSON.stringify(content)} as content`, async () =>
       assertError(await upload('refused', content), 400, /^contentBase64: /))
-  it('refuses a body that is no JSON', async () => {
+  it('uploading a file refuses a body that is no JSON', async () => {
     for (const body of ['', '{'])
       assertError(await shared.request('POST', `${FILES}/upload`, { body }), 400, 'body: not valid JSON')
     assertError(await shared.post(`${FILES}/upload`, []), 400, /^body: /)
   })
-  it('takes the largest, and refuses one byte more', async () => {
+  it('uploading a file takes the largest, and refuses one byte more', async () => {
     const full = await upload('full', Buffer.alloc(MAX_BYTES).toString('base64'))
     assert.equal(full.body.size, MAX_BYTES)
     assertError(await upload('over', Buffer.alloc(MAX_BYTES + 1).toString('base64')), 413, 'File too large')
   })
-  it('refuses a body that is too large while it is sent, and keeps the connection', async () => {
+  it('uploading a file refuses a body that is too large while it is sent, and keeps the connection', async () => {
     const sent = request(`${context.url}${FILES}/upload`, {
       method: 'POST',
       headers: { authorization: `Bearer ${shared.key}`, 'content-length': 4 * MAX_BYTES },
@@ -199,12 +200,12 @@ describe('uploading a file', () => {
     assert.equal((await response.toArray()).join(''), '{"error":"File too large"}')
     assert.equal((await socket)[0].errored, null)
   })
-  it('does not follow a link out of the root', async () => {
+  it('uploading a file does not follow a link out of the root', async () => {
     await exec('mkdir -p workspace/uploads && ln -sfn /tmp/outside.txt workspace/uploads/link.txt')
     await upload('link.txt', 'YQ==')
     assert.equal(await exec('test -e /tmp/outside.txt || echo none'), 'none\n')
   })
-  it('is refused where the agent does not run', async () => {
+  it('uploading a file is refused where the agent does not run', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     for (const reply of [
@@ -216,7 +217,7 @@ describe('uploading a file', () => {
       assert.ok(reply.headers.get('retry-after'))
     }
   })
-  it('needs a key that may write', async () => {
+  it('uploading a file needs a key that may write', async () => {
     const own = await workspace()
     const { path } = await insertAgent(context, own)
     const reader = await own.keyed('org:agents:read')

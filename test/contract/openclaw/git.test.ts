@@ -142,20 +142,20 @@ const builtWith = (text: string) =>
   )
 
 describe('git clone', () => {
-  it('has what the agent has', async () => {
+  it('git clone has what the agent has', async () => {
     const dir = await clone()
     const { agent: described } = JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8'))
     assert.equal(described.name, 'Own')
     assert.equal((await done(dir, 'branch', '--show-current')).trim(), 'main')
   })
-  it('takes a key as the password, by the longer path as well', async () => {
+  it('git clone takes a key as the password, by the longer path as well', async () => {
     const reader = await own.keyed('org:agents:read')
     const dir = join(home, 'long')
     await done(home, 'clone', '--quiet', address(agent.agentId, reader.key, '/git'), dir)
     const bearer = `http.extraHeader=Authorization: Bearer ${reader.key}`
     await done(home, '-c', bearer, 'ls-remote', address(agent.agentId, undefined))
   })
-  it('without a password makes git ask for one', async () => {
+  it('git clone without a password makes git ask for one', async () => {
     const { code, stderr } = await git(home, 'ls-remote', address(agent.agentId, undefined))
     assert.notEqual(code, 0)
     assert.match(stderr, /could not read Username/)
@@ -164,12 +164,12 @@ describe('git clone', () => {
     ['a wrong password', 'nonsense'],
     ['a token that nobody has', '11111111-1111-4111-8111-111111111111'],
   ])
-    it(`is refused with ${what}`, async () => {
+    it(`git clone is refused with ${what}`, async () => {
       const { code, stderr } = await git(home, 'ls-remote', address(agent.agentId, password))
       assert.notEqual(code, 0)
       assert.match(stderr, /Authentication failed/)
     })
-  it('is refused to other workspaces and other agents', async () => {
+  it('git clone is refused to other workspaces and other agents', async () => {
     const other = await workspace()
     const row = await insertAgent(context, other)
     for (const password of [other.api.key, row.gatewayToken]) {
@@ -177,11 +177,11 @@ describe('git clone', () => {
       assert.match(stderr, /Authentication failed/)
     }
   })
-  it('of an agent that is not there says so', async () => {
+  it('git clone of an agent that is not there says so', async () => {
     const { stderr } = await git(home, 'ls-remote', address('x0000000', own.api.key))
     assert.match(stderr, /remote: There is no such agent/)
   })
-  it('of an agent that does not run says so', async () => {
+  it('git clone of an agent that does not run says so', async () => {
     const row = await insertAgent(context, own)
     const { stderr } = await git(home, 'ls-remote', address(row.agentId, own.api.key))
     assert.match(stderr, /remote: The agent is not running/)
@@ -193,26 +193,26 @@ describe('git clone', () => {
 
 describe('the routes of git', () => {
   const REFS = `${agent.path}/git/info/refs`
-  it('speak the smart protocol only', async () => {
+  it('the routes of git speak the smart protocol only', async () => {
     assertError(await own.api.get(REFS), 400, /^service: must be git-upload-pack or git-receive-pack/)
     assertError(await own.api.get(REFS, { service: 'git-evil' }), 400, /^service: /)
   })
-  it('ask for a password', async () => {
+  it('the routes of git ask for a password', async () => {
     const reply = await anonymous.get(REFS, { service: 'git-upload-pack' })
     assert.equal(reply.status, 401)
     assert.equal(reply.headers.get('www-authenticate'), 'Basic realm="Berth", charset="UTF-8"')
   })
-  it('take no password elsewhere', async () => {
+  it('the routes of git take no password elsewhere', async () => {
     const basic = `Basic ${Buffer.from(`x:${own.api.key}`).toString('base64')}`
     assert.equal((await anonymous.get('/v0/agents', undefined, { authorization: basic })).status, 401)
   })
-  it('refuse a push to whoever may only read', async () => {
+  it('the routes of git refuse a push to whoever may only read', async () => {
     const reader = await own.keyed('org:agents:read')
     assert.equal((await reader.get(REFS, { service: 'git-upload-pack' })).status, 200)
     assertError(await reader.get(REFS, { service: 'git-receive-pack' }), 403, /^Missing scope: /)
     assertError(await reader.post(`${agent.path}/git/git-receive-pack`, {}), 403, /^Missing scope: /)
   })
-  it('answer as git does, and as nothing that a browser shows', async () => {
+  it('the routes of git answer as git does, and as nothing that a browser shows', async () => {
     const { headers, body } = await own.api.get(REFS, { service: 'git-upload-pack' })
     assert.equal(headers.get('content-type'), 'application/x-git-upload-pack-advertisement')
     assert.equal(headers.get('x-content-type-options'), 'nosniff')
@@ -221,7 +221,7 @@ describe('the routes of git', () => {
 })
 
 describe('git push', () => {
-  it('changes the agent, applies the manifest and builds', async () => {
+  it('git push changes the agent, applies the manifest and builds', async () => {
     const dir = await clone()
     await commit(dir, {
       'workspace/notes/pushed.md': 'from outside\n',
@@ -262,7 +262,7 @@ describe('git push', () => {
     )
   })
 
-  it('again makes no task twice, and leaves what was changed elsewhere', async () => {
+  it('a second git push makes no task twice, and leaves what was changed elsewhere', async () => {
     await own.api.put(`${agent.path}/port-forwarding`, { mappings: [] })
     await synced()
     const dir = await clone()
@@ -279,7 +279,7 @@ describe('git push', () => {
     assert.deepEqual((await own.api.get(`${agent.path}/port-forwarding`)).body.mappings, [])
   })
 
-  it('first takes what the agent has changed, and is refused until that is merged', async () => {
+  it('git push first takes what the agent has changed, and is refused until that is merged', async () => {
     const dir = await clone()
     await exec('printf mine > workspace/mine.txt')
     await commit(dir, { 'workspace/yours.txt': 'yours' })
@@ -293,7 +293,7 @@ describe('git push', () => {
     assert.equal(await exec('cat workspace/mine.txt workspace/yours.txt'), 'mineyours')
   })
 
-  it('of a history that has diverged is refused, also by force', async () => {
+  it('git push of a history that has diverged is refused, also by force', async () => {
     const [one, two] = [await clone(), await clone()]
     await commit(one, { 'workspace/race.txt': 'one' })
     await push(one)
@@ -306,7 +306,7 @@ describe('git push', () => {
     assert.equal(await exec('cat workspace/race.txt'), 'one')
   })
 
-  it('of a bad manifest is refused, with the path of each error', async () => {
+  it('git push of a bad manifest is refused, with the path of each error', async () => {
     const dir = await clone()
     await commit(dir, {
       'manifest.json': await manifest(dir, {
@@ -323,7 +323,7 @@ describe('git push', () => {
     assert.equal((await own.api.get(agent.path)).body.agent.name, 'Pushed')
   })
 
-  it('of a large pack goes through', async () => {
+  it('git push of a large pack goes through', async () => {
     const dir = await clone()
     await commit(dir, { 'workspace/large.bin': randomBytes(PACK_BYTES) })
     const sha = await push(dir)
@@ -334,8 +334,8 @@ describe('git push', () => {
   })
 })
 
-describe('after its rotation, the gateway token', () => {
-  it('is no password any more', async () => {
+describe('the gateway token after its rotation', () => {
+  it('the gateway token after its rotation is no password any more', async () => {
     const old = agent.record.gatewayToken
     const dir = await clone(old)
     await commit(dir, { 'workspace/late.txt': 'late' })

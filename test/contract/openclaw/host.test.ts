@@ -14,13 +14,13 @@ const stranger = new AgentHost(context.url, agentId)
 const bearer = (value: string) => ({ authorization: `Bearer ${value}` })
 
 describe('the host of an agent', () => {
-  it('tells how its gateway is', async () => {
+  it('the host of an agent tells how its gateway is', async () => {
     for (const page of ['/', '/chat']) {
       const { status, body } = await host.get(page)
       assert.deepEqual([status, body], [200, { ok: true, status: 'live' }])
     }
   })
-  it('is 401 without a token, and with one of another', async () => {
+  it('the host of an agent is 401 without a token, and with one of another agent', async () => {
     const { status, headers, body } = await stranger.get('/')
     assert.deepEqual([status, headers['content-type']], [401, 'application/json; charset=utf-8'])
     assert.equal(typeof body.error, 'string')
@@ -28,17 +28,17 @@ describe('the host of an agent', () => {
     assert.equal((await stranger.get('/', bearer(foreign))).status, 401)
     assert.equal((await stranger.get('/v0/status', bearer(foreign))).status, 401)
   })
-  it('is 404 where there is no agent', async () => {
+  it('the host of an agent is 404 where there is no agent', async () => {
     const { status, body } = await new AgentHost(context.url, 'xzzzzzzz', token).get('/')
     assert.deepEqual([status, body], [404, { error: 'There is no such agent' }])
   })
-  it('is opened by the platform token that the agent mints, and by its owner', async () => {
+  it('the host of an agent is opened by the platform token that the agent mints, and by its owner', async () => {
     const minted = await host.post('/v0/platform/token', undefined)
     assert.equal(minted.status, 200, minted.text)
     for (const key of [minted.body.token, api.key ?? ''])
       assert.equal((await stranger.get('/v0/platform/whoami', bearer(key))).status, 200)
   })
-  it('has the routes of the agent in full and in short', async () => {
+  it('the host of an agent has the routes of the agent in full and in short', async () => {
     const routes = ['status', 'platform/whoami', 'secrets', 'channels', 'config', 'logs']
     for (const route of routes) {
       const [full, short] = [await host.get(`${path}/${route}`), await host.get(`/v0/${route}`)]
@@ -48,7 +48,7 @@ describe('the host of an agent', () => {
     const executed = await host.post('/v0/console/exec', { command: 'echo $((6 * 7))' })
     assert.deepEqual([executed.status, executed.body.stdout], [200, '42\n'])
   })
-  it('has no other agent and nothing of the engine that clients have no business with', async () => {
+  it('the host of an agent has no other agent and nothing of the engine that clients have no business with', async () => {
     assert.equal((await host.get('/v0/agents/xzzzzzzz')).status, 401)
     for (const hidden of ['/api/v1/admin/rpc', '/tools/invoke', '/v0/agents', '/docs', '/healthz'])
       for (const method of ['GET', 'POST'])
@@ -57,7 +57,7 @@ describe('the host of an agent', () => {
 })
 
 describe('?token=', () => {
-  it('on a page becomes a cookie, with which the page is shown', async () => {
+  it('?token= on a page becomes a cookie, with which the page is shown', async () => {
     const page = await stranger.get(`/?token=${token}`, { accept: 'text/html', 'sec-fetch-mode': 'navigate' })
     assert.deepEqual([page.status, page.headers.location], [303, '/'])
     const [cookie = ''] = page.headers['set-cookie'] ?? []
@@ -65,7 +65,7 @@ describe('?token=', () => {
     const shown = await stranger.get('/', { cookie: cookie.split(';')[0] ?? '' })
     assert.equal(shown.status, 200)
   })
-  it('is taken as it is by programs', async () => {
+  it('?token= is taken as it is by programs', async () => {
     assert.equal((await stranger.get(`/v0/status?token=${token}`)).status, 200)
     assert.equal((await stranger.get(`/v1/models?token=${token}`)).status, 200)
     const socket = stranger.socket(`/v0/logs?token=${token}`)
@@ -75,7 +75,7 @@ describe('?token=', () => {
 })
 
 describe('a cookie', () => {
-  it('writes for a page of the same host only', async () => {
+  it('a cookie writes for a page of the same host only', async () => {
     const cookie = `gw_token=${token}`
     const write = (headers: Record<string, string>) =>
       stranger.post('/v0/console/exec', { command: 'true' }, { cookie, ...headers })
@@ -87,7 +87,7 @@ describe('a cookie', () => {
 })
 
 describe('the log', () => {
-  it('is read as one text', async () => {
+  it('the log of an agent is read as one text', async () => {
     const { status, body } = await api.get(`${path}/logs`)
     assert.equal(status, 200)
     const lines: string[] = body.logs.split('\n')
@@ -96,7 +96,7 @@ describe('the log', () => {
       assert.match(line, /^\S+ (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) \S+ /)
     assert.ok(!body.logs.includes(token), 'the token is not in it')
   })
-  it('streams to a WebSocket, line by line', async () => {
+  it('the log of an agent streams to a WebSocket, line by line', async () => {
     const log = host.socket('/v0/logs')
     await log.opened
     await until('the last lines came', () => log.messages.length > 0)

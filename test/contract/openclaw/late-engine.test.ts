@@ -24,7 +24,7 @@ async function lateEngine(): Promise<NodeJS.ProcessEnv> {
 }
 
 describe('an agent that does not come up in time', { timeout: 900_000 }, () => {
-  it('is 500 with the agent, which is listed, and can be restarted', async () => {
+  it('an agent that does not come up in time is 500 with the agent, which is listed, and can be restarted', async () => {
     const stack = await startShared({ BERTH_AGENT_READY_SECONDS: '1', ...(await lateEngine()) })
     const hasty = await openContext(stack)
     const { api } = await hasty.workspace()

@@ -61,21 +61,21 @@ describe('creating an agent', () => {
     [null, /^body: /],
   ]
   for (const [body, message] of malformed) {
-    it(`is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
+    it(`creating an agent is 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
       assertError(await api.post(AGENTS, body), 400, message)
     })
   }
-  it('leaves nothing behind when it is refused', async () => {
+  it('creating an agent leaves nothing behind when it is refused', async () => {
     assertError(await api.post(AGENTS, { name: 'a', secretIds: ['nothing'] }), 404, /./)
     assert.deepEqual((await api.get(AGENTS)).body, { agents: [], agentLimit: null, timeCredits: null })
   })
-  it('is 403 with channels on the free plan', async () => {
+  it('creating an agent is 403 with channels on the free plan', async () => {
     const { api: free } = await workspace('free')
     const body = { name: 'a', channels: { whatsapp: {} } }
     assertError(await free.post(AGENTS, body), 403, 'Channels are not part of the free plan')
     assert.deepEqual((await free.get(AGENTS)).body.agents, [])
   })
-  it('keeps the channels that it is given', async () => {
+  it('creating an agent keeps the channels that it is given', async () => {
     const { api } = await workspace()
     const channels = { slack: { botToken: 'xoxb-1-abcd', appToken: 'xapp-1-efgh', enabled: false } }
     const reply = await api.post(AGENTS, { name: 'a', channels }, AT_ONCE)
@@ -87,7 +87,7 @@ describe('creating an agent', () => {
     assert.deepEqual([body.slack.configured, body.slack.enabled, body.telegram], [true, false, null])
     await remove(api, agentId)
   })
-  it('is 409 for two credentials of one provider', async () => {
+  it('creating an agent is 409 for two credentials of one provider', async () => {
     const ids = []
     for (const name of ['OPENAI_API_KEY', 'CODEX_API_KEY']) {
       const { body } = await api.post('/v0/secrets', { name, value: 'x' })
@@ -96,7 +96,7 @@ describe('creating an agent', () => {
     assertError(await api.post(AGENTS, { name: 'a', secretIds: ids }), 409, 'Conflicting secrets')
     assert.deepEqual((await api.get(AGENTS)).body.agents, [])
   })
-  it('needs the scope for agents', async () => {
+  it('creating an agent needs the scope for agents', async () => {
     assertError(
       await (await keyed('org:agents:read')).post(AGENTS, { name: 'a' }),
       403,
@@ -106,7 +106,9 @@ describe('creating an agent', () => {
     assertError(await stranger.post(AGENTS, { name: 'a' }), 403, 'Missing scope: org:agents:write')
     assertError(await stranger.get(AGENTS), 403, 'Missing scope: org:agents:read')
   })
-  it('stops at the limit of the plan, however many ask at once', { timeout: 600_000 }, async () => {
+  it('creating an agent stops at the limit of the plan, however many ask at once', {
+    timeout: 600_000,
+  }, async () => {
     const { api: free } = await workspace('free')
     const replies = await Promise.all(
       Array.from({ length: 50 }, (_, i) => free.post(AGENTS, { name: `agent ${i}` }, AT_ONCE)),
@@ -123,7 +125,7 @@ describe('creating an agent', () => {
     assert.equal(next.status, 201)
     await remove(free, next.body.agent.agentId)
   })
-  it('finds the same agent for a repeat with the same Idempotency-Key', async () => {
+  it('creating an agent finds the same agent for a repeat with the same Idempotency-Key', async () => {
     const { api } = await workspace()
     const headers = { ...AT_ONCE, 'idempotency-key': 'one' }
     const replies = await Promise.all(
@@ -161,7 +163,7 @@ describe('an agent that comes up', () => {
   })
   after(() => remove(api, agent.agentId))
 
-  it('has its chat offline until then', async () => {
+  it('an agent that comes up has its chat offline until then', async () => {
     const host = new AgentHost(context.url, agent.agentId, agent.gatewayToken)
     assert.equal(agent.status, 'starting')
     const { status, headers, body } = await host.post('/v1/chat/completions', {})
@@ -169,7 +171,7 @@ describe('an agent that comes up', () => {
     assert.ok(Number(headers['retry-after']) > 0)
     assert.equal((await host.socket('/').closed).code, 1013)
   })
-  it('may have a name of 100 characters, and of no more', async () => {
+  it('an agent may have a name of 100 characters, and of no more', async () => {
     assert.equal(agent.name, 'n'.repeat(100))
     const message = 'name: must have at most 100 characters'
     assertError(await api.post(AGENTS, { name: 'n'.repeat(101) }), 400, message)
@@ -196,7 +198,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     snapshotsUpdatedAt: null,
   })
 
-  it('has exactly these fields', () => {
+  it('an agent has exactly these fields', () => {
     const { userId, gatewayToken, createdAt, updatedAt } = record
     assert.match(agentId, /^x[a-z0-9]{7}$/)
     assert.match(userId, UUID)
@@ -222,7 +224,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       agentVersion: ENGINE_VERSION,
     })
   })
-  it('is listed, and read with its process', async () => {
+  it('an agent is listed, and read with its process', async () => {
     const { agents, ...rest } = (await api.get(AGENTS)).body
     assert.deepEqual(rest, { agentLimit: null, timeCredits: null })
     assert.deepEqual(agents.map(unsaved), [unsaved(record)])
@@ -238,7 +240,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       assert.deepEqual(detail, { processStatus: 'running', processId, ...none })
     }
   })
-  it('says how it is', async () => {
+  it('an agent says how it is', async () => {
     for (const client of [api, gateway]) {
       const { status, body } = await client.get(`${path}/status`)
       assert.equal(status, 200)
@@ -247,7 +249,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       assert.ok(body.disk.usedBytes > 0 && body.disk.usedBytes < body.disk.limitBytes)
     }
   })
-  it('is nobody else’s', async () => {
+  it('an agent is not there for another workspace', async () => {
     for (const suffix of ['', '/status', '/available-agent-versions', '/update']) {
       assertError(await other.api.get(`${path}${suffix}`), 401, /./)
       assertError(await api.get(`${AGENTS}/xzzzzzzz${suffix}`), 404, NO_AGENT)
@@ -257,7 +259,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     assertError(await gateway.delete(path), 403, /./)
     assert.deepEqual((await other.api.get(AGENTS)).body.agents, [])
   })
-  it('knows the versions that it can run', async () => {
+  it('an agent knows the versions that it can run', async () => {
     const { body } = await api.get(`${path}/available-agent-versions`)
     const { availableVersions } = body
     assert.ok(availableVersions.includes(ENGINE_VERSION) && availableVersions.includes(OLDER_ENGINE_VERSION))
@@ -281,7 +283,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     })
   })
   for (const version of ['2020.1.1', 'latest', '../../etc', '']) {
-    it(`is not restarted on version ${JSON.stringify(version)}`, async () => {
+    it(`an agent is not restarted on version ${JSON.stringify(version)}`, async () => {
       const reply = await api.post(`${path}/restart`, { version })
       assertError(reply, 400, 'Invalid version')
       assert.match(reply.headers.get('error-detail') ?? '', new RegExp(ENGINE_VERSION.replaceAll('.', '\\.')))
@@ -289,10 +291,10 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
         assertError(await api.post(`${path}/update`, { tag: version }), 400, 'Invalid version')
     })
   }
-  it('is 400 for a version that is no text', async () => {
+  it('a restart of an agent is 400 for a version that is no text', async () => {
     assertError(await api.post(`${path}/restart`, { version: 7 }), 400, 'Invalid version')
   })
-  it('answers 202 at once, and restarts with another process', async () => {
+  it('a restart of an agent answers 202 at once, and gives it another process', async () => {
     const before = (await api.get(path)).body.processId
     const key = { 'idempotency-key': randomUUID() }
     const first = await api.post(`${path}/restart`, {}, { ...AT_ONCE, ...key })
@@ -311,7 +313,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     })
     assert.notEqual((await api.get(path)).body.processId, before)
   })
-  it('refuses a version that cannot read what a newer one wrote, and goes on', async () => {
+  it('an agent refuses a version that cannot read what a newer one wrote, and goes on', async () => {
     const body = { version: OLDER_ENGINE_VERSION }
     const reply = await finalAnswer(api, `${path}/restart`, body)
     assertError(reply, 400, 'Invalid version')
@@ -319,11 +321,11 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     await running(api, agentId)
     assert.equal(await version(), ENGINE_VERSION)
   })
-  it('has its scripts run again', async () => {
+  it('an agent has its scripts run again', async () => {
     const reply = await finalAnswer(api, `${path}/scripts/retry`)
     assert.deepEqual([reply.status, reply.body], [200, { success: true, message: 'Scripts launched' }])
   })
-  it('is gone at once when it is deleted, and for good', async () => {
+  it('an agent is gone at once when it is deleted, and for good', async () => {
     const reply = await api.delete(path)
     assert.ok([200, 202].includes(reply.status))
     const { success, message, wasInRegistry, r2ObjectsDeleted } = reply.body

@@ -44,7 +44,7 @@ const restart = async () => {
 }
 
 describe('a running agent', () => {
-  it('knows who it is and where', async () => {
+  it('a running agent knows who it is and where', async () => {
     const { body } = await api.get(`${agent.path}/gateway-token`)
     assert.equal(await variable('AGENT_ID'), agent.agentId)
     assert.equal(await variable('AGENT_EMOJI'), '📚')
@@ -53,7 +53,7 @@ describe('a running agent', () => {
     assert.equal(await variable('OPENCLAW_GATEWAY_TOKEN'), body.token)
   })
 
-  it('has a secret from its next restart on, and says so', async () => {
+  it('a running agent has a secret from its next restart on, and says so', async () => {
     const id = await create('LIVE_SECRET', 'first "value"')
     assert.equal((await attach(id)).headers.get('operation-id'), null)
     assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [false, ''])
@@ -72,7 +72,7 @@ describe('a running agent', () => {
     assert.equal(await variable('LIVE_SECRET'), 'second')
   })
 
-  it('keeps names of secrets in its manifest alone, so that no snapshot has them elsewhere, and values nowhere', async () => {
+  it('a running agent keeps names of secrets in its manifest alone, so that no snapshot has them elsewhere, and values nowhere', async () => {
     const saved = await api.post(`${agent.path}/snapshots/sync`, {}, { prefer: 'wait=120' })
     assert.equal(saved.status, 200, JSON.stringify(saved.body))
     const found = async (command: string): Promise<string[]> =>
@@ -82,7 +82,7 @@ describe('a running agent', () => {
     assert.deepEqual(await found(`grep -rlF -e 'first "value"' -e sk-test ${home}`), [])
   })
 
-  it('is closed to its old token at once, on every way, with a rotation', async () => {
+  it('a running agent is closed to its old token at once, on every route, with a rotation', async () => {
     const { token: old } = (await api.get(`${agent.path}/gateway-token`)).body
     const host = new AgentHost(context.url, agent.agentId, old)
     const sockets = [host.socket('/'), host.socket('/v0/logs')]
@@ -103,7 +103,7 @@ describe('a running agent', () => {
     assert.equal((await host.get('/')).status, 401)
   })
 
-  it('is closed to its token at once when it is deleted', async () => {
+  it('a running agent is closed to its token at once when it is deleted', async () => {
     const { token } = (await api.get(`${agent.path}/gateway-token`)).body
     const host = new AgentHost(context.url, agent.agentId, token)
     const log = host.socket('/v0/logs')

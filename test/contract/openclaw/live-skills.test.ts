@@ -86,7 +86,7 @@ describe('a skill in a running agent', () => {
   after(removeAll)
   after(() => socket.raw.close())
 
-  it('is there, and its engine sees it, without a restart; and is gone again', async () => {
+  it('a skill in a running agent is there, and its engine sees it, without a restart; and is gone again', async () => {
     const gateway = await processId()
     const skill = await create({ 'scripts/hello.sh': '#!/bin/sh\necho hello of a skill\n' })
     const { status, body } = await attach(skill.skillCid)
@@ -104,7 +104,7 @@ describe('a skill in a running agent', () => {
     assert.equal(await processId(), gateway)
   })
 
-  it('of Berth itself is there without asking, and speaks to it', async () => {
+  it('the skill of Berth itself is in a running agent without asking, and speaks to Berth', async () => {
     assert.ok((await engineSkills(socket)).includes('platform'))
     assert.ok(
       !(await api.get(`${path}/skills`)).body.skills.some(({ name }: Skill) => name === '@berth/platform'),
@@ -121,11 +121,11 @@ describe('a skill in a running agent', () => {
   })
 })
 
-describe('what the agent made of a skill', () => {
+describe('a skill that the agent has changed', () => {
   after(removeAll)
   const change = ({ name }: Skill, text: string) => exec(`printf %s '${text}' > skills/${name}/SKILL.md`)
 
-  it('is not lost by an update, which says so; its owner decides', async () => {
+  it('a skill that the agent has changed is not lost by an update, which says so; its owner decides', async () => {
     const skill = await create()
     await attach(skill.skillCid)
     await change(skill, 'mine')
@@ -147,7 +147,7 @@ describe('what the agent made of a skill', () => {
     assert.equal((await updateOf(skill)).folder, 'same')
   })
 
-  it('stays when another skill is attached, also of one that is called as what every object has', async () => {
+  it('a skill that the agent has changed stays when another skill is attached, also of one that is called as what every object has', async () => {
     const [skill, another] = [await create({}, 'constructor'), await create()]
     await attach(skill.skillCid)
     await change(skill, 'mine')
@@ -155,7 +155,7 @@ describe('what the agent made of a skill', () => {
     assert.equal((await read(`${skill.name}/SKILL.md`)).body, 'mine')
   })
 
-  it('is its own where it has the name of a skill: a conflict that an update resolves', async () => {
+  it('a folder of the agent with the name of a skill is its own: a conflict that an update resolves', async () => {
     const skill = await create()
     await exec(`mkdir -p skills/${skill.name} && printf own > skills/${skill.name}/NOTES.md`)
     const refused = await attach(skill.skillCid)
@@ -168,7 +168,7 @@ describe('what the agent made of a skill', () => {
     assert.equal((await updateOf(skill)).folder, 'same')
   })
 
-  it('comes back where the agent has removed it', async () => {
+  it('a skill comes back where the agent has removed it', async () => {
     const [skill, another] = [await create(), await create()]
     await attach(skill.skillCid)
     await exec(`rm -r skills/${skill.name}`)

@@ -27,7 +27,7 @@ describe('path routes', () => {
     }
   }
 
-  it('are none at first, and replaced as a whole', async () => {
+  it('path routes are none at first, and replaced as a whole', async () => {
     const { list, set, path } = await rowRoutes()
     assert.deepEqual((await own.api.get(path)).body, { mappings: [] })
     const first = [
@@ -42,12 +42,12 @@ describe('path routes', () => {
     assert.deepEqual(await list(), [{ port: 65_535, pathPrefix: '/b', protected: false }])
     assert.deepEqual((await set([])).body.mappings, [])
   })
-  it('that are not protected say nothing of it, as the command line does', async () => {
+  it('path routes that are not protected say nothing of it, as the command line does', async () => {
     const { set } = await rowRoutes()
     const { body } = await set([{ port: 1025, pathPrefix: '/a' }])
     assert.deepEqual(body.mappings, [{ port: 1025, pathPrefix: '/a', protected: false }])
   })
-  it('are the same for many who set them at once', async () => {
+  it('path routes are the same for many who set them at once', async () => {
     const { list, set } = await rowRoutes()
     const sets = Array.from({ length: 8 }, (_, i) =>
       ['/a', '/b'].map((pathPrefix) => ({ port: 3000 + i, pathPrefix, protected: false })),
@@ -57,7 +57,7 @@ describe('path routes', () => {
     const [a, b] = await list()
     assert.equal(a.port, b.port)
   })
-  it('are 400 with what they cannot be, and nothing changes', async () => {
+  it('path routes are 400 with values that they cannot have, and nothing changes', async () => {
     const { list, set } = await rowRoutes()
     const good = { port: 3000, pathPrefix: '/good' }
     await set([good])
@@ -107,7 +107,7 @@ describe('path routes', () => {
     for (const near of ['/v0x', '/chats', '/configs', '/v1'])
       assert.equal((await set([{ port: 3000, pathPrefix: near }])).status, 200, near)
   })
-  it('are for who may', async () => {
+  it('path routes are read by keys that may read, and replaced by keys that may write and by the agent', async () => {
     const { agent, path } = await rowRoutes()
     const foreign = (await workspace()).api
     for (const api of [anonymous, foreign]) {
@@ -122,7 +122,7 @@ describe('path routes', () => {
     assertError(await own.api.get(missing), 404, 'There is no such agent')
     assertError(await own.api.put(missing, { mappings: [] }), 404, 'There is no such agent')
   })
-  it('go with their agent', async () => {
+  it('path routes go with their agent', async () => {
     const { agent, set } = await rowRoutes()
     await set([{ port: 3000, pathPrefix: '/a' }])
     assert.ok((await own.api.delete(agent.path)).status < 300)
@@ -184,7 +184,7 @@ describe('a program of an agent', async () => {
   const becomes = (status: number, ask: () => Promise<{ status: number }>) =>
     until(`it is ${status}`, async () => (await ask()).status === status)
 
-  it('is at its subdomain', async () => {
+  it('a program of an agent is at its subdomain', async () => {
     await becomes(200, () => page.get('/'))
     const { body } = await page.get('/a/b?x=1')
     assert.deepEqual([body.url, body.host], ['/a/b?x=1', page.host])
@@ -198,7 +198,7 @@ describe('a program of an agent', async () => {
     assert.equal(socket.raw.readyState, WebSocket.OPEN)
     socket.raw.terminate()
   })
-  it('takes the gateway token where it is protected, and none any more where it is not', async () => {
+  it('a program of an agent takes the gateway token where it is protected, and none any more where it is not', async () => {
     await api.put(`${path}/domains/${id}`, { protected: true })
     await becomes(401, () => page.get('/'))
     const { status, text } = await page.get(`/?token=${token}`)
@@ -209,7 +209,7 @@ describe('a program of an agent', async () => {
     await api.put(`${path}/domains/${id}`, { protected: false })
     await becomes(200, () => page.get('/'))
   })
-  it('is at its paths of the agent’s hosts', async () => {
+  it('a program of an agent is at its paths of the agent’s hosts', async () => {
     const mappings = [
       { port, pathPrefix: '/app', protected: false },
       { port, pathPrefix: '/safe', protected: true },
@@ -231,7 +231,7 @@ describe('a program of an agent', async () => {
     assert.equal((await host.get('/v0/status', { authorization: `Bearer ${token}` })).status, 200)
     assert.equal((await host.get('/', { authorization: `Bearer ${token}` })).body.ok, true)
   })
-  it('is told of where it is not there', async () => {
+  it('a program of an agent that is not there is answered with an error that says so', async () => {
     const free = await freePort()
     await api.put(`${path}/domains/${id}`, { targetPort: free })
     await becomes(502, () => page.get('/'))

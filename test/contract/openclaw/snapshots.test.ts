@@ -35,12 +35,12 @@ async function insertSnapshot(agent: Pick<RowAgent, 'id'>, cid = UNKNOWN): Promi
 }
 
 describe('the history', () => {
-  it('of a new agent is empty', async () => {
+  it('the history of a new agent is empty', async () => {
     const { path, agentId, gateway } = await insertAgent(context, own)
     for (const client of [api, gateway])
       assert.deepEqual((await client.get(`${path}/snapshots`)).body, { agentId, snapshots: [] })
   })
-  it('is listed by tens, the newest first, and page by page', async () => {
+  it('the history of an agent is listed by tens, the newest first, and page by page', async () => {
     const agent = await insertAgent(context, own)
     const commits: string[] = []
     for (let i = 0; i < 13; i++) commits.unshift(await insertSnapshot(agent))
@@ -64,13 +64,13 @@ describe('the history', () => {
     assert.deepEqual(shas(await api.get(`${agent.path}/snapshots`, { limit: '1' })), commits.slice(0, 1))
     assert.deepEqual(shas(await api.get(`${agent.path}/snapshots`, { limit: '100' })), commits)
   })
-  it('is 400 for a bad limit or token', async () => {
+  it('the history of an agent is 400 for a bad limit or token', async () => {
     const { path } = await insertAgent(context, own)
     for (const limit of ['0', '101', 'x'])
       assertError(await api.get(`${path}/snapshots`, { limit }), 400, /^limit: /)
     assertError(await api.get(`${path}/snapshots`, { pageToken: 'x' }), 400, /^pageToken: /)
   })
-  it('is nobody else’s', async () => {
+  it('the history of an agent is not there for another workspace', async () => {
     const { path } = await insertAgent(context, own)
     const stranger = await insertAgent(context, own)
     const reader = await keyed('org:agents:read')
@@ -98,7 +98,7 @@ describe('the history', () => {
 })
 
 describe('the state of syncs', () => {
-  it('says that they are configured', async () => {
+  it('the state of syncs says that they are configured', async () => {
     const { path, agentId } = await insertAgent(context, own)
     const { status, body } = await api.get(`${path}/snapshots/sync`)
     assert.equal(status, 200)
@@ -119,11 +119,11 @@ describe('a reset', () => {
     { snapshotCid: `${UNKNOWN}x` },
     { snapshotCid: 'k51qzi5uqu5dlvj2baxnqndepeb86cbk3ng7n3i46uzyxzyqj2xjonzllnv0v8' },
   ])
-    it(`is 400 for ${JSON.stringify(body)}`, async () => {
+    it(`a reset is 400 for ${JSON.stringify(body)}`, async () => {
       const { path } = await insertAgent(context, own)
       assertError(await api.post(`${path}/snapshots/reset`, body), 400, 'Invalid snapshot CID')
     })
-  it('is 404 for what is not in the history of this agent', async () => {
+  it('a reset is 404 for what is not in the history of this agent', async () => {
     const [agent, sibling] = [await insertAgent(context, own), await insertAgent(context, own)]
     await insertSnapshot(sibling)
     assertError(
@@ -135,7 +135,7 @@ describe('a reset', () => {
 })
 
 describe('an agent that does not run', () => {
-  it('can be neither saved nor reset: 503', async () => {
+  it('an agent that does not run can be neither saved nor reset: 503', async () => {
     const agent = await insertAgent(context, own)
     await insertSnapshot(agent)
     // Workers leave it alone no more, but find nothing of it.
@@ -157,7 +157,7 @@ describe('an agent that does not run', () => {
 })
 
 describe('without storage', () => {
-  it('there are no syncs and no resets: 400', async () => {
+  it('syncs and resets are 400 without storage', async () => {
     const bare = await openContext(await startShared({ BERTH_SNAPSHOT_NETWORK: 'none' }))
     const { api, id } = await bare.workspace()
     const { path, agentId } = await insertAgent(bare, { id })
@@ -193,7 +193,7 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
   }
   const newest = async () => (await agent.api.get(`${path}/snapshots`)).body.snapshots[0]
 
-  it('is saved', async () => {
+  it('an agent’s workspace is saved', async () => {
     await exec('echo one > snapshot-note.txt')
     const { success, message, lastSync, snapshotCid, commitSha } = await sync()
     assert.equal(success, true)
@@ -213,7 +213,7 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
     assert.match(record.snapshotsUpdatedAt, MILLIS)
     assert.match(record.fileManifest, /^4 workspace\/snapshot-note\.txt$/m)
   })
-  it('that has not changed is not saved twice', async () => {
+  it('an agent’s workspace that has not changed is not saved twice', async () => {
     const before = await sync()
     const again = await sync()
     assert.deepEqual([again.snapshotCid, again.commitSha], [before.snapshotCid, before.commitSha])
@@ -222,7 +222,7 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
       ['Nothing has changed since the last snapshot', null],
     )
   })
-  it('answers 202 where the wait ends first', async () => {
+  it('saving an agent’s workspace answers 202 where the wait ends first', async () => {
     const reply = await agent.api.post(`${path}/snapshots/sync`, undefined, { prefer: 'respond-async' })
     assert.equal(reply.status, 202)
     assert.equal(reply.body.operation.id, reply.headers.get('operation-id'))
@@ -231,7 +231,7 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
       return data.state === 'succeeded'
     })
   })
-  it('goes back to a snapshot, however its CID is spelled', async () => {
+  it('an agent’s workspace goes back to a snapshot, however its CID is spelled', async () => {
     const target = await sync()
     const cid = CID.parse(target.snapshotCid)
     for (const spelled of [
@@ -249,10 +249,10 @@ describe('an agent’s workspace', { timeout: 1_800_000 }, async () => {
       assert.equal(await exec('cat snapshot-note.txt'), 'one\n')
     }
   })
-  it('is its own token’s to save', async () => {
+  it('an agent’s workspace may be saved with the agent’s own token', async () => {
     assert.equal((await agent.gateway.post(`${path}/snapshots/sync`, undefined, WAIT)).status, 200)
   })
-  it('does not go to what is nowhere', async () => {
+  it('an agent’s workspace does not go to a snapshot that is nowhere', async () => {
     const snapshotCid = `${await missingCid()}`
     assertError(await agent.api.post(`${path}/snapshots/reset`, { snapshotCid }), 404, 'Snapshot not found')
   })

@@ -47,7 +47,7 @@ afterEach(async () => {
 })
 
 describe('a task', () => {
-  it('is created with what was asked for, and delivers nowhere unless told', async () => {
+  it('a task is created with what was asked for, and delivers nowhere unless told', async () => {
     const job = await create({ description: 'Every day' })
     assert.deepEqual(job.schedule, {
       ...DAILY,
@@ -79,7 +79,7 @@ describe('a task', () => {
     ['systemEvent by text', { kind: 'systemEvent', text: 'a' }, { text: 'a' }],
     ['systemEvent by message', { kind: 'systemEvent', message: 'a' }, { text: 'a' }],
   ] as const)
-    it(`takes the payload of ${spelled}`, async () => {
+    it(`a task takes the payload of ${spelled}`, async () => {
       const { payload: taken, sessionTarget } = await create({ payload })
       assert.deepEqual(
         { message: taken.message, text: taken.text },
@@ -87,7 +87,7 @@ describe('a task', () => {
       )
       assert.equal(sessionTarget, payload.kind === 'agentTurn' ? 'isolated' : 'main')
     })
-  it('takes each sort of schedule', async () => {
+  it('a task takes each sort of schedule', async () => {
     const later = new Date(Date.now() + 86_400_000).toISOString()
     const once = await create({ schedule: { kind: 'at', at: later } })
     assert.deepEqual(once.schedule, { kind: 'at', at: later })
@@ -95,11 +95,11 @@ describe('a task', () => {
     const often = await create({ schedule: { kind: 'every', everyMs: 60_000 } })
     assert.equal(often.schedule.everyMs, 60_000)
   })
-  it('takes a delivery', async () => {
+  it('a task takes a delivery', async () => {
     const delivery = { mode: 'webhook', to: 'https://example.com/hook', bestEffort: true }
     assert.deepEqual((await create({ delivery })).delivery, delivery)
   })
-  it('may be switched off from the start, and is listed then only for those who ask', async () => {
+  it('a task may be switched off from the start, and is listed then only for those who ask', async () => {
     const { id } = await create({ enabled: false })
     assert.deepEqual(await list(), [])
     assert.deepEqual(await list({ includeDisabled: 'false' }), [])
@@ -109,7 +109,7 @@ describe('a task', () => {
     )
     assertError(await shared.get(TASKS, { includeDisabled: 'maybe' }), 400, /^includeDisabled: /)
   })
-  it("is not the engine's own job", async () => {
+  it("a task is not the engine's own job", async () => {
     assert.deepEqual(await list({ includeDisabled: 'true' }), [])
   })
   for (const [what, bad] of [
@@ -133,20 +133,20 @@ describe('a task', () => {
     ['an unknown delivery', { delivery: { mode: 'pigeon' } }],
     ['a webhook to nowhere', { delivery: { mode: 'webhook', to: 'nowhere' } }],
   ] as const)
-    it(`is refused with ${what}`, async () => {
+    it(`a task is refused with ${what}`, async () => {
       const reply = await patiently(() => shared.post(TASKS, { ...TASK, ...bad }))
       assertError(reply, 400, INVALID)
       assert.ok(reply.headers.get('error-detail'))
       assert.deepEqual(await list({ includeDisabled: 'true' }), [])
     })
-  it('is refused in a body that is none', async () => {
+  it('a task is refused in a malformed body', async () => {
     for (const body of ['{', '7', undefined])
       assertError(await shared.request('POST', TASKS, { body }), 400, INVALID)
   })
 })
 
 describe('changing a task', () => {
-  it('changes what is named, and leaves the rest', async () => {
+  it('changing a task changes what is named, and leaves the rest', async () => {
     const { id } = await create({ payload: { ...TURN, timeoutSeconds: 60 } })
     const { status, body } = await shared.put(at(id), {
       name: 'Evening',
@@ -159,7 +159,7 @@ describe('changing a task', () => {
     )
     assert.equal(body.schedule.expr, DAILY.expr)
   })
-  it('refuses what is wrong, and nothing at all', async () => {
+  it('changing a task refuses malformed fields, and an empty change', async () => {
     const { id } = await create()
     for (const bad of [
       {},
@@ -170,7 +170,7 @@ describe('changing a task', () => {
       assertError(await shared.put(at(id), bad), 400, INVALID)
     assert.equal((await shared.get(at(id))).body.schedule.expr, DAILY.expr)
   })
-  it('switches it on and off, and over without a body', async () => {
+  it('changing a task switches it on and off, and over without a body', async () => {
     const { id } = await create()
     const toggle = async (body?: object) => {
       const reply = await shared.request('POST', at(id, '/toggle'), { json: body })
@@ -183,7 +183,7 @@ describe('changing a task', () => {
     )
     assertError(await shared.post(at(id, '/toggle'), { enabled: 'on' }), 400, INVALID)
   })
-  it('deletes it', async () => {
+  it('a task is deleted', async () => {
     const { id } = await create()
     assert.deepEqual((await shared.delete(at(id))).body, { success: true })
     assertError(await shared.delete(at(id)), 404, NOT_FOUND)
@@ -191,7 +191,7 @@ describe('changing a task', () => {
 })
 
 describe('running a task', () => {
-  it('takes its turn of the agent, and keeps the result', async () => {
+  it('running a task takes its turn of the agent, and keeps the result', async () => {
     const { id } = await create()
     const { status, body } = await shared.post(at(id, '/run'), {})
     assert.equal(status, 200, JSON.stringify(body))
@@ -208,7 +208,7 @@ describe('running a task', () => {
     assert.deepEqual([run.jobId, run.action, run.status], [id, 'finished', 'ok'])
     assert.match(run.summary, /^pong: .*Good morning/s)
   })
-  it('lists its runs by pages', async () => {
+  it('the runs of a task are listed by pages', async () => {
     const { id } = await create()
     assert.deepEqual(await runsOf(id, { limit: '1' }), [])
     for (const limit of ['0', '201', 'many'])
@@ -225,14 +225,14 @@ describe('a task that is not there', () => {
     ['POST', '/toggle'],
     ['GET', '/runs'],
   ] as const)
-    it(`is 404 for ${method} ${rest}`, async () => {
+    it(`a task that is not there is 404 for ${method} ${rest}`, async () => {
       for (const id of ['nobody', 'a%2Fb', 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277'])
         assertError(await shared.request(method, at(id, rest), { json }), 404, NOT_FOUND)
     })
 })
 
 describe('tasks of an agent that does not run', () => {
-  it('are 503', async () => {
+  it('tasks of an agent that does not run are 503', async () => {
     const { path } = await insertAgent(context, own)
     for (const reply of [await own.api.get(`${path}/tasks`), await own.api.post(`${path}/tasks`, TASK)]) {
       assertError(reply, 503, 'The agent is not running')

@@ -29,7 +29,7 @@ const exec = async ({ gateway, path }: TestAgent, command: string): Promise<stri
 const read = ({ gateway, path }: TestAgent, file: string) => gateway.get(`${path}/files`, { path: file })
 
 describe('creating an agent from a template', () => {
-  it('is 404 for none, one that is archived, and one of another workspace', async () => {
+  it('creating an agent from a template is 404 for one that is not there, is archived, or is of another workspace', async () => {
     await snapshot()
     const { templateId, slug } = await make()
     const before = await count()
@@ -43,13 +43,13 @@ describe('creating an agent from a template', () => {
       assertError(await api.post(AGENTS, { name: 'a', templateId: template }), 404, NO_TEMPLATE)
     assert.equal(await count(), before)
   })
-  it('is 404 for a skill that nobody has', async () => {
+  it('creating an agent from a template is 404 for a skill that nobody has', async () => {
     const before = await count()
     const body = { name: 'a', templateId: 'page', skillCids: ['nobody-has-it'] }
     assertError(await api.post(AGENTS, body), 404, /^There is no such skill in the library/)
     assert.equal(await count(), before)
   })
-  it('is archived or used, whichever comes first', async () => {
+  it('a template is archived or used, whichever comes first', async () => {
     for (let round = 0; round < 3; round++) {
       await snapshot()
       const { templateId } = await make()
@@ -69,12 +69,12 @@ describe('creating an agent from a template', () => {
 describe('an agent from the template “page”', async () => {
   const agent = await newAgent(api, { name: 'My page', templateId: 'page', emoji: '🏠' })
 
-  it('is as the template says, but for what the request says', () => {
+  it('an agent from the template “page” is as the template says, but for what the request says', () => {
     const { name, description, vibe, emoji } = agent.record
     assert.deepEqual([name, vibe, emoji], ['My page', 'neat and quick', '🏠'])
     assert.match(description, /web page/)
   })
-  it('has the files of the template, and beside them its own', async () => {
+  it('an agent from the template “page” has the files of the template, and beside them its own', async () => {
     const { scripts, template, agent: about } = (await read(agent, 'manifest.json')).body
     assert.equal(scripts.start, 'node workspace/server.mjs')
     assert.equal(template, undefined)
@@ -83,7 +83,7 @@ describe('an agent from the template “page”', async () => {
     assert.match((await read(agent, 'workspace/IDENTITY.md')).body, /\*\*Name:\*\* My page/)
     assert.match((await read(agent, 'README.md')).body, /^# A web page with an agent/)
   })
-  it('serves its page, and has the route of the manifest', async () => {
+  it('an agent from the template “page” serves its page, and has the route of the manifest', async () => {
     const get = `node -e "fetch('http://127.0.0.1:${PAGE_PORT}/').then(async r => console.log(r.status, await r.text()))"`
     const page = await until('the page is there', () => exec(agent, get).catch(() => undefined), 120_000)
     assert.match(page, /^200 <!doctype html>[\s\S]*It works\./)
@@ -116,23 +116,23 @@ describe('an agent from a template of a snapshot', async () => {
   const archived = await api.delete(`${TEMPLATES}/${template.templateId}`)
   const agent = await running(api, agentId)
 
-  it('comes up although its template was archived meanwhile', async () => {
+  it('an agent from a template of a snapshot comes up although its template was archived meanwhile', async () => {
     assert.equal(archived.status, 200)
     const { name, description, vibe, emoji } = agent.record
     assert.deepEqual([name, description, vibe, emoji], ['Ada', 'Lends books.', null, '📚'])
     const repeated = await api.post(AGENTS, body, { prefer: 'respond-async', 'idempotency-key': key })
     assert.deepEqual([repeated.status, repeated.body.agent.agentId], [201, agentId])
   })
-  it('has the files of the snapshot, as its own', async () => {
+  it('an agent from a template of a snapshot has the files of the snapshot, as its own', async () => {
     assert.equal((await read(agent, 'workspace/deep/er/notes.txt')).body, 'deep')
     assert.match((await read(agent, 'workspace/IDENTITY.md')).body, /\*\*Name:\*\* Ada\n[\s\S]*I like rain\./)
     assert.deepEqual((await read(agent, 'manifest.json')).body.agent.name, 'Ada')
   })
-  it('begins a history of its own', async () => {
+  it('an agent from a template of a snapshot begins a history of its own', async () => {
     const log = (await exec(agent, 'git log --reverse --format=%s%n%P')).split('\n')
     assert.deepEqual(log.slice(0, 2), [`feat: begin from ${template.slug}`, ''])
   })
-  it('has what its manifest asks for', async () => {
+  it('an agent from a template of a snapshot has what its manifest asks for', async () => {
     const { jobs } = (await api.get(`${agent.path}/tasks`, { includeDisabled: 'true' })).body
     assert.deepEqual(
       jobs.map(({ name, enabled }: { name: string; enabled: boolean }) => [name, enabled]),

@@ -37,7 +37,7 @@ function renderSection({ title, rows }: Section, passed: ReadonlySet<string>): s
 
 function renderProof(proof: string): string {
   const [file = '', ...names] = proof.split(' > ')
-  return `[${file}](../test/contract/${file}.test.ts): ${escapeCell(escapeHtml(names.join(' › ')))}`
+  return `[${file}](../test/contract/${file}.test.ts): ${escapeCell(escapeHtml(names.at(-1) ?? ''))}`
 }
 
 const escapeCell = (text: string) => text.replaceAll('|', '\\|').replace(/\s+/g, ' ')

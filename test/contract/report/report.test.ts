@@ -29,8 +29,8 @@ const outcomesOf = (...events: object[][]) => {
   return [...outcomes.passed]
 }
 
-describe('what passed', () => {
-  it('is named by its file and the suites around it', () => {
+describe('a test that passed', () => {
+  it('a test that passed is named by its file and the suites around it', () => {
     const inner = [run('first', 1), run('deeper', 1, [run('last', 2)], {}, 'suite')]
     assert.deepEqual(outcomesOf(run('chat', 0, inner, {}, 'suite'), run('alone', 0)), [
       'openclaw/chat > chat > first',
@@ -40,7 +40,7 @@ describe('what passed', () => {
       'openclaw/chat > alone',
     ])
   })
-  it('is not what was skipped, is to be done, failed, or holds nothing', () => {
+  it('a test that was skipped, is to be done, failed, or holds nothing has not passed', () => {
     const failed = [
       { type: 'test:start', data: { name: 'failed', nesting: 0, file } },
       { type: 'test:fail', data: { name: 'failed', nesting: 0, file, details: {} } },
@@ -52,20 +52,20 @@ describe('what passed', () => {
 })
 
 describe('a row', () => {
-  it('is proven when all its proofs passed, and there is one', () => {
+  it('a row of the contract is proven when all its proofs passed, and there is one', () => {
     const passed = new Set(['a > b'])
     assert.equal(flawOf(['says', 'a > b'], passed), undefined)
     assert.match(flawOf(['says'], passed) ?? '', /^says: no test/)
     assert.equal(flawOf(['says', 'a > b', 'a > c'], passed), 'says: did not pass: a > c')
   })
-  it('is marked on the page when it is not', () => {
+  it('a row of the contract that is not proven is marked on the page', () => {
     const page = renderPage([{ title: 'T', rows: [['x', 'a > b'], ['y']] }], new Set(['a > b']))
     assert.match(
       page,
       /\| x \| \[a\]\(\.\.\/test\/contract\/a\.test\.ts\): b \|\n\| y \| \*\*not proven\*\* \|/,
     )
   })
-  it('names files of tests that are there, and so does docs/contract.md', async () => {
+  it('a row of the contract names files of tests that are there, and so does docs/contract.md', async () => {
     const proofs = sections.flatMap(({ rows }) => rows.flatMap(([, ...proofs]) => proofs))
     const page = await readFile(new URL('../../../docs/contract.md', import.meta.url), 'utf8')
     const linked = [...page.matchAll(/\]\(\.\.\/test\/contract\/([^)]+)\.test\.ts\)/g)].map(
@@ -74,7 +74,7 @@ describe('a row', () => {
     for (const name of new Set([...proofs.map((proof) => proof.split(' > ')[0]), ...linked]))
       assert.ok(existsSync(new URL(`../${name}.test.ts`, import.meta.url)), name)
   })
-  it('is said once in its section', () => {
+  it('a row of the contract is said once in its section', () => {
     for (const { title, rows } of sections)
       assert.equal(new Set(rows.map(([says]) => says)).size, rows.length, title)
   })

@@ -8,7 +8,7 @@ import type { Sdk } from './open.ts'
 
 export function describeAccount({ watched: sdk, called, plain, upload, api, gateway }: Sdk): void {
   describe('sdk.keys', () => {
-    it('create, list, revoke', async () => {
+    it('sdk.keys: create, list, revoke', async () => {
       const name = randomUUID()
       const resources = ['org:files:read' as const]
       const key = await sdk.keys.create({ keyName: name, permissions: { resources }, maxUses: 5 })
@@ -26,7 +26,7 @@ export function describeAccount({ watched: sdk, called, plain, upload, api, gate
   })
 
   describe('the account', () => {
-    it('testAuthentication, setNewJwt, setNewHeaders', async () => {
+    it('the account by the SDK: testAuthentication, setNewJwt, setNewHeaders', async () => {
       const welcome = { message: 'Congratulations! You are communicating with the Pinata API!' }
       assert.deepEqual(await sdk.testAuthentication(), welcome)
       const { watched: other } = watch(createSdk({ url: api.url, key: 'no key', gateway }), called)
@@ -36,7 +36,7 @@ export function describeAccount({ watched: sdk, called, plain, upload, api, gate
       assert.deepEqual(await other.testAuthentication(), welcome)
     })
 
-    it('totalStorageUsage, pinnedFileCount', async () => {
+    it('the account by the SDK: totalStorageUsage, pinnedFileCount', async () => {
       const usage = async () => [await totalStorageUsage(plain.config), await pinnedFileCount(plain.config)]
       const [bytes = 0, files = 0] = await usage()
       await upload('public')

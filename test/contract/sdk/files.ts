@@ -17,7 +17,7 @@ export function describeFiles(berth: Sdk): void {
 function files(network: Network, { watched: sdk, plain, upload, read, gateway }: Sdk): void {
   const files = sdk.files[network]
 
-  it('list, by every filter', async () => {
+  it(`sdk.files.${network}: list, by every filter`, async () => {
     const mark = randomUUID()
     const group = await plain.groups[network].create({ name: mark })
     const marked = plain.upload[network].file(textFile(mark, `${mark}.txt`))
@@ -41,7 +41,7 @@ function files(network: Network, { watched: sdk, plain, upload, read, gateway }:
     assert.deepEqual(ids(await files.list().name(mark).limit(1).all()), [other, id])
   })
 
-  it('get, update, delete', async () => {
+  it(`sdk.files.${network}: get, update, delete`, async () => {
     const { id, cid } = await upload(network)
     assert.equal((await files.get(id)).cid, cid)
     await files.update({ id, name: 'renamed', keyvalues: { a: '1', b: '2' } })
@@ -51,7 +51,7 @@ function files(network: Network, { watched: sdk, plain, upload, read, gateway }:
     await assert.rejects(files.get(id), { statusCode: 404 })
   })
 
-  it('addSwap, getSwapHistory, deleteSwap', async () => {
+  it(`sdk.files.${network}: addSwap, getSwapHistory, deleteSwap`, async () => {
     const [before, after] = [randomBytes(100), randomBytes(100)]
     const { cid } = await plain.upload[network].file(fileOf(before))
     const { cid: swapCid } = await plain.upload[network].file(fileOf(after))
@@ -70,7 +70,7 @@ function files(network: Network, { watched: sdk, plain, upload, read, gateway }:
 function groups(network: Network, { watched: sdk, upload }: Sdk): void {
   const groups = sdk.groups[network]
 
-  it('create, get, update, list, delete', async () => {
+  it(`sdk.groups.${network}: create, get, update, list, delete`, async () => {
     const mark = randomUUID()
     const { id } = await groups.create({ name: `${mark} 1` })
     const { id: other } = await groups.create({ name: `${mark} 2` })
@@ -86,7 +86,7 @@ function groups(network: Network, { watched: sdk, upload }: Sdk): void {
     await assert.rejects(groups.get({ groupId: id }), { statusCode: 404 })
   })
 
-  it('addFiles, removeFiles', async () => {
+  it(`sdk.groups.${network}: addFiles, removeFiles`, async () => {
     const { id } = await upload(network)
     const { id: groupId } = await groups.create({ name: 'members' })
     const members = async () => ids((await sdk.files[network].list().group(groupId)).files)
@@ -98,7 +98,7 @@ function groups(network: Network, { watched: sdk, upload }: Sdk): void {
 }
 
 function queue({ watched: sdk, plain }: Sdk): void {
-  it('queue, deletePinRequest', async () => {
+  it('sdk.files.public: queue, deletePinRequest', async () => {
     const { files } = sdk
     const { id: older, cid } = await plain.upload.public.cid(`${await missingCid()}`)
     const { id: newer } = await plain.upload.public.cid(`${await missingCid()}`)

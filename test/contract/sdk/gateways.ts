@@ -8,7 +8,7 @@ const PIXEL =
 
 export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
   describe('sdk.gateways.public', () => {
-    it('get, convert', async () => {
+    it('sdk.gateways.public: get, convert', async () => {
       const { cid } = await plain.upload.public.file(textFile('read me'))
       assert.equal((await sdk.gateways.public.get(cid)).data, 'read me')
       const address = await sdk.gateways.public.convert(`ipfs://${cid}`)
@@ -16,7 +16,7 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       assert.equal(await (await fetch(address)).text(), 'read me')
     })
 
-    it('get.optimizeImage: the image as it is', async () => {
+    it('sdk.gateways.public: get.optimizeImage serves the image as it is', async () => {
       const { cid } = await plain.upload.public.base64(PIXEL).name('pixel.png')
       const image = await sdk.gateways.public.get(cid).optimizeImage({ width: 10, format: 'webp' })
       assert.equal((await bytesOf(image)).toString('base64'), PIXEL)
@@ -24,14 +24,14 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
   })
 
   describe('sdk.gateways.private', () => {
-    it('get, createAccessLink', async () => {
+    it('sdk.gateways.private: get, createAccessLink', async () => {
       const { cid } = await plain.upload.private.file(textFile('secret'))
       assert.equal((await sdk.gateways.private.get(cid)).data, 'secret')
       const link = await sdk.gateways.private.createAccessLink({ cid, expires: 60 })
       assert.equal(await (await fetch(link)).text(), 'secret')
     })
 
-    it('nothing without a link, nor by a forged one', async () => {
+    it('sdk.gateways.private gives nothing without a link, nor by a forged one', async () => {
       const { cid } = await plain.upload.private.file(textFile('hidden'))
       const link = await sdk.gateways.private.createAccessLink({ cid, expires: 60 })
       const { origin, pathname } = new URL(link)
@@ -42,14 +42,14 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       }
     })
 
-    it('nothing once the link has expired', async () => {
+    it('sdk.gateways.private gives nothing once the link has expired', async () => {
       const { cid } = await plain.upload.private.file(textFile('for a moment'))
       const date = Math.floor(Date.now() / 1000) - 58
       const link = await sdk.gateways.private.createAccessLink({ cid, date, expires: 60 })
       await until('the link has expired', async () => (await fetch(link)).status === 403, 10_000)
     })
 
-    it('createAccessLink.optimizeImage: the image as it is', async () => {
+    it('sdk.gateways.private: createAccessLink.optimizeImage serves the image as it is', async () => {
       const { cid } = await plain.upload.private.base64(PIXEL).name('pixel.png')
       const link = await sdk.gateways.private
         .createAccessLink({ cid, expires: 60 })

@@ -22,7 +22,7 @@ export function describeUploads(berth: Sdk): void {
 function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void {
   const upload = sdk.upload[network]
 
-  it('file, with everything that may be said of it', async () => {
+  it(`sdk.upload.${network}: file, with everything that may be said of it`, async () => {
     const bytes = randomBytes(100_000)
     const { id: group_id } = await sdk.groups[network].create({ name: 'of an upload' })
     const keyvalues = { kind: 'random' }
@@ -34,13 +34,13 @@ function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void 
     assert.deepEqual(await read(network, file.cid), bytes)
   })
 
-  it('file again is a duplicate: the same file', async () => {
+  it(`sdk.upload.${network}: file again is a duplicate: the same file`, async () => {
     const bytes = randomBytes(100)
     const { id } = await upload.file(fileOf(bytes))
     assert.partialDeepStrictEqual(await upload.file(fileOf(bytes)), { id, is_duplicate: true })
   })
 
-  it('json', async () => {
+  it(`sdk.upload.${network}: json`, async () => {
     const content = { nested: { list: [1, 'two', null] }, unicode: 'é 🚢' }
     const file = await upload.json(content).name('settings.json')
     assert.equal(file.mime_type, 'application/json')
@@ -48,14 +48,14 @@ function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void 
     assert.deepEqual([data, contentType], [content, 'application/json'])
   })
 
-  it('base64', async () => {
+  it(`sdk.upload.${network}: base64`, async () => {
     const bytes = randomBytes(1000)
     const file = await upload.base64(bytes.toString('base64'))
     assert.equal(file.size, 1000)
     assert.deepEqual(await read(network, file.cid), bytes)
   })
 
-  it('url', async () => {
+  it(`sdk.upload.${network}: url`, async () => {
     const bytes = randomBytes(1000)
     const server = createServer((_, res) => res.end(bytes)).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -69,14 +69,14 @@ function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void 
     }
   })
 
-  it('with another key', async () => {
+  it(`sdk.upload.${network} with another key`, async () => {
     const resources = ['org:files:write' as const]
     const { JWT } = await sdk.keys.create({ keyName: 'uploads', permissions: { resources } })
     const file = await keyless.upload[network].file(fileOf(randomBytes(10))).key(JWT)
     assert.equal((await sdk.files[network].get(file.id)).cid, file.cid)
   })
 
-  it('by a signed URL, without a key, within what it allows', async () => {
+  it(`sdk.upload.${network} by a signed URL, without a key, within what it allows`, async () => {
     const said = { name: 'signed name', keyvalues: { from: 'a browser' } }
     const limits = { expires: 60, mimeTypes: ['text/*'], maxFileSize: 100 }
     const signed = await upload.createSignedURL({ ...limits, ...said })
@@ -91,13 +91,13 @@ function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void 
 
 function onPublic({ watched: sdk, node, read }: Sdk): void {
   // On this network only: it is the same way for both, and each byte goes by several times.
-  it('file of 91 MiB, resumable', async () => {
+  it('sdk.upload.public: file of 91 MiB, resumable', async () => {
     const bytes = randomBytes(TUS_BYTES)
     const file = await sdk.upload.public.file(fileOf(bytes, 'large.bin')).keyvalues({ way: 'tus' })
     assert.partialDeepStrictEqual(file, { size: TUS_BYTES, keyvalues: { way: 'tus' }, name: 'large.bin' })
     assert.ok((await read('public', file.cid)).equals(bytes))
   })
-  it('fileArray: a folder', async () => {
+  it('sdk.upload.public: fileArray makes a folder', async () => {
     const contents = { 'a.txt': 'a', 'sub/b.txt': 'bb', 'sub/deep/c.txt': 'ccc' }
     const files = Object.entries(contents).map(([path, text]) => textFile(text, path))
     const said = { name: 'a folder', keyvalues: { kind: 'folder' } }
@@ -108,7 +108,7 @@ function onPublic({ watched: sdk, node, read }: Sdk): void {
       assert.equal((await sdk.gateways.public.get(`${folder.cid}/${path}`)).data, text)
   })
 
-  it('a CAR file', async () => {
+  it('sdk.upload.public: a CAR file', async () => {
     const bytes = randomBytes(1000)
     const cid = CID.createV1(raw.code, await sha256.digest(bytes))
     const { writer, out } = CarWriter.create([cid])
@@ -120,7 +120,7 @@ function onPublic({ watched: sdk, node, read }: Sdk): void {
     assert.deepEqual(await read('public', file.cid), bytes)
   })
 
-  it('cid: a pin from a node that has the content', async () => {
+  it('sdk.upload.public: cid pins from a node that has the content', async () => {
     const bytes = randomBytes(1000)
     const cid = `${await node.file(bytes)}`
     const pin = await sdk.upload.public.cid(cid).name('pinned').peerAddress([node.multiaddr])
