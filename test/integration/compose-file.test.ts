@@ -123,7 +123,7 @@ it('every service is bounded, and comes back after the Docker engine has died', 
   assert.deepEqual(flaws, [])
 })
 
-it('what is published is on loopback, but for the ports of TLS', () => {
+it('a published port is on loopback, but for the ports of TLS', () => {
   const published = Object.entries(stack.services).flatMap(([name, service]) =>
     ((service as { ports?: string[] }).ports ?? []).map((port) => [name, port]),
   )

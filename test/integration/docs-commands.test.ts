@@ -30,7 +30,7 @@ describe('running the commands of a document', () => {
   }
   const block = (commands: string, info = 'sh start') => `\`\`\`${info}\n${commands}\n\`\`\`\n`
 
-  it('runs the blocks of its tag in one shell, in order, and no others', async () => {
+  it('running the commands of a document runs the blocks of its tag in one shell, in order, and no others', async () => {
     const page = `# Page\n${block('a=1')}${block('echo other', 'sh compose')}${block('echo text', 'text')}${block('echo "a=$a $B"')}`
     const { code, output } = await run(page, { B: '2' })
     assert.equal(code, 0, output)
@@ -43,7 +43,7 @@ describe('running the commands of a document', () => {
     ['one at the front of a pipe', 'false | cat'],
     ['a variable that is not set', 'echo "$NOT_SET"'],
   ] as const) {
-    it(`ends at ${what}, and says its line`, async () => {
+    it(`running the commands of a document ends at ${what}, and says its line`, async () => {
       const { code, output } = await run(`# Page\n\n${block(`true\n${command}\necho after`)}`)
       assert.notEqual(code, 0)
       assert.match(output, /page\.md:(?: line )?5\b/)
@@ -51,12 +51,12 @@ describe('running the commands of a document', () => {
     })
   }
 
-  it('takes PORT for the port that documents say', async () => {
+  it('running the commands of a document takes PORT for the port that documents say', async () => {
     const { output } = await run(`# Page\n${block('echo http://a.localhost:3000/x')}`, { PORT: '4001' })
     assert.match(output, /^http:\/\/a\.localhost:4001\/x$/m)
   })
 
-  it('fails where no block has the tag', async () => {
+  it('running the commands of a document fails where no block has the tag', async () => {
     await assert.rejects(run('# Page\n'), /no block/)
   })
 })

@@ -9,7 +9,7 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 describe('without PostgreSQL', () => {
   for (const role of ['web', 'worker', 'prepare'])
-    it(`${role} says so in one line, and ends in a way that a supervisor starts it again`, async () => {
+    it(`${role} without PostgreSQL says so in one line, and ends in a way that a supervisor starts it again`, async () => {
       const DATABASE_URL = `postgres://berth:hunter2@127.0.0.1:${await freePort()}/berth`
       const started = run(process.execPath, [MAIN, role], { env: { PATH: process.env.PATH, DATABASE_URL } })
       const [code] = await once(started.process, 'close', { signal: AbortSignal.timeout(180_000) })

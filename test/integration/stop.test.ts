@@ -6,7 +6,7 @@ import { it } from 'node:test'
 import { until } from '../support/processes.ts'
 import { startStack } from '../support/stack.ts'
 
-it('answers those who wait, and says what it still waits for', async (t) => {
+it('a stop answers those who wait, and says what it still waits for', async (t) => {
   const stack = await startStack()
   let stopping: Promise<void> | undefined
   t.after(() => stopping ?? stack.stop())

@@ -17,7 +17,7 @@ after(() => {
   return rm(dir, { recursive: true, force: true })
 })
 
-it('finds each line that holds a key, a token of an answer, a signature or the value of a secret', async () => {
+it('the record of tokens finds each line that holds a key, a token of an answer, a signature or the value of a secret', async () => {
   const [key, gatewayToken, signature, value, harmless] = Array.from({ length: 5 }, () => randomUUID())
   const url = `http://localhost/files/cid?X-Signature=${signature}`
   recordTokens('/v0/agents', key, undefined, {

@@ -79,11 +79,11 @@ async function load(pool: Pool): Promise<void> {
 }
 
 describe('an installation of 0.2.0', () => {
-  it('has all migrations', async () => {
+  it('an installation of 0.2.0 has all migrations', async () => {
     assert.equal(await schemaState(database.pool), 'current')
   })
 
-  it('has its files, with their groups, metadata and swaps', async () => {
+  it('an installation of 0.2.0 has its files, with their groups, metadata and swaps', async () => {
     const { body } = await api.get('/v3/files/public')
     const [second, first] = body.data.files
     assert.deepEqual([first.name, second.name], ['day-1.md', 'day-2.md'])
@@ -102,7 +102,7 @@ describe('an installation of 0.2.0', () => {
     assert.equal(again.status, 200)
   })
 
-  it('serves their content', async () => {
+  it('an installation of 0.2.0 serves the content of its files', async () => {
     const [file] = (await api.get('/v3/files/private')).body.data.files
     const link = await api.post('/v3/files/private/download_link', {
       url: `http://default.gateway.localhost/files/${file.cid}`,
@@ -116,7 +116,7 @@ describe('an installation of 0.2.0', () => {
     assert.equal(text, 'Only on the private network.\n')
   })
 
-  it('goes on with the pin that was under way', async () => {
+  it('an installation of 0.2.0 goes on with the pin that was under way', async () => {
     const tried = async () => {
       const { jobs } = (await api.get('/v3/files/public/pin_by_cid')).body.data
       assert.equal(jobs[0].name, 'on its way')
@@ -129,7 +129,7 @@ describe('an installation of 0.2.0', () => {
     await until('the pin is tried again', tried)
   })
 
-  it('opens its secrets', async () => {
+  it('an installation of 0.2.0 opens its secrets', async () => {
     const { rows } = await database.pool.query<{ id: string; workspace_id: string; ciphertext: Buffer }>(
       `SELECT id, workspace_id, ciphertext FROM secret WHERE name = 'WEATHER_API_KEY'`,
     )
@@ -141,7 +141,7 @@ describe('an installation of 0.2.0', () => {
     assert.deepEqual(secrets.map(({ name }: { name: string }) => name).sort(), ['UNUSED', 'WEATHER_API_KEY'])
   })
 
-  it('has its agent, with the snapshot and the subdomain', async () => {
+  it('an installation of 0.2.0 has its agent, with the snapshot and the subdomain', async () => {
     const { body } = await api.get(`/v0/agents/${AGENT}`)
     assert.equal(body.agent.name, 'Keeper')
     const { snapshots } = (await api.get(`/v0/agents/${AGENT}/snapshots`)).body
@@ -154,7 +154,7 @@ describe('an installation of 0.2.0', () => {
     assert.equal(rows.length, 1, 'a deleted subdomain stays its workspace’s')
   })
 
-  it('takes a new file', async () => {
+  it('an installation of 0.2.0 takes a new file', async () => {
     const form = new FormData()
     form.set('network', 'public')
     form.set('file', new Blob(['# Day 3\n']), 'day-3.md')

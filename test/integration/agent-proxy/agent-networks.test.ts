@@ -109,7 +109,7 @@ test('an address that is not to be had is said once, and tried again', async (t)
   })
 })
 
-test('one agent has no more than its share', async (t) => {
+test('an agent has no more than its share of connections', async (t) => {
   const accepted: Socket[] = []
   const upstream = await serveTcp(t, (socket) => void accepted.push(socket))
   const { port, setUp } = await start(t, [`127.0.0.1:${upstream}`], { networkExchanges: 2 })

@@ -23,13 +23,13 @@ function machine(...taken: number[]) {
   return { tried, listen }
 }
 
-test('the usual port is taken where it is free, since agents of 0.1.0 hold it', async (t) => {
+test('the usual egress port is taken where it is free, since agents of 0.1.0 hold it', async (t) => {
   const dir = await newDir(t)
   assert.equal(await listenOnKeptPort(dir, machine().listen), 3128)
   assert.equal(await readFile(join(dir, 'egress.port'), 'utf8'), '3128\n')
 })
 
-test('where it is taken another one is kept, also when the usual one is free later', async (t) => {
+test('another egress port is kept where the usual one is taken, also when that is free later', async (t) => {
   const dir = await newDir(t)
   const port = await listenOnKeptPort(dir, machine(3128).listen)
   assert.ok(port >= 20_000 && port < 30_000)
@@ -39,7 +39,7 @@ test('where it is taken another one is kept, also when the usual one is free lat
   assert.deepEqual(await readdir(dir), ['egress.port', 'egress.port.mutex'])
 })
 
-test('a kept port that is in use is not given up in silence', async (t) => {
+test('a kept egress port that is in use is not given up in silence', async (t) => {
   const dir = await newDir(t)
   await writeFile(join(dir, 'egress.port'), '23456\n')
   await assert.rejects(
@@ -48,7 +48,7 @@ test('a kept port that is in use is not given up in silence', async (t) => {
   )
 })
 
-test('of two that choose at once one gives up, and the port of the other is kept', async (t) => {
+test('one of two proxies that choose at once gives up, and the port of the other is kept', async (t) => {
   const dir = await newDir(t)
   const outcomes = await Promise.allSettled([
     listenOnKeptPort(dir, machine().listen),
@@ -60,7 +60,7 @@ test('of two that choose at once one gives up, and the port of the other is kept
   assert.equal(results.filter((one) => /another process has just kept/.test(String(one))).length, 1)
 })
 
-test('where nothing can be kept, it says so', async () => {
+test('a proxy that can keep no egress port says so', async () => {
   await assert.rejects(
     listenOnKeptPort('/proc/nowhere', machine().listen),
     /BERTH_EGRESS_PORT: not set, and \/proc\/nowhere\/egress\.port cannot be written/,

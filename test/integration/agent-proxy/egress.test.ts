@@ -149,7 +149,7 @@ test('h2c is not offered on: the request goes through without it', async (t) => 
   )
 })
 
-test('bad requests', async (t) => {
+test('a bad request is refused', async (t) => {
   const { port } = await startProxy(t)
   const cases: [number, string][] = [
     [400, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
@@ -181,7 +181,7 @@ test('a CONNECT behind a request that is not answered closes the connection, and
   assert.equal((await openTunnel(port, target)).status, 200)
 })
 
-test('what cannot be reached is a 502', async (t) => {
+test('a destination that cannot be reached is a 502', async (t) => {
   const closed = createServer().listen(0, '127.0.0.1')
   await once(closed, 'listening')
   const target = `127.0.0.1:${(closed.address() as AddressInfo).port}`
@@ -254,7 +254,7 @@ test('a client that leaves takes the connection to the other side with it', asyn
   await closed.promise
 })
 
-test('more than the most tunnels is a 503, until one ends', async (t) => {
+test('a tunnel beyond the bound is a 503, until one ends', async (t) => {
   const upstream = await serveTcp(t, () => {})
   const { port, registry } = await startProxy(t, [`127.0.0.1:${upstream}`], { limits: { exchanges: 1 } })
   const target = `127.0.0.1:${upstream}`

@@ -46,7 +46,7 @@ async function statusThrough(port: number, url: string): Promise<number | undefi
   return res.statusCode
 }
 
-test('it lets agents reach Berth and what is allowed, says that it is healthy, and stops', async (t) => {
+test('the agent proxy lets agents reach Berth and what is allowed, says that it is healthy, and stops', async (t) => {
   const server = createServer((_req, res) => res.end()).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(() => server.close())
@@ -84,7 +84,7 @@ test('it lets agents reach Berth and what is allowed, says that it is healthy, a
   assert.equal(await host.ended, 0)
 })
 
-test('without PUBLIC_URL, Berth is where PORT says', async (t) => {
+test('Berth is where PORT says without PUBLIC_URL', async (t) => {
   const server = createServer((_req, res) => res.end()).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(() => server.close())
@@ -98,7 +98,7 @@ test('without PUBLIC_URL, Berth is where PORT says', async (t) => {
   assert.equal(await statusThrough(port, `http://127.0.0.1:${port}/`), 403)
 })
 
-test('it lets in who has the key, to processes only where agents may be processes', async (t) => {
+test('the agent proxy lets in who has the key, to processes only where agents may be processes', async (t) => {
   const agentd = createServer((_req, res) => res.end()).listen(0, '127.0.0.1')
   await once(agentd, 'listening')
   t.after(() => agentd.close())
@@ -115,7 +115,7 @@ test('it lets in who has the key, to processes only where agents may be processe
   await assert.rejects(openTunnel(await way('docker'), target), /takes nobody to this address/)
 })
 
-test('two of them run on one machine, each on an egress port that it keeps and tells who has its key', async (t) => {
+test('two agent proxies run on one machine, each on an egress port that it keeps and tells who has its key', async (t) => {
   const env = () => ({
     BERTH_DATA_DIR: mkdtempSync(join(tmpdir(), 'berth-agent-proxy-')),
     BERTH_EGRESS_PORT: '',
@@ -143,7 +143,7 @@ test('two of them run on one machine, each on an egress port that it keeps and t
   await assert.rejects(askAgentProxy({ ...way, key: 'wrong' }), /another AGENT_PROXY_KEY/)
 })
 
-test('a wrong setting ends it for good, and is named', async (t) => {
+test('a wrong setting ends the agent proxy for good, and is named', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   t.after(() => taken.close())

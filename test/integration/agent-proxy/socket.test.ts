@@ -61,7 +61,7 @@ test('web and worker reach agents by the socket, which no other user may open', 
   assert.equal(mode & 0o777, 0o600)
 })
 
-test('no port is opened for it, also where one is set', async (t) => {
+test('no port is opened beside the socket, also where one is set', async (t) => {
   const dir = await newDir(t)
   const port = await freePort()
   await listens(startHost(t, dir, { BERTH_AGENT_PROXY_PORT: String(port) }))
@@ -69,7 +69,7 @@ test('no port is opened for it, also where one is set', async (t) => {
   assert.equal(error.code, 'ECONNREFUSED')
 })
 
-test('the socket of a host that was killed is replaced, that of a living one is not', async (t) => {
+test('the socket of an agent proxy that was killed is replaced, that of a living one is not', async (t) => {
   const dir = await newDir(t)
   const first = startHost(t, dir)
   await listens(first)
@@ -88,7 +88,7 @@ test('the socket of a host that was killed is replaced, that of a living one is 
   )
 })
 
-test('of many that start at once one gets the socket', async (t) => {
+test('one of many proxies that start at once gets the socket', async (t) => {
   const dir = await newDir(t)
   const hosts = Array.from({ length: 3 }, () => startHost(t, dir))
   const ends = hosts.map((host) => once(host.process, 'close').then(([code]) => code as number))
@@ -99,7 +99,7 @@ test('of many that start at once one gets the socket', async (t) => {
   assert.deepEqual(others, [78, 78])
 })
 
-test('while another process is just taking the socket, it is left alone', async (t) => {
+test('a socket that another process is just taking is left alone', async (t) => {
   const dir = await newDir(t)
   const { BERTH_AGENT_PROXY_SOCKET = '' } = settings(dir)
   await mkdir(join(dir, 'run'))

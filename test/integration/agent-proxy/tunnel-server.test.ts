@@ -19,7 +19,7 @@ test('a tunnel passes bytes both ways, and each side ends on its own', async (t)
   assert.equal(await text(socket), 'HTTP/1.1 200 Connection Established\r\n\r\nthere back')
 })
 
-test('nobody gets in without the key, and nothing but a tunnel is there', async (t) => {
+test('nobody gets a tunnel without the key, and nothing but a tunnel is there', async (t) => {
   const agentd = await serveTcp(t, () => assert.fail('nobody may get here'))
   const { port } = await startTunnelServer(t)
   const target = `127.0.0.1:${agentd}`
@@ -43,7 +43,7 @@ test('nobody gets in without the key, and nothing but a tunnel is there', async 
   }
 })
 
-test('it leads to addresses of agents only', async (t) => {
+test('a tunnel leads to addresses of agents only', async (t) => {
   const agentd = await serveTcp(t, (socket) => socket.end('agentd'))
   const { port } = await startTunnelServer(t, { networks: ['127.0.1.0/24', '10.231.0.0/16'] })
   const hosts = ['127.0.0.1', '127.1', '0.0.0.0', 'localhost', '10.232.0.1', '[::1]', '[::ffff:127.0.1.1]']
@@ -104,7 +104,7 @@ test('the log names targets, and no key', async (t) => {
   assert.ok(!lines.join('').includes(key))
 })
 
-test('a client is told why there is no way, and never waits for long', async (t) => {
+test('a client is told why there is no tunnel, and never waits for long', async (t) => {
   const silent = await serveTcp(t, (socket) => socket.resume())
   const web = await serveTcp(t, (socket) => socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'))
   const gone = await serveTcp(t, (socket) => socket.destroy())

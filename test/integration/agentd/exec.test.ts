@@ -56,7 +56,7 @@ test('a command answers what it wrote and its exit code', async () => {
   assert.equal((await exec('cat')).stdout, '', 'there is no input to wait for')
 })
 
-test('it runs at the root with the environment of the gateway', async () => {
+test('a command runs at the root with the environment of the gateway', async () => {
   assert.equal((await exec('pwd; echo $API_KEY')).stdout, `${agentd.agent.paths.root}\nfrom the worker\n`)
 })
 
@@ -77,7 +77,7 @@ test('cwd is a folder as the API names it', async () => {
   assert.match(await refused({ command: 'pwd', ...limits, cwd: 7 }), /^400 bad_request: cwd/)
 })
 
-test('what makes no sense is refused', async () => {
+test('a command that makes no sense is refused', async () => {
   for (const command of [undefined, '', '  ', 5, 'a\0b', ['ls']])
     assert.match(await refused({ command, ...limits }), /^400 bad_request: command/)
   for (const timeoutMs of [0, -1, 1.5, '5', 1e12])
@@ -128,7 +128,7 @@ test('a command is killed when its time is over, with all that it started', asyn
     )
 })
 
-test('what is left in the background holds no answer; what left the group on purpose goes on', async () => {
+test('a process left in the background holds no answer; one that left the group on purpose goes on', async () => {
   const result = await exec('sleep 300 & echo $!; setsid sleep 310 & echo $!')
   assert.deepEqual([result.timedOut, result.exitCode], [false, 0])
   const [child = '', detached = ''] = result.stdout.trim().split('\n')
@@ -173,7 +173,7 @@ const firstLine = (stream: NodeJS.ReadableStream) =>
     })
   })
 
-test('as NDJSON, output comes as it is written', async () => {
+test('output comes as it is written, as NDJSON', async () => {
   const command = 'echo one; until [ -e read ]; do sleep 0.05; done; echo two >&2; exit 4'
   const response = await agentd.send('POST', '/v1/exec', {
     body: JSON.stringify({ command, ...limits }),
@@ -209,7 +209,7 @@ test('a slow reader holds the command up and loses nothing', async () => {
   assert.ok(text.endsWith('399999\n400000\n'))
 })
 
-test('more than may run at once are told so', async () => {
+test('a command beyond those that may run at once is told so', async () => {
   const refused: unknown[] = []
   const command = 'until [ -e refused ]; do sleep 0.1; done'
   const asked = Array.from({ length: 20 }, async () => {

@@ -58,7 +58,7 @@ test('a file is written, read and listed as the API names it', async () => {
   )
 })
 
-test('an empty file, and the root', async () => {
+test('an empty file is read, and the root is no file', async () => {
   assert.deepEqual(await put('empty', ''), { path: '/home/node/clawd/empty', size: 0 })
   assert.equal(await get('empty'), '')
   assert.equal(await get('/home/node/clawd'), '400 not_a_file')
@@ -66,7 +66,7 @@ test('an empty file, and the root', async () => {
   assert.ok((await list('')).entries.some(({ name }: any) => name === 'empty'))
 })
 
-test('what is replaced is replaced at once and keeps its permissions; a link is replaced, not followed', async () => {
+test('a file is replaced at once and keeps its permissions; a link is replaced, not followed', async () => {
   await put('run.sh', 'one')
   assert.equal((await stat(join(root, 'run.sh'))).mode & 0o777, 0o644)
   await chmod(join(root, 'run.sh'), 0o750)
@@ -256,7 +256,7 @@ test('a large file goes both ways', async () => {
   assert.ok((await readAll(response)).equals(bytes))
 })
 
-test('lists are sorted and bounded', async () => {
+test('lists of folders are sorted and bounded', async () => {
   await mkdir(join(root, 'many'))
   for (let i = 0; i < 30; i++) await writeFile(join(root, 'many', `f${String(29 - i).padStart(2, '0')}`), '')
   const { entries, truncated } = await list('many', { limit: 3 })

@@ -69,7 +69,7 @@ test('one connection is kept for many calls, whose answers may come in any order
   assert.equal(connections, 1)
 })
 
-test('what is no answer is passed over', async () => {
+test('a message that is no answer is passed over', async () => {
   serve(({ id }, socket) => {
     socket.send('no JSON')
     socket.send('null')
@@ -152,7 +152,7 @@ test('a wrong token is not_ready; a new one is used at once', async () => {
   await assert.rejects(client.call('x', {}, 5000), { code: 'not_ready', message: /wrong token/ })
 })
 
-test('more calls at once than it takes are told so', async () => {
+test('a call beyond those that the gateway takes at once is told so', async () => {
   serve(() => {})
   const results = await Promise.allSettled(Array.from({ length: 80 }, () => client.call('x', {}, 300)))
   const codes = results.map((result) => (result.status === 'rejected' ? result.reason.code : 'ok'))

@@ -33,7 +33,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('becomes ready; its run again changes nothing; another run takes its place', async () => {
+  test('a gateway becomes ready; its run again changes nothing; another run takes its place', async () => {
     assert.equal((await agentd.status()).gateway.state, 'stopped')
     const first = await startReady({ AGENT_READY_AFTER_MS: '300' })
     assert.equal((await agentd.start({ run: 'first', env: { OTHER: '1' } })).status, 202)
@@ -43,7 +43,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [second.gateway.pid])
   })
 
-  test('is replaced while it starts, by the last that was asked for', async () => {
+  test('a gateway is replaced while it starts, by the last that was asked for', async () => {
     for (let i = 0; i < 10; i++)
       await agentd.start({ run: `run ${i}`, env: { AGENT_READY_AFTER_MS: '60000' } })
     const status = await startReady({}, 'last')
@@ -51,7 +51,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.equal((await processesOf(agentd)).length, 1)
   })
 
-  test('that was killed runs again, as the same run', async () => {
+  test('a gateway that was killed runs again, as the same run', async () => {
     const before = await startReady({ WHO: 'me' })
     for (let kills = 1; kills <= 3; kills++) {
       process.kill((await agentd.status()).gateway.pid as number, 'SIGKILL')
@@ -63,7 +63,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.equal(environments.length, 4)
   })
 
-  test('that dies again and again has failed, with what it said', async () => {
+  test('a gateway that dies again and again has failed, with what it said', async () => {
     await agentd.start({
       run: 'x',
       env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '3', AGENT_SAY: 'the disk is on fire' },
@@ -80,7 +80,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     await startReady({}, 'y')
   })
 
-  test('that refuses its configuration has failed at once', async () => {
+  test('a gateway that refuses its configuration has failed at once', async () => {
     await agentd.start({
       env: { AGENT_DIE_AFTER_MS: '50', AGENT_EXIT_CODE: '78', AGENT_SAY: 'Invalid config:\n bogus' },
     })
@@ -88,14 +88,14 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual([gateway.exitCode, gateway.restarts, gateway.reason], [78, 0, 'Invalid config: bogus'])
   })
 
-  test('that is not ready in time has failed', async () => {
+  test('a gateway that is not ready in time has failed', async () => {
     await agentd.start({ readyMs: 1000, env: { AGENT_READY_AFTER_MS: '60000' } })
     const { gateway } = await agentd.until('failed', 60_000, failed)
     assert.equal(gateway.reason, 'the gateway is not ready after 1 s')
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('that ignores SIGTERM is killed with its helpers', async () => {
+  test('a gateway that ignores SIGTERM is killed with its helpers', async () => {
     await startReady({ AGENT_IGNORE_SIGTERM: '1', AGENT_HELPER: '300' })
     assert.equal((await processesOf(agentd)).length, 2)
     const started = Date.now()
@@ -106,7 +106,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual((await agentd.status()).gateway.state, 'stopped')
   })
 
-  test('that stands still is ended and started again', async () => {
+  test('a gateway that stands still is ended and started again', async () => {
     // Long enough for the two starts on a busy machine.
     await agentd.start({ readyMs: 15_000 })
     const { gateway } = await agentd.until('ready', 60_000, ready)
@@ -119,7 +119,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.notEqual(again.gateway.pid, gateway.pid)
   })
 
-  test('has an environment that is clean, and logs without secrets', async () => {
+  test('a gateway has an environment that is clean, and logs without secrets', async () => {
     await startReady({ API_KEY: 'sk-0123456789', AGENT_NAME: 'Pinnie', HOME: '/elsewhere', TZ: 'X/Y' })
     const line = (await agentd.logs()).find(({ message }) => message.startsWith('environment: '))
     const env = JSON.parse((line?.message ?? '').slice('environment: '.length))
@@ -133,7 +133,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
       assert.ok(!(name in env), name)
   })
 
-  test('logs without the tokens of its channels', async () => {
+  test('a gateway logs without the tokens of its channels', async () => {
     const botToken = '123456:AAbbCC'
     const env = { AGENT_SAY: `https://chat.example/bot${botToken}/getMe failed` }
     await agentd.start({ env, ownedConfig: { channels: { telegram: { botToken } } } })
@@ -143,7 +143,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.ok(!JSON.stringify(await agentd.logs()).includes('AAbbCC'))
   })
 
-  test('floods its log: agentd stays small and answers', async () => {
+  test('a gateway floods its log: agentd stays small and answers', async () => {
     await agentd.start({ env: { AGENT_FLOOD_BYTES: '500000000' } })
     await agentd.until('ready', 60_000, ready)
     await until('the end of the flood', 60_000, async () =>
@@ -153,7 +153,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.ok(Number(peak) < 250_000, `${peak} kB`)
   })
 
-  test('whose port is taken has failed, and says so', async () => {
+  test('a gateway whose port is taken has failed, and says so', async () => {
     const other = createServer().listen(agentd.config.gatewayPort, '127.0.0.1')
     await once(other, 'listening')
     await agentd.start({})
@@ -162,14 +162,14 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.equal(gateway.reason, `port ${agentd.config.gatewayPort} is taken by another process`)
   })
 
-  test('whose configuration cannot be read has failed, and says so', async () => {
+  test('a gateway whose configuration cannot be read has failed, and says so', async () => {
     await writeFile(join(agentd.home, '.openclaw/openclaw.json'), '{"broken')
     await agentd.start({})
     const { gateway } = await agentd.until('failed', 60_000, failed)
     assert.equal(gateway.reason, 'openclaw.json is not valid JSON')
   })
 
-  test('outlives no agentd: what a killed one left is ended by the next', async () => {
+  test('a gateway outlives no agentd: what a killed one left is ended by the next', async () => {
     const { gateway } = await startReady({ AGENT_HELPER: '300', AGENT_IGNORE_SIGTERM: '1' })
     await agentd.kill('SIGKILL')
     assert.equal((await processesOf(agentd)).length, 2)
@@ -179,7 +179,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.notEqual((await startReady()).gateway.pid, gateway.pid)
   })
 
-  test('is one in the end, whatever happened to it at whatever moment', async () => {
+  test('a gateway is one in the end, whatever happened to it at whatever moment', async () => {
     const pick = (count: number) => Math.floor(Math.random() * count)
     const happened: string[] = []
     for (let step = 0; step < 40; step++) {
@@ -202,7 +202,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [gateway.pid], happened.join(', '))
   })
 
-  test('ends with agentd, which exits with 0', async () => {
+  test('a gateway ends with agentd, which exits with 0', async () => {
     await startReady({ AGENT_IGNORE_SIGTERM: '1', AGENT_HELPER: '300' })
     // One that takes too long ends with 1.
     assert.equal(await agentd.kill('SIGTERM'), 0)

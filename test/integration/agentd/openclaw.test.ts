@@ -32,7 +32,7 @@ test("a line of the gateway's log keeps its time, level and subsystem", () => {
   assert.deepEqual(sources, ['gateway', 'gateway/cron', 'gateway', 'gateway'])
 })
 
-test('any other line is a line as well', () => {
+test('any other line of the log is a line as well', () => {
   for (const text of ['plain', '{"broken', '{}', '{"message":1}', '[1]']) {
     const { level, source, message } = parseLogLine(text, 'stdout')
     assert.deepEqual([level, source, message], ['INFO', 'gateway', text])
@@ -86,7 +86,7 @@ test("the agent's environment has what was sent, and of agentd's own only what i
   assert.deepEqual(values, ['token', 'key'])
 })
 
-test('readiness: ready, starting, nobody there, no answer', async (t) => {
+test('readiness is ready, starting, nobody there or no answer', async (t) => {
   let answer: 200 | 503 | 'none' | 'endless' = 200
   const server = createServer((_req, res) => {
     if (answer === 'none') return

@@ -146,7 +146,7 @@ test("a slow reader holds the gateway up, not agentd's memory", async () => {
   response.destroy()
 })
 
-test('a gateway that is not there, or breaks off', async () => {
+test('a gateway that is not there is 503, and one that breaks off is 502', async () => {
   const code = async () => {
     const { status, body } = await agentd.json('GET', '/v1/gateway/x')
     return `${status} ${body.error}`
@@ -236,7 +236,7 @@ test("the gateway's close code and reason arrive", async () => {
   }
 })
 
-test("one side's end is the other's", async () => {
+test("the end of one side of a WebSocket is the other's", async () => {
   const ended = Promise.withResolvers<void>()
   sockets.on('connection', (socket) => socket.on('close', () => ended.resolve()))
   const client = open()

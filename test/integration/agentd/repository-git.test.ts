@@ -60,7 +60,7 @@ async function change(folder: string, files: Record<string, string>): Promise<st
 
 const atAgent = (path: string) => readFile(join(world.root, path), 'utf8')
 
-test('clone, push, fetch', async () => {
+test('clone, push and fetch work', async () => {
   await world.put('a', 'a')
   const first = await world.commit()
   await clone('c')
@@ -119,7 +119,7 @@ test('a push takes up what the agent has changed first; a diverged one is refuse
   await cleanUp()
 })
 
-test('what must not come in is refused with the reason', async () => {
+test('a push of what must not come in is refused with the reason', async () => {
   await world.put('manifest.json', '{"old": "and not valid"}')
   await world.commit()
   await clone('c')

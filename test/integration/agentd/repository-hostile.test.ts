@@ -25,7 +25,7 @@ const client = (...args: string[]) =>
     .toString()
     .trim()
 
-test('what the agent writes into its configuration is not run, and holds nobody up', async () => {
+test('a configuration that the agent writes is not run, and holds nobody up', async () => {
   const place = await mkdtemp(join(tmpdir(), 'hostile-'))
   const ran = join(place, 'ran')
   await world.put('hang.sh', `#!/bin/sh\ntouch ${ran}\nsleep 1000\n`)

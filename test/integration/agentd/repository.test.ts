@@ -57,7 +57,7 @@ async function changes(to: string, from?: string): Promise<TreeChange[]> {
     .map((line) => JSON.parse(line))
 }
 
-test('what has changed is committed, once', async () => {
+test('a change is committed, once', async () => {
   assert.deepEqual(await repository(), { head: null, dirty: true, pushed: null })
   const empty = await commit()
   assert.deepEqual([empty.isNew, files(empty.commit)], [true, []])
@@ -283,7 +283,7 @@ test('repositories within the repository are kept as files', async () => {
   assert.equal(third.tree, second.tree)
 })
 
-test('what cannot be kept is left out and said; the rest is committed', async () => {
+test('files that cannot be kept are left out and named; the rest is committed', async () => {
   await put('fine', 'fine')
   await writeFile(Buffer.concat([Buffer.from(join(root, 'bad-')), Buffer.from([0xff])]), 'x')
   execFileSync('mkfifo', [join(root, 'fifo')])

@@ -58,7 +58,7 @@ test('a script whose environment is too large has failed, and the log says so', 
   assert.match(log.lines(1)[0]?.message ?? '', /E2BIG/)
 })
 
-test('of two runs at the same time the later one wins', async (t) => {
+test('the later one of two runs at the same time wins', async (t) => {
   const { scripts, reach } = await newScripts(t, { build: 'true', start: 'sleep 300' })
   for (let i = 0; i < 5; i++) scripts.run('build')
   await reach('success running')

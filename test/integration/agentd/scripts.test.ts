@@ -32,7 +32,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('build runs, then start, in the root, with the secrets; both leave logs without them', async () => {
+  test('the script build runs, then start, in the root, with the secrets; both leave logs without them', async () => {
     await say({ build: 'pwd; echo $API_KEY; echo to stderr >&2', start: 'echo up $API_KEY; sleep 300' })
     await agentd.start({ scripts: 'build', env: { API_KEY: 'sk-0123456789' } })
     const { scripts } = await reach('success running')
@@ -48,7 +48,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     ])
   })
 
-  test('start is not run after a build that failed; a retry runs both', async () => {
+  test('the script start is not run after a build that failed; a retry runs both', async () => {
     await say({ build: 'exit 3', start: 'sleep 300' })
     assert.equal((await retry()).status, 503)
     await agentd.start({ scripts: 'build' })
@@ -63,7 +63,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     await reach('not_configured success')
   })
 
-  test('a restart runs start alone, with the new environment, and ends the old one', async () => {
+  test('a restart runs the script start alone, with the new environment, and ends the old one', async () => {
     await say({ build: 'touch built-$RUN', start: 'echo $RUN > started; sleep 300' })
     await agentd.start({ run: 'one', scripts: 'build', env: { RUN: 'one' } })
     await reach('success running')
@@ -75,7 +75,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     await assert.rejects(readFile(join(agentd.home, 'clawd/built-two')))
   })
 
-  test('the death of the gateway leaves start alone', async () => {
+  test('the death of the gateway leaves the script start alone', async () => {
     await say({ start: 'echo $$; exec sleep 300' })
     await agentd.start({ scripts: 'build' })
     const { gateway } = await reach('not_configured running')
@@ -112,7 +112,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('output without end leaves agentd small, and its log file as well', async () => {
+  test('a script with output without end leaves agentd small, and its log file as well', async () => {
     await say({ build: 'yes "a line of a flood" | head -c 300000000', start: 'sleep 300' })
     await agentd.start({ scripts: 'build' })
     await reach('success running', 120_000)
@@ -121,7 +121,7 @@ describe('scripts', { timeout: 600_000 }, () => {
     assert.ok(Number(peak) < 250_000, `${peak} kB`)
   })
 
-  test('a manifest that is none runs nothing, and the log says why', async () => {
+  test('a malformed manifest runs nothing, and the log says why', async () => {
     const elsewhere = join(agentd.folder, 'elsewhere.json')
     await writeFile(elsewhere, JSON.stringify({ scripts: { build: 'true' } }))
     const makers: [string, () => unknown][] = [

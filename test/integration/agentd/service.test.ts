@@ -40,7 +40,7 @@ function raw(
 
 const authorized = { authorization: `Bearer ${TOKEN}` }
 
-test('without the right token nothing is said, not even what there is', async () => {
+test('nothing is said without the right token, not even what there is', async () => {
   const headers = [
     '',
     'Bearer',
@@ -63,7 +63,7 @@ test('without the right token nothing is said, not even what there is', async ()
   assert.equal(upgrade.status, 401)
 })
 
-test('what is not known, or makes no sense, is refused', async () => {
+test('a call that is not known, or makes no sense, is refused', async () => {
   const wrong: [string, string, Record<string, string>, string | undefined, number][] = [
     ['GET', '/v1/nothing', {}, undefined, 404],
     ['POST', '/v1/status', {}, undefined, 404],

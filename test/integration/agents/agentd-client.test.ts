@@ -77,7 +77,7 @@ test('a failure has the code of agentd, or one of ours', async (t) => {
   await failsWith('unreachable', stranger.json(target(1), { path: '/' }))
 })
 
-test('what is no answer is refused, and nothing waits for ever', async (t) => {
+test('a malformed answer is refused, and nothing waits for ever', async (t) => {
   const client = await startClient(t)
   const ok = 'HTTP/1.1 200 OK\r\n'
   const lies: [expected: string, bytes: string][] = [
@@ -142,7 +142,7 @@ test('an answer whose head never comes does not hold a stream up', async (t) => 
   await failsWith('timeout', client.stream(target(port), { path: '/', timeoutMs: 100 }))
 })
 
-test('connections are used again; one that died unnoticed costs a try, and never does a thing twice', async (t) => {
+test('connections are used again; one that died unnoticed costs an attempt, and never does a thing twice', async (t) => {
   const client = await startClient(t)
   const sockets: Socket[] = []
   const requests: string[] = []
@@ -203,7 +203,7 @@ test('an upgrade gives the connection, or says why not', async (t) => {
   await failsWith('bad_answer', client.upgrade(target(garbage), { path: '/' }))
 })
 
-test('close ends what is under way', async (t) => {
+test('close ends the calls that are under way', async (t) => {
   const client = await startClient(t)
   const server = createServer(() => {})
   const port = await listen(t, server)

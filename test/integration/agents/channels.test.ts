@@ -33,7 +33,7 @@ describe('a channel', () => {
   const stored = async () =>
     (await readChannels(prisma, encryption, agent)).map(({ tokens }) => tokens?.botToken)
 
-  it('is saved once: a repeat takes nothing back that came later', async () => {
+  it('a channel is saved once: a repeat takes nothing back that came later', async () => {
     const first = await save('one', 'key')
     await save('two')
     assert.equal(await save('one', 'key'), first)
@@ -42,7 +42,7 @@ describe('a channel', () => {
     assert.equal(await save('one', 'key'), first)
     assert.deepEqual(await stored(), [])
   })
-  it('is 422 for another request', async () => {
+  it('a channel is 422 for another request', async () => {
     await assert.rejects(save('three', 'key'), { status: 422 })
     const change = { botToken: 'one', skipRestart: true }
     await assert.rejects(saveChannel({ prisma, encryption }, agent, 'discord', change, 'key'), {
@@ -50,7 +50,7 @@ describe('a channel', () => {
     })
     assert.deepEqual(await stored(), [])
   })
-  it('of a manifest brings the restart that loads it, once: who applies it may die right after', async () => {
+  it('a channel of a manifest brings the restart that loads it, once: who applies it may die right after', async () => {
     const { pool } = database
     const own = { ...agent, ...(await insertAgentRow(pool, { workspaceId: agent.workspaceId })) }
     const owner = { workspaceId: own.workspaceId, userId: uuidv7() }

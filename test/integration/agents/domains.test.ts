@@ -30,7 +30,7 @@ describe('domains that wait for their proof', () => {
     await dns?.close()
   })
 
-  it('are verified though the name servers of others do not answer', async () => {
+  it('domains that wait for their proof are verified though the name servers of others do not answer', async () => {
     const { pool } = database
     const workspaceId = await database.createWorkspace()
     const { id: agent } = await insertAgentRow(pool, { workspaceId })

@@ -40,7 +40,7 @@ describe('the environment of an agent', () => {
     agent = (await findAgent(database.pool, agentId)) as Agent
   })
 
-  it('says who the agent is and where, and leaves nothing out', async () => {
+  it('the environment of an agent says who the agent is and where, and leaves nothing out', async () => {
     assert.deepEqual(await environment(), {
       env: {
         AGENT_ID: agent.agentId,
@@ -57,7 +57,7 @@ describe('the environment of an agent', () => {
     })
   })
 
-  it('has the secrets that are attached, as they are now, and their versions', async () => {
+  it('the environment of an agent has the secrets that are attached, as they are now, and their versions', async () => {
     const [a, b] = [await create('A', 'one'), await create('B', 'zwei\n"ü"')]
     await create('C', 'of nobody')
     await attach(a.id, b.id)
@@ -70,13 +70,13 @@ describe('the environment of an agent', () => {
     assert.deepEqual([later.env.B, later.secretVersions], [undefined, { [a.id]: 2 }])
   })
 
-  it('is not taken over by a secret, however its name got in', async () => {
+  it('the environment of an agent is not taken over by a secret, however its name got in', async () => {
     const { id } = await create('AGENT_ID', 'another')
     await attach(id)
     assert.equal((await environment()).env.AGENT_ID, agent.agentId)
   })
 
-  it('is refused, naming the secrets that no longer open', async () => {
+  it('the environment of an agent is refused, naming the secrets that no longer open', async () => {
     const made = [await create('A', 'one'), await create('B', 'two'), await create('C', 'three')]
     await attach(...made.map(({ id }) => id))
     const [a, b] = made

@@ -11,7 +11,7 @@ describe('an agent of a template', () => {
   })
   after(() => world?.stop())
 
-  it('comes up without what its engine refuses, and says so', async () => {
+  it('an agent of a template comes up without what its engine refuses, and says so', async () => {
     const template = (await bundledTemplates()).find(({ slug }) => slug === 'assistant')
     const { id, operationId } = await world.create()
     await world.database.pool.query('UPDATE agent SET template_id = $2 WHERE id = $1', [id, template?.id])

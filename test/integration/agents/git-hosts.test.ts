@@ -64,7 +64,7 @@ async function serve(listener: RequestListener): Promise<string> {
 const FILES: Files = { 'manifest.json': '{}', 'README.md': '# A', 'workspace/run.sh': 'true\n' }
 
 describe('a repository', () => {
-  it('is read without its history, whatever its files are', async () => {
+  it('a repository is read without its history, whatever its files are', async () => {
     const files: Files = { ...FILES, 'workspace/empty': '', 'a/ü\n"x"': 'odd', 'same.txt': '# A' }
     await commitTo(root, 'plain.git', { 'old.txt': 'old' })
     const commit = await commitTo(root, 'plain.git', files)
@@ -75,7 +75,7 @@ describe('a repository', () => {
     const executable = found.filter(({ mode }) => mode === '100755').map(({ path }) => path)
     assert.deepEqual(executable, ['workspace/run.sh'])
   })
-  it('is read at a branch, a tag or a commit, and in a folder', async () => {
+  it('a repository is read at a branch, a tag or a commit, and in a folder', async () => {
     const main = await commitTo(root, 'refs.git', FILES)
     const next = await commitTo(root, 'refs.git', { 'a/b/c.txt': 'c' }, { branch: 'team/next', tag: 'v1' })
     assert.equal((await read('refs.git')).commitSha, main)
@@ -89,7 +89,7 @@ describe('a repository', () => {
       defaultBranch: 'main',
     })
   })
-  it('that is not there, or has not what is asked for, is 400', async () => {
+  it('a repository that is not there, or has not what is asked for, is 400', async () => {
     await commitTo(root, 'small.git', FILES)
     const none = [400, 'branch: the repository has no such branch, tag or commit']
     for (const ref of ['refs/heads/none', 'none', 'f'.repeat(40)])
@@ -107,7 +107,7 @@ describe('a repository', () => {
     const noRepository = [400, 'gitUrl: there is no public repository']
     assert.deepEqual(await refusal(read(`${login}/a`, { allowed: [allow(login)] })), noRepository)
   })
-  it('leaves nothing behind, nor does one whose process died', async () => {
+  it('a repository leaves nothing behind, nor does one whose process died', async () => {
     await commitTo(root, 'left.git', FILES)
     await mkdir(join(dir, 'fetch-dead'), { recursive: true })
     await mkdir(join(dir, 'fetch-alive'))
@@ -120,7 +120,7 @@ describe('a repository', () => {
 })
 
 describe('what a repository may bring along', () => {
-  it('is no link that leads out of it, and no submodule', async () => {
+  it('the content of a repository is no link that leads out of it, and no submodule', async () => {
     const files: Files = {
       ...FILES,
       '.gitmodules': `[submodule "lib"]\n\tpath = lib\n\turl = ${backend.url}/secret.git\n`,
@@ -141,7 +141,7 @@ describe('what a repository may bring along', () => {
     ])
     assert.ok(!found.some(({ path }) => path === 'lib'))
   })
-  it('is not acted upon: filters, hooks and configuration', async () => {
+  it('the content of a repository is not acted upon: filters, hooks and configuration', async () => {
     const made = join(folder, 'made-by-a-stranger')
     const config = `[filter "x"]\n\tsmudge = touch ${made}\n\tclean = touch ${made}\n[core]\n\tfsmonitor = touch ${made}\n`
     const files: Files = {
@@ -161,7 +161,7 @@ describe('what a repository may bring along', () => {
     assert.deepEqual(texts, files)
     assert.deepEqual((await readdir(folder)).sort(), ['fetches', 'served'])
   })
-  it('is bounded in files and bytes', async () => {
+  it('the content of a repository is bounded in files and bytes', async () => {
     await commitTo(
       root,
       'many.git',
@@ -180,7 +180,7 @@ describe('what a repository may bring along', () => {
 })
 
 describe('where a repository is', () => {
-  it('is https, but for what the operator allows', async () => {
+  it('the address of a repository is https, but for what the operator allows', async () => {
     const https = [400, 'gitUrl: must be an https address']
     for (const url of [
       'http://example.com/a',
@@ -197,7 +197,7 @@ describe('where a repository is', () => {
     ])
       assert.match((await refusal(read(url)))[1], /^gitUrl: must be /, url)
   })
-  it('is one address to whoever checks it and to git', async () => {
+  it('the address of a repository is one address to whoever checks it and to git', async () => {
     const commit = await commitTo(root, 'spelt.git', FILES)
     const { host } = new URL(backend.url)
     for (const url of [
@@ -207,7 +207,7 @@ describe('where a repository is', () => {
     ])
       assert.equal((await read(url)).commitSha, commit, url)
   })
-  it('is not on a private network, by whatever name', async () => {
+  it('the address of a repository is not on a private network, by whatever name', async () => {
     const resolve = async () => [
       { address: '93.184.215.14', family: 4 },
       { address: '169.254.169.254', family: 4 },
@@ -221,14 +221,14 @@ describe('where a repository is', () => {
     const [status, message] = await refusal(read('https://nowhere.example/a.git', { resolve: nowhere }))
     assert.deepEqual([status, message], [502, 'gitUrl: nowhere.example:443 cannot be reached: ENOTFOUND'])
   })
-  it('is found by the resolver whose answers are checked, and by no other', async () => {
+  it('the address of a repository is found by the resolver whose answers are checked, and by no other', async () => {
     const commit = await commitTo(root, 'named.git', FILES)
     const allowed = [{ host: 'git.example', port: allow(backend.url).port }]
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }]
     const url = `http://git.example:${allow(backend.url).port}/named.git`
     assert.equal((await read(url, { allowed, resolve })).commitSha, commit)
   })
-  it('may be somewhere else by a redirect, and not on a private network then either', async () => {
+  it('the address of a repository may lead elsewhere by a redirect, and not to a private network then either', async () => {
     const commit = await commitTo(root, 'moved.git', FILES)
     let location = ''
     const url = await serve((req, res) => {
@@ -249,7 +249,7 @@ describe('where a repository is', () => {
 })
 
 describe('a server of git', () => {
-  it('that hangs is given up', async () => {
+  it('a server of git that hangs is given up', async () => {
     const url = await serve(() => {})
     const [status, message] = await refusal(
       read(`${url}/a`, { allowed: [allow(url)], limits: { idleMs: 1000 } }),
@@ -259,7 +259,7 @@ describe('a server of git', () => {
       [504, 'gitUrl: 127.0.0.1:x was silent for 1 s'],
     )
   })
-  it('that answers for ever is given up', async () => {
+  it('a server of git that answers for ever is given up', async () => {
     const url = await serve((_, res) => {
       res.writeHead(200, { 'Content-Type': 'application/x-git-upload-pack-advertisement' })
       res.write('001e# service=git-upload-pack\n0000')
@@ -272,7 +272,7 @@ describe('a server of git', () => {
     assert.deepEqual(await refusal(read(`${url}/a`, { allowed: [allow(url)], limits })), late)
     assert.deepEqual(await readdir(dir), [])
   })
-  it('is asked by a few at a time, and not for a client that has gone', async () => {
+  it('a server of git is asked by a few at a time, and not for a client that has gone', async () => {
     let open = 0
     const url = await serve((req) => {
       open++
@@ -294,7 +294,7 @@ describe('a server of git', () => {
     await until('git has gone', async () => open === 0, 60_000)
     assert.deepEqual(await readdir(dir), [])
   })
-  it('is of no use without git', async () => {
+  it('a server of git is of no use without git', async () => {
     const { PATH } = process.env
     process.env.PATH = folder
     try {

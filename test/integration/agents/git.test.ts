@@ -68,7 +68,7 @@ const pushes = async () =>
   ).rowCount
 
 describe('git through Berth', () => {
-  it('flows in both directions at once', async () => {
+  it('git through Berth flows in both directions at once', async () => {
     serve = (req, res) => void req.on('data', (chunk) => res.write(chunk)).on('end', () => res.end())
     const sent = open('/git-receive-pack')
     const answered = answerOf(sent)
@@ -81,7 +81,7 @@ describe('git through Berth', () => {
     sent.end()
     await once(await answered, 'end')
   })
-  it('arrives as it was sent, without the password', async () => {
+  it('git through Berth arrives as it was sent, without the password', async () => {
     let seen: Record<string, unknown> = {}
     serve = async (req, res) => {
       seen = { ...req.headers, url: req.url, body: await buffer(req) }
@@ -101,7 +101,7 @@ describe('git through Berth', () => {
     assert.equal(seen.cookie, undefined)
     assert.ok(!JSON.stringify(seen).includes(agent.token))
   })
-  it('is told to the agent when its client goes', async () => {
+  it('git through Berth is told to the agent when its client goes', async () => {
     let isOver = false
     serve = (req, res) => {
       res.write('begun')
@@ -113,7 +113,7 @@ describe('git through Berth', () => {
     sent.destroy()
     await until('the agent is told', () => isOver)
   })
-  it('ends when the token is rotated', async () => {
+  it('git through Berth ends when the token is rotated', async () => {
     const own = await world.agent()
     await own.set('address', `127.0.0.1:${(agentd.address() as AddressInfo).port}`)
     serve = (req, res) => {
@@ -126,7 +126,7 @@ describe('git through Berth', () => {
     await own.rotate()
     await assert.rejects(text(answer))
   })
-  it('says to git in words what an agent refuses, and to others in JSON', async () => {
+  it('git through Berth says to git in words what an agent refuses, and to others in JSON', async () => {
     serve = (_req, res) => {
       res.statusCode = 429
       res.end(JSON.stringify({ error: 'busy', message: '8 clients are served already' }))
@@ -143,7 +143,7 @@ describe('git through Berth', () => {
 })
 
 describe('a push', () => {
-  it('is taken over once, before its client sees the end', async () => {
+  it('a push is taken over once, before its client sees the end', async () => {
     assert.equal(await pushes(), 0)
     await text(await answerOf(open('/git-receive-pack').end('refused')))
     assert.equal(await pushes(), 0)
@@ -155,7 +155,7 @@ describe('a push', () => {
     await text(await answerOf(open('/git-upload-pack').end('read')))
     assert.equal(await pushes(), 1)
   })
-  it('is answered whatever the agent says of it', async () => {
+  it('a push is answered whatever the agent says of it', async () => {
     for (const strange of ['nothing', { pushed: 'x' }, { head: 1 }]) {
       repository = strange
       const answer = await answerOf(open('/git-receive-pack').end('pack'))

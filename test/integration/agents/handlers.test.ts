@@ -39,7 +39,7 @@ describe('an operation on an agent', () => {
     }
   }
 
-  it('starts a new agent, step by step', async () => {
+  it('an operation on an agent starts a new agent, step by step', async () => {
     const made = await world.create()
     const steps = new Set<string>()
     const running = world.runner().run(made.operationId)
@@ -60,7 +60,7 @@ describe('an operation on an agent', () => {
     assert.equal((await gatewayOf(made.agentId)).state, 'ready')
   })
 
-  it('leaves a gateway alone that an earlier try has started', async () => {
+  it('an operation on an agent leaves a gateway alone that an earlier attempt has started', async () => {
     const { agentId, operationId } = await up()
     const before = await gatewayOf(agentId)
     await world.database.pool.query(
@@ -80,7 +80,9 @@ describe('an operation on an agent', () => {
     ['babbles at its end', STAND_IN.babbles, 'engine_refused', /half of a pair/],
     ['is not to be had', '2026.1.99', 'no_image', /version/],
   ] as const) {
-    it(`fails with the agent not running when its engine ${what}`, { timeout: 180_000 }, async () => {
+    it(`an operation on an agent fails with the agent not running when its engine ${what}`, {
+      timeout: 180_000,
+    }, async () => {
       const { agentId, operationId } = await world.create(version)
       const operation = await waitingFor(3000, () => world.run(operationId))
       assert.deepEqual([operation.state, operation.error], ['failed', 'Gateway failed to start'])
@@ -91,7 +93,7 @@ describe('an operation on an agent', () => {
     })
   }
 
-  it('restarts with another gateway, and says which one there was', async () => {
+  it('an operation on an agent restarts with another gateway, and says which one there was', async () => {
     const made = await up()
     const before = await gatewayOf(made.agentId)
     const operation = await world.run(await world.insert(made, 'agent.restart'))
@@ -105,7 +107,7 @@ describe('an operation on an agent', () => {
     assert.notEqual(now.pid, before.pid)
   })
 
-  it('moves an agent to another version', async () => {
+  it('an operation on an agent moves an agent to another version', async () => {
     const made = await up()
     const restart = await world.insert(made, 'agent.restart', { version: STAND_IN.newer })
     const { state, result } = await world.run(restart)
@@ -121,7 +123,9 @@ describe('an operation on an agent', () => {
     ['is not to be had', '2026.1.99', 'Invalid version', 'invalid_version'],
     ['does not become ready', STAND_IN.slow, 'Restart failed', 'gateway_failed'],
   ] as const) {
-    it(`goes back to the version before when another one ${what}`, { timeout: 180_000 }, async () => {
+    it(`an operation on an agent goes back to the version before when another one ${what}`, {
+      timeout: 180_000,
+    }, async () => {
       const made = await up()
       const restart = await world.insert(made, 'agent.restart', { version })
       // The one before has so long as well.
@@ -134,7 +138,7 @@ describe('an operation on an agent', () => {
     })
   }
 
-  it('builds again what a restart interrupts', { timeout: 180_000 }, async () => {
+  it('an operation on an agent builds again what a restart interrupts', { timeout: 180_000 }, async () => {
     const made = await up()
     const { agentd } = world.services
     const target = { agentId: made.agentId, address: String((await world.agent(made.agentId)).address) }
@@ -161,7 +165,7 @@ describe('an operation on an agent', () => {
     assert.equal(body.toString(), 'begun\nbegun\n')
   })
 
-  it('restarts an agent that did not come up', async () => {
+  it('an operation on an agent restarts an agent that did not come up', async () => {
     const made = await world.create(STAND_IN.dies)
     assert.equal((await world.run(made.operationId)).state, 'failed')
     const restart = await world.insert(made, 'agent.restart', { version: STAND_IN.good })
@@ -169,7 +173,7 @@ describe('an operation on an agent', () => {
     assert.equal((await world.agent(made.agentId)).status, 'running')
   })
 
-  it('waits for the agent proxy, and goes on', async () => {
+  it('an operation on an agent waits for the agent proxy, and goes on', async () => {
     const made = await world.create()
     await world.host.close()
     const tried = await world.run(made.operationId)
@@ -182,7 +186,7 @@ describe('an operation on an agent', () => {
     assert.equal((await world.run(made.operationId)).state, 'succeeded')
   })
 
-  it('gives up an agent whose sandbox ends at each try, however long the tries take', async () => {
+  it('an operation on an agent gives up an agent whose sandbox ends at each attempt, however long the attempts take', async () => {
     const made = await world.create(STAND_IN.slow)
     const endedTry = async (attempts: number) => {
       await world.database.pool.query(
@@ -206,7 +210,7 @@ describe('an operation on an agent', () => {
     assert.equal((await world.agent(made.agentId)).status, 'not_running')
   })
 
-  it('leaves nothing of a deleted agent', async () => {
+  it('an operation on an agent leaves nothing of a deleted agent', async () => {
     const made = await up()
     const { pid } = await gatewayOf(made.agentId)
     const removal = await world.insert(made, 'agent.delete')
@@ -225,14 +229,14 @@ describe('an operation on an agent', () => {
     assert.equal((await world.run(removal)).state, 'succeeded')
   })
 
-  it('is cancelled at once for an agent that was deleted', async () => {
+  it('an operation on an agent is cancelled at once for an agent that was deleted', async () => {
     const made = await world.create()
     await world.database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [made.id])
     assert.equal((await world.run(made.operationId)).state, 'canceled')
     assert.equal(await world.runtime.inspect(made.agentId), undefined)
   })
 
-  it('stops soon when it is cancelled while the gateway starts', async () => {
+  it('an operation on an agent stops soon when it is cancelled while the gateway starts', async () => {
     const made = await world.create(STAND_IN.slow)
     const running = world.run(made.operationId)
     await until('the gateway starts', async () => {
@@ -250,7 +254,7 @@ describe('an operation on an agent', () => {
     assert.ok(performance.now() - began < 20_000)
   })
 
-  it('is given back by a worker that shuts down', async () => {
+  it('an operation on an agent is given back by a worker that shuts down', async () => {
     const made = await world.create(STAND_IN.slow)
     const runner = world.runner()
     const running = runner.run(made.operationId)
@@ -269,7 +273,7 @@ describe('an operation on an agent', () => {
     assert.deepEqual(rows, [{ state: 'queued', attempts: 0 }])
   })
 
-  it('writes nothing for a worker whose lease was taken', async () => {
+  it('an operation on an agent writes nothing for a worker whose lease was taken', async () => {
     const made = await world.create(STAND_IN.slow)
     const running = world.run(made.operationId)
     await until('the gateway starts', async () => (await world.agent(made.agentId)).epoch === 1)

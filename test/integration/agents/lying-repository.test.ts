@@ -130,7 +130,7 @@ describe('an agentd that lies about its repository', { timeout: 300_000 }, () =>
     (await world.database.pool.query('SELECT cid FROM snapshot WHERE agent_id = $1', [agent.id])).rows
 
   for (const [what, route, answer] of LIES) {
-    it(`is not believed ${what}`, async () => {
+    it(`an agentd that lies about its repository is not believed ${what}`, async () => {
       answers = { ...HONEST, [route]: answer }
       const { state, error, error_cause: cause, error_count } = await sync()
       assert.deepEqual([state, error, error_count], ['failed', 'Sync failed', 0], String(cause))
@@ -138,7 +138,7 @@ describe('an agentd that lies about its repository', { timeout: 300_000 }, () =>
       assert.deepEqual(await history(), [])
     })
   }
-  it('is believed the truth', async () => {
+  it('an agentd that lies about its repository is believed the truth', async () => {
     answers = HONEST
     const { state, error_cause: cause } = await sync()
     assert.equal(state, 'succeeded', String(cause))

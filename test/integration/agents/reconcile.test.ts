@@ -55,7 +55,7 @@ describe('the reconciler of agents', () => {
     return world.run(String(operation?.id))
   }
 
-  it('changes nothing where all is well', async () => {
+  it('the reconciler of agents changes nothing where all is well', async () => {
     const { agentId } = await up()
     // Whether it has scripts is known a moment after it is up.
     await until('its scripts are known', async () => {
@@ -84,7 +84,7 @@ describe('the reconciler of agents', () => {
       },
     ],
   ] as const) {
-    it(`starts an agent again ${what}, once`, async () => {
+    it(`the reconciler of agents starts an agent again ${what}, once`, async () => {
       const { agentId } = await up()
       await harm(agentId)
       await pass()
@@ -102,7 +102,7 @@ describe('the reconciler of agents', () => {
     })
   }
 
-  it('leaves an agent alone that did not come up', async () => {
+  it('the reconciler of agents leaves an agent alone that did not come up', async () => {
     const { agentId, operationId } = await world.create(STAND_IN.refuses)
     assert.equal((await world.run(operationId)).state, 'failed')
     const before = await world.agent(agentId)
@@ -113,7 +113,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual((await world.agent(agentId)).status_reason, before.status_reason)
   })
 
-  it('starts an agent again that was lost by an outage', async () => {
+  it('the reconciler of agents starts an agent again that was lost by an outage', async () => {
     const { agentId, id } = await up()
     await sql(`UPDATE agent SET status = 'not_running', status_reason = 'Docker is away' WHERE id = $1`, [id])
     await sql(`UPDATE operation SET state = 'failed', error_code = 'outage' WHERE agent_id = $1`, [agentId])
@@ -125,7 +125,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(agentId)).status, 'running')
   })
 
-  it('gives an agent up that keeps ending', async () => {
+  it('the reconciler of agents gives an agent up that keeps ending', async () => {
     const { agentId } = await up()
     /** As if its operations had ended so long ago. */
     const endedAgo = (interval: string) =>
@@ -148,7 +148,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await repairs(agentId)).at(-1), 'keeps ending')
   })
 
-  it('starts an agent again at once after each restart of Berth, however many there are', async () => {
+  it('the reconciler of agents starts an agent again at once after each restart of Berth, however many there are', async () => {
     const { agentId } = await up()
     for (let i = 0; i < 6; i++) {
       await world.runtime.stop(agentId, { graceMs: 0 })
@@ -158,7 +158,7 @@ describe('the reconciler of agents', () => {
     }
   })
 
-  it('follows a gateway that restarts by itself, and one that gives up', async () => {
+  it('the reconciler of agents follows a gateway that restarts by itself, and one that gives up', async () => {
     const { agentId, id } = await up()
     await sql(`UPDATE agent SET status = 'starting' WHERE id = $1`, [id])
     await pass()
@@ -169,7 +169,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(agentId), [])
   })
 
-  it('restarts nothing while the agent proxy is away', async () => {
+  it('the reconciler of agents restarts nothing while the agent proxy is away', async () => {
     const { agentId } = await up()
     await world.host.close()
     for (let i = 0; i < 4; i++) await pass()
@@ -178,7 +178,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(agentId)).status, 'running')
   })
 
-  it('starts an agent again whose agentd hangs', { timeout: 300_000 }, async () => {
+  it('the reconciler of agents starts an agent again whose agentd hangs', { timeout: 300_000 }, async () => {
     const made = await up()
     const hasty = createAgentReconciler(world.services, world.database.log, { silentMs: 0 })
     const pid = await agentdPid(made.agentId)
@@ -191,7 +191,7 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(made.agentId)).status, 'running')
   })
 
-  it('starts an agent again that was started before the key of the agent proxy was changed', async () => {
+  it('the reconciler of agents starts an agent again that was started before the key of the agent proxy was changed', async () => {
     const { agentId } = await up()
     await world.changeProxyKey()
     const reconciler = createAgentReconciler(world.services, world.database.log)
@@ -203,7 +203,9 @@ describe('the reconciler of agents', () => {
     assert.equal((await world.agent(agentId)).status, 'running')
   })
 
-  it('gives a pass up when PostgreSQL does not answer any more', { timeout: 300_000 }, async () => {
+  it('the reconciler of agents gives a pass up when PostgreSQL does not answer any more', {
+    timeout: 300_000,
+  }, async () => {
     const { port, hostname } = new URL(world.database.url)
     const sockets = new Set<Socket>()
     // A database behind a network that swallows everything after the greeting.
@@ -231,7 +233,7 @@ describe('the reconciler of agents', () => {
     server.close()
   })
 
-  it('does not touch an agent that an operation has in hand', async () => {
+  it('the reconciler of agents does not touch an agent that an operation has in hand', async () => {
     const made = await up()
     await world.insert(made, 'agent.restart')
     await world.runtime.remove(made.agentId, { volume: false })
@@ -240,7 +242,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(made.agentId), [])
   })
 
-  it('removes what outlived its agent, with its volume', async () => {
+  it('the reconciler of agents removes what outlived its agent, with its volume', async () => {
     const { agentId, id } = await up()
     await sql('UPDATE agent SET deleted_at = now(), purged_at = now() WHERE id = $1', [id])
     await pass()
@@ -249,7 +251,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(agentId), ['outlived its agent'])
   })
 
-  it('finishes a deletion whose operation has ended without it', async () => {
+  it('the reconciler of agents finishes a deletion whose operation has ended without it', async () => {
     const { agentId, id } = await up()
     await sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [id])
     await pass()
@@ -257,7 +259,7 @@ describe('the reconciler of agents', () => {
     assert.equal(await world.runtime.inspect(agentId), undefined)
   })
 
-  it('removes a sandbox of no agent, and keeps its volume', async () => {
+  it('the reconciler of agents removes a sandbox of no agent, and keeps its volume', async () => {
     const { agentId, id } = await up()
     await sql('DELETE FROM operation WHERE agent_id = $1', [agentId])
     await sql('DELETE FROM agent WHERE id = $1', [id])
@@ -269,7 +271,7 @@ describe('the reconciler of agents', () => {
     assert.deepEqual(await repairs(agentId), ['of no agent'])
   })
 
-  it('writes down which engine versions are at hand', async () => {
+  it('the reconciler of agents writes down which engine versions are at hand', async () => {
     await sql(
       `INSERT INTO engine_version (engine, version, runtime) VALUES ('openclaw', '2020.1.1', 'process')`,
     )
@@ -281,7 +283,7 @@ describe('the reconciler of agents', () => {
     )
   })
 
-  it('sees at once that a sandbox has ended', async () => {
+  it('the reconciler of agents sees at once that a sandbox has ended', async () => {
     const { agentId } = await up()
     const services = {
       ...world.services,

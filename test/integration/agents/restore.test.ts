@@ -33,7 +33,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     return world.run(String(id))
   }
 
-  it('comes back as its newest snapshot, with the same commit, and is built', async () => {
+  it('a lost volume comes back as its newest snapshot, with the same commit, and is built', async () => {
     const [newest] = await subject.history()
     await subject.loseVolume()
     const { state, error_cause: cause } = await restart()
@@ -46,7 +46,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     const { isNew } = await subject.succeed('agent.sync')
     assert.equal(isNew, false)
   })
-  it('waits for an IPFS node that is away', async () => {
+  it('a lost volume waits for an IPFS node that is away', async () => {
     await subject.loseVolume()
     await kubo.kill()
     const tried = await restart()
@@ -57,7 +57,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal(state, 'succeeded', String(cause))
     assert.equal(await subject.exec('cat workspace/note.txt'), 'mine')
   })
-  it('is restored again where a restore was interrupted', async () => {
+  it('a lost volume is restored again where a restore was interrupted', async () => {
     const [newest] = await subject.history()
     // As one that was killed in the middle leaves it: some files, another commit, and the mark in the row.
     await subject.exec(
@@ -74,12 +74,12 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal(await subject.exec('git rev-parse HEAD'), newest?.commit_sha)
     assert.ok((await subject.row()).synced_at)
   })
-  it('is left alone where the repository is there', async () => {
+  it('a lost volume is left alone where the repository is there', async () => {
     await subject.exec('echo newer > workspace/note.txt')
     assert.equal((await restart()).state, 'succeeded')
     assert.equal(await subject.exec('cat workspace/note.txt'), 'newer')
   })
-  it('cannot be saved while the IPFS node is away, and can when it is back', async () => {
+  it('a lost volume cannot be saved while the IPFS node is away, and can when it is back', async () => {
     const before = await subject.history()
     await kubo.kill()
     const { state, error, error_code } = await subject.run('agent.sync')
@@ -91,7 +91,7 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     assert.equal((await subject.succeed('agent.sync')).isNew, true)
     assert.equal((await subject.history()).length, before.length + 1)
   })
-  it('is not seeded over where its snapshot is lost, and can be reset to an older one', async () => {
+  it('a lost volume is not seeded over where its snapshot is lost, and can be reset to an older one', async () => {
     const [newest, older] = await subject.history()
     await world.database.pool.query('UPDATE snapshot SET cid = $2 WHERE id = $1', [newest?.id, MISSING])
     await subject.loseVolume()

@@ -38,7 +38,7 @@ describe('a history', () => {
     return rows.map(({ cid }) => Number(cid))
   }
 
-  it('keeps the newest, and the last of each of the last days', async () => {
+  it('a history keeps the newest, and the last of each of the last days', async () => {
     const ages = [9, 3.2, 3.1, 2.3, 2.1, 1.2, 1.1, 0.3, 0.2, 0.1]
     assert.deepEqual(await pruned(ages, { keep: 2, keepDays: 0 }), [0.2, 0.1])
     assert.deepEqual(await pruned(ages, { keep: 2, keepDays: 1 }), [0.2, 0.1])
@@ -46,14 +46,14 @@ describe('a history', () => {
     assert.deepEqual(await pruned(ages, { keep: 1, keepDays: 4 }), [3.1, 2.1, 1.1, 0.1])
     assert.deepEqual(await pruned(ages, { keep: 10, keepDays: 0 }), ages)
   })
-  it('has its content released where it falls out', async () => {
+  it('a history has its content released where it falls out', async () => {
     await pruned([0.4, 0.3], { keep: 1, keepDays: 0 })
     const { rows } = await database.pool.query(
       `SELECT input FROM operation WHERE kind = 'content.release' AND input->>'cid' = '0.4'`,
     )
     assert.deepEqual(rows, [{ input: { network: 'private', cid: '0.4' } }])
   })
-  it('has its order also where a clock was set back', () => {
+  it('a history has its order also where a clock was set back', () => {
     const later = '0199ffff-ffff-7fff-bfff-ffffffffffff'
     const future = `ffff${later.slice(4)}`
     assert.ok(idAfter(undefined) > later)

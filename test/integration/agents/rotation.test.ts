@@ -63,7 +63,7 @@ describe('berth keys rotate-secrets', () => {
   const berth = (env: NodeJS.ProcessEnv) =>
     runCli({ DATABASE_URL: database.url, BERTH_DATA_DIR: dir, ...env }, 'keys', 'rotate-secrets')
 
-  it('names the settings that it needs', async () => {
+  it('berth keys rotate-secrets names the settings that it needs', async () => {
     for (const [env, name] of [
       [{ SECRETS_KEY: SECOND }, 'SECRETS_KEY_PREVIOUS'],
       [{ SECRETS_KEY: '', SECRETS_KEY_PREVIOUS: FIRST }, 'SECRETS_KEY'],
@@ -75,7 +75,7 @@ describe('berth keys rotate-secrets', () => {
     }
     await assertOpens(new Encryption(FIRST), SECRETS)
   })
-  it('changes the key of all, which open before, meanwhile and afterwards', async () => {
+  it('berth keys rotate-secrets changes the key of all, which open before, meanwhile and afterwards', async () => {
     await assertOpens(new Encryption(SECOND, FIRST), SECRETS)
     await insertSecrets(SECOND, 1)
     await assertOpens(new Encryption(SECOND, FIRST), SECRETS + 1)
@@ -89,7 +89,7 @@ describe('berth keys rotate-secrets', () => {
     await assertOpens(new Encryption(SECOND), SECRETS + 1)
     assert.match((await berth(env)).stdout, /^0 encrypted anew/m)
   })
-  it('renews what a process writes meanwhile that has the previous key only', async () => {
+  it('berth keys rotate-secrets renews what a process writes meanwhile that has the previous key only', async () => {
     const encryption = new Encryption(THIRD, SECOND)
     const rotating = rotateSecrets(prisma, encryption)
     await insertSecrets(SECOND, 1)
@@ -97,7 +97,7 @@ describe('berth keys rotate-secrets', () => {
     await rotateSecrets(prisma, encryption)
     await assertOpens(new Encryption(THIRD), SECRETS + 2)
   })
-  it('names what neither key decrypts, and fails', async () => {
+  it('berth keys rotate-secrets names what neither key decrypts, and fails', async () => {
     await prisma.secret.updateMany({ where: { name: 'N7' }, data: { ciphertext: new Uint8Array(60) } })
     const { code, stdout } = await berth({ SECRETS_KEY: FIRST, SECRETS_KEY_PREVIOUS: THIRD })
     assert.equal(code, 1)

@@ -23,11 +23,11 @@ describe('a workspace', { timeout: 600_000 }, () => {
     world.services.storages.private.isPinned(CID.parse(cid), { signal: AbortSignal.timeout(60_000) })
   const head = () => subject.exec('git rev-parse HEAD')
 
-  it('has a first commit before its first sync', async () => {
+  it("an agent's workspace has a first commit before its first sync", async () => {
     assert.equal(await subject.exec('git log --format=%s'), 'feat: begin workspace')
     assert.deepEqual(await subject.history(), [])
   })
-  it('is saved as a whole first', async () => {
+  it("an agent's workspace is saved as a whole first", async () => {
     const result = await subject.succeed('agent.sync')
     const [row, ...others] = await subject.history()
     assert.ok(row)
@@ -43,14 +43,14 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.match(String(file_manifest), /^\d+ README\.md$/m)
     assert.equal(await head(), row.commit_sha)
   })
-  it('that has not changed is only seen', async () => {
+  it("an agent's workspace that has not changed is only seen", async () => {
     const { synced_at: before } = await subject.row()
     const result = await subject.succeed('agent.sync')
     assert.deepEqual([result.isNew, result.changeSummary], [false, null])
     assert.equal((await subject.history()).length, 1)
     assert.ok(Number((await subject.row()).synced_at) > Number(before))
   })
-  it('is saved by what has changed, as a full import would have it', async () => {
+  it("an agent's workspace is saved by what has changed, as a full import would have it", async () => {
     await subject.exec(
       'cd workspace && mkdir -p deep/er && echo one > deep/er/new.txt && echo more >> SOUL.md && rm TOOLS.md && ' +
         'printf "#!/bin/sh\\n" > run.sh && chmod +x run.sh && ln -s deep/er/new.txt link && echo x > "ünï \\"q\\".txt"',
@@ -84,14 +84,14 @@ describe('a workspace', { timeout: 600_000 }, () => {
       'public',
     ])
   })
-  it('says where a diff was cut', async () => {
+  it("an agent's workspace says where a diff was cut", async () => {
     await subject.exec('seq 1 40000 > workspace/long.txt')
     await subject.succeed('agent.sync')
     const [row] = await subject.history()
     assert.match(row?.content_diff ?? '', /\n… cut after 64 KiB\n$/)
     assert.ok(Buffer.byteLength(row?.content_diff ?? '') <= 65_536 + 100)
   })
-  it('goes back to a snapshot, and is saved before', async () => {
+  it("an agent's workspace goes back to a snapshot, and is saved before", async () => {
     await subject.exec('echo kept > workspace/note.txt')
     await subject.succeed('agent.sync')
     const [target] = await subject.history()
@@ -113,7 +113,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.equal(await subject.exec('cat workspace/note.txt'), 'lost')
     await until('it is built', () => subject.exec('cat built.log').catch(() => undefined))
   })
-  it('is the same after a second run of the same reset', async () => {
+  it("an agent's workspace is the same after a second run of the same reset", async () => {
     const [, target] = await subject.history()
     const id = await world.insert(subject.made, 'agent.reset', { snapshotCid: target?.cid })
     assert.equal((await world.run(id)).state, 'succeeded')
@@ -129,7 +129,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     )
     assert.equal(await head(), target?.commit_sha)
   })
-  it('goes back to a commit that is not in its repository any more', async () => {
+  it("an agent's workspace goes back to a commit that is not in its repository any more", async () => {
     const [target] = await subject.history()
     assert.ok(target)
     await subject.exec('rm -rf .git && echo anew > workspace/note.txt')
@@ -141,13 +141,13 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.equal(await subject.exec('git status --porcelain'), '')
     assert.equal(await subject.exec('git fsck --no-progress 2>&1 || true'), '')
   })
-  it('does not go to what is not in its history', async () => {
+  it("an agent's workspace does not go to what is not in its history", async () => {
     const { state, error, error_code } = await subject.run('agent.reset', {
       snapshotCid: 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi',
     })
     assert.deepEqual([state, error, error_code], ['failed', 'Snapshot not found', 'snapshot_not_found'])
   })
-  it('is taken over after a push once, and a second run of that says the same', async () => {
+  it("an agent's workspace is taken over after a push once, and a second run of that says the same", async () => {
     const pushed = await head()
     await subject.exec(`echo '{"commit":"${pushed}"}' > ../.berth/pushed.json`)
     const id = await world.insert(subject.made, 'agent.push')
@@ -171,7 +171,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     await world.run(rows[0]?.id ?? '')
     assert.equal((await subject.succeed('agent.push')).commitSha, null)
   })
-  it('keeps as much of its history as its policy says, and frees the rest', async () => {
+  it("an agent's workspace keeps as much of its history as its policy says, and frees the rest", async () => {
     const cids: string[] = []
     for (let i = 0; i < 5; i++) {
       await subject.exec(`echo ${i} > workspace/counter.txt`)
@@ -191,7 +191,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.equal(await isPinned(cids[0] ?? ''), false)
     assert.equal(await isPinned(cids[1] ?? ''), true)
   })
-  it('is saved by itself when it has changed, and left alone for longer when that fails', async () => {
+  it("an agent's workspace is saved by itself when it has changed, and left alone for longer when that fails", async () => {
     const log = createLogger('test', 'silent')
     const look = () =>
       lookForChanges(world.services, log, { intervalMs: 100, signal: AbortSignal.timeout(60_000) })
@@ -228,7 +228,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
     await look()
     assert.equal((await waiting()).length, 1)
   })
-  it('is freed with its agent', async () => {
+  it("an agent's workspace is freed with its agent", async () => {
     const cids = new Set((await subject.history()).map(({ cid }) => cid))
     const agent = await findAgent(world.database.pool, subject.made.agentId)
     assert.ok(agent)

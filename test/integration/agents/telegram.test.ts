@@ -19,7 +19,7 @@ await once(server, 'listening')
 after(() => server.close())
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
-test("Telegram's own no is one", async () => {
+test('a token that Telegram refuses is refused', async () => {
   for (const status of [401, 404]) {
     await assert.rejects(checkTelegramToken(url, `${status}:x`), {
       status: 400,

@@ -33,7 +33,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
 
   const run = (...args: string[]) => runCli(env, ...args)
 
-  it('writes the rows of every table and the blocks of everything that is kept, and says which keys are not in it', async () => {
+  it('berth backup writes the rows of every table and the blocks of everything that is kept, and says which keys are not in it', async () => {
     const said = await berth(env, 'backup', dir)
     assert.match(said, /database {2}\d+ rows of \d+ tables/)
     assert.match(said, /public {4}3 roots\n {2}private {3}1 root\n/)
@@ -51,7 +51,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.match(await berth(env, 'backup', 'verify', dir), /✔ 1 backup, \d+ blocks, .*: all is there/)
   })
 
-  it('has none of the keys, no API key and no secret in it', async () => {
+  it('berth backup writes none of the keys, no API key and no secret', async () => {
     const keys = await Promise.all(
       ['jwt.key', 'secrets.key', 'agent-proxy.key'].map(async (name) =>
         (await readFile(join(stack.dataDir, name), 'utf8')).trim(),
@@ -61,7 +61,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     for (const text of [...keys, filled.key, 'encrypted value']) assert.ok(!all.includes(text))
   })
 
-  it('writes no block that the folder has', async () => {
+  it('berth backup writes no block that the folder has', async () => {
     const before = await readBlocks(dir)
     const added = await upload(filled.api, 'public', randomBytes(64), { name: 'new' })
     filled.contents.push(added)
@@ -73,7 +73,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.equal((await backupsOf(dir)).length, 2)
   })
 
-  it('puts keys into it with a passphrase, readable with that alone', async () => {
+  it('berth backup puts keys into it with a passphrase, readable with that alone', async () => {
     const said = await berth(env, 'backup', dir, '--with-keys')
     assert.match(said, /JWT_KEY and SECRETS_KEY are in it, encrypted/)
     const newest = join(dir, 'backups', (await backupsOf(dir)).at(-1) ?? '')
@@ -91,7 +91,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.match(stderr, /BERTH_BACKUP_PASSPHRASE: not set/)
   })
 
-  it('lists what there is', async () => {
+  it('berth backup lists what there is', async () => {
     const rows = JSON.parse(await berth(env, 'backup', 'list', dir, '--json'))
     assert.deepEqual(
       rows.map(({ public: roots, keys }: { public: number; keys: string }) => [roots, keys]),
@@ -104,7 +104,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
   })
 
   for (const point of ['backup-after-blocks', 'backup-before-manifest'])
-    it(`leaves no backup where it is killed at ${point}, and the next one writes no block twice`, async () => {
+    it(`berth backup leaves no backup where it is killed at ${point}, and the next one writes no block twice`, async () => {
       const names = await backupsOf(dir)
       const added = await upload(filled.api, 'private', randomBytes(1_500_000), { name: point })
       filled.contents.push(added)
@@ -120,14 +120,14 @@ describe('berth backup', { timeout: 300_000 }, () => {
       assert.match(await berth(env, 'backup', 'verify', dir), /all is there/)
     })
 
-  it('takes a second process for what it is', async () => {
+  it('berth backup names another process that writes to the folder', async () => {
     const { withFolderLock } = await import('../../../src/backup/backup.ts')
     const { code, stderr } = await withFolderLock(dir, () => run('backup', dir))
     assert.equal(code, 1)
     assert.match(stderr, /another process writes to .* just now/)
   })
 
-  it('refuses a folder of something else, and one of another Berth', async () => {
+  it('berth backup refuses a folder of something else, and one of another Berth', async () => {
     const other = join(dir, '..', 'other')
     await mkdir(other)
     await writeFile(join(other, 'letter.txt'), 'mine')
@@ -140,7 +140,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     assert.match((await run('backup', other)).stderr, /was written by a newer Berth \(format 2\)/)
   })
 
-  describe('verify', () => {
+  describe('berth backup verify', () => {
     const newest = async () => join(dir, 'backups', (await backupsOf(dir)).at(-1) ?? '')
     const finds = async (what: RegExp) => {
       const { code, stdout } = await run('backup', 'verify', dir)
@@ -153,7 +153,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
       await rm(path, { force: true })
       await writeFile(path, bytes)
     }
-    it('names a file of a table that is missing, cut off or changed', async () => {
+    it('berth backup verify names a file of a table that is missing, cut off or changed', async () => {
       const path = join(await newest(), 'tables/file.copy.gz')
       await aside(path, async () => {
         await truncate(path, 20)
@@ -168,14 +168,14 @@ describe('berth backup', { timeout: 300_000 }, () => {
         await finds(/tables\/file\.copy\.gz has another checksum/)
       })
     })
-    it('names a manifest that is damaged', async () => {
+    it('berth backup verify names a manifest that is damaged', async () => {
       const path = join(await newest(), 'manifest.json')
       await aside(path, async () => {
         await appendFile(path, '}')
         await finds(/manifest\.json: .* is damaged/)
       })
     })
-    it('names a block that is damaged or missing with the roots that need it, and --recheck writes it again', async () => {
+    it('berth backup verify names a block that is damaged or missing with the roots that need it, and --recheck writes it again', async () => {
       const [file] = [...(await readBlocks(dir)).keys()].filter((path) => path.includes('private'))
       const path = join(dir, file ?? '')
       await truncate(path, 10)
@@ -189,7 +189,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     })
   })
 
-  it('says what Berth itself has lost, and backs up the rest', async () => {
+  it('berth backup says what Berth itself has lost, and backs up the rest', async () => {
     const lost = await upload(filled.api, 'private', randomBytes(50), { name: 'lost' })
     const { BlockFolder } = await import('../../../src/storage/embedded/blocks.ts')
     const { CID } = await import('multiformats/cid')

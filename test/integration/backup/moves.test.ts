@@ -91,7 +91,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     return found.sort()
   }
 
-  it('of an older schema is restored with it, and brought up to date', async () => {
+  it('a backup of an older schema is restored with it, and brought up to date', async () => {
     const old = await emptyDatabase()
     await migrateTo(old.pool, FORMER)
     await old.pool.query(
@@ -117,7 +117,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     )
   })
 
-  it('counts what is kept anew', async () => {
+  it('a backup counts what is kept anew', async () => {
     await keep(embedded, 'public', randomBytes(3_000_000))
     await keep(embedded, 'public', Buffer.from(''))
     await keep(embedded, 'private', randomBytes(70_000))
@@ -136,7 +136,9 @@ describe('a backup', { timeout: 200_000 }, () => {
     assert.deepEqual(await pinned(storages), await pinned(embedded))
   })
 
-  describe('between Kubo and the embedded node', { skip: !kuboBinary && 'needs BERTH_TEST_KUBO' }, () => {
+  describe('a backup between Kubo and the embedded node', {
+    skip: !kuboBinary && 'needs BERTH_TEST_KUBO',
+  }, () => {
     const nodes: KuboNode[] = []
     let kubo: Storages
     before(async () => {
@@ -152,7 +154,7 @@ describe('a backup', { timeout: 200_000 }, () => {
         stops.push(() => storage.stop())
       }
     })
-    it('is the same either way', async () => {
+    it('a backup between Kubo and the embedded node is the same either way', async () => {
       const there = await emptyDatabase()
       await restore({ dir: join(root, 'counted'), ...parts(there, kubo) })
       assert.deepEqual(await pinned(kubo), await pinned(embedded))
@@ -166,7 +168,7 @@ describe('a backup', { timeout: 200_000 }, () => {
       await restore({ dir, ...parts(back, storages) })
       assert.deepEqual(await pinned(storages), await pinned(embedded))
     })
-    it('waits for no node that is away: it fails, says so, and goes on when it is run again', async () => {
+    it('a backup between Kubo and the embedded node waits for no node that is away: it fails, says so, and goes on when it is run again', async () => {
       await keep(kubo, 'private', randomBytes(5000))
       await nodes[1]?.kill()
       const dir = join(root, 'away')

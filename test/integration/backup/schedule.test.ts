@@ -26,7 +26,7 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     await removeDir?.()
   })
 
-  it('has a worker make a backup when there is none yet, and says how old it is', async () => {
+  it('BERTH_BACKUP_DIR has a worker make a backup when there is none yet, and says how old it is', async () => {
     await until('a backup is there', async () => (await backupsOf(dir)).length === 1)
     const age = async () => {
       const text = await (await readMetrics(stack.env, 'worker')).text()
@@ -38,7 +38,7 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     assert.match(await berth(stack.env, 'backup', 'verify', dir), /✔ 1 backup,/)
   })
 
-  it('keeps the last backup of each period with all of its blocks, and no other block', async () => {
+  it('BERTH_BACKUP_DIR keeps the last backup of each period with all of its blocks, and no other block', async () => {
     const api = await clientOf(stack.url, await stack.createKey())
     const gone = await upload(api, 'public', randomBytes(3_000_000), { name: 'gone' })
     await berth(stack.env, 'backup', dir)
@@ -62,7 +62,7 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     assert.ok(kept.cid)
   })
 
-  it('removes no block while a manifest cannot be read', async () => {
+  it('BERTH_BACKUP_DIR removes no block while a manifest cannot be read', async () => {
     const [name = ''] = await backupsOf(dir)
     const old = join(dir, 'backups/2026-01-05T03-00-00.000Z')
     await cp(join(dir, 'backups', name), old, { recursive: true })

@@ -28,7 +28,7 @@ describe("an error of PostgreSQL behind Prisma's", () => {
       return { failed: await failed }
     })
 
-  it('is transient, and no outage, where others held the query up', async () => {
+  it("an error of PostgreSQL behind Prisma's is transient, and no outage, where others held the query up", async () => {
     const { failed } = await whileLocked(() =>
       prisma.$transaction(async (tx) => {
         await tx.$executeRaw`SET LOCAL lock_timeout = 100`
@@ -38,7 +38,7 @@ describe("an error of PostgreSQL behind Prisma's", () => {
     assert.deepEqual([isHeldUp(failed), isTransient(failed), isDatabaseDown(failed)], [true, true, false])
   })
 
-  it('is an outage where the server ended the connection', async () => {
+  it("an error of PostgreSQL behind Prisma's is an outage where the server ended the connection", async () => {
     const { failed } = await whileLocked(
       () => prisma.workspace.count(),
       () =>
@@ -53,7 +53,7 @@ describe("an error of PostgreSQL behind Prisma's", () => {
     assert.deepEqual([isHeldUp(failed), isTransient(failed), isDatabaseDown(failed)], [false, true, true])
   })
 
-  it('is an outage where no connection is to be had, whatever the statement', async () => {
+  it("an error of PostgreSQL behind Prisma's is an outage where no connection is to be had, whatever the statement", async () => {
     const pool = createPool('postgres://nobody:nothing@127.0.0.1:1/nowhere', 1, database.log)
     const away = createPrisma(pool)
     for (const work of [

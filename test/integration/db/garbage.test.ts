@@ -28,7 +28,7 @@ test('a network that was never collected is due, also one without a row', async 
   assert.deepEqual(rows, [{ network: 'public', runs: 1, removed_bytes: 2 }])
 })
 
-test('one that was collected is due again when the time has passed and something was released since', async () => {
+test('a network that was collected is due again when the time has passed and something was released since', async () => {
   await collectedAgo(2 * HOUR)
   assert.equal(await isDue(), false)
   await noteRelease.run(database.pool, 'public')
@@ -38,7 +38,7 @@ test('one that was collected is due again when the time has passed and something
   assert.equal(await isDue(0), false)
 })
 
-test('what was released while it was collected is due again', async () => {
+test('a network is due again where something was released while it was collected', async () => {
   await collectedAgo(2 * HOUR)
   await noteRelease.run(database.pool, 'public')
   // It began before that, and ended after it.
@@ -46,7 +46,7 @@ test('what was released while it was collected is due again', async () => {
   assert.equal(await isDue(), true)
 })
 
-test('one where nothing was released is due after 24 times as long', async () => {
+test('a network where nothing was released is due after 24 times as long', async () => {
   await collectedAgo(25 * HOUR)
   assert.equal(await isDue(), true)
 })

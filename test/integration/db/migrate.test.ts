@@ -55,7 +55,7 @@ describe('the update from 0.1.0', () => {
     ['operation', 'worker'],
     ['worker', 'operation'],
   ] as const)
-    it(`lets a transaction end that has changed ${first} and then changes ${second}`, {
+    it(`the update from 0.1.0 lets a transaction end that has changed ${first} and then changes ${second}`, {
       timeout: 30_000,
     }, async () => {
       const client = await pool.connect()

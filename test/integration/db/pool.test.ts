@@ -14,7 +14,7 @@ describe('transaction', () => {
   after(() => database.stop())
 
   // As in a transaction that waits for the IPFS node while PostgreSQL restarts.
-  it('fails, and the process lives, when the connection drops between two of its queries', async () => {
+  it('a transaction fails, and the process lives, when the connection drops between two of its queries', async () => {
     const { pool } = database
     const failed = transaction(pool, async (client) => {
       const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
@@ -38,7 +38,7 @@ describe('a pool on a server whose time zone is not UTC', () => {
   })
   after(() => database.stop())
 
-  it('has Prisma and statements by hand mean the same moments', async () => {
+  it('a pool on a server whose time zone is not UTC has Prisma and statements by hand mean the same moments', async () => {
     const workspaceId = await database.createWorkspace()
     const pool = createPool(database.url, 1, database.log)
     const prisma = createPrisma(pool)

@@ -62,23 +62,23 @@ const CHANGES: [what: string, change: string, undo: RegExp][] = [
 ]
 
 describe('schema.prisma', () => {
-  it('is read by the engine of the client that was generated from it', async () => {
+  it('schema.prisma is read by the engine of the client that was generated from it', async () => {
     const generated = new URL('../../../src/db/generated/internal/class.ts', import.meta.url)
     assert.ok((await readFile(generated, 'utf8')).includes(`"engineVersion": "${version()}"`))
   })
 
-  it('describes the database that the migrations make', async () => {
+  it('schema.prisma describes the database that the migrations make', async () => {
     assert.equal(await migrateDiff(database.url), '')
     assert.deepEqual(await statedInDatabase(), statedInComments(readModels()))
   })
 
-  it('is found to differ in every single change', async () => {
+  it('schema.prisma is found to differ in every single change', async () => {
     for (const [, change] of CHANGES) await database.pool.query(change)
     const script = await migrateDiff(database.url)
     for (const [what, , undo] of CHANGES) assert.match(script, undo, what)
   })
 
-  it('is found to differ in what only its comments say', async () => {
+  it('schema.prisma is found to differ in what only its comments say', async () => {
     const before = await statedInDatabase()
     await database.pool.query(`
       ALTER TABLE membership DROP CONSTRAINT membership_role_check;

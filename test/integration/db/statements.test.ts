@@ -28,17 +28,17 @@ for (const file of readdirSync(FOLDER))
     if (exported?.definition) definitions.push(exported.definition)
 
 describe('a statement by hand', () => {
-  it('has a name of its own', () => {
+  it('a statement by hand has a name of its own', () => {
     assert.ok(definitions.length > 0)
     assert.equal(new Set(definitions.map(({ name }) => name)).size, definitions.length)
   })
 
   for (const definition of definitions)
-    it(`takes and gives what it says: ${definition.name}`, async () => {
+    it(`a statement by hand takes and gives what it says: ${definition.name}`, async () => {
       assert.deepEqual(await describeStatement(definition.text), stated(definition))
     })
 
-  it('is found out where it says another type, or another column', async () => {
+  it('a statement by hand is found out where it says another type, or another column', async () => {
     const { definition } = statement({
       name: 'wrong',
       parameters: ['text'],

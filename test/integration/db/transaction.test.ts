@@ -30,13 +30,13 @@ describe("a transaction of Prisma's", () => {
     assert.equal((await tx.workspace.findUniqueOrThrow({ where: { id } })).name, name)
   }
 
-  it('commits what was written through a model and what was written by hand', async () => {
+  it("a transaction of Prisma's commits what was written through a model and what was written by hand", async () => {
     const id = await database.createWorkspace()
     await inTransaction(prisma, (tx) => rename(tx, id))
     assert.equal(await nameOf(id), `${id} model hand`)
   })
 
-  it('rolls both back, and throws what its work has thrown', async () => {
+  it("a transaction of Prisma's rolls both back, and throws what its work has thrown", async () => {
     const id = await database.createWorkspace()
     const reason = new Error('not to be')
     const work = async (tx: Transaction) => {
@@ -47,7 +47,7 @@ describe("a transaction of Prisma's", () => {
     assert.equal(await nameOf(id), id)
   })
 
-  it('is another one than one that begins inside of it', async () => {
+  it("a transaction of Prisma's is another one than one that begins inside of it", async () => {
     const id = await database.createWorkspace()
     const inner = await database.createWorkspace()
     const failing = inTransaction(prisma, async (tx) => {
@@ -62,7 +62,7 @@ describe("a transaction of Prisma's", () => {
     assert.deepEqual([await nameOf(id), await nameOf(inner)], [id, `${inner} model hand`])
   })
 
-  it('lets no statement run on its connection when it has ended, and gives that back', async () => {
+  it("a transaction of Prisma's lets no statement run on its connection when it has ended, and gives that back", async () => {
     const pool = createPool(database.url, 1, database.log)
     const own = createPrisma(pool)
     const kept: Transaction[] = []
@@ -82,7 +82,7 @@ describe("a transaction of Prisma's", () => {
     ['a model', (tx) => tx.workspace.count()],
     ['the commit', async () => {}],
   ] satisfies [string, (tx: Transaction) => Promise<unknown>][]) {
-    it(`fails, and the process lives, when the connection drops before ${name}`, async () => {
+    it(`a transaction of Prisma's fails, and the process lives, when the connection drops before ${name}`, async () => {
       const failed = inTransaction(prisma, async (tx) => {
         const { pid, dropped } = await watch(tx)
         await database.pool.query('SELECT pg_terminate_backend($1)', [pid])
@@ -106,7 +106,7 @@ describe("a transaction of Prisma's", () => {
     return { pid, dropped: new Promise((resolve) => client.once('end', resolve)) }
   }
 
-  it('says that the pool has no connection to give', async () => {
+  it("a transaction of Prisma's says that the pool has no connection to give", async () => {
     const pool = createPool(database.url, 1, database.log)
     const own = createPrisma(pool)
     const only = await pool.connect()
@@ -117,7 +117,7 @@ describe("a transaction of Prisma's", () => {
     await pool.end()
   })
 
-  it('says through a model what PostgreSQL has said: a lock that is not to be had, a name that is taken', async () => {
+  it("a transaction of Prisma's says through a model what PostgreSQL has said: a lock that is not to be had, a name that is taken", async () => {
     const id = await database.createWorkspace()
     const taken = await database.createWorkspace()
     const update = (tx: Transaction, name: string) => tx.workspace.update({ where: { id }, data: { name } })

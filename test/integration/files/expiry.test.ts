@@ -92,7 +92,7 @@ describe('files whose time has come', () => {
   }
   const removeExpired = () => removeExpiredFiles(database.pool, signal)
 
-  it('are removed, of both networks and every workspace, and no others', async () => {
+  it('files whose time has come are removed, of both networks and every workspace, and no others', async () => {
     const kept = [await addFile(null), await addFile(60, { network: 'private' })]
     const ended = [
       await addFile(-1),
@@ -109,7 +109,7 @@ describe('files whose time has come', () => {
     assert.equal(await removeExpired(), 0)
   })
 
-  it('are removed once, however many workers come for them, and however many they are', async () => {
+  it('files whose time has come are removed once, however many workers come for them, and however many they are', async () => {
     const count = 1203
     await database.pool.query(
       `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, expires_at)
@@ -124,7 +124,7 @@ describe('files whose time has come', () => {
     assert.equal((await removals()).length, count)
   })
 
-  it('stay when their end was put off, or taken away, after a worker had seen them', async () => {
+  it('files whose time has come stay when their end was put off, or taken away, after a worker had seen them', async () => {
     for (const [ends, expected] of [
       [Math.floor(Date.now() / 1000) + 3600, false],
       [null, false],
@@ -146,7 +146,7 @@ describe('files whose time has come', () => {
   })
 
   for (const network of NETWORKS) {
-    it(`release their ${network} content with its last file, and leave it to others until then`, async () => {
+    it(`files whose time has come release their ${network} content with its last file, and leave it to others until then`, async () => {
       const storage = storages[network]
       const [shared, single] = [
         await addContent(network, `${network}, two files`),
@@ -173,7 +173,7 @@ describe('files whose time has come', () => {
     })
   }
 
-  it('of one network leave the same content on the other alone', async () => {
+  it('files of one network whose time has come leave the same content on the other alone', async () => {
     const [cid, same] = [await addContent('public', 'on both'), await addContent('private', 'on both')]
     assert.ok(cid.equals(same))
     await addFile(-1, { cid, network: 'private' })
@@ -184,7 +184,7 @@ describe('files whose time has come', () => {
     assert.equal(await storages.public.isPinned(cid, { signal }), true)
   })
 
-  it('and whose repair is under way are removed after it was told to stop', async () => {
+  it('files whose time has come and whose repair is under way are removed after it was told to stop', async () => {
     const id = await addFile(-1)
     const repair = await insertOperation(database.pool, mine, {
       kind: 'pin.repair',

@@ -24,7 +24,7 @@ const newService = () => new GatewayService(database.pool, 'gateway.test')
 describe('the gateway of a host', () => {
   before(() => newWorkspace('first'))
 
-  it('is found with or without a port, in any case', async () => {
+  it('the gateway of a host is found with or without a port, in any case', async () => {
     const gateways = newService()
     const found = await gateways.findByHost('first.gateway.test')
     assert.equal(found?.domain, 'first')
@@ -36,7 +36,7 @@ describe('the gateway of a host', () => {
     assert.deepEqual(await gateways.findByName('First'), found)
   })
 
-  it('is asked for once by all who come at once, and again when it changed here', async () => {
+  it('the gateway of a host is asked for once by all who come at once, and again when it changed here', async () => {
     const gateways = newService()
     const [found, same] = await Promise.all([1, 2].map(() => gateways.findByHost('first.gateway.test')))
     assert.equal(found, same)
@@ -44,7 +44,7 @@ describe('the gateway of a host', () => {
     assert.notEqual(await gateways.findByHost('first.gateway.test'), found)
   })
 
-  it('is known as it is soon after a change elsewhere', async () => {
+  it('the gateway of a host is known as it is soon after a change elsewhere', async () => {
     const gateways = newService()
     const read = () => gateways.findByHost('first.gateway.test')
     const { id } = (await read()) ?? assert.fail()
@@ -80,7 +80,7 @@ describe('every workspace', () => {
     return rows
   }
 
-  it('has a gateway of its name where that is a free one, and of its id where not', async () => {
+  it('every workspace has a gateway of its name where that is a free one, and of its id where not', async () => {
     for (const name of names) await newWorkspace(name)
     const found = await domains()
     assert.deepEqual(
@@ -97,7 +97,7 @@ describe('every workspace', () => {
     )
   })
 
-  it('that was there before gateways were gets the same', async () => {
+  it('every workspace that was there before gateways were gets the same', async () => {
     const made = await domains()
     const migration = await readFile(MIGRATION, 'utf8')
     const backfill = /^WITH named[\s\S]*?;$/m.exec(migration)?.[0] ?? assert.fail()

@@ -38,7 +38,7 @@ describe('deleting a group', () => {
     return (rowCount ?? 0) > 0
   }
 
-  it('takes its files out of it in statements of a bounded size', async () => {
+  it('deleting a group takes its files out of it in statements of a bounded size', async () => {
     const { pool } = database
     const id = await createGroup()
     await pool.query(
@@ -62,7 +62,7 @@ describe('deleting a group', () => {
     assert.equal((await pool.query('SELECT FROM file_group')).rowCount, 0)
   })
 
-  it('while a pin is accepted into it is a 404 for the pin', async () => {
+  it('deleting a group while a pin is accepted into it is a 404 for the pin', async () => {
     const { pool } = database
     const groupId = await createGroup()
     const pins = new PinService(pool)
@@ -79,7 +79,7 @@ describe('deleting a group', () => {
     assert.equal((await pool.query('SELECT FROM operation')).rowCount, 0)
   })
 
-  it('while a file is put into it leaves the file where it was', async () => {
+  it('deleting a group while a file is put into it leaves the file where it was', async () => {
     const { pool } = database
     const [from, to] = [await createGroup(), await createGroup()]
     const fileId = uuidv7()

@@ -50,7 +50,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       await Promise.all([kubo?.stop(), berth?.stop()])
     })
 
-    it('pins what the node has, and waits for it', async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) pins what the node has, and waits for it`, async () => {
       const cid = await addFile(kubo)
       const printed = await remote('add', '--name=x', cid)
       assert.match(printed, new RegExp(`CID: +${cid}\nName: +x\nStatus: +pinned`))
@@ -58,19 +58,19 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       assert.deepEqual(await list('--name=x', ALL), [`${cid}\tpinned\tx`])
       assert.deepEqual(await list('--name=x', '--status=queued,pinning,failed'), [])
     })
-    it('gives the node an address to connect to', async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) gives the node an address to connect to`, async () => {
       const { results } = await psa('?limit=1')
       const [delegate] = results[0].delegates
       assert.match(delegate, /^\/ip4\/127\.0\.0\.1\/tcp\/\d+\/p2p\/12D3KooW\w+$/)
       assert.match(await ipfs('swarm', 'peers'), new RegExp(delegate.split('/').at(-1)))
     })
-    it('pins in the background', async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) pins in the background`, async () => {
       const cid = await addFile(kubo)
       await remote('add', '--name=later', '--background', cid)
       await until('it is pinned', async () => (await list('--name=later')).length === 1)
       assert.deepEqual(await list(`--cid=${cid}`, ALL), [`${cid}\tpinned\tlater`])
     })
-    it('pins what it can only have from a node that connects to it', async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) pins what it can only have from a node that connects to it`, async () => {
       const cid = await addFile(kubo)
       await ipfs('swarm', 'disconnect', (await psa('?limit=1')).results[0].delegates[0]).catch(() => {})
       const origins = [`/ip4/127.0.0.1/tcp/${await freePort()}${NOBODY}`]
@@ -79,21 +79,21 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
       await ipfs('swarm', 'connect', delegates[0])
       await until('it is pinned', async () => (await psa(`/${requestid}`)).status === 'pinned')
     })
-    it('lists page by page', async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) lists page by page`, async () => {
       const cid = await addFile(kubo)
       for (let i = 0; i < 23; i++) await psa('', { cid, name: 'many' })
       await until('all are pinned', async () => (await psa('?name=many')).count === 23)
       assert.equal((await list('--name=many')).length, 23)
       assert.match(await ipfs('pin', 'remote', 'service', 'ls', '--stat'), /0\/0\/\d+\/0$/)
     })
-    it('removes', async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) removes`, async () => {
       await remote('rm', '--name=x')
       assert.deepEqual(await list('--name=x', ALL), [])
       await assert.rejects(remote('rm', '--name=many'), /multiple remote pins/)
       await remote('rm', '--name=many', '--force')
       assert.deepEqual(await list('--name=many', ALL), [])
     })
-    it('shows the reason of a failure', async () => {
+    it(`Kubo with Berth as its pinning service (${kind}) shows the reason of a failure`, async () => {
       await ipfs('pin', 'remote', 'service', 'add', 'stranger', `${berth.url}/psa`, 'no-key')
       const refused = ipfs('pin', 'remote', 'ls', '--service=stranger')
       await assert.rejects(refused, /reason: "BAD_TOKEN", details: "Invalid, expired or revoked API key"/)
@@ -102,7 +102,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
 }
 
 describe('Kubo and a Berth that nobody can dial', { skip }, () => {
-  it('pins what the node has: Berth dials the node', async () => {
+  it('Kubo with a Berth that nobody can dial pins what the node has: Berth dials the node', async () => {
     const kubo = await startKubo()
     const berth = await startStack({ kind: 'embedded' }).catch(async (error) => {
       await kubo.stop()

@@ -56,7 +56,7 @@ describe('removing abandoned uploads', () => {
     return { rows: rows.map(({ id }) => id), files: (await readdir(dir)).sort() }
   }
 
-  it('takes the rows and bytes of those that have expired, unless somebody is at work on one', async () => {
+  it('removing abandoned uploads takes the rows and bytes of those that have expired, unless somebody is at work on one', async () => {
     const open = await addUpload()
     await addUpload({ expires_at: inSeconds(-1) })
     await addUpload({ expires_at: inSeconds(-1), lease_until: inSeconds(-1) })
@@ -66,7 +66,7 @@ describe('removing abandoned uploads', () => {
     await database.pool.query('DELETE FROM upload')
   })
 
-  it('takes bytes that no unfinished upload has, and nothing else', async () => {
+  it('removing abandoned uploads takes bytes that no unfinished upload has, and nothing else', async () => {
     const open = await addUpload()
     const ended = await addUpload({ cid: 'cid', file_id: uuidv7() })
     const refused = await addUpload({ refusal: { status: 400, code: 'bad_request', message: 'no' } })
@@ -76,7 +76,7 @@ describe('removing abandoned uploads', () => {
     assert.deepEqual(await left(), { rows: [open, ended, refused], files: [open, 'README'] })
   })
 
-  it('takes signed URLs that have expired', async () => {
+  it('removing abandoned uploads takes signed URLs that have expired', async () => {
     const add = (expires: Date) =>
       database.pool.query(
         `INSERT INTO signed_upload (id, key_id, fixed, expires_at) VALUES ($1, $2, '{}', $3)`,

@@ -9,7 +9,7 @@ import { Bounds } from '../../../src/lib/bounds.ts'
 import { createLogger } from '../../../src/log.ts'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 
-test('so many CARs at a time are imported of a workspace and of all, and the next ones are when they have ended', async () => {
+test('a bounded number of CARs is imported at a time, of a workspace and of all, and the next ones when those have ended', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'berth-cars-'))
   const storage = createEmbeddedStorage({ dir, network: 'public', offline: true })
   await storage.start()

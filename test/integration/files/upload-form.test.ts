@@ -24,7 +24,7 @@ const reasonOf = ({ signal }: UploadForm) => {
 }
 
 describe('a form', () => {
-  it('ends when the client sends nothing for a minute, and not before', async (t) => {
+  it('a form ends when the client sends nothing for a minute, and not before', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const { body, form } = openForm()
@@ -41,7 +41,7 @@ describe('a form', () => {
     await assert.rejects(reading, form.signal.reason)
     form.close()
   })
-  it('is the fault of the store when it is the store that takes nothing', async (t) => {
+  it('a form is the fault of the store when it is the store that takes nothing', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const { body, form } = openForm()
@@ -53,7 +53,7 @@ describe('a form', () => {
     assert.deepEqual(reasonOf(form), [503, 'IPFS node unreachable'])
     await assert.rejects(content.toArray(), form.signal.reason)
   })
-  it('ends when the client has gone, for whoever waits for a part or for bytes', async () => {
+  it('a form ends when the client has gone, for whoever waits for a part or for bytes', async () => {
     const gone = new AbortController()
     const { body, form } = openForm(gone.signal)
     body.write(begin(10))
@@ -64,13 +64,13 @@ describe('a form', () => {
     for (const each of waiting) await assert.rejects(each, form.signal.reason)
     assert.deepEqual(reasonOf(form), [400, 'body: cut off'])
   })
-  it('keeps its first reason', () => {
+  it('a form keeps its first reason', () => {
     const { form } = openForm()
     form.fail(new ApiError(413, 'a', 'first'))
     form.fail(new ApiError(400, 'b', 'second'))
     assert.deepEqual(reasonOf(form), [413, 'first'])
   })
-  it('throws away what comes after its end, so that the client can go on', async () => {
+  it('a form throws away what comes after its end, so that the client can go on', async () => {
     const { body, form } = openForm()
     body.write(begin(10))
     await firstFile(form)
@@ -78,7 +78,7 @@ describe('a form', () => {
     for (let i = 0; i < 50; i++) body.write(Buffer.alloc(2 ** 20))
     await until('all of it is read', async () => body.readableLength + body.writableLength === 0)
   })
-  it('reads no faster than its files are read', async () => {
+  it('a form reads no faster than its files are read', async () => {
     const { body, form } = openForm()
     body.write(begin(10))
     const { content } = await firstFile(form)

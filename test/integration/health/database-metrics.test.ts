@@ -41,7 +41,7 @@ describe('files that are kept', () => {
     assert.equal((await read('berth_kept_bytes')).get('private'), expected.bytes)
   }
 
-  it('are counted through their whole life, before and after the changes are added up', async () => {
+  it('files that are kept are counted through their whole life, before and after the changes are added up', async () => {
     await assertKept({ files: 0, bytes: 0 })
     const id = await addFile('private', 'searching', null)
     await assertKept({ files: 0, bytes: 0 })
@@ -65,10 +65,10 @@ describe('files that are kept', () => {
 })
 
 describe('repairs', () => {
-  it('are counted from zero, so that the increase by the first ones is seen', async () => {
+  it('repairs are counted from zero, so that the increase by the first ones is seen', async () => {
     assert.equal((await read('berth_reconcile_repairs_total')).get('pins pin missing'), 0)
   })
-  it('are counted when their rows are long forgotten', async () => {
+  it('repairs are counted when their rows are long forgotten', async () => {
     await recordRepairs(database.pool, 'operations', 'lease expired', ['a', 'b'])
     await recordRepairs(database.pool, 'operations', 'lease expired', ['c'])
     await database.pool.query('DELETE FROM repair')
@@ -108,7 +108,7 @@ describe('over 200,000 finished operations, 100,000 queued ones and 100,000 pins
     await sumKeptContent.run(pool)
   })
 
-  it('says what there is', async () => {
+  it('a scrape over 200,000 finished operations, 100,000 queued ones and 100,000 pins says what there is', async () => {
     const operations = await read('berth_operations')
     assert.equal(operations.get('pin.add queued'), COUNT_LIMIT)
     assert.equal(operations.get('agent.provision queued'), 3)
@@ -120,7 +120,7 @@ describe('over 200,000 finished operations, 100,000 queued ones and 100,000 pins
   })
 
   for (const [name, { text, values }] of Object.entries(STATEMENTS))
-    it(`reads few rows and no whole table of operations or files: ${name}`, async (t) => {
+    it(`a scrape over 200,000 finished operations, 100,000 queued ones and 100,000 pins reads few rows and no whole table of operations or files: ${name}`, async (t) => {
       const explain = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`
       await database.pool.query(explain, values)
       const { 'QUERY PLAN': plans } = await queryOne<{

@@ -51,7 +51,7 @@ for (const { queues, status, code } of [
 
     const ask = (path: string) => fetch(`http://127.0.0.1:${env.BERTH_HEALTH_PORT}${path}`)
 
-    it('runs, and is not ready where it can do nothing else', async () => {
+    it(`a worker of ${queues || 'all queues'} without Docker runs, and is not ready where it can do nothing else`, async () => {
       const { answer, body } = await until('it has looked at its nodes', async () => {
         const answer = await ask('/readyz')
         const body = (await answer.json()) as Report
@@ -61,14 +61,14 @@ for (const { queues, status, code } of [
       assert.deepEqual(body.parts.docker, { status: 'down', detail: 'is not at DOCKER_HOST' })
       assert.equal((await ask('/healthz')).status, 200)
     })
-    it('tells the others', async () => {
+    it(`a worker of ${queues || 'all queues'} without Docker tells the others`, async () => {
       const { docker } = await until('it has written its row', async () => {
         const parts = await observeWorkers(new WorkerStatus(database.pool))
         return parts.docker && parts
       })
       assert.deepEqual(docker, { status: 'down', detail: 'is not at DOCKER_HOST' })
     })
-    it('is told from a healthy one by `berth health`, and by `berth health docker`', async () => {
+    it(`a worker of ${queues || 'all queues'} without Docker is told from a healthy one by \`berth health\`, and by \`berth health docker\``, async () => {
       const plain = await runCli(env, 'health')
       assert.deepEqual([plain.code, plain.stdout.split('\n')[0]], [code, status])
       const named = await runCli(env, 'health', 'docker')
@@ -76,7 +76,7 @@ for (const { queues, status, code } of [
       assert.match(named.stdout, /^docker: is not at DOCKER_HOST$/m)
       assert.equal((await runCli(env, 'health', 'database', 'a part that it does not have')).code, code)
     })
-    it('is not taken for `web` by `berth doctor`', async () => {
+    it(`a worker of ${queues || 'all queues'} without Docker is not taken for \`web\` by \`berth doctor\``, async () => {
       const { stdout } = await runCli(
         { ...env, PUBLIC_URL: `http://127.0.0.1:${env.BERTH_HEALTH_PORT}` },
         'doctor',

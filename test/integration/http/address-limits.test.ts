@@ -94,7 +94,7 @@ describe('requests without a key', () => {
     'a route that needs a key': { path: FILES, status: 401 },
   }
   for (const [what, { status, path, ...more }] of Object.entries(kinds))
-    it(`are bounded for each address: ${what}`, async () => {
+    it(`requests without a key are bounded for each address: ${what}`, async () => {
       const address = newAddress()
       for (let i = 0; i < REQUESTS; i++) assert.equal((await ask(address, path, more)).status, status)
       const refused = await ask(address, path, more)
@@ -106,18 +106,18 @@ describe('requests without a key', () => {
       assert.equal((await ask(newAddress(), path, more)).status, status)
     })
 
-  it('are counted together, and by the /64 of IPv6', async () => {
+  it('requests without a key are counted together, and by the /64 of IPv6', async () => {
     for (let i = 0; i < REQUESTS; i++) await ask(`2001:db8:0:7::${i + 1}`, i % 2 ? '/docs' : FILES)
     assert.equal((await ask('2001:db8:0:7:ffff::1', '/docs')).status, 429)
     assert.equal((await ask('2001:db8:0:8::1', '/docs')).status, 200)
   })
-  it('take nothing from those with one', async () => {
+  it('requests without a key take nothing from those with one', async () => {
     const address = newAddress()
     for (let i = 0; i <= REQUESTS; i++) await ask(address, '/docs')
     const { token } = await newKey()
     for (let i = 0; i < 10; i++) assert.equal((await ask(address, FILES, { token })).status, 200)
   })
-  it('are not counted on loopback', async () => {
+  it('requests without a key are not counted on loopback', async () => {
     for (let i = 0; i < 30; i++) assert.equal((await ask(undefined, '/docs')).status, 200)
   })
 })
@@ -125,7 +125,7 @@ describe('requests without a key', () => {
 describe('failed logins', () => {
   const MESSAGE = '{"error":"Too many requests without a good key from your address: 3 a minute"}'
 
-  it('are bounded for each address, whatever token is tried', async () => {
+  it('failed logins are bounded for each address, whatever token is tried', async () => {
     const address = newAddress()
     const { token, id } = await newKey()
     await keys.revoke(id)
@@ -138,7 +138,7 @@ describe('failed logins', () => {
     assert.equal((await ask(address, '/v1/models', { host, token: randomUUID() })).status, 429)
     assert.equal((await ask(newAddress(), FILES, { token: 'nonsense' })).status, 401)
   })
-  it('leave good keys of the same address alone', async () => {
+  it('failed logins leave good keys of the same address alone', async () => {
     const address = newAddress()
     const known = await newAgent()
     const path = `${AGENT}/${known.agentId}`
@@ -148,7 +148,7 @@ describe('failed logins', () => {
     assert.equal((await ask(address, FILES, { token })).status, 200)
     assert.equal((await ask(address, path, known)).status, 200)
   })
-  it('cost no query any more: a gateway token that was not good before is not looked up', async () => {
+  it('failed logins cost no query any more: a gateway token that was not good before is not looked up', async () => {
     const address = newAddress()
     for (let i = 0; i <= FAILURES; i++) await ask(address, FILES, { token: randomUUID() })
     const other = await newAgent()

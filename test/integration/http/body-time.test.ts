@@ -41,7 +41,7 @@ const { port } = server.address() as AddressInfo
 after(() => server.close())
 
 describe('a JSON body', () => {
-  it('that is not there does not count as one that is late', async (t) => {
+  it('a JSON body that is not there does not count as one that is late', async (t) => {
     for (const head of ['', 'Content-Type: application/json\r\n', 'Content-Length: 0\r\n']) {
       t.after(() => mock.timers.reset())
       mock.timers.enable({ apis: ['setTimeout'] })
@@ -57,7 +57,7 @@ describe('a JSON body', () => {
       socket.destroy()
     }
   })
-  it('that does not arrive within a minute is 408', async (t) => {
+  it('a JSON body that does not arrive within a minute is 408', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const reading = once(server, 'request')

@@ -259,7 +259,9 @@ async function assertRefused(req: ClientRequest, message: string): Promise<void>
 
 describe('work under way is bounded', () => {
   for (const [kind, work] of Object.entries(WORK) as [BoundKind, (space: Space, key: number) => Asked][])
-    it(`for a caller, a workspace and all, until it ends: ${kind}`, { timeout: 60_000 }, async () => {
+    it(`work under way is bounded for a caller, a workspace and all, until it ends: ${kind}`, {
+      timeout: 60_000,
+    }, async () => {
       const { name } = BOUNDS[kind]
       const { caller, workspace, process } = { ...low[kind], workspace: low[kind].workspace ?? 0 }
       const [first, second, third] = spaces
@@ -323,7 +325,7 @@ describe('work under way is bounded', () => {
     await until('nobody waits', () => bounds.underWay('waits') === 0)
   })
 
-  it('for a CID, whoever downloads it', async () => {
+  it('work under way is bounded for a CID, whoever downloads it', async () => {
     const [{ content }, other] = spaces
     const cid = content.path.replace('/ipfs/', '')
     const { caller } = low.dagDownloads
@@ -343,7 +345,7 @@ describe('work under way is bounded', () => {
     await until('nobody downloads', () => bounds.underWay('dagDownloads') === 0)
   })
 
-  it('lookups of hosts and names, for an address and for all', async () => {
+  it('lookups of hosts and names are bounded for an address and for all', async () => {
     const client = await database.pool.connect()
     await client.query('BEGIN; LOCK TABLE domain IN ACCESS EXCLUSIVE MODE')
     const asked: ClientRequest[] = []

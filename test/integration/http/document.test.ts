@@ -68,14 +68,14 @@ describe('the document', () => {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('is valid OpenAPI 3.1', async () => {
+  it('the OpenAPI document is valid OpenAPI 3.1', async () => {
     const validator = new Validator()
     const { valid, errors } = await validator.validate({ ...document })
     assert.ok(valid, JSON.stringify(errors))
     assert.equal(validator.version, '3.1')
   })
 
-  it('has every route that is mounted, and no other', () => {
+  it('the OpenAPI document has every route that is mounted, and no other', () => {
     const documented = operations.flatMap(({ method, path, 'x-aliases': aliases = [] }) =>
       [path, ...aliases].map((each) => `${method.toUpperCase()} ${each}`),
     )
@@ -83,7 +83,7 @@ describe('the document', () => {
     assert.deepEqual(documented.sort(), mounted(stack).sort())
   })
 
-  it('names each operation once, under a tag that it describes', () => {
+  it('the OpenAPI document names each operation once, under a tag that it describes', () => {
     const ids = operations.map(({ operationId }) => operationId)
     assert.equal(new Set(ids).size, ids.length)
     const tags = document.tags.map(({ name }) => name)
@@ -93,14 +93,14 @@ describe('the document', () => {
     )
   })
 
-  it('describes every parameter', () => {
+  it('the OpenAPI document describes every parameter', () => {
     const silent = operations.flatMap(({ operationId, parameters }) =>
       parameters.filter(({ description }) => !description).map(({ name }) => `${operationId}: ${name}`),
     )
     assert.deepEqual(silent, [])
   })
 
-  it('shows parameters as clients send them, not as they are parsed', () => {
+  it('the OpenAPI document shows parameters as clients send them, not as they are parsed', () => {
     const parameter = (id: string, wanted: string) =>
       operations.find(({ operationId }) => operationId === id)?.parameters.find(({ name }) => name === wanted)
     assert.deepEqual(parameter('listFiles', 'limit')?.schema, {
@@ -117,7 +117,7 @@ describe('the document', () => {
     })
   })
 
-  it('has an example of each body and answer, which its own schema accepts', () => {
+  it('the OpenAPI document has an example of each body and answer, which its own schema accepts', () => {
     for (const { operationId, requestBody, responses } of operations) {
       const answers = Object.entries(responses).map(([status, answer]) => [status, answer.content] as const)
       for (const [what, content] of [['body', requestBody?.content] as const, ...answers]) {
@@ -133,7 +133,7 @@ describe('the document', () => {
     }
   })
 
-  it('is also a page that needs nothing else, and forbids itself everything else', async () => {
+  it('the OpenAPI document is also a page that needs nothing else, and forbids itself everything else', async () => {
     const answer = await fetch(web.url)
     assert.equal(answer.url, `${web.url}/docs`)
     const page = await answer.text()
@@ -155,7 +155,7 @@ describe('the document', () => {
   })
 
   for (const path of ['/openapi.json', '/docs'])
-    it(`is sent compressed where the client takes that, and only once to a client: ${path}`, async () => {
+    it(`the OpenAPI document is sent compressed where the client takes that, and only once to a client: ${path}`, async () => {
       const ask = (headers: Record<string, string>) => fetch(web.url + path, { headers })
       const compressed = await ask({ 'accept-encoding': 'gzip' })
       const plain = await ask({ 'accept-encoding': 'identity' })
@@ -169,7 +169,7 @@ describe('the document', () => {
       assert.deepEqual([again.status, await again.text()], [304, ''])
     })
 
-  it('is a page whose links to itself lead somewhere', async () => {
+  it('the OpenAPI document is a page whose links to itself lead somewhere', async () => {
     const page = await (await fetch(`${web.url}/docs`)).text()
     const ids = new Set([...page.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id))
     const leadsTo = [...page.matchAll(/href="#([^"]*)"/g)].map(([, id]) => id)

@@ -85,23 +85,23 @@ async function endAll(path: string, token: string, end: () => unknown, inMs = 0)
 const silently = (text: string, values: unknown[]) => world.pool.query(text, values)
 
 describe('event streams and long polls end', () => {
-  it('when their key is revoked', async () => {
+  it('event streams and long polls end when their key is revoked', async () => {
     const key = await world.key()
     await endAll(await waiting(key.workspaceId), key.token, () => world.revoke(key.id))
   })
-  it('when their key is revoked, and the news of it is lost', async () => {
+  it('event streams and long polls end when their key is revoked, and the news of it is lost', async () => {
     const key = await world.key()
     const path = await waiting(key.workspaceId)
     await endAll(path, key.token, () =>
       silently('UPDATE api_key SET revoked_at = now() WHERE id = $1', [key.id]),
     )
   })
-  it('when their key expires', async () => {
+  it('event streams and long polls end when their key expires', async () => {
     const ms = 10_000
     const key = await world.key({ expiresAt: new Date(Date.now() + ms) })
     await endAll(await waiting(key.workspaceId), key.token, () => {}, ms)
   })
-  it('when their user leaves the workspace', async () => {
+  it('event streams and long polls end when their user leaves the workspace', async () => {
     const key = await world.key({ elsewhere: true })
     const path = await waiting(key.workspaceId)
     await endAll(path, key.token, () =>
@@ -111,7 +111,7 @@ describe('event streams and long polls end', () => {
       ]),
     )
   })
-  it("when their agent's gateway token is rotated, or the agent deleted", async () => {
+  it("event streams and long polls end when their agent's gateway token is rotated, or the agent deleted", async () => {
     const { workspaceId } = await world.key()
     for (const how of ['rotated', 'rotated unheard', 'deleted']) {
       const agent = await world.agent()
@@ -120,7 +120,7 @@ describe('event streams and long polls end', () => {
       )
     }
   })
-  it("when the agent's gateway token is rotated under which a platform token was minted", async () => {
+  it("event streams and long polls end when the agent's gateway token is rotated under which a platform token was minted", async () => {
     const { workspaceId } = await world.key()
     const agent = await world.agent()
     const { body } = await agent.host.post('/v0/platform/token', undefined)
@@ -130,7 +130,7 @@ describe('event streams and long polls end', () => {
 })
 
 describe('a platform token', () => {
-  it('that expires ends what it has open, on the API and on the agent’s host', async () => {
+  it('a platform token that expires ends what it has open, on the API and on the agent’s host', async () => {
     const { workspaceId } = await world.key()
     const agent = await world.agent()
     const ms = 10_000
@@ -148,14 +148,14 @@ describe('a platform token', () => {
 })
 
 describe('a request', () => {
-  it('that revokes its own key is answered', async () => {
+  it('a request that revokes its own key is answered', async () => {
     for (const url of both()) {
       const { id, token } = await world.key()
       const response = await fetch(`${url}/v3/api_keys/${id}`, { method: 'DELETE', ...bearer(token) })
       assert.deepEqual([response.status, await response.json()], [200, 'Revoked'])
     }
   })
-  it('whose body comes after its key was revoked changes nothing', async () => {
+  it('a request whose body comes after its key was revoked changes nothing', async () => {
     const { id, token } = await world.key()
     const name = randomUUID()
     const body = new TransformStream<Uint8Array, Uint8Array>()

@@ -54,7 +54,7 @@ for (const kind of ['memory', 'Redis'] as const)
       await server?.stop()
     })
 
-    it('are for a key, and for its workspace whatever keys it makes', async () => {
+    it(`rate limits in ${kind} are for a key, and for its workspace whatever keys it makes`, async () => {
       const limiter = new RateLimiter(redis)
       assert.equal(await ask(limiter, 'a'), '9 of 10')
       assert.equal(await askOften(limiter, 9, 'a'), '0 of 10')
@@ -71,7 +71,7 @@ for (const kind of ['memory', 'Redis'] as const)
       assert.equal(await ask(limiter, 'h', 'theirs'), '9 of 10')
     })
 
-    it('are none where the plan has none', async () => {
+    it(`rate limits in ${kind} are none where the plan has none`, async () => {
       const limiter = new RateLimiter(redis)
       const unlimited = { keyId: 'u', workspaceId: 'u', plan: { ...plan, requestsPerMinute: null } }
       const res = { set: () => assert.fail('there is no limit to tell of') } as unknown as Response
@@ -79,7 +79,7 @@ for (const kind of ['memory', 'Redis'] as const)
     })
 
     if (kind === 'Redis') {
-      it('are those of all processes, at one command a request', async () => {
+      it(`rate limits in ${kind} are those of all processes, at one command a request`, async () => {
         const commands = async () => {
           const stats = (await redis?.info('commandstats')) ?? ''
           const counts = stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)
@@ -91,13 +91,13 @@ for (const kind of ['memory', 'Redis'] as const)
         assert.equal(await ask(other, 'a', 'shared'), '8 of 10')
         assert.equal((await commands()) - start, 2)
       })
-      it('end with their window', async () => {
+      it(`rate limits in ${kind} end with their window`, async () => {
         for (const key of (await redis?.keys('berth-rate*')) ?? []) {
           const ms = (await redis?.pttl(key)) ?? 0
           assert.ok(ms > 0 && ms <= 60_000, `${key} ${ms}`)
         }
       })
-      it('are those of the process while Redis is away', async () => {
+      it(`rate limits in ${kind} are those of the process while Redis is away`, async () => {
         const limiter = new RateLimiter(redis)
         await server?.kill()
         await until('it is away', async () => redis?.status !== 'ready')

@@ -24,7 +24,7 @@ async function ask(length: number) {
 }
 
 describe('a body that nobody reads', () => {
-  it('is thrown away, and its connection is good for another request', async () => {
+  it('a body that nobody reads is thrown away, and its connection is good for another request', async () => {
     const length = 20 * 2 ** 20
     const socket = await ask(length)
     socket.write(Buffer.alloc(length))
@@ -32,7 +32,7 @@ describe('a body that nobody reads', () => {
     assert.match(`${await once(socket, 'data')}`, /^HTTP\/1.1 413 /)
     socket.destroy()
   })
-  it('ends with its connection when it goes on for ten seconds', async (t) => {
+  it('a body that nobody reads ends with its connection when it goes on for ten seconds', async (t) => {
     t.after(() => mock.timers.reset())
     mock.timers.enable({ apis: ['setTimeout'] })
     const socket = await ask(2 ** 40)

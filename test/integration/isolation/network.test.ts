@@ -62,7 +62,7 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     await cleanUp()
   })
 
-  it('of all that Berth listens on, the egress proxy alone is there', async () => {
+  it('the egress proxy is all that an agent in Docker reaches of what Berth listens on', async () => {
     const found: Record<string, string> = await script(
       KNOCK,
       ...[...(await portsOf(stack))].map((port) => `${gateway}:${port}`),
@@ -73,12 +73,12 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     allAre('closed', rest)
   })
 
-  it('no other agent, no metadata, no other network and nothing outside is there', async () => {
+  it('an agent in Docker reaches no other agent, no metadata, no other network and nothing outside', async () => {
     const targets = [neighbour, '172.17.0.1:22', '169.254.169.254:80', '192.0.2.1:443', '1.1.1.1:53']
     allAre('closed', await script(KNOCK, ...targets))
   })
 
-  it('the way out of another agent is closed to it', async () => {
+  it('the way out of another agent is closed to an agent in Docker', async () => {
     // Docker lets a container reach the host by any address of it: it is the proxy that lets nobody else in.
     const others = neighbour.replace(/\d+:\d+$/, (end) => String(Number.parseInt(end, 10) - 1))
     const target = `127.0.0.1:${stack.env.PORT}`
@@ -86,7 +86,7 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     assert.match(String(found[target]), /^E[A-Z]+$/)
   })
 
-  it('the proxy leads to none of them either, by whatever name', async () => {
+  it('the egress proxy leads an agent in Docker to no other agent, metadata or network either, by whatever name', async () => {
     const { PORT, BERTH_AGENT_PROXY_PORT } = stack.env
     const database = new URL((await postgresUrl(stack.dataDir)) ?? '').port
     const targets = [
@@ -110,13 +110,13 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     allAre(403, await script(TUNNEL, `http://${gateway}:${egressPort}`, ...targets))
   })
 
-  it('the proxy leads to Berth’s own address', async () => {
+  it('the egress proxy leads an agent in Docker to Berth’s own address', async () => {
     const { PORT } = stack.env
     const targets = [`127.0.0.1:${PORT}`, `localhost:${PORT}`, `agents.localhost:${PORT}`]
     allAre(200, await script(TUNNEL, `http://${gateway}:${egressPort}`, ...targets))
   })
 
-  it('nothing of the operator’s environment is there', async () => {
+  it('an agent in Docker sees nothing of the operator’s environment', async () => {
     const all = await outputIn(
       address,
       "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | cut -d= -f1 | sort -u",

@@ -81,7 +81,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     await cleanUp()
   })
 
-  it('each agent gets out by the proxy of its own, and reaches no other one', async () => {
+  it('an agent gets out by the proxy of its own Berth, and reaches no agent of the other one', async () => {
     for (const berth of berths) {
       const { proxy } = other(berth)
       const api = `127.0.0.1:${berth.stack.env.PORT}`
@@ -104,7 +104,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     }
   })
 
-  it('each agent proxy leads to its own agents, and to no other one', async () => {
+  it('an agent proxy leads to the agents of its own Berth, and to no other one', async () => {
     for (const berth of berths) {
       const way = loadAgentProxy(loadConfig(berth.env))
       const socket = await openTunnel(way, berth.address)
@@ -119,7 +119,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     }
   })
 
-  it('no reconciler touches the other one’s agents, and ports stay when both start anew in the other order', async () => {
+  it('a reconciler leaves the agents of the other Berth alone, and ports stay when both start anew in the other order', async () => {
     const before = await Promise.all(berths.map(runOf))
     const ports = () =>
       Promise.all(berths.map(({ stack }) => readFile(join(stack.dataDir, 'egress.port'), 'utf8')))

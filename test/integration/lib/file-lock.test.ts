@@ -48,7 +48,7 @@ test('a process in another pid namespace waits for the lock, and gets it when it
   await withLock(path, {}, async () => {})
 })
 
-test('within a process one at a time holds it, and who tries in vain does not give it up', async (t) => {
+test('one holder at a time has the lock within a process, and who tries in vain does not give it up', async (t) => {
   const path = join(await newFolder(), 'lock')
   const release = tryLock(path)
   assert.ok(release)
@@ -81,7 +81,7 @@ test('root leaves a file that the owner of the folder can lock', {
   assert.equal((await stat(path)).uid, 1000)
 })
 
-test('an abort ends the wait; a folder that is not there is named', async () => {
+test('an abort ends the wait for a lock; a folder that is not there is named', async () => {
   const folder = await newFolder()
   const path = join(folder, 'lock')
   const release = tryLock(path)

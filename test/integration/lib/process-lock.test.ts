@@ -60,7 +60,7 @@ test('a start that died while it took over a lock is no obstacle', async () => {
   await (await acquireLock(path)).release()
 })
 
-test('of many starts at once exactly one gets the lock of a dead process', async (t) => {
+test('exactly one of many starts at once gets the lock of a dead process', async (t) => {
   const folder = await newFolder()
   for (let round = 0; round < 50; round++) {
     const path = join(folder, `lock-${round}`)

@@ -57,7 +57,7 @@ after(async () => {
       .catch(() => {})
 })
 
-test('what no Berth needs and no container is made of goes after the time of grace', {
+test('an image that no Berth needs and no container is made of goes after the time of grace', {
   skip: !(await dockerAnswers()),
 }, async (t) => {
   const [agent = '', engine = ''] = await imageNames(version, ours)

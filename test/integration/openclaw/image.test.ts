@@ -75,7 +75,7 @@ test('builds of one version agree on one image, with the engine and agentd in it
   assert.equal(Config.Labels['berth.engine-version'], version)
 })
 
-test('what is in the image can be read by the user that runs it', { skip }, async () => {
+test('the files of the image can be read by the user that runs it', { skip }, async () => {
   const check =
     'openclaw && [ -r /opt/agentd/main.ts ] && ! ls /opt/agentd/*.test.ts 2>/dev/null && id -u && git --version'
   const chunks: Buffer[] = []

@@ -42,7 +42,7 @@ function another(command: [string, string[]] = [process.execPath, [PROGRAM, dir]
 /** What is in the folder of engines, but for locks. */
 const entries = async () => (await readdir(dir)).filter((name) => !name.includes('.lock'))
 
-test('installs what running it needs, and no more', async () => {
+test('an installation has what running the engine needs, and no more', async () => {
   const folder = await installEngine({ version: VERSION, dir })
   const engine = join(folder, 'node_modules/openclaw')
   for (const kept of ['openclaw.mjs', 'dist/entry.js', 'dist/hooks/HOOK.md', 'skills/mail/SKILL.md'])
@@ -57,7 +57,7 @@ test('installs what running it needs, and no more', async () => {
   assert.deepEqual(await entries(), [])
 })
 
-test('processes that install at once agree on one', async () => {
+test('processes that install at once agree on one installation', async () => {
   const others = [another(), another()]
   await installEngine({ version: VERSION, dir })
   for (const other of others) await until('it has ended', () => other.process.exitCode !== null, 180_000)
@@ -70,7 +70,7 @@ test('processes that install at once agree on one', async () => {
   assert.deepEqual(await entries(), [VERSION])
 })
 
-test('a kill in the middle leaves nothing half made', async () => {
+test('a kill in the middle of an installation leaves nothing half made', async () => {
   let release = () => {}
   registry.hold(
     new Promise<void>((resolve) => {
@@ -111,7 +111,7 @@ test('a worker in another container waits, and goes on when the first is killed'
   assert.deepEqual(await entries(), [VERSION])
 })
 
-test('a removal waits for who installs', async () => {
+test('the removal of a version waits for who installs it', async () => {
   let release = () => {}
   registry.hold(
     new Promise<void>((resolve) => {
@@ -128,7 +128,7 @@ test('a removal waits for who installs', async () => {
   assert.deepEqual(await entries(), [])
 })
 
-test('an abort ends it, and takes away what was begun', async () => {
+test('an abort ends an installation, and takes away what was begun', async () => {
   registry.hold(new Promise(() => {}))
   const stop = new AbortController()
   const installing = installEngine({ version: VERSION, dir, signal: stop.signal })
@@ -138,7 +138,7 @@ test('an abort ends it, and takes away what was begun', async () => {
   assert.deepEqual(await entries(), [])
 })
 
-test('says what is wrong', async () => {
+test('an installation that fails says what is wrong', async () => {
   await assert.rejects(installEngine({ version: '2026.1.8', dir }), { code: 'unknown_version' })
   registry.loseNative()
   await assert.rejects(installEngine({ version: VERSION, dir }), { code: 'offline', message: /native-part/ })

@@ -47,7 +47,7 @@ describe('dispatcher', () => {
     return ids()
   }
 
-  it('takes turns over the workspaces, whatever the length of their lines', async () => {
+  it('the dispatcher takes turns over the workspaces, whatever the length of their lines', async () => {
     const [many, few] = [await database.createWorkspace(), await database.createWorkspace()]
     for (let i = 0; i < 20; i++) await insertOperation(database.pool, many)
     const last = await insertOperation(database.pool, few)
@@ -56,7 +56,7 @@ describe('dispatcher', () => {
     assert.ok(ids.includes(last))
   })
 
-  it('dispatches new operations before those that failed an attempt', async () => {
+  it('the dispatcher dispatches new operations before those that failed an attempt', async () => {
     const workspace = await database.createWorkspace()
     const retry = await insertOperation(database.pool, workspace, { attempts: 3 })
     const fresh = [
@@ -68,14 +68,14 @@ describe('dispatcher', () => {
     assert.ok(!ids.includes(retry))
   })
 
-  it('never has more than told ahead of the workers', async () => {
+  it('the dispatcher never has more than told ahead of the workers', async () => {
     const workspace = await database.createWorkspace()
     for (let i = 0; i < 30; i++) await insertOperation(database.pool, workspace)
     const ids = await dispatch({ ahead: 5 }, (handed) => handed.length >= 5)
     assert.equal(ids.length, 5)
   })
 
-  it('starts no more operations of one workspace than the limit', async () => {
+  it('the dispatcher starts no more operations of one workspace than the limit', async () => {
     const workspace = await database.createWorkspace()
     await insertOperation(database.pool, workspace, {
       state: 'running',
@@ -87,14 +87,14 @@ describe('dispatcher', () => {
     assert.equal(ids.length, 2)
   })
 
-  it('keeps back what waits behind an older operation with the same concurrency key', async () => {
+  it('the dispatcher keeps back what waits behind an older operation with the same concurrency key', async () => {
     const workspace = await database.createWorkspace()
     const first = await insertOperation(database.pool, workspace, { concurrency_key: 'file:1' })
     await insertOperation(database.pool, workspace, { concurrency_key: 'file:1' })
     assert.deepEqual(await dispatch({}, (handed) => handed.length >= 1), [first])
   })
 
-  it('lets the first operation of a workspace run before the many of another', async () => {
+  it('the dispatcher lets the first operation of a workspace run before the many of another', async () => {
     const { pool } = database
     const [many, few] = [await database.createWorkspace(), await database.createWorkspace()]
     for (let i = 0; i < 5; i++) {
@@ -125,7 +125,7 @@ describe('dispatcher', () => {
     assert.ok(of(waiting) < of(retry), 'no try failed yet')
   })
 
-  it('takes over from a worker whose lease ran out, and records the repair', async () => {
+  it('the dispatcher takes over from a worker whose lease ran out, and records the repair', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
     const id = await insertOperation(pool, workspace, {
@@ -139,7 +139,7 @@ describe('dispatcher', () => {
     assert.deepEqual(rows, [{ loop: 'operations', reason: 'lease expired', target: id }])
   })
 
-  it('dispatches again what the queue has lost, under a new job id', async () => {
+  it('the dispatcher dispatches again what the queue has lost, under a new job id', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
     const id = await insertOperation(pool, workspace, { dispatched_at: new Date(0), dispatches: 1 })
@@ -149,7 +149,7 @@ describe('dispatcher', () => {
     assert.deepEqual(rows, [{ reason: 'job lost by the queue' }])
   })
 
-  it('corrects nothing when a worker takes the job between the look at the row and the look at the queue', async () => {
+  it('the dispatcher repairs nothing when a worker takes the job between the look at the row and the look at the queue', async () => {
     const { pool } = database
     const workspace = await database.createWorkspace()
     const id = await insertOperation(pool, workspace, { dispatched_at: new Date(0), dispatches: 1 })

@@ -23,20 +23,20 @@ describe('lease', () => {
     return operation
   }
 
-  it('is given to one of many workers that ask at once', async () => {
+  it('a lease is given to one of many workers that ask at once', async () => {
     const id = await insertOperation(database.pool, workspace)
     const claims = await Promise.all(Array.from({ length: 8 }, () => claim(database.pool, id, uuidv7())))
     assert.equal(claims.filter(Boolean).length, 1)
   })
 
-  it('is not given before the operation is due', async () => {
+  it('a lease is not given before the operation is due', async () => {
     const id = await insertOperation(database.pool, workspace, {
       next_attempt_at: new Date(Date.now() + 60_000),
     })
     assert.equal(await claim(database.pool, id, first), undefined)
   })
 
-  it('passes on when it has run out, and fences every write of the worker that had it', async () => {
+  it('a lease passes on when it has run out, and fences every write of the worker that had it', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const old = await claimed(id)
@@ -55,7 +55,7 @@ describe('lease', () => {
     assert.equal((await readOperation(pool, id)).state, 'succeeded')
   })
 
-  it('waits for the older operation with the same concurrency key', async () => {
+  it('a lease waits for the older operation with the same concurrency key', async () => {
     const { pool } = database
     const concurrency_key = uuidv7()
     const older = await insertOperation(pool, workspace, { concurrency_key })
@@ -67,7 +67,7 @@ describe('lease', () => {
     await claimed(younger)
   })
 
-  it('given back does not count as an attempt', async () => {
+  it('a lease that is given back does not count as an attempt', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     await release(pool, await claimed(id))
@@ -75,7 +75,7 @@ describe('lease', () => {
     assert.deepEqual([row.state, row.attempts, row.epoch], ['queued', 0, 1])
   })
 
-  it('ends in a later try, with its cause, and without its error as final', async () => {
+  it('a lease ends in a later attempt, with its cause, and without its error as final', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     await end(pool, await claimed(id), {
@@ -92,7 +92,7 @@ describe('lease', () => {
     assert.ok((row.next_attempt_at as Date).getTime() > Date.now() + 50_000)
   })
 
-  it('that was to be tried again ends when the client has cancelled meanwhile', async () => {
+  it('an operation that was to be tried again ends when the client has cancelled meanwhile', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const running = await claimed(id)

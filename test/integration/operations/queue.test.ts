@@ -26,7 +26,7 @@ function suite(
     await database.stop()
   })
 
-  it('hands each job to one consumer, and forgets it when it is done', async () => {
+  it('the queue hands each job to one consumer, and forgets it when it is done', async () => {
     const { backend } = opened
     const queue = backend.queue('storage')
     const seen: string[] = []
@@ -45,7 +45,7 @@ function suite(
     })
   })
 
-  it('runs the job with the lower number first', async () => {
+  it('the queue runs the job with the lower number first', async () => {
     const queue = opened.backend.queue('repairs')
     const jobs = [30, 10, 20].map((priority) => ({ id: `job ${priority}`, jobId: uuidv7(), priority }))
     await queue.add(jobs)
@@ -55,7 +55,7 @@ function suite(
     assert.deepEqual(seen, ['job 10', 'job 20', 'job 30'])
   })
 
-  it('knows a job that waits, and ignores a second one with its id', async () => {
+  it('the queue knows a job that waits, and ignores a second one with its id', async () => {
     const queue = opened.backend.queue('pins')
     const id = uuidv7()
     await queue.add([{ id, jobId: `${id}-1`, priority: 1 }])

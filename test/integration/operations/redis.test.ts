@@ -24,13 +24,13 @@ describe('a Redis with a password', { skip: !redisInstalled() && 'redis-server i
   const refused = (error: unknown) =>
     error instanceof ConfigError && /^REDIS_URL: Redis refuses .*(NOAUTH|WRONGPASS)/.test(error.message)
 
-  it('is a mistake in REDIS_URL where that has none, or another one', async () => {
+  it('the password of a Redis is a mistake in REDIS_URL where that has none, or another one', async () => {
     await assert.rejects(inspectRedis(server.url), refused)
     await assert.rejects(inspectRedis(urlWith('hunter2')), refused)
     assert.deepEqual(await inspectRedis(urlWith('correct')), { appendOnly: true })
   })
 
-  it('does not see it in the log', async () => {
+  it('the password of a Redis is not in the log', async () => {
     const lines: string[] = []
     const log = createLogger('test', 'debug', { write: (line) => void lines.push(line) })
     const redis = createRedis(urlWith('hunter2'), log)
@@ -40,7 +40,7 @@ describe('a Redis with a password', { skip: !redisInstalled() && 'redis-server i
   })
 })
 
-it('looks no longer than some seconds at a Redis that does not answer', async () => {
+it('a Redis that does not answer is looked at for no longer than some seconds', async () => {
   const hung = createServer(() => {})
   await new Promise<void>((resolve) => hung.listen(0, '127.0.0.1', resolve))
   const { port } = hung.address() as { port: number }

@@ -49,13 +49,13 @@ describe('runner', () => {
     throw signal.reason
   }
 
-  it('runs an operation to its end', async () => {
+  it('the runner runs an operation to its end', async () => {
     const id = await insertOperation(database.pool, workspace)
     await runnerOf(succeed).run(id)
     assert.equal((await readOperation(database.pool, id)).state, 'succeeded')
   })
 
-  it('leaves alone what is finished, unknown, or claimed by another', async () => {
+  it('the runner leaves alone what is finished, unknown, or claimed by another', async () => {
     const { pool } = database
     const finished = await insertOperation(pool, workspace, { state: 'failed' })
     const taken = await insertOperation(pool, workspace, {
@@ -67,7 +67,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, finished)).state, 'failed')
   })
 
-  it('tries again later after an unforeseen error, and fails after the last of them', async () => {
+  it('the runner tries again later after an unforeseen error, and fails after the last of them', async () => {
     const { pool } = database
     const runner = runnerOf(async () => {
       throw new Error('a bug')
@@ -84,7 +84,7 @@ describe('runner', () => {
     assert.match(String(failed.error_cause), /a bug/)
   })
 
-  it('does not count it as an unexpected error when the database was away', async () => {
+  it('the runner does not count an unexpected error when the database was away', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { error_count: 7 })
     await runnerOf(async () => {
@@ -94,7 +94,7 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.error_count], ['queued', 7])
   })
 
-  it('puts an operation back for later when its handler says so, and waits longer each time', async () => {
+  it('the runner puts an operation back for later when its handler says so, and waits longer each time', async () => {
     const { pool } = database
     const waits: number[] = []
     for (const attempts of [0, 3]) {
@@ -108,7 +108,7 @@ describe('runner', () => {
     assert.ok(first < 1200 && fourth > 6000 && fourth < 9000, `waits of ${waits.join(' and ')} ms`)
   })
 
-  it('fails an operation that is put back after the time that its kind allows', async () => {
+  it('the runner fails an operation that is put back after the time that its kind allows', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, {
       kind: 'agent.restart',
@@ -125,7 +125,7 @@ describe('runner', () => {
     )
   })
 
-  it('fails an operation with the code, the message and the result that its handler gives', async () => {
+  it('the runner fails an operation with the code, the message and the result that its handler gives', async () => {
     const { pool } = database
     const failure = new OperationFailed('expired', 'nobody has it', {
       publicMessage: 'Not found in time',
@@ -141,13 +141,13 @@ describe('runner', () => {
     )
   })
 
-  it('cancels an operation whose handler finds its subject gone', async () => {
+  it('the runner cancels an operation whose handler finds its subject gone', async () => {
     const id = await insertOperation(database.pool, workspace)
     await runnerOf(throwing(new OperationCanceled('the file is gone'))).run(id)
     assert.equal((await readOperation(database.pool, id)).state, 'canceled')
   })
 
-  it('rolls back what a handler wrote in the transaction in which it then fails', async () => {
+  it('the runner rolls back what a handler wrote in the transaction in which it then fails', async () => {
     const { pool } = database
     const other = await insertOperation(pool, workspace)
     const id = await insertOperation(pool, workspace)
@@ -162,7 +162,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, other)).step, null)
   })
 
-  it('writes what a handler writes about its success together with the end', async () => {
+  it('the runner writes what a handler writes about its success together with the end', async () => {
     const { pool } = database
     const other = await insertOperation(pool, workspace)
     const id = await insertOperation(pool, workspace, { kind: 'agent.skills' })
@@ -179,7 +179,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, other)).step, 'by the client, by hand')
   })
 
-  it('writes nothing about a success whose lease went to another worker', async () => {
+  it('the runner writes nothing about a success whose lease went to another worker', async () => {
     const { pool } = database
     const other = await insertOperation(pool, workspace)
     const id = await insertOperation(pool, workspace)
@@ -198,7 +198,7 @@ describe('runner', () => {
     ['fails', new OperationFailed('expired', 'nobody has it'), 0],
     ['gives up', new Error('a bug'), 7],
   ] as const) {
-    it(`writes what it means for the subject when it ${name}, together with the end`, async () => {
+    it(`the runner writes what an end means for the subject when an operation ${name}, together with the end`, async () => {
       const { pool } = database
       const other = await insertOperation(pool, workspace)
       const id = await insertOperation(pool, workspace, { error_count: errorCount })
@@ -223,7 +223,7 @@ describe('runner', () => {
     [new OperationCanceled('the file was withdrawn'), 'canceled'],
     [new Error('a bug'), 'queued'],
   ] as const) {
-    it(`is ${state} when what a failure means cannot be written for ${hindrance.name}`, async () => {
+    it(`an operation is ${state} when what a failure means cannot be written for ${hindrance.name}`, async () => {
       const { pool } = database
       const id = await insertOperation(pool, workspace)
       const failed = async () => {
@@ -240,7 +240,7 @@ describe('runner', () => {
     ['which has nothing more to write', undefined],
     ['which writes what it means', async () => {}],
   ] as const) {
-    it(`takes a failure that PostgreSQL cannot store for an unexpected error, of a handler ${name}`, async () => {
+    it(`the runner takes a failure that PostgreSQL cannot store for an unexpected error, of a handler ${name}`, async () => {
       const { pool } = database
       const runner = runnerOf(throwing(new OperationFailed('a\0b', 'said by an agent')), failed)
       const ends = []
@@ -257,7 +257,7 @@ describe('runner', () => {
     })
   }
 
-  it('ends a run that takes longer than its kind allows', async (t) => {
+  it('the runner ends a run that takes longer than its kind allows', async (t) => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { kind: 'agent.push' })
     passAtOnce(t, 600_000)
@@ -269,7 +269,7 @@ describe('runner', () => {
     )
   })
 
-  it('leaves an operation of a kind that it does not know to other workers', async () => {
+  it('the runner leaves an operation of a kind that it does not know to other workers', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { kind: 'pin.later' })
     await runnerOf(() => assert.fail('must not run')).run(id)
@@ -278,7 +278,7 @@ describe('runner', () => {
     assert.ok(Number(lease_until) < Date.now() + 3500)
   })
 
-  it('counts an input that its kind does not have as an unexpected error', async () => {
+  it('the runner counts an input that its kind does not have as an unexpected error', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { kind: 'content.release', input: { network: 'none' } })
     await runnerOf(() => assert.fail('must not run')).run(id)
@@ -286,7 +286,7 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.error_count], ['queued', 1])
   })
 
-  it('does not count a lock that is not to be had as an unexpected error', async () => {
+  it('the runner does not count a lock that is not to be had as an unexpected error', async () => {
     const { pool } = database
     const runner = runnerOf(async () => {
       throw Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' })
@@ -297,7 +297,7 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.error_count], ['queued', 7])
   })
 
-  it('ends a run that the client cancels', async () => {
+  it('the runner ends a run that the client cancels', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const run = runnerOf(untilTold).run(id)
@@ -306,7 +306,7 @@ describe('runner', () => {
     assert.equal((await readOperation(pool, id)).state, 'canceled')
   })
 
-  it('gives back what it runs when the worker shuts down', async () => {
+  it('the runner gives back what it runs when the worker shuts down', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const started = Promise.withResolvers<void>()
@@ -322,7 +322,7 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.attempts], ['queued', 0])
   })
 
-  it('sends back the job that arrives while the worker shuts down', async () => {
+  it('the runner sends back the job that arrives while the worker shuts down', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace, { dispatched_at: new Date(), dispatches: 1 })
     const runner = runnerOf(() => assert.fail('must not run'))
@@ -332,7 +332,7 @@ describe('runner', () => {
     assert.deepEqual([row.state, row.attempts, row.dispatched_at], ['queued', 0, null])
   })
 
-  it('stops a run whose lease went to another worker, and writes nothing for it', async () => {
+  it('the runner stops a run whose lease went to another worker, and writes nothing for it', async () => {
     const { pool } = database
     const id = await insertOperation(pool, workspace)
     const started = Promise.withResolvers<void>()

@@ -67,13 +67,13 @@ describe('the worked example of an operation', () => {
     await rm(dir, { recursive: true, force: true })
   })
 
-  it('compiles', async () => {
+  it('the worked example of an operation compiles', async () => {
     const tsc = join(ROOT, 'node_modules/.bin/tsc')
     const { stdout } = await run(tsc, ['-p', dir]).catch((failed) => assert.fail(failed.stdout))
     assert.equal(stdout, '')
   })
 
-  it('needs no other file than these to run', async () => {
+  it('the worked example of an operation needs no other file than these to run', async () => {
     const load = (file: string) => import(pathToFileURL(join(dir, file)).href)
     const { Runner } = await load('src/operations/runner.ts')
     const { enqueue } = await load('src/operations/enqueue.ts')
@@ -105,7 +105,7 @@ describe('the worked example of an operation', () => {
     assert.deepEqual(rows, [{ size: 12 }])
   })
 
-  it('names the files to read, and they are few', async () => {
+  it('the worked example of an operation names the files to read, and they are few', async () => {
     const { reading } = await readExample()
     assert.ok(reading.length > 0 && reading.length <= MOST_READ, `${reading.length} files`)
     for (const file of reading) assert.ok(existsSync(join(ROOT, file)), file)

@@ -52,7 +52,7 @@ export function containersContract(
         return sandbox?.state === 'exited' && sandbox
       })
 
-    test('a home is read while its agent runs, and becomes that of another one', async () => {
+    test('the home of an agent is read while it runs, and becomes that of another one', async () => {
       const { agentId, address } = await running()
       const made =
         'mkdir -p ~/clawd && cd ~/clawd && echo text > a && chmod 640 a && ln -s a b && head -c 3000000 /dev/zero > big'
@@ -84,7 +84,7 @@ export function containersContract(
       await assert.rejects(runtime.writeHome(agentId, content()))
     })
 
-    test('every call may be made twice', async () => {
+    test('all calls of a runtime may be made twice', async () => {
       const agentId = agent()
       for (let i = 0; i < 2; i++) await runtime.ensureVolume(agentId)
       assert.equal(await runtime.inspect(agentId), undefined)
@@ -117,7 +117,7 @@ export function containersContract(
       assert(!sandboxes.some((sandbox) => sandbox.agentId === agentId) && !volumes.includes(agentId))
     })
 
-    test('what is not there is stopped and removed in peace, and cannot be started', async () => {
+    test('a sandbox that is not there is stopped and removed in peace, and cannot be started', async () => {
       const agentId = agent()
       await runtime.stop(agentId)
       await runtime.remove(agentId, { volume: false })
@@ -133,7 +133,7 @@ export function containersContract(
       assert.deepEqual((await runtime.engineVersions()).sort(), [...VERSIONS])
     })
 
-    test('several workers that make and start one at once make one', async () => {
+    test('several workers that make and start one sandbox at once make one', async () => {
       const agentId = agent()
       const workers = [runtime, subject.colleague, runtime, subject.colleague]
       await Promise.all(workers.map((worker) => worker.create(specOf(agentId))))
@@ -143,7 +143,7 @@ export function containersContract(
       assert.equal(sandboxes.filter((sandbox) => sandbox.agentId === agentId).length, 1)
     })
 
-    test('another version, limit or environment replaces it; its home stays', async () => {
+    test('another version, limit or environment replaces a sandbox; its home stays', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'echo kept > ~/note; mkdir ~/clawd; ln -s /etc ~/clawd/link')
       await runtime.create(specOf(agentId, { engineVersion: VERSIONS[1], env: { AGENT_COLOUR: 'red' } }))
@@ -154,7 +154,7 @@ export function containersContract(
       assert.equal(await outputIn(sandbox.address, 'cat ~/note; echo $AGENT_COLOUR'), 'kept\nred')
     })
 
-    test('its home survives it, until it is removed as well', async () => {
+    test('a home survives its sandbox, until it is removed as well', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'mkdir -p ~/a/b; echo kept > ~/a/b/note; chmod 500 ~/a/b')
       await runtime.remove(agentId, { volume: false })
@@ -172,7 +172,7 @@ export function containersContract(
       assert.equal(await outputIn(fresh.address, 'ls ~'), '')
     })
 
-    test('when agentd is killed, all of it ends, with its exit code, and it can be started again', async () => {
+    test('a sandbox whose agentd is killed ends as a whole, with its exit code, and can be started again', async () => {
       const { agentId, address } = await running()
       await outputIn(
         address,
@@ -189,7 +189,7 @@ export function containersContract(
       assert.doesNotMatch((await runIn(again.address, 'cat /proc/$(cat ~/pid)/cmdline')).output, /sleep/)
     })
 
-    test('what ends while it starts is exited, with its exit code', async () => {
+    test('a sandbox that ends while it starts is exited, with its exit code', async () => {
       const { agentId, address } = await running()
       await outputIn(address, 'touch ~/ends-at-once')
       await runtime.stop(agentId)
@@ -199,7 +199,7 @@ export function containersContract(
       await until('exit code 9', async () => (await runtime.inspect(agentId))?.exitCode === 9)
     })
 
-    test('what ignores SIGTERM is killed after the grace, and what it has started as well', async () => {
+    test('a sandbox that ignores SIGTERM is killed after the grace, and what it has started as well', async () => {
       const { agentId, address } = await running()
       await outputIn(
         address,
@@ -215,7 +215,7 @@ export function containersContract(
       assert.equal((await runtime.stats(agentId)).pids, 0)
     })
 
-    test('stats count memory, processor time and processes', async () => {
+    test('stats count memory, processor time and processes of a sandbox', async () => {
       const { agentId, address } = await running()
       const idle = await runtime.stats(agentId)
       assert(
@@ -232,7 +232,7 @@ export function containersContract(
       assert(busy.pids > idle.pids, `${idle.pids}, then ${busy.pids} processes`)
     })
 
-    test('events tell of start, end and removal', async () => {
+    test('events tell of start, end and removal of a sandbox', async () => {
       const listening = new AbortController()
       const agentId = agent()
       const seen: SandboxEvent['type'][] = []
@@ -271,7 +271,7 @@ export function containersContract(
       assert.equal((await runIn(address, 'true')).code, 0)
     })
 
-    test('it sees nothing of the operator, and is nobody of weight', async () => {
+    test('a sandbox sees nothing of the operator, and is nobody of weight', async () => {
       process.env.OPERATORS_SECRET = 'yes'
       const { agentId, address } = await running()
       delete process.env.OPERATORS_SECRET

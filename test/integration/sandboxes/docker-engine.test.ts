@@ -12,7 +12,7 @@ import { until } from '../../support/processes.ts'
 import { cleanUp, newOptions, ownerOf, whyNotDocker } from './docker-subject.ts'
 import { failsWith, newAgent, runIn, specOf } from './subject.ts'
 
-test('the newest API is spoken that both sides know', () => {
+test('the newest API of Docker that both sides know is spoken', () => {
   assert.equal(negotiate('1.41', '1.12'), '1.41')
   assert.equal(negotiate('1.47', '1.24'), '1.47')
   assert.equal(negotiate('1.52', '1.44'), '1.47')
@@ -51,7 +51,7 @@ const away = {
   enginesDir: '/nowhere',
 }
 
-test('an engine that does not answer, breaks off or is not there is unreachable', {
+test('a Docker daemon that does not answer, breaks off or is not there is unreachable', {
   timeout: 30_000,
 }, async () => {
   const servers = await Promise.all([
@@ -69,7 +69,7 @@ test('an engine that does not answer, breaks off or is not there is unreachable'
   for (const server of servers) server.close()
 })
 
-test("one's own abort is thrown as it is", async () => {
+test('an abort of the caller is thrown as it is', async () => {
   const server = await listen(() => {})
   const runtime = new DockerRuntime({ ...away, host: server.host })
   const reason = new Error('enough')
@@ -87,7 +87,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     await cleanUp()
   })
 
-  test('what others have under its names is neither used nor touched', async () => {
+  test("objects of others under an agent's names are neither used nor touched", async () => {
     const runtime = new DockerRuntime(await newOptions())
     const Labels = { 'berth.test': 'containers' }
     const [one, two, three] = [newAgent(), newAgent(), newAgent()]
@@ -113,7 +113,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     await docker.getContainer(`berth-${three}`).inspect()
   })
 
-  test('what a killed worker left half-made is adopted, and removed', async () => {
+  test('a container that a killed worker left half-made is adopted, and removed', async () => {
     const options = await newOptions()
     const runtime = new DockerRuntime(options)
     const agentId = newAgent()
@@ -170,7 +170,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     }
   })
 
-  test('while the agent proxy is away no agent is made, and that is an outage', async () => {
+  test('no agent is made while the agent proxy is away, and that is an outage', async () => {
     const egressPort = () => Promise.reject(new Error('ECONNREFUSED'))
     const runtime = new DockerRuntime({ ...(await newOptions()), egressPort })
     await assert.rejects(runtime.create(specOf(newAgent())), failsWith('unreachable'))
@@ -192,7 +192,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     )
   })
 
-  test('events go on after the connection was lost, and versioned paths are asked', async () => {
+  test('events of containers go on after the connection was lost, and versioned paths are asked', async () => {
     const paths: string[] = []
     const relay = await listen((socket) => {
       const upstream = connect('/var/run/docker.sock')

@@ -48,7 +48,7 @@ describe('who this Berth is', () => {
   const owner = (env: Record<string, string> = {}) =>
     readOwner(database.pool, loadConfig({ BERTH_DATA_DIR: dir, ...env }))
 
-  test('a new one has a label that no other one has, and is the same for all of its workers', async () => {
+  test('a new Berth has a label that no other one has, and is the same for all of its workers', async () => {
     const [one, two] = [await owner(), await owner()]
     assert.match(one.instance, /^[0-9a-f]{32}$/)
     assert.deepEqual([one.instance, one.former], [two.instance, []])
@@ -121,7 +121,7 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
     }
   }
 
-  test('agents of both go on, though both had the same label, and move to labels of their own', async () => {
+  test('agents of two Berths go on, though both had the same label, and move to labels of their own', async () => {
     const [one, two] = [await upgraded(), await upgraded()]
     const before = await Promise.all([one, two].map(({ agentId }) => runOf(agentId)))
     for (const berth of [one, two, one]) await berth.pass()
@@ -149,7 +149,7 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
     assert.deepEqual(Volumes, [])
   })
 
-  test('a container of its own label and of no agent goes, another one’s stays', async () => {
+  test("a container of a Berth's own label and of no agent goes, another Berth’s stays", async () => {
     const [one, two] = [await upgraded(), await upgraded()]
     const [stray, strangers] = [newAgent(), newAgent()]
     await one.runtime.create(specOf(stray))

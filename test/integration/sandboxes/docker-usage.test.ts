@@ -10,7 +10,7 @@ import { newAgent, outputIn, runIn, specOf, VERSIONS } from './subject.ts'
 describe('what Docker holds', { skip: await whyNotDocker() }, () => {
   after(cleanUp)
 
-  test('is counted and measured, without what is another one’s', async () => {
+  test('what Docker holds is counted and measured, without what is another one’s', async () => {
     const [ours, theirs] = [await newOptions(), await newOptions()]
     const stranger = new DockerRuntime(theirs)
     for (let i = 0; i < 2; i++) await stranger.create(specOf(newAgent()))

@@ -32,7 +32,7 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     await cleanUp()
   })
 
-  test('it is nobody, without capabilities, and cannot become more', async () => {
+  test('an agent in Docker is nobody, without capabilities, and cannot become more', async () => {
     assert.equal(await inside('id -u; id -g; hostname'), `1000\n1000\n${agentId}-0`)
     const status = await inside('cat /proc/self/status')
     for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) {
@@ -42,7 +42,7 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.match(status, /^Seccomp:\s*2$/m)
   })
 
-  test('it can write into its home and /tmp only, and not without end', async () => {
+  test('an agent in Docker can write into its home and /tmp only, and not without end', async () => {
     await inside('touch ~/mine /tmp/mine')
     const tries =
       'for d in / /etc /opt /opt/agentd /usr /var/tmp /dev /run; do touch $d/mine 2>/dev/null && echo $d; done; true'
@@ -55,14 +55,14 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.match(full.output, /No space left/)
   })
 
-  test('there is no Docker, no file of the host, and no process but its own', async () => {
+  test('an agent in Docker sees no Docker, no file of the host, and no process but its own', async () => {
     assert.equal(await inside('ls /var/run/docker.sock /run/docker.sock 2>/dev/null; true'), '')
     assert.equal(await inside('cat /proc/1/comm'), 'tini')
     const mounts = await inside("mount | grep '^/dev' | awk '{print $3}' | sort")
     assert.deepEqual(mounts.split('\n'), ['/etc/hostname', '/etc/hosts', '/etc/resolv.conf', '/home/node'])
   })
 
-  test('memory, processors and processes are bounded', async () => {
+  test('memory, processors and processes of an agent in Docker are bounded', async () => {
     const { HostConfig, Config } = await docker.getContainer(`berth-${agentId}`).inspect()
     const { memoryBytes, pids } = specOf(agentId).limits
     assert.equal(HostConfig.Memory, memoryBytes)
@@ -81,13 +81,13 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.equal((await runIn(address, 'true')).code, 0)
   })
 
-  test('what eats memory is killed, and what is beside it lives', async () => {
+  test('a process that eats memory is killed, and what is beside it lives', async () => {
     const hog = `node -e 'const a=[];for(;;)a.push(Buffer.alloc(16777216,1))'`
     assert.equal((await runIn(address, hog)).code, 137)
     assert.equal((await runtime.inspect(agentId))?.state, 'running')
   })
 
-  test('nothing is reached but the proxy, and nothing resolves', async () => {
+  test('an agent in Docker reaches nothing but the proxy, and resolves nothing', async () => {
     const begin = performance.now()
     assert.notEqual((await runIn(address, 'getent hosts example.com')).code, 0)
     assert(performance.now() - begin < 5000, 'names fail fast')
@@ -102,7 +102,7 @@ describe('walls around an agent in Docker', { skip: await whyNotDocker() }, () =
     assert.notEqual((await connects('192.0.2.1', 53)).code, 0, 'the outside')
   })
 
-  test('the proxy of its environment is on the host, and its own loopback is reached past it', async () => {
+  test('the proxy of an agent’s environment is on the host, and the agent’s own loopback is reached past it', async () => {
     const gateway = address?.replace(/\d+:\d+$/, (end) => String(Number(end.split(':')[0]) - 1))
     const asked: string[] = []
     const proxy = createServer((_, response) => response.end('from the outside'))

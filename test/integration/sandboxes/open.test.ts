@@ -36,7 +36,7 @@ async function open(env: Record<string, string>) {
 
 const NOWHERE = 'unix:///nowhere/docker.sock'
 
-test('auto takes processes where no Docker answers, warns of it, and stays with it', async () => {
+test('the setting auto takes processes where no Docker answers, warns of it, and stays with it', async () => {
   const BERTH_DATA_DIR = await newDataDir()
   const { driver, said } = await open({ BERTH_DATA_DIR, DOCKER_HOST: NOWHERE })
   assert.equal(driver, 'process')
@@ -48,20 +48,20 @@ test('auto takes processes where no Docker answers, warns of it, and stays with 
   assert.match(again.said?.why ?? '', /^as before/)
 })
 
-test('docker is docker, also while it is away', async () => {
+test('the setting docker is Docker, also while it is away', async () => {
   const env = { BERTH_DATA_DIR: await newDataDir(), BERTH_RUNTIME: 'docker', DOCKER_HOST: NOWHERE }
   const { driver, runtime } = await open(env)
   assert.equal(driver, 'docker')
   await assert.rejects(runtime.ping(), failsWith('unreachable'))
 })
 
-test('process is process, whatever Docker does', async () => {
+test('the setting process is processes, whatever Docker does', async () => {
   const { driver, said } = await open({ BERTH_DATA_DIR: await newDataDir(), BERTH_RUNTIME: 'process' })
   assert.equal(driver, 'process')
   assert.equal(said?.why, 'BERTH_RUNTIME')
 })
 
-test('auto takes Docker where an image is there or can be built', {
+test('the setting auto takes Docker where an image is there or can be built', {
   skip: await whyNotDocker(),
 }, async () => {
   const BERTH_DATA_DIR = await newDataDir()
@@ -71,7 +71,7 @@ test('auto takes Docker where an image is there or can be built', {
   assert.equal(later.driver, 'docker', 'its agents are there')
 })
 
-test('auto takes processes where Docker has nothing to build images from', {
+test('the setting auto takes processes where Docker has nothing to build images from', {
   skip: await whyNotDocker(),
 }, async () => {
   const BERTH_BASE_IMAGE = '127.0.0.1:1/there/is-none:now'

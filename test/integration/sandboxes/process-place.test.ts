@@ -36,7 +36,7 @@ async function newFolder(mode: number): Promise<{ dir: string; dataDir: string; 
   return { dir, dataDir: join(dir, 'data'), enginesDir }
 }
 
-test('below a folder of mode 700, root keeps agents elsewhere, with copies that their user can read', {
+test('root keeps agents of a folder of mode 700 elsewhere, with copies that their user can read', {
   skip: needsRoot,
 }, async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o700)
@@ -100,7 +100,7 @@ test('links that an agent leaves in its home lead its removal nowhere', async ()
   await runtime.close()
 })
 
-test('what else lies in a folder that the operator has chosen is neither listed nor removed', async () => {
+test('other files in a folder that the operator has chosen are neither listed nor removed', async () => {
   const { dir, dataDir, enginesDir } = await newFolder(0o755)
   const agentsDir = join(dir, 'shared')
   const runtime = await openProcessRuntime({ dataDir, enginesDir, agentdDir, agentsDir, log })
@@ -171,7 +171,7 @@ test('a worker that is killed while it starts an agent leaves nothing that runs 
   await runtime.close()
 })
 
-test('while the disk is down to its reserve there is no new agent, and those that are there start', async () => {
+test('a new agent is refused while the disk is down to its reserve, and those that are there start', async () => {
   const { dataDir, enginesDir } = await newFolder(0o711)
   const open = (reserveBytes?: number) =>
     openProcessRuntime({ dataDir, enginesDir, agentdDir, log, reserveBytes })

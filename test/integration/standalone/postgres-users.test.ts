@@ -79,7 +79,7 @@ test('binaries without their symlinks are copied into the data folder', { skip: 
   assert.equal((await program.ended).code, 0)
 })
 
-test('as root, what lies under a folder of mode 700 is served from elsewhere', {
+test('a data folder of mode 700 of root is served from elsewhere', {
   skip: needsRoot,
 }, async (t) => {
   const home = await newFolder(0o700)

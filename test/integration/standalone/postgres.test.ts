@@ -93,7 +93,7 @@ test('a server whose supervisor was killed is taken over', async (t) => {
   assert.equal((await start(t, dataDir)).adopted, false)
 })
 
-test('what was committed before everything was killed is there after recovery', async (t) => {
+test('a row that was committed before everything was killed is there after recovery', async (t) => {
   const dataDir = await newFolder()
   const program = runProgram(t, './start-postgres.program.ts', [dataDir])
   const { url, location } = (await program.line) as { url: string; location: string }

@@ -54,7 +54,7 @@ describe('supervisor', { concurrency: true }, () => {
     assert.equal(await readFile(recordPath, 'utf8'), '[]')
   })
 
-  test('what a role waits for is told, and a hurried stop waits for nobody', async (t) => {
+  test('the supervisor tells what a role waits for, and a hurried stop waits for nobody', async (t) => {
     const { supervisor, lines, waits } = await startRoles(t, { web: 'patient' }, { worker: 'good' })
     await supervisor.ready
     const stopped = supervisor.stop()
@@ -116,7 +116,7 @@ describe('supervisor', { concurrency: true }, () => {
     assert.ok(await gone(pids('web')[0] as number))
   })
 
-  test('after a killed supervisor no role goes on, and no stranger is hit', async (t) => {
+  test('no role goes on after a killed supervisor, and no stranger is hit', async (t) => {
     const recordPath = join(await newFolder(), 'roles.json')
     t.after(() => endLeftovers(recordPath, log))
     const killed = runProgram(t, './supervise.program.ts', [recordPath])

@@ -117,7 +117,7 @@ describe('embedded node', () => {
     })
     after(() => server.close())
 
-    test('content is found without any host node', async () => {
+    test('content is found by delegated routing without any host node', async () => {
       const cid = CID.parse(await provider.node.call('addTexts', { 'a.txt': 'found by routing' }))
       const storage = await open({ dir: await newFolder(), routingUrl })
       await pin(storage, cid, [])
@@ -262,7 +262,7 @@ describe('embedded node', () => {
     assert.equal((await collect(storage.cat(imported.cid, { signal }))).length, 4 * MIB)
   })
 
-  test('stop ends calls under way as aborted', async () => {
+  test('stop ends calls of the embedded node under way as aborted', async () => {
     const storage = await open({ dir: await newFolder() })
     const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('never there')))
     const pinning = pin(storage, cid, [provider.address], 60_000)
@@ -281,7 +281,7 @@ async function youngestBlock(dir: string): Promise<number> {
 }
 
 describe('frontier', () => {
-  test('visits every link in depth-first order, also when links have to make room', async () => {
+  test('the frontier visits every link in depth-first order, also when links have to make room', async () => {
     const cidOf = async (name: string) => CID.createV1(0x71, await sha256.digest(Buffer.from(name)))
     const tree = new Map<string, CID[]>()
     const names = new Map<string, string>()

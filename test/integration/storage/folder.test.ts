@@ -57,14 +57,14 @@ describe('folders that are unpacked', () => {
     return all
   }
 
-  test('come in the order of git, which takes directories for names with a slash', async () => {
+  test('unpacked folders come in the order of git, which takes directories for names with a slash', async () => {
     const { cid } = await storage.add(texts({ 'a/x': '1', 'a.b': '2', 'a-b/y': '3', a0: '4', 'Z/z': '5' }), {
       signal,
     })
     assert.deepEqual(await paths(cid), ['Z/z', 'a-b/y', 'a.b', 'a/x', 'a0'])
   })
 
-  test('have files of any size, empty ones, and links as they are', async () => {
+  test('unpacked folders have files of any size, empty ones, and links as they are', async () => {
     const small = await storage.add(texts({ 'empty.txt': '', 'b/small.txt': 'small' }), { signal })
     const read = await readFolder(storage, small.cid, limits)
     assert.deepEqual(
@@ -86,7 +86,7 @@ describe('folders that are unpacked', () => {
     await assert.rejects(readFolder(storage, linked.cid, limits), failsWith('invalid_object'))
   })
 
-  test('with names that no file can have, or that come twice, are refused', async () => {
+  test('unpacked folders with names that no file can have, or that come twice, are refused', async () => {
     const leaf = await block(Buffer.from('x'))
     const odd = ['', '.', '..', '.git', '.GIT', 'a/b', '/etc', 'a\0b', 'x'.repeat(256)]
     for (const name of odd) {
@@ -102,7 +102,7 @@ describe('folders that are unpacked', () => {
     }
   })
 
-  test('that are something else are refused', async () => {
+  test('folders that turn out to be something else are refused', async () => {
     const object = await block(dagCbor.encode({ a: 1 }), dagCbor.code)
     await assert.rejects(paths(await keep(object)), failsWith('invalid_object'))
     await assert.rejects(
@@ -115,7 +115,7 @@ describe('folders that are unpacked', () => {
     await assert.rejects(paths(await keep(long, await directory(['l', long]))), failsWith('invalid_object'))
   })
 
-  test('whose files are not as long as they say are refused before the end of the file', async () => {
+  test('unpacked folders whose files are not as long as they say are refused before the end of the file', async () => {
     const leaf = await block(Buffer.from('ten bytes!'))
     for (const said of [11n, 2n ** 60n]) {
       const lying = await nodeOf(new UnixFS({ type: 'file', blockSizes: [said] }), [['', leaf]])
@@ -124,7 +124,7 @@ describe('folders that are unpacked', () => {
     }
   })
 
-  test('are bounded in depth, files and bytes', async () => {
+  test('unpacked folders are bounded in depth, files and bytes', async () => {
     const leaf = await block(Buffer.from('x'))
     let deep = await directory(['f', leaf])
     const blocks = [leaf, deep]
@@ -148,7 +148,7 @@ describe('folders that are unpacked', () => {
     await readFolder(storage, large.cid, { ...limits, maxBytes: 101 })
   })
 
-  test('with more paths than anybody can walk end in time', async () => {
+  test('unpacked folders with more paths than anybody can walk end in time', async () => {
     let node = await directory(['f', await block(Buffer.from('x'))])
     const blocks = [await block(Buffer.from('x')), node]
     for (let level = 0; level < 60; level++) {
@@ -159,7 +159,7 @@ describe('folders that are unpacked', () => {
     await assert.rejects(readFolder(storage, cid, limits), failsWith('too_large'))
   })
 
-  test('end when aborted, and where a block is missing', async () => {
+  test('unpacked folders end when aborted, and where a block is missing', async () => {
     const { cid } = await storage.add(texts({ 'a/b': 'x', c: 'y' }), { signal })
     const walking = walkFolder(storage, cid, { signal: AbortSignal.abort() }).next()
     await assert.rejects(walking, failsWith('aborted'))

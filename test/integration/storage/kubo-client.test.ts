@@ -129,7 +129,7 @@ describe('calls by kubo-rpc-client', () => {
     await assert.rejects(id(answer(200, 'application/json', '{}')), failsWith('unavailable'))
   })
 
-  test('the address may have a path, a user and a password', async () => {
+  test('the address of a Kubo may have a path, a user and a password', async () => {
     const asked: (string | undefined)[] = []
     const url = await serve((request, response) => {
       asked.push(request.url, request.headers.authorization)
@@ -172,7 +172,7 @@ describe('what kubo-rpc-client does not do well', () => {
     ['repo/gc', rows({ Key: { '/': `${ROOT}` } }), (rpc) => rpc.repo.gc()],
   ]
   for (const [command, begun, run] of cutShort) {
-    test(`${command} that Kubo cuts short is a success for it, and an error for the stream`, async () => {
+    test(`${command} that Kubo cuts short is a success for kubo-rpc-client, and an error for the stream`, async () => {
       const { rpc, stream } = await open((_, response) => {
         response.writeHead(200, { 'content-type': 'application/json', trailer: 'X-Stream-Error' })
         response.write(begun)
@@ -185,7 +185,7 @@ describe('what kubo-rpc-client does not do well', () => {
     })
   }
 
-  test('pin/add: it throws at the first row of progress', async () => {
+  test('kubo-rpc-client throws at the first row of progress of pin/add', async () => {
     const answer = [{ Progress: 1, Bytes: 100 }, { Pins: [`${ROOT}`] }]
     const { rpc, stream } = await open((_, response) => void response.end(rows(...answer)))
     const progress = { progress: true }
@@ -193,7 +193,7 @@ describe('what kubo-rpc-client does not do well', () => {
     assert.deepEqual(await all(stream.rows('pin/add', progress, limits)), answer)
   })
 
-  test('CARs: it neither has Kubo stay offline nor asks for the number of blocks', async () => {
+  test('kubo-rpc-client neither has Kubo stay offline for CARs nor asks for the number of blocks', async () => {
     const asked: (string | undefined)[] = []
     const { rpc } = await open((request, response) => {
       asked.push(request.url)
@@ -206,13 +206,13 @@ describe('what kubo-rpc-client does not do well', () => {
     assert.deepEqual(asked, ['/api/v0/dag/import?pin-roots=false', `/api/v0/dag/export?arg=${ROOT}`])
   })
 
-  test('block/get: it takes a block of any size', async () => {
+  test('kubo-rpc-client takes a block of any size from block/get', async () => {
     const { rpc, stream } = await open((_, response) => void response.end(Buffer.alloc(8 * MIB)))
     assert.equal((await rpc.block.get(ROOT)).length, 8 * MIB)
     await assert.rejects(blockReader(stream, signal)(ROOT), failsWith('invalid_object'))
   })
 
-  test('routing/findprovs: it throws at an address of a protocol that Kubo knows and it does not', async () => {
+  test('kubo-rpc-client throws in routing/findprovs at an address of a protocol that Kubo knows and it does not', async () => {
     const Addrs = ['/ip4/192.0.2.1/tcp/4001/plaintextv2']
     const answer = [{ ID: PEER, Type: 1, Responses: [{ ID: PEER, Addrs }], Extra: '' }]
     const { rpc, stream } = await open((_, response) => void response.end(rows(...answer)))

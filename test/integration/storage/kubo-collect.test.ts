@@ -45,7 +45,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
   const repoBytes = async () => (await storage.info({ signal })).repoBytes ?? 0
   const gcWaits = () => until('the collection waits', () => isAwaited(database.pool, 'kuboPublic'))
 
-  test('keeps what was released until it is collected, and says what that freed', async () => {
+  test("a Kubo that is Berth's own keeps what was released until it is collected, and says what that freed", async () => {
     const { cid } = await storage.add(file('deleted', 8 * MIB), { signal })
     const full = await repoBytes()
     await storage.unpin(cid, { signal })
@@ -55,7 +55,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     assert.ok(full - (await repoBytes()) > 7 * MIB)
   })
 
-  test('is collected once after something was released, by one of several workers, and what that freed is added up', async () => {
+  test("a Kubo that is Berth's own is collected once after something was released, by one of several workers, and what that freed is added up", async () => {
     const services = { pool: database.pool, intervalMs: 50, log: database.log }
     const turns = [storage, other].map((one) => collectReleased(services, one))
     const turn = () => Promise.all(turns.map((one) => one(signal)))
@@ -82,7 +82,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     assert.equal((await read('private')).runs, 0)
   })
 
-  test('is not collected in the middle of an import, an import of a CAR or a build of another process', async () => {
+  test("a Kubo that is Berth's own is not collected in the middle of an import, an import of a CAR or a build of another process", async () => {
     const source = await storage.add(file('in the middle', 3 * MIB), { signal })
     const bytes = await collect(storage.cat(source.cid, { signal }))
     const car = await collect(storage.exportCar(source.cid, { signal }))
@@ -135,7 +135,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     assert.equal(collections.length, 3)
   })
 
-  test('is not collected while a retrieval is under way, which would make all other pins wait for it', async () => {
+  test("a Kubo that is Berth's own is not collected while a retrieval is under way, which would make all other pins wait for it", async () => {
     const provider = await startProvider()
     try {
       const cid = CID.parse(await provider.node.call('addFile', 'kubo retrieving', 150 * MIB))
@@ -167,7 +167,7 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     }
   })
 
-  test('leaves the pins of others and its own files alone', async () => {
+  test("a Kubo that is Berth's own leaves the pins of others and its own files alone", async () => {
     const mine = await storage.add(texts({ 'a.txt': 'pinned by somebody else' }), { signal })
     await storage.unpin(mine.cid, { signal })
     const call = (command: string) => fetch(`${kubo.apiUrl}/api/v0/${command}`, { method: 'POST' })

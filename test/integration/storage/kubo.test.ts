@@ -132,7 +132,7 @@ describe('kubo', { skip }, () => {
     }
   })
 
-  test('what is built on a pin that others have too is ours only', async () => {
+  test('a build on a pin that others have too is ours only', async () => {
     const base = (await storage.add(texts({ 'a/b.txt': 'pinned by both, built on' }), { signal })).cid
     await storage.unpin(base, { signal })
     await api(`pin/add?arg=${base}&name=theirs`)
@@ -302,7 +302,7 @@ describe('kubo', { skip }, () => {
     assert.equal((await storage.stat(cid, { signal })).size, 9)
   })
 
-  test('stop ends calls under way as aborted', async () => {
+  test('stop ends calls of the Kubo driver under way as aborted', async () => {
     const own = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
     await own.start()
     const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('never there')))

@@ -66,7 +66,7 @@ describe(`embedded node: processes that share a folder (${replay})`, () => {
     )
   })
 
-  test('GC in all of them loses nothing that is pinned, and leaves nothing else', async (t) => {
+  test('GC in all processes that share a folder loses nothing that is pinned, and leaves nothing else', async (t) => {
     const random = new Random('shared folder')
     // Small folders that share many of their files, so that pins come and go around the same blocks.
     const cids = await Promise.all(

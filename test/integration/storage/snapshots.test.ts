@@ -101,7 +101,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       }
     }
 
-    test('are what an import of all the files is, whatever changed', async () => {
+    test(`snapshots on ${driver} are what an import of all the files is, whatever changed`, async () => {
       const steps = fc.array(edits(8), { minLength: 1, maxLength: 4 })
       await fc.assert(
         fc.asyncProperty(edits(20), steps, async (first, steps) => {
@@ -113,13 +113,13 @@ for (const driver of ['embedded', 'kubo'] as const) {
       )
     })
 
-    test('are sharded where the profile says, and no longer where they need not be', async () => {
+    test(`snapshots on ${driver} are sharded where the profile says, and no longer where they need not be`, async () => {
       const wide = (count: number): Tree => new Map([...longNames('wide', '', count), ['b', { text: 'b' }]])
       // An entry takes 301 bytes: 870 of them fit in a block of 262,144, and one more does not.
       await follow([wide(870), wide(871), wide(872), wide(870), wide(2), wide(900), new Map()])
     })
 
-    test('read and store only what has changed', async () => {
+    test(`snapshots on ${driver} read and store only what has changed`, async () => {
       const tree: Tree = new Map(
         Array.from({ length: 200 }, (_, i) => [`${i % 10}/${i % 20}/${i}`, { text: `file ${i}` }]),
       )
@@ -139,7 +139,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       assert.deepEqual([`${third.cid}`, third.blocks, third.bytes], [`${second.cid}`, 0, 0])
     })
 
-    test('an empty one is an empty directory, also after all is gone', async () => {
+    test('an empty snapshot is an empty directory, also after all is gone', async () => {
       const tree: Tree = new Map([['a/b/c', { text: 'x' }]])
       const empty = 'bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354'
       assert.equal(`${(await snapshot(storage, new Map())).cid}`, empty)
@@ -147,7 +147,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       assert.equal(`${(await snapshot(storage, new Map(), { tree, cid })).cid}`, empty)
     })
 
-    test('a large file passes through', async () => {
+    test('a large file passes through a snapshot', async () => {
       const size = 128 * MIB
       const held = heldBytes()
       let most = 0
@@ -169,7 +169,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       assert.equal((await storage.stat(cid, { signal })).size, size)
     })
 
-    test('what cannot be a file is refused, and a content that is not given', async () => {
+    test('a snapshot refuses what cannot be a file, and a content that is not given', async () => {
       const blob = '0'.repeat(40)
       const build = (path: string, options: { text?: string; mode?: '100644' | '120000' } = {}) => {
         const { text, mode = '100644' } = options
@@ -204,7 +204,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
       await build(`${'a/'.repeat(199)}b`, { text: 'x' })
     })
 
-    test('sources that fail or hang end it', async () => {
+    test('a source that fails or hangs ends a snapshot', async () => {
       const failing = buildSnapshot(storage, {
         base: null,
         // biome-ignore lint/correctness/useYield: it fails before its first change
@@ -228,7 +228,9 @@ for (const driver of ['embedded', 'kubo'] as const) {
       }
     })
 
-    test('are what `ipfs add -r` makes of the files', { skip: driver === 'embedded' }, async () => {
+    test(`snapshots on ${driver} are what \`ipfs add -r\` makes of the files`, {
+      skip: driver === 'embedded',
+    }, async () => {
       const files = longNames('files', '', 900)
       const folders = longNames('folders', '/file', 900)
       const links: [string, TreeFile][] = [

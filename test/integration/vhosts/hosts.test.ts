@@ -42,7 +42,7 @@ async function start({
 }
 
 describe('behind a proxy that is trusted', () => {
-  it('the host is the one that the proxy was asked for', async () => {
+  it('the host of a request behind a trusted proxy is the one that the proxy was asked for', async () => {
     const { ask } = await start({ trustProxy: 1 })
     const host = 'api.example'
     assert.equal(await ask({ host, 'x-forwarded-host': 'a.gateway.example' }), 'gateway of a.gateway.example')
@@ -50,7 +50,7 @@ describe('behind a proxy that is trusted', () => {
     assert.equal(await ask({ host: 'a.gateway.example' }), 'gateway of a.gateway.example')
   })
 
-  it('is known by its address, its network or its name', async () => {
+  it('a trusted proxy is known by its address, its network or its name', async () => {
     const headers = { host: 'api.example', 'x-forwarded-host': 'a.gateway.example' }
     for (const trustProxy of [['127.0.0.1'], ['10.0.0.0/8', '127.0.0.0/30'], ['loopback'], ['localhost']]) {
       const { ask } = await start({ trustProxy })
@@ -59,7 +59,7 @@ describe('behind a proxy that is trusted', () => {
     }
   })
 
-  it('is nobody else', async () => {
+  it('a trusted proxy is nobody else', async () => {
     const headers = { host: 'api.example', 'x-forwarded-host': 'a.gateway.example' }
     for (const trustProxy of [['10.229.0.2'], ['127.0.0.2'], ['uniquelocal'], ['proxy.invalid']]) {
       const { ask } = await start({ trustProxy })
@@ -67,14 +67,14 @@ describe('behind a proxy that is trusted', () => {
     }
   })
 
-  it('is not the one of a proxy that is not', async () => {
+  it('the host of a request is not the one that an unknown proxy was asked for', async () => {
     const { ask } = await start()
     assert.equal(await ask({ host: 'api.example', 'x-forwarded-host': 'a.gateway.example' }), 'api')
   })
 })
 
 describe('the address of the API', () => {
-  it('stays its own, also below the domain of the gateways', async () => {
+  it('the address of the API stays its own, also below the domain of the gateways', async () => {
     const { ask } = await start({ publicUrl: 'https://API.gateway.example:8443/berth' })
     assert.equal(await ask({ host: 'api.gateway.example:8443' }), 'api')
     assert.equal(await ask({ host: 'Api.Gateway.Example' }), 'api')
@@ -84,7 +84,7 @@ describe('the address of the API', () => {
 })
 
 describe('a domain below another', () => {
-  it('has its own hosts', async () => {
+  it('a domain below another has its own hosts', async () => {
     const { ask } = await start()
     assert.equal(await ask({ host: 'a.agents.gateway.example' }), 'agent of a.agents.gateway.example')
     assert.equal(await ask({ host: 'A.Agents.gateway.example.' }), 'agent of A.Agents.gateway.example.')
@@ -94,7 +94,7 @@ describe('a domain below another', () => {
 })
 
 describe('the log', () => {
-  it('has requests to gateways, without what opens them', async () => {
+  it('the log has requests to gateways, without what opens them', async () => {
     const { ask, lines } = await start()
     const secrets = '?pinataGatewayToken=s3cret&a=1&X-Signature=s3cret'
     await ask({ host: 'a.gateway.example' }, `/ipfs/x${secrets}`)

@@ -58,7 +58,7 @@ async function* forever(signal: AbortSignal): AsyncGenerator<Uint8Array> {
 }
 
 describe('a store that fails', () => {
-  it('before the first byte makes an error, with nothing of the answer in it', async () => {
+  it('a store that fails before the first byte makes an error, with nothing of the answer in it', async () => {
     const { url, state } = await start({
       // biome-ignore lint/correctness/useYield: it fails before its first piece
       async *read() {
@@ -71,7 +71,7 @@ describe('a store that fails', () => {
     assert.equal((state.failure as StorageError).code, 'unavailable')
   })
 
-  it('in the middle cuts the connection', async () => {
+  it('a store that fails in the middle cuts the connection', async () => {
     const { url } = await start({
       length: 3 * MiB,
       async *read() {
@@ -82,7 +82,7 @@ describe('a store that fails', () => {
     assert.equal(await body(await open(url)), 'ECONNRESET')
   })
 
-  it('in the middle cuts the connection also where nobody knows the length', async () => {
+  it('a store that fails in the middle cuts the connection also where nobody knows the length', async () => {
     const { url } = await start({
       async *read() {
         yield piece
@@ -96,13 +96,13 @@ describe('a store that fails', () => {
 describe('a store that is silent', () => {
   const impatient = { store: 50, client: 60_000 }
 
-  it('from the start makes an error', async () => {
+  it('a store that is silent from the start makes an error', async () => {
     const { url, state } = await start({ read: forever }, impatient)
     assert.equal((await open(url)).statusCode, 503)
     assert.match((state.failure as Error).message, /silent for 50 ms/)
   })
 
-  it('is also one that sends nothing, again and again', async () => {
+  it('a store that is silent is also one that sends nothing, again and again', async () => {
     const { url, state } = await start(
       {
         async *read(signal) {
@@ -119,7 +119,7 @@ describe('a store that is silent', () => {
     assert.match((state.failure as Error).message, /silent for 50 ms/)
   })
 
-  it('in the middle cuts the connection', async () => {
+  it('a store that is silent in the middle cuts the connection', async () => {
     const { url } = await start(
       {
         length: 2 * MiB,
@@ -136,7 +136,7 @@ describe('a store that is silent', () => {
 
 describe('a length that is not the one declared', () => {
   for (const [what, length] of Object.entries({ less: 3 * MiB, more: MiB + 1 })) {
-    it(`cuts the connection when there is ${what}`, async () => {
+    it(`a length that is not the one declared cuts the connection when there is ${what}`, async () => {
       const { url } = await start({
         length,
         async *read() {
@@ -150,7 +150,7 @@ describe('a length that is not the one declared', () => {
 })
 
 describe('a client', () => {
-  it('that does not read holds up the store', async () => {
+  it('a client that does not read holds up the store', async () => {
     let sent = 0
     const { url } = await start({
       async *read() {
@@ -171,7 +171,7 @@ describe('a client', () => {
     assert.equal((await collect(response)).length, 200 * MiB)
   })
 
-  it('that does not read may take longer than the store', async () => {
+  it('a client that does not read may take longer than the store', async () => {
     const patience = { store: 20, client: 60_000 }
     const { url } = await start({ length: 50 * MiB, read: pieces }, patience)
     const response = await open(url)
@@ -182,7 +182,7 @@ describe('a client', () => {
     assert.equal((await collect(response)).length, 50 * MiB)
   })
 
-  it('that does not read at all is cut off', async () => {
+  it('a client that does not read at all is cut off', async () => {
     const { url, state } = await start({ length: 50 * MiB, read: pieces }, { store: 60_000, client: 100 })
     const response = await open(url)
     response.pause()
@@ -190,7 +190,7 @@ describe('a client', () => {
     assert.equal(await body(response), 'ECONNRESET')
   })
 
-  it('that goes away ends the reading', async () => {
+  it('a client that goes away ends the reading', async () => {
     let ended = false
     const { url, state } = await start({
       async *read(signal) {
@@ -210,7 +210,7 @@ describe('a client', () => {
 })
 
 describe('a Kubo node', { skip: !kuboBinary && 'BERTH_TEST_KUBO is not set' }, () => {
-  it('that dies in the middle of an answer cuts it', async () => {
+  it('a Kubo node that dies in the middle of an answer cuts it', async () => {
     const kubo = await startKubo()
     const storage = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
     try {

@@ -100,7 +100,7 @@ describe('a proxy that asks for a name', () => {
     await insertDomain(agent, 'custom_domain', 'pending.example.org', 'pending_ownership')
   })
 
-  it('hears yes for what is served', async () => {
+  it('a proxy that asks for a name hears yes for what is served', async () => {
     const served = [
       'api.example.test',
       'API.Example.Test.',
@@ -120,7 +120,7 @@ describe('a proxy that asks for a name', () => {
     for (const name of served) assert.equal(await ask(about(name)), 200, name)
   })
 
-  it('hears no for everything else', async () => {
+  it('a proxy that asks for a name hears no for everything else', async () => {
     const others = [
       'example.test',
       'gateway.example.test',
@@ -163,7 +163,7 @@ describe('a proxy that asks for a name', () => {
     assert.equal(await ask(`${about('shop.example.org')}&domain=api.example.test`), 404)
   })
 
-  it('hears no once it is gone, and yes once it is there', async () => {
+  it('a proxy that asks for a name hears no once it is gone, and yes once it is there', async () => {
     const { pool } = database
     const agent = await insertAgent('xagent09')
     const names = ['xagent09.agents.example.test', 'late.example.org', 'late.gateway.example.test']
@@ -183,7 +183,7 @@ describe('a proxy that asks for a name', () => {
     await become(404)
   })
 
-  it('hears no of content whose time is over', async () => {
+  it('a proxy that asks for a name hears no of content whose time is over', async () => {
     await insertFile(NOBODYS, workspaceId, '-1 second')
     assert.equal(await ask(about(`${NOBODYS}.ipfs.plain.gateway.example.test`)), 404)
   })
@@ -232,7 +232,7 @@ describe('the query about a name', () => {
     'a custom domain': 'many1.example.org',
   }
   for (const [what, name] of Object.entries(names))
-    it(`reads no table from end to end for ${what}`, async () => {
+    it(`the query about a name reads no table from end to end for ${what}`, async () => {
       const question = askWhetherServed(name, loadConfig(settings))
       assert.ok(typeof question === 'object')
       const client = await database.pool.connect()
@@ -252,7 +252,7 @@ describe('the query about a name', () => {
 })
 
 describe('a flood of names', () => {
-  it('is refused above a hundred queries in a second, and takes nothing from other kinds of names', async () => {
+  it('a flood of names is refused above a hundred queries in a second, and takes nothing from other kinds of names', async () => {
     const ask = await listenerOver(database.pool)
     const flood = await Promise.all(
       Array.from({ length: 300 }, (_, i) => ask(about(`nobody${i}.example.org`))),
@@ -266,7 +266,7 @@ describe('a flood of names', () => {
 })
 
 describe('without a database', () => {
-  it('nothing is told, within two seconds', async () => {
+  it('a proxy that asks is told nothing without a database, within two seconds', async () => {
     // It takes connections, and never says a word.
     const silent = createServer().listen(0, '127.0.0.1')
     await once(silent, 'listening')

@@ -40,7 +40,7 @@ export function buildCases(cases: Cases): void {
   }
 
   describe('build', () => {
-    test('pins what was put together with what the base has, also when the base goes', async () => {
+    test('build pins what was put together with what the base has, also when the base goes', async () => {
       const storage = cases.storage()
       const base = (await storage.add(folder('of the base', 250, 500), { signal })).cid
       const file = await block(Buffer.from('a new file'))
@@ -63,7 +63,7 @@ export function buildCases(cases: Cases): void {
       await collected(storage, root.cid)
     })
 
-    test('needs no base, and may return the base, a part of it or what is pinned already', async () => {
+    test('build needs no base, and may return the base, a part of it or what is pinned already', async () => {
       const storage = cases.storage()
       const [one, two] = [await block(Buffer.from('one')), await block(Buffer.from('two'))]
       const root = await node([one.cid, two.cid])
@@ -76,7 +76,7 @@ export function buildCases(cases: Cases): void {
       assert.equal((await storage.stat(wide.cid, { signal })).files, 3)
     })
 
-    test('takes over a block of the base at another place', async () => {
+    test('build takes over a block of the base at another place', async () => {
       const storage = cases.storage()
       const base = (await storage.add(texts({ 'a/b/c.txt': 'moves', 'd.txt': 'stays' }), { signal })).cid
       const moved = (await storage.resolve(base, { path: 'a/b/c.txt', signal })).cid
@@ -86,7 +86,7 @@ export function buildCases(cases: Cases): void {
       assert.equal((await storage.stat(root.cid, { signal })).size, 10)
     })
 
-    test('refuses a link to what is neither put nor in the base, also where it is stored here', async () => {
+    test('build refuses a link to what is neither put nor in the base, also where it is stored here', async () => {
       const storage = cases.storage()
       const base = (await storage.add(texts({ 'a.txt': 'in the base' }), { signal })).cid
       const others = (await storage.add(texts({ 'b/secret.txt': 'of somebody else' }), { signal })).cid
@@ -103,7 +103,7 @@ export function buildCases(cases: Cases): void {
       await refuses([[root, hidden], root.cid, base], /1 blocks are neither/)
     })
 
-    test('refuses a base that Berth has not pinned', async () => {
+    test('build refuses a base that Berth has not pinned', async () => {
       const storage = cases.storage()
       const { cid } = await storage.add(texts({ 'x/a.txt': 'no longer pinned' }), { signal })
       const inner = (await storage.resolve(cid, { path: 'x', signal })).cid
@@ -113,7 +113,7 @@ export function buildCases(cases: Cases): void {
       await refuses([[root], root.cid, cid], /is not pinned/, 'not_found')
     })
 
-    test('refuses blocks that are damaged, too large, do not decode or have a codec that nobody knows', async () => {
+    test('build refuses blocks that are damaged, too large, do not decode or have a codec that nobody knows', async () => {
       const [good, bad] = [await block(Buffer.from('good')), Buffer.from('evil')]
       await refuses([[{ cid: good.cid, bytes: bad }], good.cid], /damaged/)
       const large = await block(new Uint8Array(2 * MIB + 1))
@@ -124,7 +124,7 @@ export function buildCases(cases: Cases): void {
       await refuses([[unknown], unknown.cid], /not supported/)
     })
 
-    test('what fails in the middle passes its own error on, and leaves nothing that GC cannot collect', async () => {
+    test('a build that fails in the middle passes its own error on, and leaves nothing that GC cannot collect', async () => {
       const storage = cases.storage()
       const before = await pinned(storage)
       const half = await block(Buffer.from('half of a DAG'))
@@ -140,7 +140,7 @@ export function buildCases(cases: Cases): void {
       await collected(storage, half.cid)
     })
 
-    test('ends promptly when aborted, also while the source hangs, and leaves nothing', async () => {
+    test('build ends promptly when aborted, also while the source hangs, and leaves nothing', async () => {
       const storage = cases.storage()
       const only = await block(Buffer.from('the only one'))
       const hanging = async (put: PutBlock) => {
@@ -156,7 +156,7 @@ export function buildCases(cases: Cases): void {
       await collected(storage, only.cid)
     })
 
-    test('beside gc is whole, or ends as unavailable', async () => {
+    test('build beside gc is whole, or ends as unavailable', async () => {
       const storage = cases.storage()
       const base = (await storage.add(folder('beside gc', 20, 500), { signal })).cid
       const file = await block(Buffer.from('beside gc'))
@@ -183,7 +183,7 @@ export function buildCases(cases: Cases): void {
       assert.equal((await storage.stat(root.cid, { signal })).files, 21)
     })
 
-    test('blocks pass through: what is put is never held as a whole', async () => {
+    test('blocks of a build pass through: they are never held as a whole', async () => {
       const storage = cases.storage()
       let most = 0
       const held = heldBytes()

@@ -41,7 +41,7 @@ export function carCases(cases: Cases): void {
   }
 
   describe('exportCar', () => {
-    test('is a CARv1 with every block once, depth first', async () => {
+    test('exportCar is a CARv1 with every block once, depth first', async () => {
       const storage = cases.storage()
       const { cid } = await storage.add(texts({ 'a/x.txt': 'twice', 'b/y.txt': 'twice', 'b/z.txt': 'z' }), {
         signal,
@@ -58,7 +58,7 @@ export function carCases(cases: Cases): void {
       assert.deepEqual(order, expected.map(String))
     })
 
-    test('of a block that is missing ends as not_found', async () => {
+    test('exportCar of a block that is missing ends as not_found', async () => {
       const leaf = await cidOf('missing in a CAR')
       const bytes = dagCbor.encode({ leaf })
       const cid = CID.createV1(dagCbor.code, await sha256.digest(bytes))
@@ -73,7 +73,7 @@ export function carCases(cases: Cases): void {
   })
 
   describe('importCar', () => {
-    test('brings back what was exported', async () => {
+    test('importCar brings back what was exported', async () => {
       const { cid, car } = await exported('there and back', 5 * MIB + 3)
       const storage = cases.storage()
       await assert.rejects(storage.stat(cid, { signal }), failsWith('not_found'))
@@ -85,20 +85,20 @@ export function carCases(cases: Cases): void {
       assert.equal(`${(await importCar(car, 1_000_000)).cid}`, `${cid}`, 'a second time')
     })
 
-    test('takes version 2, with padding and an index', async () => {
+    test('importCar takes version 2, with padding and an index', async () => {
       const { cid, car } = await exported('version 2', 3 * MIB)
       assert.equal(`${(await importCar(asVersion2(car))).cid}`, `${cid}`)
       assert.equal((await cases.storage().stat(cid, { signal })).size, 3 * MIB)
     })
 
-    test('takes pieces of any size, blocks in any order, and blocks of 2 MiB', async () => {
+    test('importCar takes pieces of any size, blocks in any order, and blocks of 2 MiB', async () => {
       const leaf = await block(new Uint8Array(2 * MIB).fill(1))
       const small = await block(Buffer.from('small'))
       const root = await node([leaf.cid, small.cid])
       assert.equal(`${(await importCar(carOf(root.cid, [small, leaf, root]), 777)).cid}`, `${root.cid}`)
     })
 
-    test('a root that is a CIDv0 stays one, and is pinned by its CIDv1', async () => {
+    test('importCar keeps a root that is a CIDv0, and pins it by its CIDv1', async () => {
       const leaf = await block(Buffer.from('under a CIDv0'))
       const { cid, bytes } = await node([leaf.cid])
       const root = CID.createV0(cid.multihash as never)
@@ -106,12 +106,12 @@ export function carCases(cases: Cases): void {
       assert.equal(await cases.storage().isPinned(cid, { signal }), true)
     })
 
-    test('a root that carries its own bytes needs no block', async () => {
+    test('importCar needs no block for a root that carries its own bytes', async () => {
       const root = CID.parse('bafkqaddimvwgy3zao5xxe3debi')
       assert.equal(`${(await importCar(carOf(root, []))).cid}`, `${root}`)
     })
 
-    test('refuses a CAR that is damaged', async () => {
+    test('importCar refuses a CAR that is damaged', async () => {
       const { car } = await exported('damaged', 2 * MIB)
       const flipped = Buffer.from(car)
       flipped[MIB] = (flipped[MIB] ?? 0) ^ 1
@@ -123,7 +123,7 @@ export function carCases(cases: Cases): void {
       await refuses(asVersion2(car.subarray(0, car.length - MIB)), /./)
     })
 
-    test('refuses a CAR without exactly one root', async () => {
+    test('importCar refuses a CAR without exactly one root', async () => {
       const [one, two] = [await block(Buffer.from('one')), await block(Buffer.from('two'))]
       const header = (roots: CID[]) => {
         const bytes = dagCbor.encode({ version: 1, roots })
@@ -134,7 +134,7 @@ export function carCases(cases: Cases): void {
       await refuses(Buffer.concat([header([]), ...sections]), /0 roots/)
     })
 
-    test('refuses a CAR that lacks a block, also one that is stored here', async () => {
+    test('importCar refuses a CAR that lacks a block, also one that is stored here', async () => {
       const storage = cases.storage()
       const absent = await cidOf('in no CAR')
       const present = (await storage.add(texts({ 'a.txt': 'of somebody else' }), { signal })).cid
@@ -151,7 +151,7 @@ export function carCases(cases: Cases): void {
       await refuses(carOf(root.cid, [root, disguised]), /missing/)
     })
 
-    test('refuses lengths that nobody can have meant', async () => {
+    test('importCar refuses lengths that nobody can have meant', async () => {
       const { cid, bytes } = await block(Buffer.from('of a long section'))
       const section = (length: number) => Buffer.concat([carHeader(cid), varint(length), cid.bytes, bytes])
       await refuses(section(2 ** 40), /part of/)
@@ -164,14 +164,14 @@ export function carCases(cases: Cases): void {
       await refuses(version2, /part of/)
     })
 
-    test('refuses blocks that do not decode, and codecs that nobody knows', async () => {
+    test('importCar refuses blocks that do not decode, and codecs that nobody knows', async () => {
       const odd = await block(Buffer.from('not a node'), dagPb.code)
       await refuses(carOf(odd.cid, [odd]), /does not decode/)
       const unknown = await block(Buffer.from('any bytes'), 0x300001)
       await refuses(carOf(unknown.cid, [unknown]), /not supported/)
     })
 
-    test('a source that fails passes its own error on, and leaves no pin', async () => {
+    test('importCar of a source that fails passes its own error on, and leaves no pin', async () => {
       const { car } = await exported('broken off', 3 * MIB)
       const before = await pinned(cases.storage())
       async function* broken() {
@@ -182,7 +182,7 @@ export function carCases(cases: Cases): void {
       assert.deepEqual(await pinned(cases.storage()), before)
     })
 
-    test('never holds more than a part of a source that is fast', async () => {
+    test('importCar never holds more than a part of a source that is fast', async () => {
       const { car } = await exported('backpressure', 64 * MIB)
       const before = heldBytes()
       let most = 0

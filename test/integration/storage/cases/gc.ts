@@ -18,7 +18,7 @@ export function gcCases({ storage }: Cases): void {
   }
 
   describe('unpin and gc', () => {
-    test('remove what nobody keeps, and only that', async () => {
+    test('unpin and gc remove what nobody keeps, and only that', async () => {
       const first = await storage().add(texts({ 'x.txt': 'only in the first', 'y.txt': 'in both' }), {
         signal,
       })
@@ -43,7 +43,7 @@ export function gcCases({ storage }: Cases): void {
       assert.equal((await storage().gc({ signal })).removedBlocks, 0)
     })
 
-    test('say what they would remove without removing it', async () => {
+    test('unpin and gc say what they would remove without removing it', async () => {
       await until('nothing is left of other tests', async () => {
         return (await storage().gc({ signal })).removedBlocks === 0
       })
@@ -67,7 +67,7 @@ export function gcCases({ storage }: Cases): void {
       assert.ok(removed.bytes > 6 * MIB, `${removed.bytes}`)
     })
 
-    test('a pin that is released while another one keeps its parts', async () => {
+    test('a pin is released while another one keeps its parts', async () => {
       const inner = await storage().add(file('inner', 2 * MIB), { signal })
       const { cid } = await storage().add(folder('outer', 3, 1000), { signal })
       await storage().unpin(cid, { signal })
@@ -82,7 +82,7 @@ export function gcCases({ storage }: Cases): void {
       assert.equal((await cat(inner.cid)).length, 2 * MIB)
     })
 
-    test('beside imports leave them whole, or make them end as unavailable', async () => {
+    test('unpin and gc beside imports leave them whole, or make them end as unavailable', async () => {
       const collectAtEachStep = async function* (bytes: AsyncIterable<Uint8Array>) {
         for await (const piece of bytes) {
           yield piece

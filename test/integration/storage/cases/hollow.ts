@@ -41,7 +41,7 @@ export function hollowCases({ storage }: Cases): void {
       }
     })
 
-    test('a part of such a file can be read, the whole not', async () => {
+    test('a part of a file of many blocks and few bytes can be read, the whole not', async () => {
       const { signal } = bounded()
       const cid = await add(await hollowFile(3000, 3))
       const part = { offset: 2_000_000_000, length: 10, signal }
@@ -110,7 +110,7 @@ export function hollowCases({ storage }: Cases): void {
 
   describe('large objects', () => {
     for (const codec of [dagCbor, dagJson]) {
-      test(`${codec.name} is kept, and paths lead through small ones`, async () => {
+      test(`a large object in ${codec.name} is kept, and paths lead through small ones`, async () => {
         const leaf = await block(Buffer.from('x'))
         const large = await block(codec.encode(Array(20_000).fill(leaf.cid)), codec.code)
         const small = await block(codec.encode({ a: [{ b: large.cid }], c: leaf.cid }), codec.code)
@@ -144,7 +144,7 @@ export function hollowCases({ storage }: Cases): void {
       }
     })
 
-    test('a directory of 10,000 files that is not sharded', async () => {
+    test('a directory of 10,000 files that is not sharded is listed, measured and read', async () => {
       const leaves = await Promise.all(Array.from({ length: 100 }, (_, i) => block(Buffer.from(`file ${i}`))))
       const Links = Array.from({ length: 10_000 }, (_, i) => {
         const Hash = (leaves[i % leaves.length] as (typeof leaves)[0]).cid

@@ -18,7 +18,7 @@ export function pinCases({ storage, provider }: Cases): void {
   const cat = (cid: CID, path?: string) => collect(storage().cat(cid, { path, signal }))
 
   describe('pin', () => {
-    test('a file of several MB, with progress that only grows', async () => {
+    test('pin keeps a file of several MB, with progress that only grows', async () => {
       const cid = CID.parse(await provider().node.call('addFile', 'pin-file', 12 * MIB + 5))
       const reports: PinProgress[] = []
       const { blocks, bytes } = await pin(cid, { onProgress: (progress) => reports.push(progress) })
@@ -35,7 +35,7 @@ export function pinCases({ storage, provider }: Cases): void {
       assert.equal(await storage().isPinned(cid, { signal }), true)
     })
 
-    test('a directory of 2,000 files', async () => {
+    test('pin keeps a directory of 2,000 files', async () => {
       const cid = CID.parse(await provider().node.call('addFolder', 'pin-folder', 2000, 2000))
       await pin(cid)
       assert.deepEqual(await storage().stat(cid, { signal }), {
@@ -47,7 +47,7 @@ export function pinCases({ storage, provider }: Cases): void {
       assert.deepEqual(await cat(cid, path), await collect(randomBytes('pin-folder-1999', 2000)))
     })
 
-    test('a DAG that is not UnixFS', async () => {
+    test('pin keeps a DAG that is not UnixFS', async () => {
       const leaf = CID.parse(await provider().node.call('addFile', 'cbor-leaf', 100_000))
       const bytes = dagCbor.encode({ name: 'root', parts: [leaf, { again: leaf }] })
       const cid = CID.createV1(dagCbor.code, await sha256.digest(bytes))
@@ -62,21 +62,21 @@ export function pinCases({ storage, provider }: Cases): void {
       await assert.rejects(cat(cid), failsWith('invalid_object'))
     })
 
-    test('is idempotent, also side by side, and needs nobody when it is there', async () => {
+    test('pin is idempotent, also side by side, and needs nobody when it is there', async () => {
       const cid = CID.parse(await provider().node.call('addFile', 'twice', 3 * MIB))
       await Promise.all([pin(cid), pin(cid), pin(cid), pin(cid)])
       assert.deepEqual(await pin(cid, { origins: [CLOSED], stallMs: 1000 }), { blocks: 0, bytes: 0 })
       assert.equal((await pinned(storage())).filter((listedCid) => listedCid === `${cid}`).length, 1)
     })
 
-    test('ends as stalled when nobody has the content', async () => {
+    test('pin ends as stalled when nobody has the content', async () => {
       const started = Date.now()
       await assert.rejects(pin(await cidOf('stalled'), { stallMs: 1000 }), failsWith('stalled'))
       await assert.rejects(pin(await cidOf('stalled'), { stallMs: 500, origins: [] }), failsWith('stalled'))
       assert.ok(Date.now() - started < 60_000)
     })
 
-    test('ends as stalled when only a part of the content is there', async () => {
+    test('pin ends as stalled when only a part of the content is there', async () => {
       const leaf = await cidOf('missing part')
       const bytes = dagCbor.encode({ leaf })
       const cid = CID.createV1(dagCbor.code, await sha256.digest(bytes))
@@ -86,7 +86,7 @@ export function pinCases({ storage, provider }: Cases): void {
       assert.equal(await storage().isPinned(cid, { signal }), false)
     })
 
-    test('ends as bad_host_node when no host node can be reached, sooner than a stall', async () => {
+    test('pin ends as bad_host_node when no host node can be reached, sooner than a stall', async () => {
       const started = Date.now()
       const unknownPeer = '/p2p/12D3KooWEqnTdgqHnkkwarSrJjeMP2ZJiADWLYADaNvUb6SQNyPF'
       const options = { origins: [CLOSED, unknownPeer], stallMs: 60_000 }
@@ -94,13 +94,13 @@ export function pinCases({ storage, provider }: Cases): void {
       assert.ok(Date.now() - started < 45_000)
     })
 
-    test('one host node that answers is enough', async () => {
+    test('pin needs one host node that answers, and no more', async () => {
       const cid = CID.parse(await provider().node.call('addTexts', { 'a.txt': 'one of two' }))
       await pin(cid, { origins: [CLOSED, provider().address] })
       assert.equal(`${await cat(cid)}`, 'one of two')
     })
 
-    test('ends promptly when aborted', async () => {
+    test('pin ends promptly when aborted', async () => {
       const controller = new AbortController()
       const pinning = pin(await cidOf('aborted'), {
         signal: controller.signal,
@@ -112,14 +112,14 @@ export function pinCases({ storage, provider }: Cases): void {
       await assert.rejects(pin(await cidOf('aborted'), { signal: AbortSignal.abort() }), failsWith('aborted'))
     })
 
-    test('ends as too_large above maxBytes, and is not kept', async () => {
+    test('pin ends as too_large above maxBytes, and is not kept', async () => {
       const cid = CID.parse(await provider().node.call('addFile', 'too-large', 5 * MIB))
       await assert.rejects(pin(cid, { maxBytes: 2 * MIB }), failsWith('too_large'))
       assert.equal(await storage().isPinned(cid, { signal }), false)
       await pin(cid, { maxBytes: 6 * MIB })
     })
 
-    test('ends as invalid_object when a block is not what its codec says', async () => {
+    test('pin ends as invalid_object when a block is not what its codec says', async () => {
       for (const code of [0x70, 0x71, 0x129]) {
         const bytes = Buffer.from(`{ not a block of ${code} at all`)
         const cid = CID.createV1(code, await sha256.digest(bytes))
@@ -129,7 +129,7 @@ export function pinCases({ storage, provider }: Cases): void {
       }
     })
 
-    test('ends as invalid_object when the codec is unknown', async () => {
+    test('pin ends as invalid_object when the codec is unknown', async () => {
       const bytes = Buffer.from('some bytes')
       const cid = CID.createV1(0x300001, await sha256.digest(bytes))
       await provider().node.call('putBlock', `${cid}`, bytes)
@@ -153,7 +153,7 @@ export function pinCases({ storage, provider }: Cases): void {
       }
     })
 
-    test('with offline pins what is here, and asks nobody', async () => {
+    test('pin with offline keeps what is here, and asks nobody', async () => {
       const { cid } = await storage().add(folder('pinned offline', 3, 1000), { signal })
       await storage().unpin(cid, { signal })
       assert.equal((await pin(cid, { offline: true })).blocks, 5)

@@ -11,7 +11,7 @@ export function readCases({ storage, provider }: Cases): void {
   const cat = (cid: CID, range: FileRange = {}) => collect(storage().cat(cid, { ...range, signal }))
 
   describe('cat and stat', () => {
-    test('ranges', async () => {
+    test('cat reads ranges', async () => {
       const { cid } = await storage().add(file('ranges', 5 * MIB + 77), { signal })
       const whole = await collect(randomBytes('ranges', 5 * MIB + 77))
       const ranges = [
@@ -31,7 +31,7 @@ export function readCases({ storage, provider }: Cases): void {
       }
     })
 
-    test('sizes, numbers of files and MIME types', async () => {
+    test('stat tells sizes, numbers of files and MIME types', async () => {
       const binary = await storage().add(file('stat', 2 * MIB), { signal })
       const text = await storage().add(texts({ 'a.txt': 'plain text, ünïcode' }), { signal })
       const pdf = await storage().add(texts({ report: '%PDF-1.7\n' }), { signal })
@@ -55,7 +55,7 @@ export function readCases({ storage, provider }: Cases): void {
         assert.deepEqual(said, await stat(cid))
     })
 
-    test('never ask the network', async () => {
+    test('cat and stat never ask the network', async () => {
       const near = CID.parse(await provider().node.call('addTexts', { 'near.txt': 'pinned here' }))
       const far = CID.parse(await provider().node.call('addTexts', { 'far.txt': 'only at the provider' }))
       await storage().pin(near, { origins: [provider().address], stallMs: STALL_MS, signal }) // so that the provider is connected
@@ -64,12 +64,12 @@ export function readCases({ storage, provider }: Cases): void {
       await assert.rejects(cat(near, { path: 'no/such/file' }), failsWith('not_found'))
     })
 
-    test('a directory has no bytes', async () => {
+    test('cat finds no bytes in a directory', async () => {
       const { cid } = await storage().add(texts({ 'a/b': '1', c: '2' }), { signal })
       await assert.rejects(cat(cid), failsWith('invalid_object'))
     })
 
-    test('an identity CID carries its own bytes', async () => {
+    test('cat reads an identity CID, which carries its own bytes', async () => {
       const cid = CID.parse('bafkqaddimvwgy3zao5xxe3debi')
       assert.equal(`${await cat(cid)}`, 'hello world\n')
     })

@@ -24,7 +24,7 @@ beforeEach(() => {
 const COMPLETIONS = '/v1/chat/completions'
 
 describe('a request', () => {
-  it('arrives with its body, and without whose it is', async () => {
+  it('a request arrives with its body, and without credentials and addresses of its client', async () => {
     gateway = async (req, res) => {
       const { method, url, headers } = req
       res.setHeader('content-type', 'application/json')
@@ -49,7 +49,7 @@ describe('a request', () => {
       assert.equal(body.headers[name], undefined, name)
     assert.ok(!JSON.stringify(body).includes(agent.token))
   })
-  it('reaches what is on the list', async () => {
+  it('a request reaches what is on the list', async () => {
     gateway = (req, res) => void res.end(`${req.method} ${req.url}`)
     const cases: [method: string, path: string, expected: string][] = [
       ['GET', '/', 'GET /health'],
@@ -63,7 +63,9 @@ describe('a request', () => {
     for (const [method, path, expected] of cases)
       assert.equal((await agent.host.ask(method, path)).text, expected)
   })
-  it('that has a body where none belongs is answered without it', { timeout: 120_000 }, async () => {
+  it('a request that has a body where none belongs is answered without it', {
+    timeout: 120_000,
+  }, async () => {
     gateway = async (req, res) => res.end(`${req.headers['content-length']} ${await text(req)}`)
     const { status, text: seen } = await agent.host.ask('GET', '/v1/models', {
       headers: { 'content-length': '2' },
@@ -71,7 +73,7 @@ describe('a request', () => {
     })
     assert.deepEqual([status, seen], [200, 'undefined '])
   })
-  it('with a large body passes', async () => {
+  it('a request with a large body passes', async () => {
     gateway = async (req, res) => res.end(String((await text(req)).length))
     const { text: length } = await agent.host.post(COMPLETIONS, 'x'.repeat(5_000_000))
     assert.equal(length, '5000002')
@@ -79,7 +81,7 @@ describe('a request', () => {
 })
 
 describe('an answer', () => {
-  it('comes with its status and type, and sets nothing', async () => {
+  it('an answer comes with its status and type, and sets nothing', async () => {
     gateway = (_req, res) => {
       res.writeHead(402, {
         'content-type': 'text/html',
@@ -101,12 +103,12 @@ describe('an answer', () => {
     assert.equal(headers['content-security-policy'], "sandbox; default-src 'none'; frame-ancestors 'none'")
     assert.equal(headers['x-content-type-options'], 'nosniff')
   })
-  it('that is an error of the gateway’s is passed on, also when it looks like ours', async () => {
+  it('an answer that is an error of the gateway’s is passed on, also when it looks like ours', async () => {
     gateway = (_req, res) => res.writeHead(400).end('{"error":{"message":"no such model","type":"x"}}')
     const { status, text: body } = await agent.host.post(COMPLETIONS, {})
     assert.deepEqual([status, body], [400, '{"error":{"message":"no such model","type":"x"}}'])
   })
-  it('flows as it comes', async () => {
+  it('an answer flows as it comes', async () => {
     let write: (text: string) => void = () => {}
     gateway = (_req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -122,7 +124,7 @@ describe('an answer', () => {
     }
     response.destroy()
   })
-  it('waits for a client that reads slowly', async () => {
+  it('an answer waits for a client that reads slowly', async () => {
     let written = 0
     let isDone = false
     gateway = async (_req, res) => {
@@ -141,7 +143,7 @@ describe('an answer', () => {
     response.destroy()
     await until('the gateway is told that the client has gone', () => isDone)
   })
-  it('ends at once when the token is rotated', async () => {
+  it('an answer ends at once when the token is rotated', async () => {
     const own = await world.agent((_req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' })
       res.write('data: 1\n\n')
@@ -160,7 +162,7 @@ describe('an answer', () => {
 const metrics = () => world.metrics()
 
 describe('an agent that is not ready', () => {
-  it('is 503 with Retry-After', async () => {
+  it('an agent that is not ready is 503 with Retry-After', async () => {
     const cases: [why: string, change: (agent: TestAgent) => unknown][] = [
       ['agentd says so', (agent) => agent.setGateway('starting')],
       ['it comes up', (agent) => agent.set('status', 'starting')],
@@ -177,7 +179,7 @@ describe('an agent that is not ready', () => {
         assert.deepEqual([why, status, headers['retry-after'], typeof body.error], [why, 503, '5', 'string'])
     }
   })
-  it('is 502 when what is in its place answers with no status of HTTP', async (t) => {
+  it('an agent that is not ready is 502 when what is in its place answers with no status of HTTP', async (t) => {
     const own = await world.agent()
     const odd = createServer((socket) => socket.end('HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\nok'))
     t.after(() => void odd.close())
@@ -186,7 +188,7 @@ describe('an agent that is not ready', () => {
     await own.set('address', `127.0.0.1:${(odd.address() as AddressInfo).port}`)
     assert.equal((await own.host.post(COMPLETIONS, {})).status, 502)
   })
-  it('is 502 when its gateway is none', async () => {
+  it('an agent that is not ready is 502 when its gateway is no gateway', async () => {
     const own = await world.agent((req) => req.socket.end('garbage\r\n\r\n'))
     const { status, body } = await own.host.post(COMPLETIONS, {})
     assert.ok(status === 500 || status === 502, String(status))

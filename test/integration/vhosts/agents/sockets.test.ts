@@ -33,7 +33,7 @@ async function openChat(own: TestAgent, path = '/'): Promise<AgentSocket> {
 }
 
 describe('chat', () => {
-  it('passes messages both ways', async () => {
+  it('chat passes messages both ways', async () => {
     for (const path of ['/', '/chat', `/?token=${agent.token}`]) {
       const chat = await openChat(agent, path)
       const long = { text: 'x'.repeat(3_000_000) }
@@ -45,20 +45,20 @@ describe('chat', () => {
     }
     await nothingIsOpen()
   })
-  it('is closed as the gateway closes it', async () => {
+  it('chat is closed as the gateway closes it', async () => {
     const chat = await openChat(agent)
     const side = await gatewaySide(agent)
     side.close(1008, 'no')
     assert.deepEqual(await chat.closed, { code: 1008, reason: 'no' })
   })
-  it('that breaks off is closed with 1012', async () => {
+  it('chat that breaks off is closed with 1012', async () => {
     const chat = await openChat(agent)
     const side = await gatewaySide(agent)
     side.terminate()
     assert.equal((await chat.closed).code, 1012)
     await nothingIsOpen()
   })
-  it('ends at the gateway when the client has gone', async () => {
+  it('chat ends at the gateway when the client has gone', async () => {
     const chat = await openChat(agent)
     const side = await gatewaySide(agent)
     const closed = once(side, 'close')
@@ -66,7 +66,7 @@ describe('chat', () => {
     await closed
     await nothingIsOpen()
   })
-  it('waits for a client that reads slowly', async () => {
+  it('chat waits for a client that reads slowly', async () => {
     const chat = await openChat(agent)
     const side = (await gatewaySide(agent)) as WebSocket
     chat.raw.pause()
@@ -80,7 +80,7 @@ describe('chat', () => {
 })
 
 describe('an upgrade', () => {
-  it('without a good token is 401', async () => {
+  it('an upgrade without a good token is 401', async () => {
     assert.equal(await agent.stranger.socket('/').refused(), 401)
     assert.equal(await agent.stranger.socket('/?token=wrong').refused(), 401)
     assert.equal(await agent.stranger.socket('/v0/logs').refused(), 401)
@@ -88,7 +88,7 @@ describe('an upgrade', () => {
     assert.equal(await agent.stranger.socket(`/?token=${foreign.token}`).refused(), 401)
     assert.equal(await agent.host.socket(`/v0/agents/${foreign.agentId}/logs`).refused(), 401)
   })
-  it('with a cookie comes from a page of the same host', async () => {
+  it('an upgrade with a cookie comes from a page of the same host', async () => {
     const cookie = `gw_token=${agent.token}`
     const own = agent.stranger.socket('/', { cookie, origin: `http://${agent.host.host}` })
     await own.opened
@@ -97,12 +97,12 @@ describe('an upgrade', () => {
     for (const headers of foreign)
       assert.equal(await agent.stranger.socket('/', { cookie, ...headers }).refused(), 403)
   })
-  it('with a token in the header comes from anywhere', async () => {
+  it('an upgrade with a token in the header comes from anywhere', async () => {
     const chat = agent.host.socket('/', { origin: 'https://elsewhere.example' })
     await chat.opened
     chat.raw.close()
   })
-  it('anywhere else is refused', async () => {
+  it('an upgrade anywhere else is refused', async () => {
     for (const path of ['/nowhere', '/v0/status', '/api/v1/admin/rpc', '/v1/models', '//'])
       assert.equal(await agent.host.socket(path).refused(), 404, path)
     assert.equal(await new AgentHost(world.url, 'xzzzzzzz').socket('/').refused(), 404)
@@ -115,19 +115,19 @@ describe('an upgrade', () => {
     assert.match(await api('/healthz'), /^HTTP\/1.1 400 /)
     assert.match(await api('/', 'x.gateway.localhost'), /^HTTP\/1.1 4\d\d /)
   })
-  it('to something else than a WebSocket is an ordinary request', async () => {
+  it('an upgrade to something else than a WebSocket is an ordinary request', async () => {
     const h2c =
       'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\nConnection: close'
     const answer = await sendRaw(world.url, `GET /healthz HTTP/1.1\r\nHost: x\r\n${h2c}\r\n\r\n`)
     assert.match(answer, /^HTTP\/1.1 200 /)
   })
-  it('that is no handshake is 400', async () => {
+  it('an upgrade that is no handshake is 400', async () => {
     const request = `GET /v0/logs HTTP/1.1\r\nHost: ${agent.host.host}\r\nAuthorization: Bearer ${agent.token}`
     const answer = await sendRaw(world.url, `${request}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
     assert.match(answer, /^HTTP\/1.1 4(00|26) /)
     await nothingIsOpen()
   })
-  it('whose client leaves at once leaves nothing behind', async () => {
+  it('an upgrade whose client leaves at once leaves nothing behind', async () => {
     const { port, hostname } = new URL(world.url)
     for (let i = 0; i < 20; i++) {
       const socket = connect(Number(port), hostname)
@@ -143,7 +143,7 @@ describe('an upgrade', () => {
 })
 
 describe('an agent that is not ready', () => {
-  it('takes the upgrade and closes with 1013', async () => {
+  it('an agent that is not ready takes the upgrade and closes with 1013', async () => {
     const cases: ((agent: TestAgent) => unknown)[] = [
       (agent) => agent.setGateway('starting'),
       (agent) => agent.set('status', 'starting'),
@@ -161,8 +161,8 @@ describe('an agent that is not ready', () => {
   })
 })
 
-describe('what is open', () => {
-  it('is closed at once when the token is rotated or the agent deleted', async () => {
+describe('an open connection', () => {
+  it('an open connection is closed at once when the token is rotated or the agent deleted', async () => {
     const ends: ((own: TestAgent) => Promise<unknown>)[] = [
       (own) => own.rotate(),
       (own) => own.set('deleted_at', new Date()),
@@ -180,7 +180,7 @@ describe('what is open', () => {
     }
     await nothingIsOpen()
   })
-  it('is closed when the key that opened it is revoked', async () => {
+  it('an open connection is closed when the key that opened it is revoked', async () => {
     const { id, token } = await world.key()
     const owners = new AgentHost(world.url, agent.agentId, token).socket('/')
     await owners.opened
@@ -190,7 +190,7 @@ describe('what is open', () => {
     assert.equal(bystander.raw.readyState, bystander.raw.OPEN)
     bystander.raw.close()
   })
-  it('is closed when the key that opened it expires', { timeout: 120_000 }, async () => {
+  it('an open connection is closed when the key that opened it expires', { timeout: 120_000 }, async () => {
     const expiresAt = new Date(Date.now() + 8000)
     const { token } = await world.key({ expiresAt })
     const chat = new AgentHost(world.url, agent.agentId, token).socket('/')
@@ -199,7 +199,7 @@ describe('what is open', () => {
     assert.ok(Date.now() > expiresAt.getTime() - 100)
     await nothingIsOpen()
   })
-  it('is closed in the middle of a message, if need be', async () => {
+  it('an open connection is closed in the middle of a message, if need be', async () => {
     const own = await world.agent()
     const chat = await openChat(own)
     const side = (await gatewaySide(own)) as WebSocket
@@ -211,7 +211,7 @@ describe('what is open', () => {
     chat.raw.resume()
     assert.ok([1006, 1008].includes((await chat.closed).code))
   })
-  it('is closed when the news of it was lost with the connection to PostgreSQL', async () => {
+  it('an open connection is closed when the news of its end was lost with the connection to PostgreSQL', async () => {
     const own = await world.agent()
     const chat = await openChat(own)
     await own.rotate(false)
@@ -221,7 +221,7 @@ describe('what is open', () => {
     )
     assert.equal((await chat.closed).code, 1008)
   })
-  it('is closed when the news of it was lost without a word', async () => {
+  it('an open connection is closed when the news of its end was lost without a word', async () => {
     const own = await world.agent()
     const chat = await openChat(own)
     const start = performance.now()
@@ -229,7 +229,7 @@ describe('what is open', () => {
     assert.equal((await chat.closed).code, 1008)
     assert.ok(performance.now() - start < 5000)
   })
-  it('is no more than a key may have', async () => {
+  it('open connections are no more than a key may have', async () => {
     const own = await world.agent()
     const sockets = await Promise.all(Array.from({ length: 128 }, () => openChat(own)))
     assert.equal(await own.host.socket('/').refused(), 429)
@@ -242,7 +242,7 @@ describe('what is open', () => {
 })
 
 describe('the log', () => {
-  it('comes with its last lines, then line by line', async () => {
+  it('the log of an agent comes with its last lines, then line by line', async () => {
     const own = await world.agent()
     for (let i = 0; i < 150; i++) own.log.info(`line ${i}`)
     const log = await openChat(own, '/v0/logs')
@@ -261,7 +261,7 @@ describe('the log', () => {
     await until('agentd has no reader', () => own.log.followers === 0)
     await nothingIsOpen()
   })
-  it('collects nothing for a reader that does not read', async () => {
+  it('the log of an agent collects nothing for a reader that does not read', async () => {
     const own = await world.agent()
     const log = await openChat(own, '/v0/logs')
     log.raw.pause()
@@ -277,7 +277,7 @@ describe('the log', () => {
     log.raw.terminate()
     await nothingIsOpen()
   })
-  it('ends with 1012 when the agent goes', async () => {
+  it('the log of an agent ends with 1012 when the agent goes', async () => {
     const own = await world.agent()
     const log = await openChat(own, `/v0/agents/${own.agentId}/logs`)
     await own.stopAgentd()
@@ -286,7 +286,7 @@ describe('the log', () => {
 })
 
 describe('a shutdown', () => {
-  it('closes everything with 1001, and takes no longer than it must', async () => {
+  it('a shutdown closes everything with 1001, and takes no longer than it must', async () => {
     const own = await startWorld()
     try {
       const agent = await own.agent()

@@ -13,7 +13,7 @@ const NAVIGATION = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
 
 describe('a domain', () => {
   for (const custom of [false, true])
-    it(`${custom ? 'of the owner’s own ' : ''}leads whole paths to its port, with what the visitor sent`, async () => {
+    it(`a domain ${custom ? 'of the owner’s own ' : ''}leads whole paths to its port, with what the visitor sent`, async () => {
       const page = await domain({ custom })
       await isThere(page)
       const sent = {
@@ -54,7 +54,7 @@ describe('a domain', () => {
         connection: 'close',
       })
     })
-  it('leads to nothing but its port, whatever the path', async () => {
+  it('a domain leads to nothing but its port, whatever the path', async () => {
     const page = await domain()
     await isThere(page)
     for (const path of [
@@ -75,7 +75,7 @@ describe('a domain', () => {
       assert.ok(body.includes(JSON.stringify(path)), `${path}: ${body}`)
     }
   })
-  it('passes the answer on as it is, cookies for this host alone', async () => {
+  it('a domain passes the answer on as it is, cookies for this host alone', async () => {
     const page = await domain()
     await isThere(page)
     serve((_req, res) => {
@@ -110,7 +110,7 @@ describe('a domain', () => {
       assert.equal(headers[name], undefined, name)
     assert.match(String(headers['x-request-id']), /^[0-9a-f]{32}$/)
   })
-  it('passes bodies of any frame, and answers without one', async () => {
+  it('a domain passes bodies of any frame, and answers without one', async () => {
     const page = await domain()
     await isThere(page)
     serve((req, res) => void req.pipe(res))
@@ -124,7 +124,7 @@ describe('a domain', () => {
     const head = await page.host.ask('HEAD', '/')
     assert.deepEqual([head.status, head.headers['content-length']], [200, '99'])
   })
-  it('flows as the program writes, and as fast as the visitor reads', async () => {
+  it('an answer of a domain flows as the program writes, and as fast as the visitor reads', async () => {
     const page = await domain()
     await isThere(page)
     let written = 0
@@ -148,7 +148,7 @@ describe('a domain', () => {
     response.destroy()
     await until('the program is told that the visitor has gone', () => isDone)
   })
-  it('is 404 while it is not verified, and where there is none', async () => {
+  it('a domain is 404 while it is not verified, and where there is none', async () => {
     const pending = await domain({ custom: true, status: 'pending_ownership' })
     // The host is nobody's, so the API answers.
     assert.equal((await pending.host.get('/x')).status, 404)
@@ -159,7 +159,7 @@ describe('a domain', () => {
     const below = new AgentHost(world.url, 'a.page0', undefined, 'apps.localhost')
     assert.equal((await below.get('/')).status, 404)
   })
-  it('tells that the agent does not run, or nothing answers', async () => {
+  it('a domain tells that the agent does not run, or nothing answers', async () => {
     const own = await world.agent()
     const page = await domain({ of: own })
     await isThere(page)
@@ -189,7 +189,7 @@ describe('a domain', () => {
 })
 
 describe('a protected domain', () => {
-  it('takes the gateway token of its agent, which the program never sees', async () => {
+  it('a protected domain takes the gateway token of its agent, which the program never sees', async () => {
     const page = await domain({ isProtected: true })
     await isThere(page)
     const { token } = agent
@@ -219,7 +219,7 @@ describe('a protected domain', () => {
       assert.equal(answered['cache-control'], 'private, max-age=60')
     }
   })
-  it('puts the token of an address into a cookie, and writes with that for its own pages only', async () => {
+  it('a protected domain puts the token of an address into a cookie, and writes with that for its own pages only', async () => {
     const page = await domain({ isProtected: true })
     await isThere(page)
     const led = await page.host.get(`/x?token=${agent.token}&a=1`, NAVIGATION)
@@ -237,7 +237,7 @@ describe('a protected domain', () => {
     assert.equal((await page.host.post('/x', {}, { ...kept, origin: beside })).status, 403)
     assert.equal(await page.host.socket('/', { ...kept, origin: beside }).refused(), 403)
   })
-  it('gives nothing away of the address that had the token', async () => {
+  it('a protected domain gives nothing away of the address that had the token', async () => {
     const [guarded, open] = [await domain({ isProtected: true }), await domain()]
     await Promise.all([isThere(guarded), isThere(open)])
     for (const [{ host }, site] of [
@@ -254,7 +254,7 @@ describe('a protected domain', () => {
       assert.equal(led.headers['cache-control'], 'no-store')
     }
   })
-  it('is shown by its cookie, but not loaded into pages of other agents beside it', async () => {
+  it('a protected domain is shown by its cookie, but not loaded into pages of other agents beside it', async () => {
     const page = await domain({ isProtected: true })
     await isThere(page)
     const from = (site: string, mode: string, dest: string) =>
@@ -270,7 +270,7 @@ describe('a protected domain', () => {
     assert.equal((await from('same-origin', 'no-cors', 'script')).status, 200)
     assert.equal((await from('none', 'navigate', 'document')).status, 200)
   })
-  it('is not loaded into them either where the browser does not say from where: on plain HTTP', async () => {
+  it('a protected domain is not loaded into pages of other agents where the browser does not say from where: on plain HTTP', async () => {
     const page = await domain({ isProtected: true })
     await isThere(page)
     const cookie = `gw_token=${agent.token}`
@@ -281,7 +281,7 @@ describe('a protected domain', () => {
     assert.equal(await status({ accept: '*/*', referer: `http://${page.host.host}/x` }), 200)
     assert.equal(await status({ accept: 'text/html,*/*;q=0.8' }), 200)
   })
-  it('is closed for an old token at once, and what it has open ends', async () => {
+  it('a protected domain is closed for an old token at once, and what it has open ends', async () => {
     const own = await world.agent()
     const page = await domain({ isProtected: true, of: own })
     const open = await domain({ of: own })
