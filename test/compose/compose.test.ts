@@ -86,7 +86,7 @@ const post = async (path: string, json: unknown) => {
 }
 
 describe('a stack in a clean clone', () => {
-  it('does what docs/operations.md says, from top to bottom', async () => {
+  it('a stack in a clean clone does what docs/operations.md says, from top to bottom', async () => {
     const { code, output } = await runCommands(join(clone, 'docs/operations.md'), 'compose', {
       cwd: clone,
       quiet: true,
@@ -96,12 +96,12 @@ describe('a stack in a clean clone', () => {
     key = (await stack.berth('web', 'keys', 'create')).trim()
   })
 
-  it('makes an agent that answers through its host', async () => {
+  it('a stack in a clean clone makes an agent that answers through its host', async () => {
     agent = await makeAgent(stack, key)
     assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)
   })
 
-  it('runs a console command, stores a snapshot and goes back to it', async () => {
+  it('a stack in a clean clone runs a console command, stores a snapshot and goes back to it', async () => {
     await post('/console/exec', { command: 'echo before > workspace/note.txt' })
     const { snapshotCid } = await post('/snapshots/sync', {})
     assert.match(snapshotCid, /^baf/)
@@ -111,12 +111,12 @@ describe('a stack in a clean clone', () => {
     assert.equal(stdout, 'before\n')
   })
 
-  it('restarts the agent', async () => {
+  it('a stack in a clean clone restarts the agent', async () => {
     await post('/restart', {})
     assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)
   })
 
-  it('takes an upload, and serves it at the gateway', async () => {
+  it('a stack in a clean clone takes an upload, and serves it at the gateway', async () => {
     const form = new FormData()
     form.set('network', 'public')
     form.set('file', new Blob(['in a stack']), 'note.txt')
@@ -131,14 +131,14 @@ describe('a stack in a clean clone', () => {
     assert.deepEqual([served.status, served.text], [200, 'in a stack'])
   })
 
-  it('listens on loopback and on networks of agents only', async () => {
+  it('a stack in a clean clone listens on loopback and on networks of agents only', async () => {
     const lines = (await command('ss', ['-Hltn'])).split('\n')
     const addresses = lines.map((line) => line.trim().split(/\s+/)[3]?.replace(/:\d+$/, '') ?? '')
     const elsewhere = addresses.filter((one) => !/^(127\.|\[::1\]$|10\.231\.)/.test(one))
     assert.deepEqual(elsewhere, [], lines.join('\n'))
   })
 
-  it('says that agents cannot be made when the group of the Docker socket is wrong', async () => {
+  it('a stack in a clean clone says that agents cannot be made when the group of the Docker socket is wrong', async () => {
     const wrong = new ComposeStack({ clone, project: 'berth', port: 3000, env: { DOCKER_GID: '64999' } })
     try {
       await wrong.compose('up', '--detach', '--no-deps', 'worker')
@@ -154,7 +154,7 @@ describe('a stack in a clean clone', () => {
     }
   })
 
-  it('comes back by itself, with its agent, when the Docker engine is killed', async () => {
+  it('a stack in a clean clone comes back by itself, with its agent, when the Docker engine is killed', async () => {
     const engine = Number(await readFile('/run/docker.pid', 'utf8'))
     process.kill(engine, 'SIGKILL')
     await until('the engine is another process', async () => {
@@ -183,20 +183,20 @@ describe('a second stack on the same engine, behind TLS', () => {
     })
   }
 
-  it('starts with another project name and port', async () => {
+  it('a second stack on the same engine, behind TLS, starts with another project name and port', async () => {
     await second.compose('up', '--detach', '--build', '--wait')
     await second.berth('web', 'workspaces', 'create', 'default', '--plan', 'unlimited')
     itsKey = (await second.berth('web', 'keys', 'create')).trim()
   })
 
-  it('has certificates for the names that it serves, and for no other', async () => {
+  it('a second stack on the same engine, behind TLS, has certificates for the names that it serves, and for no other', async () => {
     await until('the API has one', async () => (await certificateOf('api.berth.test')) === 'valid')
     assert.equal(await certificateOf('default.gateway.berth.test'), 'valid')
     assert.notEqual(await certificateOf('nobody.gateway.berth.test'), 'valid')
     assert.notEqual(await certificateOf('example.org'), 'valid')
   })
 
-  it('has agents of its own, and both answer', async () => {
+  it('a second stack on the same engine, behind TLS, has agents of its own, and both answer', async () => {
     its = await makeAgent(second, itsKey)
     assert.match(await chat(second, its, 'agents.berth.test'), /pong: .*hello/)
     assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)
@@ -204,7 +204,7 @@ describe('a second stack on the same engine, behind TLS', () => {
     assert.deepEqual(containers.sort(), [`berth-${agent.agentId}`, `berth-${its.agentId}`].sort())
   })
 
-  it('is taken away without a trace, and leaves the first one alone', async () => {
+  it('a second stack on the same engine, behind TLS, is taken away without a trace, and leaves the first one alone', async () => {
     await remove(second, its, itsKey)
     await second.compose('down', '--volumes', '--rmi', 'local')
     for (const kind of ['container', 'volume', 'network'])
@@ -217,7 +217,7 @@ describe('a second stack on the same engine, behind TLS', () => {
 })
 
 describe('the stack', () => {
-  it('is taken away without a trace', async () => {
+  it('the stack is taken away without a trace', async () => {
     await remove(stack, agent, key)
     await stack.compose('down', '--volumes', '--rmi', 'local')
     assert.deepEqual(await docker('ps', '--all', '--quiet'), [])

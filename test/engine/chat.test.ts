@@ -100,7 +100,7 @@ test('clients of protocol 3 and 4 chat, whatever page they come from and token t
   }
 })
 
-test('a device waits for its owner; one that signed another token is none', async () => {
+test('a device waits for its owner; one that signed another token is no device', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)
   const id = createHash('sha256').update(raw).digest('hex')

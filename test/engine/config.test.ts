@@ -52,7 +52,7 @@ test('secrets are not shown, and paths are those of the API', async () => {
   assert.equal((await stored()).gateway.auth.token, GATEWAY_TOKEN)
 })
 
-test('what was read can be written, with changes; nothing of it is lost or restarted', async () => {
+test('a config that was read can be written, with changes; nothing of it is lost or restarted', async () => {
   const before = await engine.agentd.status()
   const config = await read()
   config.agents.defaults.thinkingDefault = 'low'
@@ -79,7 +79,7 @@ test('what was read can be written, with changes; nothing of it is lost or resta
   assert.deepEqual([gateway.pid, gateway.restarts, gateway.state], [before.gateway.pid, 0, 'ready'])
 })
 
-test('what the operator owns cannot be taken over, and is put back when it is left out', async () => {
+test('keys that the operator owns cannot be taken over, and are put back when they are left out', async () => {
   const refused = async (change: (config: any) => void) => {
     const config = await read()
     change(config)
@@ -128,7 +128,7 @@ test('a redacted value is kept only where there is one', async () => {
   assert.ok(!(await readFile(path(), 'utf8')).includes(REDACTED))
 })
 
-test('what the engine does not take changes nothing, and it says why', async () => {
+test('a config that the engine does not take changes nothing, and the engine says why', async () => {
   const before = await readFile(path(), 'utf8')
   const config = await read()
   const check = await write({ ...config, gatway: {} })
@@ -142,7 +142,7 @@ test('what the engine does not take changes nothing, and it says why', async () 
   assert.deepEqual(left, [])
 })
 
-test('checking changes nothing', async () => {
+test('checking a config changes nothing', async () => {
   const before = await readFile(path(), 'utf8')
   assert.deepEqual(await validate({}), { valid: true, output: '' })
   assert.deepEqual(await validate({ text: JSON.stringify(await read()) }), { valid: true, output: '' })
@@ -154,7 +154,7 @@ test('checking changes nothing', async () => {
   assert.equal(await readFile(path(), 'utf8'), before)
 })
 
-test('what was written survives a restart, also a file that was made much shorter', async () => {
+test('a config that was written survives a restart, also a file that was made much shorter', async () => {
   const config = await read()
   delete config.models.providers.mine
   delete config.messages
@@ -171,7 +171,7 @@ test('what was written survives a restart, also a file that was made much shorte
   assert.equal((await applied()).messages.responsePrefix, 'berth')
 })
 
-test('a file that was broken can be seen, and put right while the gateway is down', async () => {
+test('a config that was broken can be seen, and put right while the gateway is down', async () => {
   const good = await read()
   await engine.agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
   await writeFile(path(), `{ broken, "token": "${GATEWAY_TOKEN}"`)

@@ -48,7 +48,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('becomes ready with the token of the agent, on the port of agentd', async () => {
+  test('the real engine becomes ready with the token of the agent, on the port of agentd', async () => {
     await start(agentd, 'first')
     const { gateway } = await agentd.until('ready', READY_MS, (status) => ready(status) || failed(status))
     assert.equal(gateway.state, 'ready', gateway.reason ?? '')
@@ -64,7 +64,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.ok(lines.every(({ message }) => !message.startsWith('{')))
   })
 
-  test('answers again after SIGKILL, at any moment of its start', async () => {
+  test('the real engine answers again after SIGKILL, at any moment of its start', async () => {
     for (const delayMs of [0, 1500, 4000]) {
       await agentd.until('a process', READY_MS, ({ gateway }) => gateway.pid !== null)
       await new Promise((resolve) => setTimeout(resolve, delayMs))
@@ -78,7 +78,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.equal(await rpc(agentd, GATEWAY_TOKEN), 200)
   })
 
-  test('ends with its helpers', async () => {
+  test('the real engine ends with its helpers', async () => {
     assert.ok((await processesOf(agentd)).length >= 3)
     const started = Date.now()
     await agentd.call('DELETE', '/v1/gateway', { epoch: 1 })
@@ -86,7 +86,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.deepEqual(await processesOf(agentd), [])
   })
 
-  test('refuses a key that it does not know, and says which', async () => {
+  test('the real engine refuses a key that it does not know, and says which', async () => {
     const file = join(agentd.home, '.openclaw/openclaw.json')
     const text = await readFile(file, 'utf8')
     await writeFile(file, JSON.stringify({ ...JSON.parse(text), bogus: true }))
@@ -100,7 +100,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     await writeFile(file, text)
   })
 
-  test('refuses the state of a newer one, and says so', async () => {
+  test('the real engine refuses the state of a newer one, and says so', async () => {
     await agentd.kill('SIGTERM')
     agentd.config.engineDir = join(enginesDir, OLDER_ENGINE_VERSION)
     await agentd.boot()
@@ -110,7 +110,7 @@ describe('the real engine', { timeout: 10 * READY_MS }, () => {
     assert.match(gateway.reason ?? '', /schema/)
   })
 
-  test('comes up without the plugin of a channel that cannot be installed', async () => {
+  test('the real engine comes up without the plugin of a channel that cannot be installed', async () => {
     await agentd.kill('SIGTERM')
     agentd.config.engineDir = join(enginesDir, ENGINE_VERSION)
     await agentd.boot()

@@ -63,7 +63,7 @@ test('a task is added, changed, run and removed', async () => {
   assert.deepEqual(await payload('cron.remove', { id }), { ok: true, removed: true })
 })
 
-test('what the engine refuses comes with its own code', async () => {
+test("a call that the engine refuses fails with the engine's own code", async () => {
   for (const method of ['cron.get', 'cron.remove', 'cron.run', 'cron.runs'])
     assert.equal((await refusal(method, { id: 'none' })).code, 'CRON_JOB_NOT_FOUND', method)
   const { code, message } = await refusal('cron.add', { ...job, schedule: { kind: 'cron', expr: 'bad' } })
@@ -103,7 +103,7 @@ test('a call that takes too long ends in time', async () => {
   assert.ok(Date.now() - started < 20_000)
 })
 
-test('what makes no sense never reaches the gateway', async () => {
+test('a call that makes no sense never reaches the gateway', async () => {
   for (const json of [
     null,
     {},
@@ -117,7 +117,7 @@ test('what makes no sense never reaches the gateway', async () => {
   }
 })
 
-test('a gateway that died is answered for at once, and called again when it is back', async () => {
+test('a call to a gateway that died is answered at once, and reaches it when it is back', async () => {
   const { gateway } = await engine.agentd.status()
   process.kill(gateway.pid as number, 'SIGKILL')
   const seen = new Set<string>()

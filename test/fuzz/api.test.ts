@@ -64,7 +64,7 @@ test('no request brings the server out of its contract', async (t) => {
   for (const status of [200, 400, 401, 403, 404]) assert.ok(statuses.get(status), `${status} was never met`)
 })
 
-test('what is refused changes nothing', async (t) => {
+test('a request that is refused changes nothing', async (t) => {
   let refused = 0
   await fc.assert(
     fc.asyncProperty(request, async (one) => {
@@ -80,7 +80,7 @@ test('what is refused changes nothing', async (t) => {
   assert.ok(refused > 20)
 })
 
-test('the server is well afterwards', async () => {
+test('the server is well after the fuzzing', async () => {
   assert.equal((await anonymous.get('/readyz')).body.status, 'ok')
   const { record } = await api.pin({ cid: `${inlineCid('after the fuzz')}` }, { wait: 30 })
   assert.equal(record.status, 'pinned')

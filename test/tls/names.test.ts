@@ -40,13 +40,13 @@ const addDomain = async (body: object) => {
 }
 
 describe('the API', () => {
-  it('has a certificate from the start', async () => {
+  it('the API has a certificate from the start', async () => {
     assert.ok((await tls.caddy.names()).includes(API))
     const { status, headers } = await tls.ask(API, '/healthz')
     assert.equal(status, 200)
     assert.equal(headers['alt-svc'], undefined)
   })
-  it('is where a client is led who comes without TLS', async () => {
+  it('the API is where a client is led who comes without TLS', async () => {
     for (const name of [API, `someone.${GATEWAYS}`]) {
       const { status, headers } = await tls.plain(tls.ports.http, '/a?b=c', { host: name })
       assert.equal(status, 308)
@@ -56,7 +56,7 @@ describe('the API', () => {
 })
 
 describe('a gateway', () => {
-  it('gets a certificate and serves a file, and so does the host of its CID', async () => {
+  it('a gateway gets a certificate and serves a file, and so does the host of its CID', async () => {
     await assertNone(`files.${GATEWAYS}`)
     assert.equal((await tls.api('/v3/gateways', { domain: 'files' })).status, 200)
     const uploaded = await tls.ask(API, '/v3/files', {
@@ -74,7 +74,7 @@ describe('a gateway', () => {
     await assertNone(`bafkqaaa.ipfs.files.${GATEWAYS}`)
     await assertNone(`${cid}.ipfs.others.${GATEWAYS}`)
   })
-  it('that is deleted gets none any more', async () => {
+  it('a gateway that is deleted gets no certificate any more', async () => {
     const { body } = await tls.api('/v3/gateways', { domain: 'gone' })
     await tls.handshake(`gone.${GATEWAYS}`)
     assert.equal((await tls.api(`/v3/gateways/${body.data.id}`, undefined, 'DELETE')).status, 200)
@@ -90,7 +90,7 @@ describe('a gateway', () => {
 })
 
 describe('an agent', () => {
-  it('gets a certificate for its own host, its subdomain and its paths', async () => {
+  it('an agent gets a certificate for its own host, its subdomain and its paths', async () => {
     const { status } = await tls.ask(`${agent.agentId}.${AGENTS}`, '/v1/models', {
       headers: { authorization: `Bearer ${agent.token}` },
     })
@@ -111,7 +111,7 @@ describe('an agent', () => {
 })
 
 describe('a custom domain', () => {
-  it('gets a certificate and serves once it is verified by TXT, and not before', async () => {
+  it('a custom domain gets a certificate and serves once it is verified by TXT, and not before', async () => {
     const name = 'shop.example.org'
     const { id, status, txtName, txtValue } = await addDomain({ customDomain: name })
     assert.equal(status, 'pending_ownership')
@@ -124,14 +124,14 @@ describe('a custom domain', () => {
     assert.ok((await tls.caddy.names()).includes(name))
     await assertNone(`www.${name}`)
   })
-  it('that nobody claimed gets none, nor does a client that names none', async () => {
+  it('a custom domain that nobody claimed gets no certificate, nor does a client that names none', async () => {
     await assertNone('nobody.example.org')
     await assertNone(undefined)
   })
 })
 
 describe('while Berth does not answer', () => {
-  it('names get none', async () => {
+  it('names get no certificate while Berth does not answer', async () => {
     await tls.api('/v3/gateways', { domain: 'late' })
     await tls.world.stopWeb()
     await assertNone(`late.${GATEWAYS}`)

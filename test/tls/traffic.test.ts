@@ -49,7 +49,7 @@ beforeEach(() => {
 const authorized = () => ({ authorization: `Bearer ${agent.token}` })
 
 describe('a stream of events', () => {
-  it('arrives as it comes, and ends at Berth when the client leaves', async () => {
+  it('a stream of events arrives as it comes, and ends at Berth when the client leaves', async () => {
     let response: ServerResponse | undefined
     let isGone = false
     serve = (_req, res) => {
@@ -76,7 +76,7 @@ describe('a stream of events', () => {
 })
 
 describe('an answer of known length', () => {
-  it('arrives as it comes', async () => {
+  it('an answer of known length arrives as it comes', async () => {
     const part = Buffer.alloc(MB)
     let response: ServerResponse | undefined
     serve = (_req, res) => {
@@ -97,7 +97,7 @@ describe('an answer of known length', () => {
 })
 
 describe('a WebSocket', () => {
-  it('echoes', async () => {
+  it('a WebSocket echoes', async () => {
     const socket = tls.socket(host, '/', authorized())
     await once(socket, 'open')
     socket.send('hello')
@@ -109,7 +109,7 @@ describe('a WebSocket', () => {
 })
 
 describe('an upload', () => {
-  it('reaches a page before its end is sent', async () => {
+  it('an upload reaches a page before its end is sent', async () => {
     let first = ''
     serve = (req, res) => {
       req.once('data', (chunk) => {
@@ -127,7 +127,7 @@ describe('an upload', () => {
     answer.resume()
   })
 
-  it(`of ${UPLOAD_MB} MB is a file of Berth's, and not in Caddy's memory`, async (t) => {
+  it(`an upload of ${UPLOAD_MB} MB is a file of Berth's, and not in Caddy's memory`, async (t) => {
     const form = Buffer.from(encodeForm([['network', 'public'], file('CONTENT', 'large.bin')]))
     const at = form.indexOf('CONTENT')
     const chunk = Buffer.alloc(MB)
@@ -157,7 +157,7 @@ describe('an upload', () => {
 })
 
 describe('git', () => {
-  it('clones a repository', async () => {
+  it('git clones a repository', async () => {
     const root = await mkdtemp(join(tmpdir(), 'berth-git-'))
     const git = async (cwd: string, ...args: string[]) => {
       const env = {
@@ -227,7 +227,7 @@ describe('the headers of a request', () => {
     'x-forwarded-prefix': '/evil',
   }
 
-  it('say who the client is and what it asked for, whatever it says itself', async () => {
+  it('the headers of a request say who the client is and what it asked for, whatever it says itself', async () => {
     for (const lies of [{}, LIES]) {
       const { body } = await tls.ask(SITE, '/', { headers: lies, localAddress: '127.0.0.5' })
       const said = Object.entries(body).filter(([name]) => /forwarded|real-ip|^host$/.test(name))
@@ -240,7 +240,7 @@ describe('the headers of a request', () => {
     }
   })
 
-  it('are not believed of a neighbour that reaches Berth without Caddy', async () => {
+  it('the headers of a request are not believed of a neighbour that reaches Berth without Caddy', async () => {
     const port = Number(new URL(tls.world.url).port)
     const { body } = await tls.plain(port, '/', { ...LIES, host: SITE }, '127.0.0.9')
     assert.equal(body['x-forwarded-for'], '127.0.0.9')
@@ -256,7 +256,7 @@ describe('the headers of a request', () => {
 })
 
 describe('the headers of an answer', () => {
-  it('are as Berth sends them, each once', async () => {
+  it('the headers of an answer are as Berth sends them, each once', async () => {
     const port = Number(new URL(tls.world.url).port)
     const changing = [
       'x-request-id',

@@ -21,7 +21,7 @@ describe('with wildcards', () => {
       assert.equal((await tls.ask(`nobody.${domain}`, '/')).status, 404)
     }
   })
-  it('others get one each, if Berth serves them', async () => {
+  it('other names get a certificate each, if Berth serves them', async () => {
     assert.equal(await tls.handshake(AGENTS), `DNS:${AGENTS}`)
     await assert.rejects(tls.handshake(`bafkqaaa.ipfs.nobody.${GATEWAYS}`))
     await assert.rejects(tls.handshake('nobody.example.org'))

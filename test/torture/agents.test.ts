@@ -58,7 +58,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   const one = () => kept[0] as string
 
   for (const point of placesOf('creation', UP)) {
-    torture(`worker killed at ${point} of a creation`, async () => {
+    torture(`a creation goes on after its worker is killed at ${point}`, async () => {
       const mark = await agents.world.arm(worker(), point)
       const agentId = await agents.create()
       await crashed(mark)
@@ -72,7 +72,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
   }
 
   for (const point of placesOf('restart', AGAIN)) {
-    torture(`worker killed at ${point} of a restart`, async () => {
+    torture(`a restart goes on after its worker is killed at ${point}`, async () => {
       const mark = await agents.world.arm(worker(), point)
       await agents.restart(one())
       await crashed(mark)
@@ -81,7 +81,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     })
   }
 
-  fault('worker killed between the two engines of an upgrade', async () => {
+  fault('an upgrade goes on after its worker is killed between the two engines', async () => {
     const mark = await agents.world.arm(worker(), 'agent-after-create')
     await agents.restart(one(), { version: ENGINE_VERSION })
     await crashed(mark)
@@ -90,7 +90,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     assert.equal((await agents.read(one())).agentVersion, ENGINE_VERSION)
   })
 
-  fault('worker killed in a deletion', async () => {
+  fault('a deletion goes on after its worker is killed', async () => {
     const agentId = await agents.create()
     await agents.answers(agentId)
     const mark = await agents.world.arm(worker(), 'agent-after-remove')
@@ -99,7 +99,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
-  fault('gateway killed', async () => {
+  fault('a gateway that is killed comes back', async () => {
     const token = (await agents.exec(one(), 'echo $OPENCLAW_GATEWAY_TOKEN'))?.trim()
     const response = await agents.insist('GET', `/v0/agents/${one()}/status`)
     const { gateway } = (await response.json()) as { gateway: { pid: number } }
@@ -111,14 +111,14 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
-  fault('agentd killed', async () => {
+  fault('an agent whose agentd is killed comes back', async () => {
     // The shell of a console is agentd's own child.
     await agents.exec(one(), 'kill -9 $PPID')
     note('answers again', 'agentd', runtime, await agents.answers(one()))
     await agents.assertSettled(kept)
   })
 
-  fault('host and web killed beside a creation', async () => {
+  fault('a creation goes on after the agent proxy and web are killed', async () => {
     const agentId = await agents.create()
     for (const role of [agents.world.agentProxy, agents.world.web]) {
       await until('the operation runs', async () => {
@@ -132,7 +132,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
     await agents.assertSettled(kept)
   })
 
-  fault('workers killed at random while agents come and go', async () => {
+  fault('agents come and go while workers are killed at random', async () => {
     const made = await Promise.all([agents.create(), agents.create()])
     await agents.restart(one())
     for (let i = 0; i < 5; i++) {
@@ -171,7 +171,7 @@ describe(`agents under fire, as ${runtime} (${replay})`, () => {
 
   // It ends every container of the machine: only where that was said to be welcome.
   if (runtime === 'docker' && process.env.BERTH_TORTURE_DOCKERD) {
-    fault('dockerd killed', async () => {
+    fault('agents come back after dockerd is killed', async () => {
       const second = await agents.create()
       await agents.answers(second)
       const restartDocker = await killDockerd()

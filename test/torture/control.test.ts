@@ -55,7 +55,7 @@ for (const backend of backends) {
     }
 
     tortureTest(
-      'corrects nothing',
+      'a run without faults repairs nothing',
       () => world.output(),
       async () => {
         await load()
@@ -65,7 +65,7 @@ for (const backend of backends) {
     )
 
     tortureTest(
-      'corrects nothing while processes are restarted in good order',
+      'a run without faults repairs nothing while processes are restarted in good order',
       () => world.output(),
       async () => {
         const loading = load()

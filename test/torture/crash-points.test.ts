@@ -53,7 +53,7 @@ for (const backend of backends) {
 
     for (const { point, owner } of placesOf('pins', POINTS)) {
       for (const victims of point === 'mid-retrieval' ? [owner, 'worker and web'] : [owner]) {
-        torture(`${point}, ${victims} killed`, async () => {
+        torture(`a pin goes on after a SIGKILL of ${victims} at ${point}`, async () => {
           const role = owner === 'web' ? world.web : (world.workers[0] as (typeof world.roles)[number])
           const source = await startSource(random, 2)
           try {

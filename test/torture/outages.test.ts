@@ -80,7 +80,7 @@ for (const backend of backends) {
     }
     const torture = (name: string, test: () => Promise<void>) => tortureTest(name, () => world.output(), test)
 
-    torture('a fast restart of PostgreSQL', () =>
+    torture('a fast restart of PostgreSQL loses nothing', () =>
       underLoad(
         'fast restart',
         'PostgreSQL',
@@ -93,7 +93,7 @@ for (const backend of backends) {
       ),
     )
 
-    torture('SIGKILL of PostgreSQL', () =>
+    torture('a SIGKILL of PostgreSQL loses nothing', () =>
       underLoad(
         'SIGKILL',
         'PostgreSQL',
@@ -107,7 +107,7 @@ for (const backend of backends) {
     )
 
     if (backend === 'redis') {
-      torture('SIGKILL of Redis', () =>
+      torture('a SIGKILL of Redis loses nothing', () =>
         underLoad(
           'SIGKILL',
           'Redis',
@@ -120,7 +120,7 @@ for (const backend of backends) {
         ),
       )
 
-      torture('SIGKILL of Kubo', () =>
+      torture('a SIGKILL of Kubo loses nothing', () =>
         underLoad(
           'SIGKILL',
           'Kubo',
@@ -134,7 +134,7 @@ for (const backend of backends) {
       )
 
       // Deletions that wait for Kubo inside their transactions must not keep the others' leases from being renewed.
-      torture('a Kubo that hangs, with many deletions', () =>
+      torture('a Kubo that hangs under many deletions loses nothing', () =>
         underLoad(
           'hangs for 6 s',
           'Kubo',

@@ -29,7 +29,7 @@ for (const backend of backends) {
     })
 
     tortureTest(
-      'loses no operation',
+      'a queue that loses everything loses no operation',
       () => world.output(),
       async () => {
         const ledger = new Ledger(world)

@@ -119,7 +119,7 @@ for (const backend of backends) {
     }
 
     tortureTest(
-      'loses nothing, does nothing twice, and keeps the quota',
+      'a storm of faults loses nothing, does nothing twice, and keeps the quota',
       () => world.output(),
       async () => {
         const end = performance.now() + LOAD_MS

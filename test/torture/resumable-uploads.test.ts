@@ -58,7 +58,7 @@ describe('a resumable upload', () => {
   }
 
   for (const point of POINTS) {
-    it(`whose process is killed ${point} is a file for whoever repeats the last piece`, async () => {
+    it(`a resumable upload whose process is killed ${point} is a file for whoever repeats the last piece`, async () => {
       const doomed = await startDoomed(point)
       const bytes = bytesOf(point, 2 * MIB)
       const { location, id } = await begin(doomed.caller, bytes.length)
@@ -74,7 +74,7 @@ describe('a resumable upload', () => {
     })
   }
 
-  it('whose process is killed in its import is a file for whoever asks how far it is', async () => {
+  it('a resumable upload whose process is killed in its import is a file for whoever asks how far it is', async () => {
     const doomed = await startDoomed('after-add')
     const bytes = bytesOf('asked', MIB)
     const { location, id } = await begin(doomed.caller, bytes.length)
@@ -87,7 +87,7 @@ describe('a resumable upload', () => {
     await assertWhole(id, bytes, cid)
   })
 
-  it('goes on from what had arrived when all of Berth is killed', async () => {
+  it('a resumable upload goes on from what had arrived when all of Berth is killed', async () => {
     const bytes = bytesOf('killed', 4 * MIB)
     const { location, id } = await begin(caller, bytes.length)
     assert.equal((await patch(location, 0, bytes.subarray(0, MIB), TUS)).status, 204)
@@ -103,7 +103,7 @@ describe('a resumable upload', () => {
     await assertWhole(id, bytes, last.headers.get('upload-cid'))
   })
 
-  describe('of two web processes', () => {
+  describe('a resumable upload of two web processes', () => {
     let second: WebProcess
     before(async () => {
       second = await startWebProcess(stack.env)
@@ -111,7 +111,7 @@ describe('a resumable upload', () => {
     after(() => second?.running.end())
     const there = (location: string) => at(second.url, location)
 
-    it('is taken over by one from a request that hangs at the other', async () => {
+    it('a resumable upload of two web processes is taken over by one from a request that hangs at the other', async () => {
       const bytes = bytesOf('two processes', 3 * MIB)
       const { location, id } = await begin(caller, bytes.length)
       const hanging = sendPart(location, 0, bytes.subarray(0, MIB), bytes.length)
@@ -125,7 +125,7 @@ describe('a resumable upload', () => {
       await assertWhole(id, bytes, last.headers.get('upload-cid'))
     })
 
-    it('becomes one file when both finish it', async () => {
+    it('a resumable upload of two web processes becomes one file when both finish it', async () => {
       const bytes = bytesOf('both', 2 * MIB)
       const { location, id } = await begin(caller, bytes.length)
       const ends = await Promise.all([

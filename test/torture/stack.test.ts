@@ -94,7 +94,7 @@ for (const kind of kinds) {
     }
 
     torture(
-      'its only worker: the operation goes on when it is started again',
+      'an operation whose only worker is killed goes on when that is started again',
       async (source) => {
         const release = await holdLastLeaves(source)
         const [content] = source.contents
@@ -116,7 +116,7 @@ for (const kind of kinds) {
     )
 
     torture(
-      'all of it, and started again',
+      'npm start whose processes are all killed goes on when it is started again',
       (source) =>
         underLoad(source, 'SIGKILL of all, start', async () => {
           await stack.kill()
@@ -127,7 +127,7 @@ for (const kind of kinds) {
 
     if (kind === 'embedded') {
       torture(
-        'all of it with its PostgreSQL, and started again',
+        'npm start that is killed with its PostgreSQL goes on when it is started again',
         (source) =>
           underLoad(source, 'SIGKILL of all and PostgreSQL, start', async () => {
             const postmaster = await findPostmaster(subject)
@@ -139,7 +139,7 @@ for (const kind of kinds) {
       )
 
       torture(
-        'only its PostgreSQL: the supervisor brings it back',
+        'a PostgreSQL that is killed is brought back by the supervisor',
         (source) =>
           underLoad(source, 'SIGKILL of PostgreSQL', async () => {
             process.kill(await findPostmaster(subject), 'SIGKILL')

@@ -25,7 +25,7 @@ for (const backend of backends) {
     })
 
     tortureTest(
-      'goes on with another worker',
+      'an operation whose worker is killed goes on with another worker',
       () => world.output(),
       async () => {
         const ledger = new Ledger(world)

@@ -65,7 +65,7 @@ for (const backend of backends) {
 
     for (const way of WAYS) {
       for (const point of placesOf(way, POINTS[way])) {
-        torture(`${way}, web killed at ${point}`, async () => {
+        torture(`a ${way} upload outlives its web process, killed at ${point}`, async () => {
           const mark = await world.arm(world.web, point)
           const length = way === 'car' ? 1_400_000 : 2_500_000
           const sent = uploader(
@@ -84,7 +84,7 @@ for (const backend of backends) {
       }
     }
 
-    torture('a deletion whose worker is killed, while another workspace uploads the same', async () => {
+    torture('a deletion whose worker is killed leaves what another workspace uploads meanwhile', async () => {
       const content = makeContent(random, 1_500_000)
       const first = uploader(one(), 'private', 'multipart', content)
       await first.upload()
@@ -95,7 +95,7 @@ for (const backend of backends) {
       await assertKept(world, watched, uploaders)
     })
 
-    torture('a storm of uploads, deletions and kills', async () => {
+    torture('a storm of uploads, deletions and kills loses nothing', async () => {
       const until = performance.now() + STORM_MS
       // The same few contents in both workspaces: what one deletes, another has just added.
       const contents = WAYS.flatMap((way) =>

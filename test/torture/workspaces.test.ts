@@ -59,7 +59,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   const note = () => workspace.exec('cat workspace/note.txt')
 
   for (const point of placesOf('sync', SYNC)) {
-    torture(`worker killed at ${point} of a sync`, async () => {
+    torture(`a sync goes on after its worker is killed at ${point}`, async () => {
       const written = await change()
       const mark = await agents.world.arm(worker(), point)
       await workspace.start('/snapshots/sync')
@@ -71,7 +71,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   }
 
   for (const point of placesOf('reset', RESET)) {
-    torture(`worker killed at ${point} of a reset`, async () => {
+    torture(`a reset goes on after its worker is killed at ${point}`, async () => {
       const [target] = await workspace.history()
       assert.ok(target)
       const wanted = await note()
@@ -89,7 +89,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     })
   }
 
-  torture('agentd killed in a push', async () => {
+  torture('a push whose agentd is killed can be repeated', async () => {
     await inClone('fetch', '--quiet', 'URL', 'main')
     await inClone('reset', '--quiet', '--hard', 'FETCH_HEAD')
     await writeFile(join(clone, 'workspace/large.bin'), Buffer.alloc(30_000_000, await note()))
@@ -117,7 +117,7 @@ describe(`a workspace under fire, (${replay})`, () => {
     await workspace.assertHistory()
   })
 
-  torture('worker killed while it takes over what was pushed', async () => {
+  torture('a push goes on after the worker that takes it over is killed', async () => {
     await writeFile(join(clone, 'workspace/small.txt'), `${Date.now()}`)
     await inClone('add', '--all')
     await inClone('commit', '--quiet', '--message', 'Something small')
