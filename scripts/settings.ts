@@ -53,14 +53,13 @@ const boundRow = ({ name, caller, workspace, process, reason }: Bound): string =
   `| ${[name, caller ?? '', workspace ?? '', process, reason].join(' | ')} |`
 
 function row(name: string, setting: Setting): string {
-  const cells = [`\`${name}\``, preset(name, setting), accepts(setting), setting.description ?? '']
+  const cells = [`\`${name}\``, preset(setting), accepts(setting), setting.description ?? '']
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
 }
 
-function preset(name: string, { default: value }: Setting): string {
+function preset({ default: value }: Setting): string {
   if (value === undefined || (Array.isArray(value) && value.length === 0)) return ''
-  // Durations are set in seconds, and are milliseconds in the code.
-  return `\`${name.endsWith('_SECONDS') ? Number(value) / 1000 : value}\``
+  return `\`${value}\``
 }
 
 function accepts({ enum: values, minimum, maximum }: Setting): string {

@@ -11,7 +11,7 @@ describe('configuration', () => {
     const config = loadConfig({})
     assert.equal(config.PORT, 3000)
     assert.equal(config.HOST, '127.0.0.1')
-    assert.equal(config.BERTH_PIN_STALL_SECONDS, 120_000)
+    assert.equal(config.BERTH_PIN_STALL_SECONDS, 120)
   })
 
   const wrong: Record<string, string> = {

@@ -14,13 +14,8 @@ export const list = text.transform((value) =>
     .filter(Boolean),
 )
 export const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
-/** Given in seconds, held in milliseconds: a default after it is in milliseconds too. */
-export const seconds = (min: number, max: number) =>
-  z.coerce
-    .number()
-    .min(min)
-    .max(max)
-    .transform((s) => s * 1000)
+/** Seconds, also a part of one. */
+export const seconds = (min: number, max: number) => z.coerce.number().min(min).max(max)
 export const url = (...protocols: string[]) =>
   text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
     message: `must be a URL with ${protocols.join(':// or ')}://`,

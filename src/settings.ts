@@ -105,13 +105,13 @@ export const settings = z.object({
     .default(16)
     .describe('Pins that one worker process retrieves side by side.'),
   BERTH_PIN_STALL_SECONDS: seconds(0.1, 86_400)
-    .default(120_000)
+    .default(120)
     .describe('An attempt ends when no block arrives for this long.'),
   BERTH_PIN_RETRY_SECONDS: seconds(0.05, 86_400)
-    .default(60_000)
+    .default(60)
     .describe('Wait before the second attempt; it grows fourfold up to an hour.'),
   BERTH_PIN_EXPIRY_SECONDS: seconds(0.1, 31_536_000)
-    .default(86_400_000)
+    .default(86_400)
     .describe('A pin whose content is not found within this time is `expired`.'),
   BERTH_PIN_ACTIVE_LIMIT: integer(1, 1_000_000)
     .default(250)
@@ -123,17 +123,17 @@ export const settings = z.object({
     .default(30)
     .describe('Finished operations are forgotten after this.'),
   BERTH_RECONCILE_SECONDS: seconds(0.1, 86_400)
-    .default(300_000)
+    .default(300)
     .describe(
       'Interval of the loops that compare pins with the IPFS node, and remove files and uploads whose time has come.',
     ),
   BERTH_GC_SECONDS: seconds(1, 31_536_000)
-    .default(3_600_000)
+    .default(3600)
     .describe(
       "Interval of garbage collection in the embedded IPFS node, and least time between two in a Kubo that is Berth's own.",
     ),
   BERTH_GC_GRACE_SECONDS: seconds(1, 31_536_000)
-    .default(3_600_000)
+    .default(3600)
     .describe(
       'The embedded IPFS node keeps a block that nothing pins for this long after its last use; the same for all processes.',
     ),
@@ -161,7 +161,7 @@ export const settings = z.object({
       'Folder for the parts of resumable uploads, the same for all web processes. Not set: under BERTH_DATA_DIR.',
     ),
   BERTH_UPLOAD_EXPIRY_SECONDS: seconds(1, 31_536_000)
-    .default(86_400_000)
+    .default(86_400)
     .describe('A resumable upload that was not finished within this time is removed.'),
   SECRETS_KEY: text
     .refine((key) => key === '' || key.length >= 32, 'must have at least 32 characters')
@@ -180,7 +180,7 @@ export const settings = z.object({
       'Folder into which a worker that serves agents makes backups by itself. Not set: none are made.',
     ),
   BERTH_BACKUP_SECONDS: seconds(1, 31_536_000)
-    .default(86_400_000)
+    .default(86_400)
     .describe('A backup into BERTH_BACKUP_DIR is made when the newest one there is older than this.'),
   BERTH_BACKUP_KEEP: text
     .regex(/^[1-9]\d{0,3}[dwm](,[1-9]\d{0,3}[dwm]){0,2}$/, 'must be like 7d,4w,12m')
@@ -220,7 +220,7 @@ export const settings = z.object({
     .describe('Versions that agents may be restarted on, beside those that are built already.'),
   // Workers mark what they need once an hour.
   BERTH_ENGINE_GRACE_SECONDS: seconds(10_800, 31_536_000)
-    .default(604_800_000)
+    .default(604_800)
     .describe(
       'An engine, image or folder, that no agent runs and no setting names is removed after this time; so is an image that was made from an older base or agentd.',
     ),
@@ -253,10 +253,10 @@ export const settings = z.object({
     .default(4)
     .describe('Agents that one worker process brings up, restarts or removes side by side.'),
   BERTH_AGENT_READY_SECONDS: seconds(1, 3600)
-    .default(180_000)
+    .default(180)
     .describe('A gateway that is not ready within this time has failed.'),
   BERTH_AGENT_RECONCILE_SECONDS: seconds(0.1, 86_400)
-    .default(5000)
+    .default(5)
     .describe('Interval of the loop that compares agents with their containers.'),
   BERTH_STOP_AGENTS: flag
     .default(false)
@@ -264,7 +264,7 @@ export const settings = z.object({
       'Whether a worker that is told to end stops the agents of its machine; the next start brings them up again. `npm start` sets it.',
     ),
   BERTH_CONSOLE_SECONDS: seconds(0.1, 3600)
-    .default(60_000)
+    .default(60)
     .describe('A console command that runs longer is killed.'),
   BERTH_CONSOLE_OUTPUT_BYTES: integer(1024, 1_073_741_824)
     .default(1_048_576)
@@ -277,7 +277,7 @@ export const settings = z.object({
     .default('private')
     .describe('IPFS network on which snapshots of agents are pinned; `none`: there are no snapshots.'),
   BERTH_SNAPSHOT_SECONDS: seconds(0.5, 86_400)
-    .default(60_000)
+    .default(60)
     .describe('An agent whose workspace has changed is saved within about this time.'),
   BERTH_SNAPSHOT_KEEP: integer(1, 100_000)
     .default(50)

@@ -135,8 +135,8 @@ export class AgentAccess {
 const ownerOnly = () => forbidden("An agent's token cannot do this", 'owner_only')
 
 /**
- * The fingerprint of a gateway token that platform tokens carry, so that they end with it; `TOKEN_FINGERPRINT` is the same in
- * SQL.
+ * The hash of a gateway token. A platform token carries it, so that a new gateway token ends all platform tokens of the
+ * one before. `TOKEN_FINGERPRINT` is the same in SQL.
  */
 export const tokenFingerprint = (gatewayToken: string): string =>
   createHash('sha256').update(gatewayToken).digest('hex').slice(0, 16)

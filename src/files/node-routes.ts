@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { messages, unavailable } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
-import type { WorkerStatus } from '../operations/workers.ts'
+import type { WorkerStatus } from '../operations/worker-status.ts'
 
 /** The node of the public network, so that others can peer with it. That of the private one is nobody's peer. */
 export function nodeRoutes(workers: WorkerStatus): Route[] {

@@ -1,7 +1,7 @@
 /** The parts that only workers see, as their rows tell them. */
 
 import { type Finding, look, type Part } from '../lib/readiness.ts'
-import type { WorkerStatus } from '../operations/workers.ts'
+import type { WorkerStatus } from '../operations/worker-status.ts'
 import { checkNode } from './checks.ts'
 
 /** Parts of a worker that speak of its own machine. */

@@ -7,8 +7,8 @@ import type { Logger } from '../log.ts'
 import type { Principal } from './principal.ts'
 
 /**
- * How often everything that is open is checked: so long a call may outlive its token where the notification was lost or
- * the token expired.
+ * Everything open is also checked this often: a call outlives its token by at most this where the notification was lost,
+ * or the token expired.
  */
 const CHECK_MS = 3000
 

@@ -17,7 +17,7 @@ import { checkDisk, type Disks } from '../lib/disk.ts'
 import { type Check, Readiness } from '../lib/readiness.ts'
 import type { Logger } from '../log.ts'
 import type { Dispatcher } from '../operations/dispatcher.ts'
-import type { QueueConcurrency, WorkerStatus } from '../operations/workers.ts'
+import type { QueueConcurrency, WorkerStatus } from '../operations/worker-status.ts'
 import type { SandboxRuntime } from '../sandboxes/port.ts'
 import type { IpfsStatus } from '../storage/port.ts'
 

@@ -42,7 +42,7 @@ export function openUploads(config: Config, { databaseUrl, log, parts, ...servic
   const { pool, prisma, storages, signer, bounds, disk } = services
   const dir = config.BERTH_UPLOAD_DIR ?? join(config.BERTH_DATA_DIR, 'uploads')
   const spoolDir = join(config.BERTH_DATA_DIR, 'spool')
-  const expiryMs = config.BERTH_UPLOAD_EXPIRY_SECONDS
+  const expiryMs = config.BERTH_UPLOAD_EXPIRY_SECONDS * 1000
   const publicUrl = config.PUBLIC_URL
   const keepPool = createPool(databaseUrl, KEEP_CONNECTIONS, log)
   parts.add('connections of uploads', () => keepPool.end())
@@ -52,8 +52,11 @@ export function openUploads(config: Config, { databaseUrl, log, parts, ...servic
   parts.add('resumable uploads', () => resumable.close())
   const renewal = startLoop('upload reservations', RENEW_MS, log, () => reservations.renew())
   parts.add('upload reservations', () => renewal.stop())
-  const loop = startLoop('uploads', Math.min(expiryMs, config.BERTH_RECONCILE_SECONDS), log, (signal) =>
-    removeAbandonedUploads({ pool, prisma }, dir, signal),
+  const loop = startLoop(
+    'uploads',
+    Math.min(expiryMs, config.BERTH_RECONCILE_SECONDS * 1000),
+    log,
+    (signal) => removeAbandonedUploads({ pool, prisma }, dir, signal),
   )
   parts.add('uploads loop', () => loop.stop())
   const signedUploads = new SignedUploads({ pool, prisma, signer })

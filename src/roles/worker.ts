@@ -34,7 +34,7 @@ import { forgetOldOperations } from '../operations/operation-store.ts'
 import { createQueueBackend } from '../operations/queue.ts'
 import { createRedis } from '../operations/redis.ts'
 import { Runner } from '../operations/runner.ts'
-import { type QueueConcurrency, WorkerStatus } from '../operations/workers.ts'
+import { type QueueConcurrency, WorkerStatus } from '../operations/worker-status.ts'
 import { openRuntime } from '../sandboxes/open.ts'
 import { readOwner } from '../sandboxes/owner.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
@@ -116,9 +116,9 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       prisma,
       agents,
       storages,
-      stallMs: config.BERTH_PIN_STALL_SECONDS,
-      retryMs: config.BERTH_PIN_RETRY_SECONDS,
-      expiryMs: config.BERTH_PIN_EXPIRY_SECONDS,
+      stallMs: config.BERTH_PIN_STALL_SECONDS * 1000,
+      retryMs: config.BERTH_PIN_RETRY_SECONDS * 1000,
+      expiryMs: config.BERTH_PIN_EXPIRY_SECONDS * 1000,
       allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
     }),
   })
@@ -135,7 +135,9 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       await status.write({ id, concurrency, ipfs, ipfsPrivate, parts: report.parts })
       written = performance.now()
     }),
-    startLoop('expiry', config.BERTH_RECONCILE_SECONDS, log, (signal) => removeExpiredFiles(pool, signal)),
+    startLoop('expiry', config.BERTH_RECONCILE_SECONDS * 1000, log, (signal) =>
+      removeExpiredFiles(pool, signal),
+    ),
     startLoop('kept content', KEPT_CONTENT_MS, log, () => sumKeptContent.run(pool)),
     startLoop('retention', RETENTION_MS, log, (signal) =>
       forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal),
@@ -144,18 +146,20 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   ]
   for (const storage of Object.values(storages)) {
     loops.push(
-      startLoop(`${storage.network} pins`, config.BERTH_RECONCILE_SECONDS, log, (signal) =>
+      startLoop(`${storage.network} pins`, config.BERTH_RECONCILE_SECONDS * 1000, log, (signal) =>
         reconcilePins(pool, storage, signal),
       ),
     )
     // Of a Kubo that others use as well, its operator collects the garbage.
     if (!isOwn(config, storage.network)) continue
-    const collecting = { pool, intervalMs: config.BERTH_GC_SECONDS, log }
+    const collecting = { pool, intervalMs: config.BERTH_GC_SECONDS * 1000, log }
     const collect =
       storage.driver === 'kubo'
         ? collectReleased(collecting, storage)
         : collectInTurn(collecting, storage, { folder: blocksFolder(config), ...disks })
-    loops.push(startLoop(`${storage.network} gc`, Math.min(config.BERTH_GC_SECONDS, LOOK_MS), log, collect))
+    loops.push(
+      startLoop(`${storage.network} gc`, Math.min(config.BERTH_GC_SECONDS * 1000, LOOK_MS), log, collect),
+    )
   }
   if (agents) {
     loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))

@@ -78,7 +78,12 @@ export async function createStorage(
   const { createEmbeddedStorage } = await import('./embedded.ts')
   const blocks = blocksFolder(config)
   const reserve = new DiskReserve({ folders: { blocks }, reserveBytes: reserveSetting(config) })
-  const place = { dir: join(blocks, network), network, gcGraceMs: config.BERTH_GC_GRACE_SECONDS, reserve }
+  const place = {
+    dir: join(blocks, network),
+    network,
+    gcGraceMs: config.BERTH_GC_GRACE_SECONDS * 1000,
+    reserve,
+  }
   if (network === 'private' || role === 'web') return createEmbeddedStorage({ ...place, offline: true })
   return createEmbeddedStorage({
     ...place,

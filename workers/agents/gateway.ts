@@ -64,7 +64,7 @@ export async function readSecretsAndChannels(
     }),
     defaultConfig: defaultConfig({ config }),
     plugins: channels.plugins,
-    readyMs: config.BERTH_AGENT_READY_SECONDS,
+    readyMs: config.BERTH_AGENT_READY_SECONDS * 1000,
   }
   return { request, secretVersions: environment.secretVersions }
 }
@@ -216,7 +216,7 @@ async function waitUntilReady(
   name: string,
 ): Promise<AgentStatus> {
   const { agentd, config } = services
-  const deadline = performance.now() + config.BERTH_AGENT_READY_SECONDS + MARGIN_MS
+  const deadline = performance.now() + config.BERTH_AGENT_READY_SECONDS * 1000 + MARGIN_MS
   let seen = 0
   while (performance.now() < deadline) {
     const status = await readStatus(agentd, target, {

@@ -28,9 +28,9 @@ export async function backUpInTurn(
   { pool, log }: { pool: Pool; log: Logger },
   signal: AbortSignal,
 ): Promise<void> {
-  const { BERTH_BACKUP_DIR: dir, BERTH_BACKUP_SECONDS: intervalMs, BERTH_BACKUP_KEEP: keep } = config
+  const { BERTH_BACKUP_DIR: dir, BERTH_BACKUP_SECONDS: interval, BERTH_BACKUP_KEEP: keep } = config
   if (!dir) return
-  const isDue = async () => Date.now() - ((await newestBackup(dir)) ?? 0) >= intervalMs
+  const isDue = async () => Date.now() - ((await newestBackup(dir)) ?? 0) >= interval * 1000
   if (!(await isDue())) return
   await withAdvisoryLock(pool, 'backup', async () => {
     if (!(await isDue())) return

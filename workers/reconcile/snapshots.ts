@@ -62,7 +62,7 @@ async function look(
 
 /** Looks for changes in every interval of the settings, give or take a tenth. */
 export function startSnapshotLoop(services: AgentWorkerServices, log: Logger): Loop {
-  const intervalMs = services.config.BERTH_SNAPSHOT_SECONDS
+  const intervalMs = services.config.BERTH_SNAPSHOT_SECONDS * 1000
   return startLoop('snapshots', GAP_MS, log, async (signal) => {
     const began = performance.now()
     await withAdvisoryLock(services.pool, 'snapshots', () =>

@@ -30,7 +30,7 @@ export function consoleRoutes({ agentd, config }: AgentServices): Route[] {
           agentd,
           agent,
           command: body,
-          timeoutMs: config.BERTH_CONSOLE_SECONDS,
+          timeoutMs: config.BERTH_CONSOLE_SECONDS * 1000,
           outputBytes: config.BERTH_CONSOLE_OUTPUT_BYTES,
           signal,
         }

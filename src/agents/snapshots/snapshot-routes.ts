@@ -67,7 +67,7 @@ export function snapshotRoutes({ pool, prisma, config, operations }: AgentServic
           return { body: { ...status, missing: [NETWORK_SETTING], message } }
         }
         const failure = await lastFailure(pool, agent)
-        const seconds = config.BERTH_SNAPSHOT_SECONDS / 1000
+        const seconds = config.BERTH_SNAPSHOT_SECONDS
         const message = failure
           ? `The last sync failed: ${failure}`
           : `A change is saved within about ${seconds} seconds while the agent runs`

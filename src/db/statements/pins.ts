@@ -70,7 +70,10 @@ export const findPinUnderWay = statement({
 
 type Network = 'public' | 'private'
 
-/** A file that is pinned (`$2`), or is still to be, with what its workspace's plan leaves for it; NULL is no limit. */
+/**
+ * Reads a file for its retrieval: one that is pinned where `$2` is true (a repair), one that is not yet where it is false.
+ * `maxFileBytes` and `bytesLeft` are what the workspace's plan allows; NULL is no limit.
+ */
 export const readRetrieval = statement({
   name: 'retrieval-read',
   parameters: ['uuid', 'bool'],

@@ -44,20 +44,20 @@ export class Allowance {
   }
 
   /**
-   * Makes room for the upload up to `bytes`: the sum so far, with the chunk that is about to be written.
+   * Makes sure that the upload may have `totalBytes` in all, the chunk that is about to be written included.
    * @throws ApiError 413 `over_max_size`, 403 `over_free_limit`, 507 while a disk is down to its reserve.
    */
-  async take(bytes: number): Promise<void> {
-    this.checkSize(bytes)
+  async reserveUpTo(totalBytes: number): Promise<void> {
+    this.checkSize(totalBytes)
     await this.#services.disk.admit()
     const { plan, workspaceId } = this.#grant.uploader
-    if (plan.storageBytes === null || bytes <= this.#reserved) return
-    const step = Math.min(Math.max(bytes, LEAST_STEP), LARGEST_STEP)
-    const want = Math.max(bytes, Number.isFinite(this.#atMost) ? this.#atMost : bytes + step)
+    if (plan.storageBytes === null || totalBytes <= this.#reserved) return
+    const step = Math.min(Math.max(totalBytes, LEAST_STEP), LARGEST_STEP)
+    const want = Math.max(totalBytes, Number.isFinite(this.#atMost) ? this.#atMost : totalBytes + step)
     const granted = await this.#services.reservations.reserve(
       this.id,
       workspaceId,
-      { need: bytes, want },
+      { need: totalBytes, want },
       plan.storageBytes,
     )
     if (granted === null) throw overPlanStorage(plan.storageBytes)

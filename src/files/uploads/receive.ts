@@ -9,8 +9,11 @@ import { keepContent, type StoredContent } from './keep.ts'
 import { Upload } from './upload.ts'
 import { release } from './upload-import.ts'
 
-/** Room for what a form has beside its files: `Content-Length` without it is refused at once, a file over the limit by less while it comes. */
-const FORM_BYTES = 1_048_576
+/**
+ * Allowed for a form's fields and boundaries. A Content-Length over the limit by more than this is refused before the
+ * body is read; a smaller excess is found while the file comes in.
+ */
+const FORM_OVERHEAD_BYTES = 1_048_576
 
 /** Receives the form of `POST /v3/files`, see {@link ReceiveUpload}. */
 export const receiveUpload: ReceiveUpload = (req, grant, services, signal) =>
@@ -28,7 +31,7 @@ export async function receiveForm(
   const atMost = Number.isNaN(announced) ? Number.POSITIVE_INFINITY : announced
   const allowance = new Allowance(services, grant, atMost)
   try {
-    await allowance.take((announced || 0) - FORM_BYTES)
+    await allowance.reserveUpTo((announced || 0) - FORM_OVERHEAD_BYTES)
     await services.disk.admit(announced || 0)
     const form = new UploadForm(req, signal)
     try {

@@ -128,7 +128,7 @@ export class Upload {
     for await (const chunk of content) {
       this.#bytes += chunk.length
       try {
-        await this.allowance.take(this.#bytes)
+        await this.allowance.reserveUpTo(this.#bytes)
       } catch (error) {
         this.#form.fail(error as Error)
         throw error

@@ -16,6 +16,7 @@ import {
   systemUser,
 } from '../../lib/process/system-user.ts'
 import { SandboxError } from '../port.ts'
+import { makeOwnFolder, removeOwnFolder } from './state.ts'
 
 export interface Place {
   /** Folder of the agents. */
@@ -28,6 +29,8 @@ export interface Place {
   node: string
   /** agentd's `main.ts`. */
   agentd: string
+  /** Folder of Node's compile cache for agentd; undefined: none could be made, and agentd starts more slowly. */
+  compileCache: string | undefined
 }
 
 export interface PlaceOptions {
@@ -60,8 +63,44 @@ export async function openPlace(options: PlaceOptions): Promise<Place> {
     )
   }
   const node = await readable(process.execPath, user, `node-${process.version}`, '-RLl')
-  const agentd = await readable(options.agentdDir, user, `agentd-${await digest(options.agentdDir)}`, '-RL')
-  return { agentsDir, enginesDir, user, node, agentd: join(agentd, 'main.ts') }
+  const sources = await digest(options.agentdDir)
+  const agentd = join(await readable(options.agentdDir, user, `agentd-${sources}`, '-RL'), 'main.ts')
+  const compileCache = isRoot()
+    ? await makeCompileCache(node, agentd, user, sources)
+    : join(options.dataDir, 'cache')
+  return { agentsDir, enginesDir, user, node, agentd, compileCache }
+}
+
+/**
+ * Makes the compile cache of agentd for root, who owns it: agents, which share a user, only read it. Without it
+ * every agentd runs Node's TypeScript compiler, which takes 0.2 s of a processor and 30 MB.
+ */
+async function makeCompileCache(
+  node: string,
+  agentd: string,
+  user: RunAs,
+  sources: string,
+): Promise<string | undefined> {
+  // Node's entries are for the path of a source as well.
+  const key = createHash('sha256').update(agentd).update(sources).digest('hex').slice(0, 16)
+  const cache = join(SYSTEM_FOLDER, `agentd-cache-${process.version}-${key}`)
+  if (existsSync(cache)) return cache
+  await mkdir(SYSTEM_FOLDER, { recursive: true, mode: 0o755 })
+  const draft = temporaryName(cache)
+  try {
+    await makeOwnFolder(draft, user)
+    // The entries are for the user that runs Node. agentd ends at once: it has no configuration.
+    await run('env', [`NODE_COMPILE_CACHE=${draft}`, node, agentd], user)
+    if ((await readdir(draft)).length === 0) return undefined
+    await run('chmod', ['-R', 'a+rX', draft], user)
+    await copyTo(draft, cache, '-RP')
+    return cache
+  } catch {
+    return undefined
+  } finally {
+    await removeOwnFolder(draft, user).catch(() => {})
+    await rm(draft, { recursive: true, force: true })
+  }
 }
 
 /**

@@ -58,7 +58,8 @@ export async function spawnAgentd(options: {
   const log = await open(paths.log, 'a', 0o600)
   try {
     const blocks = Math.ceil(spec.agentd.diskBytes / BLOCK_BYTES)
-    const child = spawn('/bin/sh', ['-c', WITH_LIMITS, 'sh', String(blocks), place.node, place.agentd], {
+    const program = [place.node, '--max-semi-space-size=1', place.agentd]
+    const child = spawn('/bin/sh', ['-c', WITH_LIMITS, 'sh', String(blocks), ...program], {
       ...place.user,
       cwd: paths.home,
       env: {
@@ -66,6 +67,7 @@ export async function spawnAgentd(options: {
         HOME: paths.home,
         TMPDIR: paths.temporary,
         LANG: 'C.UTF-8',
+        ...(place.compileCache && { NODE_COMPILE_CACHE: place.compileCache }),
         ...spec.env,
         AGENTD_CONFIG: JSON.stringify(config),
         [MARKER]: run.id,

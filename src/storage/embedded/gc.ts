@@ -27,9 +27,10 @@ export interface GcOptions {
  * Removes the blocks that no root reaches. There is no lock: pins, imports and further GCs may run
  * meanwhile, in this process and in others, and for as long as they like.
  *
- * A block stays if a pin, finished or in progress, leads to it, or if it was used after `unusedSinceMs`: the grace time
- * before this GC began, or before the oldest import under way, whose blocks no root reaches yet. Users touch a block only
- * when its time is older than half of the grace time, which keeps that true and saves them from writing on every use.
+ * A block stays if a pin, finished or in progress, leads to it, or if it was used after the cutoff. The cutoff is the
+ * grace time before this GC began; while an import runs, the grace time before the oldest import began, since no root
+ * leads to its blocks yet. Users touch a block only when its time is older than half of the grace time: that keeps the
+ * rule true and saves a write on every use.
  */
 export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   const { blocks, pins, graceMs, signal } = options
@@ -40,7 +41,7 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
   }
 
   const roots = await pins.roots(startedMs)
-  const unusedSinceMs = Math.min(startedMs, roots.importingSinceMs ?? Infinity) - graceMs
+  const cutoffMs = Math.min(startedMs, roots.importingSinceMs ?? Infinity) - graceMs
   const kept = await mark(roots.cids, blocks, signal)
 
   const report = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 } satisfies GcReport
@@ -50,7 +51,7 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
       signal.throwIfAborted()
       const cid = blocks.decode(file)
       if (!cid) continue
-      const removed = kept.has(blockKey(cid)) ? null : await removeUnused(cid, { ...options, unusedSinceMs })
+      const removed = kept.has(blockKey(cid)) ? null : await removeUnused(cid, { ...options, cutoffMs })
       if (removed === null) report.keptBlocks++
       else {
         report.removedBlocks++
@@ -105,14 +106,11 @@ async function linksOf(cid: CID, bytes: Uint8Array | null): Promise<CID[]> {
  * first and looked at again: a user who touched it just before that gets it back, and one who comes
  * after finds no block and retrieves it.
  */
-async function removeUnused(
-  cid: CID,
-  options: GcOptions & { unusedSinceMs: number },
-): Promise<number | null> {
+async function removeUnused(cid: CID, options: GcOptions & { cutoffMs: number }): Promise<number | null> {
   const path = options.blocks.path(cid)
   const isUnused = async (file: string): Promise<number | null> => {
     const found = await ifThere(() => stat(file))
-    return found && found.mtimeMs < options.unusedSinceMs ? found.size : null
+    return found && found.mtimeMs < options.cutoffMs ? found.size : null
   }
   const unused = await isUnused(path)
   if (unused === null || options.dryRun) return unused

@@ -26,7 +26,7 @@ import {
   splitToken,
 } from './credential.ts'
 import { passToGateway } from './gateway-http.ts'
-import { findPage, type PageParts, showPage } from './page.ts'
+import { answerRoute, findPage, type PageParts } from './page.ts'
 import { LogStream, openChat } from './sockets.ts'
 import { findSocketTarget, findTarget, type Target } from './targets.ts'
 
@@ -64,9 +64,10 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     const { url } = splitToken(req.url)
     const target = targetOf(req, url, agentId)
     const route = findPage(site.routes, req, pathOf(url), target)
-    const isOpen = route && (!route.protected || isNavigation(req))
-    if (isOpen) addresses.countRequest(req)
-    if (isOpen) return showPage(parts, { agent: site.agent, route, since }, req, res)
+    // A navigation is only redirected to the app host, which checks the token.
+    const needsNoToken = route && (!route.protected || isNavigation(req))
+    if (needsNoToken) addresses.countRequest(req)
+    if (needsNoToken) return answerRoute(parts, { agent: site.agent, route, since }, req, res)
     const credential = readCredential(req, site.agent.gatewayToken)
     if (credential) refuseForeign(req, credential)
     if (credential && route) refuseEmbedded(req, credential)
@@ -80,7 +81,7 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
 
     const principal = await authenticateRequest(parts.services, req, res, SCOPE)
     const agent = await parts.access.authorize(principal, agentId, ['gateway', 'platform'])
-    if (route) return showPage(parts, { agent, route, since }, req, res)
+    if (route) return answerRoute(parts, { agent, route, since }, req, res)
     if (keepsToken) return showWithCookie(req, res, { ...agent, url, isSecure: parts.isSecure })
     if (target?.kind !== 'gateway' && target?.kind !== 'logs')
       throw notFound(`No such route: ${req.method} ${req.path}`)

@@ -44,10 +44,11 @@ export interface PageParts {
 }
 
 /**
- * Shows what is at a route, to who may see it.
+ * Answers a request for a route of an agent: a navigation is redirected to the app host, any other request goes on to
+ * the port. The caller has checked who may see it.
  * @param since {@link AgentConnections.changeCount}, before anything was checked.
  */
-export async function showPage(
+export async function answerRoute(
   { agentd, connections, services: { bounds }, pagesUrl, isSecure }: PageParts,
   { agent, route, since }: { agent: Site['agent']; route: SiteRoute; since: number },
   req: Request,

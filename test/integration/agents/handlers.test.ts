@@ -31,7 +31,7 @@ describe('an operation on an agent', () => {
   /** For an engine that is never ready; others must have all the time that a busy machine takes. */
   const waitingFor = async <T>(ms: number, work: () => Promise<T>): Promise<T> => {
     const usual = world.services.config
-    world.services.config = { ...usual, BERTH_AGENT_READY_SECONDS: ms }
+    world.services.config = { ...usual, BERTH_AGENT_READY_SECONDS: ms / 1000 }
     try {
       return await work()
     } finally {

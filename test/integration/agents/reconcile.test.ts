@@ -287,7 +287,7 @@ describe('the reconciler of agents', () => {
     const { agentId } = await up()
     const services = {
       ...world.services,
-      config: { ...world.services.config, BERTH_AGENT_RECONCILE_SECONDS: 3_600_000 },
+      config: { ...world.services.config, BERTH_AGENT_RECONCILE_SECONDS: 3600 },
     }
     await sql('DELETE FROM engine_version')
     const loop = startAgentLoop(services, world.database.log)
