@@ -20,7 +20,7 @@ interface Frame {
   final: boolean
   opcode: number
   payload: Buffer
-  /** Where the next one begins. */
+  /** Offset of the next frame. */
   end: number
 }
 

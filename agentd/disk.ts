@@ -12,7 +12,7 @@ interface DiskOptions {
   limitBytes: number
   log: Log
   onChange(): void
-  /** It takes more than the limit, and more than at the last time: whoever makes room is left alone. */
+  /** Called when the files take more than the limit and more than last time: an agent that makes room is left alone. */
   onFull(reason: string): void
 }
 
@@ -86,7 +86,7 @@ function diskUsage(folder: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const env = { PATH: process.env.PATH, LC_ALL: 'C' }
     execFile('du', ['-skx', folder], { env, timeout: DU_MS, killSignal: 'SIGKILL' }, (error, stdout) => {
-      // It fails as well when a file vanished meanwhile, and then has counted the others.
+      // du fails as well when a file vanishes meanwhile; it has counted the others then.
       const kibibytes = /^(\d+)\s/.exec(stdout)?.[1]
       if (kibibytes === undefined) reject(error ?? new Error('du said nothing'))
       else resolve(Number(kibibytes) * 1024)

@@ -14,7 +14,7 @@ const PATH_BYTES = 4096
 const LIST_ENTRIES = 10_000
 /** A folder with more is listed as far as this, in no order. */
 const SCANNED_ENTRIES = 100_000
-/** Where files are written before they are moved into place: below the home, so that moving is one step. */
+/** Folder in which files are written before they are moved into place: below the home, so that the move is one step. */
 const STAGING = '.agentd'
 /** Bytes that are still read of a body that is too long: a client that is sending would not see the refusal. */
 const DISCARDED_BYTES = 67_108_864

@@ -26,7 +26,7 @@ const HOP_BY_HOP = [
 
 /** The target of a call that is passed on. */
 export interface Destination {
-  /** Who is there, as messages call it: `the gateway`. */
+  /** The other side, as messages call it: `the gateway`. */
   name: string
   /** Addresses of loopback, in the order in which they are tried. */
   addresses: string[]

@@ -100,7 +100,7 @@ class Connection {
     clearTimeout(this.#idle)
     try {
       await within(timeoutMs, this.#hello, 'not_ready')
-      // It may have closed while this waited for its turn: nothing was sent, so it may be tried again.
+      // The connection may have closed while this call waited for its turn: nothing was sent, so it may be tried again.
       if (!this.open) throw new AgentdError('not_ready', 'the gateway takes no connection')
       return answerOf(await this.#request(method, params, timeoutMs))
     } finally {

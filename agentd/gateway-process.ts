@@ -20,7 +20,7 @@ export interface GatewayRunOptions {
   paths: Paths
   log: Log
   env: Record<string, string>
-  /** It ends when it was not ready for so long, counted from `since` (of `performance.now`) until it is ready. */
+  /** Bound on the time from `since` (of `performance.now`) until the gateway is ready; a run that takes longer is ended. */
   readyMs: number
   since: number
   /** Ends it: SIGTERM, 8 s, SIGKILL. */
@@ -34,7 +34,7 @@ export interface GatewayRunOptions {
 export interface GatewayExit {
   exitCode: number | null
   signal: NodeJS.Signals | null
-  /** It was not ready in time. */
+  /** The gateway was not ready in time. */
   late: boolean
   /** Why, in one line; of the engine where it says so. */
   reason: string
@@ -77,7 +77,7 @@ export async function runGatewayOnce(options: GatewayRunOptions): Promise<Gatewa
   const late = await watch(options, AbortSignal.any([over.signal, options.signal]))
   if (over.signal.aborted) await killProcessTree(tree)
   else await endProcessTree(tree, { graceMs: STOP_MS, asked: 'leader' })
-  // One that not even SIGKILL ends (the kernel holds it) must not hold us as well.
+  // A process that not even SIGKILL ends (the kernel holds it) must not hold agentd as well.
   const end = await Promise.race([ended, sleep(1000, UNKNOWN_END)])
   const reason = late
     ? `the gateway is not ready after ${Math.round(options.readyMs / 1000)} s`
@@ -121,7 +121,7 @@ async function watch(
 interface End {
   code: number | null
   signal: NodeJS.Signals | null
-  /** It could not be started. */
+  /** Why the process could not be started. */
   error?: Error
 }
 

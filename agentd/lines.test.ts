@@ -50,7 +50,7 @@ test('a flood of lines costs no memory, and is told of', async () => {
   while (bytes <= flood) await once(child.stdout, 'data')
   const grown = process.memoryUsage().rss - before
   assert.ok(grown < 250_000_000, `${grown} bytes more for a flood of ${flood}`)
-  // What is written right behind it is left out as well, for less than a second.
+  // Lines that are written right behind the flood are left out as well, for less than a second.
   while (told.at(-1) !== 'the end') {
     child.stdin.write('go\n')
     await once(child.stdout, 'data')

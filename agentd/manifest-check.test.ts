@@ -215,7 +215,7 @@ describe('the published schema', () => {
       fc.property(
         fc.oneof({ weight: 9, arbitrary: changed }, { weight: 1, arbitrary: fc.jsonValue() }),
         (value) => {
-          // What JSON cannot carry is no difference.
+          // Values that JSON cannot carry make no difference.
           const manifest = JSON.parse(JSON.stringify(value ?? null))
           const errors = errorsOf(manifest).filter((error) => !error.endsWith(' as well'))
           assert.equal(

@@ -1,11 +1,11 @@
-/** Whether a text is a manifest v1, and what is wrong with it: with the path of each field, for people. */
+/** Check of a manifest v1: errors with the path of each field, for people. */
 import { MANIFEST_SCHEMA, type Schema } from './manifest-schema.ts'
 
 /** A longer one is no manifest: its fields have limits of their own. */
 export const MANIFEST_BYTES = 1_048_576
 const MAX_ERRORS = 20
 
-/** As `manifest-schema.ts` allows it; comments (`_…`) may be anywhere in it. */
+/** The shape that `manifest-schema.ts` allows; comments (`_…`) may be anywhere in it. */
 export interface Manifest {
   version: 1
   engine?: 'openclaw' | 'hermes'
@@ -26,13 +26,13 @@ export interface ManifestSecret {
   guideUrl?: string | null
   guideSteps?: string[]
 }
-/** One of `cid` and `clawhub_slug`. */
+/** Names a skill by one of `cid` and `clawhub_slug`. */
 export interface ManifestSkill {
   name?: string
   cid?: string
   clawhub_slug?: string
 }
-/** One of `payload` and `prompt`; a schedule that is a text is a cron expression. */
+/** Has one of `payload` and `prompt`; a schedule that is a text is a cron expression. */
 export interface ManifestTask {
   name: string
   description?: string | null
@@ -124,7 +124,7 @@ function* check(schema: Schema, value: unknown, path: string): Generator<string>
 }
 
 function* checkText(schema: Schema, value: string, path: string): Generator<string> {
-  // As JSON Schema counts: characters, not halves of them.
+  // JSON Schema counts characters, not halves of them.
   const length = [...value].length
   if (length < (schema.minLength ?? 0)) yield `${path}: must not be empty`
   else if (schema.maxLength !== undefined && length > schema.maxLength)
@@ -202,6 +202,6 @@ function join(path: string, key: string): string {
   return path ? `${path}.${key}` : key
 }
 
-/** One line without characters that would move about in a terminal, of at most `max`. */
+/** Cuts a text to one line of at most `max` characters, without those that would move about in a terminal. */
 const printable = (text: string, max: number): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]+/gu, ' ').slice(0, max)

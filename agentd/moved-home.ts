@@ -37,7 +37,7 @@ async function moveState(state: string, former: string, home: string, log: Log):
       if (/\.(sqlite|db)$/.test(entry.name)) moveDatabase(new DatabaseSync(path), former, home)
       else if (entry.name.endsWith('.json')) await moveJson(path, former, home)
     } catch (error) {
-      // One file that cannot be read does not keep the agent from its others.
+      // A file that cannot be read does not keep the agent from its other files.
       log.info(`${path} still names ${former}: ${(error as Error).message}`)
     }
   }

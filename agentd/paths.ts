@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 /** The agent's home as paths of the API name it, whatever the runtime. */
 const API_HOME = '/home/node'
 
-/** Where the agent's things are on this machine. */
+/** Folders and files of the agent on this machine. */
 export interface Paths {
   /** Stands for /home/node. */
   home: string

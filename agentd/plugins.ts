@@ -54,8 +54,8 @@ export async function installPlugins(specs: string[], options: Options): Promise
 }
 
 /**
- * What to lay over openclaw.json while these plugins are missing: the engine would look for an enabled one itself, for
- * minutes, before it is ready. The channel's other settings stay; the next start enables it again.
+ * Settings to lay over openclaw.json while these plugins are missing: the engine would look for an enabled one itself,
+ * for minutes, before it is ready. The channel's other settings stay; the next start enables it again.
  */
 export function without(failures: PluginFailure[]): Record<string, unknown> {
   const off = Object.fromEntries(failures.map(({ id }) => [id, { enabled: false }]))

@@ -1,11 +1,11 @@
 /**
- * What agentd and Berth say to each other: paths under `/v1`, JSON unless it says otherwise. Every request
+ * The protocol between agentd and Berth: paths under `/v1`, JSON unless a path says otherwise. Every request
  * carries `Authorization: Bearer <agentd token>`; a failure is `{"error": "<code>", "message": "…"}`.
  *
  * This file has types and constants only: agentd runs without any package, and Berth imports it from here.
  */
 
-/** Where agentd listens in a container. In process mode it takes a free port. */
+/** Port of agentd in a container. In process mode it takes a free port. */
 export const AGENTD_PORT = 7700
 /** The engine's gateway, on loopback beside agentd; also reserved in the API. */
 export const GATEWAY_PORT = 18789
@@ -17,7 +17,7 @@ export const EPOCH_HEADER = 'berth-epoch'
 /** The configuration of agentd: JSON in the variable `AGENTD_CONFIG`. Nothing in it is secret. */
 export interface AgentdConfig {
   agentId: string
-  /** Where it listens. Port 0 takes a free one. */
+  /** Address on which agentd listens. Port 0 takes a free one. */
   host: string
   port: number
   /** SHA-256 of its token, in hex. */
@@ -131,7 +131,7 @@ export interface CommitRequest {
 }
 export interface Committed {
   commit: string
-  /** Of its tree, 40 hex digits. */
+  /** Id of the commit's tree, 40 hex digits. */
   tree: string
   /** False where nothing had changed. */
   isNew: boolean
@@ -172,7 +172,7 @@ export interface BlobsRequest {
  * `GET /v1/repository/diff?from=&to=&max=`: the unified diff as text, cut after `max` bytes at a line's end; without `from`
  * against nothing. `GET /v1/repository/file?commit=&path=&max=`: a file's bytes as they are in a commit.
  * `GET /v1/repository/files?commit=&max=`: text, a line `<size> <path>` a file, cut after `max` bytes.
- * What was cut has the header `truncated: true`.
+ * A cut answer has the header `truncated: true`.
  */
 
 /**
@@ -217,7 +217,7 @@ export interface SkillFolder {
   name: string
   /** The skill that Berth put there; null for a folder of the agent's own. */
   cid: string | null
-  /** Whether it is as Berth put it there. A folder of the agent's own is `modified`. */
+  /** Whether the folder is as Berth put it there. A folder of the agent's own is `modified`. */
   state: 'same' | 'modified' | 'missing'
 }
 export interface SkillFiles {
@@ -242,7 +242,7 @@ export const PORT_ANSWER_HEADER = 'berth-answer'
 /** `POST /v1/exec`. */
 export interface ExecRequest {
   command: string
-  /** As the API names it: absolute, or below the root. */
+  /** Folder as the API names it: absolute, or below the root. */
   cwd?: string | undefined
   timeoutMs: number
   /** Most bytes of stdout and stderr together that are kept; the rest is dropped and `truncated` set. */
@@ -279,7 +279,7 @@ export interface LogLine {
  * over one that is there.
  */
 export interface FileWritten {
-  /** As the API names it: absolute, below {@link AGENT_ROOT}. */
+  /** Path as the API names it: absolute, below {@link AGENT_ROOT}. */
   path: string
   size: number
 }
@@ -325,9 +325,9 @@ export const AGENTD_ERRORS = {
   not_a_file: 400,
   too_large: 413,
   stale_epoch: 409,
-  /** It would lose what the agent made. */
+  /** The call would lose what the agent made. */
   conflict: 409,
-  /** As many of these run already as may at once. */
+  /** As many calls of this kind run already as may at once. */
   busy: 429,
   /** The gateway is not ready. */
   not_ready: 503,

@@ -109,7 +109,7 @@ export class Scripts {
     const { paths, log, env, buildMs = BUILD_MS } = this.#options
     const startedAt = new Date().toISOString()
     const output = new LogFile(join(paths.tmp, `user-${name}.log`), log)
-    // One pipe for both streams, so that their lines stay in order.
+    // Both streams share one pipe, so that their lines stay in order.
     const child = spawn(SHELL, ['-c', `exec 2>&1\n${script}`], {
       cwd: paths.root,
       env: { ...env(), [PART]: 'script' },
@@ -244,7 +244,7 @@ async function readBounded(path: string): Promise<string | undefined> {
   const stats = await opened.stat()
   if (!stats.isFile()) throw new Error('it is not a plain file')
   if (stats.size > MANIFEST_BYTES) throw new Error('it is too large')
-  // It may grow while it is read.
+  // The file may grow while it is read.
   const { bytesRead, buffer } = await opened.read(Buffer.alloc(MANIFEST_BYTES), 0, MANIFEST_BYTES, 0)
   return buffer.toString('utf8', 0, bytesRead)
 }

@@ -37,7 +37,7 @@ export interface GatewayHandle {
   readonly ownedConfig: Readonly<Record<string, unknown>> | null
 }
 
-/** One call of a route. */
+/** A call of a route. */
 export interface Call {
   req: IncomingMessage
   res: ServerResponse
@@ -59,7 +59,7 @@ export interface RouteResponse {
 export interface Route {
   /** `*` for every method. */
   method: string
-  /** As it is in the request, or a prefix that ends in `/*`. The first route that fits takes the call. */
+  /** Path of the request, or a prefix that ends in `/*`. The first route that fits takes the call. */
   path: string
   /** Changes the agent's life: needs {@link EPOCH_HEADER}, and is refused with a lower one than was seen before. */
   fenced?: boolean
@@ -68,7 +68,7 @@ export interface Route {
 }
 
 interface Upgrade {
-  /** As a route's. */
+  /** Path as in {@link Route}. */
   path: string
   /** Owns the socket from now on, errors included; the token is checked. */
   handle(call: { req: IncomingMessage; url: URL; rest: string }, socket: Duplex, head: Buffer): void

@@ -57,7 +57,7 @@ export function checkFiles({ cid, files, resolution }: SkillFiles): Map<string, 
   return checked
 }
 
-/** Whether a path stays below its folder; `.git` would make it a repository of its own in the agent's. */
+/** Whether a path stays below its folder, and makes no repository (`.git`) within the agent's. */
 function isSafe(path: string): boolean {
   if (path.includes('\0') || Buffer.byteLength(path) > MAX_PATH_BYTES) return false
   return path

@@ -11,7 +11,7 @@ const BODY_BYTES = 16_777_216
 const RECORD_BYTES = 4_194_304
 /** Folders of a root that are looked at; agents have at most a few dozen. */
 const MAX_FOLDERS = 1000
-/** Where folders are written before they are moved into place, and what they replace goes; emptied by `filesService`. */
+/** Folder of new folders before they are moved into place, and of replaced ones; emptied by `filesService`. */
 const STAGING = '.agentd'
 /**
  * The record of the skills that Berth put there: outside of the agent's root, so that neither its git nor a careless
@@ -39,7 +39,7 @@ export function skillsService(agent: Agent): Service {
 class Skills {
   readonly #root: string
   readonly #home: string
-  /** One change at a time: each reads the record, and writes it. */
+  /** The change that came last: changes follow each other, since each reads the record and writes it. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor({ paths }: Agent) {

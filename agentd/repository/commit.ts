@@ -41,7 +41,7 @@ interface Change {
   path: Buffer
   mode: string
   blob: string
-  /** What the path was, as `update-index --index-info` takes it: a mode of 0 for nothing. */
+  /** The path's entry before, as `update-index --index-info` takes it: a mode of 0 for nothing. */
   before: string
 }
 
@@ -112,7 +112,7 @@ export class Committer {
     return false
   }
 
-  /** Nobody can set this time, and it shows a change of permissions as well. */
+  /** Time of the last change (ctime): nobody can set it, and it shows a change of permissions as well. */
   async #changedAt(path: string): Promise<number | undefined> {
     return (await lstat(join(this.#repository.root, path)).catch(() => undefined))?.ctimeMs
   }
@@ -151,7 +151,7 @@ export class Committer {
   }
 
   /**
-   * What git does not take though nobody changes it: files that are closed to the agent itself, and names that it has for
+   * Paths that git does not take though nobody changes them: files closed to the agent itself, and names that git has for
    * itself on some system (`git~1`).
    */
   async #refused(startedAt: number): Promise<string[]> {

@@ -9,7 +9,7 @@ const SHORTEST_VALUE = 8
 const NAMES = /^(\.env(\..+)?|.+\.key|.+\.pem|secrets.*)$/
 const EXAMPLE = '.env.example'
 
-/** Whether a path, as git writes it, is one that must stay where it is. */
+/** Whether a path, as git writes it, must stay out of commits. */
 export function isConfidential(path: string): boolean {
   return path.split('/').some((name) => NAMES.test(name) && name !== EXAMPLE)
 }
@@ -28,7 +28,7 @@ export class SecretScan {
       const text = value.trim()
       if (text.length < SHORTEST_VALUE) continue
       texts.add(text)
-      // As it is in a JSON file.
+      // The text as it is in a JSON file.
       texts.add(JSON.stringify(text).slice(1, -1))
     }
     this.key = JSON.stringify([...texts].sort())
@@ -36,7 +36,7 @@ export class SecretScan {
     this.#longest = Math.max(0, ...this.#needles.map(({ length }) => length))
   }
 
-  /** Nothing is looked for. */
+  /** Whether there is no text to look for. */
   get isEmpty(): boolean {
     return this.#needles.length === 0
   }

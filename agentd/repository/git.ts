@@ -110,7 +110,7 @@ export class Git {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe', ...(io.talk ? (['pipe'] as const) : [])],
     }) as unknown as GitProcess
-    // It may end before it has read everything.
+    // git may end before it has read everything.
     child.stdin.on('error', () => {})
     return child
   }
@@ -122,7 +122,7 @@ export class Git {
     return stdout
   }
 
-  /** As {@link run}, for one line of text. */
+  /** Runs git as {@link run} does, for one line of text. */
   async line(args: string[], options?: RunOptions): Promise<string> {
     return (await this.run(args, options)).toString('utf8').trim()
   }
@@ -219,7 +219,7 @@ export function killGit(child: GitProcess): void {
   try {
     process.kill(-child.pid, 'SIGKILL')
   } catch {
-    // Nobody is left.
+    // The process group has ended already.
   }
 }
 

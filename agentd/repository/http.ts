@@ -66,7 +66,7 @@ async function advertise({ repository, committer, pushes }: GitParts, call: Call
   child.stdin.end()
   const { res } = call
   head(res, `application/x-git-${program}-advertisement`)
-  // As git's own server has it: version 2 says itself what it is.
+  // git's own server leaves the announcement out for version 2, which says itself what it is.
   if (program !== 'upload-pack' || !/(^|:)version=2(:|$)/.test(env.GIT_PROTOCOL ?? ''))
     res.write(`${packet(`# service=git-${program}\n`)}0000`)
   await passOn(child, endOf(child), call)

@@ -55,7 +55,7 @@ export async function removeLeftovers(git: Git): Promise<void> {
   }
 }
 
-/** Whether HEAD is something that git takes for one. */
+/** Whether git takes the repository's HEAD for one. */
 async function hasHead(git: Git): Promise<boolean> {
   const path = join(git.dir, 'HEAD')
   const stats = await lstat(path).catch(() => undefined)

@@ -1,4 +1,4 @@
-/** Whether a push may become what the agent works with. */
+/** Check of a push: whether it may become the files that the agent works with. */
 import { isUtf8 } from 'node:buffer'
 import { checkManifest, MANIFEST_BYTES } from '../manifest-check.ts'
 import { isConfidential, SecretScan } from './confidential.ts'

@@ -8,7 +8,7 @@ export interface RawChange {
   /** Ids, all zeros where there is nothing. */
   blobBefore: string
   blob: string
-  /** As git has it, which may be no UTF-8; a part of a larger buffer. */
+  /** Path in git's bytes, which may be no UTF-8; a part of a larger buffer. */
   path: Buffer
 }
 
@@ -16,7 +16,7 @@ export interface RawChange {
 export const NOTHING = '000000'
 
 /**
- * What differs between two trees (`diff-tree -r`), or between a tree and the index (`diff-index --cached`): git's raw
+ * Differences between two trees (`diff-tree -r`), or between a tree and the index (`diff-index --cached`): git's raw
  * format with `-z`, a record with modes and ids and then one with the path.
  * @throws GitError
  */

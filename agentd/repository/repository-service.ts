@@ -81,7 +81,7 @@ export class RepositoryService implements Service {
   async #status(): Promise<RepositoryStatus> {
     let head = await headOf(this.#repository.git)
     if (head === null) {
-      // Where git does not take it for a repository, a commit that is there would seem to be lost.
+      // A folder that git does not take for a repository would seem to have lost its commits.
       await this.make()
       head = await headOf(this.#repository.git)
     }
@@ -109,7 +109,7 @@ export class RepositoryService implements Service {
     return { body: {} }
   }
 
-  /** One change at a time, on a repository in which no push is half done. */
+  /** Runs one change at a time, on a repository in which no push is half done. */
   #change<T>(work: () => Promise<T>): Promise<T> {
     return this.#repository.mutex.run(async () => {
       await this.#pushes.finish()

@@ -110,7 +110,7 @@ export async function importCommit(git: Git, body: IncomingMessage, signal: Abor
   const timer = setTimeout(kill, IMPORT_MS)
   signal.addEventListener('abort', kill, { once: true })
   try {
-    // Where git ends early, its exit code says why.
+    // The exit code of git says why where git ends early.
     await pipeline(body, child.stdin).catch(kill)
     const { code, stderr } = await ended
     if (/No space left/.test(stderr)) throw new GitError('fast-import', code, stderr)
