@@ -1,4 +1,4 @@
-/** What handlers are built from, and how a file of `workers/handlers` declares them. */
+/** The parts that handlers are built from, and how a file of `workers/handlers` declares them. */
 import type { AgentdClient } from '../src/agents/agentd-client.ts'
 import type { Config } from '../src/config.ts'
 import type { Pool } from '../src/db/pool.ts'
@@ -24,7 +24,7 @@ export interface StorageWorkerServices {
   allowPrivateHostNodes: boolean
 }
 
-/** What the handlers of agents are built from. */
+/** The parts that handlers of agents are built from. */
 export interface AgentWorkerServices {
   pool: Pool
   prisma: PrismaClient

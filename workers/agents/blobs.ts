@@ -4,7 +4,7 @@ import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readWithin } from '../../src/agents/agentd-stream.ts'
 import type { RepositoryAccess } from '../../src/agents/snapshots/repository.ts'
 
-/** As many as agentd takes in a request. */
+/** The bound of agentd on blobs in a request. */
 const BATCH = 1000
 const FIRST_BYTE_MS = 60_000
 /** An id, a size and a blank. */

@@ -54,7 +54,7 @@ export function isOutage(error: unknown): boolean {
   return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }
 
-/** Whether it is agentd itself that does not answer, rather than the way to it. */
+/** Whether agentd itself does not answer, rather than the way to it. */
 export function isSilent(error: unknown): boolean {
   if (!(error instanceof AgentdError)) return false
   if (error.code === 'timeout') return true

@@ -18,7 +18,7 @@ import type { AgentWorkerServices } from '../services.ts'
 import { StartFailed } from './failure.ts'
 import { type AgentdEndpoint, runningAddress } from './sandbox.ts'
 
-/** One long poll of agentd's status, and how much later than agentd we give up. */
+/** The time of a long poll of agentd's status, and how much later than agentd we give up. */
 const POLL_MS = 10_000
 const MARGIN_MS = 15_000
 const PAUSE_MS = 500
@@ -29,7 +29,7 @@ const REFUSED = 78
 /** Telegram comes with the engine; the plugins of the others have its version. */
 const BUNDLED: readonly Channel[] = ['telegram']
 
-/** What agentd is asked to start, but for the scripts that follow. */
+/** The request to start a gateway, but for the scripts that follow. */
 type GatewayRequest = Omit<StartRequest, 'run' | 'scripts'>
 
 export interface GatewaySettings {

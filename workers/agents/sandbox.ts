@@ -128,8 +128,8 @@ async function waitForAgentd(
 }
 
 /**
- * Where agentd of a sandbox answers; null when that is not known yet.
- * @throws SandboxEnded when it does not run; StartFailed when it ran out of memory.
+ * The address of a sandbox's agentd; null when that is not known yet.
+ * @throws SandboxEnded when the sandbox does not run; StartFailed when it ran out of memory.
  */
 export async function runningAddress(
   { runtime }: AgentWorkerServices,

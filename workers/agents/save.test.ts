@@ -13,7 +13,7 @@ test('a snapshot that a full disk refuses fails as the contract has it, and its 
     {} as Run,
     { status: 'running' } as Agent,
   )
-  // Of the codes of `snapshot-routes.ts` it is none, so the status is 500, and the kind says `Sync failed`.
+  // `snapshot-routes.ts` does not know this code, so the status is 500, and the kind says `Sync failed`.
   assert.equal(failure?.code, 'no_space')
   assert.deepEqual(failure?.result, { detail: message })
 })

@@ -219,7 +219,7 @@ export const pruneHistory = (db: Queryable, config: Config, agent: Pick<Agent, '
     keepDays: config.BERTH_SNAPSHOT_KEEP_DAYS,
   })
 
-/** Where snapshots are kept. @throws OperationFailed where the settings say that there are none. */
+/** The network that keeps snapshots. @throws OperationFailed where the settings say that there is none. */
 export function requireNetwork({ BERTH_SNAPSHOT_NETWORK: network }: Config): Network {
   if (network !== 'none') return network
   const publicMessage = messages.storageNotConfigured
@@ -227,8 +227,8 @@ export function requireNetwork({ BERTH_SNAPSHOT_NETWORK: network }: Config): Net
 }
 
 /**
- * What an error means for a workspace that was to be saved; undefined where nobody foresaw it. It is not tried again by
- * itself: whoever asked is waiting and may ask again, and workspaces that have changed are looked for all the time.
+ * The meaning of an error for a workspace that was to be saved; undefined where nobody foresaw it. The save is
+ * not tried again: whoever asked is waiting and may ask again, and workspaces that have changed are looked for all the time.
  */
 export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): OperationFailed | undefined {
   const failedBy = (code: string, publicMessage?: string) => {

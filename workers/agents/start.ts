@@ -19,7 +19,7 @@ import { prepareEngine, startSandbox } from './sandbox.ts'
 import { commitFirst, prepareWorkspace } from './workspace.ts'
 
 export interface StartedAgent {
-  /** Where agentd answers. */
+  /** Address of agentd. */
   address: string
   status: AgentStatus
   /** The version of each secret that the gateway was given. */

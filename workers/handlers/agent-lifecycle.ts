@@ -112,7 +112,7 @@ export const scripts = agentHandler('agent.scripts', 'as it is', ({ agentd }) =>
 export const remove = defineHandler('agent.delete', ({ pool, runtime }) => ({
   async handle(run) {
     const agent = await acquireAgent(pool, run, 'deleted')
-    // It was removed already.
+    // The agent was removed already.
     if (!agent) return run.succeed({})
     await run.report('container')
     await runtime.remove(agent.agentId, { volume: true, signal: run.signal }).catch((error) => {

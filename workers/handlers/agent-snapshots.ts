@@ -61,7 +61,7 @@ export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
   async handle(run, agent) {
     const { prisma, config } = services
     const network = requireNetwork(config)
-    // It may have fallen out of the history while this waited in line.
+    // The snapshot may have fallen out of the history while this operation waited in line.
     const snapshot = await findSnapshot(prisma, agent, run.input.snapshotCid)
     if (!snapshot) throw notFound()
     // The workspace as it is now is in the history. Nothing falls out of that meanwhile: it could be where we want to go. An agent
@@ -117,7 +117,7 @@ async function finish(
   const { prisma, agentd, config } = services
   const access = { agentd, target: agent, epoch: agent.epoch, signal: run.signal }
   const newest = await latestSnapshot(prisma, agent)
-  // Where the commit is another one than the snapshot's, the next sync makes a snapshot of it.
+  // The next sync makes a snapshot of a commit that is another one than the snapshot's.
   const isNew = newest?.commitSha !== commitSha && snapshot.commitSha === commitSha
   const from = newest?.commitSha
   const difference = isNew ? await compareCommits(access, { from, to: commitSha }) : undefined

@@ -99,7 +99,7 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
         return storage.pin(target.cid, options)
       })
       crashPoint('after-pin')
-      // Nothing was retrieved where the content was there already.
+      // Content that was there already was not retrieved.
       if (done.blocks > 0) progress.update({ phase: 'retrieving', ...done, totalBytes: done.bytes })
       await progress.close()
       const stat = await storage.stat(target.cid, { signal: run.signal })
@@ -160,7 +160,7 @@ function finish(
   return run.succeed(async (tx) => {
     await lockCid(tx, cid)
     const isPinned = await storages[network].isPinned(cid, { signal: run.signal })
-    // Where storage is limited, it is counted again, one pin of the workspace at a time.
+    // Limited storage is counted again, one pin of the workspace at a time.
     if (bytesLeft !== null) await lock(tx, 'storedBytes', workspaceId)
     const target = await loadTarget(tx, fileId, mode)
     if (!target) throw new OperationCanceled('the file is gone')
@@ -189,7 +189,7 @@ async function writeFailure(
   const where = { id, removedAt: null }
   const file = await tx.file.findFirst({ where, select: { network: true, cidV1: true } })
   if (!file) throw new OperationCanceled('the file was withdrawn')
-  // Nothing is written before the node has answered: a row must not stay locked while it hangs.
+  // The row is written after the node has answered: it must not stay locked while the node hangs.
   await releaseUnlessKept(tx, storages[file.network as Network], file.cidV1, { signal, except: id })
   const { count } = await tx.file.updateMany({ where, data: { status: code } })
   if (!count) throw new OperationCanceled('the file was withdrawn')

@@ -1,4 +1,4 @@
-/** One agent against its sandbox and its gateway. */
+/** Compares one agent with its sandbox and its gateway. */
 
 import { isDeepStrictEqual } from 'node:util'
 import type { AgentStatus } from '../../agentd/protocol.ts'

@@ -1,5 +1,5 @@
 /**
- * What is removed when its time is over: files that expire, engines that nobody uses. Uploads
+ * Removes things whose time is over: files that expire, engines that nobody uses. Uploads
  * that nobody finished are removed by `web` (`removeAbandonedUploads`).
  */
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'

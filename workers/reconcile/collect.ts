@@ -20,7 +20,7 @@ interface Services {
 type Collected = Pick<Storage, 'gc' | 'network'>
 
 /**
- * What the loop of an embedded node does at each turn: it collects when `intervalMs` have passed since it last did, and
+ * A turn of an embedded node's loop: it collects when `intervalMs` have passed since it last did, and
  * earlier while the disk is short of room. What deletions and broken uploads leave counts for no workspace, so the disk
  * alone bounds it. Any number of processes may do so at once.
  * @param place where the blocks are, and the reserve of that disk.
@@ -42,7 +42,7 @@ export function collectInTurn(
 }
 
 /**
- * What the loop of a Kubo that is Berth's own does at each turn. All of its pins wait while it collects: so it does at
+ * A turn of the loop of a Kubo that is Berth's own. All of its pins wait while it collects: so it does at
  * most once in `intervalMs`, by one process, and when something was released.
  */
 export function collectReleased(

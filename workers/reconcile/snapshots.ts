@@ -35,7 +35,7 @@ export async function lookForChanges(
   const work = Array.from({ length: WIDTH }, async () => {
     for (let next = waiting.pop(); next && !signal.aborted; next = waiting.pop()) {
       await look(services, next.agent, { intervalMs, signal }).catch((error) => {
-        // It ends, or was deleted; or it is not as it should be, which others look after.
+        // The worker ends, or the agent was deleted, or is not as it should be, which others look after.
         if (signal.aborted || error instanceof ApiError) return
         const level = error instanceof AgentdError ? 'debug' : 'warn'
         log[level]({ err: error, agentId: next?.agent.agentId }, 'cannot ask an agent what has changed')

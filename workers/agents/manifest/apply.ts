@@ -165,7 +165,7 @@ async function applyAgent(
   return {}
 }
 
-/** Nothing of the vault is attached by a manifest: whoever may push could read it then. */
+/** A manifest attaches no secret of the vault: whoever may push could read it then. */
 async function findMissing({ services, agent }: Applying, wanted: ManifestSecret[]): Promise<PartResult> {
   const attached = (await attachedSecrets(services.prisma, agent)).map(({ name }) => name)
   const missing = wanted.filter(({ name, required }) => required !== false && !attached.includes(name))

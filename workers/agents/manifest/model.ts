@@ -11,7 +11,7 @@ const WRITE_MS = 60_000
 const CONFIG_BYTES = 8_388_608
 
 const configText = z.object({ text: z.string() })
-/** As much of openclaw.json as this needs; a text is short for a model without fallbacks. */
+/** The part of openclaw.json that this needs; a text is short for a model without fallbacks. */
 const config = z.looseObject({
   agents: z
     .looseObject({

@@ -1,4 +1,4 @@
-/** What applying one part of a manifest is given, and what comes of it. */
+/** Input and result of applying one part of a manifest. */
 
 import type { Agent } from '../../../src/agents/agent.ts'
 import { AgentdError, type AgentdTarget } from '../../../src/agents/agentd-client.ts'
@@ -23,8 +23,8 @@ export interface PartResult {
 }
 
 /**
- * What went wrong, for the owner of the agent, where it is about this one part.
- * @throws the error, where it ends the whole run: another one has the agent, or nobody foresaw it.
+ * The problem with one part, for the owner of the agent.
+ * @throws the error, where it ends the whole run: another worker has the agent, or nobody foresaw it.
  */
 export function problemOf(error: unknown): string {
   if (error instanceof AgentdError && error.code !== 'stale_epoch') return error.message
