@@ -28,7 +28,7 @@ function redactTokens(text: string): string {
 }
 
 /**
- * What a line says of an error. Clients put on theirs whatever they were doing, commands and their passwords
+ * The fields of an error in a line. Clients put on theirs whatever they were doing, commands and their passwords
  * included: only what is named here is logged.
  */
 export function describeError(error: unknown): unknown {

@@ -1,4 +1,4 @@
-/** What the value of a setting may be, and what it is read as. */
+/** Types of the values of settings: what they accept, and what they are read as. */
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'

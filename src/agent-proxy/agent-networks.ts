@@ -12,11 +12,11 @@ const LOOK_MS = 1000
 
 export interface AgentNetworksOptions {
   egress: EgressProxy
-  /** Where the egress proxy listens on each network. */
+  /** Port of the egress proxy on each network. */
   port: number
   /** BERTH_AGENT_SUBNETS. */
   subnets: string
-  /** Whether a bridge of this name is of an agent of this Berth: another one may have the same subnets. */
+  /** Whether a bridge of this name belongs to an agent of this Berth: another Berth may have the same subnets. */
   isOwn(bridge: string): boolean
   log: Logger
   /** The interfaces of this machine with their addresses, as `address/bits`. */

@@ -1,4 +1,4 @@
-/** Where a client of the egress proxy wants to go: a host and a port, read once, in one spelling. */
+/** The destination of a client of the egress proxy: a host and a port, read once, in one spelling. */
 import { ConfigError } from '../errors.ts'
 import { HOST_MACHINE } from '../lib/net/host-machine.ts'
 

@@ -20,7 +20,7 @@ export class ProxyError extends Error {
 export type Resolve = (name: string) => Promise<LookupAddress[]>
 
 export interface DialOptions {
-  /** Whether it may be reached although its addresses are private. */
+  /** Whether the destination may be reached although its addresses are private. */
   isAllowed: boolean
   /** Most time to resolve and connect. */
   connectMs: number
@@ -30,7 +30,7 @@ export interface DialOptions {
 /**
  * Connects to a destination. The name is resolved once and the connection goes to the addresses that were
  * checked: a name that answers differently the second time (DNS rebinding) is not asked a second time.
- * One address that is not public refuses all of them, unless the destination is allowed by name.
+ * A single address that is not public refuses all of them, unless the destination is allowed by name.
  * @throws ProxyError 403 refused, 502 unreachable, 504 too slow.
  */
 export async function dial(destination: Destination, options: DialOptions): Promise<Socket> {

@@ -22,7 +22,7 @@ import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from '
 const LIMITS = {
   /** Requests and tunnels side by side; the next is answered with 503. */
   exchanges: 4096,
-  /** Of them, those of one agent's network. */
+  /** The share of one agent's network in `exchanges`. */
   networkExchanges: 128,
   headerBytes: 16 * 1024,
   /** Most time until a client has sent the head of its request. */
@@ -46,7 +46,7 @@ export interface EgressOptions {
   onRefusal?: (refusal: ProxyError) => void
 }
 
-/** One address on which the proxy listens. */
+/** An address on which the proxy listens. */
 interface Door {
   listener: Listener
   /** Exchanges under way, and the most of them. */
@@ -122,7 +122,7 @@ export class EgressProxy {
     await Promise.all([...this.#doors.keys()].map((host) => this.unlisten(host)))
   }
 
-  /** One request, upgrade or tunnel from its beginning to its end. Never rejects. */
+  /** Serves a request, upgrade or tunnel from its beginning to its end. Never rejects. */
   async #exchange(
     door: Door,
     kind: ExchangeKind,

@@ -15,14 +15,14 @@ export interface Detached {
 }
 
 export interface ListenerOptions {
-  /** One request, upgrade or tunnel from its beginning to its end. Never rejects. */
+  /** Serves a request, upgrade or tunnel from its beginning to its end. Never rejects. */
   exchange(
     kind: ExchangeKind,
     req: IncomingMessage,
     res: ServerResponse,
     detached: Detached | undefined,
   ): Promise<void>
-  /** Whether a client at this address may connect; everybody where it is not set. */
+  /** Whether a client at this address may connect; without it everybody may. */
   admits?(address: string): boolean
   /** Connections side by side. */
   connections: number

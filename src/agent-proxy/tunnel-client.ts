@@ -5,10 +5,10 @@ import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type Config, loadAgentProxyKey } from '../config.ts'
 
-/** Where the agent proxy is when no setting says it. */
+/** Port of the agent proxy when no setting says it. */
 export const AGENT_PROXY_PORT = 3130
 
-/** Where the agent proxy is, and AGENT_PROXY_KEY, which opens it. */
+/** Address of the agent proxy, and AGENT_PROXY_KEY, which opens it. */
 export type AgentProxyAddress = { key: string } & (
   | { socketPath: string }
   | { hostname: string; port: number }
@@ -34,7 +34,7 @@ function placeOf(url: string): { hostname: string; port: number } {
 
 /** The answer of the agent proxy to `GET /`, for those who have AGENT_PROXY_KEY. */
 export interface AgentProxyFacts {
-  /** Where the egress proxy listens on each agent's network. */
+  /** Port of the egress proxy on each agent's network. */
   egressPort: number
 }
 

@@ -30,9 +30,9 @@ const LIMITS = {
 export interface TunnelServerOptions {
   /** AGENT_PROXY_KEY. */
   key: string
-  /** Where agents may be, as `address/bits`. */
+  /** Networks in which agents may be, as `address/bits`. */
   networks: string[]
-  /** Whether an address there is one of this Berth's now: others may share the networks. */
+  /** Whether an address in them belongs to this Berth now: other Berths may share the networks. */
   isOwn(address: string): boolean
   facts: AgentProxyFacts
   log: Logger
@@ -101,7 +101,7 @@ export class TunnelServer {
     return this.#listener.close()
   }
 
-  /** One tunnel, or a refusal. Never rejects. */
+  /** Serves a tunnel, or refuses it. Never rejects. */
   async #exchange(
     kind: ExchangeKind,
     req: IncomingMessage,
@@ -122,7 +122,7 @@ export class TunnelServer {
       const target = parseDestination(req.url ?? '')
       if (!target) throw new ProxyError(400, 'CONNECT takes address:port')
       if (!this.#isAgent(target.host)) throw new ProxyError(403, 'Only addresses of agents')
-      // As where nothing answers: an agent that just starts has its network a moment later.
+      // The same answer as where nothing answers: an agent that just starts has its network a moment later.
       if (!this.#isOwn(target.host)) throw new ProxyError(502, 'No agent of this Berth is there')
       const { connectMs, idleMs } = this.#limits
       const upstream = await dial(target, { isAllowed: true, connectMs, resolve: noNames })

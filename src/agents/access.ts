@@ -1,5 +1,5 @@
 /**
- * Who may reach an agent: keys of its workspace, its own gateway token (contract 5.4), and the platform token that
+ * Credentials that reach an agent: keys of its workspace, its gateway token (contract 5.4), and the platform token that
  * it mints for itself, which is good for that agent alone unless a setting lets it see the rest of its workspace.
  */
 import { createHash } from 'node:crypto'

@@ -16,7 +16,7 @@ import type { Agent } from './agent.ts'
 import type { AgentdClient } from './agentd-client.ts'
 import type { AgentConnections } from './connections.ts'
 
-/** What the routes of agents are built from. */
+/** The parts that routes of agents are built from. */
 export interface AgentServices {
   pool: Pool
   prisma: PrismaClient

@@ -23,7 +23,7 @@ export class AgentdError extends Error {
   }
 }
 
-/** Where an agent is: its id, and `address:port` of its agentd (null: nowhere). */
+/** An agent's id, and `address:port` of its agentd (null: nowhere). */
 export interface AgentdTarget {
   agentId: string
   address: string | null

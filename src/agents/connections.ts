@@ -1,6 +1,6 @@
 /**
- * What is open between clients and agents in this process: WebSockets, log streams and answers under way, counted, and
- * ended by `OpenCalls` when that which opened it is no longer good.
+ * Open connections between clients and agents in this process: WebSockets, log streams and answers under way, counted,
+ * and ended by `OpenCalls` when the credential that opened them is no longer good.
  */
 import { Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'

@@ -1,4 +1,4 @@
-/** Where clients reach Berth and its agents, as far as the settings tell. */
+/** Addresses of Berth and its agents for clients, as far as the settings tell. */
 import type { Config } from '../config.ts'
 
 type Addresses = Pick<Config, 'PUBLIC_URL' | 'HOST' | 'PORT' | 'BERTH_AGENT_DOMAIN'>

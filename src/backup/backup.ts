@@ -34,7 +34,7 @@ export interface BackupOptions {
   config: Config
   databaseUrl: string
   storages: Storages
-  /** Where agents run; undefined where that cannot be said, for the reason. */
+  /** The runtime of agents, or the reason why it is not known. */
   runtime: SandboxRuntime | { why: string }
   /** With one, the keys go into the backup, encrypted with it. */
   passphrase?: string | undefined

@@ -28,7 +28,7 @@ export interface ArchiveOptions {
   recheck?: boolean
 }
 
-/** What came of one root: blocks and bytes that were written, and bytes that were there. */
+/** The result of one root: blocks and bytes that were written, and bytes that were there. */
 export interface Copied {
   writtenBlocks: number
   writtenBytes: number

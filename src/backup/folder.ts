@@ -20,7 +20,7 @@ import { z } from 'zod'
 import { readIfExists, renameDurably, replaceFile, temporaryName, writeDurably } from '../lib/files.ts'
 import type { Network } from '../storage/port.ts'
 
-/** What a person has to know or to do; the message says it. */
+/** An error whose message tells a person what to know or to do. */
 export class BackupError extends Error {
   override name = 'BackupError'
 }

@@ -26,7 +26,7 @@ const ONLY: Record<string, string> = {
   upload: 'file_id IS NOT NULL OR refusal IS NOT NULL',
 }
 
-/** What is pinned on a network, in order. */
+/** The roots that are pinned on a network, in order. */
 const ROOTS = `SELECT cid_v1 AS cid FROM file WHERE network = '<network>' AND status = 'pinned' AND removed_at IS NULL
   UNION SELECT cid FROM held_content WHERE network = '<network>' ORDER BY cid`
 
@@ -45,7 +45,7 @@ export async function withConnection<T>(url: string, work: (client: pg.Client) =
   }
 }
 
-/** What is pinned now, one file for each network. @returns where they are. */
+/** Writes the roots that are pinned now, one file for each network. @returns the paths of the files. */
 export async function writeRoots(client: pg.Client, writer: BackupWriter): Promise<RootLists> {
   const lists = {} as RootLists
   for (const network of NETWORKS) {

@@ -23,9 +23,9 @@ export interface VerifyReport {
   backups: string[]
   blocks: number
   bytes: number
-  /** What is missing or damaged, a line each. */
+  /** Missing and damaged things, a line each. */
   problems: string[]
-  /** What Berth itself did not have when the newest backup was made. */
+  /** Content that Berth itself did not have when the newest backup was made. */
   unreadable: Manifest['unreadable']
 }
 
@@ -65,7 +65,7 @@ export async function verifyBackup(
   return report
 }
 
-/** What is wrong with the files of a backup; its manifest is put to the others where it can be read. */
+/** The faults of a backup's files; its manifest is put to the others where it can be read. */
 async function verifyOne(dir: string, name: string, manifests: Map<string, Manifest>): Promise<string[]> {
   let manifest: Manifest
   try {

@@ -51,7 +51,7 @@ export async function runBackup(
   })
 }
 
-/** Where agents run, or why that is not known here. */
+/** The runtime of agents, or the reason why it is not known here. */
 async function openContainers({ config, log, pool }: Database): Promise<SandboxRuntime | { why: string }> {
   if (!(await chosenDriver(config)))
     return { why: 'agents do not run here: back up where their worker does, or set BERTH_RUNTIME' }
@@ -201,7 +201,7 @@ async function withStorages(
   await withDatabase(async (database) => {
     const parts = new Closers(database.log)
     try {
-      // As `web`: on the network of the blocks that are there, and no more.
+      // The same network as `web`'s: that of the blocks that are there, and no more.
       const storages = await openStorages(database.config, 'web', database.log, parts)
       const databaseUrl = database.pool.options.connectionString ?? ''
       await work({ ...database, databaseUrl, storages, signal })
@@ -225,7 +225,7 @@ function untilInterrupted(): AbortSignal {
 
 const count = (n: number, what: string) => `${n.toLocaleString('en')} ${what}${n === 1 ? '' : 's'}`
 
-/** One line that changes on a terminal; elsewhere a line every few seconds. */
+/** A line that changes on a terminal; elsewhere a line every few seconds. */
 class ProgressLine {
   readonly #isTerminal = process.stdout.isTTY === true
   #shown = performance.now()

@@ -128,7 +128,7 @@ async function checkIpfs({ IPFS_API_URL, IPFS_PRIVATE_API_URL }: Config): Promis
   return (await Promise.all(checks)).flat()
 }
 
-/** Where agents run; nothing before the first start, which chooses. */
+/** Findings about the runtime of agents; none before the first start, which chooses it. */
 async function checkAgents(config: Config): Promise<Finding[]> {
   const { chosenDriver, openRuntime } = await import('../sandboxes/open.ts')
   const { NOBODY } = await import('../sandboxes/owner.ts')

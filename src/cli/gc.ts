@@ -52,7 +52,7 @@ async function collectOn(
   }
 }
 
-/** As `freed 1.2 GiB: 1,204 blocks that nothing keeps; 53,000 stay`. */
+/** The report as `freed 1.2 GiB: 1,204 blocks that nothing keeps; 53,000 stay`. */
 function describe({ removedBlocks, removedBytes, keptBlocks }: GcReport, dryRun: boolean): string {
   const stay = keptBlocks === null ? '' : `; ${count(keptBlocks)} stay`
   if (removedBlocks === 0) return `nothing to free${stay}`

@@ -22,7 +22,7 @@ import {
 } from './accounts.ts'
 import { runMigrate } from './database.ts'
 
-// What only one command needs, and is slow to load, is loaded by that one.
+// A module that only one command needs, and that is slow to load, is loaded by that command.
 const doctor = async () => (await import('./doctor.ts')).doctor()
 const engineCommands = () => import('./engines.ts')
 const backupCommands = () => import('./backup.ts')

@@ -35,7 +35,7 @@ const SINGLE = {
   collectPublic: 0x67637075,
   /** The same of the private network. */
   collectPrivate: 0x67637072,
-  /** What writes to the Kubo of the public network shares it; a collection of its garbage has it alone. */
+  /** Shared by all that write to the Kubo of the public network; a collection of its garbage has it alone. */
   kuboPublic: 0x6b627075,
   /** The same of the private network. */
   kuboPrivate: 0x6b627072,

@@ -2,7 +2,7 @@ interface DatabaseError {
   code?: string
   message?: string
   constraint?: string
-  /** Where Prisma's errors have PostgreSQL's code, or what happened to the connection. */
+  /** Prisma's place for PostgreSQL's code, or for what happened to the connection. */
   meta?: { driverAdapterError?: { cause?: { originalCode?: string; kind?: string } } }
 }
 

@@ -51,7 +51,7 @@ export function inTransaction<T>(prisma: PrismaClient, work: (tx: Transaction) =
   const begun: Begun = {}
   const run = (tx: Prisma.TransactionClient): Promise<T> => {
     const query: Queryable['query'] = async (...statement) => {
-      // Nothing may run on a connection that somebody else has by now.
+      // The connection may belong to somebody else by now.
       if (!begun.connection) throw new Error('the transaction has ended')
       return begun.connection.query(...statement)
     }

@@ -5,7 +5,7 @@ import type { Queryable } from './pool.ts'
 const GOODBYE_MS = 10_000
 
 export interface SessionOptions {
-  /** As PostgreSQL shows it. */
+  /** Name of the session, as PostgreSQL shows it. */
   name?: string
   /** Time for connecting; without it, any. */
   connectMs?: number

@@ -74,7 +74,7 @@ export class SharedLock {
         // This process has the lock already, so PostgreSQL would not have it wait behind an exclusive one.
         if (isNew || late.aborted || !(await isAwaited(session, this.#name))) return shared
       } catch (error) {
-        // Nobody else joins a session that is lost; its other holders go on.
+        // New holders do not join a session that is lost; its other holders go on.
         if (!signal.aborted && this.#shared === shared) this.#shared = undefined
         this.#leave(shared)
         if (isNew || signal.aborted) throw error

@@ -195,7 +195,7 @@ interface GroupOwner {
   network: Network
 }
 
-/** Whether a group is there, and its owner's. */
+/** Whether a group is there, and belongs to the owner. */
 export async function hasGroup(
   prisma: PrismaClient,
   { workspaceId, network }: GroupOwner,

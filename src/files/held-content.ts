@@ -1,5 +1,5 @@
 /**
- * What keeps content on an IPFS node: files, and what else refers to a CID: a snapshot, a skill or a template (the view
+ * References to content on an IPFS node: files, and whatever else has a CID: a snapshot, a skill or a template (the view
  * `held_content`).
  */
 import type { CID } from 'multiformats/cid'

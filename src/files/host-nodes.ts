@@ -37,7 +37,7 @@ export function parseHostNode(text: string, field: string, allowPrivate: boolean
   return address.toString()
 }
 
-/** Where names are looked up: `node:dns/promises`, or another resolver of its shape. */
+/** A resolver of names: `node:dns/promises`, or another one of its shape. */
 export interface NameResolver {
   lookup(name: string, options: { all: true; family: number }): Promise<{ address: string; family: number }[]>
   resolveTxt(name: string): Promise<string[][]>
@@ -116,7 +116,7 @@ async function resolveDnsaddr(
   return resolved.flat().slice(0, DNSADDR_RESULTS)
 }
 
-/** Whether nothing after the first component is a host as well: a node could dial the second one. */
+/** Whether no component after the first is a host as well: a node could dial the second one. */
 function hasOneHost(address: Multiaddr): boolean {
   const [, ...rest] = address.getComponents()
   return !rest.some(({ name }) => HOSTS.includes(name))

@@ -14,7 +14,7 @@ export interface Permission {
   /** Unix time in seconds from which it is good, and for how many seconds. */
   date: number
   expires: number
-  /** As `X-Method` has it: one method, or a JSON array of them. */
+  /** The value of `X-Method`: one method, or a JSON array of them. */
   method: string
   /** The only purpose of the signature, which the URL does not say: who verifies it has to name it. */
   subject?: string

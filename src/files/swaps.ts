@@ -143,7 +143,7 @@ function routesAs(
         if (!gateway) throw notFound('domain: there is no such gateway')
         if (!gateway.hasSwaps) throw notFound('domain: the gateway does not have the hot swaps plugin')
         const { workspaceId } = gateway
-        // Of private files not even the CIDs are for others to know.
+        // Private files do not even tell others their CIDs.
         const mayRead = network === 'public' || workspaceId === principal.workspaceId
         const entries = mayRead ? await swapHistory(pool, { workspaceId, network, canonical }) : []
         if (entries.length === 0) throw notFound('CID does not have history')
@@ -177,11 +177,11 @@ interface Original {
   canonical: string
 }
 
-/** As many entries of a history are shown. */
+/** The bound on entries of a history that is shown. */
 const HISTORY = 1000
 
 /**
- * What a CID is swapped to now, in canonical form; null where it is not swapped, or the swap was removed.
+ * The CID to which a CID is swapped now, in canonical form; null where it is not swapped, or the swap was removed.
  * @param canonical the original, as `canonicalCid` has it.
  */
 export async function currentSwap(
@@ -242,7 +242,7 @@ const toEntry = ({ mapped_cid, created_at }: SwapEntry): SwapEntry => ({ mapped_
 
 const values = ({ workspaceId, network, canonical }: Original) => [workspaceId, network, canonical] as const
 
-/** One change of a CID's swap at a time, so that ids and times grow together. */
+/** Makes one change of a CID's swap at a time, so that ids and times grow together. */
 function inOrder<T>(pool: Pool, original: Original, change: (client: Queryable) => Promise<T>): Promise<T> {
   return transaction(pool, async (client) => {
     await lock(client, 'swap', values(original).join())

@@ -1,4 +1,4 @@
-/** One check for each part, the same for `/readyz` of every role and for `berth doctor`. */
+/** Checks of each part, the same for `/readyz` of every role and for `berth doctor`. */
 import { type SchemaState, schemaState } from '../db/migrate.ts'
 import type { Pool } from '../db/pool.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'

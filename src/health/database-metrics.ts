@@ -64,7 +64,7 @@ type Row = Record<string, string> & Record<'value' | 'files' | 'bytes' | Collect
 /** While the database is away they are left out of the answer, which has everything else. */
 export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
   const registers = [registry]
-  // One after the other: not to take several connections at once from those who work.
+  // The reads follow each other, so as not to take several connections at once from requests.
   const readAll = shared(CACHE_MS, async () => {
     const found: Partial<Record<Name, Row[]>> = {}
     const reading = (async () => {

@@ -44,7 +44,7 @@ export function addDiskMetrics(registry: Registry, { folders, reserveBytes }: Di
       async collect() {
         this.reset()
         for (const [folder, path] of Object.entries(folders)) {
-          // One that cannot be read is told by berth_part_up{part="disk"}.
+          // A disk that cannot be read is told by berth_part_up{part="disk"}.
           const room = await readRoom(path).catch(() => undefined)
           if (room) this.set({ folder }, figureOf(room, reserveBytes))
         }

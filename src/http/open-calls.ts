@@ -1,6 +1,6 @@
 /**
- * What callers have open in this process: requests under way, event streams, long polls, WebSockets. Each is ended when
- * that by which it was opened is no longer good, whichever process was told so.
+ * Open calls of this process: requests under way, event streams, long polls, WebSockets. Each is ended when the
+ * credential that opened it is no longer good, whichever process was told so.
  */
 import type { Notifications } from '../db/notifications.ts'
 import type { Logger } from '../log.ts'

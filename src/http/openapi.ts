@@ -136,8 +136,8 @@ function pathParameters({ path, params }: Route): Json[] {
 }
 
 /**
- * What a client should send. Parameters are text that shapes transform: the result says it better (a number
- * with its bounds, the values of an enum) where it is known.
+ * The schema of a parameter as clients send it. Parameters are text that shapes transform: the result says it better (a
+ * number with its bounds, the values of an enum) where it is known.
  */
 function parameterSchema(before: Json, after: Json): Json {
   const { pattern, ...schema } = { ...before, ...after }

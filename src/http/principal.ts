@@ -26,7 +26,7 @@ export interface Principal {
     by: 'gateway' | 'platform'
     /** Changes with the agent's gateway token. */
     fingerprint: string
-    /** Whether it may see more of its workspace than that agent, where routes say so. */
+    /** Whether the agent's token may see more of its workspace than that agent, where routes say so. */
     isWide: boolean
   }
 }

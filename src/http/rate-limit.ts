@@ -7,7 +7,7 @@ import { WindowCounts } from './window-counts.ts'
 
 const WINDOW_MS = 60_000
 /**
- * What the plan allows is for each key. All keys of a workspace together have this many times as much: several run side
+ * The plan's limit is for each key. All keys of a workspace together have this many times as much: several run side
  * by side, none takes what the others need, and more keys bring nothing more.
  */
 const OF_WORKSPACE = 4

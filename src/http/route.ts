@@ -76,7 +76,7 @@ export interface Route {
   errors?: number[]
   /** The kind of work that it is, where that is bounded: an answer under way has a place of it. Needs a key. */
   bound?: BoundKind
-  /** Whether it starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
+  /** Whether the route starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
   operation?: boolean
   handle(context: Context<unknown, unknown, unknown>): Promise<RouteResponse | undefined>
 }
@@ -175,7 +175,7 @@ export function mountRoutes(app: express.Express, routes: Route[], services: Rou
 }
 
 /**
- * Who asks, counted against their plan.
+ * The caller of a request, counted against the plan.
  * @throws ApiError 401 without a good key, 403 without the scope, 429 above the limit of the plan or the address.
  */
 export async function authenticateRequest(

@@ -46,7 +46,7 @@ const refuseUpgrades: RequestHandler = (req, _res, next) => {
   next()
 }
 
-/** One line for each request; its id is in the answer (`X-Request-Id`, 32 hexadecimal digits). */
+/** Logs a line for each request; its id is in the answer (`X-Request-Id`, 32 hexadecimal digits). */
 function requestLog(logger: Logger) {
   return pinoHttp({
     logger,
@@ -104,7 +104,7 @@ function requestTimer(registry: Registry): RequestHandler {
 
 /**
  * Parses a query string: `a=1&b[c]=2` is `{a: '1', b: {c: '2'}}`, and a name that comes twice is a list.
- * One level of brackets only (OpenAPI's `deepObject`), and what stands in them is always a key: `b[0]=x`
+ * Brackets nest one level only (OpenAPI's `deepObject`), and what stands in them is always a key: `b[0]=x`
  * is no list, since metadata may have numbers for keys.
  */
 function parseQuery(text: string): Record<string, unknown> {

@@ -64,7 +64,7 @@ export function describeIssue({ issues: [issue] }: z.ZodError): string {
   return `${path || 'body'}: ${(key ?? issue)?.message}`
 }
 
-/** As clients write it: `mappings[0].port`. */
+/** Path of a field as clients write it: `mappings[0].port`. */
 const fieldPath = (path: PropertyKey[]): string =>
   path
     .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))

@@ -40,7 +40,7 @@ export class WindowCounts {
     return { count: entry.count, msLeft: entry.until - now }
   }
 
-  /** As it is; 0 for a name that was not counted in this window. */
+  /** The count as it is; 0 for a name that was not counted in this window. */
   read(name: string): WindowCount {
     const now = this.#now()
     this.#forgetEnded(now)

@@ -1,6 +1,6 @@
 /**
  * How much work may be under way at a time in one process: of each kind, for one caller, one workspace and all.
- * What is too much is refused, and does not queue. `docs/settings.md` has the table (`npm run docs:settings`).
+ * More work is refused, and does not queue. `docs/settings.md` has the table (`npm run docs:settings`).
  */
 import { ApiError } from '../errors.ts'
 

@@ -22,20 +22,20 @@ export type CrashPoint =
   | 'agent-after-gateway'
   | 'agent-before-final-write'
   | 'agent-after-remove'
-  /** Of a sync, also that in a reset: agentd has committed; the tree is stored and pinned; all is ready to be written. */
+  /** In a sync, also that in a reset: agentd has committed; the tree is stored and pinned; all is ready to be written. */
   | 'snapshot-after-commit'
   | 'snapshot-after-build'
   | 'snapshot-before-final-write'
   /** The workspace is the snapshot's. */
   | 'reset-after-reset'
-  /** Of a restore: the commit is in the repository, the working tree empty. */
+  /** In a restore of a home: the commit is in the repository, the working tree empty. */
   | 'restore-after-import'
-  /** Of a push: it is applied, and its scripts were started. */
+  /** In a push: it is applied, and its scripts were started. */
   | 'push-after-scripts'
-  /** Of a backup: the blocks are there; all but the manifest is there. */
+  /** In a backup: the blocks are there; all but the manifest is there. */
   | 'backup-after-blocks'
   | 'backup-before-manifest'
-  /** Of a restore: the content is pinned; the rows are in, and the schema is still the backup's. */
+  /** In a restore of a backup: the content is pinned; the rows are in, and the schema is still the backup's. */
   | 'restore-after-content'
   | 'restore-after-rows'
 

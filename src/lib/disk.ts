@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { hasCode } from './files.ts'
 import { type Finding, reasonOf } from './readiness.ts'
 
-/** What a folder is for, and the setting that says where it is, for who reads that its disk is full. */
+/** The use of a folder, and the setting that says where it is, for the message about its full disk. */
 const PURPOSES = {
   data: ['the data folder', 'BERTH_DATA_DIR'],
   blocks: ['the embedded IPFS nodes', 'BERTH_DATA_DIR'],
@@ -127,7 +127,7 @@ async function checkFolder(
   }
 }
 
-/** As `1.5 GiB`. */
+/** A size as `1.5 GiB`. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
   const power = Math.min(Math.max(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), 0), units.length - 1)

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { Encryption } from './encryption.ts'
 
-/** What PostgreSQL and the environment take: whole Unicode. */
+/** Text that PostgreSQL and the environment take: whole Unicode. */
 const text = fc.string({ unit: 'grapheme', maxLength: 200 })
 const name = fc.string({ maxLength: 40 })
 const key = fc.string({ minLength: 32, maxLength: 64 })

@@ -20,7 +20,7 @@ export class Encryption {
     this.#previousKey = previousKey
   }
 
-  /** Whether there is a key. */
+  /** Whether a key is set. */
   get configured(): boolean {
     return this.#key !== ''
   }

@@ -112,7 +112,7 @@ export async function look(find: Check['find']): Promise<Finding> {
   }
 }
 
-/** One line; a name with several addresses fails once for each, and its error has no message of its own. */
+/** The reason in one line; a name with several addresses fails once for each, and its error has no message of its own. */
 export function reasonOf(error: unknown): string {
   const { message, errors, code } = error as { message?: string; errors?: Error[]; code?: string }
   return message || errors?.[0]?.message || code || String(error)

@@ -1,5 +1,5 @@
 /**
- * What a source gives, until the signal fires: a source that hangs does not hold up the caller.
+ * Passes on the items of a source until the signal fires: a source that hangs does not hold up the caller.
  * @throws the signal's reason, or what the source throws.
  */
 export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
@@ -17,7 +17,7 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
 }
 
 /**
- * What a promise resolves to, until the signal fires. Not `Promise.race`: a promise that lives as long as the
+ * Resolves as a promise does, until the signal fires. Not `Promise.race`: a promise that lives as long as the
  * signal would hold every result until then.
  * @throws the signal's reason, or what the promise rejects with.
  */

@@ -1,5 +1,5 @@
 /**
- * What Berth says about openclaw.json. Owned keys are written at every start of the gateway, whatever is there;
+ * Berth's part of openclaw.json. Owned keys are written at every start of the gateway, whatever is there;
  * default ones only where the key is missing, so that the agent's owner can change them. Everything else is the
  * owner's. agentd merges both into the file; a list counts as one value. Paths are those of the container: agentd
  * turns what begins with /home/node into the real ones where agents are processes.
@@ -8,7 +8,7 @@ import { AGENT_ROOT, GATEWAY_PORT } from '../../agentd/protocol.ts'
 import type { Config } from '../config.ts'
 import { fromContainer } from '../lib/net/host-machine.ts'
 
-/** Where the agent runs, which decides how it reaches this machine. */
+/** The place of the agent, which decides how it reaches this machine. */
 type Runtime = 'docker' | 'process'
 
 type Json = Record<string, unknown>

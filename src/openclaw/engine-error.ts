@@ -5,7 +5,7 @@ export type EngineErrorCode =
   | 'offline'
   /** No space is left. */
   | 'disk_full'
-  /** It took longer than its bound. */
+  /** The call took longer than its bound. */
   | 'timeout'
   /** The base image is neither there nor can it be pulled. */
   | 'no_base_image'

@@ -29,7 +29,7 @@ export interface EngineImage {
   id: string
   /** With its base, which images share. */
   bytes: number
-  /** Whether it is what this Berth would build. */
+  /** Whether the image is what this Berth would build. */
   current: boolean
 }
 

@@ -41,7 +41,7 @@ export interface InstallOptions {
   platform?: Platform
 }
 
-/** Where a version is, or would be, installed. */
+/** The folder of a version, installed or not. */
 export function engineFolder(dir: string, version: string, platform = thisPlatform()): string {
   requireEngineVersion(version)
   const here = thisPlatform()
@@ -51,7 +51,7 @@ export function engineFolder(dir: string, version: string, platform = thisPlatfo
 
 /**
  * Installs a version from the package registry, once: resolves to its folder, in which `node_modules/openclaw` is.
- * It appears whole or not at all; several installers, also in other processes, wait for the first.
+ * The folder appears whole or not at all; several installers, also in other processes, wait for the first.
  * @throws EngineError
  */
 export async function installEngine(options: InstallOptions): Promise<string> {

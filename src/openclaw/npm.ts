@@ -89,6 +89,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It ended in between.
+    // npm ended in between.
   }
 }

@@ -32,7 +32,7 @@ test('installed versions that nobody has needed for the time of grace are remove
   )
   const left = ['2026.9.2', '2026.9.3', '2026.9.7.new-0123456789ab', 'notes']
   assert.deepEqual((await readdir(dir)).filter((name) => !name.startsWith('.')).sort(), left)
-  // It was needed a moment ago, so another Berth on this folder keeps it as well.
+  // The version was needed a moment ago, so another Berth on this folder keeps it as well.
   assert.deepEqual(await tidyInstalled(dir, { ...tidying, keep: [] }), [])
   assert.deepEqual(await tidyInstalled(join(dir, 'nowhere'), tidying), [])
 })

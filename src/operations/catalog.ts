@@ -23,22 +23,22 @@ export interface Retry {
 }
 
 interface Kind {
-  /** What it does, in the documentation. */
+  /** A sentence for the documentation. */
   summary: string
   queue: QueueName
-  /** What `target_id` names: a row of that table, or nothing but the operation itself. */
+  /** The table of the row that `target_id` names; `content` where it names nothing but the operation itself. */
   subject: 'file' | 'agent' | 'content'
   /** Whether at most one operation of the same subject runs at a time, in the order of their ids. */
   exclusive: boolean
-  /** Whether a request takes one that waits with the same input instead of adding another; for exclusive ones. */
+  /** Whether a request takes a waiting operation with the same input instead of adding another; for exclusive kinds. */
   coalesces: boolean
-  /** Who may read or change this may read or cancel the operation, see {@link scopeOf}. */
+  /** The resource whose readers may read the operation, and whose writers may cancel it, see {@link scopeOf}. */
   resource: 'files' | 'agents'
   /** The input of the handler, beside the subject. */
   input: z.ZodObject
   /** The result for the client that started it. */
   result: z.ZodObject
-  /** Whether a client may cancel it. */
+  /** Whether a client may cancel the operation. */
   cancelable: boolean
   retry: Retry
   /** An attempt that takes longer, in milliseconds, fails the operation with the code `timeout`; null for no bound. */
@@ -162,7 +162,7 @@ const kinds = {
       snapshotCid: z.string(),
       commitSha: z.string(),
       changeSummary: z.string().nullable(),
-      /** Whether anything had changed. */
+      /** Whether anything had changed in the workspace. */
       isNew: z.boolean(),
       /** Files that were left out: a secret's value is in them, or git cannot keep them. */
       leftOut: z.array(z.string()),

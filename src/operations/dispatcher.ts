@@ -132,7 +132,7 @@ export class Dispatcher {
     const { pool, ahead, activeLimits, onHeldBack } = this.#options
     const limit = activeLimits[name] ?? null
     const picked = await transaction(pool, async (client) => {
-      // One dispatcher at a time counts what is dispatched and adds to it.
+      // The dispatchers count what is dispatched and add to it one at a time.
       if (!(await tryLock(client, 'dispatch', name))) return undefined
       return (await dispatchOperations.run(client, name, ahead, limit)).rows
     })

@@ -62,8 +62,8 @@ export interface EnqueueOptions<K extends OperationKind> {
   input?: InputOf<K> | undefined
   idempotencyKey?: string | undefined
   /**
-   * What tells a repeat under the same Idempotency-Key from another request; not given, it is the kind, the subject and
-   * the input.
+   * Text that tells a repeat under the same Idempotency-Key from another request; not given, it is the kind, the subject
+   * and the input.
    */
   request?: string | undefined
 }
@@ -149,8 +149,8 @@ const sameInLine = (kind: OperationKind) => `
   FOR UPDATE SKIP LOCKED`
 
 /**
- * Whether a request under this key was accepted before: then what it changed must not be changed again. To be asked
- * while the subject's row is locked, so that a repeat sees what the first one has written.
+ * Whether a request under this key was accepted before: then what it changed must not be changed again. The caller has
+ * locked the subject's row, so that a repeat sees what the first one has written.
  */
 export async function isRepeat(
   db: Queryable,

@@ -8,7 +8,7 @@ declare const ended: unique symbol
 /** Proof that a run has ended: only `succeed` makes one. */
 export type Ended = { readonly [ended]: true }
 
-/** One run of an operation, as its handler gets it. */
+/** An attempt at an operation, as its handler gets it. */
 export interface Run<K extends OperationKind = OperationKind> {
   readonly operation: Claim
   readonly input: InputOf<K>
@@ -78,7 +78,7 @@ export class RetryLater extends OperationFailed {
   override name = 'RetryLater'
   /** Milliseconds, instead of the kind's wait. */
   readonly delayMs: number | undefined
-  /** Whether it is tried again however long it has been tried: the handler bounds it in another way. */
+  /** Whether the operation is tried again however long it has been tried: the handler bounds it in another way. */
   readonly unbounded: boolean
 
   constructor(

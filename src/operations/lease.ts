@@ -1,5 +1,5 @@
 /**
- * What a worker does to an operation's row. A claim bumps the epoch, and every later write says
+ * A worker's statements on an operation's row. A claim bumps the epoch, and every later write says
  * `epoch = mine AND state = 'running'`: a worker that lost its lease changes nothing any more.
  */
 import type { Queryable } from '../db/pool.ts'

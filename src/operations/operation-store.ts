@@ -31,7 +31,7 @@ export interface OperationView {
 /** A view, and the version by which a reader knows that it changed. */
 export type Versioned = OperationView & { version: number }
 
-/** One operation of a workspace; undefined when there is none, or it is another workspace's. */
+/** An operation of a workspace; undefined when there is none, or it is another workspace's. */
 export async function findOperation(
   db: Queryable,
   workspaceId: string,

@@ -17,7 +17,7 @@ const POLL_MS = 1000
 /** How long a request waits for what it has started where `Prefer` says nothing. */
 const WAIT_MS = 25_000
 
-/** Who waits: the places for waiting are bounded for each key and each workspace. */
+/** The one who waits: the places for waiting are bounded for each key and each workspace. */
 type Caller = Holder & { workspaceId: string }
 
 /** The parts of a request's context that decide how long it waits. */

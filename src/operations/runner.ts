@@ -86,7 +86,7 @@ export class Runner {
     if (!operation) return
     crashPoint('after-claim')
     const log = this.#log.child({ operation: operation.id, kind: operation.kind, epoch: operation.epoch })
-    // Of a newer version: its lease runs out, and a worker of that version may get it.
+    // A kind of a newer version: the lease runs out, and a worker of that version may get the operation.
     if (!(operation.kind in catalog))
       return log.error('an operation of a kind that this version does not have')
     const lease = new AbortController()

@@ -40,7 +40,7 @@ async function openTunnelServer(
   options: { egressPort: number; networks: AgentNetworks; log: Logger; parts: Closers; registry: Registry },
 ): Promise<AgentProxyAddress> {
   const { egressPort, networks, log, parts, registry } = options
-  // Where agents are processes, they are at ports of loopback.
+  // Agents that are processes are at ports of loopback.
   const loopback = config.BERTH_RUNTIME === 'docker' ? [] : ['127.0.0.0/8']
   const key = loadAgentProxyKey(config)
   const tunnelServer = new TunnelServer({
@@ -82,7 +82,7 @@ async function openEgress(
     ? listenOnKeptPort(config.BERTH_DATA_DIR, listen)
     : listen(BERTH_EGRESS_PORT))
   parts.add('egress proxy', () => egress.close())
-  // One that was chosen anew is held by no agent of 0.1.0.
+  // A port that was chosen anew is held by no agent of 0.1.0.
   const former = port === FIRST_EGRESS_PORT || BERTH_EGRESS_PORT !== undefined
   const networks = new AgentNetworks({
     egress,

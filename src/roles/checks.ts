@@ -55,7 +55,7 @@ export interface WorkerParts extends Shared {
   nodes: { ipfs?: IpfsStatus; ipfsPrivate?: IpfsStatus }
   /** Milliseconds since it wrote its row. */
   heartbeatAgeMs(): number
-  /** Where it serves agents. */
+  /** The runtime, of a worker that serves agents. */
   runtime: SandboxRuntime | undefined
 }
 

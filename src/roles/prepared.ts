@@ -1,4 +1,4 @@
-/** Whether an earlier start has prepared everything, so that this one needs no process for it. */
+/** Finds out whether an earlier start has prepared everything, so that this one needs no process for it. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import bullmq from 'bullmq/package.json' with { type: 'json' }
@@ -12,8 +12,8 @@ import type { Prepared } from './prepare.ts'
 const recordOf = (dataDir: string) => join(dataDir, 'bullmq-version')
 
 /**
- * What `prepare` would answer on the embedded database of a data folder, where it has nothing left to do; undefined where it has
- * to run.
+ * The answer of `prepare` on the embedded database of a data folder, where it has nothing left to do; undefined where
+ * it has to run.
  */
 export async function findPrepared(
   dataDir: string,

@@ -4,11 +4,11 @@
 const SAME_MS = 1000
 
 export interface RunningRole {
-  /** Where it answers HTTP, if it does. */
+  /** URL at which the role answers HTTP, if it does. */
   url?: string
   /** Ends what it does, in order, and closes everything it opened. */
   stop(): Promise<void>
-  /** What `stop` waits for just now, such as `2 operations`. */
+  /** Things that `stop` waits for just now, such as `2 operations`. */
   waitsFor?(): string[]
   /** Lets `stop` wait no longer than it has to. */
   hurry?(): void

@@ -113,7 +113,7 @@ export async function start(config: Config): Promise<void> {
   process.exit(0)
 }
 
-/** It writes all changes to the tables at its end: after many of them that takes a while. */
+/** PostgreSQL writes all changes to the tables at its end: after many of them that takes a while. */
 async function stopPostgres(postgres: EmbeddedPostgres, terminal: Terminal): Promise<void> {
   const slow = setTimeout(() => terminal.waiting(['PostgreSQL to write down its changes']), 1000)
   await postgres.stop().finally(() => clearTimeout(slow))
@@ -125,7 +125,7 @@ function metricsPort({ BERTH_METRICS_PORT: port }: Config, role: string): Record
   return { BERTH_METRICS_PORT: String(port + ROLES.flat().indexOf(role)) }
 }
 
-/** Where the roles find each other, so that a second Berth on this machine needs no port of its own to be set. */
+/** Settings by which the roles find each other: a second Berth on this machine needs no port of its own to be set. */
 async function choosePlaces(config: Config): Promise<Record<string, string>> {
   const chosen: Record<string, string> = {}
   for (const name of ['PORT', 'BERTH_AGENT_PROXY_PORT', 'BERTH_EGRESS_PORT'] as const)
@@ -138,7 +138,7 @@ async function choosePlaces(config: Config): Promise<Record<string, string>> {
     return chosen
   const socket = join(config.BERTH_DATA_DIR, 'agent-proxy.sock')
   if (Buffer.byteLength(socket) <= SOCKET_PATH_BYTES) return { ...chosen, BERTH_AGENT_PROXY_SOCKET: socket }
-  // Nothing that outlives the roles knows it: another one is as good after the next start.
+  // The port is known to nothing that outlives the roles: another one is as good after the next start.
   return { ...chosen, BERTH_AGENT_PROXY_PORT: String(await freePort()) }
 }
 

@@ -27,7 +27,7 @@ export interface Welcome {
 export class Terminal {
   readonly #human = process.stdout.isTTY === true
 
-  /** Where the supervisor's own log goes. */
+  /** The stream of the supervisor's own log. */
   readonly logStream = new Writable({
     write: (chunk, _encoding, done) => {
       for (const line of String(chunk).split('\n')) if (line) this.line('start', line)

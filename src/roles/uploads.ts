@@ -20,7 +20,7 @@ import { startLoop } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
 import type { Storages } from '../storage/open.ts'
 
-/** As many uploads are written down at a time, which takes some 20 ms each; all of them wait while their IPFS node hangs. */
+/** Bound on uploads that are written down at a time, in some 20 ms each; all of them wait while their IPFS node hangs. */
 const KEEP_CONNECTIONS = 4
 
 export interface UploadParts {

@@ -150,7 +150,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
         reconcilePins(pool, storage, signal),
       ),
     )
-    // Of a Kubo that others use as well, its operator collects the garbage.
+    // The garbage of a Kubo that others use as well is its operator's.
     if (!isOwn(config, storage.network)) continue
     const collecting = { pool, intervalMs: config.BERTH_GC_SECONDS * 1000, log }
     const collect =
@@ -213,7 +213,7 @@ async function openAgents(
   }: { pool: Pool; prisma: PrismaClient; storages: Storages; log: Logger; parts: Closers; leaving: Leaving },
 ): Promise<AgentWorkerServices> {
   const runtime = await openRuntime(config, log, await readOwner(pool, config)).catch((error) => {
-    // It says what the operator has to do.
+    // The message says what the operator has to do.
     throw error instanceof SandboxError ? new ConfigError(error.message) : error
   })
   parts.add('containers', () => runtime.close())

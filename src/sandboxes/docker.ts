@@ -50,9 +50,9 @@ export interface DockerOptions {
   owner: Owner
   /** BERTH_AGENT_SUBNETS. */
   subnets: string
-  /** Where the egress proxy listens now, on the host's address in each agent's network. */
+  /** Port of the egress proxy now, on the host's address in each agent's network. */
   egressPort(): Promise<number>
-  /** What images are built from. */
+  /** The image that engine images are built from. */
   baseImage: string
   /** Folder of installed engine versions, from which images are built. */
   enginesDir: string
@@ -253,7 +253,7 @@ export class DockerRuntime implements SandboxRuntime {
     await this.#engine.call('remove images', { ms: SLOW_MS, signal }, (docker) =>
       removeEngineImages(docker, version),
     )
-    // What the image was made from.
+    // The engine's folder from which the image was made.
     await removeInstalledEngine(this.#options.enginesDir, version)
   }
 

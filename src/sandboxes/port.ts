@@ -1,5 +1,5 @@
 /**
- * Where agents run: Docker containers, or processes of this machine. A sandbox holds one agent's agentd and all
+ * The runtime of agents: Docker containers, or processes of this machine. A sandbox holds one agent's agentd and all
  * that it starts; its volume is the agent's home, which outlives it. Every call may be made twice.
  */
 
@@ -29,7 +29,7 @@ export interface Sandbox {
   agentId: string
   state: 'created' | 'running' | 'exited'
   engineVersion: string
-  /** Where agentd answers, `address:port`, while it runs. */
+  /** Address of agentd, `address:port`, while the sandbox runs. */
   address: string | null
   /** Why it ended, while it is `exited`. */
   exitCode: number | null

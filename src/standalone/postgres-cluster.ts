@@ -1,5 +1,5 @@
 /**
- * Where the embedded cluster of a data folder lives, its password and port, and how it is made.
+ * The embedded cluster of a data folder: its place, password and port, and how it is made.
  *
  * `<data folder>/postgres.json` (mode 600) is written before anything else and says it all. The cluster is
  * `<home>/pg<major>`, where the home is `<data folder>/postgres`, or, as root, a folder under /var/lib/berth

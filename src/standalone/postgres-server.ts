@@ -1,4 +1,4 @@
-/** One PostgreSQL server process: starting it, finding one that already runs, waiting for it, its log. */
+/** A PostgreSQL server process: starting it, finding one that already runs, waiting for it, its log. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'

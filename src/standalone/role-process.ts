@@ -1,4 +1,4 @@
-/** One run of one role as a child process. */
+/** A run of one role as a child process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { type ProcessIdentity, processIdentity } from '../lib/process/process-identity.ts'

@@ -55,7 +55,7 @@ export class Supervisor {
   /** URLs of the roles that have been ready. */
   readonly #urls = new Map<string, string | undefined>()
   readonly #running = new Map<string, RoleProcess>()
-  /** What each role waits for while it stops. */
+  /** Things that each role waits for while it stops. */
   readonly #waits = new Map<string, string[]>()
   readonly #lives: Map<string, Promise<void>>
   #failure: RoleConfigError | null = null

@@ -57,7 +57,7 @@ export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
 }
 
 /**
- * What a block links to, in order, duplicates included, and the size that a dag-pb block announces
+ * The links of a block, in order, duplicates included, and the size that a dag-pb block announces
  * for its whole DAG (null for the other codecs). All at once: for blocks of others, see `distinctLinks`.
  * @throws StorageError `invalid_object` when the bytes do not decode as the CID's codec says.
  */

@@ -81,7 +81,7 @@ test('a message of more fields than a file can have is no UnixFS', () => {
   const message = (sizes: number) =>
     dagPb.encode({ Data: Buffer.concat([Buffer.from(type), ...Array(sizes).fill(size)]), Links: [] })
   assert.equal(decodeUnixFs(message(3))?.unixfs.type, 'file')
-  // Of sizes without a link none is kept but the first.
+  // Only the first of the sizes without a link is kept.
   assert.deepEqual(decodeUnixFs(message(60_000))?.sizes, [1])
   assert.equal(decodeUnixFs(message(70_000)), null)
   const twice = Buffer.concat(Array(20).fill(Buffer.from(type)))

@@ -12,7 +12,7 @@ const BYTES_WIRE_TYPE = 2
 export class DagPbLinks {
   readonly length: number
   readonly #bytes: Uint8Array
-  /** Where each link begins, and where the last one ends. */
+  /** Offsets of the links, and the end of the last one. */
   readonly #offsets: number[]
 
   constructor(bytes: Uint8Array, offsets: number[]) {

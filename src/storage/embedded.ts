@@ -37,7 +37,7 @@ export interface EmbeddedOptions {
   offline?: boolean
   /** A block that was used within this time is never removed by GC. */
   gcGraceMs?: number
-  /** Of the disk that the folder is on: while it is down to that, no block is written. */
+  /** The reserve of the disk that the folder is on: while the disk is down to that, no block is written. */
   reserve?: DiskReserve
 }
 

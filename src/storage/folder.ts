@@ -23,7 +23,7 @@ export interface FolderEntry {
   type: 'file' | 'symlink'
   /** Bytes of `content`. */
   size: number
-  /** Where a symbolic link leads, as it is written there. */
+  /** Target of a symbolic link, as it is written there. */
   target?: string
   /** The bytes of the file, or the target; exactly `size` of them, or it throws StorageError `invalid_object`. */
   content(): AsyncIterable<Uint8Array>
@@ -178,7 +178,7 @@ async function* exactly(
 const invalid = (message: string) => new StorageError('invalid_object', `Not a folder to unpack: ${message}`)
 const tooLarge = (message: string) => new StorageError('too_large', `The folder has ${message}`)
 
-/** As long as a file system takes them. */
+/** The longest name that file systems take. */
 const NAME_BYTES = 255
 
 /**

@@ -21,8 +21,8 @@ export interface KuboOptions {
   /** The RPC API of the other network's node, which has to be another node than this one. */
   otherApiUrl?: string | undefined
   /**
-   * Where the node is Berth's own, so that Berth collects its garbage: what keeps that apart from imports. Without it
-   * a GC in the middle of an import, whoever runs it, makes that fail.
+   * Lock that keeps collections apart from imports; for a node that is Berth's own, whose garbage Berth collects. Without
+   * it a GC in the middle of an import, whoever runs it, makes that fail.
    */
   lock?: SharedLock | undefined
   /** Name of Berth's pins in Kubo, without `+`: what tells them from the pins of others. */

@@ -8,7 +8,7 @@ import type { ObjectLinks } from './object-thread.program.ts'
 import { StorageError } from './port.ts'
 
 /**
- * What a block links to, each CID once, in order, and the size that a dag-pb block announces for its whole DAG
+ * The links of a block, each CID once, in order, and the size that a dag-pb block announces for its whole DAG
  * (null for the other codecs). However many links the block has, it holds up nobody else of the process.
  * @throws StorageError `invalid_object` when the bytes do not decode as the CID's codec says.
  */
@@ -57,11 +57,11 @@ type ParsedLinks = ObjectLinks | { givenUp: string }
 let thread: Worker | null = null
 /** How often the thread's processor time is looked at. */
 const CHECK_MS = 500
-/** One block at a time: the thread's memory and time are for one. */
+/** The block that is decoded last: the thread's memory and time are for one at a time. */
 let last: Promise<unknown> = Promise.resolve()
 
 /**
- * What a dag-cbor or dag-json block links to, each CID once, in order.
+ * The links of a dag-cbor or dag-json block, each CID once, in order.
  * @throws StorageError `invalid_object` when it does not decode; {@link OverBounds} when it does not within the bounds of
  *   `dag-limits.ts`.
  */

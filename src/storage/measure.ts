@@ -93,7 +93,7 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
       const sizes = await blocks.sizes(some.map((leaf) => leaf.cid))
       for (const [index, leaf] of some.entries()) add(leafOf(sizes[index] ?? 0), leaf.times)
     }
-    // One after the other: side by side, the whole DAG would be in memory.
+    // The children follow each other: side by side, the whole DAG would be in memory.
     for (const child of nodes) add(await measure(child.cid, here), child.times)
     if (isDirectory) return { size, blocks: met, files, type: 'directory' }
     if (met > FREE_BLOCKS && size / BYTES_PER_BLOCK < met) {

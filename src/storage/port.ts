@@ -65,7 +65,7 @@ export interface PinOptions {
 }
 
 /**
- * What a pinned DAG is, read from the node's own blocks. `mimeType` is `directory` for a UnixFS directory.
+ * The facts about a pinned DAG, read from the node's own blocks. `mimeType` is `directory` for a UnixFS directory.
  *
  * No size is believed that a node declares (`filesize`, `blocksizes`, `Tsize`): whoever made the DAG may
  * have written anything there. Sizes are summed up from the leaves instead. A part that is linked from
@@ -92,7 +92,7 @@ interface NodeInfo {
   repoBytes: number | null
 }
 
-/** One file of an import. `path` is relative to the root directory; slashes in it make directories. */
+/** A file of an import. `path` is relative to the root directory; slashes in it make directories. */
 export interface AddEntry {
   path: string
   content: AsyncIterable<Uint8Array>
@@ -125,7 +125,7 @@ export interface DirectoryEntry {
 
 export interface GcReport {
   removedBlocks: number
-  /** Of a Kubo, by which its repository has become smaller: less than that of the blocks where others write meanwhile. */
+  /** Bytes freed. In Kubo it is what its repository has shrunk by: less than the blocks where others write meanwhile. */
   removedBytes: number
   /** Null where the node does not say. */
   keptBlocks: number | null
@@ -161,7 +161,7 @@ export interface Storage {
   pin(cid: CID, options: PinOptions): Promise<{ blocks: number; bytes: number }>
   /** Releases a pin. Idempotent: true when there was one. */
   unpin(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
-  /** Whether this very CID is pinned (recursively) by Berth. */
+  /** Whether Berth has pinned this very CID (recursively). */
   isPinned(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
   /** Every CID that Berth keeps here, in no order. Pins made by others on the same node are not listed. */
   list(options: { signal: AbortSignal }): AsyncIterable<CID>
@@ -207,7 +207,7 @@ export interface Storage {
   /** Bytes of a UnixFS file in the node's own blocks, verified; never asks the network. `path` walks directories. */
   cat(cid: CID, options: FileRange & { signal: AbortSignal }): AsyncIterable<Uint8Array>
   /**
-   * What a path (no leading slash) below a CID is. Never asks the network.
+   * The entry at a path (no leading slash) below a CID. Never asks the network.
    * @throws StorageError `not_found`, also for a path that goes on after a file; `invalid_object`.
    */
   resolve(cid: CID, options: { path?: string | undefined; signal: AbortSignal }): Promise<DagEntry>
@@ -233,7 +233,7 @@ export interface Storage {
    * @param options.dryRun only says what it would remove.
    */
   gc(options: { signal: AbortSignal; dryRun?: boolean }): Promise<GcReport>
-  /** Who and where the node is. Throws `unavailable`. */
+  /** The node's identity and addresses. Throws `unavailable`. */
   info(options: { signal: AbortSignal }): Promise<NodeInfo>
 }
 

@@ -17,7 +17,7 @@ export const PROFILE = 'unixfs-v1-2025'
 /** The profile of imports that ask for a CIDv0: leaves of 256 KiB in dag-pb, 174 links in a node. */
 export const PROFILE_V0 = 'unixfs-v0-2015'
 
-/** One byte more than a chunk of the profile, so that chunk size, leaves and root all show in the CID. */
+/** A byte more than a chunk of the profile, so that chunk size, leaves and root all show in the CID. */
 export const PROBE_BYTES = new Uint8Array(1024 * 1024 + 1)
 
 /** The CID of {@link PROBE_BYTES} under {@link PROFILE}. */

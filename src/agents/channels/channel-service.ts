@@ -71,11 +71,11 @@ async function changeAgent<T>(
   return result
 }
 
-/** As the public service says it. */
+/** The public service's message. */
 export const missingToken = (name: TokenName) => badRequest(`${name} is required (string)`)
 
 /**
- * What the change makes of the channel, which is not there yet where `known` is undefined. Tokens that no longer open
+ * The channel after a change; `known` is undefined where it is not there yet. Tokens that no longer open
  * are to be given again.
  * @throws ApiError 400 where a token is missing, or nobody could write to the agent.
  */

@@ -18,7 +18,7 @@ export interface StoredChannel {
 type Owner = Pick<Agent, 'id' | 'workspaceId'>
 
 const tokensSchema = z.object({ botToken: z.string().optional(), appToken: z.string().optional() })
-/** What the tokens of a channel are encrypted for. */
+/** The encryption context of a channel's tokens. */
 export const channelContext = ({ id }: Pick<Owner, 'id'>, channel: Channel) => `channel:${id}:${channel}`
 
 /** The channels of an agent, with their tokens. */

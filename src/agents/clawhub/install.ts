@@ -37,7 +37,7 @@ export async function installSkill(
   try {
     return await keep(services, owner, entry, { cid, version: about.version ?? entry.version })
   } catch (error) {
-    // Nothing keeps it now, unless others do.
+    // The content is kept by nothing now, unless others keep it.
     await releaseContent(pool, [{ workspaceId: owner.workspaceId, network: 'public', cid }])
     throw error
   }

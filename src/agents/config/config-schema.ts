@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
 
-/** As much as a body may have. */
+/** The bound on bodies, in bytes. */
 const MAX_CONFIG = 1_048_576
 /** Objects and arrays within each other; the engine's own go ten deep. Indented, deeper ones could fill the memory. */
 const MAX_DEPTH = 32
 
-/** As text (what reading answers) or as an object (what the CLI sends): text of an object either way. */
+/** The config as text (what reading answers) or as an object (what the CLI sends): text of an object either way. */
 const config = z
   .union(
     [

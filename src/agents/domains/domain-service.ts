@@ -71,7 +71,7 @@ export async function addDomain(
   const added = await readDomain(prisma, agent, id)
   if (added.customDomain === null) return added
   return verifyDomain(services, agent, added).catch(async (error) => {
-    // It is added; DNS is asked again later.
+    // The domain is added; DNS is asked again later.
     if (error instanceof ApiError && [429, 503].includes(error.status)) return added
     // Another one was faster.
     if (error instanceof ApiError && error.status === 409) await deleteDomain(prisma, agent, id)
@@ -116,7 +116,7 @@ export async function verifyPendingDomains(
         const isProven = await ownership.isProven(domain.workspaceId, domain.customDomain ?? '')
         if (isProven && !signal.aborted) await markVerified(pool, domain)
       } catch (error) {
-        // It is due again soon.
+        // The domain is due again soon.
         if (error instanceof DnsAwayError)
           return log.info({ err: error, domain: domain.customDomain }, 'cannot check a domain')
         // Another one has it, or it is gone.

@@ -15,7 +15,7 @@ export const folderPath = z.object({
   path: path.default('').describe('Absolute, or below `/home/node/clawd`, which it is without.'),
 })
 
-/** One name of a folder's entry, as any file system takes it. */
+/** The name of a folder's entry, as any file system takes it. */
 const filename = text(MAX_NAME_BYTES)
   .refine((name) => name.trim() !== '', 'must not be empty')
   .refine((name) => !/[/\\]/.test(name), 'must not contain a slash')

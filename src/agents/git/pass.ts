@@ -7,7 +7,7 @@ import type { Agent } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
 
-/** Nothing moves for minutes while a repository of gigabytes is packed, or one that came is unpacked. */
+/** The longest silence: no byte moves for minutes while a repository of gigabytes is packed or unpacked. */
 const IDLE_MS = 600_000
 /** The longest that a timer takes: an answer begins when the whole pack was sent, and that may take long. */
 const NO_LIMIT_MS = 2 ** 31 - 1
@@ -74,7 +74,7 @@ export async function passGit(
     await pipeline(response, moving(), res, { end: false, signal: ended }).catch(() => res.destroy())
   } finally {
     clearTimeout(timer)
-    // Where the client has gone, the whole answer may have reached it before.
+    // The whole answer may have reached the client before it went.
     if (hasBegun || ended.aborted) await beforeEnd?.()
   }
   res.end()

@@ -44,7 +44,7 @@ export async function createAgent(
     const repeated = idempotencyKey && (await findCreated(tx, caller, idempotencyKey, request))
     if (repeated) return repeated
     await requireRoom(tx, caller)
-    // It stays until the agent is there: whoever archives it then sees that it is needed.
+    // The template stays locked until the agent is there: whoever archives it then sees that it is needed.
     const template =
       input.templateId == null
         ? undefined

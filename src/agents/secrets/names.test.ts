@@ -1,4 +1,4 @@
-/** What secrets may be called, and which of them an agent cannot have together. */
+/** The names of secrets, and which of them an agent cannot have together. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'

@@ -35,7 +35,7 @@ export async function listSecrets(
   }))
 }
 
-/** One value that no longer opens must not hide all the others. */
+/** A value that no longer opens must not hide all the others. */
 function decryptOrNull(
   encryption: Encryption,
   workspaceId: string,

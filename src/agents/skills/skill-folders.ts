@@ -33,5 +33,5 @@ export async function readSkillFolders(
   throw new AgentdError('bad_answer', 'agentd answered no list of skills', 0, { cause: parsed.error })
 }
 
-/** Where agentd has the folder of a skill. */
+/** agentd's path for the folder of a skill. */
 export const skillPath = (name: string): string => `/v1/skills/${encodeURIComponent(name)}`

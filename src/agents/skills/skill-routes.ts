@@ -43,8 +43,8 @@ export function skillRoutes(services: AgentServices): Route[] {
   }
 
   /**
-   * What a CID names, retrieved where it is not here; the pin's operation where that takes longer.
-   * @throws ApiError 400 where it is no skill, or cannot be had.
+   * The skill of a CID, retrieved where its content is not here; the pin's operation where that takes longer.
+   * @throws ApiError 400 where the content is no skill, or cannot be had.
    */
   async function obtain(
     caller: Principal,

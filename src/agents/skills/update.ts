@@ -66,7 +66,7 @@ export async function changeVersion(
   if (folders && !update.resolution) {
     const state = folderState(before, folders)
     const isChanged = state === 'modified' || state === 'other'
-    // As it is what it is to become, nothing would be lost.
+    // A folder that is already as it is to become loses nothing.
     const isDone = folders.some(
       ({ name, cid, state }) => name === before.name && cid === target.cid && state === 'same',
     )

@@ -23,7 +23,7 @@ describe('the tree of changes', () => {
   it('the tree of changes is bounded in memory also where each file has folders of its own', async () => {
     let given = 0
     async function* all() {
-      // As many as a snapshot may change; each makes two hundred names.
+      // A snapshot may change 250,000 files; each of these makes two hundred names.
       for (; given < 250_000; given++) yield change(`${given}${'/a'.repeat(198)}`)
     }
     await assert.rejects(collectChanges(all()), { code: 'too_large' })

@@ -100,7 +100,7 @@ export async function collectChanges(
     bytes += NAME_BYTES * Math.max(made, 1) + 2 * change.path.length
     if (bytes > BYTES_LIMIT) throw new StorageError('too_large', 'There are too many changes')
     if ('removed' in change) {
-      // Where a folder became a file, git says both, in an order of its own.
+      // git names both the folder and the file that took its place, in an order of its own.
       place.file ??= 'removed'
       continue
     }
@@ -185,7 +185,7 @@ async function applyChanges(
   for (const [name, { file, folder }] of changes) {
     signal.throwIfAborted()
     if (file && file !== 'removed') {
-      // Where a folder was before, all that was in it is gone.
+      // A file in the place of a folder ends all that was in the folder.
       entries.set(name, written(file))
       continue
     }

@@ -99,7 +99,7 @@ export const treeOf = (object: Buffer): string | undefined =>
   /^tree ([0-9a-f]{40})\n/.exec(object.toString('latin1', 0, 46))?.[1]
 
 /**
- * What a commit has that another one has not; everything without `from`.
+ * The changes from one commit to another; everything without `from`.
  * @throws AgentdError `not_found` where one of the commits is not there.
  */
 export async function* readChanges(

@@ -81,7 +81,7 @@ async function readText(source: Source, path: string, maxBytes: number): Promise
   if ((await lookUp(source, path))?.type !== 'file') return null
   const { storage, root, signal } = source
   const chunks: Uint8Array[] = []
-  // One byte more: what is too large must not pass as what it begins with.
+  // A byte more than the bound: a file that is too large must not pass as its beginning.
   for await (const chunk of storage.cat(root, { path, length: maxBytes + 1, signal })) chunks.push(chunk)
   return Buffer.concat(chunks).toString('utf8').replaceAll('\0', '').toWellFormed()
 }

@@ -138,7 +138,7 @@ async function write(
       crashPoint('before-commit')
     })
   } catch (error) {
-    // Nothing keeps what was stored for it, unless others do.
+    // The stored content is kept by nothing now, unless others keep it.
     if (folder && source?.git) await releaseContent(pool, [{ workspaceId, ...folder }])
     throw isUniqueViolation(error, 'template_slug') ? taken() : error
   }

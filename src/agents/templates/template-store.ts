@@ -83,7 +83,7 @@ export async function listTemplates(
 const SHIPPED = '0'
 const OWN = '1'
 
-/** Where a template is in the order of lists. */
+/** The place of a template in the order of lists. */
 export const placeOf = ({ slug, stored }: Pick<Template, 'slug' | 'stored'>): string =>
   `${stored === null ? SHIPPED : OWN}${slug}`
 

@@ -41,7 +41,7 @@ export interface Template {
   name: string
   details: TemplateDetails
   snapshotCid: string
-  /** Where its files are on IPFS; null where they ship with Berth. */
+  /** The template's folder on IPFS; null where its files ship with Berth. */
   stored: { network: Network; executables: string[] } | null
   /** The user who made it. */
   submittedBy: string | null

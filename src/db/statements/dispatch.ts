@@ -51,7 +51,7 @@ export const dispatchOperations = statement({
     id: 'uuid',
     jobId: 'text',
     workspaceId: 'uuid',
-    /** Whether it has failed an attempt. */
+    /** Whether the operation has failed an attempt. */
     retry: 'bool',
     /** Operations of the workspace that were dispatched or running before. */
     underWay: 'int4',

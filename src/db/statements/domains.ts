@@ -54,7 +54,7 @@ export const findGatewayName = statement({
   text: 'SELECT FROM gateway WHERE domain = $1',
 })
 
-/** As the gateway finds it: what its workspace keeps, and what that was swapped to where the gateway has swaps. */
+/** Names of content as its gateway finds it: of what the workspace keeps, and of swaps where the gateway has them. */
 export const findContentName = statement({
   name: 'tls-content',
   parameters: ['text', 'text'],

@@ -6,7 +6,7 @@ import { isoTime, narrow, statement } from './statement.ts'
 
 export const FILE_COLUMNS = `id, name, cid, size::float8 AS size, number_of_files, mime_type, keyvalues, group_id,
   ${isoTime('created_at')} AS created_at, extract(epoch FROM expires_at)::float8 AS expires_at`
-/** As a file has them that is pinned. */
+/** Columns of a file that is pinned. */
 const columns = {
   id: 'uuid',
   name: 'text?',
@@ -20,7 +20,7 @@ const columns = {
   expires_at: 'float8?',
 } as const
 
-/** As it is given. */
+/** JSON in the text that was given. */
 const json = narrow<string>('jsonb')
 const IS_FILE = `status = 'pinned' AND removed_at IS NULL`
 

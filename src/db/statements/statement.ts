@@ -56,7 +56,7 @@ export const isoMillis = (column: string): string =>
 export const narrow = <T>(type: string): Narrowed<T> => ({ type })
 
 export interface Definition<Parameters extends readonly Type[], Columns extends Record<string, Type>> {
-  /** It is prepared under this name, once per connection. */
+  /** Name under which the statement is prepared, once per connection. */
   name: string
   text: string
   parameters: Parameters

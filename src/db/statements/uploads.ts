@@ -2,7 +2,7 @@
 import { PLAN, type Plan } from './plan.ts'
 import { narrow, statement } from './statement.ts'
 
-/** Who uploads: the owner of a key, or of the key that signed the URL. */
+/** The owner of a key, or of the key that signed the URL. */
 export interface Uploader {
   workspaceId: string
   userId: string
@@ -10,8 +10,8 @@ export interface Uploader {
 }
 
 /**
- * Who uploads by what a key gave out (a row with a `key_id`), with the plan of now; NULL when the key has ended, or its
- * user has left or only reads.
+ * The uploader behind a row that a key gave out (with a `key_id`), with the plan of now; NULL when the key has ended, or
+ * its user has left or only reads.
  */
 const uploaderOf = (table: string): string => `(
   SELECT json_build_object('workspaceId', k.workspace_id, 'userId', k.user_id, 'plan', ${PLAN})

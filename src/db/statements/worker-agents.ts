@@ -23,7 +23,7 @@ export const readKnownAgents = statement({
     deleted: 'bool',
     /** An operation waits or is at work. */
     busy: 'bool',
-    /** It does not run because a part was away for too long: it is started when all parts are there. */
+    /** The agent does not run because a part was away for too long: it is started when all parts are there. */
     lostByOutage: 'bool',
   },
   text: `SELECT a.id, a.agent_id AS "agentId", a.workspace_id AS "workspaceId", a.status, a.address, a.epoch,

@@ -38,7 +38,7 @@ export class GatewayService {
     return found?.cid === undefined ? found?.gateway : undefined
   }
 
-  /** As {@link findByHost}, also by the host of a CID at a gateway; the CID, if any, may be none. */
+  /** Finds a gateway as {@link findByHost} does, also by the host of a CID at it; the CID, if any, may be malformed. */
   async findServed(host: string): Promise<{ gateway: Gateway; cid: string | undefined } | undefined> {
     const named = readGatewayHost(host, this.#gatewayDomain)
     const gateway = named && (await this.#find(named.domain))

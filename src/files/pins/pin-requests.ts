@@ -40,7 +40,7 @@ const COLUMNS = `id, name, cid, keyvalues, group_id, status, ${isoTime('created_
   host_nodes AS hose_nodes, host_nodes`
 
 export interface NewPin {
-  /** As the client spelled it, and in canonical form. */
+  /** The CID as the client spelled it, and in canonical form. */
   cid: string
   canonical: string
   name: string | null

@@ -26,7 +26,7 @@ const pinRequest = z.object({
 const pinQuery = z.object({
   status: z
     .string()
-    // As one published description of the API misspells it.
+    // A published description of the API misspells the status.
     .transform((status) => (status === 'retreiving' ? 'retrieving' : status))
     .pipe(z.enum(PIN_STATUSES))
     .optional(),

@@ -1,4 +1,4 @@
-/** Where the other side can be dialled: addresses of our node for clients (delegates), and of theirs for us (origins). */
+/** Addresses at which the two sides can be dialled: of our node for clients (delegates), and of theirs for us (origins). */
 import { isIP } from 'node:net'
 import { ApiError } from '../../errors.ts'
 import { text } from '../../http/shapes.ts'
@@ -27,7 +27,7 @@ function isLocal(address: string): boolean {
 
 const address = text(1024)
 
-/** As many as a pin by CID may have host nodes. */
+/** The bound on host nodes of a pin by CID. */
 const KEPT_ORIGINS = 20
 
 /**

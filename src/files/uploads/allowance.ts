@@ -9,7 +9,7 @@ const MIB = 1_048_576
 const LEAST_STEP = MIB
 const LARGEST_STEP = 64 * MIB
 
-/** Who uploads, and how large a file the URL allows where it is signed. */
+/** The uploader, and the size of a file that the URL allows where it is signed. */
 interface Limits {
   uploader: Uploader
   maxFileBytes?: number | undefined

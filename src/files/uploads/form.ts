@@ -13,7 +13,7 @@ export interface FormField {
 /** A part named `file`, with or without a file name. */
 export interface FormFile {
   kind: 'file'
-  /** As the client has it, slashes and all; empty where it names none. Nothing of it is checked. */
+  /** Path as the client has it, slashes and all; empty where it names none. Nothing of it is checked. */
   path: string
   /** The part's Content-Type; `text/plain` where it has none. */
   type: string

@@ -10,7 +10,7 @@ import type { KeptFile } from './keep.ts'
 import type { Reservations } from './reservations.ts'
 
 /**
- * What an upload may be. A key leaves every choice to the form; a signed URL fixes some of them. What is
+ * The choices of an upload. A key leaves every choice to the form; a signed URL fixes some of them. What is
  * fixed here the form cannot change: another network is refused, anything else is passed over.
  */
 export interface UploadGrant {

@@ -65,7 +65,7 @@ export async function keepContent(
     await lockCid(client, cid)
     const { workspaceId, userId } = uploader
     const { network, name, keyvalues, groupId, expiresAt } = details
-    // One that ends sooner is no duplicate: the content would go with it, long before the client expects.
+    // A file that ends sooner is no duplicate: the content would go with it, long before the client expects.
     const known = await findDuplicate.first(client, workspaceId, network, `${cid}`, expiresAt)
     if (!(await storage.isPinned(cid, bounded()))) {
       // Released since it was added: by the deletion of another file, or as a pin that no file kept.
@@ -115,7 +115,7 @@ async function checkLimits(
     throw groupNotFound()
   if (plan.maxFileBytes !== null && size > plan.maxFileBytes) throw overMaxSize(plan.maxFileBytes)
   if (plan.storageBytes === null) return
-  // One upload of the workspace at a time is counted, as in the pins of `workers/handlers/pin.ts`.
+  // The uploads of a workspace are counted one at a time, as are the pins of `workers/handlers/pin.ts`.
   const used = await settle(client, reservation, workspaceId)
   if (used + size > plan.storageBytes) throw overPlanStorage(plan.storageBytes)
 }

@@ -71,7 +71,7 @@ export class UploadPaths {
     return this.#files
   }
 
-  /** Whether they make a folder: several files, or one with a path. */
+  /** Whether the paths make a folder: several files, or one with a path. */
   get isFolder(): boolean {
     return this.#isFolder
   }

@@ -66,7 +66,7 @@ export class SignedUploads {
   }
 
   /**
-   * Who uploads by a URL, and what.
+   * The uploader by a URL, and what the upload may be.
    * @param requested the URL as the client sent it.
    * @param id the last segment of its path.
    * @throws ApiError 401 for a URL without a signature, 403 for one that is forged, not yet good or over, or

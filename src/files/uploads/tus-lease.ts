@@ -1,5 +1,5 @@
 /**
- * One request at a time has an upload, over all web processes: it holds a lease on the row and renews it. A
+ * A lease on an upload's row: one request at a time has the upload, over all web processes, and renews the lease. A
  * lock in memory would not know of other processes, and one of PostgreSQL's own would take a connection for as
  * long as the slowest client sends. A process that dies lets its leases run out.
  */

@@ -21,13 +21,13 @@ export interface UploadDetails extends FileDetails {
   type: string
   car: boolean
   cidVersion: 0 | 1
-  /** As in `UploadGrant`; null for no limit of the URL's own. */
+  /** Bound of `UploadGrant`; null for no limit of the URL's own. */
   maxFileBytes: number | null
-  /** As in `UploadGrant`; null for every type. */
+  /** Types of `UploadGrant`; null for every type. */
   allowedMimeTypes: string[] | null
 }
 
-/** Who begins an upload, by which key, and what it may be. */
+/** A caller that begins an upload: the key, and what the upload may be. */
 export interface UploadCaller {
   keyId: string
   grant: UploadGrant
@@ -152,7 +152,7 @@ export async function findUploadedFile(
 type UploadRow = NonNullable<Awaited<ReturnType<typeof findUpload.first>>>
 
 function toUpload({ tokenHash: _, cid, fileId, refusal, ...row }: UploadRow): Upload {
-  // As JSON has it: a time is text.
+  // A time in JSON is text.
   const details = row.details as Omit<UploadDetails, 'expiresAt'> & { expiresAt: string | null }
   return {
     ...row,

@@ -61,7 +61,7 @@ export interface ResumableUploadOptions {
   bounds: Bounds
   reservations: Reservations
   disk: DiskReserve
-  /** Where the bytes are, in files of the uploads' ids; the same folder for every web process. */
+  /** Folder of the bytes, in files of the uploads' ids; the same for every web process. */
   dir: string
   expiryMs: number
   /** See `apiBase`. */

@@ -14,7 +14,7 @@ import type { FileDetails, StoredContent } from './keep.ts'
 import { UploadPaths } from './paths.ts'
 import { type ImportTarget, importCar, importFiles, release } from './upload-import.ts'
 
-/** One upload: what its form has said so far, and the way of its files into a store. */
+/** An upload by a form: what the form has said so far, and the way of its files into a store. */
 export class Upload {
   readonly #form: UploadForm
   readonly #readField: FieldReader
@@ -158,7 +158,7 @@ async function* iterate<T>(items: T[]): AsyncGenerator<T, void> {
   yield* items
 }
 
-/** Where in the spool the bytes of one file are. */
+/** The place of one file's bytes in the spool. */
 interface SpooledBytes {
   start: number
   /** Behind the last byte. */

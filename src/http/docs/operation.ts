@@ -1,4 +1,4 @@
-/** One operation of the OpenAPI document: what it takes, what it answers, and a form to try it. */
+/** An operation on the page of the API: its parameters, its answers, and a form to try it. */
 import { fieldList, type Schema, typeName } from './fields.ts'
 import { type Html, html, markdown } from './html.ts'
 

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { ConfigError } from '../../errors.ts'
 import { tryLock } from '../process/file-lock.ts'
 
-/** Where a server listens, with the settings that say so. */
+/** The address of a server, with the settings that say it. */
 export interface Binding {
   host: string
   /** 0 takes a free port. */
@@ -51,7 +51,7 @@ export async function assertBindable(binding: Binding): Promise<void> {
 export async function bindSocket(server: Server, path: string, setting: string): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    // Of two that find the same dead socket, the slower would remove the new one of the faster. (`.lock` was a file with
+    // The slower of two that find the same dead socket would remove the new one of the faster. (`.lock` was a file with
     // content up to 0.2.0, and may still lie there.)
     const release = tryLock(`${path}.mutex`)
     if (!release) throw new ConfigError(`${setting}: another process is just starting on ${path}`)

@@ -45,7 +45,7 @@ export class FrameScanner {
     return this.#left === 0 && this.#headBytes === 0
   }
 
-  /** Whether a Close frame began: no other may follow it. */
+  /** Whether a Close frame began: no other frame may follow it. */
   get sawClose(): boolean {
     return this.#sawClose
   }
@@ -62,7 +62,7 @@ export class FrameScanner {
         left = this.#readHead(chunk, at)
         at += headSize(chunk[at + 1] as number)
       } else {
-        // One that may be cut is put together first.
+        // A head that may be cut is put together first.
         const head = this.#head
         head[this.#headBytes++] = chunk[at++] as number
         if (this.#headBytes < 2 || this.#headBytes < headSize(head[1] as number)) continue

@@ -11,7 +11,7 @@ const SQLITE_BUSY = 5
 /**
  * Takes the lock of a file, which is made where there is none and stays there, empty.
  *
- * It is a lock of the kernel's, which ends with its holder: containers that share a folder do not see each other's
+ * The lock is the kernel's, which ends with its holder: containers that share a folder do not see each other's
  * processes, so a file that names the holder cannot be told from one of the dead, and a sign of life that is too old
  * may come from one that was paused. SQLite is used for it since Node has no call of its own.
  *

@@ -1,5 +1,5 @@
 /**
- * Who a process is. A pid that was written to a file may belong to another program by the time it is
+ * The identity of a process. A pid that was written to a file may belong to another program by the time it is
  * read; together with the moment of the process's birth it may not.
  */
 import { execFile } from 'node:child_process'
@@ -77,7 +77,7 @@ export async function endProcess(
   return false
 }
 
-/** One column of ps(1) for a process; empty when there is no such process. */
+/** A column of ps(1) for a process; empty when there is no such process. */
 async function ps(pid: number, column: string): Promise<string> {
   try {
     const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }

@@ -75,7 +75,7 @@ export async function acquireLock(path: string, url: string | null = null): Prom
 
 const content = (holder: LockHolder) => `${JSON.stringify(holder)}\n`
 
-/** One attempt to make `own` the lock file. False when another start is replacing a dead holder's just now. */
+/** Tries once to make `own` the lock file. False when another start is replacing a dead holder's just now. */
 async function tryAcquire(path: string, own: string): Promise<boolean> {
   if (await tryLink(own, path)) return true
   if (await isStale(path)) {

@@ -137,7 +137,7 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * What a failed call means: the engine's refusal by its status and words; without a status there was no answer.
+ * The meaning of a failed call: the engine's refusal by its status and words; without a status there was no answer.
  * @param what the call, for the message.
  */
 function dockerError(error: unknown, what: string): unknown {

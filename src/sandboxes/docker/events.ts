@@ -19,7 +19,7 @@ export async function* dockerEvents(
     try {
       yield* listen(engine, owner, signal)
     } catch {
-      // It is away: whoever needs it learns that from calls of their own.
+      // Docker is away: whoever needs it learns that from calls of their own.
     }
     await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
   }

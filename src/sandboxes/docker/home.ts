@@ -8,9 +8,9 @@ import { nameOf } from './names.ts'
 import { HOME } from './spec.ts'
 
 const EMPTY_IMAGE = 'berth-empty'
-/** Of a tar without entries: two blocks of zeros. */
+/** A tar without entries: two blocks of zeros. */
 const EMPTY_TAR = Buffer.alloc(1024)
-/** As long as no byte passes, the engine's own bound holds. */
+/** The bound on a copy: the engine's own one holds while no byte passes. */
 const COPY_MS = 24 * 3_600_000
 
 /** Reads the volume as it is, also while the agent writes to it. */

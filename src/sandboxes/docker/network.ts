@@ -18,13 +18,13 @@ const FULL_LISTS = 5
 const PAUSE_MS = 100
 const TAKEN = /overlap|already exists|same bridge name|already in use/i
 
-/** It locks as well: of two bridges with one name the engine refuses the second. */
+/** The option that names the bridge. It locks as well: of two bridges with one name the engine refuses the second. */
 const BRIDGE_NAME = 'com.docker.network.bridge.name'
 
 export interface AgentNetwork extends Subnet {
   /** Docker's. */
   id: string
-  /** Whether it is as it would be made now, by label and by bridge. */
+  /** Whether the network is as it would be made now, by label and by bridge. */
   current: boolean
 }
 

@@ -22,7 +22,7 @@ export interface ContainerOptions {
   image: { name: string; id: string }
   network: Subnet
   egressPort: number
-  /** Whether to run it under gVisor. */
+  /** Whether to run the container under gVisor. */
   runsc: boolean
 }
 

@@ -50,7 +50,7 @@ export async function dockerUsage(host: string | undefined, owner: Owner): Promi
   }
 }
 
-/** One line for people. */
+/** The usage in one line for people. */
 export function formatUsage({ containers, volumes, networks, images, buildCache }: DockerUsage): string {
   const parts = [
     `${containers.count} containers (${megabytes(containers)})`,

@@ -52,7 +52,7 @@ export async function writeHome(
     yield* content
     isWhole = true
   }
-  // What tar says of itself tells more than that it reads no further.
+  // The message of tar tells more than the error that tar reads no further.
   const piped = pipeline(all, child.stdin).catch((error) => error as Error)
   await ended(0)
   const failure = await piped

@@ -1,6 +1,6 @@
 /**
- * Where agents live as processes, and as whom. As root they run as a system user, who must be able to enter their
- * folders and to read Node, agentd and the engine; in a checkout below a home of mode 700 he is not.
+ * The folders and the user of agents that are processes. As root they run as a system user, who must be able to enter
+ * their folders and to read Node, agentd and the engine; in a checkout below a home of mode 700 he is not.
  */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -35,7 +35,7 @@ export interface Place {
 
 export interface PlaceOptions {
   dataDir: string
-  /** Where the operator wants them; undefined: below the data folder, or where they can be. */
+  /** Folder that the operator set for agents; undefined: below the data folder, or where they can be. */
   agentsDir?: string | undefined
   enginesDir?: string | undefined
   /** The folder of agentd in this checkout. */

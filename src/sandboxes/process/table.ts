@@ -17,7 +17,7 @@ const execute = promisify(execFile)
 /** In the environment of every process of a run: it finds those that left the session. */
 export const MARKER = 'BERTH_SANDBOX'
 
-/** One run of a sandbox: its name in {@link MARKER}, and its first process once that is known. */
+/** A run of a sandbox: its name in {@link MARKER}, and its first process once that is known. */
 export interface Run {
   id: string
   leader: ProcessIdentity | null
@@ -111,7 +111,7 @@ async function hasMarker(pid: number, id: string): Promise<boolean> {
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1')
     return `\0${environment}`.includes(`\0${MARKER}=${id}\0`)
   } catch {
-    // It has ended, or is another user's.
+    // The process has ended, or is another user's.
     return false
   }
 }

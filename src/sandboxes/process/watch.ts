@@ -31,7 +31,7 @@ function changes(before: Look | undefined, after: Look | undefined): SandboxEven
   const anotherRun = after?.run != null && after.run !== before?.run
   if (before?.running && (anotherRun || !after?.running)) types.push('exited')
   if (anotherRun) types.push('started')
-  // It may have started and ended since the last look.
+  // The run may have started and ended since the last look.
   if (anotherRun && !after.running) types.push('exited')
   if (before && !after) types.push('removed')
   return types

@@ -36,7 +36,7 @@ export class BlockFolder {
     this.#reserve = options.reserve
   }
 
-  /** Where the block's file is, or would be. */
+  /** The path of a block's file, present or not. */
   path(cid: CID): string {
     const { dir, file } = this.#sharding.encode(cid)
     return join(this.dir, dir, file)

@@ -82,7 +82,7 @@ export class Visited {
   readonly #nodes = new Set<string>()
   readonly #leaves = new Set<string>()
 
-  /** Whether the block is met for the first time. The same bytes may be a leaf here and a node there. */
+  /** Adds a block, and says whether it is met for the first time. The same bytes may be a leaf here and a node there. */
   add(cid: CID): boolean {
     const isLeaf = isLeafCodec(cid)
     const known = isLeaf ? this.#leaves : this.#nodes

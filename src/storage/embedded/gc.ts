@@ -9,7 +9,7 @@ import { type BlockFolder, ifThere, onDisk } from './blocks.ts'
 import { Frontier } from './frontier.ts'
 import type { PinFolder } from './pins.ts'
 
-/** Nobody writes one block for this long: the writer of an older temporary file died. */
+/** The age of a temporary file from which its writer must have died: no block takes this long to write. */
 const WRITE_MS = 3_600_000
 
 export interface GcOptions {

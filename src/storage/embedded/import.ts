@@ -132,7 +132,7 @@ export class WriteBehind {
 
   /** Takes a block once there is room for it. @throws what an earlier write threw. */
   async put(cid: CID, bytes: Uint8Array): Promise<void> {
-    // One write that ends wakes all who wait, and only one of them may go on.
+    // A write that ends wakes all who wait, and only one of them may go on.
     while (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
     const write = this.#write(cid, bytes)
     this.#underWay.add(write)

@@ -34,7 +34,7 @@ export async function collectGarbage(kubo: Kubo, signal: AbortSignal): Promise<G
   return { removedBlocks, removedBytes, keptBlocks: null }
 }
 
-/** What Kubo's GC would remove: the blocks that neither a pin nor its files (MFS) lead to. Kubo cannot say so itself. */
+/** The blocks that Kubo's GC would remove: neither a pin nor its files (MFS) lead to them. Kubo cannot say so itself. */
 export async function findGarbage(kubo: Kubo, signal: AbortSignal): Promise<GcReport> {
   const kept = await keptBlocks(kubo, signal)
   const report = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 }

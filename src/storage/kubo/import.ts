@@ -15,7 +15,7 @@ import type { KuboStream } from './stream.ts'
 const IDLE_MS = 60_000
 const PROBE_MS = 10_000
 
-/** Of `unixfs-v0-2015`, all that Kubo takes as parameters. When a directory is sharded stays a setting of the node. */
+/** Parameters of `unixfs-v0-2015` that Kubo takes. The size at which a directory is sharded stays a setting of the node. */
 const V0_PARAMS = {
   'cid-version': 0,
   'raw-leaves': false,
@@ -75,7 +75,7 @@ function multipart(entries: AsyncIterable<AddEntry>): {
   return { type: `multipart/form-data; boundary=${boundary}`, content: content() }
 }
 
-/** One file as the only entry. */
+/** A source of one file as the only entry. */
 async function* single(path: string, content: AsyncIterable<Uint8Array>): AsyncGenerator<AddEntry> {
   yield { path, content }
 }

@@ -11,7 +11,7 @@ import type { KuboStream } from './stream.ts'
 
 const BLOCK_MS = 10_000
 const IDLE_MS = 30_000
-/** Nothing, as a raw block. Where all leaves are empty, `dag/stat` divides by their size, and fails. */
+/** The CID of the empty raw block. `dag/stat` divides by the size of all leaves, and fails where all are empty. */
 const EMPTY_BLOCK = 'bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
 
 /** `dag/stat` of many DAGs, without its sums. Kubo leaves out a size of 0: that of an empty file. */

@@ -116,7 +116,7 @@ interface RoutingRow {
   Type: number
   Responses: { ID: string }[] | null
 }
-/** Of go-libp2p's query events: a peer answered, and a provider was found. */
+/** Types of go-libp2p's query events: a peer answered, and a provider was found. */
 const PEER_RESPONSE = 1
 const PROVIDER = 4
 

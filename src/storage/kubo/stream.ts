@@ -161,7 +161,7 @@ export class KuboStream {
   }
 }
 
-/** Where the RPC API is, and the header that Kubo or a proxy before it wants. */
+/** The address of the RPC API, and the header that Kubo or a proxy before it wants. */
 export function apiAddress(apiUrl: string): { base: string; authorization: string | null } {
   const { origin, pathname, username, password } = new URL(apiUrl)
   const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`

@@ -94,7 +94,7 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
 interface Admitted {
   agent: Agent
   principal: Principal
-  /** As {@link AgentConnections.add} takes it. */
+  /** Start of the connection, see {@link AgentConnections.add}. */
   since: number
   target: Extract<Target, { kind: 'gateway' | 'logs' }>
   req: Request

@@ -13,7 +13,7 @@ const SAFE = ['GET', 'HEAD', 'OPTIONS']
 
 export interface Credential {
   by: 'header' | 'query' | 'cookie'
-  /** As the Authorization header has it. */
+  /** The value of the Authorization header. */
   authorization: string
 }
 

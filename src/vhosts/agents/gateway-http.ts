@@ -68,7 +68,7 @@ export async function passToGateway(
   // The first event of a stream may be minutes away.
   res.flushHeaders()
   await pipeline(response, res).catch(() => {
-    // It was cut short, and the client sees that: its connection is gone as well.
+    // The answer was cut short, and the client sees that: its connection is gone as well.
   })
 }
 

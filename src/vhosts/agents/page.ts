@@ -39,7 +39,7 @@ export interface PageParts {
   agentd: AgentdClient
   services: RouteServices
   connections: AgentConnections
-  /** Where the path routes of an agent are shown as pages, without a slash at the end. */
+  /** URL at which the path routes of an agent are shown as pages, without a slash at the end. */
   pagesUrl(agentId: string): string
 }
 

@@ -57,7 +57,7 @@ describe('a path of an agent’s host', () => {
       fc.property(prefix, path, fc.constantFrom('GET', 'POST'), (start, rest, method) => {
         const target = findTarget(method, start + rest, ID)
         if (target?.kind !== 'gateway') return
-        // As agentd reads it.
+        // agentd reads the path so.
         const { pathname } = new URL(`http://agentd/v1/gateway${target.path}`)
         assert.equal(pathname, `/v1/gateway${target.path}`)
       }),

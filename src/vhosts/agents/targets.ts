@@ -1,5 +1,5 @@
 /**
- * What an agent's own host leads to: a list, and nothing beside it. Above all not the engine's admin RPC: agentd's
+ * The targets of an agent's own host: a list, and nothing beside it. Above all not the engine's admin RPC: agentd's
  * proxy opens the whole gateway to whoever may use it, so that what may be asked for is decided here.
  */
 
@@ -19,7 +19,7 @@ const SHORT_FORM =
 /** Answers that start an operation name it in `Location`. */
 const OPERATION = /^\/v0\/operations\//
 
-/** One or more names; nothing that a parser of URLs would take for a step up. */
+/** A path of one or more names; nothing that a parser of URLs would take for a step up. */
 const NAMES = String.raw`[\w-]+(?:[:/][\w-]+)*`
 /**
  * Chat as OpenAI's clients speak it, the list of models, and webhooks. Left out: `/tools/invoke`, which calls tools

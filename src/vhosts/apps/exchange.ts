@@ -102,7 +102,7 @@ async function exchange(
   // The first event of a stream may be minutes away.
   res.flushHeaders()
   await pipeline(response, res).catch(() => {
-    // It was cut short, and the visitor sees that: the connection is gone as well.
+    // The answer was cut short, and the visitor sees that: the connection is gone as well.
   })
 }
 
@@ -159,7 +159,7 @@ function toProgram(req: Request, visitor: Visitor): Record<string, string> {
   )
   return {
     ...Object.fromEntries(passed),
-    // As the visitor wrote it, also to a proxy in front.
+    // The host as the visitor wrote it, also to a proxy in front.
     host: req.host,
     'x-forwarded-for': req.ip ?? '',
     'x-forwarded-host': req.host,
@@ -171,7 +171,7 @@ function toProgram(req: Request, visitor: Visitor): Record<string, string> {
   }
 }
 
-/** Whether a request has a body; one that says so of an upgrade has none. */
+/** Whether a request has a body; an upgrade has none, whatever its headers say. */
 const hasBody = (req: Request): boolean =>
   !isUpgrade(req) && ('transfer-encoding' in req.headers || Number(req.headers['content-length'] ?? 0) > 0)
 
@@ -195,7 +195,7 @@ function toVisitor(
     ([name]) => !ANSWER_DROPPED.test(name) && !(where === 'agent' && OF_THE_HOST.test(name)),
   )
   const answer: OutgoingHttpHeaders = Object.fromEntries(passed)
-  // It would end the visitor's sessions at all hosts beside this one.
+  // The header would end the visitor's sessions at all hosts beside this one.
   delete answer['clear-site-data']
   if (headers['set-cookie'] && where === 'own') answer['set-cookie'] = ownCookies(headers['set-cookie'])
   if (isProtected) answer['cache-control'] = privately(headers['cache-control'])
@@ -234,7 +234,7 @@ const POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors '
 export function refuse(error: unknown, req: Request, res: Response): void {
   if (!(error instanceof ApiError) || res.headersSent || res.destroyed) throw error
   const { status, code, message, headers } = error
-  // It is the agent's, or the visitor's: not for the operator's log of failures.
+  // The failure is the agent's, or the visitor's: not for the operator's log of failures.
   req.log.debug({ err: error }, message)
   res.status(status).set({ 'Error-Code': code, 'Cache-Control': 'no-store', ...headers })
   if (!isNavigation(req)) return void res.json({ error: message })

@@ -19,7 +19,7 @@ export interface SiteRoute extends PortBinding {
 
 /** An agent's pages at one host. */
 export interface Site {
-  /** As it was up to two seconds ago. */
+  /** The agent as it was up to two seconds ago. */
   agent: Agent
   /** The longest prefix first. */
   routes: SiteRoute[]
@@ -46,7 +46,7 @@ export class SiteDirectory {
   }
 
   /**
-   * What is at a verified custom domain.
+   * The site at a verified custom domain.
    * @param address of who asks, see `clientAddress`.
    * @throws ApiError 429 while too many others are looked for.
    */

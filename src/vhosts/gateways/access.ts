@@ -1,4 +1,4 @@
-/** Who may read what at a gateway, and how long others may keep the answer. */
+/** The right to read at a gateway, and the time for which others may keep the answer. */
 import type { Request } from 'express'
 import { forbidden, unauthorized } from '../../errors.ts'
 import type { Gateway, GatewayService } from '../../files/gateways/gateways.ts'

@@ -16,11 +16,11 @@ const UNKNOWN = 'application/octet-stream'
 
 export interface FileContent {
   cid: CID
-  /** As its root node declares it. */
+  /** Size that the file's root node declares. */
   size: number
   /** The last name of its path; null for a file that is asked for by its own CID. */
   name: string | null
-  /** Where it is known already. */
+  /** MIME type, where it is known already. */
   mimeType: string | null
   /** The content, where it has been read already. */
   bytes?: Uint8Array | undefined

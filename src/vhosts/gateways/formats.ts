@@ -20,7 +20,7 @@ export function askedFormat(req: Request, { searchParams }: URL): Format | undef
   return accepted as Format | undefined
 }
 
-/** One block. */
+/** A block as it is, of any codec. */
 export async function blockRepresentation(
   storage: Storage,
   cid: CID,

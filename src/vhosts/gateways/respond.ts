@@ -5,7 +5,7 @@ import type { Request, Response } from 'express'
 import { ApiError } from '../../errors.ts'
 import { StorageError } from '../../storage/port.ts'
 
-/** One of the forms in which content leaves: a file, a block, a CAR, the page of a directory. */
+/** A form in which content leaves: a file, a block, a CAR, the page of a directory. */
 export interface Representation {
   /** A strong or weak entity tag, with its quotes. */
   etag: string
@@ -67,7 +67,7 @@ interface ByteRange {
 }
 
 /**
- * What a `Range` header asks for (RFC 9110, 14.2). Undefined for the whole file: without the header, in another
+ * The range of a `Range` header (RFC 9110, 14.2). Undefined for the whole file: without the header, in another
  * unit, where it is malformed, and for several ranges, which a server may answer with the whole.
  * @param size of the file, in bytes.
  */

@@ -31,7 +31,7 @@ const MEANINGS: [RegExp, string][] = [
 ]
 
 /**
- * What a client reads of a failure.
+ * The answer to a client about a failure.
  * @param refusal the first of the proxy's: it knows better than git, to which any refusal is the server's.
  */
 export function toAnswer(error: unknown, refusal: ProxyError | undefined): unknown {

@@ -34,7 +34,7 @@ const LIMITS = {
 const LISTING_BYTES = 8_388_608
 const COMMIT = /^[0-9a-f]{40}$/
 
-/** Where a template's files come from. */
+/** The repository from which a template's files come. */
 export interface GitOrigin {
   url: string
   /** A branch, tag or commit; null for the default branch. */

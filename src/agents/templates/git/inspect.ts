@@ -75,7 +75,7 @@ function textOf({ files, contents }: GitTree, path: string, maxBytes: number): s
   const file = files.find((one) => one.path === path && one.mode !== '120000')
   const bytes = file && contents.get(file.blob)
   if (!bytes) return null
-  // One byte more: what is too large must not pass as what it begins with.
+  // A byte more than the bound: a file that is too large must not pass as its beginning.
   return bytes
     .subarray(0, maxBytes + 1)
     .toString('utf8')

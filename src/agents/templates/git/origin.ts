@@ -64,7 +64,7 @@ export function checkSource(
   if (body.branch && body.ref) refuse('ref', 'cannot be given with branch')
 }
 
-/** As {@link checkSource}, where one of the two must be named. */
+/** Checks a source as {@link checkSource} does, where one of the two must be named. */
 export function requireSource(...[body, context]: Parameters<typeof checkSource>): void {
   checkSource(body, context)
   if (body.agentId || body.gitUrl) return

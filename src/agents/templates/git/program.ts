@@ -84,7 +84,7 @@ export class Git {
     child.stderr.on('data', (chunk: Buffer) => {
       if (stderr.length < STDERR_BYTES) stderr += chunk.toString('utf8')
     })
-    // It may end before it has read everything.
+    // git may end before it has read everything.
     child.stdin.on('error', () => {})
     child.stdin.end(options.input)
     const code = await new Promise<number | null>((resolve) => {
@@ -98,7 +98,7 @@ export class Git {
     return Buffer.concat(chunks)
   }
 
-  /** As {@link run}, for one line of text. */
+  /** Runs git as {@link run} does, for one line of text. */
   async line(args: string[]): Promise<string> {
     return (await this.run(args, { maxBytes: 4096 })).toString('utf8').trim()
   }
@@ -149,6 +149,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // Nobody is left.
+    // The process group has ended already.
   }
 }
