@@ -132,7 +132,7 @@ function endOf(child: ChildProcess): Promise<End> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {
       child.once('close', () => resolve({ code, signal }))
-      // Its helpers may hold its output open; they are about to be killed.
+      // The gateway's helpers may hold its output open; they are about to be killed.
       setTimeout(() => resolve({ code, signal }), 200)
     })
     child.once('error', (error) => resolve({ ...UNKNOWN_END, error }))

@@ -17,7 +17,7 @@ import type { GatewayHandle } from './server.ts'
 import { makeRoot } from './workspace.ts'
 
 const BACKOFF_MS = { first: 200, most: 10_000 }
-/** So many deaths within this are no accident. */
+/** A gateway that dies so often within this time does so by no accident. */
 const GIVE_UP = { deaths: 5, withinMs: 120_000 }
 /** After this long without a death the backoff begins anew. */
 const STABLE_MS = 600_000

@@ -115,7 +115,7 @@ export class Pushes {
     if (problems.length > 0) return problems
     const dryRun = await this.#follow(update, { env, extra: ['--dry-run'] })
     if (dryRun.code !== 0) {
-      // So that the next pull gets what is in the way.
+      // Commits what is in the way, so that the next pull gets it.
       await this.#committer.commit(syncMessage())
       return ['The agent has changed the same files meanwhile: git pull, then push again.']
     }

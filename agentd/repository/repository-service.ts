@@ -134,7 +134,7 @@ export class RepositoryService implements Service {
   async #import({ req, signal }: Call): Promise<RouteResponse> {
     const { git } = this.#repository
     await this.#change(() => openRepository(this.#repository))
-    // Others need not wait for it: nothing that they use changes.
+    // Other calls need not wait for the import: it changes nothing that they use.
     return { body: await this.#imports.run(() => importCommit(git, req, signal)) }
   }
 }

@@ -34,7 +34,7 @@ export class AgentNetworks {
   /** Networks with a listener, by address; and addresses that failed, so that the log says it once. */
   readonly #open = new Map<string, string>()
   readonly #failed = new Set<string>()
-  /** Those that were up at the last look, by address. */
+  /** Networks that were up at the last look, by address. */
   #up = new Map<string, string>()
   #timer: NodeJS.Timeout | undefined
   #looking = Promise.resolve()

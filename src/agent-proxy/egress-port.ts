@@ -7,7 +7,7 @@ import { withLock } from '../lib/process/file-lock.ts'
 
 /** The port that agents hold which were made before ports were chosen. */
 export const FIRST_EGRESS_PORT = 3128
-/** Others are outside of the range that outgoing connections take theirs from. */
+/** Ports that are tried: all but the usual one are outside of the range from which outgoing connections take theirs. */
 const TRIES = 20
 
 /**

@@ -245,7 +245,7 @@ export class AgentdClient {
         ...options.headers,
       },
     })
-    // None was asked for, and each costs time: they could come without an end.
+    // Berth asks for no informational answers, and each costs time: they could come without an end.
     sent.once('information', () => sent.destroy(new AgentdError('bad_answer', 'agentd answers in parts')))
     if (body === undefined || Buffer.isBuffer(body)) sent.end(body)
     else body.on('error', (error: Error) => sent.destroy(error)).pipe(sent)

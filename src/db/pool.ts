@@ -56,7 +56,7 @@ export function createPool(url: string, max: number, log: Logger): Pool {
   })
   // An idle connection that drops is replaced at the next query; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'))
-  // So does one that drops between two queries of a transaction: there it is the next query that says so.
+  // A connection that drops between two queries of a transaction must not end the process either: the next query says so.
   pool.on('connect', (client) =>
     client.on('error', (error) => log.debug({ err: error }, 'database connection')),
   )

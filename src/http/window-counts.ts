@@ -1,4 +1,4 @@
-/** So many names are counted at a time: some 20 MB. */
+/** Names that are counted at a time: some 20 MB. */
 const MOST_NAMES = 100_000
 
 export interface WindowCount {

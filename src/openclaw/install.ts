@@ -142,7 +142,7 @@ async function fill(
     '--omit=dev',
     '--package-lock',
   ]
-  // Its install scripts only print and tidy up; what it has of native code comes prebuilt.
+  // The engine's install scripts only print and tidy up; what it has of native code comes prebuilt.
   args.push(
     '--ignore-scripts',
     '--no-engine-strict',

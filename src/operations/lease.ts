@@ -85,7 +85,7 @@ export type Ending =
       cause: string
       result?: Record<string, unknown> | undefined
     }
-  /** Another attempt after `delayMs`; `unexpected` counts it against the kind's limit of unforeseen errors. */
+  /** Tries again after `delayMs`; `unexpected` counts the attempt against the kind's limit of unforeseen errors. */
   | { state: 'queued'; delayMs: number; code: string; cause: string; unexpected?: boolean }
 
 /**

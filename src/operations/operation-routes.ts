@@ -179,7 +179,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
         const { workspaceId } = principal
         await withdraw(operation, workspaceId)
         await cancel(pool, { workspaceId, id: params.id })
-        // Its worker may have been faster.
+        // The operation's worker may have been faster.
         const latest = await find(principal, params.id, 'write')
         refuseWhenFinished(latest)
         return { body: { data: view(latest) } }

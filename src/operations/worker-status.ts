@@ -27,7 +27,7 @@ export class WorkerStatus {
     concurrency: QueueConcurrency
     ipfs: IpfsStatus
     ipfsPrivate: IpfsStatus
-    /** Its parts, as its own /readyz has them. */
+    /** The worker's parts, as its own /readyz has them. */
     parts: Record<string, Part>
   }): Promise<void> {
     const { id, concurrency, ipfs, ipfsPrivate, parts } = worker

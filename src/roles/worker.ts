@@ -223,7 +223,7 @@ async function openAgents(
   return { pool, prisma, runtime, agentd, encryption: loadEncryption(config), config, storages }
 }
 
-/** Their rows stay as they are: the next worker finds them ended, and starts them again. */
+/** Rows of the agents stay as they are: the next worker finds the agents ended, and starts them again. */
 async function stopAgents(runtime: SandboxRuntime, leaving: Leaving): Promise<void> {
   const sandboxes = (await runtime.list()).sandboxes.filter(({ state }) => state === 'running')
   leaving.agents = sandboxes.length

@@ -267,7 +267,7 @@ class ProcessRuntime implements SandboxRuntime {
     const { spec } = state
     const engineDir = await readableEngine(this.#place, spec.engineVersion)
     await this.#makeFolders(paths)
-    // Others choose a port at the same time: this one is theirs to see before the next one chooses.
+    // Other workers choose a port at the same time: this one is theirs to see before the next one chooses.
     const run = await holding(this.#place.agentsDir, '.ports', undefined, async () => {
       const gatewayPort = await freePortExcept(await this.#takenPorts())
       const chosen = { id: randomUUID(), startedAt: new Date().toISOString(), gatewayPort }

@@ -23,7 +23,7 @@ describe('a UnixFS file', () => {
     })
   }
   it('a UnixFS file is written as Kubo writes it', () => {
-    // Its type, its size, then those of its parts. 2,500 MiB of zeros have the CID that `ipfs add` gives them.
+    // The node has its type, its size, then those of its parts. 2,500 MiB of zeros have the CID that `ipfs add` gives them.
     const file = new UnixFS({ type: 'file', blockSizes: [2_147_483_648n, 1n] })
     assert.equal(Buffer.from(file.marshal()).toString('hex'), '08021881808080082080808080082001')
   })

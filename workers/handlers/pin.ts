@@ -181,7 +181,7 @@ async function writeFailure(
   { operation: { targetId: id }, signal }: Run,
   { code }: OperationFailed,
 ): Promise<void> {
-  // Too many errors that nobody foresaw: the file must not wait for ever, whatever the node says.
+  // The errors that nobody foresaw were too many: the file must not wait for ever, whatever the node says.
   if (code === 'internal') {
     await tx.file.updateMany({ where: { id, status: { not: 'pinned' } }, data: { status: 'expired' } })
     return

@@ -70,7 +70,7 @@ export const installed = z.object({ success: z.literal(true), skill: skillRecord
 /** A skill that a source of the hub has. */
 export interface HubEntry extends Omit<HubSkill, 'hubSkillId' | 'installCount'> {
   envVars: HubSkill['envVars'] & SkillRecord['envVars']
-  /** Its files, unchecked where they come from outside. @throws BadSkill, ApiError */
+  /** The skill's files, unchecked where they come from outside. @throws BadSkill, ApiError */
   files(signal: AbortSignal): Promise<SkillFile[]>
 }
 

@@ -15,7 +15,7 @@ const ARCHIVE_MS = 60_000
 const ARCHIVE_BYTES = 16_777_216
 const PAGE = 50
 const SORTS = { popular: 'downloads', newest: 'createdAt', name: 'updated' } as const
-/** Its own limits are wider; what is longer is cut. */
+/** A text that is cut at `max` characters: the upstream's own limits are wider. */
 const words = (max: number) =>
   z
     .string()

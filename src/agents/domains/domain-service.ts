@@ -73,7 +73,7 @@ export async function addDomain(
   return verifyDomain(services, agent, added).catch(async (error) => {
     // The domain is added; DNS is asked again later.
     if (error instanceof ApiError && [429, 503].includes(error.status)) return added
-    // Another one was faster.
+    // Another agent was faster.
     if (error instanceof ApiError && error.status === 409) await deleteDomain(prisma, agent, id)
     throw error
   })
@@ -119,7 +119,7 @@ export async function verifyPendingDomains(
         // The domain is due again soon.
         if (error instanceof DnsAwayError)
           return log.info({ err: error, domain: domain.customDomain }, 'cannot check a domain')
-        // Another one has it, or it is gone.
+        // Another agent has the domain, or it is gone.
         if (!(error instanceof ApiError)) throw error
       }
     }),

@@ -8,7 +8,7 @@ import { absolutePath, listFolder, sendFile, storeUpload } from './transfer.ts'
 
 const TAG = 'Agent files'
 const FILES = '/v0/agents/:agentId/files'
-/** So many uploads of the largest size are held in memory at a time, of a workspace half; of a usual size many more. */
+/** Uploads of the largest size that are held in memory at a time, of a workspace half; of a usual size many more. */
 const LARGEST_AT_A_TIME = 8
 
 /** Files of an agent: everything below its root (contract 4.3). */

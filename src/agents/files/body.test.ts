@@ -87,7 +87,7 @@ describe('a body', { timeout: 120_000 }, async () => {
   const begin = (length: number) => {
     const sent = request(url, { method: 'POST', headers: { 'content-length': length } })
     const response = once(sent, 'response') as Promise<[IncomingMessage]>
-    // Some are never answered.
+    // Some requests are never answered.
     response.catch(() => {})
     return { sent, response }
   }

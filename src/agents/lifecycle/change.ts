@@ -48,7 +48,7 @@ export function deleteAgent(prisma: PrismaClient, agent: Agent): Promise<string>
     await tx.agentChannel.deleteMany(ofAgent)
     await removeSnapshots(tx, agent)
     await forgetArchived(tx, agent.workspaceId)
-    // Its custom domains are free for others at once, its subdomains for the workspace's other agents.
+    // The agent's custom domains are free for others at once, its subdomains for the workspace's other agents.
     await tx.domain.deleteMany(ofAgent)
     await tx.agentRoute.deleteMany(ofAgent)
     await notifyAgent(tx, agent)

@@ -48,7 +48,7 @@ export class Tasks {
         ? { sessionTarget: 'isolated', ...task, payload: { timeoutSeconds: TURN_SECONDS, ...task.payload } }
         : { sessionTarget: 'main', ...task }
     const created = await this.#call(agent, 'cron.add', params, job, failure)
-    // Others may have been made meanwhile: of those that came last, each goes by itself.
+    // Other tasks may have been made meanwhile: of those that came last, each goes by itself.
     const rank = (await this.list(agent, true, failure)).findIndex(({ id }) => id === created.id)
     if (rank < MAX_TASKS) return created
     await this.#call(agent, 'cron.remove', { id: created.id }, z.unknown(), failure)

@@ -33,7 +33,7 @@ export async function inspectSnapshot(
     root: CID.parse(snapshot.cid),
     signal: AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]),
   }
-  // That it is here at all: else every file would be missing.
+  // The root must be here at all: else every file would be missing.
   await source.storage.resolve(source.root, { signal: source.signal })
   const [manifest, readme, workspace] = await Promise.all([
     readText(source, 'manifest.json', MANIFEST_BYTES),

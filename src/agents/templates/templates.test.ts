@@ -99,7 +99,7 @@ describe('the templates that ship with Berth', async () => {
       assert.equal(checked.manifest.template?.slug, slug)
       assert.ok(details.description && details.longDescription && details.tags.length > 0)
       assert.ok(files.some(({ path }) => path === 'workspace/AGENTS.md'))
-      // These are made from what the owner says of the agent.
+      // The files of its identity are made from what the owner says of the agent.
       for (const own of ['IDENTITY', 'USER'])
         assert.ok(!files.some(({ path }) => path === `workspace/${own}.md`))
     })

@@ -31,7 +31,7 @@ const AGENT = {
   templateId: 'text?',
   /** When its workspace was last found the same as, or became, its newest snapshot; null before the first. */
   lastSync: 'text?',
-  /** Its newest snapshot, and since when it is. */
+  /** The agent's newest snapshot, and since when it is the newest. */
   snapshotCid: 'text?',
   snapshotsUpdatedAt: 'text?',
   createdAt: 'text',

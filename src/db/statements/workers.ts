@@ -27,7 +27,7 @@ export const removeWorker = statement({
   text: 'DELETE FROM worker WHERE id = $1',
 })
 
-/** Those that have written within 15 seconds, the latest first. */
+/** Workers that have written within 15 seconds, the latest first. */
 export const readLiveWorkers = statement({
   name: 'worker-read',
   parameters: [],

@@ -47,7 +47,7 @@ export interface NewPin {
   groupId: string | null
   keyvalues: Record<string, string>
   hostNodes: string[]
-  /** They are hints: where none can be reached, the search goes on. */
+  /** Host nodes are hints: where none can be reached, the search goes on. */
   hostNodesOptional?: boolean
 }
 

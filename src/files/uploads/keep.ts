@@ -25,7 +25,7 @@ export interface FileDetails {
   expiresAt: Date | null
 }
 
-/** Its content, as the store measured it. */
+/** The content of a file, as the store measured it. */
 export interface StoredContent {
   cid: CID
   size: number

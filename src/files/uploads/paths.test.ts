@@ -13,7 +13,7 @@ test('one upload has at most 10,000 folders', () => {
     },
     { status: 400, message: 'file: one upload has at most 10000 folders' },
   )
-  // Those that are there already take more files.
+  // Folders that are there already take more files.
   const few = new UploadPaths()
   for (let i = 0; i < 10_000; i++) few.add(`${names(62, 'd')}/${i}`)
   assert.equal(few.size, 10_000)

@@ -83,7 +83,7 @@ class UploadLock implements Lock {
     this.#timer = undefined
     await giveUploadBack
       .run(this.#pool, this.#upload, this.#id)
-      // Then it runs out by itself.
+      // The lease runs out by itself then.
       .catch(() => {})
   }
 

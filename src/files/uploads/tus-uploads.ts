@@ -301,7 +301,7 @@ export class ResumableUploads {
     const { disk } = this.#options
     await disk.admit(bytes - received)
     let refusal: unknown
-    // Others may write to the same disk meanwhile.
+    // Other uploads may write to the same disk meanwhile.
     const admit = () =>
       disk.admit().catch((error) => {
         refusal = error
@@ -345,7 +345,7 @@ export class ResumableUploads {
   #import(id: string): Promise<Outcome> {
     const { pool, prisma } = this.#options
     return this.#hold(id, undefined, async () => {
-      // Another process may have ended it while this one waited for it.
+      // Another process may have ended the upload while this one waited for it.
       const upload = await readUpload(pool, id)
       if (!upload) throw notFound('There is no such upload')
       if (upload.outcome) return upload.outcome

@@ -28,7 +28,7 @@ shift; exec "$@"`
 
 export interface Spawned {
   leader: ProcessIdentity | null
-  /** Its exit code, as shells say it: 128 + the signal's number when a signal ended it. */
+  /** Exit code of the leader, as shells say it: 128 + the signal's number when a signal ended it. */
   exited: Promise<number>
 }
 

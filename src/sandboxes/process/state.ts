@@ -13,7 +13,7 @@ import { SandboxError, type SandboxSpec } from '../port.ts'
 export interface SandboxState {
   spec: SandboxSpec
   hash: string
-  /** Its last start; null before the first. */
+  /** The sandbox's last start; null before the first. */
   run: RunState | null
 }
 

@@ -148,7 +148,7 @@ export class WriteBehind {
   }
 
   async #write(cid: CID, bytes: Uint8Array): Promise<void> {
-    // Another size than it should have: a disk that failed has cut the block off.
+    // A block of another size than it should have was cut off by a disk that failed.
     if ((await this.#blocks.use(cid)) !== bytes.length) await this.#blocks.write(cid, bytes)
   }
 }

@@ -33,7 +33,7 @@ export class GitFailure extends Error {
   override name = 'GitFailure'
   /** `missing`: there is no git on this machine; `output`: it said more than it may. */
   readonly reason: 'failed' | 'output' | 'missing' | 'aborted'
-  /** Its message, untranslated. */
+  /** The message of git, untranslated. */
   readonly stderr: string
 
   constructor(what: string, reason: GitFailure['reason'], stderr: string) {

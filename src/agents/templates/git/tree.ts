@@ -10,7 +10,7 @@ export interface GitFile {
   /** Below the folder that was asked for. */
   path: string
   mode: '100644' | '100755' | '120000'
-  /** Its id. */
+  /** Id of the blob. */
   blob: string
   size: number
 }
