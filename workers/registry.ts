@@ -41,8 +41,8 @@ async function importHandlers(folder: URL, file: string): Promise<Definition[]> 
   const exported: unknown[] = Object.values(await import(new URL(file, folder).href))
   const found = exported.filter(isDefinition)
   const resource = /^[^.-]*/.exec(file)?.[0]
-  const strangers = found.filter(({ kind }) => !Object.hasOwn(catalog, kind))
-  if (found.length === 0 || strangers.length > 0)
+  const ofNoKind = found.filter(({ kind }) => !Object.hasOwn(catalog, kind))
+  if (found.length === 0 || ofNoKind.length > 0)
     throw new Error(`no kind of operation in the catalogue: ${file}`)
   const misplaced = found.find(({ kind }) => kind.split('.')[0] !== resource)
   if (misplaced) throw new Error(`${file} is no file for the handler of ${misplaced.kind}`)

@@ -2,7 +2,7 @@ import { uuidv7 } from 'uuidv7'
 import type { Pool, Queryable } from '../db/pool.ts'
 import { notFound } from '../errors.ts'
 import type { Context, RouteResponse } from '../http/route.ts'
-import { cancelOperation, TELL } from '../operations/cancel.ts'
+import { cancelOperation, NOTIFY_CANCELED } from '../operations/cancel.ts'
 import { insertOperation } from '../operations/enqueue.ts'
 import type { Operations } from '../operations/operations.ts'
 import type { Network } from '../storage/port.ts'
@@ -58,7 +58,7 @@ export async function removeFile(
          from: 'FROM gone',
        })}
      )
-     SELECT removal.id, ${TELL} FROM removal`,
+     SELECT removal.id, ${NOTIFY_CANCELED} FROM removal`,
     [id, workspaceId, network, uuidv7(), successor],
   )
   return rows[0]?.id

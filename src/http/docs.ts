@@ -12,7 +12,7 @@ const UNCHANGED = { status: 304, description: 'The client has it already: `If-No
 
 /** Routes that serve the document of `routes` and of themselves. */
 export function documentRoutes(routes: Route[], publicUrl: string | undefined, version: string): Route[] {
-  const own: Route[] = [
+  const ownRoutes: Route[] = [
     route({
       method: 'get',
       path: '/openapi.json',
@@ -58,10 +58,10 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
   ]
   // The Host header of a client is not repeated to others: `/` is wherever the document came from.
   const servers = [{ url: publicUrl ?? '/' }]
-  const document = { ...openApiDocument([...routes, ...own], version), servers }
+  const document = { ...openApiDocument([...routes, ...ownRoutes], version), servers }
   const sendDocument = sender('json', JSON.stringify(document))
   const sendPage = sender('html', renderPage(document as unknown as Document, publicUrl))
-  return own
+  return ownRoutes
 }
 
 /** Answers with the same text each time, a few hundred kilobytes: compressed, and once to each browser. */

@@ -128,9 +128,9 @@ function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json
 function pathParameters({ path, params }: Route): Json[] {
   const declared = parameters(params, 'path')
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
-  const others = names.filter((name) => !declared.some((parameter) => parameter.name === name))
+  const undeclared = names.filter((name) => !declared.some((parameter) => parameter.name === name))
   return [
-    ...parameters(z.object(Object.fromEntries(others.map((name) => [name, z.string()]))), 'path'),
+    ...parameters(z.object(Object.fromEntries(undeclared.map((name) => [name, z.string()]))), 'path'),
     ...declared,
   ]
 }
@@ -139,8 +139,8 @@ function pathParameters({ path, params }: Route): Json[] {
  * The schema of a parameter as clients send it. Parameters are text that shapes transform: the result says it better (a
  * number with its bounds, the values of an enum) where it is known.
  */
-function parameterSchema(before: Json, after: Json): Json {
-  const { pattern, ...schema } = { ...before, ...after }
+function parameterSchema(input: Json, output: Json): Json {
+  const { pattern, ...schema } = { ...input, ...output }
   if (String(pattern).startsWith('^\\d')) return { minimum: 0, ...schema, type: 'integer' }
   return pattern === undefined ? schema : { ...schema, pattern }
 }
@@ -177,15 +177,15 @@ function failures(route: Route): Json {
   if (route.path.includes(':') || route.query || hasBody || route.operation) statuses.add(400)
   if (hasBody) for (const status of [408, 413, 415]) statuses.add(status)
   if (route.operation) statuses.add(422)
-  const alike = examples[route.id]?.failures ?? {}
+  const failureExamples = examples[route.id]?.failures ?? {}
   return Object.fromEntries(
     [...statuses].sort().map((status) => {
       const name = isPinningService(route.path) ? 'PinningService' : status
-      if (!(status in alike)) return [status, { $ref: `#/components/responses/${name}` }]
+      if (!(status in failureExamples)) return [status, { $ref: `#/components/responses/${name}` }]
       const { description } = components.responses[status] as Json
       const body = route.otherFailure?.status === status ? route.otherFailure.body : route.success.body
       const schema = jsonSchema(body ?? z.unknown(), 'output')
-      const content = { 'application/json': { schema, example: alike[status] } }
+      const content = { 'application/json': { schema, example: failureExamples[status] } }
       return [status, { description, headers: headerRefs('X-Request-Id'), content }]
     }),
   )

@@ -63,9 +63,9 @@ export class RateLimiter {
       remaining: rest.limit - count,
       resetSeconds: Math.max(1, Math.ceil(msLeft / 1000)),
     }))
-    const [nearer] = limits.toSorted((a, b) => a.remaining - b.remaining)
-    if (!nearer) return
-    const { limit, whose, remaining, resetSeconds } = nearer
+    const [tightest] = limits.toSorted((a, b) => a.remaining - b.remaining)
+    if (!tightest) return
+    const { limit, whose, remaining, resetSeconds } = tightest
     res.set('RateLimit-Limit', `${limit}`)
     res.set('RateLimit-Remaining', `${Math.max(0, remaining)}`)
     res.set('RateLimit-Reset', `${resetSeconds}`)

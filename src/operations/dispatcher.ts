@@ -43,7 +43,7 @@ export class Dispatcher {
   readonly #queues: Map<QueueName, JobQueue>
   #timer: NodeJS.Timeout | undefined
   #pass: Promise<void> | undefined
-  #again = false
+  #passAgain = false
   #stopped = false
   #failing = false
   #shownHeldBack = 0
@@ -62,14 +62,14 @@ export class Dispatcher {
   wake(): void {
     if (this.#stopped) return
     if (this.#pass !== undefined) {
-      this.#again = true
+      this.#passAgain = true
       return
     }
     clearTimeout(this.#timer)
-    this.#again = false
+    this.#passAgain = false
     this.#pass = this.#run().finally(() => {
       this.#pass = undefined
-      if (this.#again) this.wake()
+      if (this.#passAgain) this.wake()
       else if (!this.#stopped) this.#timer = setTimeout(() => this.wake(), POLL_MS)
     })
   }
@@ -140,7 +140,7 @@ export class Dispatcher {
     if (picked.length > 0) {
       crashPoint('after-dispatch')
       await queue.add(prioritize(picked))
-      this.#again = true
+      this.#passAgain = true
     }
     if (limit !== null && performance.now() - this.#shownHeldBack > HELD_BACK_MS) {
       this.#shownHeldBack = performance.now()

@@ -104,7 +104,7 @@ export class OperationCanceled extends Error {
  */
 export function backoffMs(
   { firstMs, maxMs, factor = 2 }: { firstMs: number; maxMs: number; factor?: number },
-  tries: number,
+  attempts: number,
 ): number {
-  return Math.min(firstMs * factor ** (tries - 1), maxMs) * (0.9 + Math.random() * 0.2)
+  return Math.min(firstMs * factor ** (attempts - 1), maxMs) * (0.9 + Math.random() * 0.2)
 }

@@ -95,10 +95,10 @@ export function createQueueBackend(
             data: { id },
             opts: { jobId, priority },
           }))
-          await soon(queue.addBulk(bulk))
+          await withDeadline(queue.addBulk(bulk))
         },
         async has(jobId) {
-          return (await soon(queue.getJob(jobId))) !== undefined
+          return (await withDeadline(queue.getJob(jobId))) !== undefined
         },
       }
     },
@@ -117,7 +117,7 @@ export function createQueueBackend(
 }
 
 /** @throws Error when the call takes longer than {@link CALL_MS}: a half-open connection never answers. */
-function soon<T>(call: Promise<T>): Promise<T> {
+function withDeadline<T>(call: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('the queue does not answer')), CALL_MS)
     call.then(resolve, reject).finally(() => clearTimeout(timer))

@@ -141,11 +141,13 @@ export class Runner {
       await handler.handle(run)
       return 'succeeded'
     } catch (error) {
-      return await this.#endBadly(run, handler, signal.aborted ? signal.reason : error).catch((failed) => {
-        if (!(failed instanceof LeaseLost))
-          log.warn({ err: failed }, 'could not end the attempt; its lease will run out')
-        return undefined
-      })
+      return await this.#endAfterError(run, handler, signal.aborted ? signal.reason : error).catch(
+        (failed) => {
+          if (!(failed instanceof LeaseLost))
+            log.warn({ err: failed }, 'could not end the attempt; its lease will run out')
+          return undefined
+        },
+      )
     }
   }
 
@@ -174,7 +176,7 @@ export class Runner {
     }
   }
 
-  async #endBadly(
+  async #endAfterError(
     run: Run,
     handler: Handler | undefined,
     error: unknown,
@@ -199,17 +201,17 @@ export class Runner {
         })
       } else await end(this.#leases, operation, ending)
       return ending.state
-    } catch (hindered) {
+    } catch (writeError) {
       // The handler could not write the failure, since the subject is gone or a part is away; or the end itself cannot be
       // stored, as a message with a NUL in it.
       const { aborted, reason } = run.signal
-      if (aborted && reason !== error) return this.#endBadly(run, handler, reason)
-      if (hindered instanceof LeaseLost) throw hindered
-      const instead = endingOf(run, hindered)
+      if (aborted && reason !== error) return this.#endAfterError(run, handler, reason)
+      if (writeError instanceof LeaseLost) throw writeError
+      const instead = endingOf(run, writeError)
       if (instead.state === 'failed' && handler?.failed) {
-        const isUnexpected = error instanceof OperationFailed && !(hindered instanceof OperationFailed)
-        if (isUnexpected) return this.#endBadly(run, handler, hindered)
-        throw hindered
+        const isUnexpected = error instanceof OperationFailed && !(writeError instanceof OperationFailed)
+        if (isUnexpected) return this.#endAfterError(run, handler, writeError)
+        throw writeError
       }
       await end(this.#leases, operation, instead)
       return instead.state

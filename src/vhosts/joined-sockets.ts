@@ -35,12 +35,12 @@ export interface JoinRequest {
  */
 export async function joinSockets(request: JoinRequest): Promise<JoinedSockets | undefined> {
   const { agentd, agent, path, headers, req, res, signal } = request
-  const other = await agentd.upgrade(agent, { path, headers, signal })
-  if (req.socket.destroyed) return void other.socket.destroy()
+  const upgraded = await agentd.upgrade(agent, { path, headers, signal })
+  if (req.socket.destroyed) return void upgraded.socket.destroy()
   const { socket, head } = takeUpgrade(req, res)
-  socket.write(switchingProtocols(other.response), 'latin1')
-  const joined = new JoinedSockets(socket, other.socket)
-  joined.begin(head, other.head)
+  socket.write(switchingProtocols(upgraded.response), 'latin1')
+  const joined = new JoinedSockets(socket, upgraded.socket)
+  joined.begin(head, upgraded.head)
   return joined
 }
 

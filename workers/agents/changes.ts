@@ -67,7 +67,7 @@ export class Changes {
   /** For people: `2 added, 1 removed`. */
   get summary(): string {
     const parts = Object.entries({ added: this.#added, changed: this.#changed, removed: this.#removed })
-    const said = parts.filter(([, count]) => count > 0).map(([what, count]) => `${count} ${what}`)
-    return said.join(', ') || 'nothing changed'
+    const nonZero = parts.filter(([, count]) => count > 0).map(([what, count]) => `${count} ${what}`)
+    return nonZero.join(', ') || 'nothing changed'
   }
 }

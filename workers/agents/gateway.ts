@@ -145,12 +145,12 @@ async function agentChannels(
   const stored = await readChannels(prisma, encryption, agent)
   const active = stored.filter(({ settings, tokens }) => settings.enabled && tokens !== null)
   const names = active.map(({ channel }) => channel)
-  const each = <T>(value: (channel: Channel) => T) =>
+  const byChannel = <T>(value: (channel: Channel) => T) =>
     Object.fromEntries(CHANNELS.map((channel) => [channel, value(channel)])) as Record<Channel, T>
   return {
     config: {
-      channels: each((name) => engineConfig(active.find(({ channel }) => channel === name))),
-      plugins: { entries: each((name) => (names.includes(name) ? { enabled: true } : null)) },
+      channels: byChannel((name) => engineConfig(active.find(({ channel }) => channel === name))),
+      plugins: { entries: byChannel((name) => (names.includes(name) ? { enabled: true } : null)) },
     },
     plugins: names
       .filter((name) => !BUNDLED.includes(name))

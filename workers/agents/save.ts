@@ -233,8 +233,8 @@ export function requireNetwork({ BERTH_SNAPSHOT_NETWORK: network }: Config): Net
 export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): OperationFailed | undefined {
   const failedBy = (code: string, publicMessage?: string) => {
     const { message } = error as Error
-    const told = publicMessage !== undefined && { publicMessage }
-    return new OperationFailed(code, message, { ...told, result: { detail: message }, cause: error })
+    const shown = publicMessage !== undefined && { publicMessage }
+    return new OperationFailed(code, message, { ...shown, result: { detail: message }, cause: error })
   }
   if (error instanceof StorageError)
     return error.code === 'unavailable'

@@ -33,7 +33,7 @@ export interface SkillProblem {
   message: string
 }
 
-interface Wanted {
+interface WantedSkill {
   name: string
   cid: string
   files(): Promise<SkillFile[] | undefined>
@@ -72,13 +72,13 @@ async function apply(
 ): Promise<SkillProblem[]> {
   const { agentd } = services
   await run.report('skills')
-  const [wanted, there] = await Promise.all([
+  const [wanted, existing] = await Promise.all([
     wantedSkills(services, agent, run.signal),
     readSkillFolders(agentd, target, run.signal),
   ])
   const problems: SkillProblem[] = []
   for (const skill of wanted) {
-    const folder = there.find(({ name }) => name === skill.name)
+    const folder = existing.find(({ name }) => name === skill.name)
     const isThere = folder?.cid === skill.cid && folder.state !== 'missing'
     // A skill may be called `constructor`.
     const resolution = Object.hasOwn(resolved, skill.name) ? resolved[skill.name] : undefined
@@ -86,7 +86,7 @@ async function apply(
     const problem = await writeSkill(services, run, agent, target, skill, resolution)
     if (problem) problems.push(problem)
   }
-  for (const { name, cid } of there) {
+  for (const { name, cid } of existing) {
     if (cid === null || wanted.some((skill) => skill.name === name)) continue
     const request = { method: 'DELETE', path: skillPath(name), epoch: agent.epoch, signal: run.signal }
     await agentd.json(target, request).catch((error) => {
@@ -103,7 +103,7 @@ async function writeSkill(
   run: Run,
   agent: Agent,
   target: AgentdTarget,
-  { name, cid, files: read }: Wanted,
+  { name, cid, files: read }: WantedSkill,
   resolution: SkillFiles['resolution'],
 ): Promise<SkillProblem | undefined> {
   const problem = (code: SkillProblem['code'], message: string) => ({ name, code, message })
@@ -136,7 +136,7 @@ async function wantedSkills(
   { pool, storages }: AgentWorkerServices,
   agent: Agent,
   signal: AbortSignal,
-): Promise<Wanted[]> {
+): Promise<WantedSkill[]> {
   const { rows } = await readWantedSkills.run(pool, agent.id)
   const attached = rows.map(({ name, cid, network }) => ({
     name,

@@ -37,7 +37,7 @@ export const restart = agentHandler('agent.restart', 'starting', (services) => (
     const previousProcessId = live?.gateway.pid ?? null
     const started = await startAgent(services, run, agent, { version, scripts }).catch((error) => {
       if (!(error instanceof StartFailed) || version === previousVersion) throw error
-      return goBack(services, run, agent, { scripts, refusal: error })
+      return revertVersion(services, run, agent, { scripts, refusal: error })
     })
     return run.succeed(async (tx) => {
       await writeRunning(tx, agent, { version, started })
@@ -46,13 +46,13 @@ export const restart = agentHandler('agent.restart', 'starting', (services) => (
   },
   explain: explainStart,
   failed: (tx, run, failure) =>
-    failure instanceof WentBack
+    failure instanceof VersionReverted
       ? writeRunning(tx, failure.agent, failure)
       : writeNotRunning(tx, run, failure),
 }))
 
 /** The restart has failed, and the agent runs on the version that it had. */
-class WentBack extends OperationFailed {
+class VersionReverted extends OperationFailed {
   readonly agent: Agent
   readonly version: string
   readonly started: StartedAgent
@@ -74,9 +74,9 @@ class WentBack extends OperationFailed {
 
 /**
  * Starts the agent on the version that it had, after it did not start on another one.
- * @throws WentBack once it runs, or what went wrong there.
+ * @throws VersionReverted once it runs, or what went wrong there.
  */
-async function goBack(
+async function revertVersion(
   services: AgentWorkerServices,
   run: Run,
   agent: Agent,
@@ -84,7 +84,7 @@ async function goBack(
 ): Promise<never> {
   const version = agent.engineVersion
   run.log.info({ err: refusal, version }, 'going back to the version before')
-  throw new WentBack(refusal, agent, await startAgent(services, run, agent, { version, scripts }))
+  throw new VersionReverted(refusal, agent, await startAgent(services, run, agent, { version, scripts }))
 }
 
 /** An agent whose `build` has never ended is built; else its `start` runs, as after every boot. */

@@ -89,7 +89,7 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
       const origins = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
       const options: PinOptions = {
         stallMs,
-        maxBytes: smaller(target.maxFileBytes, target.bytesLeft),
+        maxBytes: smallerLimit(target.maxFileBytes, target.bytesLeft),
         onProgress: (latest) => progress.update(latest),
         signal: run.signal,
       }
@@ -215,7 +215,7 @@ function sizeFailure({ maxFileBytes, bytesLeft }: Target, size: number): Failure
   return undefined
 }
 
-function smaller(a: number | null, b: number | null): number | null {
+function smallerLimit(a: number | null, b: number | null): number | null {
   if (a === null || b === null) return a ?? b
   return Math.min(a, b)
 }

@@ -47,7 +47,7 @@ export class AgentCheck {
     try {
       if (agent.deleted) await this.#remove(agent, signal)
       else if (sandbox?.state === 'running') await this.#compare(agent, sandbox, signal)
-      else await this.#revive(agent, sandbox ? 'container ended' : 'container missing', signal)
+      else await this.#startAgain(agent, sandbox ? 'container ended' : 'container missing', signal)
     } catch (error) {
       if (!signal.aborted) this.#log.warn({ err: error, agentId: agent.agentId }, 'cannot check an agent')
     }
@@ -68,7 +68,7 @@ export class AgentCheck {
     )
     if (!status) return
     this.#silentSince.delete(agent.agentId)
-    if (status.gateway.state === 'stopped') return this.#revive(agent, 'gateway missing', signal)
+    if (status.gateway.state === 'stopped') return this.#startAgain(agent, 'gateway missing', signal)
     await this.#follow(agent, sandbox, status)
   }
 
@@ -95,7 +95,7 @@ export class AgentCheck {
    */
   async #noteError(agent: KnownAgent, error: unknown, signal: AbortSignal): Promise<undefined> {
     if (error instanceof AgentdError && error.code === 'unauthorized') {
-      await this.#revive(agent, 'agentd has another key', signal)
+      await this.#startAgain(agent, 'agentd has another key', signal)
       return
     }
     if (signal.aborted || !isSilent(error)) throw error
@@ -104,14 +104,14 @@ export class AgentCheck {
     if (performance.now() - since < this.#silentMs) return
     this.#silentSince.delete(agent.agentId)
     // The operation ends the sandbox, as agentd does not answer it either.
-    await this.#revive(agent, 'agentd silent', signal)
+    await this.#startAgain(agent, 'agentd silent', signal)
   }
 
   /**
    * Starts an agent again that should run: at once, then after longer and longer waits, and not any more when it
    * keeps ending. One that does not run, and was not lost by an outage, stays as it is: its owner restarts it.
    */
-  async #revive(agent: KnownAgent, reason: Reason<'agents'>, signal: AbortSignal): Promise<void> {
+  async #startAgain(agent: KnownAgent, reason: Reason<'agents'>, signal: AbortSignal): Promise<void> {
     if (agent.status === 'not_running' && !agent.lostByOutage) return
     const { pool, prisma, runtime } = this.#services
     const withinMs = Math.min(performance.now() - this.#since, RESTARTS_WITHIN_MS)

@@ -15,7 +15,7 @@ import { AgentCheck } from './agent-check.ts'
 
 const PASS_MS = 120_000
 /** Agents that are looked at side by side. */
-const WIDTH = 8
+const CONCURRENCY = 8
 /** Events come in bursts; between two passes there is at least this. */
 const GAP_MS = 250
 
@@ -32,7 +32,7 @@ export function createAgentReconciler(
 ): AgentReconciler {
   const { pool, prisma, runtime } = services
   const check = new AgentCheck(services, log, options.silentMs)
-  const strangers = new Set<string>()
+  const warnedOf = new Set<string>()
 
   async function compare(signal: AbortSignal): Promise<void> {
     // Listed first: a sandbox that is in the list has its row before we read the rows.
@@ -40,7 +40,7 @@ export function createAgentReconciler(
     const { rows: agents } = await readKnownAgents.run(pool)
     const byId = new Map(sandboxes.map((sandbox) => [sandbox.agentId, sandbox]))
     const waiting = [...agents]
-    const work = Array.from({ length: WIDTH }, async () => {
+    const work = Array.from({ length: CONCURRENCY }, async () => {
       for (let agent = waiting.pop(); agent && !signal.aborted; agent = waiting.pop())
         await check.run(agent, byId.get(agent.agentId), signal)
     })
@@ -65,9 +65,9 @@ export function createAgentReconciler(
     const removed = new Set(rows.map(({ agentId }) => agentId))
     for (const agentId of agentIds) {
       const wasDeleted = removed.has(agentId)
-      if (!wasDeleted && !strangers.has(agentId)) {
+      if (!wasDeleted && !warnedOf.has(agentId)) {
         log.warn({ agentId }, 'a container or a volume is of no agent that is known here; its volume is kept')
-        strangers.add(agentId)
+        warnedOf.add(agentId)
       }
       if (!wasDeleted && !sandboxes.has(agentId)) continue
       await runtime.remove(agentId, { volume: wasDeleted, signal })

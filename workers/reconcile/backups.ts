@@ -10,7 +10,7 @@ import type { Logger } from '../../src/log.ts'
 const CLI = join(import.meta.dirname, '../../bin/berth.mjs')
 /** How often it looks whether one is due. */
 export const BACKUP_LOOK_MS = 60_000
-const SAID_BYTES = 4000
+const OUTPUT_BYTES = 4000
 
 /** When the newest backup of the folder was made, in ms; undefined where there is none. */
 export async function newestBackup(dir: string): Promise<number | undefined> {
@@ -35,8 +35,8 @@ export async function backUpInTurn(
   await withAdvisoryLock(pool, 'backup', async () => {
     if (!(await isDue())) return
     const args = ['backup', dir, '--keep', keep, ...(config.BERTH_BACKUP_PASSPHRASE ? ['--with-keys'] : [])]
-    const { code, said } = await runCli(args, config, signal)
-    if (code !== 0) throw new Error(`the backup failed: ${said}`)
+    const { code, output } = await runCli(args, config, signal)
+    if (code !== 0) throw new Error(`the backup failed: ${output}`)
     log.info({ dir }, 'a backup is made')
   })
 }
@@ -45,19 +45,19 @@ function runCli(
   args: string[],
   config: Config,
   signal: AbortSignal,
-): Promise<{ code: number; said: string }> {
+): Promise<{ code: number; output: string }> {
   const child = spawn(process.execPath, [CLI, ...args], {
     signal,
     env: { ...process.env, DATABASE_URL: config.DATABASE_URL, DATABASE_URL_FILE: '' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  let said = ''
+  let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk) => {
-      said = `${said}${chunk}`.slice(-SAID_BYTES)
+      output = `${output}${chunk}`.slice(-OUTPUT_BYTES)
     })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('close', (code) => resolve({ code: code ?? -1, said: said.trim() }))
+    child.once('close', (code) => resolve({ code: code ?? -1, output: output.trim() }))
   })
 }

@@ -35,10 +35,10 @@ export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortS
   // transaction as long would keep PostgreSQL from cleaning up behind every other statement.
   const options = { name: 'berth-reconcile', statementMs: COMPARE_MS }
   return withSession(pool.options.connectionString, options, async (client) => {
-    const isMine = await tryLockSession(client, storage.network === 'public' ? 'pinsPublic' : 'pinsPrivate')
-    if (!isMine) return { missing: 0, orphaned: 0 }
+    const hasLock = await tryLockSession(client, storage.network === 'public' ? 'pinsPublic' : 'pinsPrivate')
+    if (!hasLock) return { missing: 0, orphaned: 0 }
     // Taken before the listing: a pin that is made meanwhile is no reason for a repair.
-    const { at } = await queryOne<{ at: Date }>(client, 'SELECT now() AS at')
+    const { at: listedAt } = await queryOne<{ at: Date }>(client, 'SELECT now() AS at')
     await copyPins(client, storage, signal)
     const missing = await client.query<{ id: string; workspaceId: string; cid_v1: string }>(
       `SELECT id, workspace_id AS "workspaceId", cid_v1 FROM file f
@@ -46,9 +46,9 @@ export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortS
          AND NOT EXISTS (SELECT FROM pinned WHERE cid = f.cid_v1)
          AND NOT EXISTS (SELECT FROM operation o WHERE o.target_id = f.id AND o.state IN ('queued', 'running'))
        LIMIT $3`,
-      [storage.network, at, MAX_REPAIRS],
+      [storage.network, listedAt, MAX_REPAIRS],
     )
-    const held = await client.query<{ cid: string }>(
+    const unpinned = await client.query<{ cid: string }>(
       `SELECT DISTINCT cid FROM held_content h
        WHERE network = $1 AND NOT EXISTS (SELECT FROM pinned WHERE cid = h.cid) LIMIT $2`,
       [storage.network, MAX_REPAIRS],
@@ -61,7 +61,7 @@ export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortS
     )
     const report = { missing: 0, orphaned: 0 }
     for (const file of missing.rows) if (await repair(pool, storage, file, signal)) report.missing++
-    for (const { cid } of held.rows) if (await pinAgain(pool, storage, cid, signal)) report.missing++
+    for (const { cid } of unpinned.rows) if (await pinAgain(pool, storage, cid, signal)) report.missing++
     for (const { cid } of orphaned.rows) if (await release(pool, storage, cid, signal)) report.orphaned++
     return report
   })

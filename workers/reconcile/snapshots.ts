@@ -14,7 +14,7 @@ import { enqueue } from '../../src/operations/enqueue.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 /** Agents that are asked side by side: each may take its time to answer. */
-const WIDTH = 16
+const CONCURRENCY = 16
 const GAP_MS = 250
 const MAX_BACKOFF_MS = 3_600_000
 /** More failures than these make no difference. */
@@ -29,10 +29,10 @@ export async function lookForChanges(
   { intervalMs, signal }: { intervalMs: number; signal: AbortSignal },
 ): Promise<void> {
   const { rows: agents } = await readRunningAgents.run(services.pool, COUNTED)
-  const pauseMs = (intervalMs / 2 / Math.max(1, agents.length)) * WIDTH
+  const pauseMs = (intervalMs / 2 / Math.max(1, agents.length)) * CONCURRENCY
   // In another order each time: none is always the last.
   const waiting = agents.map((agent) => ({ agent, place: Math.random() })).sort((a, b) => a.place - b.place)
-  const work = Array.from({ length: WIDTH }, async () => {
+  const work = Array.from({ length: CONCURRENCY }, async () => {
     for (let next = waiting.pop(); next && !signal.aborted; next = waiting.pop()) {
       await look(services, next.agent, { intervalMs, signal }).catch((error) => {
         // The worker ends, or the agent was deleted, or is not as it should be, which others look after.

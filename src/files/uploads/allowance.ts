@@ -25,14 +25,18 @@ export class Allowance {
   readonly id = uuidv7()
   readonly #services: { reservations: Reservations; disk: DiskReserve }
   readonly #grant: Limits
-  readonly #atMost: number
+  readonly #expectedBytes: number
   #reserved = 0
 
-  /** @param atMost bytes that can come, where that is known; otherwise Infinity. */
-  constructor(services: { reservations: Reservations; disk: DiskReserve }, grant: Limits, atMost: number) {
+  /** @param expectedBytes bytes that can come, where that is known; otherwise Infinity. */
+  constructor(
+    services: { reservations: Reservations; disk: DiskReserve },
+    grant: Limits,
+    expectedBytes: number,
+  ) {
     this.#services = services
     this.#grant = grant
-    this.#atMost = atMost
+    this.#expectedBytes = expectedBytes
   }
 
   /** @throws ApiError 413 `over_max_size` for a file of so many bytes. */
@@ -53,7 +57,10 @@ export class Allowance {
     const { plan, workspaceId } = this.#grant.uploader
     if (plan.storageBytes === null || totalBytes <= this.#reserved) return
     const step = Math.min(Math.max(totalBytes, LEAST_STEP), LARGEST_STEP)
-    const want = Math.max(totalBytes, Number.isFinite(this.#atMost) ? this.#atMost : totalBytes + step)
+    const want = Math.max(
+      totalBytes,
+      Number.isFinite(this.#expectedBytes) ? this.#expectedBytes : totalBytes + step,
+    )
     const granted = await this.#services.reservations.reserve(
       this.id,
       workspaceId,

@@ -55,8 +55,9 @@ export type ReceiveUpload = (
 ) => Promise<ReceivedUpload>
 
 /** @throws ApiError 400 when a client names another network than its signed URL is for. */
-export function checkNetwork({ network }: UploadGrant, said: Network | undefined): void {
-  if (network && said && said !== network) throw badRequest(`network: this URL is for the ${network} network`)
+export function checkNetwork({ network }: UploadGrant, requested: Network | undefined): void {
+  if (network && requested && requested !== network)
+    throw badRequest(`network: this URL is for the ${network} network`)
 }
 
 /** @throws ApiError where no CAR may be uploaded: 403 on a plan without, 400 on the private network. */

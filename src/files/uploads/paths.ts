@@ -62,8 +62,8 @@ export class UploadPaths {
       folder = next
     }
     const name = names.at(-1) ?? ''
-    const there = folder.get(name)
-    if (there) throw wrongPath(path, there === 'file' ? 'comes twice' : 'is a folder as well')
+    const existing = folder.get(name)
+    if (existing) throw wrongPath(path, existing === 'file' ? 'comes twice' : 'is a folder as well')
     folder.set(name, 'file')
   }
 

@@ -28,8 +28,8 @@ export async function receiveForm(
   signal: AbortSignal,
 ): Promise<ReceivedUpload> {
   const announced = Number(req.headers['content-length'] ?? Number.NaN)
-  const atMost = Number.isNaN(announced) ? Number.POSITIVE_INFINITY : announced
-  const allowance = new Allowance(services, grant, atMost)
+  const expectedBytes = Number.isNaN(announced) ? Number.POSITIVE_INFINITY : announced
+  const allowance = new Allowance(services, grant, expectedBytes)
   try {
     await allowance.reserveUpTo((announced || 0) - FORM_OVERHEAD_BYTES)
     await services.disk.admit(announced || 0)

@@ -16,22 +16,22 @@ export const CID_VERSION_OPTION = 'X-Upload-Option-Cid-Version'
 export function readDetails(header: string, cidVersion: unknown, grant: UploadGrant): UploadDetails {
   const { filename, filetype, ...fields } = readMetadata(header)
   if (filetype?.includes('\0')) throw badRequest('filetype: must not contain NUL')
-  const said: Choices = {}
-  for (const [name, value] of Object.entries(fields)) Object.assign(said, readField(name, value))
-  if (cidVersion !== undefined) Object.assign(said, readField('cid_version', String(cidVersion)))
-  checkNetwork(grant, said.network)
-  const network = grant.network ?? said.network ?? 'private'
-  const { car = false } = said
+  const choices: Choices = {}
+  for (const [name, value] of Object.entries(fields)) Object.assign(choices, readField(name, value))
+  if (cidVersion !== undefined) Object.assign(choices, readField('cid_version', String(cidVersion)))
+  checkNetwork(grant, choices.network)
+  const network = grant.network ?? choices.network ?? 'private'
+  const { car = false } = choices
   if (car) checkCar(grant, network)
   return {
     network,
-    name: grant.name ?? (said.name || readField('name', filename ?? '').name || null),
+    name: grant.name ?? (choices.name || readField('name', filename ?? '').name || null),
     type: filetype ?? '',
-    keyvalues: grant.keyvalues ?? said.keyvalues ?? {},
-    groupId: grant.groupId ?? said.groupId ?? null,
-    expiresAt: said.expiresAt ?? null,
+    keyvalues: grant.keyvalues ?? choices.keyvalues ?? {},
+    groupId: grant.groupId ?? choices.groupId ?? null,
+    expiresAt: choices.expiresAt ?? null,
     car,
-    cidVersion: said.cidVersion ?? 1,
+    cidVersion: choices.cidVersion ?? 1,
     maxFileBytes: grant.maxFileBytes ?? null,
     allowedMimeTypes: grant.allowedMimeTypes ?? null,
   }

@@ -5,7 +5,7 @@ import { countReceived, type Uploader } from '../../db/statements/uploads.ts'
 import { overPlanStorage } from './allowance.ts'
 import type { Reservations } from './reservations.ts'
 
-interface Growing {
+interface GrowingUpload {
   id: string
   uploader: Uploader
   /** Bytes that are counted for it already. */
@@ -20,7 +20,7 @@ interface Growing {
  */
 export async function withRoom<T>(
   { pool, reservations }: { pool: Pool; reservations: Reservations },
-  { id, uploader, counted }: Growing,
+  { id, uploader, counted }: GrowingUpload,
   bytes: number,
   readReceived: () => Promise<number>,
   work: () => Promise<T>,

@@ -152,7 +152,7 @@ export class ResumableUploads {
       storageBytes,
     })
     const upload = { id, length, uploader: grant.uploader, counted: 0 }
-    const received = await this.#speak(req, res, upload, 0, gone).catch(async (error) => {
+    const received = await this.#answerByProtocol(req, res, upload, 0, gone).catch(async (error) => {
       await this.#remove(id)
       throw error
     })
@@ -179,7 +179,7 @@ export class ResumableUploads {
       let received = outcome ? upload.length : await this.#makeReady(upload, req, gone)
       // All is here already: the client missed the answer, and sends the end of its upload once more.
       if (received === upload.length) await drain(req)
-      else received = await this.#speak(req, res, upload, received, gone)
+      else received = await this.#answerByProtocol(req, res, upload, received, gone)
       if (received === upload.length) outcome ??= await this.#finish(id)
       if (outcome) setOutcome(res, outcome)
       res.set('Upload-Offset', `${received}`).status(204).end()
@@ -276,8 +276,8 @@ export class ResumableUploads {
     return this.#hold(upload.id, gone, async () => {
       const received = await this.#count(upload)
       if (speaksTus(req) || received === upload.length || offset >= received) return received
-      const isOthers = received > before && received === offset + Number(req.headers['content-length'])
-      if (isOthers) throw uploadBusy()
+      const isSentByOther = received > before && received === offset + Number(req.headers['content-length'])
+      if (isSentByOther) throw uploadBusy()
       await truncate(this.#path(upload.id), offset)
       return offset
     })
@@ -289,7 +289,7 @@ export class ResumableUploads {
    * @throws ApiError 423 when the request had to make way for another one before its end, 403 `over_free_limit`,
    *   507 while a disk is down to its reserve.
    */
-  async #speak(
+  async #answerByProtocol(
     req: Request,
     res: Response,
     { id, length, uploader, counted }: Pick<Upload, 'id' | 'length' | 'uploader' | 'counted'>,

@@ -38,8 +38,8 @@ export async function importFiles(
     const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) }
     const { cid } = await storage.resolve(added.cid, { path: paths.root, ...bounded })
     // A client who goes does not end this, as it does not end the pin of an import.
-    const whole = { offline: true, stallMs: STEP_MS, signal: AbortSignal.timeout(STEP_MS) }
-    await storage.pin(cid.toV1(), whole)
+    const pinOptions = { offline: true, stallMs: STEP_MS, signal: AbortSignal.timeout(STEP_MS) }
+    await storage.pin(cid.toV1(), pinOptions)
     return { ...added, cid }
   } finally {
     await release(services, network, added.cid)

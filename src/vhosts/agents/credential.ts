@@ -42,9 +42,9 @@ export function readCredential(
 export function splitToken(url: string): { url: string; token: string | undefined } {
   const [path = '', ...rest] = url.split('?')
   const parts = rest.join('?').split('&').filter(Boolean)
-  const others = parts.filter((part) => !part.startsWith('token='))
+  const otherParameters = parts.filter((part) => !part.startsWith('token='))
   const token = parts.find((part) => part.startsWith('token='))?.slice('token='.length)
-  return { url: others.length > 0 ? `${path}?${others.join('&')}` : path, token }
+  return { url: otherParameters.length > 0 ? `${path}?${otherParameters.join('&')}` : path, token }
 }
 
 /**

@@ -216,11 +216,11 @@ function ownCookies(cookies: string[]): string[] {
 
 /** An answer to a token is for its holder only, whatever the program says of caching. */
 function privately(cacheControl = ''): string {
-  const others = cacheControl
+  const otherDirectives = cacheControl
     .split(',')
     .map((directive) => directive.trim())
     .filter((directive) => directive !== '' && !/^(public|private|s-maxage)\b/i.test(directive))
-  return ['private', ...others].join(', ')
+  return ['private', ...otherDirectives].join(', ')
 }
 
 function endToEnd(headers: IncomingHttpHeaders): [string, string | string[] | undefined][] {

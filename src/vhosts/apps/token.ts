@@ -25,13 +25,13 @@ export function readVisit(
   const inHeader = isToken(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1])
   const query = withoutToken(url, isToken)
   const cookies = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
-  const ours = cookies.filter((pair) => pair.startsWith(`${COOKIE}=`))
-  const inCookie = ours.some((pair) => isToken(pair.slice(COOKIE.length + 1)))
+  const tokenCookies = cookies.filter((pair) => pair.startsWith(`${COOKIE}=`))
+  const inCookie = tokenCookies.some((pair) => isToken(pair.slice(COOKIE.length + 1)))
   return {
     by: inHeader ? 'header' : query.found ? 'query' : inCookie ? 'cookie' : undefined,
     url: query.url,
     authorization: inHeader ? undefined : authorization,
-    cookie: cookies.filter((pair) => pair !== '' && !ours.includes(pair)).join('; ') || undefined,
+    cookie: cookies.filter((pair) => pair !== '' && !tokenCookies.includes(pair)).join('; ') || undefined,
   }
 }
 
@@ -39,9 +39,11 @@ export function readVisit(
 function withoutToken(url: string, isToken: (text: string) => boolean): { url: string; found: boolean } {
   const [path = '', ...rest] = url.split('?')
   const parts = rest.join('?').split('&')
-  const others = parts.filter((part) => !(part.startsWith('token=') && isToken(part.slice('token='.length))))
-  if (others.length === parts.length) return { url, found: false }
-  return { url: others.length > 0 ? `${path}?${others.join('&')}` : path, found: true }
+  const otherParameters = parts.filter(
+    (part) => !(part.startsWith('token=') && isToken(part.slice('token='.length))),
+  )
+  if (otherParameters.length === parts.length) return { url, found: false }
+  return { url: otherParameters.length > 0 ? `${path}?${otherParameters.join('&')}` : path, found: true }
 }
 
 /** How long it takes tells nothing of how much of it is right. */

@@ -107,14 +107,14 @@ async function serveKept(
   res: Response,
 ): Promise<void> {
   const gone = abortOnDisconnect(res)
-  const longest = setTimeout(() => gone.abort(), ANSWER_MS)
-  const looking = setTimeout(() => gone.abort(), LOOK_MS)
-  const found = () => clearTimeout(looking)
+  const answerTimer = setTimeout(() => gone.abort(), ANSWER_MS)
+  const lookTimer = setTimeout(() => gone.abort(), LOOK_MS)
+  const found = () => clearTimeout(lookTimer)
   try {
     await sendKept(storage, kept, gateway, path, url, { req, res, signal: gone.signal, found })
   } finally {
-    clearTimeout(longest)
-    clearTimeout(looking)
+    clearTimeout(answerTimer)
+    clearTimeout(lookTimer)
   }
 }
 

@@ -115,8 +115,8 @@ export async function stream(
   bounds: Partial<Bounds> = {},
 ): Promise<void> {
   const { store, client } = { ...BOUNDS, ...bounds }
-  const heard = withoutSilence(read, gone, store)
-  const bytes = length === undefined ? heard : exactly(length, heard)
+  const watched = failOnSilence(read, gone, store)
+  const bytes = length === undefined ? watched : exactly(length, watched)
   const first = await bytes.next()
   res.status(status).set(headers)
   res.setTimeout(client) // after which Node closes the connection
@@ -129,14 +129,14 @@ async function send(res: Response, bytes: AsyncIterable<Uint8Array>): Promise<vo
     await pipeline(bytes, res)
   } catch (error) {
     const { code } = error as { code?: string }
-    const isClients = code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'aborted'
-    if (!isClients) res.req.log.warn({ err: error }, 'an answer was cut short')
+    const hasClientGone = code === 'ERR_STREAM_PREMATURE_CLOSE' || code === 'aborted'
+    if (!hasClientGone) res.req.log.warn({ err: error }, 'an answer was cut short')
     res.destroy()
   }
 }
 
 /** Aborts the reading, and ends with an error, when the next bytes take longer than `ms`. */
-async function* withoutSilence(
+async function* failOnSilence(
   read: Streamed['read'],
   gone: AbortSignal,
   ms: number,

@@ -154,12 +154,13 @@ async function applyAgent(
   { services, agent }: Applying,
   { name, description, vibe, emoji }: Manifest['agent'],
 ): Promise<PartResult> {
-  const or = (given: string | null | undefined, known: string | null) => (given === undefined ? known : given)
+  const givenOr = (given: string | null | undefined, known: string | null) =>
+    given === undefined ? known : given
   await changeAgent(services, agent, {
     name: name.trim(),
-    description: or(description, agent.description),
-    vibe: or(vibe, agent.vibe),
-    emoji: or(emoji, agent.emoji),
+    description: givenOr(description, agent.description),
+    vibe: givenOr(vibe, agent.vibe),
+    emoji: givenOr(emoji, agent.emoji),
     updatedAt: new Date(),
   })
   return {}

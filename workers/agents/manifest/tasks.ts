@@ -16,7 +16,7 @@ export async function applyTasks(
   const tasks = new Tasks(services.agentd)
   const reached = { ...agent, ...target }
   // Before anything is changed: where the gateway is away, that is one problem and not twenty.
-  const there = await tasks.list(reached, true)
+  const existing = await tasks.list(reached, true)
   const problems: string[] = []
   for (const [index, entry] of wanted.entries()) {
     const parsed = newTask.safeParse(toTask(entry))
@@ -25,7 +25,7 @@ export async function applyTasks(
       continue
     }
     const task = parsed.data
-    const known = there.find(({ name }) => name === task.name)
+    const known = existing.find(({ name }) => name === task.name)
     try {
       if (!known) await tasks.create(reached, task)
       else if (!isIn(task, known)) await tasks.update(reached, known.id, task)
