@@ -45,6 +45,12 @@ describe('the list of pins', () => {
     assert.deepEqual(ids(await list({ status: 'failed' })), [])
     assert.deepEqual(await list({ status: 'failed' }), { count: 0, results: [] })
   })
+  it('the list of pins has those that are still to be pinned as well, where it is asked for a name without a status', async () => {
+    const name = 'still to be pinned'
+    const { body } = await other.api.post(PINS, { cid: `${v1}`, name })
+    assert.deepEqual(ids(await list({ name }, other.api)), [body.requestid])
+    assert.deepEqual(ids(await list({ name, status: 'pinned' }, other.api)), [])
+  })
   it('the list of pins has uploads too, and files of the public network only', async () => {
     const { api: uploader, id } = await workspace()
     for (const network of ['public', 'private'])

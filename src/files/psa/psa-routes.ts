@@ -13,7 +13,7 @@ import { insertPin, type NewPin, type PinService } from '../pins/pin-requests.ts
 import { removeFile } from '../remove.ts'
 import { pickDelegates, readOrigins } from './hints.ts'
 import { listPins, toPinStatus } from './psa-pins.ts'
-import { pin, pinResults, pinStatus, pinsQuery, requestParams } from './psa-schema.ts'
+import { pin, pinResults, pinStatus, pinsQuery, requestParams, type Status } from './psa-schema.ts'
 
 export interface PsaRouteServices {
   pool: Pool
@@ -73,9 +73,12 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       success: { status: 200, description: 'A page of pins.', body: pinResults },
       async handle({ principal, query }) {
         const { cid, status, after, limit, ...filter } = query
+        // The compliance suite looks by name for a pin that it has just asked for, without a status.
+        const statuses: Status[] =
+          status ?? (query.name === undefined ? ['pinned'] : ['queued', 'pinning', 'pinned'])
         const cids = cid?.map((each) => canonicalCid(parseCid(each)))
         const [{ count, results }, delegates] = await Promise.all([
-          listPins(pool, principal.workspaceId, { ...filter, cids, statuses: status, from: after }, limit),
+          listPins(pool, principal.workspaceId, { ...filter, cids, statuses, from: after }, limit),
           readDelegates(),
         ])
         return { body: { count, results: results.map((row) => toPinStatus(row, delegates)) } }

@@ -101,8 +101,11 @@ export const pinsQuery = z.object({
     .default('exact')
     .describe('How `name` is compared: as a whole or as a part, with or without (`i`) regard to case.'),
   status: statusList
-    .default(['pinned'])
-    .describe('Only pins in these statuses, separated by commas; only `pinned` ones unless told.'),
+    .optional()
+    .describe(
+      'Only pins in these statuses, separated by commas. Unless told, only `pinned` ones; with `name`, also those that ' +
+        'are queued or being pinned.',
+    ),
   before: time
     // A pin that was created within the millisecond of `before` counts as created before it.
     .transform((value) => Date.parse(value) + (/\.\d{3}\d*[1-9]/.test(value) ? 1 : 0))
