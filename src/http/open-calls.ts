@@ -7,7 +7,7 @@ import type { Logger } from '../log.ts'
 import type { Principal } from './principal.ts'
 
 /**
- * Everything open is also checked this often: a call outlives its token by at most this where the notification was lost,
+ * The interval at which everything open is checked as well: a call outlives its token by at most this where the notification was lost,
  * or the token expired.
  */
 const CHECK_MS = 3000
@@ -81,7 +81,7 @@ export class OpenCalls {
     return () => this.#open.delete(call)
   }
 
-  /** Ends nothing any more. */
+  /** Stops listening: no call is ended any more. */
   close(): void {
     clearInterval(this.#timer)
     for (const stop of this.#stopListening) stop()

@@ -95,9 +95,9 @@ function jsonSchema(shape: z.ZodType, io: 'input' | 'output'): Json {
     override({ jsonSchema }) {
       // An answer may gain fields, and clients must not mind.
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
-      // Every record has them, and they say nothing.
+      // Every record has `propertyNames`, which say nothing.
       delete jsonSchema.propertyNames
-      // The format says it.
+      // The format says what the pattern says.
       if (jsonSchema.format) delete jsonSchema.pattern
     },
   })

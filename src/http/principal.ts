@@ -24,7 +24,7 @@ export interface Principal {
   agent?: {
     agentId: string
     by: 'gateway' | 'platform'
-    /** Changes with the agent's gateway token. */
+    /** A text that changes with the agent's gateway token. */
     fingerprint: string
     /** Whether the agent's token may see more of its workspace than that agent, where routes say so. */
     isWide: boolean

@@ -42,7 +42,7 @@ type CountingRedis = Redis & {
 
 export class RateLimiter {
   readonly #redis: CountingRedis | undefined
-  /** Without Redis; while it is away, each process counts for itself. */
+  /** The counts without Redis, and while Redis is away: each process counts for itself. */
   readonly #memory = new WindowCounts(WINDOW_MS)
 
   constructor(redis: Redis | undefined) {
@@ -50,7 +50,7 @@ export class RateLimiter {
     this.#redis = redis as CountingRedis | undefined
   }
 
-  /** Counts one request and sets the RateLimit headers, of what is nearer to its limit. @throws ApiError 429 above one. */
+  /** Counts one request and sets the RateLimit headers, of the limit that is nearer. @throws ApiError 429 above one. */
   async consume(caller: Caller, res: Response): Promise<void> {
     const ofKey = caller.plan.requestsPerMinute
     if (ofKey === null) return

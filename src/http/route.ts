@@ -44,7 +44,7 @@ export interface RouteResponse {
 
 export interface Route {
   method: 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete' | 'options'
-  /** In Express 5's spelling: `/v3/files/:network/:id`. */
+  /** Path in Express 5's spelling: `/v3/files/:network/:id`. */
   path: string
   /** The same route under other paths, for clients that spell it another way. */
   aliases?: string[]

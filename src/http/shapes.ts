@@ -14,7 +14,7 @@ export const text = (max: number) =>
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** An id in a path. What is no UUID is nobody's id: it becomes one that nothing has, and ends as a 404. */
+/** An id in a path. A UUID that does not parse matches no row: it becomes one that nothing has, and ends as a 404. */
 export const pathId = z
   .string()
   .transform((id) => (UUID.test(id.toLowerCase()) ? id.toLowerCase() : NO_ID))

@@ -17,7 +17,7 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>()
 export function serveUpgrades(server: Server, app: RequestListener): void {
   server.on('upgrade', (req, duplex, head) => {
     const socket = duplex as Socket
-    // Node handles errors of a connection only until an upgrade. After each comes a close.
+    // Node handles errors of a connection only until an upgrade. A close event follows each.
     socket.on('error', () => {})
     const res = new ServerResponse(req)
     res.shouldKeepAlive = false

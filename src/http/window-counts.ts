@@ -3,7 +3,7 @@ const MOST_NAMES = 100_000
 
 export interface WindowCount {
   count: number
-  /** Until it starts again. */
+  /** Milliseconds until the window starts again. */
   msLeft: number
 }
 

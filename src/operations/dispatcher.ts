@@ -1,5 +1,5 @@
 /**
- * Hands operations over from PostgreSQL to the queue. The rows are the outbox: whatever the queue
+ * Dispatches operations from PostgreSQL to the queue. The rows are the outbox: whatever the queue
  * lost, and whatever a dead worker left behind, is dispatched again.
  *
  * No more is dispatched than the workers have free slots, and a few; so the order is decided here, as

@@ -17,7 +17,7 @@ export function createRedis(url: string, log: Logger): Redis {
   return redis
 }
 
-/** How Redis says so; before version 6, by `ERR invalid password`. */
+/** Redis's refusals of a password; before version 6, `ERR invalid password`. */
 const REFUSED = /^(NOAUTH|WRONGPASS|ERR invalid password)/
 
 /**

@@ -34,7 +34,7 @@ import {
 } from './lease.ts'
 import type { OperationMetrics } from './metrics.ts'
 
-/** After an error that nobody foresaw. */
+/** The wait after an unexpected error. */
 const ERROR_BACKOFF = { firstMs: 1000, maxMs: 300_000 }
 const DATABASE_DELAY_MS = 1000
 

@@ -22,7 +22,7 @@ export function byHost(
   const apiHost = publicUrl && new URL(publicUrl).hostname
   const domains = virtualHosts.map(({ domain }) => domain)
   return (req, res, next) => {
-    // A proxy in front may go by the other one (RFC 9112, 3.2).
+    // A proxy in front may go by the other `Host` (RFC 9112, 3.2).
     if ((req.headersDistinct.host?.length ?? 0) > 1) throw badRequest('Host: sent more than once')
     const host = requestHost(req)
     if (host === apiHost || domains.includes(host)) return next()

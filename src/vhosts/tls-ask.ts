@@ -65,7 +65,7 @@ export class ServedNames {
     const verdict = this.#query(question)
     if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
     this.#cache.set(key, { verdict, until: performance.now() + CACHE_MS })
-    // A refusal is of this moment, not of the name.
+    // A refusal says nothing about the name, so it is not remembered.
     if ((await verdict) >= TOO_MANY) this.#cache.delete(key)
     return verdict
   }
@@ -89,7 +89,7 @@ export class ServedNames {
 
 /**
  * Answers on BERTH_TLS_ASK_PORT at BERTH_TLS_ASK_HOST.
- * @returns ends it.
+ * @returns a function that closes the listener.
  * @throws ConfigError when it cannot listen there.
  */
 export async function openAskPort(

@@ -69,7 +69,7 @@ export function quotePath(path: string): string {
   return `"${quoted}"`
 }
 
-/** Git refuses it in a tree, in any case. */
+/** Git refuses the name in a tree, in any case. */
 const isGitFolder = (name: string): boolean => name.toLowerCase() === '.git'
 
 /** The stream says how many bytes come: with others, what follows would be taken for commands. */

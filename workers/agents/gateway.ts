@@ -22,7 +22,7 @@ import { type AgentdEndpoint, runningAddress } from './sandbox.ts'
 const POLL_MS = 10_000
 const MARGIN_MS = 15_000
 const PAUSE_MS = 500
-/** Between two polls that are answered: agentd may have news all the time, or say so. */
+/** The pause between two polls that are answered: agentd may have news all the time, or say so. */
 const NEWS_MS = 100
 /** The engine's exit code for a state or a configuration that it will not start with. */
 const REFUSED = 78
@@ -108,7 +108,7 @@ export async function agentEnvironment(
   }
 }
 
-/** Empty where nothing is known: scripts may rely on each. */
+/** Variables are empty where nothing is known: scripts may rely on each. */
 function identity(agent: Agent, config: Config): Record<string, string> {
   return {
     AGENT_ID: agent.agentId,
@@ -227,7 +227,7 @@ async function waitUntilReady(
     if (!status) continue
     seen = status.version
     const { state, run, reason, exitCode, lastLines } = status.gateway
-    // agentd was started anew, and knows nothing of it.
+    // agentd was started anew, and knows nothing of the run.
     if (run !== name) throw new AgentdError('unreachable', 'agentd was started anew')
     if (state === 'ready') return status
     if (state !== 'failed') {

@@ -21,7 +21,7 @@ export async function launchBuild(
   })
 }
 
-/** The same where it can be. @returns false where no gateway runs, whose environment the scripts would have. */
+/** Launches the scripts where a gateway runs, whose environment they have. @returns false where none does. */
 export async function launchBuildIfUp(...request: Parameters<typeof launchBuild>): Promise<boolean> {
   try {
     await launchBuild(...request)

@@ -112,7 +112,7 @@ async function waitForAgentd(
 ): Promise<AgentdEndpoint> {
   const deadline = performance.now() + REACH_MS
   for (;;) {
-    // Read anew each time: its address may be another one after each start.
+    // The address is read anew each time: it may be another one after each start.
     const address = await runningAddress(services, agentId, signal)
     try {
       if (!address) throw new AgentdError('unreachable', 'the sandbox has no address yet')

@@ -14,7 +14,7 @@ import { StorageError } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 const WRITE_MS = 60_000
-/** All of them together: how many folders there are, and how slow, is what agentd says. */
+/** The bound on all skills together: agentd says how many folders there are, and may be slow. */
 const APPLY_MS = 300_000
 /** agentd's code for a folder that it cannot write because of the agent's own files. */
 const IN_THE_WAY = ['conflict', 'outside', 'not_a_file']

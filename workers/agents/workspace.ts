@@ -125,7 +125,7 @@ const ADOPTED = { 'manifest.json': MANIFEST_BYTES, 'workspace/IDENTITY.md': IDEN
 
 function adoptFile(path: string, text: string, agent: Agent): string {
   if (path === 'workspace/IDENTITY.md') return adoptIdentity(text, agent)
-  // The agent may have changed it since this was done the first time.
+  // The agent may have changed the file since this was done the first time.
   if (path !== 'manifest.json' || 'errors' in checkManifest(text)) return text
   return adoptManifest(text, agent)
 }
@@ -204,7 +204,7 @@ export async function commitFirst(
   try {
     await commitAll(access, { message: 'feat: begin workspace' })
   } catch (error) {
-    // The next sync makes it.
+    // The next sync makes the commit.
     if (!(error instanceof AgentdError) || error.code === 'stale_epoch') throw error
     run.log.warn({ err: error, agentId: agent.agentId }, 'cannot make the first commit of an agent')
   }

@@ -46,13 +46,13 @@ async function takeOver(
   const text = await readManifest(services, run, agent, commitSha)
   const applied = await applyManifestText(services, run, agent, agent, text, false)
   await run.report('scripts')
-  // A gateway that is not there cannot: it runs them when it starts. A restart that interrupts them begins anew.
+  // Scripts need a gateway that runs; another one runs them when it starts. A restart that interrupts them begins anew.
   const isLaunched = await launchBuildIfUp(services, agent, run.signal)
   crashPoint('push-after-scripts')
   const { pool } = services
   if (!isLaunched) await enqueue(pool, 'agent.restart', agent, { input: { scripts: 'build' } })
   const result = { commitSha, ...applied }
-  // Without the marker a next attempt would not know.
+  // Without the marker, another attempt would not know the result.
   await run.report('taken over', result)
   await acknowledge(services, run, agent, commitSha)
   return result

@@ -34,7 +34,7 @@ export async function releaseUnlessKept(
   if (await isKept(tx, storage.network, canonical, { except })) return
   try {
     await storage.unpin(cid, { signal })
-    // Also where the pin is gone: an attempt that died may have released it.
+    // The release is noted also where the pin is gone: an attempt that died may have released it.
     await noteRelease.run(tx, storage.network)
   } catch (error) {
     throw error instanceof StorageError ? new RetryLater(error.code, error.message, { cause: error }) : error

@@ -168,7 +168,7 @@ function finish(
     if (failure) throw failureBy(failure, `${stat.size} bytes`)
     if (!isPinned) throw new RetryLater('unpinned', 'unpinned in between', { delayMs: 0 })
     const { rowCount } = await finishRetrieval.run(tx, fileId, stat.size, stat.files, stat.mimeType)
-    // Withdrawn since it was read: its removal waits for this operation, and releases the pin.
+    // The file was withdrawn since it was read: its removal waits for this operation, and releases the pin.
     if (!rowCount) throw new OperationCanceled('the file was withdrawn')
     return {}
   })

@@ -35,7 +35,7 @@ export function createAgentReconciler(
   const warnedOf = new Set<string>()
 
   async function compare(signal: AbortSignal): Promise<void> {
-    // Listed first: a sandbox that is in the list has its row before we read the rows.
+    // Sandboxes are listed first: one that is in the list has its row before we read the rows.
     const { sandboxes, volumes } = await runtime.list({ signal })
     const { rows: agents } = await readKnownAgents.run(pool)
     const byId = new Map(sandboxes.map((sandbox) => [sandbox.agentId, sandbox]))

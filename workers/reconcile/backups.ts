@@ -8,7 +8,7 @@ import type { Pool } from '../../src/db/pool.ts'
 import type { Logger } from '../../src/log.ts'
 
 const CLI = join(import.meta.dirname, '../../bin/berth.mjs')
-/** How often it looks whether one is due. */
+/** Interval of the look whether a backup is due. */
 export const BACKUP_LOOK_MS = 60_000
 const OUTPUT_BYTES = 4000
 

@@ -6,7 +6,7 @@ import { judgeRoom, type Room, readRoom } from '../../src/lib/disk.ts'
 import type { Logger } from '../../src/log.ts'
 import type { Storage } from '../../src/storage/port.ts'
 
-/** How often is looked whether to collect. */
+/** Interval of the look whether to collect. */
 export const LOOK_MS = 300_000
 
 const LOCKS = { public: 'collectPublic', private: 'collectPrivate' } as const
@@ -57,7 +57,7 @@ export function collectReleased(
     })
 }
 
-/** A death in the middle leaves it due. */
+/** A process that dies in the middle leaves the collection due. */
 async function collect(
   { pool, log }: Pick<Services, 'pool' | 'log'>,
   storage: Collected,

@@ -30,7 +30,7 @@ export async function lookForChanges(
 ): Promise<void> {
   const { rows: agents } = await readRunningAgents.run(services.pool, COUNTED)
   const pauseMs = (intervalMs / 2 / Math.max(1, agents.length)) * CONCURRENCY
-  // In another order each time: none is always the last.
+  // The agents come in another order each time, so that none is always the last.
   const waiting = agents.map((agent) => ({ agent, place: Math.random() })).sort((a, b) => a.place - b.place)
   const work = Array.from({ length: CONCURRENCY }, async () => {
     for (let next = waiting.pop(); next && !signal.aborted; next = waiting.pop()) {

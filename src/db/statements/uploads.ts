@@ -1,4 +1,4 @@
-/** Uploads under way. Each by hand for the reason that it has, or as every request with bytes needs it. */
+/** Uploads under way. Each statement is by hand for the reason beside it, or since every request with bytes needs it. */
 import { PLAN, type Plan } from './plan.ts'
 import { narrow, statement } from './statement.ts'
 

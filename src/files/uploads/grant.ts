@@ -19,7 +19,7 @@ export interface UploadGrant {
   groupId?: string | undefined
   name?: string | undefined
   keyvalues?: Record<string, string> | undefined
-  /** Less than the plan allows for one file. */
+  /** A bound below that of the plan for one file. */
   maxFileBytes?: number | undefined
   /** Types as `image/png` or `image/*`, and `directory` for folders. Left out: every type. */
   allowedMimeTypes?: string[] | undefined

@@ -68,11 +68,11 @@ export async function keepContent(
     // A file that ends sooner is no duplicate: the content would go with it, long before the client expects.
     const known = await findDuplicate.first(client, workspaceId, network, `${cid}`, expiresAt)
     if (!(await storage.isPinned(cid, bounded()))) {
-      // Released since it was added: by the deletion of another file, or as a pin that no file kept.
+      // The pin was released since the content was added: by the deletion of another file, or as a pin that no file kept.
       await storage.pin(cid, { offline: true, stallMs: NODE_MS, ...bounded() })
     }
     if (known) return { file: known, isDuplicate: true }
-    // Last: other uploads of the workspace wait for it, and must not wait for a node that hangs.
+    // The limits come last: other uploads of the workspace wait for this check, and must not wait for a node that hangs.
     await checkLimits(client, uploader, details, content, reservation)
     const file = await insertFile.one(
       client,
@@ -92,7 +92,7 @@ export async function keepContent(
     )
     return { file, isDuplicate: false }
   }).catch((error) => {
-    // Deleted between the look at it and the insert.
+    // The group was deleted between the look at it and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
     if (!isHeldUp(error)) throw error
     throw new StorageError('unavailable', `Others wait for the node, before ${cid}`, { cause: error })

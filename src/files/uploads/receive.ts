@@ -10,7 +10,7 @@ import { Upload } from './upload.ts'
 import { release } from './upload-import.ts'
 
 /**
- * Allowed for a form's fields and boundaries. A Content-Length over the limit by more than this is refused before the
+ * Bytes allowed for a form's fields and boundaries. A Content-Length over the limit by more than this is refused before the
  * body is read; a smaller excess is found while the file comes in.
  */
 const FORM_OVERHEAD_BYTES = 1_048_576

@@ -10,7 +10,7 @@ import type { Pool } from '../../db/pool.ts'
 import { askForUpload, giveUploadBack, renewUpload, takeUpload } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
 
-/** Long beside what a busy process may be late with a renewal, as two must not write at once. */
+/** Much longer than a busy process is late with a renewal: two requests must not write at once. */
 const LEASE_MS = 10_000
 /** A request is told as late as this that another one waits for it. */
 const RENEW_MS = 500

@@ -36,7 +36,7 @@ export async function withRoom<T>(
     return await work()
   } finally {
     const received = await readReceived().catch(() => counted)
-    // Counted twice for a moment, and never not at all.
+    // The bytes are counted twice for a moment, and never left out.
     await countReceived.run(pool, id, received).catch(() => {})
     await reservations.release(room)
   }

@@ -117,7 +117,7 @@ export function showWithCookie(
   // The page that leads on would tell the next one its whole address.
   res.set({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' })
   res.cookie(COOKIE, gatewayToken, { httpOnly: true, sameSite: 'strict', secure: isSecure || req.secure })
-  // Not a host: what begins with two slashes would be one.
+  // A path that begins with two slashes would be taken for a host.
   const address = url.replace(/^[/\\]+/, '/')
   const { 'sec-fetch-site': site = 'none' } = req.headers
   if (site === 'cross-site' || site === 'same-site') res.set('Refresh', `0; url=${address}`).status(200).end()

@@ -15,7 +15,7 @@ const ERROR_MS = 10_000
 
 /** Neither keys nor cookies: agentd opens the gateway with the gateway's own token. */
 const REQUEST_HEADERS = /^(accept|user-agent|idempotency-key|last-event-id|openai-[\w-]+|x-openclaw-[\w-]+)$/
-/** Only with the body: a length without one would have agentd wait for it. */
+/** Headers that go on with a body only: a length without one would have agentd wait for it. */
 const BODY_HEADERS = /^content-(type|length)$/
 /** No cookies, for whatever domain, and nothing that would change how a browser treats this host. */
 const RESPONSE_HEADERS =
@@ -32,7 +32,7 @@ export interface Exchange {
   agent: Agent
   req: Request
   res: Response
-  /** Ends it: the client has gone, or its token is no longer good. */
+  /** Ends the request: the client has gone, or its token is no longer good. */
   signal: AbortSignal
 }
 

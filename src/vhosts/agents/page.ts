@@ -13,7 +13,7 @@ import { readVisit } from '../apps/token.ts'
 import { isNavigation } from './credential.ts'
 import type { Target } from './targets.ts'
 
-/** The host's own, whatever routes there are. */
+/** Paths of the host itself, whatever routes there are. */
 const RESERVED = /^\/(?:v0|chat|config)(?:\/|$)/
 
 /**
@@ -27,7 +27,7 @@ export function findPage(
   target: Target | undefined,
 ): SiteRoute | undefined {
   if (RESERVED.test(path) || (target && target.kind !== 'gateway')) return undefined
-  // Chat.
+  // An upgrade to the gateway is chat.
   if (target && isUpgrade(req)) return undefined
   const route = findRoute(routes, path)?.route
   return target && path !== '/' && route?.pathPrefix === '/' ? undefined : route

@@ -63,7 +63,7 @@ function forwarded(req: Request): Record<string, string> {
   )
 }
 
-/** Clients have nothing to say on them. */
+/** Bound on messages of clients, which have nothing to say to the log. */
 const MAX_MESSAGE_BYTES = 4096
 
 const server = new WebSocketServer({
@@ -80,7 +80,7 @@ function acceptSocket(req: Request, res: Response): WebSocket | undefined {
   server.handleUpgrade(req, socket, head, (webSocket) => {
     accepted = webSocket
   })
-  // After each comes a close.
+  // A close event follows each error.
   accepted?.on('error', () => {})
   return accepted
 }
@@ -107,7 +107,7 @@ export class LogStream {
   }
 
   /**
-   * Opens it for a client whose upgrade it is. An agent that is not there is told of by closing (1013).
+   * Opens the log for a client whose upgrade it is. An agent that is not there is told of by closing (1013).
    * @returns undefined where it was closed already.
    */
   static async open({ agentd, agent, req, res, signal }: SocketRequest): Promise<LogStream | undefined> {

@@ -17,7 +17,7 @@ import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
 import { COOKIE, isNavigation } from '../agents/credential.ts'
 import { type JoinedSockets, joinSockets } from '../joined-sockets.ts'
 
-/** Until an answer begins, which a long upload may come before. */
+/** Time until an answer begins, which may be after a long upload. */
 const ANSWER_MS = 600_000
 /** How long an answer may stand still, on either side. */
 const IDLE_MS = 300_000
@@ -32,7 +32,7 @@ export interface PageRequest {
   binding: PortBinding & { port: number }
   /** {@link AgentConnections.changeCount}, before anything was checked. */
   since: number
-  /** For the program: path and query. */
+  /** Path and query for the program. */
   path: string
   visitor: Visitor
   /** See {@link toVisitor}. */
@@ -42,7 +42,7 @@ export interface PageRequest {
 }
 
 /**
- * Passes it on; resolves when it is over. It ends when the visitor goes, or the binding is no longer good.
+ * Passes the request on; resolves when that is over, at the latest when the visitor goes, or the binding is no longer good.
  * @throws ApiError as long as no answer has begun: 429 beside too many others, 503 for an agent that does not run, 502 for a port on which
  *   nothing answers, 504 for one that takes too long.
  */
@@ -130,17 +130,17 @@ const HOP_BY_HOP =
 /** Headers that Berth sets itself, or that are between Berth and agentd; to many programs `_` is the same as `-`. */
 const REQUEST_DROPPED =
   /^(host|authorization|cookie|expect|content-length|forwarded|via|x-forwarded-.*|x-real-ip|berth-.*)$/
-/** Ours stay; where a server says that it is also elsewhere, that is past Berth. */
+/** Headers that Berth sets itself, and `Alt-Svc`, which would lead the visitor past Berth. */
 const ANSWER_DROPPED = /^(x-request-id|alt-svc|berth-.*)$/
 /** Headers that change how a browser treats the host, beyond this answer. */
 const OF_THE_HOST =
   /^(set-cookie|clear-site-data|strict-transport-security|service-worker-allowed|nel|report-to|reporting-endpoints)$/
-/** No origin of its own: so that a page can neither read the API nor send its cookie there. */
+/** A page has no origin of its own: it can neither read the API nor send its cookie there. */
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads'
 
 /** A visitor as the program sees them. */
 interface Visitor {
-  /** Without what was Berth's. */
+  /** The visitor's cookies without Berth's own. */
   cookie: string | undefined
   authorization: string | undefined
   /** The prefix that was cut off the path; undefined where none was. */
@@ -207,7 +207,7 @@ function toVisitor(
   return answer
 }
 
-/** Cookies for this very host: hosts beside it are other agents'. Ours is nobody else's to set. */
+/** Cookies for this very host: hosts beside it are other agents'. A program may not set Berth's own. */
 function ownCookies(cookies: string[]): string[] {
   return cookies
     .filter((cookie) => cookie.split('=')[0]?.trim() !== COOKIE)

@@ -73,7 +73,7 @@ export class SiteDirectory {
     const known = cache.get(name)
     if (known && known.until > performance.now()) return known.site
     const site = read()
-    // Read before the question was asked, it is good from then on.
+    // The entry moves to the end, so that the first one is the oldest; its time counts from before the query.
     cache.delete(name)
     cache.set(name, { site, until: performance.now() + CACHE_MS })
     site.catch(() => cache.delete(name))

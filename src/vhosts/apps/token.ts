@@ -46,7 +46,7 @@ function withoutToken(url: string, isToken: (text: string) => boolean): { url: s
   return { url: otherParameters.length > 0 ? `${path}?${otherParameters.join('&')}` : path, found: true }
 }
 
-/** How long it takes tells nothing of how much of it is right. */
+/** Compares in constant time: the time tells nothing about how much of a token is right. */
 function isSame(text: string, token: string): boolean {
   const hash = (value: string) => createHash('sha256').update(value.toLowerCase()).digest()
   return timingSafeEqual(hash(text), hash(token))

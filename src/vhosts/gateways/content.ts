@@ -34,7 +34,7 @@ export function parseContentPath({ pathname }: URL, hostCid?: string): ContentPa
     throw notFound('A gateway has content only: /ipfs/<cid>, and /files/<cid> with a signature')
   }
   const names = rest.split('/').filter(Boolean).map(decode)
-  // A name in a directory has neither: what is asked for cannot be there.
+  // A name in a directory has neither a slash nor a NUL: the path leads nowhere.
   if (names.some((name) => /[/\0]/.test(name))) throw notFound('path: no entry has such a name')
   return {
     network: root === 'ipfs' ? 'public' : 'private',

@@ -55,7 +55,7 @@ export async function carRepresentation(
 ): Promise<Representation> {
   const scope = searchParams.get('dag-scope') ?? 'all'
   if (!['all', 'entity', 'block'].includes(scope)) throw badRequest('dag-scope: must be all, entity or block')
-  // Either would be a CAR of some of the blocks of a DAG, and the store exports whole ones.
+  // A path or a range would make a CAR of some of the blocks of a DAG, and the store exports whole ones.
   if (names.length > 0) throw notImplemented('format: a CAR is made of a whole CID, not of a path below it')
   if (searchParams.has('entity-bytes')) throw notImplemented('entity-bytes: not supported; use Range')
   if ((searchParams.get('car-version') ?? '1') !== '1') throw badRequest('car-version: must be 1')
@@ -65,7 +65,7 @@ export async function carRepresentation(
     throw notImplemented('dag-scope: entity is not supported for a sharded directory')
   }
   return {
-    // Which order a store exports blocks in is its own matter.
+    // The order of the blocks is the store's own matter, so the tag is a weak one.
     etag: `W/"${cid}.car.${isWhole ? 'all' : 'block'}"`,
     headers: {
       'Content-Type': 'application/vnd.ipld.car; version=1; order=dfs; dups=n',

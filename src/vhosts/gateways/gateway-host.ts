@@ -157,7 +157,7 @@ async function sendKept(
   if (entry.type === 'file' && endsInSlash) throw notFound('path: not a directory')
   // Relative links of a page need the slash. A signature is good for one URL, and so needs no other.
   if (entry.type === 'directory' && endsInSlash === false && network === 'public') {
-    // Not a host: what begins with two slashes would be one.
+    // A path that begins with two slashes would be taken for a host.
     const address = url.pathname.replace(/^\/+/, '/')
     return res.set(headers).redirect(301, `${address}/${url.search}`)
   }

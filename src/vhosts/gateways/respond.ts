@@ -54,7 +54,7 @@ export async function respond(
   await stream(res, { ...answer, length, read }, gone)
 }
 
-/** Whether the client wants the range of another version than this. Dates do: content has none. */
+/** Whether the client wants the range of another version than this. A date never matches: content has none. */
 function isOutdated(req: Request, etag: string): boolean {
   const condition = req.get('if-range')
   return condition !== undefined && condition !== etag

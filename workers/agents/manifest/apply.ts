@@ -89,7 +89,7 @@ const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]
     routes: applyRoutes,
     channels: applyChannels,
     tasks: applyTasks,
-    // Last: the gateway may start again for it.
+    // The model comes last: the gateway may start again for it.
     model: applyModel,
   }
 

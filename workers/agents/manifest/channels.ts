@@ -39,7 +39,7 @@ export async function applyChannels(
       const { BERTH_TELEGRAM_URL: telegram } = services.config
       if (channel === 'telegram' && change.botToken !== undefined && telegram !== '')
         await checkTelegramToken(telegram, change.botToken)
-      // With the restart that loads it, which follows this operation: a next try finds nothing to do here.
+      // The channel is saved with the restart that loads it, which follows this operation: another attempt finds nothing to do.
       await saveChannel(services, agent, channel, { ...change, skipRestart: false }, undefined)
     } catch (error) {
       problems.push(`.${channel}: ${problemOf(error)}`)
