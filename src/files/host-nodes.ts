@@ -31,10 +31,29 @@ export function parseHostNode(text: string, field: string, allowPrivate: boolean
   const host = parts[0]
   if (!host || !DIALABLE.includes(host.name)) throw badRequest(`${field}: cannot be dialled over a network`)
   if (!hasOneHost(address)) throw badRequest(`${field}: must name a single host`)
-  if (!allowPrivate && host.value && isIP(host.value) && isPrivateAddress(host.value)) {
-    throw badRequest(`${field}: private addresses are not allowed`)
-  }
+  if (!allowPrivate && hasPrivateHost(address)) throw privateAddress(field)
   return address.toString()
+}
+
+const privateAddress = (field: string) => badRequest(`${field}: private addresses are not allowed`)
+
+function hasPrivateHost(address: Multiaddr): boolean {
+  const host = address.getComponents()[0]?.value ?? ''
+  return isIP(host) !== 0 && isPrivateAddress(host)
+}
+
+/**
+ * Checks the host nodes of a request, as `ipfs id` reports them: a node names its addresses of local networks too. Those
+ * are passed over where the list has another address of the same peer, and not dialled.
+ * @throws ApiError 400 naming the first entry at fault.
+ */
+export function checkHostNodes(nodes: string[], field: string, allowPrivate: boolean): void {
+  const addresses = nodes.map((node, i) => parseHostNode(node, `${field}[${i}]`, true))
+  const peerOf = (address: string) => address.slice(address.lastIndexOf('/') + 1)
+  const isAllowed = (node: string) => allowPrivate || !hasPrivateHost(readMultiaddr(node, field))
+  const reachable = new Set(addresses.filter(isAllowed).map(peerOf))
+  const refused = addresses.findIndex((address) => !reachable.has(peerOf(address)))
+  if (refused >= 0) throw privateAddress(`${field}[${refused}]`)
 }
 
 /** A resolver of names: `node:dns/promises`, or another one of its shape. */

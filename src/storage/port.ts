@@ -15,7 +15,8 @@ export type Network = 'public' | 'private'
  * - `no_space`: the disk of the node's blocks is down to its reserve, or full; the message says so to anybody. Only the
  *   embedded node says it. Try again later.
  * - `stalled`: no block arrived for `stallMs`. `blocks` says how many had arrived before. Try again later.
- * - `bad_host_node`: no host node could be reached, and routing (or its absence) says that nobody else provides the content. Routing that does not answer says nothing. Final.
+ * - `bad_host_node`: no host node could be reached, and routing (or its absence) says that nobody else provides the content; the message says why, of
+ *   each, to anybody. Routing that does not answer says nothing. Final.
  * - `invalid_object`: a block's bytes do not decode as its codec says, or the codec is unknown. Final.
  * - `too_large`: the DAG is larger than `maxBytes`. Final.
  * - `not_found`: asked for local content that is not there.
@@ -38,6 +39,23 @@ export class StorageError extends Error {
     this.name = 'StorageError'
     this.code = code
   }
+}
+
+/** Host nodes that a failure names at most, and the characters of each reason: clients read it. */
+const NAMED_FAILURES = 5
+const REASON_LENGTH = 120
+
+/** The `bad_host_node` of a retrieval. @param failures why each host node could not be reached, by its multiaddr. */
+export function badHostNode(failures: Map<string, unknown>): StorageError {
+  const named = [...failures].slice(0, NAMED_FAILURES).map(([origin, reason]) => {
+    const { message } = reason instanceof AggregateError ? (reason.errors[0] as Error) : (reason as Error)
+    return `${origin}: ${message.replace(/\s+/g, ' ').slice(0, REASON_LENGTH)}`
+  })
+  const more = failures.size > NAMED_FAILURES ? `; and ${failures.size - NAMED_FAILURES} more` : ''
+  return new StorageError(
+    'bad_host_node',
+    `No host node could be reached (${named.join('; ')}${more}), and no other node provides the content`,
+  )
 }
 
 /** How far a retrieval is. `totalBytes` is what the root block announces, when it says. */

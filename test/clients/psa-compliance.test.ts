@@ -21,7 +21,11 @@ const SUMMARY = /Summary \((\d+)\/(\d+) successful\)/
 const FAILED = '❌'
 
 const execute = promisify(execFile)
-const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth', `psa-compliance-${VERSION}`)
+const cache = join(
+  process.env.XDG_CACHE_HOME || join(homedir(), '.cache'),
+  'berth',
+  `psa-compliance-${VERSION}`,
+)
 const program = join(cache, 'node_modules/.bin/pinning-service-compliance')
 let stack: Stack
 /** The suite writes its report below its working directory. */

@@ -236,13 +236,13 @@ describe('the host nodes of a pin', () => {
     `/dnsaddr/node.example/p2p/${PEER}`,
     `/ip4/127.0.0.1/tcp/4001/p2p/${PEER}`,
   ]
-  it('the host nodes of a pin may be peer ids and multiaddrs, up to twenty of them', async () => {
-    const hosts = Array.from({ length: 20 }, (_, i) => good[i % good.length] ?? '')
+  it('the host nodes of a pin may be peer ids and multiaddrs, up to a hundred of them', async () => {
+    const hosts = Array.from({ length: 100 }, (_, i) => good[i % good.length] ?? '')
     const { hose_nodes, host_nodes } = await accepted({ cid: `${await missingCid()}`, host_nodes: hosts })
     assert.deepEqual([hose_nodes, host_nodes], [hosts, hosts])
   })
-  it('the host nodes of a pin may not be more than twenty', () =>
-    refused({ host_nodes: Array(21).fill(PEER) }, 'host_nodes: must have at most 20 entries'))
+  it('the host nodes of a pin may not be more than a hundred', () =>
+    refused({ host_nodes: Array(101).fill(PEER) }, 'host_nodes: must have at most 100 entries'))
 
   const bad = {
     nothing: '',

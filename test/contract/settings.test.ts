@@ -9,6 +9,7 @@ import { inlineCid, missingCid, openContext } from './context.ts'
 
 const QUEUE = '/v3/files/public/pin_by_cid'
 const PEER = '12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV'
+const OTHER_PEER = '12D3KooWEqnTdgqHnkkwarSrJjeMP2ZJiADWLYADaNvUb6SQNyPF'
 
 const berth = await startStack({
   database: 'of the run',
@@ -88,6 +89,16 @@ describe('a host node', () => {
       })
       assertError(reply, 400, 'host_nodes[0]: private addresses are not allowed')
     })
+  it('a host node may be private beside another address of the same node, and is passed over then', async () => {
+    const local = `/ip4/192.168.1.1/tcp/4001/p2p/${PEER}`
+    const host_nodes = [local, `/ip4/8.8.8.8/tcp/4001/p2p/${PEER}`]
+    const { status, body } = await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes })
+    assert.equal(status, 200)
+    assert.deepEqual(body.data.host_nodes, host_nodes)
+    const other = local.replace(PEER, OTHER_PEER)
+    const reply = await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes: [...host_nodes, other] })
+    assertError(reply, 400, 'host_nodes[2]: private addresses are not allowed')
+  })
   it('a host node behind a relay may not be private either', async () => {
     const relayed = `/ip4/10.0.0.1/tcp/4001/p2p/${PEER}/p2p-circuit/p2p/${PEER}`
     const reply = await api.post(QUEUE, { cid: `${inlineCid('x')}`, host_nodes: [relayed] })

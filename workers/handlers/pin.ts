@@ -62,13 +62,15 @@ interface Target {
 }
 
 const MAX_RETRY_MS = 3_600_000
+/** Host nodes that are dialled, of those that a request names. */
+const MAX_ORIGINS = 20
 
-const FAILURES: Record<Failure, string> = {
+/** What clients read of a failure; of `bad_host_node` they read the storage's own message. */
+const FAILURES: Record<Exclude<Failure, 'bad_host_node'>, string> = {
   expired: 'No node that provides the content was found in time',
   over_free_limit: 'The content would exceed the storage of the plan',
   over_max_size: 'The content is larger than the plan allows for one file',
   invalid_object: 'A block of the content cannot be decoded',
-  bad_host_node: 'No host node could be reached, and no other node provides the content',
 }
 
 function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.add'> & Handler<'pin.repair'> {
@@ -86,7 +88,8 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
       await run.report('searching')
       if (target.bytesLeft !== null && target.bytesLeft <= 0)
         throw failureBy('over_free_limit', 'no bytes left')
-      const origins = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
+      const nodes = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
+      const origins = nodes.slice(0, MAX_ORIGINS)
       const options: PinOptions = {
         stallMs,
         maxBytes: smallerLimit(target.maxFileBytes, target.bytesLeft),
@@ -133,8 +136,10 @@ function explain(
   return new RetryLater(code, message, { delayMs: backoffMs(backoff, attempts), cause: error })
 }
 
-const failureBy = (failure: Failure, message: string, cause?: unknown): OperationFailed =>
-  new OperationFailed(failure, message, { publicMessage: FAILURES[failure], cause })
+const failureBy = (failure: Failure, message: string, cause?: unknown): OperationFailed => {
+  const publicMessage = failure === 'bad_host_node' ? message : FAILURES[failure]
+  return new OperationFailed(failure, message, { publicMessage, cause })
+}
 
 /** The named failure that an error of the storage stands for; undefined when another attempt may do better. */
 function failureOf({ code }: StorageError, target: Target, expired: boolean): Failure | undefined {

@@ -3,12 +3,13 @@ import { badRequest, forbidden, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { limit, nextPageToken, nothing, order, pathId, readPageToken, text } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
-import { parseHostNode } from '../host-nodes.ts'
+import { checkHostNodes } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
 import { type RemovalServices, removal } from '../remove.ts'
 import { PIN_STATUSES, type PinService, pinRecord } from './pin-requests.ts'
 
-const MAX_HOST_NODES = 20
+/** More than a node has: an ordinary Kubo names some twenty addresses. The first 20 that may be dialled are. */
+const MAX_HOST_NODES = 100
 
 /** `POST /v3/files/public/pin_by_cid` (contract 4.1). */
 const pinRequest = z.object({
@@ -76,8 +77,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
         if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
         const cid = parseCid(body.cid)
         const hostNodes = body.host_nodes ?? []
-        for (const [i, node] of hostNodes.entries())
-          parseHostNode(node, `host_nodes[${i}]`, allowPrivateHostNodes)
+        checkHostNodes(hostNodes, 'host_nodes', allowPrivateHostNodes)
         await admitPin()
         const { record, operationId } = await pins.accept(
           principal,

@@ -27,7 +27,7 @@ function isLocal(address: string): boolean {
 
 const address = text(1024)
 
-/** The bound on host nodes of a pin by CID. */
+/** Origins of a pin that are kept. */
 const KEPT_ORIGINS = 20
 
 /**

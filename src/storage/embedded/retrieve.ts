@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CID } from 'multiformats/cid'
-import { type PinOptions, StorageError } from '../port.ts'
+import { badHostNode, type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
 import type { BlockFolder } from './blocks.ts'
 import type { BlockNetwork } from './network.ts'
@@ -40,15 +40,10 @@ export async function retrieveDag(
     failed.abort(new StorageError('stalled', `No block arrived for ${stallMs} ms (${blocks} before)`))
   const stall = setTimeout(stalled, stallMs)
 
-  const onUnreachable = async () => {
+  const onUnreachable = async (failures: Map<string, unknown>) => {
     await sleep(Math.min(GRACE_MS, stallMs / 2), undefined, { signal, ref: false }).catch(() => {})
     if (blocks > 0) return
-    failed.abort(
-      new StorageError(
-        'bad_host_node',
-        'No host node could be reached, and nobody else provides the content',
-      ),
-    )
+    failed.abort(badHostNode(failures))
   }
 
   let retrieval: Promise<ReturnType<BlockNetwork['retrieval']>> | null = null
@@ -62,7 +57,7 @@ export async function retrieveDag(
       routingUrl: deps.routingUrl,
       repeatMs: Math.min(REPEAT_SEARCH_MS, stallMs / 2),
       isIdle: () => Date.now() - lastBlockAt > stallMs / 4,
-      onUnreachable: () => void onUnreachable(),
+      onUnreachable: (failures) => void onUnreachable(failures),
       signal,
     })
     return network.retrieval()

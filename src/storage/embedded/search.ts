@@ -15,8 +15,11 @@ export interface SearchOptions {
   /** The search is repeated at this interval, as long as `isIdle` says that nothing arrives. */
   repeatMs: number
   isIdle: () => boolean
-  /** Called after a first round that reached none of the host nodes that were named, where routing knows nobody else. */
-  onUnreachable: () => void
+  /**
+   * Called after a first round that reached none of the host nodes that were named, where routing knows nobody else: with
+   * the error of each.
+   */
+  onUnreachable: (failures: Map<string, unknown>) => void
   signal: AbortSignal
 }
 
@@ -28,10 +31,14 @@ export async function search(cid: CID, options: SearchOptions): Promise<void> {
   const { origins, signal } = options
   for (let first = true; !signal.aborted; first = false) {
     if (first || options.isIdle()) {
-      const answers = await Promise.all(origins.map((origin) => dialOrigin(origin, options)))
+      const failures = new Map<string, unknown>()
+      const onFailure = (origin: string) => (error: unknown) => failures.set(origin, error)
+      const answers = await Promise.all(
+        origins.map((origin) => dialOrigin(origin, options, onFailure(origin))),
+      )
       answers.push(await dialProviders(cid, options))
       const isNobody = answers.every((answer) => answer === 'none')
-      if (first && origins.length > 0 && isNobody && !signal.aborted) options.onUnreachable()
+      if (first && origins.length > 0 && isNobody && !signal.aborted) options.onUnreachable(failures)
     }
     await sleep(options.repeatMs, undefined, { signal, ref: false }).catch(() => {})
   }
@@ -44,13 +51,14 @@ type DialResult = 'found' | 'none' | 'unknown'
 async function dialOrigin(
   origin: string,
   { network, routingUrl, signal }: SearchOptions,
+  onFailure: (error: unknown) => void,
 ): Promise<DialResult> {
-  if (await reaches(network, [origin], signal)) return 'found'
+  if (await reaches(network, [origin], signal, onFailure)) return 'found'
   const peerId = /^\/p2p\/([^/]+)$/.exec(origin)?.[1]
   if (!peerId || routingUrl === null) return 'none'
   const peers = await findPeer(routingUrl, peerId, signal).catch(() => null)
   if (!peers) return 'unknown'
-  return (await reaches(network, peers[0] ?? [], signal)) ? 'found' : 'none'
+  return (await reaches(network, peers[0] ?? [], signal, onFailure)) ? 'found' : 'none'
 }
 
 /** Dials the providers that routing names. One that is no host node counts as found, reached or not. */
@@ -70,11 +78,17 @@ async function dialProviders(
 
 const peerIdOf = (address: string): string => address.slice(address.lastIndexOf('/') + 1)
 
-async function reaches(network: BlockNetwork, addresses: string[], signal: AbortSignal): Promise<boolean> {
+async function reaches(
+  network: BlockNetwork,
+  addresses: string[],
+  signal: AbortSignal,
+  onFailure?: (error: unknown) => void,
+): Promise<boolean> {
   try {
     await network.dial(addresses, AbortSignal.any([signal, AbortSignal.timeout(DIAL_MS)]))
     return true
-  } catch {
+  } catch (error) {
+    onFailure?.(error)
     return false
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { multiaddr } from '@multiformats/multiaddr'
 import type { CID } from 'multiformats/cid'
-import { type PinOptions, StorageError } from '../port.ts'
+import { badHostNode, type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
 import { type Kubo, type KuboClient, OFFLINE } from './client.ts'
 import { asStorageError } from './kubo-errors.ts'
@@ -32,10 +32,11 @@ export async function retrieveAndPin(
   name: string,
   options: PinOptions,
 ): Promise<{ blocks: number; bytes: number }> {
-  const { stallMs, maxBytes, offline, origins = [] } = options
+  const { stallMs, maxBytes, offline } = options
+  const origins = [...new Set(options.origins)]
   const failed = new AbortController()
   const signal = AbortSignal.any([options.signal, failed.signal])
-  const fail = (code: 'stalled' | 'bad_host_node' | 'too_large', message: string) =>
+  const fail = (code: 'stalled' | 'too_large', message: string) =>
     failed.abort(new StorageError(code, message))
   const progress = throttleProgress(options.onProgress)
   const total = { blocks: 0, bytes: 0 }
@@ -52,17 +53,12 @@ export async function retrieveAndPin(
   }, REDIAL_MS)
 
   const reachSomebody = async () => {
-    if (
-      offline ||
-      origins.length === 0 ||
-      (await connect(kubo.client, origins, signal)) > 0 ||
-      signal.aborted
-    )
-      return
+    if (offline || origins.length === 0) return
+    const failures = await connect(kubo.client, origins, signal)
+    if (failures.size < origins.length || signal.aborted) return
     if ((await findProvider(kubo, cid, origins, signal)) !== 'none') return
     await sleep(Math.min(GRACE_MS, stallMs / 2), undefined, { signal, ref: false }).catch(() => {})
-    if (total.blocks === 0)
-      fail('bad_host_node', 'No host node could be reached, and nobody else provides the content')
+    if (total.blocks === 0) failed.abort(badHostNode(failures))
   }
 
   progress.report({ phase: 'searching', ...total, totalBytes: null })
@@ -101,15 +97,22 @@ export async function retrieveAndPin(
   return total
 }
 
-/** Connects Kubo to the host nodes; how many it reached. */
-async function connect(client: KuboClient, origins: string[], signal: AbortSignal): Promise<number> {
+/** Connects Kubo to the host nodes. @returns the error of each that it did not reach. */
+async function connect(
+  client: KuboClient,
+  origins: string[],
+  signal: AbortSignal,
+): Promise<Map<string, unknown>> {
   const limits = { signal, deadlineMs: CONNECT_MS }
-  const results = await Promise.allSettled(
+  const failures = new Map<string, unknown>()
+  await Promise.all(
     origins.map((origin) =>
-      client.call('swarm/connect', limits, (rpc, signal) => rpc.swarm.connect(multiaddr(origin), { signal })),
+      client
+        .call('swarm/connect', limits, (rpc, signal) => rpc.swarm.connect(multiaddr(origin), { signal }))
+        .catch((error) => failures.set(origin, error)),
     ),
   )
-  return results.filter(({ status }) => status === 'fulfilled').length
+  return failures
 }
 
 interface RoutingRow {

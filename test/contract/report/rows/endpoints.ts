@@ -34,7 +34,7 @@ const pinByCid: Row[] = [
     '`host_nodes` are optional ids of nodes, as `ipfs id` says them',
     PIN,
     LEAST,
-    'pin-by-cid > the host nodes of a pin > the host nodes of a pin may be peer ids and multiaddrs, up to twenty of them',
+    'pin-by-cid > the host nodes of a pin > the host nodes of a pin may be peer ids and multiaddrs, up to a hundred of them',
   ],
   ['the answer is `application/json; charset=utf-8`', PIN_HEADERS],
   ['it has `Date`, `Content-Length` and `Connection`', PIN_HEADERS],
