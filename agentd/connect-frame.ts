@@ -122,7 +122,7 @@ function textFrame(text: string): Buffer {
   return Buffer.concat([head, mask, payload])
 }
 
-/** Masks as well: it is its own opposite. */
+/** Masks a payload as well: the operation is its own inverse. */
 function unmask(bytes: Buffer, mask: Buffer): void {
   for (let i = 0; i < bytes.length; i++) bytes[i] = (bytes[i] as number) ^ (mask[i & 3] as number)
 }

@@ -51,7 +51,7 @@ export class DiskWatch {
     return this.#usedBytes > this.#options.limitBytes ? this.#reason() : null
   }
 
-  /** Counts now. */
+  /** Measures the home now. */
   measure(): Promise<void> {
     this.#measuring ??= this.#measure().finally(() => {
       this.#measuring = undefined

@@ -23,7 +23,7 @@ export interface GatewayRunOptions {
   /** Bound on the time from `since` (of `performance.now`) until the gateway is ready; a run that takes longer is ended. */
   readyMs: number
   since: number
-  /** Ends it: SIGTERM, 8 s, SIGKILL. */
+  /** Ends the gateway: SIGTERM, 8 s, SIGKILL. */
   signal: AbortSignal
   onStart(pid: number): void
   /** Called with each change, and with false at first. */

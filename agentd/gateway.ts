@@ -204,7 +204,7 @@ export class Gateway implements GatewayHandle {
         signal: run.abort.signal,
       })
       this.#ownedConfig = override(this.#ownedConfig ?? {}, without(run.missing))
-      // Installing one writes into openclaw.json.
+      // The installation of a plugin writes into openclaw.json.
       if (plugins.length > 0) await write()
     }
     // A process that was killed closes its sockets a moment after it is gone.

@@ -11,7 +11,7 @@ import type { Paths } from './paths.ts'
 
 /** Holds the path that the home had at the last start. */
 const MARK = '.agentd-home'
-/** JSON above this is no index of the engine's. */
+/** JSON files above this size are no index of the engine's. */
 const JSON_BYTES = 16 * 1024 * 1024
 
 /** Brings the engine's state to the home's path, where it has another one; before the engine runs. */

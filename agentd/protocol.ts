@@ -20,7 +20,7 @@ export interface AgentdConfig {
   /** Address on which agentd listens. Port 0 takes a free one. */
   host: string
   port: number
-  /** SHA-256 of its token, in hex. */
+  /** SHA-256 of agentd's token, in hex. */
   tokenHash: string
   /** Folder that the API calls /home/node: `clawd` and `.openclaw` are in it. Survives the container. */
   home: string

@@ -89,7 +89,7 @@ export class Scripts {
       scripts.build !== null &&
       !(await this.#runOne('build', scripts.build, signal))
     ) {
-      // There is nothing that `start` could rely on.
+      // A build that failed leaves nothing that `start` could rely on.
       if (scripts.start !== null && !signal.aborted) this.#set('start', FAILED)
       return
     }

@@ -77,7 +77,7 @@ interface Upgrade {
 export interface Service {
   routes: Route[]
   upgrades?: Upgrade[]
-  /** Ends what it started; bounded by itself. */
+  /** Ends what the service started, in a bounded time. */
   stop?(): Promise<void>
 }
 

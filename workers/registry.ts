@@ -36,7 +36,7 @@ async function readDefinitions(folder: URL): Promise<Definition[]> {
   return definitions
 }
 
-/** The handlers that a file exports; what else it exports is no concern of ours. */
+/** The handlers that a file exports; its other exports are left alone. */
 async function importHandlers(folder: URL, file: string): Promise<Definition[]> {
   const exported: unknown[] = Object.values(await import(new URL(file, folder).href))
   const found = exported.filter(isDefinition)

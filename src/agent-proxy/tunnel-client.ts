@@ -104,7 +104,7 @@ export function openTunnel({ key, ...place }: AgentProxyAddress, address: string
       if (head.length > 0) socket.unshift(head)
       resolve(socket)
     })
-    // Whatever is there takes no CONNECT.
+    // The server at that address takes no CONNECT.
     sent.once('response', (response) => {
       reject(new TunnelError(response.statusCode ?? 0))
       sent.destroy()

@@ -162,7 +162,7 @@ export class TunnelServer {
 
 const hash = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** A target for the log; undefined where it is none, which may be anything. */
+/** The target for the log; undefined for a malformed one, which may be any text. */
 function readable(text = ''): string | undefined {
   const target = parseDestination(text)
   return target && formatDestination(target)

@@ -260,7 +260,7 @@ function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: Abo
   if (signal?.aborted) return signal.reason
   if (error instanceof AgentdError) return error
   const options = { cause: error }
-  // Node's parser did not take it for HTTP.
+  // Node's parser did not take the answer for HTTP.
   if (error.code?.startsWith('HPE_'))
     return new AgentdError('bad_answer', 'agentd answered no HTTP', 0, options)
   const kind = sent.reusedSocket ? StaleConnection : AgentdError
@@ -298,7 +298,7 @@ export async function readBounded(
   return Buffer.concat(chunks)
 }
 
-/** The error that an answer is which is none of success. Never rejects. */
+/** The error that an answer of failure stands for. Never rejects. */
 async function readError(response: IncomingMessage): Promise<AgentdError> {
   const { statusCode = 0 } = response
   const text = await readBounded(response, MAX_ERROR_BYTES, AbortSignal.timeout(ERROR_MS)).catch(() => '')

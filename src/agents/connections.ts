@@ -16,10 +16,10 @@ const CLOSING_MS = 1500
 
 const NO_LONGER_GOOD = 'The token or key is no longer good'
 
-/** Something that is open. */
+/** An open connection of a client. */
 export interface Connection {
   agentId: string
-  /** Ends it. */
+  /** Closes the connection. */
   end(code: CloseCode, reason: string): void
 }
 

@@ -41,7 +41,7 @@ const SINGLE = {
   kuboPrivate: 0x6b627072,
   /** The look for workspaces of agents that have changed. */
   snapshots: 0x736e6170,
-  /** Migrations: others wait for it. */
+  /** Migrations: other processes wait for the lock. */
   migrate: 0x6265727468,
 } as const
 

@@ -11,10 +11,10 @@ const SESSION = { name: 'berth-shared-lock', connectMs: 10_000 }
 /** The one session by which this process shares the lock, for all its holders. */
 interface LockSession {
   holders: number
-  /** Once the lock is taken. */
+  /** Resolves once the lock is taken. */
   session: Promise<Queryable>
   leave(): void
-  /** Once the session has ended. */
+  /** Resolves once the session has ended. */
   closed: Promise<void>
 }
 

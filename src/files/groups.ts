@@ -189,7 +189,7 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient }): Rou
   ]
 }
 
-/** Whose groups, and on which network. */
+/** The owner and the network of groups. */
 interface GroupOwner {
   workspaceId: string
   network: Network
@@ -266,7 +266,7 @@ export async function addToGroup(
     const { count } = await prisma.file.updateMany({ where: pinned(owner, fileId), data: { groupId } })
     return count === 0 ? 'file' : undefined
   } catch (error) {
-    // Deleted between the look at it and the change.
+    // The group was deleted between the look at it and the change.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) return 'group'
     throw error
   }

@@ -3,7 +3,7 @@ import { messages, unavailable } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import type { WorkerStatus } from '../operations/worker-status.ts'
 
-/** The node of the public network, so that others can peer with it. That of the private one is nobody's peer. */
+/** The node of the public network, so that others can peer with it. The node of the private one has no peers. */
 export function nodeRoutes(workers: WorkerStatus): Route[] {
   return [
     route({

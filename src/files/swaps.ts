@@ -56,7 +56,7 @@ const TAG = 'Swaps'
 /** How a generation of clients spells the routes and their answers. */
 interface Spelling {
   path: string
-  /** Goes to the ends of the routes' ids. */
+  /** The end of the routes' ids. */
   suffix: string
   params: z.ZodType<{ network: Network; cid: string }>
   entry: z.ZodType

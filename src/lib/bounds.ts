@@ -18,7 +18,7 @@ export interface Bound {
    */
   workspace: number | null
   process: number
-  /** Why these numbers. */
+  /** The reason for the numbers, for the documentation. */
   reason: string
 }
 
@@ -175,7 +175,7 @@ export interface Holder {
   workspaceId?: string
 }
 
-/** After which there may be room again. */
+/** The time after which there may be room again. */
 const RETRY_AFTER_S = 5
 
 export class Bounds {

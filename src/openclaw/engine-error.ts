@@ -9,7 +9,7 @@ export type EngineErrorCode =
   | 'timeout'
   /** The base image is neither there nor can it be pulled. */
   | 'no_base_image'
-  /** Agents run it. */
+  /** Agents run the version. */
   | 'in_use'
   | 'failed'
 

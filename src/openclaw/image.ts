@@ -27,7 +27,7 @@ export interface EngineImage {
   /** `berth-openclaw:<version>-<hash>`. */
   name: string
   id: string
-  /** With its base, which images share. */
+  /** Size with the base, which images share. */
   bytes: number
   /** Whether the image is what this Berth would build. */
   current: boolean
@@ -90,7 +90,7 @@ export async function buildEngineImage(docker: Docker, options: BuildOptions): P
 
 async function buildEngine(docker: Docker, name: string, options: BuildOptions): Promise<void> {
   const { version, baseImage, enginesDir, onLine, signal } = options
-  // Before the engine is downloaded for nothing.
+  // A missing base image shows before the engine is downloaded for nothing.
   if (!(await canBuild(docker, baseImage, signal)))
     throw new EngineError(
       'no_base_image',

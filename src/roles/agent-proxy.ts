@@ -34,7 +34,7 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
   return { stop: () => parts.close() }
 }
 
-/** Resolves with its address. */
+/** Resolves with the address of the server. */
 async function openTunnelServer(
   config: Config,
   options: { egressPort: number; networks: AgentNetworks; log: Logger; parts: Closers; registry: Registry },
@@ -111,7 +111,7 @@ function allowedDestinations(config: Config): Destination[] {
   return [...allowed, ...hosts, ...names.map((host) => ({ host, port: config.PORT }))]
 }
 
-/** Values of HOST with which the web process does. */
+/** Values of HOST with which the web process answers on loopback. */
 const ANSWERS_ON_LOOPBACK = ['0.0.0.0', '::', '127.0.0.1', 'localhost']
 
 function own(url: string, setting: string): Destination {
@@ -123,7 +123,7 @@ function own(url: string, setting: string): Destination {
 
 /** Neither database nor queue: it works while its own listeners answer. */
 function proxyReadiness(services: {
-  /** To its own tunnel server. */
+  /** The address of the role's own tunnel server. */
   address: AgentProxyAddress
   egress: { host: string; port: number }
   log: Logger

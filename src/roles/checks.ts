@@ -53,7 +53,7 @@ export interface WorkerParts extends Shared {
   concurrency: QueueConcurrency
   /** The nodes as its heartbeat saw them last. */
   nodes: { ipfs?: IpfsStatus; ipfsPrivate?: IpfsStatus }
-  /** Milliseconds since it wrote its row. */
+  /** Milliseconds since the worker wrote its row. */
   heartbeatAgeMs(): number
   /** The runtime, of a worker that serves agents. */
   runtime: SandboxRuntime | undefined

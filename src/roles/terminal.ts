@@ -15,7 +15,7 @@ export interface Welcome {
   url: string
   /** A gateway's host, without the port. */
   gateway: string | undefined
-  /** Below it are the hosts of agents. */
+  /** The domain below which the hosts of agents are. */
   agentDomain: string
   /** The first API key, when this start made it. */
   key: string | undefined

@@ -192,11 +192,11 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   }
 }
 
-/** How agents are stopped with the worker. */
+/** The stop of agents together with their worker. */
 interface Leaving {
-  /** How many have not ended yet. */
+  /** Agents that have not ended yet. */
   agents: number
-  /** How long each of them may take. */
+  /** Time that each agent may take to end. */
   graceMs: number
 }
 

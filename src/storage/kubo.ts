@@ -298,7 +298,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
           driver: 'kubo' as const,
           agent: id.agentVersion,
           peerId: `${id.id}`,
-          // Kubo says null where it has none.
+          // Kubo answers null where it has no addresses.
           addresses: (id.addresses ?? []).map(String),
           repoBytes,
         }

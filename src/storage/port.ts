@@ -118,9 +118,9 @@ export interface AddEntry {
 
 /** The range of a file to read; all of it where nothing is given. */
 export interface FileRange {
-  /** To the file, below the CID; no leading slash. */
+  /** Path of the file below the CID; no leading slash. */
   path?: string | undefined
-  /** Bytes. */
+  /** In bytes. */
   offset?: number | undefined
   length?: number | undefined
 }

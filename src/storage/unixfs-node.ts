@@ -6,7 +6,7 @@ import { StorageError } from './port.ts'
 
 /** A file, directory, shard of a directory or symbolic link. */
 export interface UnixFsNode {
-  /** All of it but the sizes of a file's parts. */
+  /** The UnixFS message but for the sizes of a file's parts. */
   unixfs: UnixFS
   links: DagPbLinks
   /** How many bytes the node claims to be below each link, at most one more than it has links. */

@@ -8,7 +8,7 @@ import { type HubEntry, skillJson } from './clawhub-schema.ts'
 import { folderCid } from './folder-dag.ts'
 
 const BUNDLED = join(import.meta.dirname, 'bundled')
-/** In every agent without asking. */
+/** The skill that every agent has without asking. */
 export const PLATFORM_SKILL = '@berth/platform'
 
 let bundled: Promise<HubEntry[]> | undefined

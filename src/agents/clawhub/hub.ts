@@ -15,7 +15,7 @@ const UPSTREAM = 'u:'
 /**
  * A page of the hub: first all of its folders, then what the upstream has, whose order is its own. An upstream that
  * is away therefore hides nothing that is here.
- * @throws ApiError 400 for a cursor that is none; 503 where its pages were asked for, and it does not answer.
+ * @throws ApiError 400 for a malformed cursor; 503 where its pages were asked for, and it does not answer.
  */
 export async function listHub(
   prisma: PrismaClient,

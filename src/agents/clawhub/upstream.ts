@@ -73,7 +73,7 @@ export class Upstream {
     if (!found || found.moderation?.isMalwareBlocked) throw noHubSkill()
     const { skill, latestVersion } = found
     const entry = this.#entry({ ...skill, owner: found.owner ?? skill.owner, latestVersion })
-    // Names are another owner's, or have moved.
+    // The name may be another owner's, or the skill has moved.
     const isAsked = handle === undefined ? entry?.slug.split('/').at(-1) === name : entry?.slug === slug
     if (!entry || !isAsked) throw noHubSkill()
     return entry

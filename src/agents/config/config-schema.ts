@@ -23,7 +23,7 @@ const config = z
 
 export const newConfig = z.object({ config })
 
-/** Without a config: what is on disk. */
+/** Without a config, the one on disk is checked. */
 export const configToCheck = z
   .object({ config: config.optional() })
   .optional()

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** More than this belongs into a file. */
+/** A longer command belongs into a file. */
 const MAX_COMMAND_BYTES = 65_536
 const MAX_CWD_BYTES = 4096
 

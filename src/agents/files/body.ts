@@ -17,7 +17,7 @@ export class UploadMemory {
   readonly #bytes: number
   readonly #share: number
   #taken = 0
-  /** By workspace; who has none is not in it. */
+  /** The bytes that each workspace holds; one that holds none is not in the map. */
   readonly #shares = new Map<string, number>()
 
   /** @param share of `bytes`, what one workspace may have. */

@@ -42,7 +42,7 @@ export const RESERVED_NAMES = [
   'GIT_EXEC_PATH',
   'GIT_INDEX_FILE',
   'GIT_WORK_TREE',
-  // Ours and the engine's.
+  // Names of Berth and of the engine.
   'AGENTD_*',
   'AGENTS_API_URL',
   'AGENT_*',

@@ -37,7 +37,7 @@ const DEPTH_LIMIT = 200
 interface ChangedFile {
   blob: string
   isSymlink: boolean
-  /** Once its content is written. */
+  /** The entry, once its content is written. */
   entry?: Entry
 }
 

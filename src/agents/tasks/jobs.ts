@@ -11,7 +11,7 @@ const MAX_TASKS = 20
 const TURN_SECONDS = 300
 /** The engine lists at most so many at a time. */
 const PAGE = 200
-/** The engine and its plugins declare jobs of their own, and make them again when they are gone: nobody's tasks. */
+/** The engine and its plugins declare jobs of their own, and make them again when they are gone: they are no tasks of clients. */
 const isTask = ({ declarationKey }: Job) => declarationKey === undefined
 
 export class Tasks {

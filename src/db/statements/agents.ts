@@ -56,7 +56,7 @@ export const AGENT_COLUMNS = (Object.keys(AGENT) as (keyof typeof AGENT)[])
   .map((name) => `${EXPRESSIONS[name] ?? `agent.${snake(name)}`} AS "${name}"`)
   .join(', ')
 
-/** By the id in its paths. */
+/** Finds an agent by the id in its paths. */
 export const findByAgentId = statement({
   name: 'agent-find',
   parameters: ['text'],

@@ -25,7 +25,7 @@ export const pruneHistory = statement({
     ${REMOVED}`,
 })
 
-/** Removes all of an agent's. */
+/** Removes all snapshots of an agent. */
 export const removeHistory = statement({
   name: 'snapshot-remove',
   parameters: ['uuid'],

@@ -26,7 +26,7 @@ type TypeName = keyof Types
 /** A type of PostgreSQL whose values are narrower than TypeScript could know, see {@link narrow}. */
 interface Narrowed<T> {
   type: string
-  /** Never there: it carries the type alone. */
+  /** The value is never there: the field carries the type alone. */
   value?: T
 }
 

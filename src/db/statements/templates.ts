@@ -35,7 +35,7 @@ export const findTemplateToUse = find('template-find-share', 'FOR SHARE')
 /** {@link findTemplate} for changing it. */
 export const findTemplateToChange = find('template-find-update', 'FOR UPDATE')
 
-/** Archived or not. */
+/** Finds a template, archived or not. */
 export const findAnyTemplate = statement({
   name: 'template-find-any',
   parameters: ['text'],

@@ -130,7 +130,7 @@ export const renewUpload = statement({
     WHERE id = $1 AND lease_id = $2 RETURNING lease_wanted`,
 })
 
-/** Has whoever has it make way. */
+/** Asks the request that has the upload to make way. */
 export const askForUpload = statement({
   name: 'upload-lease-ask',
   parameters: ['uuid'],
@@ -165,7 +165,7 @@ export const renewReservations = statement({
   text: `UPDATE upload_reservation SET expires_at = now() + $2 * interval '1 ms' WHERE id = ANY($1)`,
 })
 
-/** Ends one. */
+/** Ends a reservation. */
 export const endReservation = statement({
   name: 'upload-reserve-end',
   parameters: ['uuid'],

@@ -6,7 +6,7 @@ import { escapeLike } from '../../db/statements/statement.ts'
 import { type PinStatus, STATUSES, type Status } from './psa-schema.ts'
 
 export interface PinsFilter {
-  /** In canonical form. */
+  /** CIDs in canonical form. */
   cids?: string[] | undefined
   name?: string | undefined
   match: 'exact' | 'iexact' | 'partial' | 'ipartial'

@@ -15,7 +15,7 @@ const LOOKUP_MS = 5000
 /** With a letter in the last label: what has none is an address that is spelled wrong. */
 const HOST_NAME = /^([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)*(?=[\d-]*[a-z])[a-z0-9]([a-z0-9-]*[a-z0-9])?$/i
 
-/** Reads the setting; undefined for what is none. */
+/** Reads the setting; undefined for a malformed one. */
 export function parseTrustedProxies(text: string): TrustedProxies | undefined {
   if (/^\d+$/.test(text)) return Number(text) <= MOST_PROXIES ? Number(text) : undefined
   const entries = text.split(',').map((entry) => entry.trim())

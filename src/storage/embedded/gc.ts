@@ -18,7 +18,7 @@ export interface GcOptions {
   trashDir: string
   /** A block used within this time is never removed. */
   graceMs: number
-  /** Only counts. */
+  /** Counts what would go, and removes nothing. */
   dryRun: boolean
   signal: AbortSignal
 }

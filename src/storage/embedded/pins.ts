@@ -22,7 +22,7 @@ function parse(name: string): CID | null {
 
 /** A sign for GC, in any process, that something under way needs its blocks. */
 export interface Mark {
-  /** Takes the sign away. Idempotent. */
+  /** Removes the sign. Idempotent. */
   release(): Promise<void>
 }
 

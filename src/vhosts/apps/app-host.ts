@@ -68,7 +68,7 @@ export function customDomainHandler(parts: AppParts): RequestHandler {
 const mayBeCustom = (host: string) =>
   /\.[a-z][a-z0-9-]*$/.test(host) && !isIP(host) && !host.endsWith('.localhost') && host.length <= 253
 
-/** Without a database nobody's pages are there; the API can tell how it is. */
+/** Without a database no pages are found; the API can tell how the database is. */
 function findCustom(sites: SiteDirectory, host: string, ip: string | undefined): Promise<Site | undefined> {
   return sites.findCustom(host, clientAddress(ip)).catch((error) => {
     if (isDatabaseDown(error)) return undefined

@@ -230,7 +230,7 @@ function endToEnd(headers: IncomingHttpHeaders): [string, string | string[] | un
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 
-/** Tells a visitor why: people get a small page, programs JSON like the API's. @throws what is none of an answer, and what can no longer be told. */
+/** Tells a visitor why: people get a small page, programs JSON like the API's. @throws an error that is no ApiError, and one that can no longer be told. */
 export function refuse(error: unknown, req: Request, res: Response): void {
   if (!(error instanceof ApiError) || res.headersSent || res.destroyed) throw error
   const { status, code, message, headers } = error

@@ -26,7 +26,7 @@ const PATH = /^\/(ipfs|files)\/([^/]+)(\/.*)?$/
  * Reads `/ipfs/{cid}[/path]`, content of the public network, and `/files/{cid}[/path]`, of the private one.
  * `URL` has taken out `.` and `..`, also encoded ones, as browsers do.
  * @param hostCid the CID at whose host the path is: it has that content alone, from its root on.
- * @throws ApiError 400 for a CID or an encoding that is none, 404 for every other path.
+ * @throws ApiError 400 for a malformed CID or encoding, 404 for every other path.
  */
 export function parseContentPath({ pathname }: URL, hostCid?: string): ContentPath {
   const [, root, first, rest = ''] = PATH.exec(hostCid ? `/ipfs/${hostCid}${pathname}` : pathname) ?? []

@@ -4,7 +4,7 @@ import { type Reader, reader, type Writer, writer } from 'protons-runtime'
 export interface WantEntry {
   cid: Uint8Array
   cancel: boolean
-  /** Only whether the peer has the block is asked. */
+  /** Asks only whether the peer has the block. */
   haveOnly: boolean
   /** The peer is to say when it does not have the block. */
   sendDontHave: boolean
