@@ -171,7 +171,7 @@ export class Committer {
   }
 
   /**
-   * As {@link addAll}, of the changed files that were written, made or removed before a time; the others stay as in the
+   * Does as {@link addAll} with the changed files that were written, made or removed before a time; the others stay as in the
    * commit before.
    * @param opened folders in which {@link openUp} has put a file that is not there.
    * @returns false when there are repositories without a commit.

@@ -193,7 +193,7 @@ export class Git {
   }
 
   /**
-   * As {@link chunks}, by records that end with `end`, of at most 1 MiB each.
+   * Yields what {@link chunks} does, by records that end with `end`, of at most 1 MiB each.
    * @throws GitError
    */
   async *records(args: string[], options: RunOptions & { end?: string } = {}): AsyncGenerator<Buffer> {

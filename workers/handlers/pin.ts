@@ -65,7 +65,7 @@ const MAX_RETRY_MS = 3_600_000
 /** Host nodes that are dialled, of those that a request names. */
 const MAX_ORIGINS = 20
 
-/** What clients read of a failure; of `bad_host_node` they read the storage's own message. */
+/** Messages of failures for clients; that of `bad_host_node` is the storage's own. */
 const FAILURES: Record<Exclude<Failure, 'bad_host_node'>, string> = {
   expired: 'No node that provides the content was found in time',
   over_free_limit: 'The content would exceed the storage of the plan',
