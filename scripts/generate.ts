@@ -1,9 +1,12 @@
 /**
- * Generates the Prisma client from prisma/schema.prisma. By hand, after a change of the schema: the result is committed,
- * so that an installation needs neither Prisma's command line, which is larger than the rest of its packages together, nor time for it.
+ * Generates the Prisma client, and the columns for statements by hand, from prisma/schema.prisma. By hand, after a change
+ * of the schema: the result is committed, so that an installation needs neither Prisma's command line, which is larger than
+ * the rest of its packages together, nor time for it.
  */
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import client from '@prisma/client/package.json' with { type: 'json' }
+import { columnsModule } from './schema/columns.ts'
 
 // `prisma generate` would download a schema engine that it does not use; naming any executable stops that.
 const { status } = spawnSync('npx', ['--yes', `prisma@${client.version}`, 'generate', '--no-hints'], {
@@ -11,4 +14,5 @@ const { status } = spawnSync('npx', ['--yes', `prisma@${client.version}`, 'gener
   shell: process.platform === 'win32',
   env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, PRISMA_HIDE_UPDATE_MESSAGE: '1' },
 })
-process.exit(status ?? 1)
+if (status !== 0) process.exit(status ?? 1)
+writeFileSync(new URL('../src/db/generated/columns.ts', import.meta.url), columnsModule())

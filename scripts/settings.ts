@@ -1,8 +1,12 @@
-/** Writes `docs/settings.md` from the settings' own rules and descriptions, and the table of bounds: `npm run docs:settings`. */
-import { writeFileSync } from 'node:fs'
+/**
+ * Writes `docs/settings.md` from the settings' own rules and descriptions, and the table of bounds; and the names of settings
+ * into docker-compose.yml: `npm run docs:settings`.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { BOUNDS, type Bound } from '../src/lib/bounds.ts'
 import { SECRETS, settings } from '../src/settings.ts'
+import { withSettings } from './stack-settings.ts'
 
 interface Setting {
   description?: string
@@ -13,6 +17,7 @@ interface Setting {
 }
 
 const OUTPUT = new URL('../docs/settings.md', import.meta.url)
+const STACK = new URL('../docker-compose.yml', import.meta.url)
 
 /** The page, in Markdown. */
 export function settingsPage(): string {
@@ -67,4 +72,7 @@ function accepts({ enum: values, minimum, maximum }: Setting): string {
   return minimum === undefined ? '' : `${minimum} to ${maximum}`
 }
 
-if (import.meta.main) writeFileSync(OUTPUT, settingsPage())
+if (import.meta.main) {
+  writeFileSync(OUTPUT, settingsPage())
+  writeFileSync(STACK, withSettings(readFileSync(STACK, 'utf8')))
+}

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import { flag, integer, list, proxies, seconds, socketPath, text, url } from './setting-types.ts'
 
 /**
- * Each variable with its rule and default. The descriptions make `docs/settings.md` (`npm run docs:settings`). A new one
- * also goes into `x-settings` of docker-compose.yml, or where the stack fixes it into `FIXED` of compose-file.test.ts.
+ * Each variable with its rule and default. The descriptions make `docs/settings.md`, the names `x-settings` of
+ * docker-compose.yml (`npm run docs:settings`). One that the stack fixes goes into `FIXED` of scripts/stack-settings.ts.
  */
 export const settings = z.object({
   PORT: integer(0, 65535).default(3000).describe('Port of the web process; 0 takes a free one.'),

@@ -17,6 +17,8 @@ export interface Field {
   dbName?: string
   kind: 'scalar' | 'object'
   type: string
+  /** Its `@db` attribute, with arguments. */
+  nativeType?: [name: string, args: string[]] | null
   isId: boolean
   isList: boolean
   isRequired: boolean

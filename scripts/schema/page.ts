@@ -23,6 +23,14 @@ ${models.map(entity).join('\n')}
 |---|---|---|
 ${models.map((model) => `| \`${model.dbName}\` | ${model.name} | ${summary(model)} |`).join('\n')}
 
+## What plans limit
+
+What a request gets beyond a limit, and the files that see to it:
+
+| column of \`plan\` | answer and files |
+|---|---|
+${limits()}
+
 This page is made from \`prisma/schema.prisma\` by \`npm run docs:data\`.
 `
 }
@@ -67,6 +75,14 @@ function tableOf(model: string): string {
   if (!found) throw new Error(`schema.prisma has no model ${model}`)
   return found.dbName
 }
+
+/** The columns of plans, with their comments. */
+const limits = () =>
+  models
+    .find(({ name }) => name === 'Plan')
+    ?.fields.filter(({ documentation }) => documentation)
+    .map((field) => `| \`${field.dbName ?? field.name}\` | ${field.documentation?.replaceAll('\n', ' ')} |`)
+    .join('\n')
 
 /** The first paragraph of its comment. */
 const summary = ({ documentation }: Model) =>

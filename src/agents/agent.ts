@@ -6,6 +6,7 @@ import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { type AgentRow, findByAgentId, findByRowId, lockAgentRow } from '../db/statements/agents.ts'
 import { messages, notFound } from '../errors.ts'
 import { grants, type Principal } from '../http/principal.ts'
+import { text } from '../http/shapes.ts'
 
 /** A live agent. */
 export type Agent = AgentRow
@@ -42,14 +43,39 @@ export async function readFileManifest(
 
 export const newGatewayToken = (): string => randomUUID()
 
+/**
+ * Characters that a name must not have. It is shown in pages and terminals, written into the agent's files and put
+ * into its environment: what would break a line or mark-up there, or turn the direction of the text around it.
+ */
+const BANNED = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069<>"`\\]/u
+
+const name = text(100)
+  .trim()
+  .min(1, 'must not be empty')
+  .refine(
+    (value) => !BANNED.test(value),
+    'must not contain control characters, line breaks or any of < > " ` \\',
+  )
+
+/** What the owner says of an agent, under the same rules when it is made and when it is changed; each is a column. */
+export const names = z.object({
+  name: name.describe('At most 100 characters, without control characters, line breaks and < > " ` \\.'),
+  description: text(10_000).nullable(),
+  vibe: text(200).nullable(),
+  emoji: text(32).nullable(),
+})
+type Names = z.output<typeof names>
+export const NAMES = names.keyof().options
+
+/** Those that are given, null among them. */
+export const givenNames = (from: { [name in keyof Names]?: Names[name] | undefined }): Partial<Names> =>
+  Object.fromEntries(NAMES.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]))
+
 /** The agent as clients see it. */
 export const agentRecord = z.object({
   agentId: z.string(),
   userId: z.string(),
-  name: z.string(),
-  description: z.string().nullable(),
-  vibe: z.string().nullable(),
-  emoji: z.string().nullable(),
+  ...names.shape,
   gatewayToken: z
     .string()
     .nullable()
@@ -77,6 +103,7 @@ export const agentRecord = z.object({
   agentVersion: z.string().describe('Version of the engine.'),
 })
 export type AgentRecord = z.output<typeof agentRecord>
+const FIELDS = agentRecord.keyof().options
 
 /**
  * The agent as `reader` may see it: the gateway token lets its holder change the agent, so a key that may only read
@@ -88,28 +115,13 @@ export function toRecord(
   reader: Pick<Principal, 'role' | 'scopes' | 'agent'>,
   fileManifest: string | null = null,
 ): AgentRecord {
-  const { agentId, userId, name, description, vibe, emoji, createdAt, updatedAt } = agent
   const mayWrite = reader.role !== 'viewer' && grants(reader.scopes, 'org:agents:write')
   const seesToken = mayWrite && reader.agent?.by !== 'platform'
-  const { status, statusReason, engine, engineVersion: agentVersion } = agent
-  const { lastSync, snapshotCid, snapshotsUpdatedAt } = agent
-  return {
-    agentId,
-    userId,
-    name,
-    description,
-    vibe,
-    emoji,
+  const known: AgentRecord = {
+    ...agent,
     gatewayToken: seesToken ? agent.gatewayToken : null,
-    createdAt,
-    updatedAt,
-    status,
-    statusReason,
-    lastSync,
-    snapshotCid,
     fileManifest,
-    snapshotsUpdatedAt,
-    engine,
-    agentVersion,
+    agentVersion: agent.engineVersion,
   }
+  return Object.fromEntries(FIELDS.map((field) => [field, known[field]])) as AgentRecord
 }

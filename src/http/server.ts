@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import express, { type Express, type RequestHandler } from 'express'
 import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
-import { Histogram, type Registry } from 'prom-client'
+import { Histogram } from 'prom-client'
 import { badRequest } from '../errors.ts'
 import { describeError, type Logger } from '../log.ts'
 import { errorHandler, unknownRoute } from './error-handler.ts'
@@ -16,20 +16,19 @@ const HSTS_SECONDS = 15_724_800
 export interface ServerOptions {
   routes: Route[]
   services: RouteServices
-  registry: Registry
   /** Takes the requests for hosts that are not the API's, before anything of the API. */
   edge: RequestHandler
   log: Logger
 }
 
-export function createServer({ routes, services, registry, edge, log }: ServerOptions): Express {
+export function createServer({ routes, services, edge, log }: ServerOptions): Express {
   const app = express()
   app.set('query parser', parseQuery)
   app.set('etag', false)
   app.enable('case sensitive routing')
   app.disable('x-powered-by')
   app.use(requestLog(log))
-  app.use(requestTimer(registry))
+  app.use(timeRequest)
   app.use(discardUnread)
   app.use(edge)
   app.use(refuseUpgrades)
@@ -84,22 +83,20 @@ export const discardUnread: RequestHandler = (req, res, next) => {
   next()
 }
 
+const requestSeconds = new Histogram({
+  name: 'berth_http_request_seconds',
+  help: 'Time from a request to the end of its answer, by method and status.',
+  labelNames: ['method', 'status'],
+  buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30, 300],
+})
+
 /** Times every request by method and status, never by path: ids would make a series each. */
-function requestTimer(registry: Registry): RequestHandler {
-  const duration = new Histogram({
-    name: 'berth_http_request_seconds',
-    help: 'Time from a request to the end of its answer, by method and status.',
-    labelNames: ['method', 'status'],
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30, 300],
-    registers: [registry],
+const timeRequest: RequestHandler = (req, res, next) => {
+  const start = performance.now()
+  res.once('finish', () => {
+    requestSeconds.observe({ method: req.method, status: res.statusCode }, (performance.now() - start) / 1000)
   })
-  return (req, res, next) => {
-    const start = performance.now()
-    res.once('finish', () => {
-      duration.observe({ method: req.method, status: res.statusCode }, (performance.now() - start) / 1000)
-    })
-    next()
-  }
+  next()
 }
 
 /**

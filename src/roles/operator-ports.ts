@@ -1,6 +1,6 @@
 /** Ports for operators' tools: health on BERTH_HEALTH_PORT or BERTH_HEALTH_SOCKET, metrics on BERTH_METRICS_PORT. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { collectDefaultMetrics, type Registry } from 'prom-client'
+import { collectDefaultMetrics, Registry, register } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Closers } from '../lib/closers.ts'
 import { type Binding, bind, bindSocket } from '../lib/net/bind.ts'
@@ -11,7 +11,7 @@ export interface OperatorPortsOptions {
   log: Logger
   /** Closes the ports with the rest of the role. */
   parts: Closers
-  /** Metrics for /metrics, beside those of the process. */
+  /** Metrics of the role's parts; /metrics has them beside those of modules and of the process. */
   registry: Registry
   /** For a role that has no API to answer /healthz and /readyz on. */
   readiness?: Readiness
@@ -28,7 +28,11 @@ export async function openOperatorPorts(config: Config, options: OperatorPortsOp
   const { readiness, registry } = options
   collectDefaultMetrics({ register: registry })
   const metricsPaths: Paths = {
-    '/metrics': async () => ({ status: 200, type: registry.contentType, body: await registry.metrics() }),
+    '/metrics': async () => {
+      // What a module counts by itself is in the default registry.
+      const all = Registry.merge([registry, register])
+      return { status: 200, type: all.contentType, body: await all.metrics() }
+    },
   }
   let isOpen = false
   if (readiness && socket) {

@@ -195,7 +195,6 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const app = createServer({
     routes: [...routes, ...documented],
     services,
-    registry,
     edge: byHost(
       config.PUBLIC_URL,
       [

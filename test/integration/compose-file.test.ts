@@ -6,67 +6,16 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { parse } from 'yaml'
-import { type Config, loadConfig } from '../../src/config.ts'
+import { FIXED, OF_ROLES, OWN_DEFAULT, type Setting, withSettings } from '../../scripts/stack-settings.ts'
+import { loadConfig } from '../../src/config.ts'
 import { SECRETS, settings } from '../../src/settings.ts'
-
-type Setting = keyof Config
-
-/** Settings that an operator of the stack cannot set, each with the reason. */
-const FIXED: Partial<Record<Setting, string>> = {
-  HOST: 'containers listen for their own networks; what is published says the address',
-  PORT: 'in the container it is always 3000; PORT in `.env` is the one that is published',
-  BERTH_DATA_DIR: 'a volume',
-  BERTH_UPLOAD_DIR: 'a volume',
-  BERTH_ENGINES_DIR: 'a volume, below BERTH_DATA_DIR',
-  BERTH_HEALTH_PORT: 'asked by the health checks of the stack',
-  BERTH_METRICS_HOST:
-    'of containers their own addresses; of `agent-proxy`, which is on the machine, loopback',
-  BERTH_TLS_ASK_PORT: 'of the profile tls',
-  BERTH_TLS_ASK_HOST: 'of the profile tls',
-  DATABASE_URL: 'a secret file; leads to the service `postgres`',
-  REDIS_URL: 'the service `redis`',
-  IPFS_API_URL: 'the service `kubo`',
-  IPFS_PRIVATE_API_URL: 'the service `kubo-private`',
-  BERTH_OWN_KUBO: 'both nodes are of the stack',
-  JWT_KEY: 'a secret file',
-  SECRETS_KEY: 'a secret file',
-  AGENT_PROXY_KEY: 'a secret file',
-  BERTH_GC_GRACE_SECONDS: 'of the embedded IPFS node; the stack has Kubo',
-  BERTH_IPFS_LISTEN: 'of the embedded IPFS node; the stack has Kubo',
-  BERTH_IPFS_ROUTING_URL: 'of the embedded IPFS node; the stack has Kubo',
-  BERTH_RUNTIME: 'always `docker`',
-  BERTH_AGENTS_DIR: 'of agents that are processes; in the stack they are containers',
-  DOCKER_HOST: 'the socket that is mounted',
-  BERTH_HEALTH_SOCKET: 'of `agent-proxy`, asked by its health check',
-  BERTH_AGENT_PROXY_SOCKET: 'in a volume that the roles share',
-  BERTH_AGENT_PROXY_URL: 'the roles of the stack have BERTH_AGENT_PROXY_SOCKET',
-  BERTH_AGENT_PROXY_ADDRESS: 'the roles of the stack have BERTH_AGENT_PROXY_SOCKET',
-  BERTH_AGENT_PROXY_PORT: 'the roles of the stack have BERTH_AGENT_PROXY_SOCKET',
-  BERTH_EGRESS_HOST: 'the networks of agents reach the proxy without it',
-  BERTH_BACKUP_DIR: 'in the stack the service `berth` makes backups: no role has all that they take',
-  BERTH_BACKUP_SECONDS: 'of BERTH_BACKUP_DIR',
-  BERTH_BACKUP_KEEP: 'of BERTH_BACKUP_DIR; `berth backup` has --keep',
-  BERTH_BACKUP_PASSPHRASE: 'of the service `berth` alone, which makes backups',
-  BERTH_EGRESS_PORT: 'chosen by `agent-proxy`, which keeps it in its volume and tells `worker`',
-}
-
-/** Secrets that only these roles know. */
-const OF_ROLES: Partial<Record<Setting, string[]>> = {
-  BERTH_MODEL_KEY: ['worker'],
-  JWT_KEY_PREVIOUS: ['web'],
-  SECRETS_KEY_PREVIOUS: ['web', 'worker'],
-}
-
-/** Where the stack has a default of its own. */
-const OWN_DEFAULT: Partial<Record<Setting, string>> = {
-  PUBLIC_URL: 'what clients reach is the published port, not HOST:PORT of the container',
-}
 
 type Environment = Record<string, string | null>
 
-const stack = parse(readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8'), {
-  merge: true,
-}) as { services: Record<string, { command?: string; environment?: Record<string, unknown> }> }
+const text = readFileSync(new URL('../../docker-compose.yml', import.meta.url), 'utf8')
+const stack = parse(text, { merge: true }) as {
+  services: Record<string, { command?: string; environment?: Record<string, unknown> }>
+}
 
 const roles = Object.entries(stack.services)
   .filter(([, { command }]) => command?.startsWith('node src/main.ts'))
@@ -74,12 +23,16 @@ const roles = Object.entries(stack.services)
 
 const names = Object.keys(settings.shape) as Setting[]
 
+it('x-settings has what `npm run docs:settings` writes', () => {
+  assert.equal(text, withSettings(text))
+})
+
 for (const { name: role, environment } of roles) {
   const settable = names.filter((name) => !FIXED[name] && (OF_ROLES[name]?.includes(role) ?? true))
 
   it(`${role} gets each setting that is not fixed from the environment of Compose`, () => {
     const lost = settable.filter((name) => resolve(environment, { [name]: 'mine' })[name] !== 'mine')
-    assert.deepEqual(lost, [], 'add them to x-settings in docker-compose.yml, or to FIXED with the reason')
+    assert.deepEqual(lost, [])
   })
 
   it(`${role} has the defaults of docs/settings.md where nothing is set`, () => {
@@ -94,7 +47,7 @@ for (const { name: role, environment } of roles) {
 
   it(`${role} gets what the stack fixes from nowhere else`, () => {
     const open = names.filter((name) => FIXED[name] && resolve(environment, { [name]: '7' })[name] === '7')
-    assert.deepEqual(open, [], 'they can be set: remove them from FIXED')
+    assert.deepEqual(open, [], 'they can be set: remove them from FIXED in scripts/stack-settings.ts')
   })
 
   it(`${role} gets nothing that is no setting`, () => {

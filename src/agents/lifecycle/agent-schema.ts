@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
-import { agentRecord } from '../agent.ts'
+import { agentRecord, NAMES, names } from '../agent.ts'
 import { startedOperation } from '../agent-route.ts'
 import { gatewayStatus, scriptStates } from '../agentd-status.ts'
 import { channelChangeOf } from '../channels/channel-schema.ts'
@@ -9,34 +9,12 @@ import { agentSecret } from '../secrets/secret-schema.ts'
 import { agentSkill, MAX_ATTACHED } from '../skills/skill-schema.ts'
 import { snapshot } from '../snapshots/snapshot-schema.ts'
 
-/**
- * Characters that a name must not have. It is shown in pages and terminals, written into the agent's files and put
- * into its environment: what would break a line or mark-up there, or turn the direction of the text around it.
- */
-const BANNED = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069<>"`\\]/u
-
-const name = text(100)
-  .trim()
-  .min(1, 'must not be empty')
-  .refine(
-    (value) => !BANNED.test(value),
-    'must not contain control characters, line breaks or any of < > " ` \\',
-  )
-
-/** Names and character of an agent, under the same rules when it is made ({@link newAgent}) and when it is changed ({@link metadataChange}). */
-const names = z.object({
-  name: name.describe('At most 100 characters, without control characters, line breaks and < > " ` \\.'),
-  description: text(10_000).nullable(),
-  vibe: text(200).nullable(),
-  emoji: text(32).nullable(),
-})
-
 /** `PATCH /v0/agents/{agentId}/platform/metadata`: what is absent stays as it is. */
 export const metadataChange = names
   .partial()
   .refine(
     (change) => Object.values(change).some((value) => value !== undefined),
-    'must have a name, description, vibe or emoji',
+    `must have one of ${NAMES.join(', ')}`,
   )
 export type MetadataChange = z.output<typeof metadataChange>
 

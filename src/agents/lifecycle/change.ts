@@ -4,7 +4,7 @@ import { messages, notFound } from '../../errors.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import { cancel } from '../../operations/cancel.ts'
 import { enqueue } from '../../operations/enqueue.ts'
-import { type Agent, findAgentById, notifyAgent } from '../agent.ts'
+import { type Agent, findAgentById, givenNames, notifyAgent } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { removeSnapshots } from '../snapshots/snapshot-store.ts'
 import { forgetArchived } from '../templates/submit.ts'
@@ -19,10 +19,9 @@ export async function changeMetadata(
   { id }: Agent,
   change: MetadataChange,
 ): Promise<Agent> {
-  const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined))
   await prisma.agent.updateMany({
     where: { id, deletedAt: null },
-    data: { ...given, updatedAt: new Date() },
+    data: { ...givenNames(change), updatedAt: new Date() },
   })
   const changed = await findAgentById(pool, id)
   if (!changed) throw notFound(messages.noAgent)

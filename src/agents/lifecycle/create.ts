@@ -8,7 +8,7 @@ import type { Principal } from '../../http/principal.ts'
 import { newAgentId } from '../../lib/agent-id.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import { enqueue, findRepeated, fingerprintOf } from '../../operations/enqueue.ts'
-import { type Agent, findAgentById, newGatewayToken } from '../agent.ts'
+import { type Agent, findAgentById, givenNames, newGatewayToken } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { CHANNELS } from '../channels/channel-schema.ts'
 import { mergeChannel } from '../channels/channel-service.ts'
@@ -77,16 +77,16 @@ async function insertAgent(
   { engineVersion, template }: { engineVersion: string; template: Template | undefined },
 ): Promise<Agent> {
   const { name, userName = null, userEmail = null, engine } = input
-  const { description, defaultVibe, defaultEmoji } = template?.details ?? {}
+  const { description = null, defaultVibe = null, defaultEmoji = null } = template?.details ?? {}
   const id = uuidv7()
   const data = {
     id,
     workspaceId,
     userId,
+    ...{ description, vibe: defaultVibe, emoji: defaultEmoji },
+    // The values of the request, also where they are null, go before the template's.
+    ...givenNames(input),
     name,
-    description: orElse(input.description, description),
-    vibe: orElse(input.vibe, defaultVibe),
-    emoji: orElse(input.emoji, defaultEmoji),
     userName,
     userEmail,
     engine,
@@ -101,10 +101,6 @@ async function insertAgent(
     if (agent) return agent
   }
 }
-
-/** The value of the request, also where it is null; else the template's. */
-const orElse = (given: string | null | undefined, fallback: string | null | undefined): string | null =>
-  given === undefined ? (fallback ?? null) : given
 
 /**
  * The agent that an earlier request under this key made. @throws ApiError 404 when that was deleted, 422 for another

@@ -20,6 +20,8 @@ export * from './enums.ts';
 /**
  * Model Plan
  * What a workspace may do. Plans are data: change a row, and every process follows within seconds. NULL is no limit.
+ * 
+ * Each column says what a request gets beyond it, and which files see to that.
  */
 export type Plan = Prisma.PlanModel
 /**

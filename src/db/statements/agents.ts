@@ -2,40 +2,25 @@
  * By hand: every request to an agent needs its row with its newest snapshot, which Prisma reads in two statements; locks;
  * and a condition on a hash of the token, which Prisma cannot say.
  */
+import { Agent } from '../generated/columns.ts'
 import { PLAN, type Plan } from './plan.ts'
-import { isoMillis, narrow, type Row, statement } from './statement.ts'
+import { columnOf, isoMillis, narrow, type Row, statement } from './statement.ts'
 
-/** An agent that is not deleted. Times are ISO 8601 with milliseconds, UTC. */
+const { syncedAt, deletedAt, purgedAt, fileManifest, manifest, ...OWN } = Agent
+
+/** An agent that is not deleted, without what few read. Times are ISO 8601 with milliseconds, UTC. */
 const AGENT = {
-  id: 'uuid',
-  agentId: 'text',
-  workspaceId: 'uuid',
-  userId: 'uuid',
-  name: 'text',
-  description: 'text?',
-  vibe: 'text?',
-  emoji: 'text?',
-  userName: 'text?',
-  userEmail: 'text?',
-  engine: 'text',
-  engineVersion: 'text',
-  gatewayToken: 'text',
+  ...OWN,
   status: narrow<'starting' | 'running' | 'not_running'>('text'),
-  statusReason: 'text?',
-  address: 'text?',
-  epoch: 'int4',
-  /** The version of each secret that the running gateway was given. */
   appliedSecretVersions: narrow<Record<string, number>>('jsonb'),
   scripts: narrow<Record<string, unknown>>('jsonb'),
-  /** The template that it was made from. */
-  templateId: 'text?',
+  createdAt: 'text',
+  updatedAt: 'text',
   /** When its workspace was last found the same as, or became, its newest snapshot; null before the first. */
   lastSync: 'text?',
   /** The agent's newest snapshot, and since when it is the newest. */
   snapshotCid: 'text?',
   snapshotsUpdatedAt: 'text?',
-  createdAt: 'text',
-  updatedAt: 'text',
 } as const
 export type AgentRow = Row<typeof AGENT>
 
@@ -49,11 +34,10 @@ const EXPRESSIONS: { [column in keyof typeof AGENT]?: string } = {
   createdAt: isoMillis('agent.created_at'),
   updatedAt: isoMillis('agent.updated_at'),
 }
-const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** The columns of an {@link AgentRow}, of a table or alias named `agent`. */
 export const AGENT_COLUMNS = (Object.keys(AGENT) as (keyof typeof AGENT)[])
-  .map((name) => `${EXPRESSIONS[name] ?? `agent.${snake(name)}`} AS "${name}"`)
+  .map((name) => `${EXPRESSIONS[name] ?? `agent.${columnOf(name)}`} AS "${name}"`)
   .join(', ')
 
 /** Finds an agent by the id in its paths. */

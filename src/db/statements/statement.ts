@@ -44,6 +44,10 @@ type Value<T extends Type> =
 type Values<Parameters extends readonly Type[]> = { [At in keyof Parameters]: Value<Parameters[At]> }
 export type Row<Columns extends Record<string, Type>> = { [Name in keyof Columns]: Value<Columns[Name]> }
 
+/** The column of a field of `schema.prisma`, where that has no name of its own. */
+export const columnOf = (field: string): string =>
+  field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
 /** A timestamp column as ISO 8601 text with microseconds, which a JavaScript `Date` would cut; an expression in SQL. */
 export const isoTime = (column: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import type { RequestHandler } from 'express'
-import { Registry } from 'prom-client'
 import type { RouteServices } from '../../../src/http/route.ts'
 import { createServer } from '../../../src/http/server.ts'
 import { type TrustedProxies, trustProxies } from '../../../src/lib/net/trusted-proxies.ts'
@@ -31,7 +30,7 @@ async function start({
     { domain: 'agents.gateway.example', handler: answer('agent') },
   ])
   const services = {} as RouteServices // there are no routes to serve
-  const app = createServer({ routes: [], services, registry: new Registry(), edge, log })
+  const app = createServer({ routes: [], services, edge, log })
   after(trustProxies(app, trustProxy, log))
   const url = await listen(app)
   const ask = async (headers: Record<string, string>, path = '/') => {

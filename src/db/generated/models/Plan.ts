@@ -15,6 +15,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 /**
  * Model Plan
  * What a workspace may do. Plans are data: change a row, and every process follows within seconds. NULL is no limit.
+ * 
+ * Each column says what a request gets beyond it, and which files see to that.
  */
 export type PlanModel = runtime.Types.Result.DefaultSelection<Prisma.$PlanPayload>
 
@@ -701,14 +703,45 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     name: string
+    /**
+     * 403: `agents/lifecycle/create.ts`
+     */
     agentLimit: number | null
+    /**
+     * 403: `agents/secrets/secret-service.ts`
+     */
     secretLimit: number | null
+    /**
+     * 403: `agents/channels/channel-routes.ts`, `agents/lifecycle/agent-routes.ts`; a problem of the operation, for a manifest:
+     * `workers/agents/manifest/channels.ts`
+     */
     channels: boolean
+    /**
+     * 403: `agents/domains/domain-routes.ts`
+     */
     customDomains: boolean
+    /**
+     * 403, in `/psa` 409: `files/pins/pin-routes.ts`, `files/retrieve.ts`, `files/uploads/grant.ts` for CARs,
+     * `files/psa/psa-routes.ts`
+     */
     pinByCid: boolean
+    /**
+     * 413, of a pin by CID the failure `over_max_size`: of a form `files/uploads/receive.ts` by `Content-Length`,
+     * `allowance.ts` as bytes come, `keep.ts` at the end; of a resumable upload `tus-uploads.ts` at its creation;
+     * `workers/handlers/pin.ts`
+     */
     maxFileBytes: bigint | null
+    /**
+     * 403, of a pin by CID the failure `over_free_limit`: the same, and `tus-room.ts` for each piece
+     */
     storageBytes: bigint | null
+    /**
+     * 429: `http/rate-limit.ts`
+     */
     requestsPerMinute: number | null
+    /**
+     * 403: the statement that adds a swap, `db/statements/gateways.ts`
+     */
     hotSwaps: boolean
   }, ExtArgs["result"]["plan"]>
   composites: {}

@@ -1,0 +1,368 @@
+/* Made from prisma/schema.prisma by `npm run generate`. */
+
+export const Plan = {
+  name: 'text',
+  agentLimit: 'int4?',
+  secretLimit: 'int4?',
+  channels: 'bool',
+  customDomains: 'bool',
+  pinByCid: 'bool',
+  maxFileBytes: 'int8?',
+  storageBytes: 'int8?',
+  requestsPerMinute: 'int4?',
+  hotSwaps: 'bool',
+} as const
+
+export const Workspace = {
+  id: 'uuid',
+  name: 'text',
+  planName: 'text',
+  createdAt: 'timestamptz',
+} as const
+
+export const User = {
+  id: 'uuid',
+  name: 'text',
+  createdAt: 'timestamptz',
+} as const
+
+export const Membership = {
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  role: 'text',
+} as const
+
+export const ApiKey = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  userId: 'uuid?',
+  name: 'text',
+  publicKey: 'text',
+  secretHash: 'bytea',
+  scopes: 'text[]',
+  maxUses: 'int4?',
+  uses: 'int4',
+  createdAt: 'timestamptz',
+  updatedAt: 'timestamptz',
+  expiresAt: 'timestamptz?',
+  revokedAt: 'timestamptz?',
+} as const
+
+export const Operation = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  kind: 'text',
+  queue: 'text',
+  targetId: 'uuid',
+  concurrencyKey: 'text?',
+  state: 'text',
+  step: 'text?',
+  progress: 'jsonb?',
+  error: 'text?',
+  errorCode: 'text?',
+  errorCause: 'text?',
+  epoch: 'int4',
+  version: 'int4',
+  attempts: 'int4',
+  errorCount: 'int4',
+  worker: 'uuid?',
+  leaseUntil: 'timestamptz?',
+  nextAttemptAt: 'timestamptz',
+  dispatchedAt: 'timestamptz?',
+  dispatches: 'int4',
+  cancelRequested: 'bool',
+  idempotencyKey: 'text?',
+  fingerprint: 'bytea?',
+  createdAt: 'timestamptz',
+  startedAt: 'timestamptz?',
+  finishedAt: 'timestamptz?',
+  agentId: 'text?',
+  input: 'jsonb?',
+  result: 'jsonb?',
+} as const
+
+export const Repair = {
+  id: 'int8',
+  loop: 'text',
+  reason: 'text',
+  target: 'text',
+  createdAt: 'timestamptz',
+} as const
+
+export const RepairTotal = {
+  loop: 'text',
+  reason: 'text',
+  count: 'int8',
+} as const
+
+export const GarbageCollection = {
+  network: 'text',
+  releasedAt: 'timestamptz?',
+  startedAt: 'timestamptz?',
+  runs: 'int8',
+  removedBlocks: 'int8',
+  removedBytes: 'int8',
+} as const
+
+export const Worker = {
+  id: 'uuid',
+  concurrency: 'jsonb',
+  ipfs: 'jsonb',
+  startedAt: 'timestamptz',
+  seenAt: 'timestamptz',
+  ipfsPrivate: 'jsonb?',
+  parts: 'jsonb?',
+} as const
+
+export const Installation = {
+  id: 'bool',
+  instance: 'text',
+  former: 'text[]',
+  createdAt: 'timestamptz',
+} as const
+
+export const FileGroup = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  network: 'text',
+  name: 'text',
+  isPublic: 'bool',
+  createdAt: 'timestamptz',
+} as const
+
+export const File = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  network: 'text',
+  status: 'text',
+  cid: 'text',
+  cidV1: 'text',
+  name: 'text?',
+  keyvalues: 'jsonb',
+  groupId: 'uuid?',
+  hostNodes: 'text[]',
+  userId: 'uuid?',
+  size: 'int8?',
+  numberOfFiles: 'int4?',
+  mimeType: 'text?',
+  createdAt: 'timestamptz',
+  pinnedAt: 'timestamptz?',
+  removedAt: 'timestamptz?',
+  expiresAt: 'timestamptz?',
+  hostNodesOptional: 'bool',
+} as const
+
+export const SignedUpload = {
+  id: 'uuid',
+  keyId: 'uuid',
+  fixed: 'jsonb',
+  expiresAt: 'timestamptz',
+} as const
+
+export const Upload = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  keyId: 'uuid',
+  tokenHash: 'bytea',
+  length: 'int8',
+  metadata: 'text',
+  details: 'jsonb',
+  fileId: 'uuid?',
+  cid: 'text?',
+  refusal: 'jsonb?',
+  leaseId: 'uuid?',
+  leaseUntil: 'timestamptz?',
+  leaseWanted: 'bool',
+  createdAt: 'timestamptz',
+  expiresAt: 'timestamptz',
+  received: 'int8',
+} as const
+
+export const UploadReservation = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  bytes: 'int8',
+  expiresAt: 'timestamptz',
+} as const
+
+export const KeptContent = {
+  network: 'text',
+  files: 'int8',
+  bytes: 'int8',
+} as const
+
+export const Gateway = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  domain: 'text',
+  hotSwaps: 'bool',
+  createdAt: 'timestamptz',
+} as const
+
+export const GatewayAccessToken = {
+  id: 'uuid',
+  gatewayId: 'uuid',
+  tokenHash: 'bytea',
+  createdAt: 'timestamptz',
+} as const
+
+export const Swap = {
+  id: 'int8',
+  workspaceId: 'uuid',
+  network: 'text',
+  cidV1: 'text',
+  mappedCid: 'text?',
+  mappedCidV1: 'text?',
+  createdAt: 'timestamptz',
+} as const
+
+export const Agent = {
+  id: 'uuid',
+  agentId: 'text',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  name: 'text',
+  description: 'text?',
+  vibe: 'text?',
+  emoji: 'text?',
+  userName: 'text?',
+  userEmail: 'text?',
+  engine: 'text',
+  engineVersion: 'text',
+  gatewayToken: 'text',
+  status: 'text',
+  statusReason: 'text?',
+  address: 'text?',
+  epoch: 'int4',
+  appliedSecretVersions: 'jsonb',
+  scripts: 'jsonb',
+  createdAt: 'timestamptz',
+  updatedAt: 'timestamptz',
+  deletedAt: 'timestamptz?',
+  purgedAt: 'timestamptz?',
+  syncedAt: 'timestamptz?',
+  fileManifest: 'text?',
+  templateId: 'text?',
+  manifest: 'text?',
+} as const
+
+export const Secret = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  name: 'text',
+  type: 'text',
+  ciphertext: 'bytea',
+  version: 'int4',
+  createdAt: 'timestamptz',
+  updatedAt: 'timestamptz',
+} as const
+
+export const AgentSecret = {
+  agentId: 'uuid',
+  secretId: 'uuid',
+  attachedAt: 'timestamptz',
+} as const
+
+export const AgentChannel = {
+  agentId: 'uuid',
+  channel: 'text',
+  settings: 'jsonb',
+  ciphertext: 'bytea?',
+  updatedAt: 'timestamptz',
+} as const
+
+export const EngineVersion = {
+  engine: 'text',
+  version: 'text',
+  runtime: 'text',
+} as const
+
+export const Snapshot = {
+  id: 'uuid',
+  agentId: 'uuid',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  network: 'text',
+  cid: 'text',
+  commitSha: 'text',
+  commitObject: 'bytea',
+  treeSha: 'text',
+  executables: 'text[]',
+  changeSummary: 'text?',
+  contentDiff: 'text?',
+  createdAt: 'timestamptz',
+} as const
+
+export const Skill = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  name: 'text',
+  description: 'text?',
+  slug: 'text?',
+  envVars: 'jsonb',
+  createdAt: 'timestamptz',
+  updatedAt: 'timestamptz',
+} as const
+
+export const SkillVersion = {
+  id: 'uuid',
+  skillId: 'uuid',
+  workspaceId: 'uuid',
+  network: 'text',
+  cid: 'text',
+  version: 'text?',
+  fileId: 'uuid?',
+  createdAt: 'timestamptz',
+} as const
+
+export const AgentSkill = {
+  agentId: 'uuid',
+  skillId: 'uuid',
+  versionId: 'uuid',
+  attachedAt: 'timestamptz',
+} as const
+
+export const Template = {
+  id: 'text',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  slug: 'text',
+  name: 'text',
+  details: 'jsonb',
+  network: 'text',
+  snapshotCid: 'text',
+  executables: 'text[]',
+  createdAt: 'timestamptz',
+  updatedAt: 'timestamptz',
+  archivedAt: 'timestamptz?',
+} as const
+
+export const Domain = {
+  id: 'uuid',
+  agentId: 'uuid',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  subdomain: 'text?',
+  customDomain: 'text?',
+  targetPort: 'int4',
+  protected: 'bool',
+  status: 'text',
+  checkedAt: 'timestamptz?',
+  verifiedAt: 'timestamptz?',
+  createdAt: 'timestamptz',
+  updatedAt: 'timestamptz',
+} as const
+
+export const SubdomainHolder = {
+  subdomain: 'text',
+  workspaceId: 'uuid',
+} as const
+
+export const AgentRoute = {
+  agentId: 'uuid',
+  pathPrefix: 'text',
+  port: 'int4',
+  protected: 'bool',
+} as const
