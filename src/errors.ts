@@ -31,6 +31,9 @@ export const forbidden = (message: string, code = 'forbidden') => new ApiError(4
 export const notFound = (message: string) => new ApiError(404, 'not_found', message)
 export const unavailable = (message: string, cause?: unknown) =>
   new ApiError(503, 'unavailable', message, { cause, headers: { 'retry-after': '5' } })
+/** A part that runs by itself has no room on its disk. @param message which one; it says so to anybody. */
+export const full = (message: string, cause?: unknown) =>
+  new ApiError(503, 'no_space', message, { cause, headers: { 'retry-after': '60' } })
 
 /**
  * An answer whose string the contract fixes: what is wrong in particular travels in the `Error-Detail` header

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isConfidential, SecretScan } from './confidential.ts'
 import { type Git, GitError } from './git.ts'
 import { dropIndex, indexStamp, putIndex, takeIndex } from './index-file.ts'
+import { keptRef } from './kept.ts'
 import { NOTHING, rawDiff } from './raw-diff.ts'
 import { CHECKED_REF, EMPTY_TREE, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
 
@@ -88,9 +89,7 @@ export class Committer {
     const parents = head === null ? [] : ['-p', head]
     const commit = await git.line(['commit-tree', tree, ...parents], { input: `${message}\n` })
     // Refused when the agent has committed meanwhile.
-    const moved = options.aside
-      ? `refs/berth/kept/${commit} ${commit}`
-      : `HEAD ${commit} ${head ?? NO_COMMIT}`
+    const moved = options.aside ? `${keptRef(commit)} ${commit}` : `HEAD ${commit} ${head ?? NO_COMMIT}`
     const updates = [`update ${moved}`, `update ${CHECKED_REF} ${commit}`]
     await git.run(['update-ref', '-m', `commit: ${message.split('\n')[0]}`, '--stdin'], {
       input: `${updates.join('\n')}\n`,

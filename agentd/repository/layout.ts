@@ -37,7 +37,7 @@ export async function setAside(git: Git, log: Log, reason: string): Promise<void
 
 /** By folder, files that somebody was writing who was killed. */
 const LEFTOVERS: [folder: string, recursive: boolean, name: RegExp][] = [
-  ['.', false, /\.lock$|^fast_import_crash_/],
+  ['.', false, /\.lock$|^packed-refs\.new$|^fast_import_crash_/],
   ['refs', true, /\.lock$/],
   ['logs', true, /\.lock$/],
   ['objects', true, /^(tmp_(obj_|pack_|idx_|objdir-)|\.tmp-\d+-)/],

@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream'
 import { addAll, type Committer } from './commit.ts'
 import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
 import { dropIndex, putIndex, takeIndex } from './index-file.ts'
+import { keptRef } from './kept.ts'
 import { checkPush, currentBranch, type RefUpdate } from './push-check.ts'
 import { rawDiff } from './raw-diff.ts'
 import { headOf, isId, type Repository } from './repository.ts'
@@ -142,7 +143,7 @@ export class Pushes {
       await addAll(git)
       const tree = await git.line(['write-tree'])
       const kept = await git.line(['commit-tree', tree, '-p', update.old], { input: 'What a push found\n' })
-      await git.run(['update-ref', `refs/berth/kept/${kept}`, kept])
+      await git.run(['update-ref', keptRef(kept), kept])
       // Only what the push changes: the rest is the agent's, and goes on.
       const both = await this.#merge(update, tree)
       await git.run(['read-tree', '--reset', '-u', both], { timeoutMs: CHECKOUT_MS })

@@ -40,7 +40,7 @@ export class RepositoryService implements Service {
     this.#repository = repository
     this.#committer = new Committer(repository)
     this.#pushes = new Pushes(repository, this.#committer)
-    this.#upkeep = new Upkeep(git, log)
+    this.#upkeep = new Upkeep(repository)
     const at = '/v1/repository'
     const routes: Route[] = [
       { method: 'GET', path: at, handle: async () => ({ body: await this.#status() }) },
@@ -121,6 +121,7 @@ export class RepositoryService implements Service {
     const { commit } = (await call.json<ResetRequest>()) ?? {}
     const id = commitId(commit, 'commit')
     await this.#change(() => reset(this.#repository, this.#committer, id))
+    void this.#upkeep.look()
     return { body: { commit: id } }
   }
 

@@ -8,6 +8,7 @@ import type { Imported } from '../protocol.ts'
 import type { Committer } from './commit.ts'
 import { endOf, type Git, GitError, killGit } from './git.ts'
 import { putIndex } from './index-file.ts'
+import { keptRef } from './kept.ts'
 import { exists, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
 
 const ATTEMPTS = 4
@@ -45,7 +46,7 @@ export async function reset(repository: Repository, committer: Committer, commit
     // No HEAD until all is there: by it a first import that was interrupted is known.
     const { commit: before } = await committer.commit('sync: before a reset', { aside: head === null })
     if (before === commit) return
-    await git.run(['update-ref', `refs/berth/kept/${before}`, before])
+    await git.run(['update-ref', keptRef(before), before])
     await git.run(['read-tree', '--reset', '-u', commit], { timeoutMs: CHECKOUT_MS })
     await git.run(['update-ref', '-m', 'reset', 'HEAD', commit, head === null ? NO_COMMIT : before])
     for (const name of UNDER_WAY) await rm(join(git.dir, name), { force: true })

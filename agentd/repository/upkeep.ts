@@ -1,37 +1,66 @@
-/** Objects are packed from time to time: git's own gc is off, as it drops what a reset or a push has kept. */
-import type { Log } from '../logs.ts'
-import type { Git } from './git.ts'
+/** Objects are packed from time to time: git's own gc is off, as it knows neither the mutex nor when to run. */
+import { collect, forget, isCollectionDue, planForgetting } from './kept.ts'
+import type { Repository } from './repository.ts'
 
 const MOST_LOOSE = 2000
 const MOST_PACKS = 50
 const REPACK_MS = 600_000
+/** Between a failure and the next look; doubled each time, up to {@link MOST_RETRY_MS}. */
+export const RETRY_MS = 30_000
+const MOST_RETRY_MS = 3_600_000
 
 export class Upkeep {
-  readonly #git: Git
-  readonly #log: Log
+  readonly #repository: Repository
   #isBusy = false
+  #failures = 0
+  #retry: NodeJS.Timeout | undefined
 
-  constructor(git: Git, log: Log) {
-    this.#git = git
-    this.#log = log
+  constructor(repository: Repository) {
+    this.#repository = repository
   }
 
   /**
-   * Packs loose objects where there are many, and joins packs so that each is at least twice the next smaller one: few are
-   * written anew. Nothing is dropped, so others may go on meanwhile. Never rejects: nothing is lost where it fails, and
-   * it is not tried again before agentd starts anew, which removes what was left half-written.
+   * Packs objects where there are many, and drops commits that were kept for long enough. Never rejects: nothing is lost
+   * where it fails, and it looks again by itself half a minute later, and ever more rarely.
    */
   async look(): Promise<void> {
-    if (this.#isBusy) return
+    if (this.#isBusy || this.#retry) return
     this.#isBusy = true
     try {
-      const counts = (await this.#git.line(['count-objects', '-v'])).matchAll(/^(count|packs): (\d+)$/gm)
-      const { count, packs } = Object.fromEntries([...counts].map(([, name, value]) => [name, Number(value)]))
-      if (count > MOST_LOOSE || packs > MOST_PACKS)
-        await this.#git.run(['repack', '-d', '-n', '-q', '--geometric=2'], { timeoutMs: REPACK_MS })
-      this.#isBusy = false
+      await this.#pack()
+      await this.#forget()
+      this.#failures = 0
     } catch (error) {
-      this.#log.warn(`the agent's repository could not be packed: ${(error as Error).message}`)
+      const ms = Math.min(RETRY_MS * 2 ** this.#failures++, MOST_RETRY_MS)
+      this.#retry = setTimeout(() => {
+        this.#retry = undefined
+        void this.look()
+      }, ms).unref()
+      const { message } = error as Error
+      this.#repository.log.warn(
+        `the agent's repository could not be packed; again in ${ms / 1000} s: ${message}`,
+      )
+    } finally {
+      this.#isBusy = false
     }
+  }
+
+  /**
+   * Packs loose objects, and joins packs so that each is at least twice the next smaller one: few are written anew.
+   * Nothing is dropped, so others may go on meanwhile.
+   */
+  async #pack(): Promise<void> {
+    const { git } = this.#repository
+    const counts = (await git.line(['count-objects', '-v'])).matchAll(/^(count|packs): (\d+)$/gm)
+    const { count, packs } = Object.fromEntries([...counts].map(([, name, value]) => [name, Number(value)]))
+    if (count > MOST_LOOSE || packs > MOST_PACKS)
+      await git.run(['repack', '-d', '-n', '-q', '--geometric=2'], { timeoutMs: REPACK_MS })
+  }
+
+  async #forget(): Promise<void> {
+    const { git, mutex } = this.#repository
+    const plan = await planForgetting(git)
+    if (plan.length > 0) await mutex.run(() => forget(git, plan))
+    if (await isCollectionDue(git)) await mutex.run(() => collect(git))
   }
 }

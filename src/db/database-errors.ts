@@ -37,6 +37,9 @@ export function isHeldUp(error: unknown): boolean {
   return codeOf(error) === '55P03' || message === 'timeout exceeded when trying to connect'
 }
 
+/** Whether PostgreSQL had no room on its disk for what a statement writes. */
+export const isDatabaseFull = (error: unknown): boolean => codeOf(error) === '53100'
+
 /** Whether the database itself is out of reach: not started, restarting, full, or cut off in mid-query. */
 export function isDatabaseDown(error: unknown): boolean {
   const { meta } = (error ?? {}) as DatabaseError

@@ -1,5 +1,7 @@
+import type { EventEmitter } from 'node:events'
 import pg from 'pg'
 import type { Logger } from '../log.ts'
+import { isDatabaseFull } from './database-errors.ts'
 
 /** A statement with its parameters; one with a name is prepared once per connection. */
 export interface Statement {
@@ -34,6 +36,8 @@ export interface Pool extends Queryable {
   readonly totalCount: number
   readonly idleCount: number
   readonly waitingCount: number
+  /** Whether a statement of this process met a full disk of the server's; whoever finds that there is room takes it back. */
+  metFullDisk: boolean
 }
 
 /**
@@ -57,10 +61,16 @@ export function createPool(url: string, max: number, log: Logger): Pool {
   // An idle connection that drops is replaced at the next query; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'))
   // A connection that drops between two queries of a transaction must not end the process either: the next query says so.
-  pool.on('connect', (client) =>
-    client.on('error', (error) => log.debug({ err: error }, 'database connection')),
-  )
-  return pool as Pool
+  const opened = Object.assign(pool as unknown as Pool, { metFullDisk: false })
+  pool.on('connect', (client) => {
+    client.on('error', (error) => log.debug({ err: error }, 'database connection'))
+    // Every error that the server reports, of Prisma's statements too.
+    const { connection } = client as unknown as { connection: EventEmitter }
+    connection.on('errorMessage', (error) => {
+      if (isDatabaseFull(error)) opened.metFullDisk = true
+    })
+  })
+  return opened
 }
 
 /** The one row of a statement that always has one. */

@@ -1,11 +1,14 @@
 /** Checks of each part, the same for `/readyz` of every role and for `berth doctor`. */
+import { isDatabaseFull } from '../db/database-errors.ts'
 import { type SchemaState, schemaState } from '../db/migrate.ts'
-import type { Pool } from '../db/pool.ts'
+import { type Pool, transaction } from '../db/pool.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
-import type { IpfsStatus } from '../storage/port.ts'
+import type { IpfsStatus, Storage } from '../storage/port.ts'
 
 const DATABASE_ADVICE = 'Check that PostgreSQL runs, and DATABASE_URL.'
+const NO_SPACE = 'no space left on its disk'
+const FULL_ADVICE = 'Make room on the disk of PostgreSQL (its data folder, and pg_wal).'
 /** SQLSTATE classes of a server that is there and does not let us in. */
 const REFUSALS: [RegExp, string][] = [
   [/^28/, 'refuses the user or the password'],
@@ -14,16 +17,32 @@ const REFUSALS: [RegExp, string][] = [
   [/^57P03/, 'is starting or stopping'],
 ]
 
+/** `degraded` where it answers and has no room to write. */
 export async function checkDatabase(pool: Pool): Promise<Finding> {
   try {
     await pool.query('SELECT 1')
+    if (!pool.metFullDisk) return { status: 'ok' }
+    await probeRoom(pool)
+    pool.metFullDisk = false
     return { status: 'ok' }
   } catch (error) {
+    const cause = reasonOf(error)
+    if (isDatabaseFull(error)) return { status: 'degraded', detail: NO_SPACE, cause, advice: FULL_ADVICE }
     const { code = '' } = error as { code?: string }
     const [, detail = 'does not answer'] = REFUSALS.find(([codes]) => codes.test(code)) ?? []
-    return { status: 'down', detail, cause: reasonOf(error), advice: DATABASE_ADVICE }
+    // A server whose log has no room ends itself.
+    return pool.metFullDisk
+      ? { status: 'down', detail: `${detail}; there was ${NO_SPACE}`, cause, advice: FULL_ADVICE }
+      : { status: 'down', detail, cause, advice: DATABASE_ADVICE }
   }
 }
+
+/** Has PostgreSQL write some megabytes to a temporary file, which changes nothing in the database. @throws 53100 */
+const probeRoom = (pool: Pool): Promise<unknown> =>
+  transaction(pool, async (client) => {
+    await client.query("SET LOCAL work_mem = '64kB'")
+    await client.query('SELECT count(*) FROM generate_series(1, 200000)')
+  })
 
 /** A process that runs while others bring the schema up to date goes on with its work: migrations keep it usable. */
 const SCHEMA: Record<SchemaState, Finding> = {
@@ -52,12 +71,18 @@ export async function checkQueue(ping: (() => Promise<unknown>) | undefined): Pr
     await ping()
     return { status: 'ok', detail: 'Redis' }
   })
-  return finding.status === 'ok' ? finding : { ...finding, advice }
+  if (finding.status === 'ok') return finding
+  // Redis answers so to all but reads, once it could not write its append-only file, or a snapshot.
+  if (!/^MISCONF/.test(finding.cause ?? '')) return { ...finding, advice }
+  const isFull = /no space left/i.test(finding.cause ?? '')
+  const detail = isFull ? `Redis: ${NO_SPACE}` : 'Redis: cannot write to its disk'
+  return { ...finding, detail, advice: 'Make room on the disk of Redis, or see its log.' }
 }
 
 /** @param node as the process that uses it saw it last. */
 export function checkNode(node: IpfsStatus | undefined): Finding {
   if (!node) return { status: 'down', detail: 'nobody has reported it' }
+  if (node.shortage) return shortOf(node.driver, node.shortage)
   if (!node.error) return { status: 'ok', detail: node.driver }
   const advice =
     node.driver === 'kubo'
@@ -65,6 +90,23 @@ export function checkNode(node: IpfsStatus | undefined): Finding {
       : 'See the log of the worker.'
   return { status: 'down', detail: `${node.driver}: does not answer`, cause: node.error, advice }
 }
+
+/** What this process itself met of a node that has no room; undefined where it met nothing. Never rejects. */
+export async function checkRoom(storage: Storage): Promise<Finding | undefined> {
+  const shortage = await storage.shortage({ signal: AbortSignal.timeout(ROOM_MS) }).catch(() => null)
+  return shortage === null ? undefined : shortOf(storage.driver, shortage)
+}
+
+/** Less than all parts together may take. */
+const ROOM_MS = 1500
+
+const shortOf = (driver: Storage['driver'], cause: string): Finding => ({
+  status: 'down',
+  detail: `${driver}: ${NO_SPACE}`,
+  cause,
+  advice:
+    'Make room on the disk of Kubo, then restart it: once it could not write a pin, it writes none until then.',
+})
 
 /** The name of the part that agents run in. */
 export const runtimePart = (runtime: SandboxRuntime['driver']) =>

@@ -5,13 +5,15 @@ import type { AddressInfo } from 'node:net'
 import { after, describe, it } from 'node:test'
 import express from 'express'
 import { createLogger } from '../log.ts'
-import { StorageError } from '../storage/port.ts'
+import { NodeFullError, StorageError } from '../storage/port.ts'
 import { errorHandler, unknownRoute } from './error-handler.ts'
 
 const failures: Record<string, Error> = {
   bug: new Error('secret'),
   database: Object.assign(new Error('secret'), { code: 'ECONNREFUSED' }),
   node: new StorageError('unavailable', 'secret'),
+  "database's disk": Object.assign(new Error('secret'), { code: '53100' }),
+  "node's disk": new NodeFullError('the disk of Kubo is full', { cause: new Error('secret') }),
 }
 const app = express()
 for (const prefix of ['/psa', '/v3'])
@@ -35,6 +37,8 @@ describe('a failure', () => {
     ['bug', 500, 'internal', 'Internal server error'],
     ['database', 503, 'unavailable', 'Database unreachable'],
     ['node', 503, 'unavailable', 'IPFS node unreachable'],
+    ["database's disk", 503, 'no_space', 'No space left: the disk of PostgreSQL is full'],
+    ["node's disk", 503, 'no_space', 'the disk of Kubo is full'],
   ]
   for (const [failure, status, code, message] of expected)
     it(`a failure is ${status} for a fault of the ${failure}, in the shape of its API`, async () => {

@@ -1,9 +1,9 @@
 import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
-import { isDatabaseDown } from '../db/database-errors.ts'
-import { ApiError, badRequest, messages, notFound, unavailable } from '../errors.ts'
+import { isDatabaseDown, isDatabaseFull } from '../db/database-errors.ts'
+import { ApiError, badRequest, full, messages, notFound, unavailable } from '../errors.ts'
 import { noSpace } from '../lib/disk-reserve.ts'
 import type { Logger } from '../log.ts'
-import { StorageError } from '../storage/port.ts'
+import { NodeFullError, StorageError } from '../storage/port.ts'
 
 /** Answers requests that no route takes. */
 export const unknownRoute: RequestHandler = (req) => {
@@ -38,7 +38,9 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
 
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
+  if (isDatabaseFull(error)) return full('No space left: the disk of PostgreSQL is full', error)
   if (isDatabaseDown(error)) return unavailable('Database unreachable', error)
+  if (error instanceof NodeFullError) return full(error.message, error)
   if (error instanceof StorageError && error.code === 'no_space') return noSpace(error.message, error)
   // Routes have answered the errors of clients before: here the node is away, or lost a block.
   if (error instanceof StorageError) return unavailable(messages.ipfsUnreachable, error)

@@ -40,7 +40,10 @@ export class WorkerStatus {
     await removeWorker.run(this.#pool, id)
   }
 
-  /** Live workers, and the nodes of the public and the private network as the latest saw them that could reach them. */
+  /**
+   * Live workers, and the nodes of the public and the private network as the latest saw them that could reach them; one
+   * that met a full disk of theirs comes first.
+   */
   async read(): Promise<{
     count: number
     ipfs: IpfsStatus | undefined
@@ -58,4 +61,5 @@ export class WorkerStatus {
   }
 }
 
-const best = (seen: IpfsStatus[]): IpfsStatus | undefined => seen.find(({ error }) => !error) ?? seen[0]
+const best = (seen: IpfsStatus[]): IpfsStatus | undefined =>
+  seen.find(({ shortage }) => shortage) ?? seen.find(({ error }) => !error) ?? seen[0]

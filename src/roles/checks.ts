@@ -8,6 +8,7 @@ import {
   checkDispatcher,
   checkNode,
   checkQueue,
+  checkRoom,
   checkRuntime,
   checkSchema,
   runtimePart,
@@ -19,6 +20,7 @@ import type { Logger } from '../log.ts'
 import type { Dispatcher } from '../operations/dispatcher.ts'
 import type { QueueConcurrency, WorkerStatus } from '../operations/worker-status.ts'
 import type { SandboxRuntime } from '../sandboxes/port.ts'
+import type { Storages } from '../storage/open.ts'
 import type { IpfsStatus } from '../storage/port.ts'
 
 interface Shared {
@@ -37,16 +39,25 @@ const common = ({ pool, pingQueue }: Shared): Record<string, Check> => ({
 })
 
 export function webReadiness(
-  services: Shared & { workers: WorkerStatus; dispatcher: Dispatcher },
+  services: Shared & { workers: WorkerStatus; dispatcher: Dispatcher; storages: Storages },
 ): Readiness {
-  const { config, disks, workers, dispatcher, log } = services
+  const { config, disks, workers, dispatcher, storages, log } = services
   const checks: Record<string, Check> = {
     ...common(services),
     disk: { find: () => checkDisk(disks) },
     host: { find: () => checkAgentProxy(loadAgentProxy(config)) },
     dispatcher: { find: () => checkDispatcher(dispatcher.passAgeMs) },
   }
-  return new Readiness({ checks, observe: () => observeWorkers(workers), log })
+  /** The nodes as workers see them, unless an upload to this process met a full one. */
+  const observe = async () => {
+    const [seen, ipfs, ipfs_private] = await Promise.all([
+      observeWorkers(workers),
+      checkRoom(storages.public),
+      checkRoom(storages.private),
+    ])
+    return { ...seen, ...(ipfs && { ipfs }), ...(ipfs_private && { ipfs_private }) }
+  }
+  return new Readiness({ checks, observe, log })
 }
 
 export interface WorkerParts extends Shared {

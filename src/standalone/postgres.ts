@@ -5,10 +5,11 @@
  */
 import { existsSync } from 'node:fs'
 import { mkdir, realpath } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withSession } from '../db/session.ts'
 import { PostgresStartError } from '../errors.ts'
+import { readRoom } from '../lib/disk.ts'
 import { isFree } from '../lib/net/bind.ts'
 import { limitLog, logSize, logTail } from '../lib/process/log-file.ts'
 import {
@@ -138,7 +139,7 @@ async function runServer(
 
     const tail = await logTail(logPath, logStart)
     if (performance.now() > deadline || !(running || passes(tail))) {
-      throw new PostgresStartError(explain(outcome, tail, logPath))
+      throw new PostgresStartError(await explain(outcome, tail, logPath))
     }
     log.warn({ outcome, location: cluster }, 'PostgreSQL did not start, trying again')
     await sleep(200)
@@ -161,14 +162,23 @@ function passes(tail: string): boolean {
   return /Address already in use|pre-existing shared memory block/.test(tail)
 }
 
-function explain(outcome: 'ended' | 'timeout' | 'ready', tail: string, logPath: string): string {
+/** Bytes of a segment of the write-ahead log, without which the server does not start. */
+const SEGMENT_BYTES = 16_777_216
+
+async function explain(
+  outcome: 'ended' | 'timeout' | 'ready',
+  tail: string,
+  logPath: string,
+): Promise<string> {
   const what =
     outcome === 'timeout' ? `did not answer within ${START_LIMIT_MS / 1000} s` : 'ended while starting'
+  // The log of the server is on the same disk: it may not have been written.
+  const { free } = await readRoom(dirname(logPath))
   const hint =
     outcome === 'timeout'
       ? ' It goes on recovering: start Berth again in a while.'
-      : /No space left on device/.test(tail)
-        ? ' The disk is full: make room and start again.'
+      : /No space left on device/.test(tail) || free < SEGMENT_BYTES
+        ? ' The disk is full: make room.'
         : ''
   return `PostgreSQL ${what}.${hint} The last lines of ${logPath}:\n${tail || '(none)'}`
 }
@@ -187,16 +197,20 @@ async function createDatabase(url: string): Promise<void> {
 function keepRunning(start: Start, first: ProcessIdentity): () => Promise<void> {
   const { log, logPath } = start
   let identity = first
+  let isFailing = false
   let stopped: Promise<void> | undefined
   const look = async () => {
     try {
       await limitLog(logPath)
       if (!(await isAlive(identity))) {
-        log.error({ logPath }, 'PostgreSQL has ended, starting it again')
+        if (!isFailing) log.error({ logPath }, 'PostgreSQL has ended, starting it again')
         identity = (await runServer(start, { keepPort: true })).identity
+        log.info('PostgreSQL is ready again')
       }
+      isFailing = false
     } catch (error) {
-      log.error({ err: error }, 'cannot look after PostgreSQL')
+      if (!isFailing) log.error({ err: error }, 'cannot look after PostgreSQL; trying until it works')
+      isFailing = true
     }
     if (!stopped) schedule()
   }

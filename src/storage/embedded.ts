@@ -196,6 +196,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
       call(signal, async (combined) => {
         return collectGarbage({ blocks, pins, trashDir, graceMs, dryRun, signal: combined })
       }),
+    shortage: async () => null,
     info: ({ signal }) =>
       call(signal, async () => {
         const running = await network

@@ -10,8 +10,16 @@ import { asStorageError, isNotPinned, KuboError } from './kubo/kubo-errors.ts'
 import { pinNames } from './kubo/pin-names.ts'
 import { blockReader, exportCar, readBlock, readFile, statDag } from './kubo/read.ts'
 import { retrieveAndPin } from './kubo/retrieve.ts'
+import { probeRoom } from './kubo/room.ts'
 import { KuboStream } from './kubo/stream.ts'
-import { type Network, type PinOptions, type PinProgress, type Storage, StorageError } from './port.ts'
+import {
+  type Network,
+  NodeFullError,
+  type PinOptions,
+  type PinProgress,
+  type Storage,
+  StorageError,
+} from './port.ts'
 import { listDirectory, resolvePath } from './unixfs.ts'
 
 export interface KuboOptions {
@@ -51,6 +59,16 @@ export function createKuboStorage(options: KuboOptions): Storage {
   const stopped = new AbortController()
   /** Why the node is not to be used: the last `start` found it away or unfit. */
   let refusal: string | null = null
+  /** A write that Kubo refused for want of room; null once it has taken one again. */
+  let full: NodeFullError | null = null
+  /** An error of the port, with the setting that says which Kubo has no room. */
+  const explained = (error: unknown): unknown => {
+    const known = asStorageError(error)
+    if (!(known instanceof NodeFullError)) return known
+    const setting = network === 'public' ? 'IPFS_API_URL' : 'IPFS_PRIVATE_API_URL'
+    full = new NodeFullError(`No space left: the disk of Kubo (${setting}) is full`, { cause: known.cause })
+    return full
+  }
   const assertFit = () => {
     if (refusal !== null) throw new StorageError('unavailable', refusal)
   }
@@ -172,7 +190,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
       return await run(combined)
     } catch (error) {
       if (combined.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
-      throw asStorageError(error)
+      throw explained(error)
     }
   }
 
@@ -188,7 +206,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
       yield* run(combined)
     } catch (error) {
       if (combined.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
-      throw asStorageError(error)
+      throw explained(error)
     }
   }
 
@@ -202,7 +220,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
         refusal = null
       } catch (error) {
         refusal = (error as Error).message
-        throw asStorageError(error)
+        throw explained(error)
       }
     },
     async stop() {
@@ -287,6 +305,17 @@ export function createKuboStorage(options: KuboOptions): Storage {
           'Uploads or retrievals are under way, which collecting would hold up',
         )
       }),
+    async shortage({ signal }) {
+      if (full === null) return null
+      try {
+        await call(signal, (combined) => probeRoom(client, combined))
+        full = null
+        return null
+      } catch (error) {
+        if (error instanceof NodeFullError) return error.message
+        throw error
+      }
+    },
     info: ({ signal }) =>
       call(signal, async (combined) => {
         const limits = { signal: combined, deadlineMs: SHORT_MS }

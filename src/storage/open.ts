@@ -114,8 +114,9 @@ function isAway(error: unknown): boolean {
 /** The node as it is now, for the worker's status row. Never throws. */
 export async function observeNode(storage: Storage, signal: AbortSignal): Promise<IpfsStatus> {
   try {
-    const info = await storage.info({ signal: AbortSignal.any([signal, AbortSignal.timeout(INFO_MS)]) })
-    return { ...info, error: null }
+    const limits = { signal: AbortSignal.any([signal, AbortSignal.timeout(INFO_MS)]) }
+    const info = await storage.info(limits)
+    return { ...info, error: null, shortage: await storage.shortage(limits) }
   } catch (error) {
     const nobody = { agent: '', peerId: null, addresses: [], repoBytes: null }
     return { driver: storage.driver, ...nobody, error: (error as Error).message }

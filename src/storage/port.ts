@@ -12,8 +12,8 @@ export type Network = 'public' | 'private'
 
 /**
  * - `unavailable`: the node itself did not answer (dead, restarting). Try again later.
- * - `no_space`: the disk of the node's blocks is down to its reserve, or full; the message says so to anybody. Only the
- *   embedded node says it. Try again later.
+ * - `no_space`: the disk of the node's blocks is down to its reserve, or full; the message says so to anybody. Try again
+ *   later. A Kubo's is a {@link NodeFullError}.
  * - `stalled`: no block arrived for `stallMs`. `blocks` says how many had arrived before. Try again later.
  * - `bad_host_node`: no host node could be reached, and routing (or its absence) says that nobody else provides the content; the message says why, of
  *   each, to anybody. Routing that does not answer says nothing. Final.
@@ -56,6 +56,13 @@ export function badHostNode(failures: Map<string, unknown>): StorageError {
     'bad_host_node',
     `No host node could be reached (${named.join('; ')}${more}), and no other node provides the content`,
   )
+}
+
+/** A node that runs by itself has no room on its disk, which Berth does not see: the node refused a write. */
+export class NodeFullError extends StorageError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('no_space', message, options)
+  }
 }
 
 /** How far a retrieval is. `totalBytes` is what the root block announces, when it says. */
@@ -253,9 +260,17 @@ export interface Storage {
   gc(options: { signal: AbortSignal; dryRun?: boolean }): Promise<GcReport>
   /** The node's identity and addresses. Throws `unavailable`. */
   info(options: { signal: AbortSignal }): Promise<NodeInfo>
+  /**
+   * Why the node takes no writes: what the last one met that this process saw refused for want of room, until a small
+   * one works again, which this tries. Null otherwise, always of the embedded node, whose disk Berth sees itself.
+   * Throws `unavailable`.
+   */
+  shortage(options: { signal: AbortSignal }): Promise<string | null>
 }
 
-/** A node as a worker saw it last, for its row; `error` says why it did not answer. */
+/** A node as a worker saw it last, for its row; `error` says why it did not answer, `shortage` why it takes no writes. */
 export interface IpfsStatus extends NodeInfo {
   error: string | null
+  /** Not there from a worker of an older version. */
+  shortage?: string | null
 }

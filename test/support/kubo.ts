@@ -33,11 +33,12 @@ export interface KuboNode {
 
 /**
  * Starts a Kubo daemon in a new temporary folder, on free ports of 127.0.0.1.
+ * @param within where that folder is made.
  * @throws Error when there is no binary or the daemon does not answer within 30 s.
  */
-export async function startKubo(binary = kuboBinary): Promise<KuboNode> {
+export async function startKubo(binary = kuboBinary, within = tmpdir()): Promise<KuboNode> {
   if (!binary) throw new Error('BERTH_TEST_KUBO is not set: it names the Kubo binary, see scripts/ci/kubo.sh')
-  const repo = await mkdtemp(join(tmpdir(), 'berth-kubo-'))
+  const repo = await mkdtemp(join(within, 'berth-kubo-'))
   const env = { ...process.env, IPFS_PATH: repo, IPFS_TELEMETRY: 'off' }
   const ipfs = async (...args: string[]) => (await run(binary, args, { env })).stdout.trim()
 

@@ -19,9 +19,12 @@ export interface Server {
   stop(): Promise<void>
 }
 
-/** A Redis with the settings of production: appendonly, noeviction. */
-export async function startRedis(): Promise<Server> {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-redis-'))
+/**
+ * A Redis with the settings of production: appendonly, noeviction.
+ * @param within where the folder of its data is made.
+ */
+export async function startRedis(within = tmpdir()): Promise<Server> {
+  const dir = await mkdtemp(join(within, 'berth-redis-'))
   const port = await freePort()
   const url = `redis://127.0.0.1:${port}`
   const args = [
@@ -52,10 +55,13 @@ export async function startRedis(): Promise<Server> {
   })
 }
 
-/** A PostgreSQL of the distribution's, with a database `berth`; as root it runs as user `postgres`. */
-export async function startPostgres(): Promise<Server> {
+/**
+ * A PostgreSQL of the distribution's, with a database `berth`; as root it runs as user `postgres`.
+ * @param within where the folder of its data is made.
+ */
+export async function startPostgres(within = tmpdir()): Promise<Server> {
   const bin = findPostgres()
-  const dir = await mkdtemp(join(tmpdir(), 'berth-pg-'))
+  const dir = await mkdtemp(join(within, 'berth-pg-'))
   const port = await freePort()
   const as: { uid?: number; gid?: number } = process.getuid?.() === 0 ? userIds('postgres') : {}
   if (as.uid !== undefined && as.gid !== undefined) chownSync(dir, as.uid, as.gid)

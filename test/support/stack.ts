@@ -29,6 +29,8 @@ export interface RealParts {
   privateKubo: KuboNode
 }
 
+type PartDirs = Partial<Record<keyof RealParts, string>>
+
 export interface Stack {
   readonly kind: StackKind
   /** The environment of its processes and of `berth`. */
@@ -65,18 +67,25 @@ export async function readMetrics(
 /**
  * @param options.env settings beside those that a test needs anyway.
  * @param options.dir where its data folder is made.
+ * @param options.partDirs where those of real parts are made.
  * @param options.database `of the run` for a test that is not about the embedded PostgreSQL: a database on the server of
  *   the run takes half a second of a processor, a server of its own three.
  */
 export async function startStack(
-  options: { kind?: StackKind; env?: NodeJS.ProcessEnv; dir?: string; database?: 'own' | 'of the run' } = {},
+  options: {
+    kind?: StackKind
+    env?: NodeJS.ProcessEnv
+    dir?: string
+    partDirs?: PartDirs
+    database?: 'own' | 'of the run'
+  } = {},
 ): Promise<Stack> {
   const kind = options.kind ?? stackKind
   const dataDir = await mkdtemp(join(options.dir ?? tmpdir(), 'berth-'))
   // As root, PostgreSQL runs as another user, who must be able to enter.
   await chmod(dataDir, 0o711)
   const port = await freePort()
-  const parts = kind === 'real' ? await startParts() : undefined
+  const parts = kind === 'real' ? await startParts(options.partDirs) : undefined
   const database = !parts && options.database === 'of the run' ? await startDatabase() : undefined
   const env: NodeJS.ProcessEnv = {
     ...process.env,
@@ -191,14 +200,14 @@ function killIfThere(pid: number): void {
   }
 }
 
-async function startParts(): Promise<RealParts> {
-  const { startKubo } = await import('./kubo.ts')
+async function startParts(dirs: PartDirs = {}): Promise<RealParts> {
+  const { kuboBinary, startKubo } = await import('./kubo.ts')
   const { startPostgres, startRedis } = await import('./servers.ts')
   const [postgres, redis, kubo, privateKubo] = await Promise.all([
-    startPostgres(),
-    startRedis(),
-    startKubo(),
-    startKubo(),
+    startPostgres(dirs.postgres),
+    startRedis(dirs.redis),
+    startKubo(kuboBinary, dirs.kubo),
+    startKubo(kuboBinary, dirs.privateKubo),
   ])
   return { postgres, redis, kubo, privateKubo }
 }

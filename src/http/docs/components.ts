@@ -116,8 +116,8 @@ const responses: Record<string, Json> = {
     bad_answer: 'The agent sent no valid answer',
   }),
   503: failure(
-    'A part that the answer needs is away. Nothing that was accepted is lost.',
-    { unavailable: messages.ipfsUnreachable },
+    'A part that the answer needs is away, or has no room on its disk. Nothing that was accepted is lost.',
+    { unavailable: messages.ipfsUnreachable, no_space: 'No space left: the disk of PostgreSQL is full' },
     'Retry-After',
   ),
   504: failure('An agent, or a server elsewhere, did not answer in time.', {

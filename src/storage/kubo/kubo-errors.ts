@@ -1,4 +1,4 @@
-import { StorageError, type StorageErrorCode } from '../port.ts'
+import { NodeFullError, StorageError, type StorageErrorCode } from '../port.ts'
 
 /** An error that Kubo itself reported, with its own words. */
 export class KuboError extends Error {
@@ -30,9 +30,14 @@ const MEANINGS: [RegExp, StorageErrorCode][] = [
   [/unrecognized node type|protobuf: |proto: /, 'invalid_object'],
 ]
 
+/** Of Kubo's blocks, and of the log of its datastore, where pins are. */
+const FULL = /no space left on device|disk quota exceeded/i
+
 /** Turns a KuboError into an error of the port. Any other error passes as it is. */
 export function asStorageError(error: unknown): unknown {
   if (!(error instanceof KuboError)) return error
+  if (FULL.test(error.message))
+    return new NodeFullError('No space left: the disk of Kubo is full', { cause: error })
   const code = MEANINGS.find(([words]) => words.test(error.message))?.[1] ?? 'unavailable'
   return new StorageError(code, `Kubo: ${error.message}`, { cause: error })
 }

@@ -35,6 +35,7 @@ async function makeCheckout(checkout: string): Promise<string> {
   await mkdir(dirname(join(modules, binaries)), { recursive: true })
   const parts = [
     'src/log.ts',
+    'src/db/database-errors.ts',
     'src/db/pool.ts',
     'src/db/session.ts',
     'src/errors.ts',

@@ -1,5 +1,6 @@
 /** Garbage in a Kubo that is Berth's own: collected when something was released, and never from under an import. */
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { CID } from 'multiformats/cid'
 import { isAwaited } from '../../../src/db/advisory-locks.ts'
@@ -11,8 +12,8 @@ import type { Storage } from '../../../src/storage/port.ts'
 import { collectReleased } from '../../../workers/reconcile/collect.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
-import { until } from '../../support/processes.ts'
-import { inPieces, node } from './cases/blocks.ts'
+import { run, until } from '../../support/processes.ts'
+import { block, inPieces, node } from './cases/blocks.ts'
 import { MIB } from './cases/context.ts'
 import { collect, file, texts } from './content.ts'
 import { startProvider } from './node-process.ts'
@@ -134,6 +135,43 @@ describe("a Kubo that is Berth's own", { skip }, () => {
     }
     assert.equal(collections.length, 3)
   })
+
+  for (const [kind, what] of [
+    ['add', 'an upload'],
+    ['build', 'a snapshot'],
+  ] as const)
+    test(`a Kubo that is Berth's own is collected after a process was killed in the middle of ${what}, but for what others import meanwhile`, async (t) => {
+      const base = await storage.add(texts({ 'a.txt': `the snapshot before ${kind}` }), { signal })
+      const program = join(import.meta.dirname, 'kubo-import.program.ts')
+      const victim = run(process.execPath, [program, kubo.apiUrl, database.url, kind, `${base.cid}`])
+      t.after(() => victim.end('SIGKILL'))
+      const empty = await repoBytes()
+      await until('half of it is there', async () => {
+        if (victim.process.exitCode !== null) throw new Error(victim.output())
+        return victim.output().includes('half') && (await repoBytes()) > empty + 4 * MIB
+      })
+      const leaf = await block(Buffer.from(`of another process than the killed ${kind}`))
+      const root = await node([leaf.cid, base.cid])
+      let collection: ReturnType<Storage['gc']> | undefined
+      const cid = await storage.build(
+        async (put) => {
+          await put(leaf)
+          collection = other.gc({ signal })
+          await gcWaits()
+          await victim.end('SIGKILL')
+          await put(root)
+          return root.cid
+        },
+        { base: base.cid, signal },
+      )
+      const report = await collection
+      assert.ok((report?.removedBytes ?? 0) > 4 * MIB, `${report?.removedBytes}`)
+      for (const kept of [base.cid, cid]) {
+        assert.equal(await storage.isPinned(kept, { signal }), true)
+        assert.ok((await collect(storage.exportCar(kept, { signal }))).length > 0)
+        await storage.unpin(kept, { signal })
+      }
+    })
 
   test("a Kubo that is Berth's own is not collected while a retrieval is under way, which would make all other pins wait for it", async () => {
     const provider = await startProvider()

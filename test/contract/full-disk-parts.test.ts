@@ -1,0 +1,176 @@
+/** Full disks of the parts that run by themselves: what is said names the disk, nothing accepted is lost, all goes on with room. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, describe, it } from 'node:test'
+import { CID } from 'multiformats/cid'
+import pg from 'pg'
+import { assertError } from '../support/client.ts'
+import { until } from '../support/processes.ts'
+import { mountSmallDisk, NO_MOUNT, type SmallDisk } from '../support/small-disk.ts'
+import { stackKind, startStack } from '../support/stack.ts'
+import { inlineCid, openContext } from './context.ts'
+import { begin, patch, TUS } from './tus-client.ts'
+import { file, type Part, send, upload } from './upload-form.ts'
+
+const MIB = 2 ** 20
+const isReal = stackKind === 'real'
+const disks = isReal ? await Promise.all([320, 32, 64, 64].map(mountSmallDisk)) : []
+const [ofPostgres, ofRedis, ofKubo, ofPrivateKubo] = disks as SmallDisk[]
+const skip = !isReal ? 'needs BERTH_TEST_STACK=real' : disks.every(Boolean) ? false : NO_MOUNT
+const READY_MS = 120_000
+
+describe('a full disk', { skip }, async () => {
+  if (!ofPostgres || !ofRedis || !ofKubo || !ofPrivateKubo) return
+  const berth = await startStack({
+    partDirs: {
+      postgres: ofPostgres.dir,
+      redis: ofRedis.dir,
+      kubo: ofKubo.dir,
+      privateKubo: ofPrivateKubo.dir,
+    },
+  })
+  const { anonymous, isPinned, provider, workspace } = await openContext(berth)
+  // After the hook of `openContext`, which stops this Berth.
+  after(() => Promise.all(disks.map((disk) => disk?.unmount())))
+  const { parts } = berth
+  assert.ok(parts)
+  const { api } = await workspace()
+  const node = await provider()
+  const someFile = (mebibytes: number) => file(randomBytes(mebibytes * MIB), 'a.bin')
+  const readyz = async () => {
+    const { status, body } = await anonymous.get('/readyz')
+    return { status, ...body }
+  }
+  const isWell = () => until('all is well', async () => (await readyz()).status === 'ok', READY_MS)
+  const pin = () => api.pin({ cid: `${inlineCid(`full ${randomBytes(6).toString('hex')}`)}` })
+
+  const NODES = [
+    ['public', 'ipfs', 'IPFS_API_URL', ofKubo],
+    ['private', 'ipfs_private', 'IPFS_PRIVATE_API_URL', ofPrivateKubo],
+  ] as const
+  for (const [network, part, setting, disk] of NODES)
+    it(`a full disk of the ${network} Kubo is 503 to new content, and what it keeps is there`, async () => {
+      const full = `No space left: the disk of Kubo (${setting}) is full`
+      const kept = await upload(api, ['network', network], file('kept', 'kept.txt'))
+      await disk.fillTo(MIB)
+      const forms: Part[][] = [
+        [['network', network], someFile(4)],
+        // Kubo ends the call while most of it is on its way.
+        [['network', network], someFile(40)],
+        // Spooled until the field that says where it goes.
+        [someFile(4), ['network', network]],
+      ]
+      for (const parts of forms) {
+        const reply = await send(api, parts)
+        assertError(reply, 503, full)
+        assert.equal(reply.headers.get('error-code'), 'no_space')
+        assert.ok(reply.headers.get('retry-after'))
+      }
+      const health = await until('it is seen', async () => {
+        const health = await readyz()
+        return health.parts[part].status === 'down' && health
+      })
+      assert.equal(health.status, 'degraded')
+      assert.equal(health.parts[part].detail, 'kubo: no space left on its disk')
+      assert.ok(berth.output().includes(full))
+      assert.ok(await isPinned(CID.parse(kept.cid), network))
+
+      await disk.empty()
+      await upload(api, ['network', network], someFile(4))
+      await isWell()
+    })
+
+  it('a full disk of Kubo lets a pin by CID and a resumable upload wait, which go on when there is room', async () => {
+    const bytes = randomBytes(4 * MIB)
+    const { location, id } = await begin(api, bytes.length, { network: 'public' })
+    const cid = `${await node.file(randomBytes(4 * MIB))}`
+    await ofKubo.fillTo(MIB)
+    const reply = await patch(location, 0, bytes, TUS)
+    assert.equal(reply.status, 503)
+    assert.match(
+      ((await reply.json()) as { error: string }).error,
+      /the disk of Kubo \(IPFS_API_URL\) is full/,
+    )
+    const { record, operation } = await api.pin({ cid, host_nodes: [node.multiaddr] })
+    await until('an attempt has met the full disk', async () => {
+      const { attempts, error_code } = (await api.get(`/v0/operations/${operation}`)).body.data
+      return attempts > 0 && error_code === 'no_space'
+    })
+
+    await ofKubo.empty()
+    assert.equal((await api.finished(operation)).state, 'succeeded')
+    assert.equal((await api.get(`/v3/files/public/${record.id}`)).status, 200)
+    assert.equal((await patch(location, bytes.length, Buffer.alloc(0), TUS)).status, 204)
+    assert.equal((await api.get(`/v3/files/public/${id}`)).body.data.size, bytes.length)
+    await isWell()
+  })
+
+  it('a full disk of Redis is told by /readyz, and what is accepted meanwhile goes on when there is room', async () => {
+    await ofRedis.fillTo(0)
+    const accepted: string[] = []
+    const health = await until('it is seen', async () => {
+      accepted.push((await pin()).operation)
+      const health = await readyz()
+      return health.parts.queue.status === 'down' && health
+    })
+    assert.equal(health.status, 'down')
+    assert.equal(health.parts.queue.detail, 'Redis: no space left on its disk')
+    accepted.push((await pin()).operation)
+    assert.equal((await api.get('/v3/files/public')).status, 200)
+    await until('the log says so', () => /MISCONF[^\n]*No space left on device/.test(berth.output()))
+
+    await ofRedis.empty()
+    for (const operation of accepted) assert.equal((await api.finished(operation)).state, 'succeeded')
+    await isWell()
+  })
+
+  const createGroup = () => api.post('/v3/groups/public', { name: 'g'.repeat(60) })
+
+  it('a full disk of PostgreSQL is 503 to what writes, while the rest goes on', async () => {
+    await ofPostgres.fillTo(64 * 1024)
+    const accepted: string[] = []
+    let refused = await createGroup()
+    for (; refused.status === 200; refused = await createGroup()) accepted.push(refused.body.data.id)
+    assertError(refused, 503, 'No space left: the disk of PostgreSQL is full')
+    assert.equal(refused.headers.get('error-code'), 'no_space')
+    const { status, parts: seen } = await until('it is seen', async () => {
+      const health = await readyz()
+      return health.parts.database.status !== 'ok' && health
+    })
+    assert.equal(status, 'degraded')
+    assert.deepEqual(seen.database, { status: 'degraded', detail: 'no space left on its disk' })
+    assert.equal((await api.get('/v3/files/public')).status, 200)
+    assert.match(berth.output(), /No space left: the disk of PostgreSQL is full/)
+
+    await ofPostgres.empty()
+    for (const id of accepted) assert.equal((await api.get(`/v3/groups/public/${id}`)).status, 200)
+    assert.equal((await createGroup()).status, 200)
+    assert.equal((await api.finished((await pin()).operation)).state, 'succeeded')
+    await isWell()
+  })
+
+  it('a full disk that ends PostgreSQL, which cannot write its log, loses nothing that was accepted', async () => {
+    const { operation } = await pin()
+    const { id } = (await createGroup()).body.data
+    await ofPostgres.fillTo(0)
+    const session = new pg.Client({ connectionString: parts.postgres.url })
+    session.on('error', () => {})
+    await session.connect()
+    const fillLog = async () => {
+      for (;;) await session.query("SELECT pg_logical_emit_message(false, 'full', repeat('x', 4000000))")
+    }
+    await assert.rejects(fillLog, { code: '53100', message: /pg_wal.*No space left on device/ })
+    await session.end().catch(() => {})
+    await until('it has ended', async () => (await readyz()).parts.database.status === 'down')
+    const refused = await createGroup()
+    assertError(refused, 503, 'Database unreachable')
+
+    await ofPostgres.empty()
+    // As its supervisor does.
+    await parts.postgres.kill()
+    await parts.postgres.restart()
+    await isWell()
+    assert.equal((await api.get(`/v3/groups/public/${id}`)).status, 200)
+    assert.equal((await api.finished(operation)).state, 'succeeded')
+  })
+})
