@@ -40,8 +40,13 @@ try {
     case 'agent-proxy':
       runUntilToldToStop(await (await import('./roles/agent-proxy.ts')).openAgentProxy(config, log))
       break
+    case 'disks':
+      runUntilToldToStop(await (await import('./roles/disks.ts')).openDisks(config, log))
+      break
     default:
-      throw new ConfigError(`usage: main.ts start | web | worker | agent-proxy (not ${role || 'nothing'})`)
+      throw new ConfigError(
+        `usage: main.ts start | web | worker | agent-proxy | disks (not ${role || 'nothing'})`,
+      )
   }
 } catch (error) {
   if (!(error instanceof ConfigError || error instanceof DatabaseAwayError)) throw error

@@ -4,7 +4,7 @@
  * killed worker leaves half-made is found through it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode'
+import type { ContainerCreateOptions, ContainerInspectInfo, VolumeInspectInfo } from 'dockerode'
 import { bridgeOf } from '../lib/agent-id.ts'
 import {
   buildEngineImage,
@@ -15,6 +15,7 @@ import {
 } from '../openclaw/image.ts'
 import { removeInstalledEngine } from '../openclaw/install.ts'
 import { type Tidying, tidyImages, tidyInstalled } from '../openclaw/tidy.ts'
+import { DiskHelper, isOnDisk, mountOf } from './docker/disk-helper.ts'
 import { DockerEngine, ignoring, SLOW_MS } from './docker/engine.ts'
 import { dockerEvents } from './docker/events.ts'
 import { addressOf, endpointOf, hasLabels, isWhole, toSandbox, toStats } from './docker/found.ts'
@@ -52,6 +53,8 @@ export interface DockerOptions {
   subnets: string
   /** Where the egress proxy listens now, on the host's address in each agent's network. */
   egressPort(): Promise<number>
+  /** BERTH_DISKS_SOCKET: where the disk helper is; undefined: new volumes have no hard limit. */
+  disksSocket?: string | undefined
   /** What images are built from. */
   baseImage: string
   /** Folder of installed engine versions, from which images are built. */
@@ -71,26 +74,49 @@ export class DockerRuntime implements SandboxRuntime {
   readonly driver = 'docker'
   readonly #engine: DockerEngine
   readonly #options: DockerOptions
+  readonly #disks: DiskHelper | undefined
   readonly #closing = new AbortController()
 
   constructor(options: DockerOptions) {
     this.#options = options
     this.#engine = new DockerEngine(options.host)
+    this.#disks = options.disksSocket ? new DiskHelper(options.disksSocket) : undefined
   }
 
-  async ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
+  async ensureVolume(
+    agentId: string,
+    options: CallOptions & { diskBytes?: number | undefined } = {},
+  ): Promise<void> {
+    await this.#ensureVolume(agentId, options)
+  }
+
+  /** @returns whether it has a hard limit. One that Docker made before there was a disk helper stays without. */
+  async #ensureVolume(
+    agentId: string,
+    { signal, diskBytes }: CallOptions & { diskBytes?: number | undefined },
+  ): Promise<boolean> {
     const Name = nameOf(agentId)
     const Labels = labelsOf(this.#options.owner.instance, agentId)
+    const before = await this.#findVolume(agentId, signal)
+    const place =
+      before && !isOnDisk(before) ? undefined : await this.#disks?.ensure(agentId, diskBytes, signal)
     const found = await this.#engine.call(
       'make volume',
       { ms: SLOW_MS, signal },
       async (docker, abortSignal) => {
         // Docker leaves a volume that is there as it is.
-        await docker.createVolume({ Name, Labels, abortSignal })
+        await docker.createVolume({ Name, Labels, ...(place && { DriverOpts: mountOf(place) }), abortSignal })
         return docker.getVolume(Name).inspect()
       },
     )
     if (!isLabelled(this.#options.owner, found.Labels)) throw belongsToOthers('volume', Name, found.Labels)
+    return isOnDisk(found)
+  }
+
+  #findVolume(agentId: string, signal: AbortSignal | undefined): Promise<VolumeInspectInfo | undefined> {
+    return this.#engine.call('inspect volume', { signal }, (docker, abortSignal) =>
+      docker.getVolume(nameOf(agentId)).inspect({ abortSignal }).catch(ignoring(404)),
+    )
   }
 
   async create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
@@ -101,7 +127,7 @@ export class DockerRuntime implements SandboxRuntime {
     const bridge = bridgeOf(agentId, egressPort)
     const image = await this.#image(spec.engineVersion, signal)
     const { runsc } = await this.#engine.facts()
-    await this.ensureVolume(agentId, { signal })
+    const hardLimit = await this.#ensureVolume(agentId, { signal, diskBytes: spec.agentd.diskBytes })
     const deadline = performance.now() + MAKE_MS
     do {
       const network = await ensureNetwork(this.#engine, { owner, agentId, pool, bridge, signal })
@@ -110,7 +136,15 @@ export class DockerRuntime implements SandboxRuntime {
         await this.remove(agentId, { volume: false, signal })
         continue
       }
-      const { name, hash, body } = containerOptions({ spec, instance, image, network, egressPort, runsc })
+      const { name, hash, body } = containerOptions({
+        spec,
+        instance,
+        image,
+        network,
+        egressPort,
+        runsc,
+        hardLimit,
+      })
       const found = await this.#find(agentId, signal)
       if (found && !isLabelled(owner, found.Config.Labels))
         throw belongsToOthers('container', name, found.Config.Labels)
@@ -170,11 +204,14 @@ export class DockerRuntime implements SandboxRuntime {
     const found = await this.#own(agentId, signal)
     if (found) await this.#removeContainer(found.Id, signal)
     await removeNetwork(this.#engine, { owner, agentId, signal })
-    if (volume && (await this.#volumes(signal)).includes(agentId)) {
+    if (!volume) return
+    const there = await this.#findVolume(agentId, signal)
+    if (there && !(await ownOf(owner, [there])).length) return
+    if (there)
       await this.#engine.call('remove volume', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
         docker.getVolume(nameOf(agentId)).remove({ abortSignal }).catch(ignoring(404)),
       )
-    }
+    if (!there || isOnDisk(there)) await this.#disks?.remove(agentId, signal)
   }
 
   readHome(agentId: string, { signal }: CallOptions = {}): AsyncIterable<Uint8Array> {
@@ -354,14 +391,15 @@ export class DockerRuntime implements SandboxRuntime {
     })
   }
 
-  /** The agents that have a volume. */
+  /** The agents that have a volume, or a disk that is to become one or was one. */
   async #volumes(signal: AbortSignal | undefined): Promise<string[]> {
+    // A helper that is away keeps agents from being started and removed, and nobody from looking at them.
+    const disks = (await this.#disks?.list(signal).catch(() => [])) ?? []
     const { Volumes } = await this.#engine.call('list volumes', { signal }, (docker, abortSignal) =>
       docker.listVolumes({ filters: LABELLED, abortSignal }),
     )
-    return (await ownOf(this.#options.owner, Volumes ?? [])).flatMap(
-      ({ Labels }) => Labels?.[AGENT_LABEL] ?? [],
-    )
+    const own = await ownOf(this.#options.owner, Volumes ?? [])
+    return [...new Set([...own.flatMap(({ Labels }) => Labels?.[AGENT_LABEL] ?? []), ...disks])]
   }
 }
 

@@ -32,6 +32,7 @@ export type PlanAvgAggregateOutputType = {
   maxFileBytes: number | null
   storageBytes: number | null
   requestsPerMinute: number | null
+  agentDiskMb: number | null
 }
 
 export type PlanSumAggregateOutputType = {
@@ -40,6 +41,7 @@ export type PlanSumAggregateOutputType = {
   maxFileBytes: bigint | null
   storageBytes: bigint | null
   requestsPerMinute: number | null
+  agentDiskMb: number | null
 }
 
 export type PlanMinAggregateOutputType = {
@@ -53,6 +55,7 @@ export type PlanMinAggregateOutputType = {
   storageBytes: bigint | null
   requestsPerMinute: number | null
   hotSwaps: boolean | null
+  agentDiskMb: number | null
 }
 
 export type PlanMaxAggregateOutputType = {
@@ -66,6 +69,7 @@ export type PlanMaxAggregateOutputType = {
   storageBytes: bigint | null
   requestsPerMinute: number | null
   hotSwaps: boolean | null
+  agentDiskMb: number | null
 }
 
 export type PlanCountAggregateOutputType = {
@@ -79,6 +83,7 @@ export type PlanCountAggregateOutputType = {
   storageBytes: number
   requestsPerMinute: number
   hotSwaps: number
+  agentDiskMb: number
   _all: number
 }
 
@@ -89,6 +94,7 @@ export type PlanAvgAggregateInputType = {
   maxFileBytes?: true
   storageBytes?: true
   requestsPerMinute?: true
+  agentDiskMb?: true
 }
 
 export type PlanSumAggregateInputType = {
@@ -97,6 +103,7 @@ export type PlanSumAggregateInputType = {
   maxFileBytes?: true
   storageBytes?: true
   requestsPerMinute?: true
+  agentDiskMb?: true
 }
 
 export type PlanMinAggregateInputType = {
@@ -110,6 +117,7 @@ export type PlanMinAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   hotSwaps?: true
+  agentDiskMb?: true
 }
 
 export type PlanMaxAggregateInputType = {
@@ -123,6 +131,7 @@ export type PlanMaxAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   hotSwaps?: true
+  agentDiskMb?: true
 }
 
 export type PlanCountAggregateInputType = {
@@ -136,6 +145,7 @@ export type PlanCountAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   hotSwaps?: true
+  agentDiskMb?: true
   _all?: true
 }
 
@@ -236,6 +246,7 @@ export type PlanGroupByOutputType = {
   storageBytes: bigint | null
   requestsPerMinute: number | null
   hotSwaps: boolean
+  agentDiskMb: number | null
   _count: PlanCountAggregateOutputType | null
   _avg: PlanAvgAggregateOutputType | null
   _sum: PlanSumAggregateOutputType | null
@@ -272,6 +283,7 @@ export type PlanWhereInput = {
   storageBytes?: Prisma.BigIntNullableFilter<"Plan"> | bigint | number | null
   requestsPerMinute?: Prisma.IntNullableFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolFilter<"Plan"> | boolean
+  agentDiskMb?: Prisma.IntNullableFilter<"Plan"> | number | null
   workspaces?: Prisma.WorkspaceListRelationFilter
 }
 
@@ -286,6 +298,7 @@ export type PlanOrderByWithRelationInput = {
   storageBytes?: Prisma.SortOrderInput | Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrderInput | Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrderInput | Prisma.SortOrder
   workspaces?: Prisma.WorkspaceOrderByRelationAggregateInput
 }
 
@@ -303,6 +316,7 @@ export type PlanWhereUniqueInput = Prisma.AtLeast<{
   storageBytes?: Prisma.BigIntNullableFilter<"Plan"> | bigint | number | null
   requestsPerMinute?: Prisma.IntNullableFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolFilter<"Plan"> | boolean
+  agentDiskMb?: Prisma.IntNullableFilter<"Plan"> | number | null
   workspaces?: Prisma.WorkspaceListRelationFilter
 }, "name">
 
@@ -317,6 +331,7 @@ export type PlanOrderByWithAggregationInput = {
   storageBytes?: Prisma.SortOrderInput | Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrderInput | Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.PlanCountOrderByAggregateInput
   _avg?: Prisma.PlanAvgOrderByAggregateInput
   _max?: Prisma.PlanMaxOrderByAggregateInput
@@ -338,6 +353,7 @@ export type PlanScalarWhereWithAggregatesInput = {
   storageBytes?: Prisma.BigIntNullableWithAggregatesFilter<"Plan"> | bigint | number | null
   requestsPerMinute?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolWithAggregatesFilter<"Plan"> | boolean
+  agentDiskMb?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
 }
 
 export type PlanCreateInput = {
@@ -351,6 +367,7 @@ export type PlanCreateInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
   workspaces?: Prisma.WorkspaceCreateNestedManyWithoutPlanInput
 }
 
@@ -365,6 +382,7 @@ export type PlanUncheckedCreateInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
   workspaces?: Prisma.WorkspaceUncheckedCreateNestedManyWithoutPlanInput
 }
 
@@ -379,6 +397,7 @@ export type PlanUpdateInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   workspaces?: Prisma.WorkspaceUpdateManyWithoutPlanNestedInput
 }
 
@@ -393,6 +412,7 @@ export type PlanUncheckedUpdateInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   workspaces?: Prisma.WorkspaceUncheckedUpdateManyWithoutPlanNestedInput
 }
 
@@ -407,6 +427,7 @@ export type PlanCreateManyInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
 }
 
 export type PlanUpdateManyMutationInput = {
@@ -420,6 +441,7 @@ export type PlanUpdateManyMutationInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
 }
 
 export type PlanUncheckedUpdateManyInput = {
@@ -433,6 +455,7 @@ export type PlanUncheckedUpdateManyInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
 }
 
 export type PlanCountOrderByAggregateInput = {
@@ -446,6 +469,7 @@ export type PlanCountOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanAvgOrderByAggregateInput = {
@@ -454,6 +478,7 @@ export type PlanAvgOrderByAggregateInput = {
   maxFileBytes?: Prisma.SortOrder
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanMaxOrderByAggregateInput = {
@@ -467,6 +492,7 @@ export type PlanMaxOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanMinOrderByAggregateInput = {
@@ -480,6 +506,7 @@ export type PlanMinOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanSumOrderByAggregateInput = {
@@ -488,6 +515,7 @@ export type PlanSumOrderByAggregateInput = {
   maxFileBytes?: Prisma.SortOrder
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanScalarRelationFilter = {
@@ -544,6 +572,7 @@ export type PlanCreateWithoutWorkspacesInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
 }
 
 export type PlanUncheckedCreateWithoutWorkspacesInput = {
@@ -557,6 +586,7 @@ export type PlanUncheckedCreateWithoutWorkspacesInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
 }
 
 export type PlanCreateOrConnectWithoutWorkspacesInput = {
@@ -586,6 +616,7 @@ export type PlanUpdateWithoutWorkspacesInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
 }
 
 export type PlanUncheckedUpdateWithoutWorkspacesInput = {
@@ -599,6 +630,7 @@ export type PlanUncheckedUpdateWithoutWorkspacesInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
 }
 
 
@@ -643,6 +675,7 @@ export type PlanSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = r
   storageBytes?: boolean
   requestsPerMinute?: boolean
   hotSwaps?: boolean
+  agentDiskMb?: boolean
   workspaces?: boolean | Prisma.Plan$workspacesArgs<ExtArgs>
   _count?: boolean | Prisma.PlanCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["plan"]>
@@ -658,6 +691,7 @@ export type PlanSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   storageBytes?: boolean
   requestsPerMinute?: boolean
   hotSwaps?: boolean
+  agentDiskMb?: boolean
 }, ExtArgs["result"]["plan"]>
 
 export type PlanSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -671,6 +705,7 @@ export type PlanSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   storageBytes?: boolean
   requestsPerMinute?: boolean
   hotSwaps?: boolean
+  agentDiskMb?: boolean
 }, ExtArgs["result"]["plan"]>
 
 export type PlanSelectScalar = {
@@ -684,9 +719,10 @@ export type PlanSelectScalar = {
   storageBytes?: boolean
   requestsPerMinute?: boolean
   hotSwaps?: boolean
+  agentDiskMb?: boolean
 }
 
-export type PlanOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"name" | "agentLimit" | "secretLimit" | "channels" | "customDomains" | "pinByCid" | "maxFileBytes" | "storageBytes" | "requestsPerMinute" | "hotSwaps", ExtArgs["result"]["plan"]>
+export type PlanOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"name" | "agentLimit" | "secretLimit" | "channels" | "customDomains" | "pinByCid" | "maxFileBytes" | "storageBytes" | "requestsPerMinute" | "hotSwaps" | "agentDiskMb", ExtArgs["result"]["plan"]>
 export type PlanInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspaces?: boolean | Prisma.Plan$workspacesArgs<ExtArgs>
   _count?: boolean | Prisma.PlanCountOutputTypeDefaultArgs<ExtArgs>
@@ -710,6 +746,10 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
     storageBytes: bigint | null
     requestsPerMinute: number | null
     hotSwaps: boolean
+    /**
+     * Null: BERTH_AGENT_DISK_MB.
+     */
+    agentDiskMb: number | null
   }, ExtArgs["result"]["plan"]>
   composites: {}
 }
@@ -1144,6 +1184,7 @@ export interface PlanFieldRefs {
   readonly storageBytes: Prisma.FieldRef<"Plan", 'BigInt'>
   readonly requestsPerMinute: Prisma.FieldRef<"Plan", 'Int'>
   readonly hotSwaps: Prisma.FieldRef<"Plan", 'Boolean'>
+  readonly agentDiskMb: Prisma.FieldRef<"Plan", 'Int'>
 }
     
 
