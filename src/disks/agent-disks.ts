@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AGENT_ID } from '../lib/agent-id.ts'
+import { crashPoint } from '../lib/crash-point.ts'
 import { judgeRoom, readRoom } from '../lib/disk.ts'
 import type { Pool } from './pool.ts'
 import { run } from './run.ts'
@@ -60,8 +61,10 @@ export class AgentDisks {
         throw new NoRoom('No space left: the disk of agents (BERTH_DISKS_MB) is down to its reserve')
       if (!existsSync(this.#folderOf(agentId))) await btrfs('qgroup', 'create', group, mount)
       await btrfs('qgroup', 'limit', bytes === null ? 'none' : String(bytes), group, mount)
+      crashPoint('disk-after-limit')
       // The group comes with the subvolume, not after it.
       if (isNew) await btrfs('subvolume', 'create', '-i', group, join(mount, subvolume))
+      else await makeWritable(join(mount, subvolume))
       return { device, subvolume }
     })
   }
@@ -73,8 +76,10 @@ export class AgentDisks {
       if (!existsSync(join(mount, DISKS, agentId))) return
       // Where the disk is full, there is not even room to remove a subvolume from it.
       await btrfs('qgroup', 'limit', 'none', groupOf(agentId), mount)
+      await makeWritable(join(mount, DISKS, agentId))
       const removed = join(mount, REMOVED, `${agentId}-${randomUUID()}`)
       await rename(join(mount, DISKS, agentId), removed)
+      crashPoint('disk-after-rename')
     })
     void this.sweep()
   }
@@ -157,6 +162,7 @@ async function removeSubvolumes(mount: string, path: string): Promise<void> {
     for (const id of ids) {
       const found = await btrfs('inspect-internal', 'subvolid-resolve', id, mount).catch(() => '')
       if (!found.startsWith(`${path}/`)) continue
+      await makeWritable(join(mount, found.replace(/\n$/, '')))
       // One that has others in it has its turn after them.
       await btrfs('subvolume', 'delete', '--subvolid', id, mount).then(
         () => removed++,
@@ -167,6 +173,9 @@ async function removeSubvolumes(mount: string, path: string): Promise<void> {
   }
   await btrfs('subvolume', 'delete', join(mount, path))
 }
+
+/** Whoever owns a subvolume may forbid that it is changed. */
+const makeWritable = (path: string) => btrfs('property', 'set', '-t', 'subvol', path, 'ro', 'false')
 
 /** Numbers of subvolumes that may be below a path, the youngest first: those in others are younger. */
 async function numbersBelow(mount: string, path: string): Promise<string[]> {

@@ -3,9 +3,10 @@
  * device of the operator's. Opening it may be killed at any line and done again; after a reboot it brings all back.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigError } from '../errors.ts'
+import { crashPoint } from '../lib/crash-point.ts'
 import { removeLeftovers, renameDurably, temporaryName } from '../lib/files.ts'
 import { tryLock } from '../lib/process/file-lock.ts'
 import { run } from './run.ts'
@@ -41,6 +42,7 @@ export async function openPool({ dir, device, imageBytes }: PoolOptions): Promis
     throw new ConfigError(`BERTH_DISKS_DIR: another disk helper runs on ${dir}`)
   const block = device ?? (await attachImage(join(dir, 'disks.img'), imageBytes))
   const link = join(dir, 'device')
+  crashPoint('disks-after-attach')
   await replaceLink(block, link)
   const mount = join(dir, 'mnt')
   await mkdir(mount, { recursive: true, mode: 0o700 })
@@ -49,6 +51,7 @@ export async function openPool({ dir, device, imageBytes }: PoolOptions): Promis
   // Without discards the image keeps the space that it has: no write of an agent can meet a full disk below it.
   const options = device ? 'subvolid=5' : 'subvolid=5,nodiscard'
   await run('mount', ['-t', 'btrfs', '-o', options, block, mount])
+  crashPoint('disks-after-mount')
   if (!device) await run('btrfs', ['filesystem', 'resize', 'max', mount])
   const uuid = await run('blkid', ['-s', 'UUID', '-o', 'value', block])
   const qgroups = `/sys/fs/btrfs/${uuid.trim()}/qgroups`
@@ -64,7 +67,9 @@ async function attachImage(image: string, bytes: number | undefined): Promise<st
       throw new ConfigError('BERTH_DISKS_MB: set it to the size of the image, or BERTH_DISKS_DEVICE')
     const fresh = temporaryName(image)
     try {
+      await writeFile(fresh, '', { mode: 0o600 })
       await run('fallocate', ['-l', String(bytes), fresh])
+      crashPoint('disks-mid-image')
       await run('mkfs.btrfs', ['--quiet', fresh])
       await renameDurably(fresh, image)
     } finally {

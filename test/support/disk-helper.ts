@@ -1,16 +1,19 @@
 /** A disk helper with a small image, in a mount namespace of its own, as it has in a container. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { CrashPoint } from '../../src/lib/crash-point.ts'
 import { DiskHelper } from '../../src/sandboxes/docker/disk-helper.ts'
 import { until } from './processes.ts'
 
 const run = promisify(execFile)
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
-export const POOL_MB = 512
+const POOL_MB = 512
+/** Those of the service in docker-compose.yml. */
+const CAPABILITIES = '-all,+sys_admin,+dac_override,+fowner'
 
 /** Why there can be none here; false where it can. */
 export async function whyNoDisks(): Promise<string | false> {
@@ -37,17 +40,25 @@ export class TestDisks {
     this.helper = new DiskHelper(this.socket)
   }
 
-  static async start(): Promise<TestDisks> {
+  /** @param crashAt where it kills itself. */
+  static async start(crashAt?: CrashPoint): Promise<TestDisks> {
     const dir = await mkdtemp(join(tmpdir(), 'berth-disks-'))
     await chmod(dir, 0o711)
     const disks = new TestDisks(dir)
-    await disks.boot()
+    await disks.boot(crashAt)
     return disks
   }
 
-  /** Starts it; also again, after it was killed. @param crashAt where it kills itself. */
-  async boot(env: NodeJS.ProcessEnv = {}): Promise<void> {
-    const child = spawn('unshare', ['--mount', process.execPath, MAIN, 'disks'], {
+  /** Starts it; also again, after it was killed. */
+  async boot(crashAt?: CrashPoint): Promise<void> {
+    const asInCompose = [
+      '--mount',
+      'setpriv',
+      `--bounding-set=${CAPABILITIES}`,
+      '--inh-caps=-all',
+      '--no-new-privs',
+    ]
+    const child = spawn('unshare', [...asInCompose, process.execPath, MAIN, 'disks'], {
       env: {
         PATH: process.env.PATH,
         NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -56,7 +67,7 @@ export class TestDisks {
         BERTH_DISKS_DIR: this.dir,
         BERTH_DISKS_MB: String(POOL_MB),
         BERTH_DISK_RESERVE_MB: '16',
-        ...env,
+        ...(crashAt && { BERTH_CRASH_AT: `${crashAt}@${join(this.dir, crashAt)}` }),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -97,6 +108,11 @@ export class TestDisks {
     const pid = String(this.#child?.pid)
     const { stdout } = await run('nsenter', ['--target', pid, '--mount', 'ls', join(mount, 'berth-removed')])
     return stdout
+  }
+
+  /** Names of its files, but for those of locks and of this test. */
+  async files(): Promise<string[]> {
+    return (await readdir(this.dir)).filter((name) => /^(device|disks\.img)/.test(name)).sort()
   }
 
   get image(): string {

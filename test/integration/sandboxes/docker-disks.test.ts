@@ -70,18 +70,27 @@ describe('disks of agents in Docker, with a disk helper', {
     await outputIn(address, 'dd if=/dev/urandom of=$HOME/again bs=1M count=40 2>&1')
   })
 
-  test('subvolumes and snapshots that an agent makes count as its own, and go with it', async () => {
+  test('subvolumes and snapshots that an agent makes count as its own, and go with it, also where it forbade that', async () => {
     const agentId = newAgent()
     const address = await start(agentId)
-    // BTRFS_IOC_SUBVOL_CREATE, and BTRFS_IOC_SNAP_CREATE of the home into it.
-    const make = (ioctl: string, fd: string, name: string) =>
-      `perl -e 'open(my $d,"<",$ARGV[0]) or die; open(my $s,"<",$ENV{HOME}); ioctl($d,${ioctl},pack("qa4088",${fd},$ARGV[1])) or die $!'`.concat(
-        ` ~/${name.split('/')[0]} "${name.split('/')[1]}"`,
+    const ioctl = (request: string, at: string, args: string) =>
+      outputIn(
+        address,
+        `perl -e 'open(my $d, "<", "$ENV{HOME}/${at}") or die; open(my $s, "<", $ENV{HOME}); ioctl($d, ${request}, ${args}) or die $!'`,
       )
-    await outputIn(address, `mkdir ~/at && ${make('0x5000940e', '0', 'at/inner')}`)
-    const forged = `x\nID 5 gen 1 top level 5 path berth-removed/${agentId}-x/y`
-    await outputIn(address, make('0x50009401', 'fileno($s)', `at/${forged.replaceAll('/', '.')}`))
-    const full = await runIn(address, 'dd if=/dev/urandom of=$HOME/at/inner/big bs=1M count=80 2>&1')
+    const subvolume = (at: string, name: string) =>
+      ioctl('0x5000940e', at, `my $a = pack("qa4088", 0, "${name}")`)
+    const forged = `x\nID 5 gen 1 top level 5 path berth-removed.${agentId}`
+    await outputIn(address, 'mkdir -m 1777 ~/at')
+    await subvolume('at', 'inner')
+    await subvolume('at/inner', 'innermost')
+    // A snapshot of the home in itself, with a name that looks like a line of btrfs; and one that nobody may change.
+    await ioctl('0x50009401', 'at', `my $a = pack("qa4088", fileno($s), "${forged}")`)
+    await ioctl('0x4008941a', 'at/inner', 'my $a = pack("Q", 2)')
+    const full = await runIn(
+      address,
+      'dd if=/dev/urandom of=$HOME/at/inner/innermost/big bs=1M count=80 2>&1',
+    )
     assert.match(full.output, /Disk quota exceeded/)
     await runtime.remove(agentId, { volume: true })
     assert.equal(await diskOf(agentId), undefined)
