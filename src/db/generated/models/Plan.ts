@@ -748,6 +748,7 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
     hotSwaps: boolean
     /**
      * Null: BERTH_AGENT_DISK_MB.
+     * CHECK (((agent_disk_mb >= 64) AND (agent_disk_mb <= 1048576)))
      */
     agentDiskMb: number | null
   }, ExtArgs["result"]["plan"]>
