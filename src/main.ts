@@ -1,6 +1,6 @@
 /**
- * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile; `start` prepares
- * the database (`prepare`) and runs them all.
+ * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile, and `disks`; `start`
+ * prepares the database (`prepare`) and runs those of the Procfile.
  */
 import { loadConfig } from './config.ts'
 import { DatabaseAwayError } from './db/database-errors.ts'

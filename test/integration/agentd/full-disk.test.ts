@@ -21,10 +21,10 @@ interface Place {
   release(): Promise<void>
 }
 
-async function onTmpfs(): Promise<Place> {
-  const disk = await mountSmallDisk(32)
-  assert.ok(disk, NO_MOUNT)
-  return { dir: disk.dir, release: () => disk.unmount() }
+const small = await mountSmallDisk(32)
+const onTmpfs = async (): Promise<Place> => {
+  assert.ok(small)
+  return { dir: small.dir, release: () => small.unmount() }
 }
 
 async function onQuota(): Promise<Place> {
@@ -42,10 +42,9 @@ async function onQuota(): Promise<Place> {
   }
 }
 
-const skip = await whyNoDisks()
-for (const [what, make] of [
-  ['a full disk', onTmpfs],
-  ['a disk at its quota', onQuota],
+for (const [what, make, skip] of [
+  ['a full disk', onTmpfs, small ? false : NO_MOUNT],
+  ['a disk at its quota', onQuota, await whyNoDisks()],
 ] as const)
   describe(`an agent on ${what}, with a hard limit`, { skip }, () => {
     let place: Place
