@@ -7,9 +7,9 @@ cd "$(dirname "$0")/../.."
 own=$PWD/scripts/ci/own-docker.sh
 # The image with the disks of agents is on a loop device, which is the machine's.
 tidy() {
-  "$own" stop
+  "$own" stop || true
   if [ -z "${clone:-}" ]; then return; fi
-  losetup --noheadings --output NAME --associated "$clone/disks/disks.img" 2>/dev/null | xargs -r losetup --detach
+  losetup --noheadings --output NAME --associated "$clone/disks/disks.img" 2>/dev/null | xargs -r losetup --detach || true
   rm -rf "$clone"
 }
 trap tidy EXIT
