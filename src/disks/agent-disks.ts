@@ -8,15 +8,21 @@ import { mkdir, readdir, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import { crashPoint } from '../lib/crash-point.ts'
-import { judgeRoom, readRoom } from '../lib/disk.ts'
+import { judgeRoom, type Room, readRoom } from '../lib/disk.ts'
 import type { Pool } from './pool.ts'
 import { run } from './run.ts'
 
-export interface AgentDisk {
+interface AgentDisk {
   agentId: string
   usedBytes: number
   /** Null where there is none. */
   limitBytes: number | null
+}
+
+/** All disks, and the room that is left for them. */
+export interface DisksReport {
+  disks: AgentDisk[]
+  room: Room
 }
 
 /** For Docker, to mount a disk. */
@@ -84,10 +90,10 @@ export class AgentDisks {
     void this.sweep()
   }
 
-  async list(): Promise<AgentDisk[]> {
+  async read(): Promise<DisksReport> {
     void this.sweep()
     const names = await readdir(join(this.#pool.mount, DISKS))
-    return Promise.all(
+    const disks = await Promise.all(
       names
         .filter((name) => AGENT_ID.test(name))
         .map(async (agentId) => {
@@ -97,6 +103,7 @@ export class AgentDisks {
           return { agentId, usedBytes: used ?? 0, limitBytes: limit || null }
         }),
     )
+    return { disks, room: await readRoom(this.#pool.mount) }
   }
 
   /** Goes on with what is being removed. Never rejects: the next call goes on from there. */

@@ -1,7 +1,7 @@
 /**
  * The disk helper's door: HTTP on a Unix socket, for `worker` alone. It takes an agent's id and a size, and nothing else.
  *
- * - `GET /disks`: `[{agentId, usedBytes, limitBytes}]`
+ * - `GET /disks`: `{disks: [{agentId, usedBytes, limitBytes}], room: {free, size}}`
  * - `PUT /disks/{agentId}` with `{"bytes": n | null}`: `{device, subvolume}`, 507 where there is no room
  * - `DELETE /disks/{agentId}`: 204, also where there is none
  *
@@ -30,7 +30,7 @@ export function createDisksServer(disks: AgentDisks, log: Logger): Server {
 
 async function answer(disks: AgentDisks, req: IncomingMessage): Promise<{ status: number; body?: unknown }> {
   const { method, url = '' } = req
-  if (url === '/disks' && method === 'GET') return { status: 200, body: await disks.list() }
+  if (url === '/disks' && method === 'GET') return { status: 200, body: await disks.read() }
   const agentId = url.startsWith('/disks/') ? url.slice('/disks/'.length) : ''
   if (!AGENT_ID.test(agentId)) return { status: 400, body: { error: 'not the id of an agent' } }
   if (method === 'DELETE') {

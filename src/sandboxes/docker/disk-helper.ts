@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import type { AgentDisk, DiskPlace } from '../../disks/agent-disks.ts'
+import type { DiskPlace, DisksReport } from '../../disks/agent-disks.ts'
 import { SandboxError } from '../port.ts'
 
 /** Calls wait for each other. */
@@ -25,9 +25,14 @@ export class DiskHelper {
     await this.#call('DELETE', `/disks/${agentId}`, signal)
   }
 
+  /** All disks that it has, and the room for them. @throws SandboxError */
+  read(signal: AbortSignal | undefined): Promise<DisksReport> {
+    return this.#call<DisksReport>('GET', '/disks', signal)
+  }
+
   /** The agents that have a disk. @throws SandboxError */
   async list(signal: AbortSignal | undefined): Promise<string[]> {
-    return (await this.#call<AgentDisk[]>('GET', '/disks', signal)).map(({ agentId }) => agentId)
+    return (await this.read(signal)).disks.map(({ agentId }) => agentId)
   }
 
   async #call<T>(method: string, path: string, signal: AbortSignal | undefined, body?: unknown): Promise<T> {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
+import { checkAgentDisks } from '../../../src/health/checks.ts'
 import { nameOf } from '../../../src/sandboxes/docker/names.ts'
 import { DockerRuntime } from '../../../src/sandboxes/docker.ts'
 import { TestDisks, whyNoDisks } from '../../support/disk-helper.ts'
@@ -26,7 +27,7 @@ describe('disks of agents in Docker, with a disk helper', {
     await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
     return address
   }
-  const all = async () => (await ask('GET', '/disks')).body as { agentId: string; [name: string]: unknown }[]
+  const all = async () => (await disks.helper.read(undefined)).disks
   const diskOf = async (agentId: string) => (await all()).find((disk) => disk.agentId === agentId)
   const ask = (method: string, path: string, body?: string) =>
     new Promise<{ status: number | undefined; body: unknown }>((resolve, reject) => {
@@ -149,6 +150,8 @@ describe('disks of agents in Docker, with a disk helper', {
     await disks.kill()
     await outputIn(address, 'echo kept >~/kept')
     await assert.rejects(runtime.ensureVolume(agentId), failsWith('unreachable'))
+    const finding = await checkAgentDisks(disks.socket, undefined)
+    assert.match(finding.detail ?? '', /BERTH_DISKS_SOCKET/)
     await assert.rejects(runtime.remove(newAgent(), { volume: true }), failsWith('unreachable'))
     assert.ok((await runtime.list()).sandboxes.some((sandbox) => sandbox.agentId === agentId))
     await disks.boot()
@@ -191,6 +194,7 @@ describe('disks of agents in Docker, with a disk helper', {
       'ulimit -f unlimited; for i in $(seq 20); do dd if=/dev/urandom of=$HOME/big$i bs=1M count=50; done 2>&1',
     )
     await assert.rejects(runtime.ensureVolume(another), failsWith('disk_full'))
+    assert.equal((await checkAgentDisks(disks.socket, 16 * MIB)).status, 'down')
     await runtime.ensureVolume(agentId)
     await outputIn(address, 'rm ~/big*')
     await until('there is room again', () =>
