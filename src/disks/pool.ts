@@ -27,6 +27,8 @@ export interface Pool {
   mount: string
   /** The kernel's folder of its quota groups. */
   qgroups: string
+  /** Lets another process open it. Kept until then: a lock that nobody refers to ends by itself. */
+  release(): void
 }
 
 /** The kernel's number for simple quotas, in which subvolumes that an agent makes count as its own: Linux 6.7. */
@@ -38,8 +40,8 @@ const ENABLE = `open(my $fs, '<', $ARGV[0]) or die "$!\\n"; my $args = pack('QQ'
 /** Makes the file system where there is none, mounts it, and turns its quotas on. @throws ConfigError, Error */
 export async function openPool({ dir, device, imageBytes }: PoolOptions): Promise<Pool> {
   await mkdir(dir, { recursive: true, mode: 0o711 })
-  if (!tryLock(join(dir, 'lock')))
-    throw new ConfigError(`BERTH_DISKS_DIR: another disk helper runs on ${dir}`)
+  const release = tryLock(join(dir, 'lock'))
+  if (!release) throw new ConfigError(`BERTH_DISKS_DIR: another disk helper runs on ${dir}`)
   const block = device ?? (await attachImage(join(dir, 'disks.img'), imageBytes))
   const link = join(dir, 'device')
   crashPoint('disks-after-attach')
@@ -56,7 +58,7 @@ export async function openPool({ dir, device, imageBytes }: PoolOptions): Promis
   const uuid = await run('blkid', ['-s', 'UUID', '-o', 'value', block])
   const qgroups = `/sys/fs/btrfs/${uuid.trim()}/qgroups`
   await enableQuotas(mount, qgroups)
-  return { device: link, mount, qgroups }
+  return { device: link, mount, qgroups, release }
 }
 
 /** @returns the loop device of the image, the same one for as long as it is attached. */

@@ -31,6 +31,7 @@ export async function openDisks(config: Config, log: Logger): Promise<RunningRol
   return {
     async stop() {
       await new Promise((resolve) => server.close(resolve))
+      pool.release()
     },
   }
 }

@@ -40,17 +40,17 @@ export class TestDisks {
     this.helper = new DiskHelper(this.socket)
   }
 
-  /** @param crashAt where it kills itself. */
-  static async start(crashAt?: CrashPoint): Promise<TestDisks> {
+  /** @param crashAt where it kills itself. @param env settings beside those that it needs. */
+  static async start(crashAt?: CrashPoint, env?: NodeJS.ProcessEnv): Promise<TestDisks> {
     const dir = await mkdtemp(join(tmpdir(), 'berth-disks-'))
     await chmod(dir, 0o711)
     const disks = new TestDisks(dir)
-    await disks.boot(crashAt)
+    await disks.boot(crashAt, env)
     return disks
   }
 
   /** Starts it; also again, after it was killed. */
-  async boot(crashAt?: CrashPoint): Promise<void> {
+  async boot(crashAt?: CrashPoint, env: NodeJS.ProcessEnv = {}): Promise<void> {
     const asInCompose = [
       '--mount',
       'setpriv',
@@ -67,6 +67,7 @@ export class TestDisks {
         BERTH_DISKS_DIR: this.dir,
         BERTH_DISKS_MB: String(POOL_MB),
         BERTH_DISK_RESERVE_MB: '16',
+        ...env,
         ...(crashAt && { BERTH_CRASH_AT: `${crashAt}@${join(this.dir, crashAt)}` }),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
