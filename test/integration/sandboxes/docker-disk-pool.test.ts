@@ -1,7 +1,7 @@
 /** Where the disk helper keeps disks: an image that grows, or a btrfs of the operator's. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
+import { chmod, mkdtemp, readlink, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -34,6 +34,29 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
       assert.equal((await disks.helper.read(undefined)).room.size, room.size)
     } finally {
       await disks.close()
+    }
+  })
+
+  test('is found again after a reboot, also where another image has its former loop device', async () => {
+    const disks = await TestDisks.start()
+    const [former = ''] = await disks.loops()
+    const link = join(disks.dir, 'device')
+    let isTaken = false
+    try {
+      await disks.helper.ensure(ID, 64 * MIB, undefined)
+      assert.equal(await readlink(link), former)
+      await disks.kill()
+      await run('losetup', ['--detach', former])
+      const other = join(disks.dir, 'other')
+      await run('truncate', ['-s', '1M', other])
+      await run('losetup', [former, other])
+      isTaken = true
+      await disks.boot()
+      assert.notEqual(await readlink(link), former)
+      assert.deepEqual(await disks.helper.list(undefined), [ID])
+    } finally {
+      await disks.close()
+      if (isTaken) await run('losetup', ['--detach', former])
     }
   })
 
