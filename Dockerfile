@@ -1,4 +1,4 @@
-# One image for every role: `node src/main.ts web | worker | agent-proxy`, and `node bin/berth.mjs` for the CLI.
+# One image for every role: `node src/main.ts web | worker | agent-proxy | disks`, and `node bin/berth.mjs` for the CLI.
 # Run it with an init process (`docker run --init`, `init: true`).
 # Behind a proxy with a certificate authority of its own: `docker build --secret id=npm_ca,src=ca.crt .`
 ARG BASE_IMAGE=node:24-bookworm-slim
@@ -16,13 +16,14 @@ RUN --mount=type=secret,id=npm_ca \
 
 FROM ${BASE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0 BERTH_DATA_DIR=/var/lib/berth
-# `web` reads with git the repositories that templates are made of.
-RUN if ! command -v git >/dev/null || ! [ -e /etc/ssl/certs/ca-certificates.crt ]; then \
+# `web` reads with git the repositories that templates are made of; `disks` makes file systems.
+RUN if ! command -v git >/dev/null || ! command -v btrfs >/dev/null || ! [ -e /etc/ssl/certs/ca-certificates.crt ]; then \
       apt-get update \
-      && apt-get install -y --no-install-recommends ca-certificates git \
+      && apt-get install -y --no-install-recommends btrfs-progs ca-certificates git \
       && rm -rf /var/lib/apt/lists/* /var/cache/apt/*; \
     fi
-RUN install -d -o node -g node -m 700 /var/lib/berth /run/berth
+RUN install -d -o node -g node -m 700 /var/lib/berth /run/berth \
+ && install -d -o root -g node -m 750 /run/berth-disks
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules
 COPY . .

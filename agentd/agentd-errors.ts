@@ -1,3 +1,4 @@
+import { constants } from 'node:os'
 import { AGENTD_ERRORS, type AgentdErrorCode } from './protocol.ts'
 
 /** A failure that the client is told: `{"error": code, "message": message}` with the code's status. */
@@ -17,5 +18,8 @@ export class AgentdError extends Error {
 
 /** Whether a call of the file system failed in one of these ways: `isErrno(error, 'ENOENT')`. */
 export function isErrno(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
+  if (!(error instanceof Error) || !('code' in error)) return false
+  if (codes.includes(String(error.code))) return true
+  // Node has no name for that one: its code is `Unknown system error -122`.
+  return codes.includes('EDQUOT') && (error as NodeJS.ErrnoException).errno === -constants.errno.EDQUOT
 }

@@ -1,4 +1,7 @@
 import { execFile } from 'node:child_process'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isErrno } from './agentd-errors.ts'
 import type { Log } from './logs.ts'
 import type { AgentStatus } from './protocol.ts'
 
@@ -6,10 +9,14 @@ const PAUSE_MS = 10_000
 /** Measuring takes at most one part in so many of the time: a home with a million files takes seconds. */
 const IDLE_SHARE = 50
 const DU_MS = 120_000
+/** What a gateway that starts writes at least. */
+const ROOM_BYTES = 1_048_576
 
 interface DiskOptions {
   home: string
   limitBytes: number
+  /** Whether the file system refuses what goes over it. */
+  hardLimit: boolean
   log: Log
   onChange(): void
   /** Called when the files take more than the limit and more than last time: an agent that makes room is left alone. */
@@ -30,7 +37,8 @@ export class DiskWatch {
   }
 
   get status(): AgentStatus['disk'] {
-    return { usedBytes: this.#usedBytes, limitBytes: this.#options.limitBytes }
+    const { limitBytes, hardLimit } = this.#options
+    return { usedBytes: this.#usedBytes, limitBytes, hardLimit }
   }
 
   start(): void {
@@ -45,10 +53,26 @@ export class DiskWatch {
     clearTimeout(this.#timer)
   }
 
-  /** Why the agent must not run: it takes too much, also when counted anew. Null when it may. */
+  /** Why the agent must not run: it takes too much, also when counted anew, or nothing can be written. Null when it may. */
   async refusal(): Promise<string | null> {
-    if (this.#usedBytes > this.#options.limitBytes) await this.measure()
-    return this.#usedBytes > this.#options.limitBytes ? this.#reason() : null
+    const isFull = await this.#isFull()
+    if (isFull || this.#usedBytes > this.#options.limitBytes) await this.measure()
+    return isFull || this.#usedBytes > this.#options.limitBytes ? this.#reason() : null
+  }
+
+  /** Whether the file system refuses a little more: what it counts is not what files take. */
+  async #isFull(): Promise<boolean> {
+    const path = join(this.#options.home, '.agentd-room')
+    try {
+      // The agent may have put anything there.
+      await rm(path, { recursive: true, force: true })
+      await writeFile(path, Buffer.alloc(ROOM_BYTES), { flag: 'wx' })
+      return false
+    } catch (error) {
+      return isErrno(error, 'ENOSPC', 'EDQUOT')
+    } finally {
+      await rm(path, { force: true }).catch(() => {})
+    }
   }
 
   /** Measures the home now. */

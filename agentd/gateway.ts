@@ -169,7 +169,9 @@ export class Gateway implements GatewayHandle {
       const recent = deaths.filter((at) => now - at < GIVE_UP.withinMs).length
       const hopeless = life.exitCode === EXIT_REFUSED || (life.late && !run.wasReady)
       if (hopeless || recent >= GIVE_UP.deaths) {
-        this.#failed(run, life)
+        // What a full disk makes of an engine may look like anything.
+        const refused = await this.#options.refusal()
+        this.#failed(run, refused ? { ...life, reason: refused } : life)
         return
       }
       const restarts = this.#status.restarts + 1

@@ -38,6 +38,7 @@ const scripts = new Scripts({ paths, log, onChange, env: () => gateway.env })
 const disk = new DiskWatch({
   home: config.home,
   limitBytes: config.diskBytes,
+  hardLimit: config.hardLimit ?? false,
   log,
   onChange,
   onFull: (reason) => void stopAgent(reason),

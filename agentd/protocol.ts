@@ -32,6 +32,8 @@ export interface AgentdConfig {
   readyFile?: string
   /** Most bytes below `home`: over it the agent is stopped. */
   diskBytes: number
+  /** Whether the file system refuses what goes over it. */
+  hardLimit?: boolean
 }
 
 /**
@@ -87,7 +89,7 @@ export interface AgentStatus {
     lastLines: string[]
   }
   scripts: { build: ScriptStatus; start: ScriptStatus }
-  disk: { usedBytes: number; limitBytes: number }
+  disk: { usedBytes: number; limitBytes: number; hardLimit: boolean }
 }
 
 /**

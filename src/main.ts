@@ -1,6 +1,6 @@
 /**
- * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile; `start` prepares
- * the database (`prepare`) and runs them all.
+ * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile, and `disks`; `start`
+ * prepares the database (`prepare`) and runs those of the Procfile.
  */
 import { loadConfig } from './config.ts'
 import { DatabaseAwayError } from './db/database-errors.ts'
@@ -40,8 +40,13 @@ try {
     case 'agent-proxy':
       runUntilToldToStop(await (await import('./roles/agent-proxy.ts')).openAgentProxy(config, log))
       break
+    case 'disks':
+      runUntilToldToStop(await (await import('./roles/disks.ts')).openDisks(config, log))
+      break
     default:
-      throw new ConfigError(`usage: main.ts start | web | worker | agent-proxy (not ${role || 'nothing'})`)
+      throw new ConfigError(
+        `usage: main.ts start | web | worker | agent-proxy | disks (not ${role || 'nothing'})`,
+      )
   }
 } catch (error) {
   if (!(error instanceof ConfigError || error instanceof DatabaseAwayError)) throw error

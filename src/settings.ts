@@ -248,7 +248,29 @@ export const settings = z.object({
   BERTH_AGENT_PIDS: integer(64, 32_768).default(512).describe('Processes and threads of one agent.'),
   BERTH_AGENT_DISK_MB: integer(64, 1_048_576)
     .default(10_240)
-    .describe('Disk of one agent; one that goes over it is stopped.'),
+    .describe(
+      'Disk of one agent, where its plan has no limit of its own. A hard limit with BERTH_DISKS_SOCKET; without, it is counted every ten seconds or so, and an agent that goes over it is stopped.',
+    ),
+  BERTH_DISKS_SOCKET: socketPath
+    .optional()
+    .describe(
+      'Unix socket of the disk helper (role `disks`), in a folder that `worker` and it alone can reach. Set: new agents in Docker get a disk with a hard limit. Not set: their disks are counted.',
+    ),
+  BERTH_DISKS_DIR: text
+    .transform((dir) => resolve(dir))
+    .default('/var/lib/berth-disks')
+    .describe(
+      'Folder of the disk helper, with the image of the disks. It is on the machine of Docker, at the same path there.',
+    ),
+  BERTH_DISKS_MB: integer(256, 1_073_741_824)
+    .optional()
+    .describe(
+      'Size of the image with the disks of all agents, which takes that much at once; a larger one later makes it grow.',
+    ),
+  BERTH_DISKS_DEVICE: text
+    .regex(/^\//, 'must be the path of a device')
+    .optional()
+    .describe('Device with a btrfs of yours, in place of an image.'),
   BERTH_AGENT_CONCURRENCY: integer(1, 1000)
     .default(4)
     .describe('Agents that one worker process brings up, restarts or removes side by side.'),

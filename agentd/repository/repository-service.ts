@@ -163,7 +163,9 @@ async function explained<T>(work: Promise<T>): Promise<T> {
     return await work
   } catch (error) {
     if (isErrno(error, 'ENOSPC', 'EDQUOT'))
-      throw new AgentdError('disk_full', (error as Error).message, { cause: error })
+      throw new AgentdError('disk_full', `the agent's disk is full: ${(error as Error).message}`, {
+        cause: error,
+      })
     if (!(error instanceof GitError)) throw error
     const code = /No space left on device|Disk quota exceeded/.test(error.message) ? 'disk_full' : 'internal'
     throw new AgentdError(code, error.message, { cause: error })

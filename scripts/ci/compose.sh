@@ -5,7 +5,14 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 own=$PWD/scripts/ci/own-docker.sh
-trap '"$own" stop; rm -rf "${clone:-}"' EXIT
+# The image with the disks of agents is on a loop device, which is the machine's.
+tidy() {
+  "$own" stop || true
+  if [ -z "${clone:-}" ]; then return; fi
+  losetup --noheadings --output NAME --associated "$clone/disks/disks.img" 2>/dev/null | xargs -r losetup --detach || true
+  rm -rf "$clone"
+}
+trap tidy EXIT
 "$own" start
 "$own" run scripts/ci/stand-in-images.sh
 if [ "${1:-}" = images ]; then exit; fi

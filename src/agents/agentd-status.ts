@@ -40,7 +40,8 @@ const agentStatus = z.object({
   startedAt: z.string().max(40),
   gateway: gatewayStatus,
   scripts: scriptStates,
-  disk: z.object({ usedBytes: z.number(), limitBytes: z.number() }),
+  // An agentd of 0.2.0 does not know of hard limits.
+  disk: z.object({ usedBytes: z.number(), limitBytes: z.number(), hardLimit: z.boolean().default(false) }),
 })
 
 /**

@@ -2,7 +2,9 @@
 import { isDatabaseFull } from '../db/database-errors.ts'
 import { type SchemaState, schemaState } from '../db/migrate.ts'
 import { type Pool, transaction } from '../db/pool.ts'
+import { formatBytes, judgeRoom } from '../lib/disk.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
+import { DiskHelper } from '../sandboxes/docker/disk-helper.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import type { IpfsStatus, Storage } from '../storage/port.ts'
 
@@ -122,6 +124,22 @@ export async function checkRuntime(runtime: SandboxRuntime, socket: string | und
     if (runtime.driver === 'process')
       return { status: 'down', detail: 'cannot be seen', cause, advice: 'Check BERTH_AGENTS_DIR.' }
     return { status: 'down', cause, ...explainDocker(error, socket) }
+  }
+}
+
+/** Whether agents get disks with a hard limit, and there is room for another one. */
+export async function checkAgentDisks(socket: string, reserveBytes: number | undefined): Promise<Finding> {
+  try {
+    const { room } = await new DiskHelper(socket).read(undefined)
+    const status = judgeRoom(room, reserveBytes)
+    if (status === 'ok') return { status }
+    const detail = `${formatBytes(room.free)} free of ${formatBytes(room.size)}`
+    const advice = 'Delete agents, or set BERTH_DISKS_MB to more and start the disk helper again.'
+    return { status, detail, advice }
+  } catch (error) {
+    const detail = 'the disk helper does not answer: check BERTH_DISKS_SOCKET'
+    const advice = 'Check that it runs (`node src/main.ts disks`), and that this process may open its socket.'
+    return { status: 'down', detail, cause: reasonOf(error), advice }
   }
 }
 

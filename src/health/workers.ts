@@ -5,7 +5,7 @@ import type { WorkerStatus } from '../operations/worker-status.ts'
 import { checkNode } from './checks.ts'
 
 /** Parts of a worker that speak of its own machine. */
-const OWN = ['disk', 'host', 'schema']
+const OWN = ['disk', 'host', 'schema', 'agent_disks']
 
 const NO_WORKER = {
   detail: 'no worker process is running',

@@ -38,6 +38,13 @@ export type CrashPoint =
   /** In a restore of a backup: the content is pinned; the rows are in, and the schema is still the backup's. */
   | 'restore-after-content'
   | 'restore-after-rows'
+  /** Of the disk helper's start: the image is half made; it has a loop device; it is mounted. */
+  | 'disks-mid-image'
+  | 'disks-after-attach'
+  | 'disks-after-mount'
+  /** Of an agent's disk: its group has a limit; it is out of the way, and all there. */
+  | 'disk-after-limit'
+  | 'disk-after-rename'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

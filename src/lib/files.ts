@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { constants } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 
 /** A name beside `path` that no other process uses: what is being made there is renamed to `path` when complete. */
@@ -68,7 +69,10 @@ export async function readIfExists(path: string): Promise<string | null> {
 
 /** Whether an error is a system error with one of these codes (`ENOENT`, …). */
 export function hasCode(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && codes.includes(String((error as NodeJS.ErrnoException).code))
+  if (!(error instanceof Error)) return false
+  const { code, errno } = error as NodeJS.ErrnoException
+  // Node has no name for EDQUOT: its code is `Unknown system error -122`.
+  return codes.includes(String(code)) || (codes.includes('EDQUOT') && errno === -constants.errno.EDQUOT)
 }
 
 /**

@@ -81,7 +81,8 @@ export async function installHolding(options: InstallOptions): Promise<string> {
     await rename(draft, folder)
   } catch (error) {
     await rm(draft, { recursive: true, force: true, maxRetries: 5 })
-    if (hasCode(error, 'ENOSPC')) throw new EngineError('disk_full', `no space is left for ${folder}`)
+    if (hasCode(error, 'ENOSPC', 'EDQUOT'))
+      throw new EngineError('disk_full', `no space is left for ${folder}`)
     throw error
   }
   onLine?.(`openclaw ${version} is installed`)

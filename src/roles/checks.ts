@@ -4,6 +4,7 @@ import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import type { Config } from '../config.ts'
 import type { Pool } from '../db/pool.ts'
 import {
+  checkAgentDisks,
   checkDatabase,
   checkDispatcher,
   checkNode,
@@ -14,7 +15,7 @@ import {
   runtimePart,
 } from '../health/checks.ts'
 import { observeWorkers } from '../health/workers.ts'
-import { checkDisk, type Disks } from '../lib/disk.ts'
+import { checkDisk, type Disks, reserveSetting } from '../lib/disk.ts'
 import { type Check, Readiness } from '../lib/readiness.ts'
 import type { Logger } from '../log.ts'
 import type { Dispatcher } from '../operations/dispatcher.ts'
@@ -87,6 +88,9 @@ export function workerReadiness(services: WorkerParts): Readiness {
       find: () => checkRuntime(runtime, config.DOCKER_HOST),
       essential,
     }
+    const { BERTH_DISKS_SOCKET: socket } = config
+    if (socket && runtime.driver === 'docker')
+      checks.agent_disks = { find: () => checkAgentDisks(socket, reserveSetting(config)) }
   }
   return new Readiness({ checks, log })
 }

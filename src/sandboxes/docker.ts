@@ -15,6 +15,7 @@ import {
 } from '../openclaw/image.ts'
 import { removeInstalledEngine } from '../openclaw/install.ts'
 import { type Tidying, tidyImages, tidyInstalled } from '../openclaw/tidy.ts'
+import { DiskHelper } from './docker/disk-helper.ts'
 import { DockerEngine, ignoring, SLOW_MS } from './docker/engine.ts'
 import { dockerEvents } from './docker/events.ts'
 import { addressOf, endpointOf, hasLabels, isWhole, toSandbox, toStats } from './docker/found.ts'
@@ -31,6 +32,7 @@ import {
 } from './docker/names.ts'
 import { ensureNetwork, removeNetwork } from './docker/network.ts'
 import { containerOptions } from './docker/spec.ts'
+import { ensureVolume, listVolumes, removeVolume, type VolumeParts } from './docker/volumes.ts'
 import type { Owner } from './owner.ts'
 import {
   type CallOptions,
@@ -52,6 +54,8 @@ export interface DockerOptions {
   subnets: string
   /** Port of the egress proxy now, on the host's address in each agent's network. */
   egressPort(): Promise<number>
+  /** BERTH_DISKS_SOCKET: where the disk helper is; undefined: new volumes have no hard limit. */
+  disksSocket?: string | undefined
   /** The image that engine images are built from. */
   baseImage: string
   /** Folder of installed engine versions, from which images are built. */
@@ -71,26 +75,20 @@ export class DockerRuntime implements SandboxRuntime {
   readonly driver = 'docker'
   readonly #engine: DockerEngine
   readonly #options: DockerOptions
+  readonly #disks: DiskHelper | undefined
   readonly #closing = new AbortController()
 
   constructor(options: DockerOptions) {
     this.#options = options
     this.#engine = new DockerEngine(options.host)
+    this.#disks = options.disksSocket ? new DiskHelper(options.disksSocket) : undefined
   }
 
-  async ensureVolume(agentId: string, { signal }: CallOptions = {}): Promise<void> {
-    const Name = nameOf(agentId)
-    const Labels = labelsOf(this.#options.owner.instance, agentId)
-    const found = await this.#engine.call(
-      'make volume',
-      { ms: SLOW_MS, signal },
-      async (docker, abortSignal) => {
-        // Docker leaves a volume that is there as it is.
-        await docker.createVolume({ Name, Labels, abortSignal })
-        return docker.getVolume(Name).inspect()
-      },
-    )
-    if (!isLabelled(this.#options.owner, found.Labels)) throw belongsToOthers('volume', Name, found.Labels)
+  async ensureVolume(
+    agentId: string,
+    options: CallOptions & { diskBytes?: number | undefined } = {},
+  ): Promise<void> {
+    await ensureVolume(this.#volumeParts, agentId, options)
   }
 
   async create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
@@ -101,7 +99,8 @@ export class DockerRuntime implements SandboxRuntime {
     const bridge = bridgeOf(agentId, egressPort)
     const image = await this.#image(spec.engineVersion, signal)
     const { runsc } = await this.#engine.facts()
-    await this.ensureVolume(agentId, { signal })
+    const { diskBytes } = spec.agentd
+    const hardLimit = await ensureVolume(this.#volumeParts, agentId, { signal, diskBytes })
     const deadline = performance.now() + MAKE_MS
     do {
       const network = await ensureNetwork(this.#engine, { owner, agentId, pool, bridge, signal })
@@ -110,7 +109,15 @@ export class DockerRuntime implements SandboxRuntime {
         await this.remove(agentId, { volume: false, signal })
         continue
       }
-      const { name, hash, body } = containerOptions({ spec, instance, image, network, egressPort, runsc })
+      const { name, hash, body } = containerOptions({
+        spec,
+        instance,
+        image,
+        network,
+        egressPort,
+        runsc,
+        hardLimit,
+      })
       const found = await this.#find(agentId, signal)
       if (found && !isLabelled(owner, found.Config.Labels))
         throw belongsToOthers('container', name, found.Config.Labels)
@@ -170,11 +177,7 @@ export class DockerRuntime implements SandboxRuntime {
     const found = await this.#own(agentId, signal)
     if (found) await this.#removeContainer(found.Id, signal)
     await removeNetwork(this.#engine, { owner, agentId, signal })
-    if (volume && (await this.#volumes(signal)).includes(agentId)) {
-      await this.#engine.call('remove volume', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
-        docker.getVolume(nameOf(agentId)).remove({ abortSignal }).catch(ignoring(404)),
-      )
-    }
+    if (volume) await removeVolume(this.#volumeParts, agentId, signal)
   }
 
   readHome(agentId: string, { signal }: CallOptions = {}): AsyncIterable<Uint8Array> {
@@ -199,7 +202,7 @@ export class DockerRuntime implements SandboxRuntime {
 
   async list({ signal }: CallOptions = {}): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
     // Volumes first: what is made meanwhile is in both lists, and what is removed in neither.
-    const volumes = await this.#volumes(signal)
+    const volumes = await listVolumes(this.#volumeParts, signal)
     const all = await this.#engine.call('list containers', { signal }, (docker, abortSignal) =>
       docker.listContainers({ all: true, filters: LABELLED, abortSignal }),
     )
@@ -289,6 +292,10 @@ export class DockerRuntime implements SandboxRuntime {
     )
   }
 
+  get #volumeParts(): VolumeParts {
+    return { engine: this.#engine, disks: this.#disks, owner: this.#options.owner }
+  }
+
   async #egressPort(): Promise<number> {
     try {
       return await this.#options.egressPort()
@@ -352,16 +359,6 @@ export class DockerRuntime implements SandboxRuntime {
         await sleep(POLL_MS, undefined, { signal: abortSignal })
       }
     })
-  }
-
-  /** The agents that have a volume. */
-  async #volumes(signal: AbortSignal | undefined): Promise<string[]> {
-    const { Volumes } = await this.#engine.call('list volumes', { signal }, (docker, abortSignal) =>
-      docker.listVolumes({ filters: LABELLED, abortSignal }),
-    )
-    return (await ownOf(this.#options.owner, Volumes ?? [])).flatMap(
-      ({ Labels }) => Labels?.[AGENT_LABEL] ?? [],
-    )
   }
 }
 

@@ -45,6 +45,7 @@ function createDocker(config: Config, owner: Owner): DockerRuntime {
     owner,
     subnets: config.BERTH_AGENT_SUBNETS,
     egressPort: async () => (await askAgentProxy(loadAgentProxy(config))).egressPort,
+    disksSocket: config.BERTH_DISKS_SOCKET,
     baseImage: config.BERTH_BASE_IMAGE,
     enginesDir: config.BERTH_ENGINES_DIR ?? join(config.BERTH_DATA_DIR, 'engines'),
   })

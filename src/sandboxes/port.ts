@@ -88,8 +88,11 @@ export interface CallOptions {
 /** @throws SandboxError from every method. */
 export interface SandboxRuntime {
   readonly driver: SandboxDriver
-  /** Makes the agent's volume (home) when it is not there. */
-  ensureVolume(agentId: string, options?: CallOptions): Promise<void>
+  /**
+   * Makes the agent's volume (home) when it is not there. One that has a hard limit is limited to `diskBytes` from now on,
+   * or to nothing where that is not given.
+   */
+  ensureVolume(agentId: string, options?: CallOptions & { diskBytes?: number }): Promise<void>
   /**
    * Makes the sandbox, not started; the agent's fixed name is the lock. One that is there with the same spec is
    * kept; one with another spec (version, limits, environment) is replaced. The volume is not touched.

@@ -24,6 +24,8 @@ const second = new ComposeStack({
   port: 3001,
   env: {
     COMPOSE_PROFILES: 'tls',
+    // The disk helper is the first one's: here the disks of agents are counted.
+    BERTH_DISKS_SOCKET: '',
     HTTP_PORT: '8080',
     HTTPS_PORT: '8443',
     PUBLIC_URL: 'https://api.berth.test',
@@ -46,7 +48,8 @@ let agent: Agent
 
 before(async () => {
   model = await startModel()
-  const settings = Object.entries(model.env).map(([name, value]) => `${name}=${value}\n`)
+  const disks = { BERTH_DISKS_DIR: join(clone, 'disks'), BERTH_DISKS_MB: 1024, BERTH_AGENT_DISK_MB: 128 }
+  const settings = Object.entries({ ...model.env, ...disks }).map(([name, value]) => `${name}=${value}\n`)
   await appendFile(join(clone, '.env'), settings.join(''))
 })
 after(() => model.stop())
@@ -109,6 +112,26 @@ describe('a stack in a clean clone', () => {
     await post('/snapshots/reset', { snapshotCid })
     const { stdout } = await post('/console/exec', { command: 'cat workspace/note.txt' })
     assert.equal(stdout, 'before\n')
+  })
+
+  it('a stack in a clean clone has an agent that fills its disk go on: it can be reset, cleaned and restarted, and says what it takes', async () => {
+    const { snapshotCid } = await post('/snapshots/sync', {})
+    const full = await post('/console/exec', {
+      command: 'for i in 1 2 3; do head -c 60000000 /dev/urandom >~/big$i; done; echo more >~/more',
+    })
+    assert.match(full.stderr, /Disk quota exceeded/)
+    const { body } = await stack.call(`/v0/agents/${agent.agentId}`, { key })
+    assert.equal(body.disk.limitBytes, 128 * 1_048_576)
+    assert.equal(body.disk.hardLimit, true)
+    await post('/console/exec', { command: 'echo after > workspace/note.txt || rm workspace/note.txt' })
+    await post('/snapshots/reset', { snapshotCid })
+    assert.equal((await post('/console/exec', { command: 'cat workspace/note.txt' })).stdout, 'before\n')
+    const restart = { key, json: {}, headers: WAIT }
+    const refused = await stack.call(`/v0/agents/${agent.agentId}/restart`, restart)
+    assert.equal(refused.status, 500, refused.text)
+    const { agent: stopped } = (await stack.call(`/v0/agents/${agent.agentId}`, { key })).body
+    assert.match(stopped.statusReason, /^disk full: /)
+    await post('/console/exec', { command: 'rm ~/big*' })
   })
 
   it('a stack in a clean clone restarts the agent', async () => {

@@ -84,8 +84,34 @@ it('a published port is on loopback, but for the ports of TLS', () => {
   assert.deepEqual(open, [])
 })
 
-it('the stack runs the three roles', () => {
-  assert.deepEqual(roles.map(({ name }) => name).sort(), ['agent-proxy', 'web', 'worker'])
+it('the stack runs the three roles, and the disk helper where it is asked for', () => {
+  assert.deepEqual(roles.map(({ name }) => name).sort(), ['agent-proxy', 'disks', 'web', 'worker'])
+  assert.deepEqual((stack.services.disks as { profiles?: string[] }).profiles, ['disks'])
+})
+
+it('the disk helper alone has a capability that lets it mount, and it has neither a network nor Docker', () => {
+  const able = Object.entries(stack.services).filter(([, service]) =>
+    JSON.stringify(service).includes('SYS_ADMIN'),
+  )
+  assert.deepEqual(
+    able.map(([name]) => name),
+    ['disks'],
+  )
+  const { cap_add, cap_drop, network_mode, volumes, secrets } = stack.services.disks as Record<string, any>
+  assert.deepEqual(
+    { cap_add, cap_drop, network_mode, secrets },
+    {
+      cap_add: ['SYS_ADMIN', 'DAC_OVERRIDE', 'FOWNER'],
+      cap_drop: ['ALL'],
+      network_mode: 'none',
+      secrets: undefined,
+    },
+  )
+  assert.ok(!JSON.stringify(volumes).includes('docker.sock'))
+  const reaching = Object.entries(stack.services).filter(([, service]) =>
+    ((service as { volumes?: string[] }).volumes ?? []).some((volume) => volume.startsWith('disks:')),
+  )
+  assert.deepEqual(reaching.map(([name]) => name).sort(), ['berth', 'disks', 'worker'])
 })
 
 it('the agent proxy finds the egress port that 0.2.0 kept: agents that run hold it', () => {

@@ -15,6 +15,7 @@ import type { Run } from '../../src/operations/handler.ts'
 import { walkFolder } from '../../src/storage/folder.ts'
 import { type Network, StorageError } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
+import { diskBytesOf } from './disk.ts'
 import { fastImport, UnfitFolder } from './fast-import.ts'
 
 const IMPORT_MS = 900_000
@@ -42,19 +43,20 @@ export interface TreeSource {
  * @throws StorageError, AgentdError, and UnfitFolder for a folder that cannot be an agent's tree.
  */
 export async function importTree(
-  { agentd, storages, config }: AgentWorkerServices,
+  services: AgentWorkerServices,
   run: Run,
   agent: Agent,
   target: AgentdTarget,
   { network, cid, executables, message, object }: TreeSource,
 ): Promise<string> {
+  const { agentd, storages } = services
   const signal = AbortSignal.any([run.signal, AbortSignal.timeout(IMPORT_MS)])
   const access = { agentd, target, epoch: agent.epoch, signal }
   const source = fastImport(walkFolder(storages[network], cid, { signal }), {
     executables,
     message,
     maxFiles: MAX_FILES,
-    maxBytes: config.BERTH_AGENT_DISK_MB * 1_048_576,
+    maxBytes: await diskBytesOf(services, agent),
   })
   let failure: unknown
   const stream = Readable.from(source, { objectMode: false }).on('error', (error) => {

@@ -8,6 +8,7 @@ import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import type { SandboxSpec } from '../../src/sandboxes/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
+import { diskBytesOf } from './disk.ts'
 import { isSilent, SandboxEnded, StartFailed } from './failure.ts'
 
 /** A line of a build is shown at most this often. */
@@ -53,17 +54,22 @@ export async function startSandbox(
   const { runtime } = services
   const { signal } = run
   await run.report('volume')
-  await runtime.ensureVolume(agent.agentId, { signal })
+  const diskBytes = await diskBytesOf(services, agent)
+  await runtime.ensureVolume(agent.agentId, { diskBytes, signal })
   await run.report('container')
   crashPoint('agent-before-create')
-  await runtime.create(sandboxSpec(services, agent, version), { signal })
+  await runtime.create(sandboxSpec(services, agent, { version, diskBytes }), { signal })
   crashPoint('agent-after-create')
   await runtime.start(agent.agentId, { signal })
   crashPoint('agent-after-start')
   return ensureAgentd(services, agent.agentId, signal)
 }
 
-function sandboxSpec({ agentd, config }: AgentWorkerServices, agent: Agent, version: string): SandboxSpec {
+function sandboxSpec(
+  { agentd, config }: AgentWorkerServices,
+  agent: Agent,
+  { version, diskBytes }: { version: string; diskBytes: number },
+): SandboxSpec {
   const { agentId, engine } = agent
   return {
     agentId,
@@ -74,7 +80,7 @@ function sandboxSpec({ agentd, config }: AgentWorkerServices, agent: Agent, vers
     agentd: {
       agentId,
       tokenHash: createHash('sha256').update(agentd.token(agentId)).digest('hex'),
-      diskBytes: config.BERTH_AGENT_DISK_MB * 1_048_576,
+      diskBytes,
     },
     limits: {
       memoryBytes: config.BERTH_AGENT_MEMORY_MB * 1_048_576,

@@ -30,10 +30,12 @@ import { canonicalCid } from '../../src/files/cid.ts'
 import { holdContent } from '../../src/files/held-content.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationCanceled, OperationFailed, type Run } from '../../src/operations/handler.ts'
+import { SandboxError } from '../../src/sandboxes/port.ts'
 import { type Network, type Storage, StorageError } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { readBlobs } from './blobs.ts'
 import { Changes } from './changes.ts'
+import { diskBytesOf } from './disk.ts'
 
 /** Most files that change from one snapshot to the next: an agent's disk bounds their bytes, not their names. */
 const MAX_CHANGES = 250_000
@@ -91,7 +93,7 @@ export async function saveWorkspace(
   if (newest?.commitSha === commit.commit)
     return { content: newest, difference: undefined, fileManifest, leftOut }
   await run.report('store')
-  const maxBytes = config.BERTH_AGENT_DISK_MB * 1_048_576
+  const maxBytes = await diskBytesOf({ prisma, config }, agent)
   const stored = await store(access, storages[network], { commit, newest, maxBytes })
   crashPoint('snapshot-after-build')
   return { ...stored, fileManifest, leftOut }
@@ -240,6 +242,7 @@ export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): Op
     return error.code === 'unavailable'
       ? failedBy('ipfs_unreachable', messages.ipfsUnreachable)
       : failedBy(error.code)
+  if (error instanceof SandboxError) return failedBy(error.code)
   if (!(error instanceof AgentdError)) return undefined
   // An unforeseen error of agentd is not the operation's.
   if (error.code === 'internal') return failedBy('agent_failed')

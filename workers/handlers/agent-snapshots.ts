@@ -13,6 +13,7 @@ import { messages } from '../../src/errors.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
 import { type Ended, OperationFailed, type Run } from '../../src/operations/handler.ts'
+import { withMoreDisk } from '../agents/disk.ts'
 import { agentHandler } from '../agents/handler.ts'
 import { importTree } from '../agents/import-tree.ts'
 import { launchBuildIfUp } from '../agents/launch.ts'
@@ -66,14 +67,16 @@ export const reset = agentHandler('agent.reset', 'as it is', (services) => ({
     if (!snapshot) throw notFound()
     // The workspace as it is now is in the history. Nothing falls out of that meanwhile: it could be where we want to go. An agent
     // whose restore was cut off is in the history already.
-    if (agent.lastSync !== null) {
-      const saved = await saveWorkspace(services, run, agent, agent, network)
-      await inTransaction(prisma, (tx) => writeSaved(tx, services, agent, saved))
-    }
-    await run.report('reset')
-    const commitSha = await goTo(services, run, agent, snapshot)
-    crashPoint('reset-after-reset')
-    const problems = await applySkills(services, run, agent, agent)
+    const { commitSha, problems } = await withMoreDisk(services, agent, run.signal, async () => {
+      if (agent.lastSync !== null) {
+        const saved = await saveWorkspace(services, run, agent, agent, network)
+        await inTransaction(prisma, (tx) => writeSaved(tx, services, agent, saved))
+      }
+      await run.report('reset')
+      const commitSha = await goTo(services, run, agent, snapshot)
+      crashPoint('reset-after-reset')
+      return { commitSha, problems: await applySkills(services, run, agent, agent) }
+    })
     if (problems.length > 0) run.log.warn({ problems }, 'a reset agent does not have all of its skills')
     await run.report('scripts')
     const isUp = await launchBuildIfUp(services, agent, run.signal)

@@ -62,10 +62,25 @@ export const agentList = z.object({
 
 const processStatus = z.enum(['starting', 'running', 'not_running'])
 
+const disk = z
+  .object({
+    usedBytes: z.number(),
+    limitBytes: z.number(),
+    hardLimit: z
+      .boolean()
+      .describe(
+        'Whether the file system refuses what goes over the limit. Otherwise it is counted every ten seconds or so, and an ' +
+          'agent that goes over it is stopped.',
+      ),
+  })
+  .nullable()
+  .describe('Its workspace, the state of its engine and its home together. Null while it cannot be reached.')
+
 export const agentDetail = z.object({
   agent: agentRecord,
   processStatus: processStatus.describe('Of the gateway, as it is now.'),
   processId: z.number().nullable(),
+  disk,
   skills: z.array(agentSkill),
   secrets: z.array(agentSecret),
   snapshots: z.array(snapshot).describe('The newest 10, the newest first.'),
@@ -82,7 +97,7 @@ export const agentStatus = z.object({
   startedAt: z.string().nullable().describe('Since when the supervisor runs.'),
   gateway: gatewayStatus.omit({ run: true }).nullable(),
   scripts: scriptStates.nullable().describe('Null until the agent was up once.'),
-  disk: z.object({ usedBytes: z.number(), limitBytes: z.number() }).nullable(),
+  disk,
 })
 
 export const deleted = z.object({

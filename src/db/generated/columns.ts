@@ -11,6 +11,7 @@ export const Plan = {
   storageBytes: 'int8?',
   requestsPerMinute: 'int4?',
   hotSwaps: 'bool',
+  agentDiskMb: 'int4?',
 } as const
 
 export const Workspace = {

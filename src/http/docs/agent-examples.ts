@@ -7,6 +7,7 @@ const OPERATION = '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41'
 const SECRET = '0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3'
 const AGENT = 'x7f3k2ab'
 
+const disk = { usedBytes: 14_155_776, limitBytes: 10_737_418_240, hardLimit: true }
 const secret = {
   id: SECRET,
   userId: USER,
@@ -116,6 +117,7 @@ export const agentExamples: Record<string, Example> = {
       agent,
       processStatus: 'running',
       processId: 31,
+      disk,
       skills: [
         {
           agentId: AGENT,
@@ -166,7 +168,7 @@ export const agentExamples: Record<string, Example> = {
         build: script,
         start: { ...script, state: 'running', exitCode: null, finishedAt: null },
       },
-      disk: { usedBytes: 14_155_776, limitBytes: 10_737_418_240 },
+      disk,
     },
   },
   restartAgent: {

@@ -1,15 +1,13 @@
 /**
- * The home of an agent in Docker, as a tar. It goes by a container of its own that is never started, made of an empty
- * image: so neither the agent's container nor an image of its engine has to be there.
+ * The home of an agent in Docker, as a tar. It goes by a container of its own that is never started, made of an image
+ * that has an empty home and nothing else: so neither the agent's container nor an image of its engine has to be there.
  */
 import { Readable } from 'node:stream'
 import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
 import { nameOf } from './names.ts'
-import { HOME } from './spec.ts'
+import { HOME, UID } from './spec.ts'
 
-const EMPTY_IMAGE = 'berth-empty'
-/** A tar without entries: two blocks of zeros. */
-const EMPTY_TAR = Buffer.alloc(1024)
+const EMPTY_IMAGE = 'berth-empty-home'
 /** The bound on a copy: the engine's own one holds while no byte passes. */
 const COPY_MS = 24 * 3_600_000
 
@@ -47,6 +45,31 @@ export async function writeHome(
   }
 }
 
+/**
+ * A tar with the agent's home as its one entry. Docker gives a new volume the owner that its folder has in the image, and
+ * leaves that as it is when it unpacks a tar.
+ */
+function emptyHome(): Buffer {
+  const [header, end] = [Buffer.alloc(512), Buffer.alloc(1024)]
+  const owner = UID.toString(8).padStart(7, '0')
+  const fields: [offset: number, text: string][] = [
+    [0, `${HOME.slice(1)}/`],
+    [100, '0000755'],
+    [108, owner],
+    [116, owner],
+    [124, '00000000000'],
+    [136, '00000000000'],
+    // Blanks stand for the checksum while it is made.
+    [148, ' '.repeat(8)],
+    [156, '5'],
+    [257, 'ustar\x0000'],
+  ]
+  for (const [offset, text] of fields) header.write(text, offset, 'latin1')
+  const sum = header.reduce((total, byte) => total + byte, 0)
+  header.write(`${sum.toString(8).padStart(6, '0')}\0`, 148, 'latin1')
+  return Buffer.concat([header, end])
+}
+
 const helperOf = (agentId: string) => `${nameOf(agentId)}-home`
 
 /** Without a label: it is no agent's container, and whoever finds one of these may remove it. */
@@ -59,7 +82,7 @@ async function makeHelper(
   return engine.call('make helper', { ms: SLOW_MS, signal }, async (docker) => {
     const image = await docker.getImage(EMPTY_IMAGE).inspect().catch(ignoring(404))
     if (!image) {
-      const imported = await docker.importImage(Readable.from([EMPTY_TAR]) as never, {
+      const imported = await docker.importImage(Readable.from([emptyHome()]) as never, {
         repo: EMPTY_IMAGE,
         tag: 'latest',
       })

@@ -5,8 +5,8 @@ import { hashOf, type SandboxSpec } from '../port.ts'
 import { labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from './names.ts'
 import type { Subnet } from './network.ts'
 
-/** The user `node` of the image. */
-const USER = '1000:1000'
+/** The user `node` of the image, and its group. */
+export const UID = 1000
 export const HOME = '/home/node'
 const ENGINE_DIR = '/opt/openclaw'
 /** Part of the agent's memory, not beside it. */
@@ -24,6 +24,8 @@ export interface ContainerOptions {
   egressPort: number
   /** Whether to run the container under gVisor. */
   runsc: boolean
+  /** Whether the file system keeps its home below the limit. */
+  hardLimit: boolean
 }
 
 /** The name and the body of Docker's create call, with a hash of it in a label. */
@@ -37,7 +39,7 @@ export function containerOptions(options: ContainerOptions): {
   const body: ContainerCreateOptions = {
     Image: image.name,
     Hostname: spec.hostname,
-    User: USER,
+    User: `${UID}:${UID}`,
     Env: Object.entries(environment(options)).map(([key, value]) => `${key}=${value}`),
     StopSignal: 'SIGTERM',
     StopTimeout: STOP_SECONDS,
@@ -56,7 +58,7 @@ export function containerOptions(options: ContainerOptions): {
   return { name, hash, body: { ...body, Labels } }
 }
 
-function environment({ spec, network, egressPort }: ContainerOptions): Record<string, string> {
+function environment({ spec, network, egressPort, hardLimit }: ContainerOptions): Record<string, string> {
   const agentd: AgentdConfig = {
     ...spec.agentd,
     host: '0.0.0.0',
@@ -64,6 +66,7 @@ function environment({ spec, network, egressPort }: ContainerOptions): Record<st
     home: HOME,
     engineDir: ENGINE_DIR,
     gatewayPort: GATEWAY_PORT,
+    ...(hardLimit && { hardLimit }),
   }
   const proxy = `http://${network.gateway}:${egressPort}`
   // Only the agent's own loopback is reached past the proxy: there is nothing else in its network.

@@ -233,11 +233,13 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
     for (const client of [api, gateway]) {
       const { status, body } = await client.get(path)
       assert.equal(status, 200)
-      const { agent, snapshots, ...detail } = body
+      const { agent, snapshots, disk, ...detail } = body
       assert.deepEqual(unsaved(agent), unsaved(record))
       assert.ok(Array.isArray(snapshots))
       const none = { skills: [], secrets: [], portForwarding: [] }
       assert.deepEqual(detail, { processStatus: 'running', processId, ...none })
+      assert.ok(disk.usedBytes > 0 && disk.usedBytes < disk.limitBytes)
+      assert.equal(disk.hardLimit, false, 'without a disk helper it is counted')
     }
   })
   it('an agent says how it is', async () => {

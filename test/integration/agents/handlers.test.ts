@@ -1,6 +1,7 @@
 /** What workers do to agents, on a real database, with real agentds as processes, and a stand-in for the engine. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
+import { readStatus } from '../../../src/agents/agentd-status.ts'
 import { until } from '../../support/processes.ts'
 import { STAND_IN } from './stand-in.ts'
 import { type AgentsWorld, startAgentsWorld } from './world.ts'
@@ -58,6 +59,23 @@ describe('an operation on an agent', () => {
     assert.deepEqual(Object.keys(agent.scripts as object).sort(), ['build', 'start'])
     assert.ok(steps.has('container') && steps.has('gateway'), [...steps].join())
     assert.equal((await gatewayOf(made.agentId)).state, 'ready')
+  })
+
+  it('an operation on an agent starts it with the disk that its plan has', async () => {
+    const { pool } = world.database
+    const diskOf = async ({ agentId }: { agentId: string }) => {
+      const target = { agentId, address: String((await world.agent(agentId)).address) }
+      return (await readStatus(world.services.agentd, target, { timeoutMs: 10_000 })).disk.limitBytes
+    }
+    const made = await up()
+    assert.equal(await diskOf(made), world.services.config.BERTH_AGENT_DISK_MB * 1_048_576)
+    await pool.query('UPDATE plan SET agent_disk_mb = 300')
+    try {
+      assert.equal((await world.run(await world.insert(made, 'agent.restart'))).state, 'succeeded')
+      assert.equal(await diskOf(made), 300 * 1_048_576)
+    } finally {
+      await pool.query('UPDATE plan SET agent_disk_mb = NULL')
+    }
   })
 
   it('an operation on an agent leaves a gateway alone that an earlier attempt has started', async () => {

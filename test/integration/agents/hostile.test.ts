@@ -36,7 +36,7 @@ it('an agentd that has news all the time is not asked all the time', async (t) =
         startedAt: new Date().toISOString(),
         gateway: { state: 'starting', ...gateway },
         scripts: { build: script, start: script },
-        disk: { usedBytes: 0, limitBytes: 1 },
+        disk: { usedBytes: 0, limitBytes: 1, hardLimit: false },
       }
       res.end(JSON.stringify(status))
     }),

@@ -73,7 +73,7 @@ export function containersContract(
       const sandbox = await runtime.start(other)
       await answers(sandbox)
       assert.equal(await outputIn(sandbox.address, listing), before)
-      await outputIn(sandbox.address, 'echo more >> ~/clawd/a')
+      await outputIn(sandbox.address, 'echo more >> ~/clawd/a && echo new > ~/new')
     })
     test('a tar that breaks off becomes no home', async () => {
       const agentId = agent()

@@ -112,7 +112,8 @@ export const PlanScalarFieldEnum = {
   maxFileBytes: 'maxFileBytes',
   storageBytes: 'storageBytes',
   requestsPerMinute: 'requestsPerMinute',
-  hotSwaps: 'hotSwaps'
+  hotSwaps: 'hotSwaps',
+  agentDiskMb: 'agentDiskMb'
 } as const
 
 export type PlanScalarFieldEnum = (typeof PlanScalarFieldEnum)[keyof typeof PlanScalarFieldEnum]

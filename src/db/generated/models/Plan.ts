@@ -34,6 +34,7 @@ export type PlanAvgAggregateOutputType = {
   maxFileBytes: number | null
   storageBytes: number | null
   requestsPerMinute: number | null
+  agentDiskMb: number | null
 }
 
 export type PlanSumAggregateOutputType = {
@@ -42,6 +43,7 @@ export type PlanSumAggregateOutputType = {
   maxFileBytes: bigint | null
   storageBytes: bigint | null
   requestsPerMinute: number | null
+  agentDiskMb: number | null
 }
 
 export type PlanMinAggregateOutputType = {
@@ -55,6 +57,7 @@ export type PlanMinAggregateOutputType = {
   storageBytes: bigint | null
   requestsPerMinute: number | null
   hotSwaps: boolean | null
+  agentDiskMb: number | null
 }
 
 export type PlanMaxAggregateOutputType = {
@@ -68,6 +71,7 @@ export type PlanMaxAggregateOutputType = {
   storageBytes: bigint | null
   requestsPerMinute: number | null
   hotSwaps: boolean | null
+  agentDiskMb: number | null
 }
 
 export type PlanCountAggregateOutputType = {
@@ -81,6 +85,7 @@ export type PlanCountAggregateOutputType = {
   storageBytes: number
   requestsPerMinute: number
   hotSwaps: number
+  agentDiskMb: number
   _all: number
 }
 
@@ -91,6 +96,7 @@ export type PlanAvgAggregateInputType = {
   maxFileBytes?: true
   storageBytes?: true
   requestsPerMinute?: true
+  agentDiskMb?: true
 }
 
 export type PlanSumAggregateInputType = {
@@ -99,6 +105,7 @@ export type PlanSumAggregateInputType = {
   maxFileBytes?: true
   storageBytes?: true
   requestsPerMinute?: true
+  agentDiskMb?: true
 }
 
 export type PlanMinAggregateInputType = {
@@ -112,6 +119,7 @@ export type PlanMinAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   hotSwaps?: true
+  agentDiskMb?: true
 }
 
 export type PlanMaxAggregateInputType = {
@@ -125,6 +133,7 @@ export type PlanMaxAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   hotSwaps?: true
+  agentDiskMb?: true
 }
 
 export type PlanCountAggregateInputType = {
@@ -138,6 +147,7 @@ export type PlanCountAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   hotSwaps?: true
+  agentDiskMb?: true
   _all?: true
 }
 
@@ -238,6 +248,7 @@ export type PlanGroupByOutputType = {
   storageBytes: bigint | null
   requestsPerMinute: number | null
   hotSwaps: boolean
+  agentDiskMb: number | null
   _count: PlanCountAggregateOutputType | null
   _avg: PlanAvgAggregateOutputType | null
   _sum: PlanSumAggregateOutputType | null
@@ -274,6 +285,7 @@ export type PlanWhereInput = {
   storageBytes?: Prisma.BigIntNullableFilter<"Plan"> | bigint | number | null
   requestsPerMinute?: Prisma.IntNullableFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolFilter<"Plan"> | boolean
+  agentDiskMb?: Prisma.IntNullableFilter<"Plan"> | number | null
   workspaces?: Prisma.WorkspaceListRelationFilter
 }
 
@@ -288,6 +300,7 @@ export type PlanOrderByWithRelationInput = {
   storageBytes?: Prisma.SortOrderInput | Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrderInput | Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrderInput | Prisma.SortOrder
   workspaces?: Prisma.WorkspaceOrderByRelationAggregateInput
 }
 
@@ -305,6 +318,7 @@ export type PlanWhereUniqueInput = Prisma.AtLeast<{
   storageBytes?: Prisma.BigIntNullableFilter<"Plan"> | bigint | number | null
   requestsPerMinute?: Prisma.IntNullableFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolFilter<"Plan"> | boolean
+  agentDiskMb?: Prisma.IntNullableFilter<"Plan"> | number | null
   workspaces?: Prisma.WorkspaceListRelationFilter
 }, "name">
 
@@ -319,6 +333,7 @@ export type PlanOrderByWithAggregationInput = {
   storageBytes?: Prisma.SortOrderInput | Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrderInput | Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.PlanCountOrderByAggregateInput
   _avg?: Prisma.PlanAvgOrderByAggregateInput
   _max?: Prisma.PlanMaxOrderByAggregateInput
@@ -340,6 +355,7 @@ export type PlanScalarWhereWithAggregatesInput = {
   storageBytes?: Prisma.BigIntNullableWithAggregatesFilter<"Plan"> | bigint | number | null
   requestsPerMinute?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolWithAggregatesFilter<"Plan"> | boolean
+  agentDiskMb?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
 }
 
 export type PlanCreateInput = {
@@ -353,6 +369,7 @@ export type PlanCreateInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
   workspaces?: Prisma.WorkspaceCreateNestedManyWithoutPlanInput
 }
 
@@ -367,6 +384,7 @@ export type PlanUncheckedCreateInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
   workspaces?: Prisma.WorkspaceUncheckedCreateNestedManyWithoutPlanInput
 }
 
@@ -381,6 +399,7 @@ export type PlanUpdateInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   workspaces?: Prisma.WorkspaceUpdateManyWithoutPlanNestedInput
 }
 
@@ -395,6 +414,7 @@ export type PlanUncheckedUpdateInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   workspaces?: Prisma.WorkspaceUncheckedUpdateManyWithoutPlanNestedInput
 }
 
@@ -409,6 +429,7 @@ export type PlanCreateManyInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
 }
 
 export type PlanUpdateManyMutationInput = {
@@ -422,6 +443,7 @@ export type PlanUpdateManyMutationInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
 }
 
 export type PlanUncheckedUpdateManyInput = {
@@ -435,6 +457,7 @@ export type PlanUncheckedUpdateManyInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
 }
 
 export type PlanCountOrderByAggregateInput = {
@@ -448,6 +471,7 @@ export type PlanCountOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanAvgOrderByAggregateInput = {
@@ -456,6 +480,7 @@ export type PlanAvgOrderByAggregateInput = {
   maxFileBytes?: Prisma.SortOrder
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanMaxOrderByAggregateInput = {
@@ -469,6 +494,7 @@ export type PlanMaxOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanMinOrderByAggregateInput = {
@@ -482,6 +508,7 @@ export type PlanMinOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanSumOrderByAggregateInput = {
@@ -490,6 +517,7 @@ export type PlanSumOrderByAggregateInput = {
   maxFileBytes?: Prisma.SortOrder
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
+  agentDiskMb?: Prisma.SortOrder
 }
 
 export type PlanScalarRelationFilter = {
@@ -546,6 +574,7 @@ export type PlanCreateWithoutWorkspacesInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
 }
 
 export type PlanUncheckedCreateWithoutWorkspacesInput = {
@@ -559,6 +588,7 @@ export type PlanUncheckedCreateWithoutWorkspacesInput = {
   storageBytes?: bigint | number | null
   requestsPerMinute?: number | null
   hotSwaps?: boolean
+  agentDiskMb?: number | null
 }
 
 export type PlanCreateOrConnectWithoutWorkspacesInput = {
@@ -588,6 +618,7 @@ export type PlanUpdateWithoutWorkspacesInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
 }
 
 export type PlanUncheckedUpdateWithoutWorkspacesInput = {
@@ -601,6 +632,7 @@ export type PlanUncheckedUpdateWithoutWorkspacesInput = {
   storageBytes?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
 }
 
 
@@ -645,6 +677,7 @@ export type PlanSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = r
   storageBytes?: boolean
   requestsPerMinute?: boolean
   hotSwaps?: boolean
+  agentDiskMb?: boolean
   workspaces?: boolean | Prisma.Plan$workspacesArgs<ExtArgs>
   _count?: boolean | Prisma.PlanCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["plan"]>
@@ -660,6 +693,7 @@ export type PlanSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   storageBytes?: boolean
   requestsPerMinute?: boolean
   hotSwaps?: boolean
+  agentDiskMb?: boolean
 }, ExtArgs["result"]["plan"]>
 
 export type PlanSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -673,6 +707,7 @@ export type PlanSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   storageBytes?: boolean
   requestsPerMinute?: boolean
   hotSwaps?: boolean
+  agentDiskMb?: boolean
 }, ExtArgs["result"]["plan"]>
 
 export type PlanSelectScalar = {
@@ -686,9 +721,10 @@ export type PlanSelectScalar = {
   storageBytes?: boolean
   requestsPerMinute?: boolean
   hotSwaps?: boolean
+  agentDiskMb?: boolean
 }
 
-export type PlanOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"name" | "agentLimit" | "secretLimit" | "channels" | "customDomains" | "pinByCid" | "maxFileBytes" | "storageBytes" | "requestsPerMinute" | "hotSwaps", ExtArgs["result"]["plan"]>
+export type PlanOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"name" | "agentLimit" | "secretLimit" | "channels" | "customDomains" | "pinByCid" | "maxFileBytes" | "storageBytes" | "requestsPerMinute" | "hotSwaps" | "agentDiskMb", ExtArgs["result"]["plan"]>
 export type PlanInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspaces?: boolean | Prisma.Plan$workspacesArgs<ExtArgs>
   _count?: boolean | Prisma.PlanCountOutputTypeDefaultArgs<ExtArgs>
@@ -743,6 +779,12 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      * 403: the statement that adds a swap, `db/statements/gateways.ts`
      */
     hotSwaps: boolean
+    /**
+     * Its agents get `ENOSPC` or `EDQUOT`, or are stopped: `workers/agents/disk.ts`, at each start of one. NULL is
+     * BERTH_AGENT_DISK_MB.
+     * CHECK (((agent_disk_mb >= 64) AND (agent_disk_mb <= 1048576)))
+     */
+    agentDiskMb: number | null
   }, ExtArgs["result"]["plan"]>
   composites: {}
 }
@@ -1177,6 +1219,7 @@ export interface PlanFieldRefs {
   readonly storageBytes: Prisma.FieldRef<"Plan", 'BigInt'>
   readonly requestsPerMinute: Prisma.FieldRef<"Plan", 'Int'>
   readonly hotSwaps: Prisma.FieldRef<"Plan", 'Boolean'>
+  readonly agentDiskMb: Prisma.FieldRef<"Plan", 'Int'>
 }
     
 

@@ -1,0 +1,111 @@
+/**
+ * The btrfs file system on which agents have their disks: in an image file that is attached to a loop device, or on a
+ * device of the operator's. Opening it may be killed at any line and done again; after a reboot it brings all back.
+ */
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ConfigError } from '../errors.ts'
+import { crashPoint } from '../lib/crash-point.ts'
+import { removeLeftovers, renameDurably, temporaryName } from '../lib/files.ts'
+import { tryLock } from '../lib/process/file-lock.ts'
+import { run } from './run.ts'
+
+export interface PoolOptions {
+  /** BERTH_DISKS_DIR: the image, and the link to the device; the same path here and for Docker. */
+  dir: string
+  /** BERTH_DISKS_DEVICE; undefined: an image in `dir`. */
+  device: string | undefined
+  /** Size of the image, which may grow from one start to the next. */
+  imageBytes: number | undefined
+}
+
+export interface Pool {
+  /** A path that leads to the device, which may be another one after each reboot. */
+  device: string
+  /** Where all of the file system is mounted, for this process alone. */
+  mount: string
+  /** The kernel's folder of its quota groups. */
+  qgroups: string
+  /** Lets another process open it. Kept until then: a lock that nobody refers to ends by itself. */
+  release(): void
+}
+
+/** The kernel's number for simple quotas, in which subvolumes that an agent makes count as its own: Linux 6.7. */
+const SIMPLE = 4
+/** BTRFS_IOC_QUOTA_CTL with {@link SIMPLE}. `btrfs quota enable` can do it from btrfs-progs 6.7 on; Debian 12 has 6.2. */
+const ENABLE = `open(my $fs, '<', $ARGV[0]) or die "$!\\n"; my $args = pack('QQ', ${SIMPLE}, 0);
+  ioctl($fs, 0xC0109428, $args) or die "$!\\n"`
+
+/** Makes the file system where there is none, mounts it, and turns its quotas on. @throws ConfigError, Error */
+export async function openPool({ dir, device, imageBytes }: PoolOptions): Promise<Pool> {
+  await mkdir(dir, { recursive: true, mode: 0o711 })
+  const release = tryLock(join(dir, 'lock'))
+  if (!release) throw new ConfigError(`BERTH_DISKS_DIR: another disk helper runs on ${dir}`)
+  const block = device ?? (await attachImage(join(dir, 'disks.img'), imageBytes))
+  const link = join(dir, 'device')
+  crashPoint('disks-after-attach')
+  await replaceLink(block, link)
+  const mount = join(dir, 'mnt')
+  await mkdir(mount, { recursive: true, mode: 0o700 })
+  // One that was killed has left it, when it had no mounts of its own.
+  await run('umount', [mount]).catch(() => {})
+  // Without discards the image keeps the space that it has: no write of an agent can meet a full disk below it.
+  const options = device ? 'subvolid=5' : 'subvolid=5,nodiscard'
+  await run('mount', ['-t', 'btrfs', '-o', options, block, mount])
+  crashPoint('disks-after-mount')
+  if (!device) await run('btrfs', ['filesystem', 'resize', 'max', mount])
+  const uuid = await run('blkid', ['-s', 'UUID', '-o', 'value', block])
+  const qgroups = `/sys/fs/btrfs/${uuid.trim()}/qgroups`
+  await enableQuotas(mount, qgroups)
+  return { device: link, mount, qgroups, release }
+}
+
+/** @returns the loop device of the image, the same one for as long as it is attached. */
+async function attachImage(image: string, bytes: number | undefined): Promise<string> {
+  await removeLeftovers(image, 0)
+  if (!existsSync(image)) {
+    if (bytes === undefined)
+      throw new ConfigError('BERTH_DISKS_MB: set it to the size of the image, or BERTH_DISKS_DEVICE')
+    const fresh = temporaryName(image)
+    try {
+      await writeFile(fresh, '', { mode: 0o600 })
+      await run('fallocate', ['-l', String(bytes), fresh])
+      crashPoint('disks-mid-image')
+      await run('mkfs.btrfs', ['--quiet', fresh])
+      await renameDurably(fresh, image)
+    } finally {
+      await rm(fresh, { force: true })
+    }
+  } else if (bytes !== undefined && bytes > (await stat(image)).size) {
+    await run('fallocate', ['-l', String(bytes), image])
+  }
+  // Without overlap: an image that is attached already is found.
+  const block = (await run('losetup', ['--nooverlap', '--find', '--show', image])).trim()
+  await run('losetup', ['--set-capacity', block])
+  return block
+}
+
+async function replaceLink(target: string, path: string): Promise<void> {
+  const fresh = temporaryName(path)
+  await removeLeftovers(path, 0)
+  await symlink(target, fresh)
+  await rename(fresh, path)
+}
+
+async function enableQuotas(mount: string, qgroups: string): Promise<void> {
+  const mode = await readMode(qgroups)
+  if (mode === 'squota') return
+  if (mode !== undefined)
+    throw new ConfigError('BERTH_DISKS_DEVICE: it has quotas of the other kind (`btrfs quota disable`)')
+  if (!existsSync('/sys/fs/btrfs/features/simple_quota'))
+    throw new ConfigError(
+      'BERTH_DISKS_SOCKET: this kernel has no simple quotas of btrfs; they need Linux 6.7',
+    )
+  await run('perl', ['-e', ENABLE, mount])
+}
+
+/** Undefined while there are no quotas. */
+async function readMode(qgroups: string): Promise<string | undefined> {
+  return (await readFile(join(qgroups, 'mode'), 'utf8').catch(() => undefined))?.trim()
+}

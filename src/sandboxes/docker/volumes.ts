@@ -1,0 +1,76 @@
+/** Volumes of agents' homes: each is Docker's own, or on a disk of the disk helper's with a hard limit. */
+import type { VolumeInspectInfo } from 'dockerode'
+import type { Owner } from '../owner.ts'
+import type { CallOptions } from '../port.ts'
+import { type DiskHelper, isOnDisk, mountOf } from './disk-helper.ts'
+import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
+import { AGENT_LABEL, belongsToOthers, isLabelled, LABELLED, labelsOf, nameOf, ownOf } from './names.ts'
+
+export interface VolumeParts {
+  engine: DockerEngine
+  /** Undefined: new volumes have no hard limit. */
+  disks: DiskHelper | undefined
+  owner: Owner
+}
+
+/**
+ * Makes the agent's volume where there is none, and sets its limit.
+ * @returns whether it has a hard limit. One that Docker made before there was a disk helper stays without.
+ * @throws SandboxError
+ */
+export async function ensureVolume(
+  parts: VolumeParts,
+  agentId: string,
+  { signal, diskBytes }: CallOptions & { diskBytes?: number | undefined },
+): Promise<boolean> {
+  const { engine, disks, owner } = parts
+  const Name = nameOf(agentId)
+  const Labels = labelsOf(owner.instance, agentId)
+  const before = await findVolume(engine, agentId, signal)
+  const place = before && !isOnDisk(before) ? undefined : await disks?.ensure(agentId, diskBytes, signal)
+  const found = await engine.call('make volume', { ms: SLOW_MS, signal }, async (docker, abortSignal) => {
+    // Docker leaves a volume that is there as it is.
+    await docker.createVolume({ Name, Labels, ...(place && { DriverOpts: mountOf(place) }), abortSignal })
+    return docker.getVolume(Name).inspect()
+  })
+  if (!isLabelled(owner, found.Labels)) throw belongsToOthers('volume', Name, found.Labels)
+  return isOnDisk(found)
+}
+
+/** Removes the agent's volume and its disk; one of another Berth's stays. @throws SandboxError */
+export async function removeVolume(
+  { engine, disks, owner }: VolumeParts,
+  agentId: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const found = await findVolume(engine, agentId, signal)
+  if (found && (await ownOf(owner, [found])).length === 0) return
+  if (found)
+    await engine.call('remove volume', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
+      docker.getVolume(nameOf(agentId)).remove({ abortSignal }).catch(ignoring(404)),
+    )
+  if (!found || isOnDisk(found)) await disks?.remove(agentId, signal)
+}
+
+/** The agents that have a volume, or a disk that is to become one or was one. @throws SandboxError */
+export async function listVolumes(
+  { engine, disks, owner }: VolumeParts,
+  signal: AbortSignal | undefined,
+): Promise<string[]> {
+  // A helper that is away keeps agents from being started and removed, and nobody from looking at them.
+  const onDisk = (await disks?.list(signal).catch(() => [])) ?? []
+  const { Volumes } = await engine.call('list volumes', { signal }, (docker, abortSignal) =>
+    docker.listVolumes({ filters: LABELLED, abortSignal }),
+  )
+  const own = await ownOf(owner, Volumes ?? [])
+  return [...new Set([...own.flatMap(({ Labels }) => Labels?.[AGENT_LABEL] ?? []), ...onDisk])]
+}
+
+const findVolume = (
+  engine: DockerEngine,
+  agentId: string,
+  signal: AbortSignal | undefined,
+): Promise<VolumeInspectInfo | undefined> =>
+  engine.call('inspect volume', { signal }, (docker, abortSignal) =>
+    docker.getVolume(nameOf(agentId)).inspect({ abortSignal }).catch(ignoring(404)),
+  )

@@ -1,0 +1,35 @@
+/** How much an agent may keep on its disk. */
+import type { Agent } from '../../src/agents/agent.ts'
+import type { AgentWorkerServices } from '../services.ts'
+
+/** In bytes: what its plan says, else BERTH_AGENT_DISK_MB. */
+export async function diskBytesOf(
+  { prisma, config }: Pick<AgentWorkerServices, 'prisma' | 'config'>,
+  { workspaceId }: Pick<Agent, 'workspaceId'>,
+): Promise<number> {
+  const { plan } = await prisma.workspace.findUniqueOrThrow({
+    where: { id: workspaceId },
+    select: { plan: { select: { agentDiskMb: true } } },
+  })
+  return (plan.agentDiskMb ?? config.BERTH_AGENT_DISK_MB) * 1_048_576
+}
+
+/**
+ * Runs `work` while the hard limit of the agent is twice as high: what takes an agent whose disk is full to another state
+ * writes first. Where the worker dies in it, the repeat of the operation or the next start sets the limit back.
+ */
+export async function withMoreDisk<T>(
+  services: AgentWorkerServices,
+  agent: Agent,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { runtime } = services
+  const diskBytes = await diskBytesOf(services, agent)
+  await runtime.ensureVolume(agent.agentId, { diskBytes: 2 * diskBytes, signal })
+  try {
+    return await work()
+  } finally {
+    await runtime.ensureVolume(agent.agentId, { diskBytes, signal })
+  }
+}
