@@ -20,7 +20,7 @@ import {
   revokeKey,
   setPlanCommand,
 } from './accounts.ts'
-import { runMigrate } from './database.ts'
+import { runMigrate } from './migrate.ts'
 
 // What only one command needs, and is slow to load, is loaded by that one.
 const doctor = async () => (await import('./doctor.ts')).doctor()
@@ -139,7 +139,11 @@ berth
   .description('free the space of what nothing keeps any more, on both IPFS networks')
   .option('--dry-run', 'only say how much that would be')
   .action(collectGarbage)
-berth.command('migrate').description('bring the database schema up to date').action(runMigrate)
+berth
+  .command('migrate')
+  .description('bring the database schema up to date')
+  .option('--check', 'only say what that changes and locks; exit code 1 when there is something to do')
+  .action(runMigrate)
 berth
   .command('health')
   .description('ask the process of this machine or container how it is; exit code 1 when it cannot work')

@@ -1,6 +1,6 @@
 /** One check for each part, the same for `/readyz` of every role and for `berth doctor`. */
-import { type SchemaState, schemaState } from '../db/migrate.ts'
 import type { Pool } from '../db/pool.ts'
+import { type SchemaState, schemaState } from '../db/schema-state.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import type { IpfsStatus } from '../storage/port.ts'
@@ -25,6 +25,8 @@ export async function checkDatabase(pool: Pool): Promise<Finding> {
   }
 }
 
+const NEWER_ADVICE = 'Start this process again on the version of Berth that brought the schema up to date.'
+
 /** A process that runs while others bring the schema up to date goes on with its work: migrations keep it usable. */
 const SCHEMA: Record<SchemaState, Finding> = {
   current: { status: 'ok' },
@@ -32,8 +34,9 @@ const SCHEMA: Record<SchemaState, Finding> = {
   newer: {
     status: 'degraded',
     detail: 'newer than this process, which goes on',
-    advice: 'Start this process again on the version of Berth that brought the schema up to date.',
+    advice: NEWER_ADVICE,
   },
+  unusable: { status: 'down', detail: 'needs a newer version of Berth', advice: NEWER_ADVICE },
 }
 
 export async function checkSchema(pool: Pool): Promise<Finding> {
