@@ -33,7 +33,7 @@ const berth = new Command('berth').description(packageJson.description).version(
 const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
 const asJson = () => new Option('--json', 'print JSON')
 
-const keys = berth.command('keys').description('API keys, and the key of secrets')
+const keys = berth.command('keys').description('API keys, the key of secrets, and tokens of agents')
 keys
   .command('create')
   .description('make a key and print its token, once')
@@ -51,6 +51,13 @@ keys
   .command('rotate-secrets')
   .description('encrypt with SECRETS_KEY what SECRETS_KEY_PREVIOUS encrypted')
   .action(async () => (await import('./secrets.ts')).runRotateSecrets())
+keys
+  .command('rotate-agent-tokens')
+  .description('give agents new gateway tokens, and restart them; the old ones end at once')
+  .option('-w, --workspace <name|id>', 'only those of a workspace')
+  .option('-a, --agent <id>', 'only this one')
+  .option('--resume <time>', 'go on with the rotation that was begun then', parseTime)
+  .action(async (options) => (await import('./agent-tokens.ts')).rotateAgentTokens(options))
 
 const workspaces = berth.command('workspaces').description('workspaces')
 workspaces
@@ -181,6 +188,12 @@ function parseKept(text: string): Keep {
   const keep = parseKeep(text)
   if (!keep) throw new InvalidArgumentError('must be like 7d,4w,12m')
   return keep
+}
+
+function parseTime(text: string): Date {
+  const when = new Date(text)
+  if (Number.isNaN(when.getTime())) throw new InvalidArgumentError('not a time')
+  return when
 }
 
 function parseExpiry(text: string): Date {
