@@ -82,7 +82,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     }
     return { public: await open('public'), private: await open('private') }
   }
-  async function keep(storages: Storages, network: Network, bytes: Buffer): Promise<void> {
+  async function keep(storages: Storages, network: Network, bytes: Buffer): Promise<string> {
     async function* entries() {
       yield { path: 'file', content: Readable.from([bytes]) }
     }
@@ -92,6 +92,7 @@ describe('a backup', { timeout: 200_000 }, () => {
        VALUES ($1, $1, $2, 'pinned', $3, $3, '{}', '{}', $4)`,
       [randomUUID(), network, `${cid}`, size],
     )
+    return `${cid}`
   }
   const pinned = async (storages: Storages) => {
     const found: string[] = []
@@ -232,6 +233,13 @@ describe('a backup', { timeout: 200_000 }, () => {
         stops.push(() => storage.stop())
       }
       await assertWholeWithout(lost, kubo, 'after-loss-of-kubo')
+      const later = await keep(kubo, 'public', randomBytes(5000))
+      const { unreadable } = await backup({ dir: join(root, 'counted'), ...parts(from, lost) })
+      assert.deepEqual(
+        unreadable.map(({ cid }) => cid),
+        [later],
+        'what came since is named',
+      )
     })
     it('waits for no node that is away: it fails, says so, and goes on when it is run again', async () => {
       await keep(kubo, 'private', randomBytes(5000))
