@@ -13,29 +13,37 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 /** The last migration to which this does not apply: 0.2.0 and what came between had to be stopped for an update. */
 const LAST_FREE = '0016_garbage_collection'
 
-/** What others rely on (`gives`), and what a table asks of those who write to it (`asks`). */
+/** What others rely on (`gives`), and what a table asks of those who write to it (`asks`), with the columns in question. */
 const FACTS = `
   WITH col AS (
     SELECT c.relname AS tab, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
       c.relkind, a.atthasdef OR a.attidentity <> '' AS given
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped
+  ), fact AS (
+    SELECT 'gives' AS sort, tab, format('column %s.%s of %s', tab, name, type) AS fact, ARRAY[name] AS cols FROM col
+    UNION ALL SELECT 'gives', tab, format('NULL in %s.%s', tab, name), ARRAY[name] FROM col
+      WHERE NOT required AND relkind = 'r'
+    UNION ALL SELECT 'gives', tab, format('default of %s.%s', tab, name), ARRAY[name] FROM col WHERE given
+    UNION ALL SELECT 'gives', '', format('function %s(%s) of %s', proname, pg_get_function_identity_arguments(oid),
+      pg_get_function_result(oid)), '{}' FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL SELECT sort, indrelid::regclass::text, regexp_replace(pg_get_indexdef(indexrelid), '^CREATE ', ''),
+      ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY (indkey))
+      FROM pg_index JOIN pg_class c ON c.oid = indrelid, unnest(ARRAY['gives', 'asks']) sort
+      WHERE indisunique AND c.relnamespace = 'public'::regnamespace
+    UNION ALL SELECT 'asks', tab, format('value of %s.%s', tab, name), '{}' FROM col
+      WHERE required AND NOT given AND relkind = 'r'
+    UNION ALL SELECT 'asks', conrelid::regclass::text, format('%s on %s', pg_get_constraintdef(oid), conrelid::regclass),
+      ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey))
+      FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'x')
   )
-  SELECT 'gives' AS sort, tab, format('column %s.%s of %s', tab, name, type) AS fact FROM col
-  UNION ALL SELECT 'gives', tab, format('NULL in %s.%s', tab, name) FROM col WHERE NOT required AND relkind = 'r'
-  UNION ALL SELECT 'gives', tab, format('default of %s.%s', tab, name) FROM col WHERE given
-  UNION ALL SELECT 'gives', '', format('function %s(%s) of %s', proname, pg_get_function_identity_arguments(oid),
-    pg_get_function_result(oid)) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-  UNION ALL SELECT sort, tablename, regexp_replace(indexdef, '^CREATE ', '')
-    FROM pg_indexes, unnest(ARRAY['gives', 'asks']) sort WHERE schemaname = 'public' AND indexdef LIKE 'CREATE UNIQUE%'
-  UNION ALL SELECT 'asks', tab, format('value of %s.%s', tab, name) FROM col WHERE required AND NOT given AND relkind = 'r'
-  UNION ALL SELECT 'asks', conrelid::regclass::text, format('%s on %s', pg_get_constraintdef(oid), conrelid::regclass)
-    FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'x')`
+  SELECT sort, tab, fact, cols::text[] FROM fact`
 
 interface Fact {
   sort: 'gives' | 'asks'
   tab: string
   fact: string
+  cols: string[]
 }
 
 async function readFacts(pool: Pool): Promise<Fact[]> {
@@ -49,11 +57,14 @@ async function problemsOf(pool: Pool, sql: string): Promise<string[]> {
   const after = await readFacts(pool)
   const without = (all: Fact[], others: Fact[], sort: Fact['sort']) =>
     all.filter((fact) => fact.sort === sort && !others.some((o) => o.sort === sort && o.fact === fact.fact))
-  const tables = new Set(before.map(({ tab }) => tab))
+  const known = new Set(before.flatMap(({ tab, cols }) => [tab, ...cols.map((name) => `${tab}.${name}`)]))
+  // Whoever does not know a column leaves it empty.
+  const isAsked = ({ tab, cols }: Fact) =>
+    known.has(tab) && (cols.length === 0 || cols.some((name) => known.has(`${tab}.${name}`)))
   return [
     ...without(before, after, 'gives').map(({ fact }) => `takes: ${fact}`),
     ...without(after, before, 'asks')
-      .filter(({ tab }) => tables.has(tab))
+      .filter(isAsked)
       .map(({ fact }) => `asks: ${fact}`),
   ].sort()
 }
@@ -124,7 +135,7 @@ describe('what the version before cannot live with', () => {
       assert.deepEqual(await problemsOf(pool, sql), [`asks: ${fact}`])
     })
   it('is nothing that is only added', async () => {
-    const sql = `ALTER TABLE thing ADD COLUMN more text, ADD COLUMN count integer NOT NULL DEFAULT 0;
+    const sql = `ALTER TABLE thing ADD COLUMN more text UNIQUE CHECK (more <> ''), ADD COLUMN count integer NOT NULL DEFAULT 0;
       ALTER TABLE thing ALTER COLUMN size DROP NOT NULL;
       CREATE INDEX thing_kind ON thing (kind);
       CREATE TABLE other (id integer PRIMARY KEY, name text NOT NULL CHECK (name <> ''))`
