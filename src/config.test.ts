@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
@@ -33,6 +33,14 @@ describe('configuration', () => {
       )
     })
   }
+
+  it('configuration refuses each former name that the changelog lists, and says the present one', () => {
+    const changelog = readFileSync(new URL('../CHANGELOG.md', import.meta.url), 'utf8')
+    const renamed = [...changelog.matchAll(/^ {2}\| `(\w+)` \| `(\w+)` \|$/gm)]
+    assert.equal(renamed.length, 6)
+    for (const [, was = '', is] of renamed)
+      assert.throws(() => loadConfig({ [was]: 'x' }), new ConfigError(`${was}: is called ${is} now`))
+  })
 
   it('configuration refuses the former name of a setting, and says its present one', () => {
     const env = { HOST_KEY_FILE: '/run/secrets/host_key', BERTH_HOST_PORT: '3130', BERTH_HOST_URL: '' }

@@ -16,6 +16,7 @@ import { basename, join } from 'node:path'
 export const TAGS = {
   start: 'against a running `npm start`: test/contract/openclaw/docs-commands.test.ts',
   compose: 'in a fresh clone, which it makes a running stack of: scripts/ci/compose.sh',
+  postgres: 'beside a PostgreSQL server: test/integration/backup/moves.test.ts',
   ci: 'as steps of CI itself: .ci/run and .ci/first-start',
 } as const
 

@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { CID } from 'multiformats/cid'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
-import { migrate, migrationNames, RESTORE_MARK } from '../db/migrate.ts'
+import { migrate } from '../db/migrate.ts'
+import { type Migration, migrationNames, readMigrations } from '../db/migrations.ts'
 import type { Pool } from '../db/pool.ts'
+import { RESTORE_MARK } from '../db/schema-state.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import type { Logger } from '../log.ts'
 import { openRuntime } from '../sandboxes/open.ts'
@@ -99,7 +101,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
       await withContainers(options, manifest, async (runtime) => {
         if (!begun) await refuseHomes(runtime, homes)
         await writeMark(client, name)
-        await migrate(pool, { upTo: manifest.schema.at(-1) ?? '' })
+        await migrate(pool, { migrations: await migrationsOf(manifest), isRestoring: true })
         await restoreContent(options, name, manifest)
         for (const agentId of homes) {
           const content = readCompressed(join(backupDir(dir, name), homeFile(agentId)))
@@ -111,7 +113,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
       await restoreRows(client, options, name, manifest)
       crashPoint('restore-after-rows')
     }
-    const applied = await migrate(pool, {})
+    const applied = await migrate(pool, { isRestoring: true })
     options.onProgress?.({ part: 'schema', applied })
     await client.query(`DROP TABLE ${RESTORE_MARK}`)
     return {
@@ -142,6 +144,11 @@ async function checkSchema(client: pg.Client, { schema, berth }: Manifest): Prom
     throw new BackupError(
       `DATABASE_URL: its schema is newer than the backup (${ahead.join(', ')}): restore into a database without tables`,
     )
+}
+
+/** Those that the backup's schema had. */
+async function migrationsOf({ schema }: Manifest): Promise<Migration[]> {
+  return (await readMigrations()).filter(({ name }) => schema.includes(name))
 }
 
 /** 42P01: there is no such table. */

@@ -2,9 +2,10 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Config, loadConfig } from '../config.ts'
 import { explainOutage } from '../db/database-errors.ts'
-import { isMigrated, migrate } from '../db/migrate.ts'
+import { migrate } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
+import { requireSchema } from '../db/schema-state.ts'
 import { ConfigError, PostgresStartError } from '../errors.ts'
 import { AlreadyRunning, acquireLock } from '../lib/process/process-lock.ts'
 import { createLogger, type Logger } from '../log.ts'
@@ -33,7 +34,11 @@ export async function withDatabase<T>(
     const pool = createPool(config.DATABASE_URL ?? server?.url ?? '', 2, log)
     try {
       await pool.query('SELECT 1').catch(explainOutage)
-      if (options.schema !== 'any') await requireSchema(pool, server?.own === true)
+      if (options.schema !== 'any') {
+        // Nobody else uses an embedded database that does not run, so bringing it up to date is safe.
+        if (server?.own) await migrate(pool)
+        await requireSchema(pool)
+      }
       return await work({ config, log, pool, prisma: createPrisma(pool) })
     } finally {
       await pool.end()
@@ -67,21 +72,4 @@ async function reachEmbedded(config: Config, log: Logger) {
     if (!url) throw new ConfigError(`Berth is just starting on ${dataDir}; try again in a moment`)
     return { url, own: false, close: async () => {} }
   }
-}
-
-async function requireSchema(pool: Pool, own: boolean): Promise<void> {
-  // Nobody else uses an embedded database that does not run, so bringing it up to date is safe.
-  if (own) await migrate(pool)
-  else if (!(await isMigrated(pool)))
-    throw new ConfigError('the schema is not up to date; run `npx berth migrate`')
-}
-
-export function runMigrate(): Promise<void> {
-  return withDatabase(
-    async ({ pool }) => {
-      const applied = await migrate(pool)
-      console.log(applied.length > 0 ? `applied ${applied.join(', ')}` : 'the schema is up to date')
-    },
-    { schema: 'any' },
-  )
 }

@@ -20,7 +20,7 @@ import {
   revokeKey,
   setPlanCommand,
 } from './accounts.ts'
-import { runMigrate } from './database.ts'
+import { runMigrate } from './migrate.ts'
 
 // A module that only one command needs, and that is slow to load, is loaded by that command.
 const doctor = async () => (await import('./doctor.ts')).doctor()
@@ -33,7 +33,7 @@ const berth = new Command('berth').description(packageJson.description).version(
 const inWorkspace = () => new Option('-w, --workspace <name|id>', 'the workspace').default('default')
 const asJson = () => new Option('--json', 'print JSON')
 
-const keys = berth.command('keys').description('API keys, and the key of secrets')
+const keys = berth.command('keys').description('API keys, the key of secrets, and tokens of agents')
 keys
   .command('create')
   .description('make a key and print its token, once')
@@ -51,6 +51,13 @@ keys
   .command('rotate-secrets')
   .description('encrypt with SECRETS_KEY what SECRETS_KEY_PREVIOUS encrypted')
   .action(async () => (await import('./secrets.ts')).runRotateSecrets())
+keys
+  .command('rotate-agent-tokens')
+  .description('give agents new gateway tokens, and restart them; the old ones end at once')
+  .option('-w, --workspace <name|id>', 'only those of a workspace')
+  .option('-a, --agent <id>', 'only this one')
+  .option('--resume <time>', 'go on with the rotation that was begun then', parseTime)
+  .action(async (options) => (await import('./agent-tokens.ts')).rotateAgentTokens(options))
 
 const workspaces = berth.command('workspaces').description('workspaces')
 workspaces
@@ -139,7 +146,11 @@ berth
   .description('free the space of what nothing keeps any more, on both IPFS networks')
   .option('--dry-run', 'only say how much that would be')
   .action(collectGarbage)
-berth.command('migrate').description('bring the database schema up to date').action(runMigrate)
+berth
+  .command('migrate')
+  .description('bring the database schema up to date')
+  .option('--check', 'only say what that changes and locks; exit code 1 when there is something to do')
+  .action(runMigrate)
 berth
   .command('health')
   .description('ask the process of this machine or container how it is; exit code 1 when it cannot work')
@@ -177,6 +188,12 @@ function parseKept(text: string): Keep {
   const keep = parseKeep(text)
   if (!keep) throw new InvalidArgumentError('must be like 7d,4w,12m')
   return keep
+}
+
+function parseTime(text: string): Date {
+  const when = new Date(text)
+  if (Number.isNaN(when.getTime())) throw new InvalidArgumentError('not a time')
+  return when
 }
 
 function parseExpiry(text: string): Date {

@@ -1,7 +1,7 @@
 /** Checks of each part, the same for `/readyz` of every role and for `berth doctor`. */
 import { isDatabaseFull } from '../db/database-errors.ts'
-import { type SchemaState, schemaState } from '../db/migrate.ts'
 import { type Pool, transaction } from '../db/pool.ts'
+import { type SchemaState, schemaState } from '../db/schema-state.ts'
 import { formatBytes, judgeRoom } from '../lib/disk.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
 import { DiskHelper } from '../sandboxes/docker/disk-helper.ts'
@@ -46,6 +46,8 @@ const probeRoom = (pool: Pool): Promise<unknown> =>
     await client.query('SELECT count(*) FROM generate_series(1, 200000)')
   })
 
+const NEWER_ADVICE = 'Start this process again on the version of Berth that brought the schema up to date.'
+
 /** A process that runs while others bring the schema up to date goes on with its work: migrations keep it usable. */
 const SCHEMA: Record<SchemaState, Finding> = {
   current: { status: 'ok' },
@@ -53,8 +55,9 @@ const SCHEMA: Record<SchemaState, Finding> = {
   newer: {
     status: 'degraded',
     detail: 'newer than this process, which goes on',
-    advice: 'Start this process again on the version of Berth that brought the schema up to date.',
+    advice: NEWER_ADVICE,
   },
+  unusable: { status: 'down', detail: 'needs a newer version of Berth', advice: NEWER_ADVICE },
 }
 
 export async function checkSchema(pool: Pool): Promise<Finding> {

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import { explainOutage } from '../db/database-errors.ts'
-import { isMigrated } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
+import { requireSchema } from '../db/schema-state.ts'
 import { ConfigError } from '../errors.ts'
 import type { Closers } from '../lib/closers.ts'
 import type { Logger } from '../log.ts'
@@ -9,7 +9,7 @@ import { inspectRedis } from '../operations/redis.ts'
 
 /**
  * Opens PostgreSQL and looks at Redis, for the roles that use them.
- * @throws ConfigError on an old schema, and for a Redis that would lose jobs or refuses the password;
+ * @throws ConfigError on a schema that is older, or needs a newer version, and for a Redis that would lose jobs or refuses the password;
  *   DatabaseAwayError when PostgreSQL cannot be reached.
  */
 export async function openDatabase(
@@ -23,9 +23,9 @@ export async function openDatabase(
   }
   const pool = createPool(databaseUrl, config.BERTH_DATABASE_POOL, log)
   parts.add('database', () => pool.end())
-  if (!(await isMigrated(pool).catch(explainOutage))) {
-    throw new ConfigError('DATABASE_URL: the schema is not up to date; run `npx berth migrate`')
-  }
+  const unknown = await requireSchema(pool).catch(explainOutage)
+  if (unknown.length > 0)
+    log.warn({ migrations: unknown }, 'the schema is newer than this version of Berth, which goes on with it')
   if (config.REDIS_URL) await lookAtRedis(config.REDIS_URL, log)
   return { databaseUrl, pool }
 }

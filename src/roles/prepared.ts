@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import bullmq from 'bullmq/package.json' with { type: 'json' }
-import { schemaState } from '../db/migrate.ts'
 import { createPool } from '../db/pool.ts'
+import { schemaState } from '../db/schema-state.ts'
 import { replaceFile } from '../lib/files.ts'
 import type { Logger } from '../log.ts'
 import type { Prepared } from './prepare.ts'

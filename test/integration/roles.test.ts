@@ -1,9 +1,14 @@
-/** Roles that cannot start: what they say, and whether to start them again helps. */
+/** Roles that cannot start, or hardly: what they say, and whether to start them again helps. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { describe, it } from 'node:test'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, beforeEach, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { freePort, run } from '../support/processes.ts'
+import packageJson from '../../package.json' with { type: 'json' }
+import { startDatabase, type TestDatabase } from '../support/database.ts'
+import { freePort, run, until } from '../support/processes.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
@@ -16,4 +21,91 @@ describe('without PostgreSQL', () => {
       assert.match(started.output(), /^DATABASE_URL: PostgreSQL cannot be reached: .*ECONNREFUSED.*\n$/)
       assert.equal(code, 1)
     })
+})
+
+describe('on the schema of another version', () => {
+  let database: TestDatabase
+  let dir: string
+  let env: NodeJS.ProcessEnv
+  before(async () => {
+    database = await startDatabase()
+    dir = await mkdtemp(join(tmpdir(), 'berth-roles-'))
+    env = {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      DATABASE_URL: database.url,
+      BERTH_DATA_DIR: dir,
+      BERTH_RUNTIME: 'process',
+      BERTH_IPFS_ROUTING_URL: '',
+    }
+  })
+  after(async () => {
+    await database?.stop()
+    await rm(dir, { recursive: true, force: true })
+  })
+  beforeEach(() => database.pool.query(`DELETE FROM _prisma_migrations WHERE migration_name = '9999_next'`))
+
+  /** A migration of a version after this one has been applied. */
+  const applyNext = (needs: string | null) =>
+    database.pool.query(
+      `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, logs)
+       VALUES ('next', 'x', now(), '9999_next', 'needs ' || $1::text)`,
+      [needs],
+    )
+  const startRole = (role: string, port = 0) =>
+    run(process.execPath, [MAIN, role], {
+      env: { ...env, [role === 'web' ? 'PORT' : 'BERTH_HEALTH_PORT']: `${port}` },
+    })
+
+  for (const role of ['web', 'worker']) {
+    it(`${role} says that a newer one is used, in one line of its log, and starts`, async () => {
+      await applyNext(null)
+      const port = await freePort()
+      const started = startRole(role, port)
+      try {
+        const answer = await until('it answers', () => fetch(`http://127.0.0.1:${port}/readyz`))
+        const { parts } = (await answer.json()) as { parts: Record<string, { status: string }> }
+        assert.equal(parts.schema?.status, 'degraded')
+      } finally {
+        await started.end()
+      }
+      const lines = started
+        .output()
+        .split('\n')
+        .filter((line) => line.includes('the schema is newer'))
+      assert.deepEqual(
+        lines.map((line) => JSON.parse(line).migrations),
+        [['9999_next']],
+      )
+    })
+
+    it(`${role} refuses one that needs a newer version, and says which`, async () => {
+      await applyNext('99.0.0')
+      const started = startRole(role)
+      const [code] = await once(started.process, 'close', { signal: AbortSignal.timeout(120_000) })
+      assert.equal(
+        started.output(),
+        `DATABASE_URL: the schema needs Berth 99.0.0 or later (migration 9999_next); this is ${packageJson.version}\n`,
+      )
+      assert.equal(code, 78)
+    })
+
+    it(`${role} refuses an older one, and says what to run`, async () => {
+      const { rows } = await database.pool.query<{ migration_name: string }>(
+        'SELECT max(migration_name) AS migration_name FROM _prisma_migrations',
+      )
+      const hide = (was: string, becomes: string) =>
+        database.pool.query('UPDATE _prisma_migrations SET migration_name = $2 WHERE migration_name = $1', [
+          was,
+          becomes,
+        ])
+      const last = rows[0]?.migration_name ?? ''
+      await hide(last, '0000_hidden')
+      const started = startRole(role)
+      const [code] = await once(started.process, 'close', { signal: AbortSignal.timeout(120_000) })
+      await hide('0000_hidden', last)
+      assert.equal(started.output(), 'DATABASE_URL: the schema is not up to date; run `npx berth migrate`\n')
+      assert.equal(code, 78)
+    })
+  }
 })

@@ -55,6 +55,15 @@ export async function startRedis(within = tmpdir()): Promise<Server> {
   })
 }
 
+/** The programs of the distribution's PostgreSQL; undefined where it is not installed. */
+export const postgresBin: string | undefined = findPostgresBin()
+
+function findPostgresBin(): string | undefined {
+  const root = '/usr/lib/postgresql'
+  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
+  return versions.map((version) => join(root, version, 'bin')).find((bin) => existsSync(join(bin, 'initdb')))
+}
+
 /**
  * A PostgreSQL of the distribution's, with a database `berth`; as root it runs as user `postgres`.
  * @param within where the folder of its data is made.
@@ -141,13 +150,8 @@ async function startServer(
 }
 
 function findPostgres(): string {
-  const root = '/usr/lib/postgresql'
-  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
-  const found = versions
-    .map((version) => join(root, version, 'bin'))
-    .find((bin) => existsSync(join(bin, 'initdb')))
-  if (!found) throw new Error('PostgreSQL is not installed: apt-get install postgresql')
-  return found
+  if (!postgresBin) throw new Error('PostgreSQL is not installed: apt-get install postgresql')
+  return postgresBin
 }
 
 function userIds(name: string): { uid: number; gid: number } {

@@ -161,22 +161,28 @@ export async function startStack(
   }
 }
 
-/** `berth` with the environment of a stack: resolves to what it printed, rejects when it fails. */
-export function cli(env: NodeJS.ProcessEnv): (...args: string[]) => Promise<string> {
+/**
+ * `berth` with the environment of a stack: resolves to what it printed, rejects when it fails.
+ * @param dir of another version.
+ */
+export function cli(env: NodeJS.ProcessEnv, dir = ROOT): (...args: string[]) => Promise<string> {
   return async (...args) => {
-    const { code, stdout, stderr } = await runCli(env, ...args)
+    const { code, stdout, stderr } = await runCommand(join(dir, 'bin/berth.mjs'), env, args)
     if (code !== 0) throw new Error(`berth ${args.join(' ')}: ${stderr}`)
     return stdout.trim()
   }
 }
 
 /** Runs `berth <args>`; resolves to how it ended, whatever that was. */
-export async function runCli(
+export const runCli = (env: NodeJS.ProcessEnv, ...args: string[]) => runCommand(CLI, env, args)
+
+async function runCommand(
+  program: string,
   env: NodeJS.ProcessEnv,
-  ...args: string[]
+  args: string[],
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   try {
-    const done = await promisify(execFile)(process.execPath, [CLI, ...args], { env })
+    const done = await promisify(execFile)(process.execPath, [program, ...args], { env })
     return { code: 0, ...done }
   } catch (error) {
     return error as { code: number; stdout: string; stderr: string }

@@ -12,7 +12,7 @@ import { type Agent, lockAgent, newGatewayToken, notifyAgent } from '../agent.ts
  */
 export function rotateGatewayToken(
   prisma: PrismaClient,
-  agent: Agent,
+  agent: Pick<Agent, 'id' | 'agentId' | 'workspaceId'>,
   idempotencyKey: string | undefined,
 ): Promise<{ token: string; operationId: string }> {
   return inTransaction(prisma, async (tx) => {

@@ -1,14 +1,21 @@
-/** Backups that are restored on other parts than they were made on: Kubo, the embedded node, an older schema. */
+/** A Berth on other parts than before: Kubo, the embedded node, an older schema, another PostgreSQL. */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { runCommands } from '../../../scripts/ci/docs-commands.ts'
 import { type BackupReport, backup } from '../../../src/backup/backup.ts'
 import { restore } from '../../../src/backup/restore.ts'
 import { verifyBackup } from '../../../src/backup/verify.ts'
 import { loadConfig } from '../../../src/config.ts'
-import { schemaState } from '../../../src/db/migrate.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { createPool, type Pool } from '../../../src/db/pool.ts'
+import { requireSchema, schemaState } from '../../../src/db/schema-state.ts'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import type { Storages } from '../../../src/storage/open.ts'
@@ -17,10 +24,12 @@ import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { DATABASE_SERVER, startDatabaseServer } from '../../support/database-server.ts'
 import { migrateTo } from '../../support/former-schema.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
+import { postgresBin, startPostgres } from '../../support/servers.ts'
 import { makeDir, readBlocks, readTables } from './world.ts'
 
 const { signal } = new AbortController()
 const FORMER = '0012_kept_content'
+const OPERATIONS = fileURLToPath(new URL('../../../docs/operations.md', import.meta.url))
 
 describe('a backup', { timeout: 200_000 }, () => {
   const stops: (() => Promise<unknown>)[] = []
@@ -73,7 +82,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     }
     return { public: await open('public'), private: await open('private') }
   }
-  async function keep(storages: Storages, network: Network, bytes: Buffer): Promise<void> {
+  async function keep(storages: Storages, network: Network, bytes: Buffer): Promise<string> {
     async function* entries() {
       yield { path: 'file', content: Readable.from([bytes]) }
     }
@@ -83,6 +92,7 @@ describe('a backup', { timeout: 200_000 }, () => {
        VALUES ($1, $1, $2, 'pinned', $3, $3, '{}', '{}', $4)`,
       [randomUUID(), network, `${cid}`, size],
     )
+    return `${cid}`
   }
   const pinned = async (storages: Storages) => {
     const found: string[] = []
@@ -136,6 +146,50 @@ describe('a backup', { timeout: 200_000 }, () => {
     assert.deepEqual(await pinned(storages), await pinned(embedded))
   })
 
+  /** Backs up what `storages` have lost into the folder of an earlier backup, and content that came after that. */
+  async function assertWholeWithout(storages: Storages, kept: Storages, name: string): Promise<void> {
+    const dir = join(root, 'counted')
+    const { unreadable } = await backup({ dir, ...parts(from, storages) })
+    assert.deepEqual(unreadable, [])
+    const target = await emptyDatabase()
+    const restored = await openEmbedded(name)
+    await restore({ dir, ...parts(target, restored) })
+    assert.deepEqual(await pinned(restored), await pinned(kept))
+  }
+
+  it('a backup into the folder of an earlier one is whole where the IPFS nodes have lost everything since', async () => {
+    await assertWholeWithout(await openEmbedded('lost'), embedded, 'after-loss')
+  })
+
+  describe('a move between two PostgreSQL servers', { skip: !postgresBin && 'needs PostgreSQL' }, () => {
+    it('a move between two PostgreSQL servers needs no backup: the commands of docs/operations.md take all rows along', async () => {
+      const [old, next] = await Promise.all([startPostgres(), startPostgres()])
+      stops.push(() => Promise.all([old.stop(), next.stop()]))
+      const [before, behind] = [old, next].map(({ url }) => createPool(url, 2, from.log)) as [Pool, Pool]
+      stops.push(() => Promise.all([before.end(), behind.end()]))
+      await migrate(before)
+      await before.query(
+        `INSERT INTO workspace (id, name, plan) VALUES (gen_random_uuid(), 'moved', 'pro');
+         INSERT INTO repair (loop, reason, target) VALUES ('pins', 'old', 'x')`,
+      )
+      const cwd = join(root, 'stack')
+      await mkdir(join(cwd, '.berth'), { recursive: true })
+      const env = { PATH: `${postgresBin}:${process.env.PATH}`, NEW_DATABASE_URL: next.url }
+      const options = ['--format', 'custom', '--no-owner', '--file', '.berth/berth.dump', old.url]
+      await promisify(execFile)('pg_dump', options, { cwd, env })
+      const { code, output } = await runCommands(OPERATIONS, 'postgres', { cwd, env, quiet: true })
+      assert.equal(code, 0, output)
+      assert.deepEqual(await requireSchema(behind), [])
+      assert.deepEqual(await migrate(behind), [])
+      const read = async (pool: Pool) => (await pool.query('SELECT * FROM workspace ORDER BY id')).rows
+      assert.deepEqual(await read(behind), await read(before))
+      const { rows } = await behind.query<{ id: string }>(
+        `INSERT INTO repair (loop, reason, target) VALUES ('pins', 'new', 'x') RETURNING id`,
+      )
+      assert.equal(rows[0]?.id, '2', 'sequences go on')
+    })
+  })
+
   describe('a backup between Kubo and the embedded node', {
     skip: !kuboBinary && 'needs BERTH_TEST_KUBO',
   }, () => {
@@ -167,6 +221,27 @@ describe('a backup', { timeout: 200_000 }, () => {
       const storages = await openEmbedded('back')
       await restore({ dir, ...parts(back, storages) })
       assert.deepEqual(await pinned(storages), await pinned(embedded))
+    })
+    it('a backup into the folder of an earlier one is whole where a Kubo is empty', async () => {
+      const empty = await Promise.all([startKubo(), startKubo()])
+      stops.push(() => Promise.all(empty.map((node) => node.stop())))
+      const [open, closed] = empty.map(({ apiUrl }) => apiUrl)
+      const lost: Storages = {
+        public: createKuboStorage({ network: 'public', apiUrl: open ?? '', otherApiUrl: closed }),
+        private: createKuboStorage({ network: 'private', apiUrl: closed ?? '', otherApiUrl: open }),
+      }
+      for (const storage of Object.values(lost)) {
+        await storage.start()
+        stops.push(() => storage.stop())
+      }
+      await assertWholeWithout(lost, kubo, 'after-loss-of-kubo')
+      const later = await keep(kubo, 'public', randomBytes(5000))
+      const { unreadable } = await backup({ dir: join(root, 'counted'), ...parts(from, lost) })
+      assert.deepEqual(
+        unreadable.map(({ cid }) => cid),
+        [later],
+        'what came since is named',
+      )
     })
     it('a backup between Kubo and the embedded node waits for no node that is away: it fails, says so, and goes on when it is run again', async () => {
       await keep(kubo, 'private', randomBytes(5000))

@@ -3,13 +3,19 @@ import assert from 'node:assert/strict'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { migrate, schemaState } from '../../../src/db/migrate.ts'
-import { createPool, type Pool } from '../../../src/db/pool.ts'
+import packageJson from '../../../package.json' with { type: 'json' }
+import { migrate } from '../../../src/db/migrate.ts'
+import { planMigrations } from '../../../src/db/migrate-plan.ts'
+import { type Migration, parseMigration, readMigrations } from '../../../src/db/migrations.ts'
+import { type Connection, createPool, type Pool } from '../../../src/db/pool.ts'
+import { requireSchema, schemaState } from '../../../src/db/schema-state.ts'
 import { createLogger } from '../../../src/log.ts'
 import { type EmbeddedPostgres, startPostgres } from '../../../src/standalone/postgres.ts'
 import { migrateTo } from '../../support/former-schema.ts'
+import { until } from '../../support/processes.ts'
+import { runCli } from '../../support/stack.ts'
 
 /** The last migration of 0.1.0. */
 const FORMER = '0008_ownership'
@@ -72,4 +78,148 @@ describe('the update from 0.1.0', () => {
         client.release()
       }
     })
+})
+
+describe('a migration that others hold up', () => {
+  let holder: Connection
+  beforeEach(async () => {
+    holder = await pool.connect()
+    await holder.query('BEGIN; LOCK TABLE operation IN ACCESS SHARE MODE')
+  })
+  const release = () => holder.query('ROLLBACK')
+  afterEach(async () => {
+    await release()
+    holder.release()
+  })
+
+  it('lets go of who waits behind it, and is begun again until it gets its lock', {
+    timeout: 30_000,
+  }, async () => {
+    const told: string[] = []
+    const migrated = migrate(pool, { onHeldUp: (name) => told.push(name) })
+    await migrationWaits()
+    // It wants the table alone; this one comes after it.
+    assert.equal((await pool.query('SELECT count(*) FROM operation')).rowCount, 1)
+    await until('the migration says that it is held up', () => told.length > 0)
+    await migrationWaits()
+    await release()
+    const applied = await migrated
+    assert.ok(applied.includes(told[0] ?? ''))
+    assert.equal(told.length, 1)
+    assert.equal(await schemaState(pool), 'current')
+  })
+
+  it('fails when it never gets it, and says what to do; run again, it goes on', async () => {
+    await assert.rejects(migrate(pool, { giveUpMs: 1 }), {
+      name: 'ConfigError',
+      message: /^DATABASE_URL: migration 0015_\w+ was held up .* run it again$/,
+    })
+    await release()
+    await migrate(pool)
+    assert.equal(await schemaState(pool), 'current')
+  })
+})
+
+describe('migrate --check', () => {
+  const plan = (migrations?: Migration[]) => planMigrations(pool, migrations)
+
+  it('says what each migration locks, and changes nothing', async () => {
+    await pool.query(
+      `INSERT INTO worker (id, slots, ipfs) SELECT gen_random_uuid(), '{}', '{}' FROM generate_series(1, 3);
+      ANALYZE worker`,
+    )
+    const planned = await plan()
+    assert.deepEqual(
+      planned.map(({ name }) => name),
+      (await readMigrations()).map(({ name }) => name).filter((name) => name > FORMER),
+    )
+    const of = (name: string) => planned.find((migration) => migration.name.startsWith(name))
+    const [unfinished] = of('0011')?.locks ?? []
+    assert.deepEqual(
+      [unfinished?.table, unfinished?.mode, unfinished?.isRead, unfinished?.isRewritten],
+      ['operation', 'SHARE', true, false],
+    )
+    const health = of('0010')?.locks.map(({ table, mode, rows }) => [table, mode, rows])
+    assert.deepEqual(
+      health?.filter(([table]) => table === 'worker'),
+      [['worker', 'ACCESS EXCLUSIVE', 3]],
+    )
+    assert.match(of('0014')?.title ?? '', /^Which workspace a subdomain belongs to/)
+    assert.equal(await schemaState(pool), 'older')
+    const { rowCount } = await pool.query(`SELECT FROM pg_namespace WHERE nspname LIKE 'berth%'`)
+    assert.equal(rowCount, 0)
+    await migrate(pool)
+    assert.deepEqual(await plan(), [])
+  })
+
+  it('is a command whose exit code says whether there is something to do', async () => {
+    const check = () => runCli({ ...process.env, DATABASE_URL: postgres.url }, 'migrate', '--check')
+    const older = await check()
+    assert.match(older.stdout, /^0009_installation: Which Berth this is$/m)
+    assert.match(
+      older.stdout,
+      /^ {2}SHARE on operation \(\d rows, [\d.]+ \w+\): stops writes, while all of it is read$/m,
+    )
+    assert.match(
+      older.stdout,
+      /^ {2}ACCESS EXCLUSIVE on worker \(.*\): stops reads and writes, for a moment$/m,
+    )
+    assert.match(older.stdout, /^\d+ migrations to apply$/m)
+    assert.equal(older.code, 1)
+    await migrate(pool)
+    assert.deepEqual(await check(), { code: 0, stdout: 'the schema is up to date\n', stderr: '' })
+  })
+
+  it('says where all rows are written anew, and that a table goes', async () => {
+    const all = await readMigrations()
+    await migrate(pool)
+    const next = parseMigration(
+      '9999_next',
+      '-- Next.\nALTER TABLE skill ALTER COLUMN name TYPE varchar(9); DROP TABLE worker',
+    )
+    const [planned] = await plan([...all, next])
+    assert.deepEqual(
+      planned?.locks.map(({ table, mode, isRewritten }) => [table, mode, isRewritten]),
+      [
+        ['skill', 'ACCESS EXCLUSIVE', true],
+        ['worker', 'ACCESS EXCLUSIVE', false],
+      ],
+    )
+  })
+
+  it('goes on where one that was killed has left its tables', async () => {
+    await pool.query('CREATE SCHEMA berth_migrate_plan; CREATE TABLE berth_migrate_plan.agent ()')
+    assert.notEqual((await plan()).length, 0)
+  })
+})
+
+describe('a schema of a newer version', () => {
+  const next = (sql: string) => parseMigration('9999_next', `-- Next.\n${sql}`)
+  const applyNext = async (sql: string) =>
+    migrate(pool, { migrations: [...(await readMigrations()), next(sql)] })
+
+  it('is used where it leaves what this version uses', async () => {
+    await applyNext('SELECT 1;')
+    assert.equal(await schemaState(pool), 'newer')
+    assert.deepEqual(await requireSchema(pool), ['9999_next'])
+  })
+
+  it('is refused where it needs a newer version', async () => {
+    await applyNext('-- Needs 99.0.0: nothing uses them since.\nSELECT 1;')
+    assert.equal(await schemaState(pool), 'unusable')
+    await assert.rejects(requireSchema(pool), {
+      name: 'ConfigError',
+      message: `DATABASE_URL: the schema needs Berth 99.0.0 or later (migration 9999_next); this is ${packageJson.version}`,
+    })
+  })
+
+  it('is used where it needs this version', async () => {
+    await applyNext(`-- Needs ${packageJson.version}: nothing uses them since.\nSELECT 1;`)
+    assert.equal(await schemaState(pool), 'newer')
+  })
+
+  it('is refused where it lacks a migration of this version', async () => {
+    assert.equal(await schemaState(pool), 'older')
+    await assert.rejects(requireSchema(pool), /the schema is not up to date; run `npx berth migrate`/)
+  })
 })

@@ -1,0 +1,60 @@
+/** New gateway tokens for many agents, as `POST /v0/agents/{agentId}/gateway-token/rotate` makes them for one. */
+import type { PrismaClient } from '../../db/prisma.ts'
+import { ApiError } from '../../errors.ts'
+import { rotateGatewayToken } from './token-service.ts'
+
+const PAGE = 100
+
+export interface TokenRotation {
+  /** When it was begun, which names it: run again with the same time, it goes on where it was interrupted. */
+  begun: Date
+  /** Only those of this workspace. */
+  workspaceId?: string | undefined
+  /** Only this one. */
+  agentId?: string | undefined
+}
+
+/** Which agents it is about: those that were there when it was begun. */
+const agentsOf = ({ begun, workspaceId, agentId }: TokenRotation) => ({
+  deletedAt: null,
+  createdAt: { lt: begun },
+  ...(workspaceId !== undefined && { workspaceId }),
+  ...(agentId !== undefined && { agentId }),
+})
+
+export const countAgents = (prisma: PrismaClient, rotation: TokenRotation): Promise<number> =>
+  prisma.agent.count({ where: agentsOf(rotation) })
+
+/**
+ * Gives each agent another gateway token, once in a rotation, and has it restarted. What was done is told by the
+ * operations of the restarts, so a rotation can go on for as long as those are kept.
+ * @param onProgress how many agents are done.
+ * @returns how many agents have new tokens; those that are deleted meanwhile have none.
+ */
+export async function rotateGatewayTokens(
+  prisma: PrismaClient,
+  rotation: TokenRotation,
+  onProgress: (done: number) => void = () => {},
+): Promise<number> {
+  let done = 0
+  for (let after: string | undefined; ; ) {
+    const page = await prisma.agent.findMany({
+      where: { ...agentsOf(rotation), ...(after !== undefined && { id: { gt: after } }) },
+      orderBy: { id: 'asc' },
+      take: PAGE,
+      select: { id: true, agentId: true, workspaceId: true },
+    })
+    for (const agent of page) {
+      const key = `rotate-agent-tokens ${rotation.begun.toISOString()} ${agent.agentId}`
+      try {
+        await rotateGatewayToken(prisma, agent, key)
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) continue
+        throw error
+      }
+      onProgress(++done)
+    }
+    after = page.at(-1)?.id
+    if (page.length < PAGE) return done
+  }
+}

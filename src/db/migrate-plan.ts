@@ -1,0 +1,129 @@
+/**
+ * What `migrate` would do to this database, and which tables it would lock. Nothing of Berth's is touched: the
+ * migrations run on empty tables in a schema of their own, and PostgreSQL says which locks they took.
+ */
+import { lockSession } from './advisory-locks.ts'
+import { type Migration, readMigrations } from './migrations.ts'
+import type { Pool, Queryable } from './pool.ts'
+import { pendingMigrations } from './schema-state.ts'
+import { withSession } from './session.ts'
+
+/** Made anew each time: what a process that died has left is in nobody's way. */
+const SCRATCH = 'berth_migrate_plan'
+
+/** Modes that others notice, the strongest first. */
+const MODES = [
+  ['AccessExclusiveLock', 'ACCESS EXCLUSIVE'],
+  ['ExclusiveLock', 'EXCLUSIVE'],
+  ['ShareRowExclusiveLock', 'SHARE ROW EXCLUSIVE'],
+  ['ShareLock', 'SHARE'],
+  ['ShareUpdateExclusiveLock', 'SHARE UPDATE EXCLUSIVE'],
+  ['RowExclusiveLock', 'ROW EXCLUSIVE'],
+] as const
+
+export type LockMode = (typeof MODES)[number][1]
+
+export interface TableLock {
+  table: string
+  /** The strongest one, held until the migration ends. */
+  mode: LockMode
+  /** PostgreSQL's estimate. */
+  rows: number
+  /** With indexes. */
+  bytes: number
+  /** The migration looks at every row: it checks them, or builds an index. */
+  isRead: boolean
+  /** The migration writes every row anew. */
+  isRewritten: boolean
+}
+
+export interface PlannedMigration extends Pick<Migration, 'name' | 'title' | 'needs'> {
+  /** On tables that are there now. */
+  locks: TableLock[]
+}
+
+/**
+ * The migrations that this database lacks, of this version's unless told, in order.
+ * @throws when an applied migration's file has changed since.
+ */
+export async function planMigrations(pool: Pool, migrations?: Migration[]): Promise<PlannedMigration[]> {
+  const all = migrations ?? (await readMigrations())
+  return withSession(pool.options.connectionString, { name: 'berth-migrate-plan' }, async (session) => {
+    await lockSession(session, 'migrate')
+    const sizes = await readSizes(session)
+    const pending = sizes.has('_prisma_migrations') ? await pendingMigrations(session, all) : all
+    if (pending.length === 0) return []
+    const names = new Set(pending.map(({ name }) => name))
+    const applied = all.filter(({ name }) => !names.has(name))
+    try {
+      await session.query(`DROP SCHEMA IF EXISTS ${SCRATCH} CASCADE`)
+      await session.query(`BEGIN; CREATE SCHEMA ${SCRATCH}; SET search_path = ${SCRATCH}`)
+      for (const { sql } of applied) await session.query(sql)
+      await session.query('COMMIT')
+      const planned: PlannedMigration[] = []
+      for (const migration of pending) planned.push(await tryOut(session, migration, sizes))
+      return planned
+    } finally {
+      await session.query('ROLLBACK')
+      await session.query(`DROP SCHEMA IF EXISTS ${SCRATCH} CASCADE`)
+    }
+  })
+}
+
+type Sizes = Map<string, { rows: number; bytes: number }>
+
+async function readSizes(db: Queryable): Promise<Sizes> {
+  const { rows } = await db.query<{ name: string; rows: number; bytes: number }>(
+    `SELECT c.relname AS name, greatest(c.reltuples, s.n_live_tup, 0)::float8 AS rows,
+       pg_total_relation_size(c.oid)::float8 AS bytes
+     FROM pg_class c LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
+     WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace`,
+  )
+  return new Map(rows.map(({ name, ...size }) => [name, size]))
+}
+
+async function tryOut(
+  session: Queryable,
+  { name, sql, title, needs }: Migration,
+  sizes: Sizes,
+): Promise<PlannedMigration> {
+  await session.query('BEGIN')
+  const before = await readTables(session)
+  await session.query(sql)
+  const after = await readTables(session)
+  await session.query('COMMIT')
+  const locks = before.flatMap(({ oid, table, file, scans }): TableLock[] => {
+    const size = sizes.get(table)
+    // A table that is dropped has no row any more.
+    const now: Pick<Table, 'modes' | 'scans' | 'file'> = after.find((row) => row.oid === oid) ?? {
+      modes: [MODES[0][0]],
+      scans,
+      file,
+    }
+    const mode = MODES.find(([lock]) => now.modes.includes(lock))?.[1]
+    return size && mode
+      ? [{ table, mode, ...size, isRead: now.scans > scans, isRewritten: now.file !== file }]
+      : []
+  })
+  return { name, title, needs, locks }
+}
+
+interface Table {
+  oid: number
+  table: string
+  file: number
+  /** Which this transaction has. */
+  modes: readonly string[]
+  /** How often this session has read all of it; PostgreSQL resets it between transactions alone. */
+  scans: number
+}
+
+async function readTables(db: Queryable): Promise<Table[]> {
+  const { rows } = await db.query<Table>(
+    `SELECT c.oid, c.relname AS table, c.relfilenode AS file,
+       ARRAY(SELECT mode FROM pg_locks WHERE relation = c.oid AND pid = pg_backend_pid()) AS modes,
+       pg_stat_get_xact_numscans(c.oid)::int AS scans
+     FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = '${SCRATCH}'::regnamespace ORDER BY c.relname`,
+  )
+  return rows
+}

@@ -1,0 +1,105 @@
+/** How the schema of the database stands to this version of Berth. */
+import packageJson from '../../package.json' with { type: 'json' }
+import { ConfigError } from '../errors.ts'
+import { type Migration, migrationNames, readMigrations } from './migrations.ts'
+import { type Pool, type Queryable, queryOne } from './pool.ts'
+
+/**
+ * `older` lacks migrations of this version. `newer` has others, and leaves what this version uses; `unusable` has one
+ * that says it does not.
+ */
+export type SchemaState = 'current' | 'older' | 'newer' | 'unusable'
+
+/**
+ * The mark of a restore: made before its first change, dropped with its last. Its row says which backup it restores and
+ * how far it is.
+ */
+export const RESTORE_MARK = 'restore_under_way'
+
+interface Applied {
+  name: string
+  checksum: string
+  /** The version of Berth that the migration asked for. */
+  needs: string | null
+}
+
+/** Compares names only, unlike {@link requireSchema}: cheap enough to be asked all the time. */
+export async function schemaState(pool: Pool): Promise<SchemaState> {
+  const [rows, names] = await Promise.all([
+    readApplied(pool).catch((error) => {
+      // 42P01: there is no such table yet.
+      if (error.code === '42P01') return [] as Applied[]
+      throw error
+    }),
+    migrationNames(),
+  ])
+  const applied = new Set(rows.map(({ name }) => name))
+  if (names.some((name) => !applied.has(name))) return 'older'
+  if (rows.some(isBeyond)) return 'unusable'
+  return applied.size > names.length ? 'newer' : 'current'
+}
+
+/**
+ * For whoever is about to use the database.
+ * @returns the migrations that it has and this version does not know; they leave what this version uses.
+ * @throws ConfigError while a restore has not ended, on an older schema, and on one that needs a newer version.
+ */
+export async function requireSchema(pool: Pool): Promise<string[]> {
+  await refuseHalfRestored(pool)
+  const { present } = await queryOne<{ present: boolean }>(
+    pool,
+    `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS present`,
+  )
+  if (!present || (await pendingMigrations(pool)).length > 0)
+    throw new ConfigError('DATABASE_URL: the schema is not up to date; run `npx berth migrate`')
+  const applied = await readApplied(pool)
+  const beyond = applied.find(isBeyond)
+  if (beyond)
+    throw new ConfigError(
+      `DATABASE_URL: the schema needs Berth ${beyond.needs} or later (migration ${beyond.name}); this is ${packageJson.version}`,
+    )
+  const known = new Set(await migrationNames())
+  return applied.map(({ name }) => name).filter((name) => !known.has(name))
+}
+
+/** @throws ConfigError while a restore has not ended. */
+export async function refuseHalfRestored(db: Queryable): Promise<void> {
+  const { marked } = await queryOne<{ marked: boolean }>(
+    db,
+    `SELECT to_regclass('public.${RESTORE_MARK}') IS NOT NULL AS marked`,
+  )
+  if (marked)
+    throw new ConfigError(
+      'DATABASE_URL: a restore into this database has not ended; run the same `npx berth restore` again',
+    )
+}
+
+/**
+ * The migrations that the database lacks, of this version's unless told, in order.
+ * @throws when the file of one that it has was changed.
+ */
+export async function pendingMigrations(db: Queryable, migrations?: Migration[]): Promise<Migration[]> {
+  const applied = new Map((await readApplied(db)).map((row) => [row.name, row.checksum]))
+  const all = migrations ?? (await readMigrations())
+  for (const { name, checksum } of all) {
+    if (applied.has(name) && applied.get(name) !== checksum) {
+      throw new Error(`migration ${name} was changed after it had been applied to this database`)
+    }
+  }
+  return all.filter(({ name }) => !applied.has(name))
+}
+
+async function readApplied(db: Queryable): Promise<Applied[]> {
+  // Prisma's tools write `logs` of migrations that failed, which are none of these.
+  const { rows } = await db.query<Applied>(
+    `SELECT migration_name AS name, checksum, substring(logs FROM '^needs (.*)') AS needs FROM _prisma_migrations
+     WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL ORDER BY migration_name`,
+  )
+  return rows
+}
+
+const isBeyond = ({ needs }: Applied): boolean =>
+  needs !== null && compareVersions(needs, packageJson.version) > 0
+
+/** Below 0 where `a` is the earlier one; versions are three numbers. */
+export const compareVersions = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true })

@@ -1,0 +1,50 @@
+/** The version before this one as an operator has it: its tree, out of the history. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+/**
+ * The commit of the last release beside which this version runs during an update. 0.2.0 does not run beside it, so
+ * until 0.3.0 is released this is a commit on the way there, at schema 0016.
+ */
+const FORMER = 'bf81ba864a72d427d2711aad1d29f700d9a98a21'
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const execute = promisify(execFile)
+
+export interface FormerRelease {
+  dir: string
+  remove(): Promise<void>
+}
+
+/** Whether the history has it: a shallow clone has not. */
+export const hasFormerRelease: boolean = await execute('git', ['cat-file', '-e', `${FORMER}^{commit}`], {
+  cwd: ROOT,
+}).then(
+  () => true,
+  () => false,
+)
+
+/** Puts its tree into a folder, with the packages that it was released with. */
+export async function openFormerRelease(): Promise<FormerRelease> {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-former-'))
+  const archive = join(dir, 'tree.tar')
+  await execute('git', ['archive', '--output', archive, FORMER], { cwd: ROOT })
+  await execute('tar', ['--extract', '--file', archive, '--directory', dir])
+  const [former, current] = await Promise.all([readVersions(dir), readVersions(ROOT)])
+  if ([...former].every(([path, version]) => current.get(path) === version))
+    await symlink(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
+  else await execute('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: dir })
+  return { dir, remove: () => rm(dir, { recursive: true, force: true }) }
+}
+
+/** The version of each package that is installed without development, by its path. */
+async function readVersions(dir: string): Promise<Map<string, string>> {
+  const lock: { packages: Record<string, { version: string; dev?: boolean }> } = JSON.parse(
+    await readFile(join(dir, 'package-lock.json'), 'utf8'),
+  )
+  const packages = Object.entries(lock.packages).filter(([path, { dev }]) => path !== '' && !dev)
+  return new Map(packages.map(([path, { version }]) => [path, version]))
+}
