@@ -174,10 +174,10 @@ export const settings = z.object({
     .optional()
     .describe('While SECRETS_KEY is changed: the one before, which still decrypts.'),
   BERTH_BACKUP_DIR: text
-    .transform((dir) => resolve(dir))
+    .transform((target) => (target.startsWith('s3://') ? target : resolve(target)))
     .optional()
     .describe(
-      'Folder into which a worker that serves agents makes backups by itself. Not set: none are made.',
+      'Folder, or `s3://bucket/prefix`, into which a worker that serves agents makes backups by itself. Not set: none are made.',
     ),
   BERTH_BACKUP_SECONDS: seconds(1, 31_536_000)
     .default(86_400_000)
@@ -190,6 +190,11 @@ export const settings = z.object({
     .min(12)
     .optional()
     .describe('Encrypts the keys in a backup, at least 12 characters. Keep it where the backups are not.'),
+  BERTH_S3_PATH_STYLE: flag
+    .default(false)
+    .describe(
+      'The bucket of backups is named in the path of a URL and not in its host name: for an S3 server of your own that has no names for its buckets.',
+    ),
   AGENT_PROXY_KEY: text
     .min(32)
     .optional()

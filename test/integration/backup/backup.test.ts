@@ -121,10 +121,14 @@ describe('berth backup', { timeout: 300_000 }, () => {
     })
 
   it('takes a second process for what it is', async () => {
-    const { withFolderLock } = await import('../../../src/backup/backup.ts')
-    const { code, stderr } = await withFolderLock(dir, () => run('backup', dir))
+    const { withConnection } = await import('../../../src/backup/tables.ts')
+    const { tryLockSession } = await import('../../../src/db/advisory-locks.ts')
+    const { code, stderr } = await withConnection(env.DATABASE_URL ?? '', async (other) => {
+      assert.ok(await tryLockSession(other as never, 'backupFiles'))
+      return run('backup', dir)
+    })
     assert.equal(code, 1)
-    assert.match(stderr, /another process writes to .* just now/)
+    assert.match(stderr, /another process makes a backup of this Berth just now/)
   })
 
   it('refuses a folder of something else, and one of another Berth', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import { type BackupReport, backup } from '../../../src/backup/backup.ts'
+import { FolderStore } from '../../../src/backup/folder-store.ts'
 import { restore } from '../../../src/backup/restore.ts'
 import { verifyBackup } from '../../../src/backup/verify.ts'
 import { loadConfig } from '../../../src/config.ts'
@@ -100,11 +101,11 @@ describe('a backup', { timeout: 200_000 }, () => {
        INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, size)
        SELECT gen_random_uuid(), id, 'public', 'searching', 'c', 'c', '{}', '{}', NULL FROM workspace`,
     )
-    const dir = join(root, 'old')
-    const report: BackupReport = await backup({ dir, ...parts(old, embedded) })
+    const store = new FolderStore(join(root, 'old'))
+    const report: BackupReport = await backup({ store, ...parts(old, embedded) })
     assert.equal(report.unreadable.length, 0)
     const target = await emptyDatabase()
-    await restore({ dir, ...parts(target, await openEmbedded('old-target')) })
+    await restore({ store, ...parts(target, await openEmbedded('old-target')) })
     assert.equal(await schemaState(target.pool), 'current')
     const { rows } = await target.pool.query<{ id: string }>(
       `INSERT INTO repair (loop, reason, target) VALUES ('pins', 'new', 'x') RETURNING id`,
@@ -112,7 +113,7 @@ describe('a backup', { timeout: 200_000 }, () => {
     assert.equal(rows[0]?.id, '4', 'sequences go on')
     const used = await openDatabase()
     await assert.rejects(
-      restore({ dir, ...parts(used, embedded) }),
+      restore({ store, ...parts(used, embedded) }),
       /its schema is newer than the backup \(0013_\w+, .*\): restore into a database without tables/,
     )
   })
@@ -121,11 +122,11 @@ describe('a backup', { timeout: 200_000 }, () => {
     await keep(embedded, 'public', randomBytes(3_000_000))
     await keep(embedded, 'public', Buffer.from(''))
     await keep(embedded, 'private', randomBytes(70_000))
-    const dir = join(root, 'counted')
-    await backup({ dir, ...parts(from, embedded) })
+    const store = new FolderStore(join(root, 'counted'))
+    await backup({ store, ...parts(from, embedded) })
     const target = await emptyDatabase()
     const storages = await openEmbedded('counted-target')
-    await restore({ dir, ...parts(target, storages) })
+    await restore({ store, ...parts(target, storages) })
     const { rows } = await target.pool.query(
       `SELECT network, sum(files)::int AS files, sum(bytes)::int AS bytes FROM kept_content_change GROUP BY 1 ORDER BY 1`,
     )
@@ -154,27 +155,27 @@ describe('a backup', { timeout: 200_000 }, () => {
     })
     it('is the same either way', async () => {
       const there = await emptyDatabase()
-      await restore({ dir: join(root, 'counted'), ...parts(there, kubo) })
+      await restore({ store: new FolderStore(join(root, 'counted')), ...parts(there, kubo) })
       assert.deepEqual(await pinned(kubo), await pinned(embedded))
-      const dir = join(root, 'of-kubo')
-      await backup({ dir, ...parts(there, kubo) })
-      assert.deepEqual((await verifyBackup(dir, { signal })).problems, [])
-      assert.deepEqual(await readTables(dir), await readTables(join(root, 'counted')))
-      assert.deepEqual(await readBlocks(dir), await readBlocks(join(root, 'counted')))
+      const store = new FolderStore(join(root, 'of-kubo'))
+      await backup({ store, ...parts(there, kubo) })
+      assert.deepEqual((await verifyBackup(store, { signal })).problems, [])
+      assert.deepEqual(await readTables(store.where), await readTables(join(root, 'counted')))
+      assert.deepEqual(await readBlocks(store.where), await readBlocks(join(root, 'counted')))
       const back = await emptyDatabase()
       const storages = await openEmbedded('back')
-      await restore({ dir, ...parts(back, storages) })
+      await restore({ store, ...parts(back, storages) })
       assert.deepEqual(await pinned(storages), await pinned(embedded))
     })
     it('waits for no node that is away: it fails, says so, and goes on when it is run again', async () => {
       await keep(kubo, 'private', randomBytes(5000))
       await nodes[1]?.kill()
-      const dir = join(root, 'away')
-      await assert.rejects(backup({ dir, ...parts(from, kubo) }), { code: 'unavailable' })
+      const store = new FolderStore(join(root, 'away'))
+      await assert.rejects(backup({ store, ...parts(from, kubo) }), { code: 'unavailable' })
       await nodes[1]?.restart()
-      const { unreadable } = await backup({ dir, ...parts(from, kubo) })
+      const { unreadable } = await backup({ store, ...parts(from, kubo) })
       assert.deepEqual(unreadable, [])
-      assert.deepEqual((await verifyBackup(dir, { signal })).problems, [])
+      assert.deepEqual((await verifyBackup(store, { signal })).problems, [])
     })
   })
 })
