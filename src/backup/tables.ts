@@ -165,7 +165,7 @@ async function readTables(client: pg.Client): Promise<{ name: string; columns: s
 }
 
 /** Names of all tables, each behind those that its rows refer to. */
-async function referredFirst(client: pg.Client): Promise<string[]> {
+export async function referredFirst(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string; referred: string[] }>(
     `SELECT relname::text AS name, array_remove(array_agg(DISTINCT confrelid::regclass::text), NULL) AS referred
      FROM pg_class LEFT JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'f' AND confrelid <> conrelid
@@ -205,5 +205,5 @@ export async function countRows(content: Readable, columns: number): Promise<num
 const NEWLINE = 0x0a
 const TAB = 0x09
 
-const quote = (name: string) => pg.escapeIdentifier(name)
-const listOf = (columns: string[]) => columns.map(quote).join(', ')
+export const quote = (name: string) => pg.escapeIdentifier(name)
+export const listOf = (columns: string[]) => columns.map(quote).join(', ')

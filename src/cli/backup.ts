@@ -6,6 +6,7 @@ import { KEYS } from '../backup/keys.ts'
 import { listBackups, openForReading, readManifest } from '../backup/layout.ts'
 import { openStore } from '../backup/open-store.ts'
 import { restore } from '../backup/restore.ts'
+import { type Part, restorePart } from '../backup/restore-part.ts'
 import type { RestoreProgress } from '../backup/restore-steps.ts'
 import type { Keep } from '../backup/retention.ts'
 import { BackupError, type BackupStore } from '../backup/store.ts'
@@ -142,14 +143,22 @@ export async function runList(target: string, { json }: { json?: boolean }): Pro
   printRows(rows, json)
 }
 
-export async function runRestore(
-  target: string,
-  options: { backup?: string; withoutKeys?: boolean; withoutHomes?: boolean },
-): Promise<void> {
+interface RestoreArguments {
+  backup?: string
+  workspace?: string
+  agent?: string
+  withoutKeys?: boolean
+  withoutHomes?: boolean
+}
+
+export async function runRestore(target: string, options: RestoreArguments): Promise<void> {
+  const { workspace, agent, ...how } = options
+  if (workspace !== undefined) return runRestorePart(target, { workspace }, how)
+  if (agent !== undefined) return runRestorePart(target, { agent }, how)
   const store = await open(target)
   await withStorages(
     async ({ config, log, pool, databaseUrl, storages, signal }) => {
-      const { backup: name, ...without } = options
+      const { backup: name, ...without } = how
       const line = new ProgressLine()
       const report = await restore({
         store,
@@ -175,6 +184,33 @@ export async function runRestore(
     },
     { schema: 'any' },
   )
+}
+
+async function runRestorePart(target: string, part: Part, options: RestoreArguments): Promise<void> {
+  const store = await open(target)
+  await withStorages(async ({ config, log, pool, databaseUrl, storages, signal }) => {
+    const { backup: name, ...without } = options
+    const line = new ProgressLine()
+    const report = await restorePart({
+      store,
+      part,
+      name,
+      config,
+      pool,
+      databaseUrl,
+      storages,
+      passphrase: config.BERTH_BACKUP_PASSPHRASE,
+      ...without,
+      log,
+      onProgress: (progress) => line.show(tellRestore(progress)),
+      signal,
+    }).finally(() => line.end())
+    const { rows, roots, homes } = report
+    console.log(
+      `${styleText('green', '✔')} restored ${report.what} of ${report.name}: ${count(rows, 'row')}, ${count(roots, 'root')}, ${count(homes.length, 'home')} of agents`,
+    )
+    for (const note of report.notes) console.log(`  ${note}`)
+  })
 }
 
 function tellBackup(progress: BackupProgress): string {

@@ -128,9 +128,15 @@ backups
   .action(async (target, options) => (await backupCommands()).runList(target, options))
 berth
   .command('restore')
-  .description('bring a backup into a Berth that is empty and does not run')
+  .description('bring a backup into a Berth that is empty, or a part of it into any; Berth must not run')
   .argument('<target>', 'the folder of backups, or s3://bucket/prefix')
   .option('--backup <name>', 'one of `berth backup list`; the newest unless told')
+  .addOption(
+    new Option('--workspace <name>', 'only this workspace, by its name or id, where it is not').conflicts(
+      'agent',
+    ),
+  )
+  .option('--agent <id>', 'only this agent, where it is not, or was deleted')
   .option('--without-keys', 'go on where the keys of the backup are missing: what they open is lost')
   .option('--without-homes', 'leave the homes of agents as they are here')
   .action(async (target, options) => (await backupCommands()).runRestore(target, options))

@@ -20,10 +20,11 @@ interface Migration {
 /**
  * Brings the schema up to date, BullMQ's own schema included. Safe to run from several processes at
  * once. Returns the names of the migrations that were applied.
- * @param restoring for the restore of a backup: `upTo` leaves the schema at an earlier version's last migration.
+ * @param restoring for the restore of a backup: `upTo` leaves the schema at an earlier version's last migration; `schema`
+ *   names another one of the database, which is there, in place of Berth's own.
  * @throws when an applied migration's file has changed since; ConfigError while a restore has not ended.
  */
-export async function migrate(pool: Pool, restoring?: { upTo?: string }): Promise<string[]> {
+export async function migrate(pool: Pool, restoring?: { upTo?: string; schema?: string }): Promise<string[]> {
   // A connection of its own: a migration, or the wait for another's, may take longer than any other statement.
   const client = new pg.Client({
     connectionString: pool.options.connectionString,
@@ -32,6 +33,8 @@ export async function migrate(pool: Pool, restoring?: { upTo?: string }): Promis
   await client.connect()
   try {
     await lockSession(client as Queryable, 'migrate')
+    if (restoring?.schema)
+      await client.query(`SET search_path = ${client.escapeIdentifier(restoring.schema)}`)
     if (!restoring) await refuseHalfRestored(client as Queryable)
     await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
       id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,

@@ -38,6 +38,9 @@ export type CrashPoint =
   /** Of a restore: the content is pinned; the rows are in, and the schema is still the backup's. */
   | 'restore-after-content'
   | 'restore-after-rows'
+  /** Of a part of one: content and homes are there; the rows are written, and not yet anybody's. */
+  | 'restore-part-after-homes'
+  | 'restore-part-before-commit'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

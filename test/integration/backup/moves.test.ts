@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { type BackupReport, backup } from '../../../src/backup/backup.ts'
 import { FolderStore } from '../../../src/backup/folder-store.ts'
 import { restore } from '../../../src/backup/restore.ts'
+import { restorePart } from '../../../src/backup/restore-part.ts'
 import { verifyBackup } from '../../../src/backup/verify.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { schemaState } from '../../../src/db/migrate.ts'
@@ -99,7 +100,10 @@ describe('a backup', { timeout: 200_000 }, () => {
       `INSERT INTO workspace (id, name, plan) VALUES (gen_random_uuid(), 'old', 'pro');
        INSERT INTO correction (loop, reason, target) SELECT 'pins', 'old', 'x' FROM generate_series(1, 3);
        INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, size)
-       SELECT gen_random_uuid(), id, 'public', 'searching', 'c', 'c', '{}', '{}', NULL FROM workspace`,
+       SELECT gen_random_uuid(), id, 'public', 'searching', 'c', 'c', '{}', '{}', NULL FROM workspace;
+       INSERT INTO gateway (id, workspace_id, domain)
+         SELECT gen_random_uuid(), id, domain FROM workspace, unnest('{taken,free}'::text[]) AS domain;
+       INSERT INTO gateway_token (id, gateway_id, token_hash) SELECT gen_random_uuid(), id, '' FROM gateway`,
     )
     const store = new FolderStore(join(root, 'old'))
     const report: BackupReport = await backup({ store, ...parts(old, embedded) })
@@ -112,6 +116,27 @@ describe('a backup', { timeout: 200_000 }, () => {
     )
     assert.equal(rows[0]?.id, '4', 'sequences go on')
     const used = await openDatabase()
+    const theirs = await used.createWorkspace()
+    await used.pool.query(
+      `INSERT INTO gateway (id, workspace_id, domain) VALUES (gen_random_uuid(), $1, 'taken')`,
+      [theirs],
+    )
+    // A part of it comes into any schema that is newer.
+    const { rows: written, notes } = await restorePart({
+      store,
+      part: { workspace: 'old' },
+      ...parts(used, embedded),
+    })
+    assert.deepEqual(notes, ["the gateway taken is another workspace's here: left out"])
+    assert.equal(written, 4, 'the workspace, its file, a gateway and its token; its plan is there')
+    const { rows: tokens } = await used.pool.query(
+      'SELECT domain FROM gateway_access_token JOIN gateway ON gateway.id = gateway_id',
+    )
+    assert.deepEqual(tokens, [{ domain: 'free' }], 'the table had another name')
+    const { rows: files } = await used.pool.query('SELECT status FROM file')
+    assert.deepEqual(files, [{ status: 'searching' }])
+    const left = await used.pool.query(`SELECT to_regnamespace('berth_restore') AS left`)
+    assert.deepEqual(left.rows, [{ left: null }])
     await assert.rejects(
       restore({ store, ...parts(used, embedded) }),
       /its schema is newer than the backup \(0013_\w+, .*\): restore into a database without tables/,
