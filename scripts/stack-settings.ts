@@ -39,6 +39,7 @@ export const FIXED: Partial<Record<Setting, string>> = {
   BERTH_BACKUP_DIR: 'in the stack the service `berth` makes backups: no role has all that they take',
   BERTH_BACKUP_SECONDS: 'of BERTH_BACKUP_DIR',
   BERTH_BACKUP_KEEP: 'of BERTH_BACKUP_DIR; `berth backup` has --keep',
+  BERTH_S3_PATH_STYLE: 'of the service `berth` alone, which makes backups',
   BERTH_BACKUP_PASSPHRASE: 'of the service `berth` alone, which makes backups',
   BERTH_EGRESS_PORT: 'chosen by `agent-proxy`, which keeps it in its volume and tells `worker`',
 }

@@ -1,36 +1,29 @@
-/** `berth backup`: a copy of a Berth while it runs, into a folder. */
-import { join } from 'node:path'
+/** `berth backup`: a copy of a Berth while it runs, into a folder or a bucket. */
 import { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config.ts'
 import { crashPoint } from '../lib/crash-point.ts'
-import { tryLock } from '../lib/process/file-lock.ts'
 import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import type { Storages } from '../storage/open.ts'
 import { type Network, StorageError } from '../storage/port.ts'
 import { BlockArchive, cidsOf } from './blocks.ts'
-import {
-  asStream,
-  BackupError,
-  BackupWriter,
-  homeFile,
-  linesOf,
-  type Manifest,
-  NETWORKS,
-  openForBackup,
-} from './folder.ts'
+import { eachOf } from './each-of.ts'
 import { encryptKeys, KEYS_FILE, marksOf, readKeys } from './keys.ts'
-import { dumpTables, type RootLists, withConnection, writeRoots } from './tables.ts'
+import { BackupWriter, homeFile, linesOf, type Manifest, NETWORKS, openForBackup } from './layout.ts'
+import { type Keep, type Pruned, prune } from './retention.ts'
+import type { BackupStore } from './store.ts'
+import { dumpTables, type RootLists, takeTurn, withConnection, writeRoots } from './tables.ts'
 
 /** Roots that are copied side by side: most are a block or two, and each waits for the disk. */
 const ROOTS_AT_ONCE = 8
 /** Content that is deleted while it is copied has the database read anew. */
 const READS = 5
+const NOTHING: Pruned = { removed: [], freedBytes: 0 }
 
 export interface BackupOptions {
-  /** The folder of backups; made where there is none. */
-  dir: string
+  /** Where backups are kept; made where there are none yet. */
+  store: BackupStore
   config: Config
   databaseUrl: string
   storages: Storages
@@ -38,8 +31,10 @@ export interface BackupOptions {
   runtime: SandboxRuntime | { why: string }
   /** With one, the keys go into the backup, encrypted with it. */
   passphrase?: string | undefined
-  /** Reads all that is in the folder already once more, and repairs it. */
+  /** Reads all that is there already once more, and repairs it. */
   recheck?: boolean
+  /** Removes older backups afterwards, but for these. */
+  keep?: Keep | undefined
   onProgress?: (progress: BackupProgress) => void
   signal: AbortSignal
 }
@@ -50,7 +45,7 @@ export type BackupProgress =
   | { part: 'home'; agentId: string }
 
 interface Amount {
-  /** Bytes that were not in the folder before. */
+  /** Bytes that were not there before. */
   writtenBytes: number
   writtenBlocks: number
   /** Bytes of roots that were looked through, and were there. */
@@ -68,62 +63,63 @@ export interface BackupReport {
   homeless: Manifest['homeless']
   /** Keys that this process could see, by the names of their settings. */
   keys: string[]
+  pruned: Pruned
 }
 
 /**
  * Makes a backup. Interrupted anywhere, there is none, and the next one goes on with the blocks that this one has written.
- * @throws BackupError where the folder cannot be used; StorageError `unavailable` where an IPFS node is away.
+ * @throws BackupError where the place cannot be used; StorageError `unavailable` where an IPFS node is away.
  */
 export async function backup(options: BackupOptions): Promise<BackupReport> {
-  const { dir, databaseUrl } = options
+  const { store, databaseUrl, keep } = options
   return withConnection(databaseUrl, async (client) => {
     const { rows } = await client.query<{ instance: string }>('SELECT instance FROM installation')
     const instance = rows[0]?.instance ?? ''
-    await openForBackup(dir, instance)
-    return withFolderLock(dir, async () => {
-      const copier = new Copier(options)
-      await copier.open()
-      const writer = await BackupWriter.begin(dir)
-      // The long part: what the database names later is here then, but for the little that is new.
-      await copier.copyAll(await writeRoots(client, writer))
-      crashPoint('backup-after-blocks')
-      for (let read = 1; ; read++) {
-        copier.unreadable.length = 0
-        const dumped = await dumpTables(client, writer, (name, rows) =>
-          options.onProgress?.({ part: 'table', name, rows }),
-        )
-        await copier.copyAll(dumped.roots)
-        const gone = await noLongerKept(client, copier.unreadable)
-        if (gone > 0 && read < READS) continue
-        await copier.settle()
-        const homes = await writeHomes(options, writer, dumped.agents)
-        const keys = await readKeys(options.config)
-        if (options.passphrase)
-          await writer.write(KEYS_FILE, asStream(await encryptKeys(keys, options.passphrase)))
-        crashPoint('backup-before-manifest')
-        const { roots: lists, agents: _, ...database } = dumped
-        const roots = { public: lists.public.count, private: lists.private.count }
-        await writer.finish({
-          berth: packageJson.version,
-          instance,
-          ...database,
-          roots,
-          unreadable: copier.unreadable,
-          ...homes,
-          keys: marksOf(keys),
-        })
-        return {
-          name: writer.name,
-          tables: database.tables.length,
-          rows: database.tables.reduce((sum, table) => sum + table.rows, 0),
-          roots,
-          written: copier.total,
-          unreadable: copier.unreadable,
-          ...homes,
-          keys: Object.keys(keys),
-        }
+    // Ends with the connection: whoever has lost it fails at its next statement, before there is a backup.
+    await takeTurn(client)
+    await openForBackup(store, instance)
+    const copier = new Copier(options)
+    const writer = await BackupWriter.begin(store)
+    // The long part: what the database names later is here then, but for the little that is new.
+    await copier.copyAll(await writeRoots(client, writer))
+    crashPoint('backup-after-blocks')
+    for (let read = 1; ; read++) {
+      copier.unreadable.length = 0
+      const dumped = await dumpTables(client, writer, (name, rows) =>
+        options.onProgress?.({ part: 'table', name, rows }),
+      )
+      await copier.copyAll(dumped.roots)
+      const gone = await noLongerKept(client, copier.unreadable)
+      if (gone > 0 && read < READS) continue
+      const homes = await writeHomes(options, writer, dumped.agents)
+      const keys = await readKeys(options.config)
+      if (options.passphrase)
+        await writer.write(KEYS_FILE, Readable.from([await encryptKeys(keys, options.passphrase)]))
+      crashPoint('backup-before-manifest')
+      await client.query('SELECT')
+      const { roots: lists, agents: _, ...database } = dumped
+      const roots = { public: lists.public.count, private: lists.private.count }
+      await writer.finish({
+        berth: packageJson.version,
+        instance,
+        ...database,
+        roots,
+        unreadable: copier.unreadable,
+        ...homes,
+        keys: marksOf(keys),
+      })
+      return {
+        name: writer.name,
+        tables: database.tables.length,
+        rows: database.tables.reduce((sum, table) => sum + table.rows, 0),
+        roots,
+        written: copier.total,
+        unreadable: copier.unreadable,
+        ...homes,
+        keys: Object.keys(keys),
+        pruned: keep ? await prune(store, keep, options.signal) : NOTHING,
       }
-    })
+    }
   })
 }
 
@@ -163,17 +159,6 @@ export async function homesOf(runtime: SandboxRuntime): Promise<string[]> {
   return [...sandboxes.map(({ agentId }) => agentId), ...volumes]
 }
 
-/** Runs `work` while no other process writes to the folder. @throws BackupError where one does. */
-export async function withFolderLock<T>(dir: string, work: () => Promise<T>): Promise<T> {
-  const release = tryLock(join(dir, '.lock'))
-  if (!release) throw new BackupError(`another process writes to ${dir} just now`)
-  try {
-    return await work()
-  } finally {
-    release()
-  }
-}
-
 /** Copies the content of both networks. */
 class Copier {
   readonly total: Amount = { writtenBytes: 0, writtenBlocks: 0, keptBytes: 0 }
@@ -185,19 +170,11 @@ class Copier {
 
   constructor(options: BackupOptions) {
     this.#options = options
-    const { dir, recheck = false } = options
+    const { store, recheck = false } = options
     this.#archives = {
-      public: new BlockArchive(dir, 'public', { recheck }),
-      private: new BlockArchive(dir, 'private', { recheck }),
+      public: new BlockArchive(store, 'public', { recheck }),
+      private: new BlockArchive(store, 'private', { recheck }),
     }
-  }
-
-  async open(): Promise<void> {
-    for (const network of NETWORKS) await this.#archives[network].open()
-  }
-
-  async settle(): Promise<void> {
-    for (const network of NETWORKS) await this.#archives[network].settle()
   }
 
   async copyAll(lists: RootLists): Promise<void> {
@@ -205,9 +182,9 @@ class Copier {
   }
 
   async #copyNetwork(network: Network, { path, count }: { path: string; count: number }): Promise<void> {
-    const { onProgress } = this.#options
+    const { store, onProgress } = this.#options
     let roots = 0
-    await eachOf(cidsOf(linesOf(path)), ROOTS_AT_ONCE, async (root) => {
+    await eachOf(cidsOf(linesOf(store, path)), ROOTS_AT_ONCE, async (root) => {
       await this.#copyRoot(network, root)
       roots++
       onProgress?.({ part: 'content', network, roots, ofRoots: count, ...this.total })
@@ -249,29 +226,4 @@ async function noLongerKept(
     if (!rowCount) gone++
   }
   return gone
-}
-
-/** Runs `work` on each item, at most `width` of them side by side. @throws what the first one throws. */
-export async function eachOf<T>(
-  items: AsyncIterable<T>,
-  width: number,
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const iterator = items[Symbol.asyncIterator]()
-  let failed = false
-  const next = async (): Promise<void> => {
-    for (;;) {
-      const { done, value } = await iterator.next()
-      if (done || failed) return
-      await work(value).catch((error) => {
-        failed = true
-        throw error
-      })
-    }
-  }
-  try {
-    await Promise.all(Array.from({ length: width }, next))
-  } finally {
-    await iterator.return?.()
-  }
 }

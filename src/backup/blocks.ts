@@ -1,27 +1,20 @@
 /** The blocks of a backup: a folder for each network, laid out as that of the embedded IPFS node. */
-import { mkdir, readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename } from 'node:path'
+import { NextToLast } from 'blockstore-fs/sharding'
 import { CID } from 'multiformats/cid'
 import { blockKey, inlineBytes, isLeafCodec, matches } from '../storage/codecs.ts'
-import { BlockFolder, ifThere } from '../storage/embedded/blocks.ts'
 import { Frontier } from '../storage/embedded/frontier.ts'
-import { collectGarbage } from '../storage/embedded/gc.ts'
-import { PinFolder } from '../storage/embedded/pins.ts'
+import { reachable } from '../storage/embedded/gc.ts'
 import { exportCar, readBlock } from '../storage/embedded/read.ts'
 import { walkDag } from '../storage/embedded/walk.ts'
 import { distinctLinks } from '../storage/links.ts'
 import type { Network, Storage } from '../storage/port.ts'
-import { syncFolder } from './folder.ts'
+import { eachOf } from './each-of.ts'
+import type { BackupStore } from './store.ts'
 
-/** No time of use matters here: whoever writes or removes holds the lock of the folder. */
-const NEVER_MS = Number.MAX_SAFE_INTEGER
-
-/** Leaves, too, are read before they count as being there. */
-class DistrustedBlocks extends BlockFolder {
-  override async use(cid: CID): Promise<number | null> {
-    return (await this.read(cid))?.length ?? null
-  }
-}
+/** Blocks that are read side by side where nothing else says. */
+const BLOCKS_AT_ONCE = 16
+const REMOVED_AT_ONCE = 1000
 
 export interface ArchiveOptions {
   /** Reads everything that is there once more, and writes again what is damaged or missing. */
@@ -37,44 +30,64 @@ export interface Copied {
 
 export class BlockArchive {
   readonly network: Network
+  readonly #store: BackupStore
   readonly #dir: string
-  readonly #blocks: BlockFolder
-  readonly #roots: PinFolder
   readonly #recheck: boolean
+  readonly #sharding = new NextToLast()
 
-  /** @param dir The folder of backups. */
-  constructor(dir: string, network: Network, { recheck = false }: ArchiveOptions = {}) {
+  constructor(store: BackupStore, network: Network, { recheck = false }: ArchiveOptions = {}) {
     this.network = network
-    this.#dir = join(dir, 'ipfs', network)
-    this.#blocks = new (recheck ? DistrustedBlocks : BlockFolder)(this.#dir, { touchAfterMs: NEVER_MS })
-    this.#roots = new PinFolder(this.#dir, { markExpiryMs: NEVER_MS })
+    this.#store = store
+    this.#dir = `ipfs/${network}`
     this.#recheck = recheck
   }
 
-  async open(): Promise<void> {
-    for (const path of [this.#blocks.dir, this.#blocks.tempDir, this.#roots.dir, this.#trash])
-      await mkdir(path, { recursive: true, mode: 0o700 })
+  /** The block's bytes, checked against its hash; null when it is missing or damaged. */
+  async read(cid: CID): Promise<Uint8Array | null> {
+    const inline = inlineBytes(cid)
+    if (inline) return inline
+    const bytes = await this.#store.read(this.#pathOf(cid))
+    return bytes && (await matches(cid, bytes)) ? bytes : null
   }
 
-  get #trash(): string {
-    return join(this.#dir, 'trash')
+  /** The block's size, null where it is to be written: it is not there, or damaged where that is looked for. */
+  async use(cid: CID): Promise<number | null> {
+    if (this.#recheck) return (await this.read(cid))?.length ?? null
+    return inlineBytes(cid)?.length ?? this.#store.size(this.#pathOf(cid))
   }
 
-  /** Whether a root is here with all of its blocks, as far as was seen when it came. */
-  has(root: CID): Promise<boolean> {
-    return this.#roots.has(root)
+  async write(cid: CID, bytes: Uint8Array): Promise<void> {
+    if (!inlineBytes(cid)) await this.#store.write(this.#pathOf(cid), bytes)
   }
+
+  #pathOf(cid: CID): string {
+    const { dir, file } = this.#sharding.encode(cid)
+    return `${this.#dir}/blocks/${dir}/${file}`
+  }
+
+  /** The multihash that a file stands for, as a CID, or null when the file is not a block. */
+  #decode(path: string): CID | null {
+    const file = basename(path)
+    try {
+      return file.endsWith(this.#sharding.extension) ? this.#sharding.decode(file) : null
+    } catch {
+      return null
+    }
+  }
+
+  /** The empty file that says that a root is here with all of its blocks, as far as was seen when it came. */
+  #markOf = (root: CID | string): string => `${this.#dir}/pins/${root}`
 
   /**
    * Copies what is missing of a root; nothing where it is here already. Interrupted, it goes on with the blocks that
    * are missing then.
-   * @throws StorageError of `storage`, or where the disk does not take a block.
+   * @throws StorageError of `storage`; BackupError where a block is not taken.
    */
   async copy(storage: Storage, root: CID, signal: AbortSignal): Promise<Copied> {
     const copied: Copied = { writtenBlocks: 0, writtenBytes: 0, keptBytes: 0 }
-    if (!this.#recheck && (await this.has(root))) return copied
+    if (!this.#recheck && (await this.#store.size(this.#markOf(root))) !== null) return copied
     const { bytes } = await walkDag(root, {
-      blocks: this.#blocks,
+      blocks: this,
       signal,
       retrieve: async (cid, aborted) => {
         const block = await storage.block(cid, { signal: aborted })
@@ -84,35 +97,48 @@ export class BlockArchive {
       },
     })
     copied.keptBytes = bytes - copied.writtenBytes
-    await this.#roots.add(root)
+    await this.#store.write(this.#markOf(root), new Uint8Array())
     return copied
-  }
-
-  /** Waits until the names of all blocks are on the disk. */
-  async settle(): Promise<void> {
-    const shards = await readdir(this.#blocks.dir)
-    for (const shard of shards) await syncFolder(join(this.#blocks.dir, shard))
-    await syncFolder(this.#blocks.dir)
-    await syncFolder(this.#roots.dir)
   }
 
   /** A root with all of its blocks, as a CAR. @throws StorageError `not_found` for a block that is missing or damaged. */
   exportCar(root: CID, signal: AbortSignal): AsyncIterable<Uint8Array> {
-    return exportCar(root, (cid) => readBlock(cid, this.#blocks), signal)
+    return exportCar(root, (cid) => readBlock(cid, this), signal)
   }
 
   /** Forgets all other roots, and removes the blocks that none of these has. @returns bytes that were freed. */
   async keepOnly(roots: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
-    for await (const root of this.#roots.list()) if (!roots.has(`${root}`)) await this.#roots.remove(root)
-    const { removedBytes } = await collectGarbage({
-      blocks: this.#blocks,
-      pins: this.#roots,
-      trashDir: this.#trash,
-      graceMs: 0,
-      dryRun: false,
+    await this.#removeAll(this.#store.list(`${this.#dir}/pins`), (path) => !roots.has(basename(path)))
+    // A root that is gone may come again: that it is not here has to be seen before its blocks go.
+    await this.#store.settle()
+    const kept = await reachable(
+      [...roots].map((root) => CID.parse(root)),
+      this,
       signal,
+    )
+    let freed = 0
+    await this.#removeAll(this.#store.list(`${this.#dir}/blocks`), async (path) => {
+      signal.throwIfAborted()
+      const cid = this.#decode(path)
+      if (!cid || kept.has(blockKey(cid))) return false
+      freed += (await this.#store.size(path)) ?? 0
+      return true
     })
-    return removedBytes ?? 0
+    return freed
+  }
+
+  async #removeAll(
+    paths: AsyncIterable<string>,
+    isOver: (path: string) => boolean | Promise<boolean>,
+  ): Promise<void> {
+    let some: string[] = []
+    for await (const path of paths) {
+      if (await isOver(path)) some.push(path)
+      if (some.length < REMOVED_AT_ONCE) continue
+      await this.#store.remove(some)
+      some = []
+    }
+    await this.#store.remove(some)
   }
 
   /**
@@ -126,12 +152,14 @@ export class BlockArchive {
   ): Promise<{ damaged: string[]; incomplete: { root: CID; block: CID }[] }> {
     const good = new Set<string>()
     const damaged: string[] = []
-    for await (const { path, cid, bytes } of this.#files()) {
+    await eachOf(this.#store.list(`${this.#dir}/blocks`), BLOCKS_AT_ONCE, async (path) => {
       signal.throwIfAborted()
+      const cid = this.#decode(path)
+      const bytes = (await this.#store.read(path)) ?? new Uint8Array()
       if (cid && (await matches(cid, bytes))) good.add(blockKey(cid))
       else damaged.push(path)
       onBlock(bytes.length)
-    }
+    })
     const incomplete: { root: CID; block: CID }[] = []
     const complete = new Set<string>()
     const seen = new Set<string>()
@@ -141,16 +169,7 @@ export class BlockArchive {
       const block = await this.#firstMissing(root, good, complete, signal)
       if (block) incomplete.push({ root, block })
     }
-    return { damaged, incomplete }
-  }
-
-  /** Every file of the blocks with its content; `cid` is null where its name is no block's. */
-  async *#files(): AsyncGenerator<{ path: string; cid: CID | null; bytes: Uint8Array }> {
-    for (const shard of ((await ifThere(() => readdir(this.#blocks.dir))) ?? []).sort())
-      for (const file of (await readdir(join(this.#blocks.dir, shard))).sort()) {
-        const path = join(this.#blocks.dir, shard, file)
-        yield { path, cid: this.#blocks.decode(file), bytes: await readFile(path) }
-      }
+    return { damaged: damaged.sort(), incomplete }
   }
 
   /**
@@ -164,10 +183,7 @@ export class BlockArchive {
     signal: AbortSignal,
   ): Promise<CID | null> {
     const met = new Set<string>()
-    const frontier = new Frontier(async (cid) => {
-      const bytes = inlineBytes(cid) ?? (await readBlock(cid, this.#blocks))
-      return (await distinctLinks(cid, bytes)).links
-    })
+    const frontier = new Frontier(async (cid) => (await distinctLinks(cid, await readBlock(cid, this))).links)
     for (let cid: CID | null = root; cid; cid = await frontier.next()) {
       signal.throwIfAborted()
       if (!inlineBytes(cid) && !good.has(blockKey(cid))) return cid

@@ -9,7 +9,8 @@ import { Decrypter, Encrypter } from 'age-encryption'
 import { z } from 'zod'
 import type { Config } from '../config.ts'
 import { readIfExists, replaceFile } from '../lib/files.ts'
-import { BackupError } from './folder.ts'
+import { type Manifest, partOf } from './layout.ts'
+import { BackupError, type BackupStore } from './store.ts'
 
 export const KEYS_FILE = 'keys.age'
 
@@ -35,7 +36,7 @@ export async function readKeys(config: Config): Promise<Keys> {
 }
 
 /** By it a key is recognised; it tells nothing of the key. */
-export const markOf = (key: string): string =>
+const markOf = (key: string): string =>
   createHmac('sha256', key).update('berth backup').digest('hex').slice(0, 16)
 
 export const marksOf = (keys: Keys): Record<string, string> =>
@@ -59,10 +60,61 @@ export async function decryptKeys(encrypted: Uint8Array, passphrase: string): Pr
 }
 
 /** Writes keys under the data folder, where a start looks for them. */
-export async function writeKeys(dataDir: string, keys: Keys): Promise<void> {
+async function writeKeys(dataDir: string, keys: Keys): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o711 })
   for (const { setting, file } of KEYS) {
     const key = keys[setting]
     if (key) await replaceFile(join(dataDir, file), `${key}\n`, 0o600)
   }
+}
+
+/**
+ * Makes sure that the keys are here with which the rows were written.
+ * @returns settings whose keys it took out of the backup.
+ * @throws BackupError that names each key that is another one, or missing.
+ */
+export async function bringKeys(
+  { store, config, passphrase }: { store: BackupStore; config: Config; passphrase?: string | undefined },
+  name: string,
+  manifest: Manifest,
+): Promise<string[]> {
+  const here = await readKeys(config)
+  const marks = marksOf(here)
+  const needed = KEYS.filter(({ setting }) => manifest.keys[setting])
+  const other = needed.filter(({ setting }) => {
+    const previous = config[`${setting}_PREVIOUS`]
+    const known = [marks[setting], previous && markOf(previous)]
+    return marks[setting] && !known.includes(manifest.keys[setting])
+  })
+  if (other.length > 0)
+    throw new BackupError(
+      other
+        .map(({ setting, file, opens }) => {
+          const place = config[setting] ? 'is set to' : `is, in ${join(config.BERTH_DATA_DIR, file)},`
+          return `${setting}: ${place} another key than that of the backup, which opens its ${opens}`
+        })
+        .join('\n'),
+    )
+  const missing = needed.filter(({ setting }) => !marks[setting])
+  if (missing.length === 0) return []
+  const encrypted = KEYS_FILE in manifest.files
+  if (encrypted && passphrase) {
+    const keys = await decryptKeys(
+      (await store.read(partOf(name, KEYS_FILE))) ?? new Uint8Array(),
+      passphrase,
+    )
+    const wanted: Keys = Object.fromEntries(missing.map(({ setting }) => [setting, keys[setting]]))
+    await writeKeys(config.BERTH_DATA_DIR, wanted)
+    return missing.map(({ setting }) => setting)
+  }
+  const advice = encrypted ? 'set BERTH_BACKUP_PASSPHRASE to take it out of the backup, or ' : ''
+  throw new BackupError(
+    missing
+      .map(
+        ({ setting, file, opens }) =>
+          `${setting}: is not here; ${advice}set it to the key of the backed up Berth or put that into ` +
+          `${join(config.BERTH_DATA_DIR, file)}. Without it (--without-keys) its ${opens} are lost`,
+      )
+      .join('\n'),
+  )
 }

@@ -1,9 +1,7 @@
 /** Which backups of a folder are kept, and the removal of the others with the blocks that they alone have. */
-import { rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { temporaryName } from '../lib/files.ts'
 import { BlockArchive } from './blocks.ts'
-import { backupDir, listBackups, type Manifest, NETWORKS, readManifest, timeOf } from './folder.ts'
+import { listBackups, type Manifest, NETWORKS, readManifest, removeBackup, timeOf } from './layout.ts'
+import type { BackupStore } from './store.ts'
 import { rootsOf } from './verify.ts'
 
 const DAY_MS = 86_400_000
@@ -45,32 +43,30 @@ export function keptOf(names: string[], keep: Keep): Set<string> {
   return kept
 }
 
+export interface Pruned {
+  /** Names of backups. */
+  removed: string[]
+  /** Of blocks. */
+  freedBytes: number
+}
+
 /**
  * Removes all other backups, then the blocks that are in none any more. Interrupted, the next call goes on.
- * @param dir The folder of backups, whose lock the caller holds.
+ * Only one process at a time may write there.
  * @throws BackupError where a manifest is damaged: nobody knows then which blocks it needs.
  */
-export async function prune(
-  dir: string,
-  keep: Keep,
-  signal: AbortSignal,
-): Promise<{ removed: string[]; freedBytes: number }> {
-  const names = await listBackups(dir)
+export async function prune(store: BackupStore, keep: Keep, signal: AbortSignal): Promise<Pruned> {
+  const names = await listBackups(store)
   const kept = keptOf(names, keep)
   const manifests = new Map<string, Manifest>()
-  for (const name of kept) manifests.set(name, await readManifest(dir, name))
+  for (const name of kept) manifests.set(name, await readManifest(store, name))
   const removed = names.filter((name) => !kept.has(name))
-  for (const name of removed) {
-    // No backup any more, before any of its files is gone.
-    const aside = temporaryName(join(dir, 'backups', name))
-    await rename(backupDir(dir, name), aside)
-    await rm(aside, { recursive: true, force: true })
-  }
+  for (const name of removed) await removeBackup(store, name)
   let freedBytes = 0
   for (const network of NETWORKS) {
     const roots = new Set<string>()
-    for await (const root of rootsOf(dir, network, manifests)) roots.add(root)
-    freedBytes += await new BlockArchive(dir, network).keepOnly(roots, signal)
+    for await (const root of rootsOf(store, network, manifests)) roots.add(root)
+    freedBytes += await new BlockArchive(store, network).keepOnly(roots, signal)
   }
   return { removed, freedBytes }
 }

@@ -1,10 +1,16 @@
 /** The rows of a backup: every table as PostgreSQL's COPY has it, all of them as of one moment. */
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import type { Manifest } from './folder.ts'
-import { type BackupWriter, NETWORKS, readCompressed, rootsFile, tableFile } from './folder.ts'
+import { tryLockSession } from '../db/advisory-locks.ts'
+import type { Queryable } from '../db/pool.ts'
+import { type BackupWriter, type Manifest, NETWORKS, rootsFile, tableFile } from './layout.ts'
+import { BackupError } from './store.ts'
+
+const TURN_TRIES = 12
+const TURN_MS = 250
 
 /**
  * Tables that are not copied: what migrations write, what processes say of themselves and of this machine, and sums that
@@ -42,6 +48,21 @@ export async function withConnection<T>(url: string, work: (client: pg.Client) =
     return await work(client)
   } finally {
     await client.end().catch(() => {})
+  }
+}
+
+/**
+ * Has the session write backups, or read parts of one, alone until it ends.
+ * @throws BackupError where another one of this Berth does.
+ */
+export async function takeTurn(client: pg.Client): Promise<void> {
+  // That of a process that was killed may end a moment later.
+  for (let tries = 0; !(await tryLockSession(client as Queryable, 'backupFiles')); tries++) {
+    if (tries === TURN_TRIES)
+      throw new BackupError(
+        'another process makes a backup of this Berth just now, or restores a part of one',
+      )
+    await delay(TURN_MS)
   }
 }
 
@@ -89,7 +110,7 @@ export async function dumpTables(
   }
   const { rows: sequences } = await client.query<{ name: string; value: string }>(
     `SELECT sequencename AS name, last_value::text AS value FROM pg_sequences
-     WHERE schemaname = 'public' AND last_value IS NOT NULL ORDER BY name`,
+     WHERE schemaname = current_schema() AND last_value IS NOT NULL ORDER BY name`,
   )
   const { rows: agents } = await client.query<{ id: string }>(
     'SELECT agent_id AS id FROM agent WHERE deleted_at IS NULL ORDER BY id',
@@ -107,13 +128,13 @@ export async function dumpTables(
 
 /**
  * Replaces all rows by those of a backup, in the caller's transaction.
- * @param pathOf where the file of a table is.
+ * @param contentOf the rows of a table.
  * @throws Error where a table or a column is not in this schema, or a row does not fit.
  */
 export async function loadTables(
   client: pg.Client,
   { tables, sequences }: Pick<Manifest, 'tables' | 'sequences'>,
-  pathOf: (table: string) => string,
+  contentOf: (table: string) => Readable,
   onTable: (name: string, rows: number) => void,
 ): Promise<void> {
   const here = (await readTables(client)).map(({ name }) => name)
@@ -123,12 +144,12 @@ export async function loadTables(
   const rank = (name: string) => order.indexOf(name)
   for (const { name, columns, rows } of [...tables].sort((a, b) => rank(a.name) - rank(b.name))) {
     const sink = client.query(copyFrom(`COPY ${quote(name)} (${listOf(columns)}) FROM STDIN`))
-    await pipeline(readCompressed(pathOf(name)), sink)
+    await pipeline(contentOf(name), sink)
     if (sink.rowCount !== rows) throw new Error(`table ${name} has ${sink.rowCount} rows, not ${rows}`)
     onTable(name, rows)
   }
   for (const [name, value] of Object.entries(sequences))
-    await client.query('SELECT setval($1::regclass, $2)', [`public.${quote(name)}`, value])
+    await client.query('SELECT setval($1::regclass, $2)', [quote(name), value])
 }
 
 /** Tables and the columns that are written, in order. */
@@ -136,7 +157,7 @@ async function readTables(client: pg.Client): Promise<{ name: string; columns: s
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `SELECT relname::text AS name, array_agg(attname::text ORDER BY attnum) AS columns
      FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
+     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
        AND attgenerated = ''
      GROUP BY relname ORDER BY relname`,
   )
@@ -144,11 +165,11 @@ async function readTables(client: pg.Client): Promise<{ name: string; columns: s
 }
 
 /** Names of all tables, each behind those that its rows refer to. */
-async function referredFirst(client: pg.Client): Promise<string[]> {
+export async function referredFirst(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ name: string; referred: string[] }>(
     `SELECT relname::text AS name, array_remove(array_agg(DISTINCT confrelid::regclass::text), NULL) AS referred
      FROM pg_class LEFT JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'f' AND confrelid <> conrelid
-     WHERE pg_class.relnamespace = 'public'::regnamespace AND relkind = 'r' GROUP BY relname ORDER BY relname`,
+     WHERE pg_class.relnamespace = current_schema()::regnamespace AND relkind = 'r' GROUP BY relname ORDER BY relname`,
   )
   const order: string[] = []
   const referred = new Map(rows.map((row) => [row.name, row.referred]))
@@ -184,5 +205,5 @@ export async function countRows(content: Readable, columns: number): Promise<num
 const NEWLINE = 0x0a
 const TAB = 0x09
 
-const quote = (name: string) => pg.escapeIdentifier(name)
-const listOf = (columns: string[]) => columns.map(quote).join(', ')
+export const quote = (name: string) => pg.escapeIdentifier(name)
+export const listOf = (columns: string[]) => columns.map(quote).join(', ')

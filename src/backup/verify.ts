@@ -1,10 +1,7 @@
 /** `berth backup verify`: whether a folder of backups has all that its manifests name, as it was written. */
-import { join } from 'node:path'
 import type { Network } from '../storage/port.ts'
 import { BlockArchive, cidsOf } from './blocks.ts'
 import {
-  BackupError,
-  backupDir,
   damageOf,
   homeFile,
   linesOf,
@@ -12,11 +9,13 @@ import {
   type Manifest,
   NETWORKS,
   openForReading,
+  partOf,
   readCompressed,
   readManifest,
   rootsFile,
   tableFile,
-} from './folder.ts'
+} from './layout.ts'
+import { BackupError, type BackupStore } from './store.ts'
 import { countRows } from './tables.ts'
 
 export interface VerifyReport {
@@ -31,22 +30,22 @@ export interface VerifyReport {
 
 /** @throws BackupError where it is no folder of backups, or has none. */
 export async function verifyBackup(
-  dir: string,
+  store: BackupStore,
   { signal, onBlock }: { signal: AbortSignal; onBlock?: (blocks: number, bytes: number) => void },
 ): Promise<VerifyReport> {
-  await openForReading(dir)
-  const backups = await listBackups(dir)
-  if (backups.length === 0) throw new BackupError(`${dir} has no backup that is whole`)
+  await openForReading(store)
+  const backups = await listBackups(store)
+  if (backups.length === 0) throw new BackupError(`${store.where} has no backup that is whole`)
   const report: VerifyReport = { backups, blocks: 0, bytes: 0, problems: [], unreadable: [] }
   const manifests = new Map<string, Manifest>()
   for (const name of backups) {
-    const problems = await verifyOne(dir, name, manifests)
+    const problems = await verifyOne(store, name, manifests)
     report.problems.push(...problems.map((problem) => `backups/${name}/${problem}`))
   }
   for (const network of NETWORKS) {
-    const archive = new BlockArchive(dir, network)
+    const archive = new BlockArchive(store, network)
     const { damaged, incomplete } = await archive.verify(
-      cidsOf(rootsOf(dir, network, manifests)),
+      cidsOf(rootsOf(store, network, manifests)),
       signal,
       (bytes) => {
         report.blocks++
@@ -55,7 +54,7 @@ export async function verifyBackup(
       },
     )
     report.problems.push(
-      ...damaged.map((path) => `${path.slice(dir.length + 1)} is damaged`),
+      ...damaged.map((path) => `${path} is damaged`),
       ...incomplete.map(
         ({ root, block }) => `${network} ${root} has not its block ${block}, or a damaged one`,
       ),
@@ -66,24 +65,28 @@ export async function verifyBackup(
 }
 
 /** The faults of a backup's files; its manifest is put to the others where it can be read. */
-async function verifyOne(dir: string, name: string, manifests: Map<string, Manifest>): Promise<string[]> {
+async function verifyOne(
+  store: BackupStore,
+  name: string,
+  manifests: Map<string, Manifest>,
+): Promise<string[]> {
   let manifest: Manifest
   try {
-    manifest = await readManifest(dir, name)
+    manifest = await readManifest(store, name)
   } catch (error) {
     if (!(error instanceof BackupError)) throw error
     return [`manifest.json: ${error.message}`]
   }
-  const problems = await damagedFiles(dir, name, manifest)
+  const problems = await damagedFiles(store, name, manifest)
   if (problems.length === 0) manifests.set(name, manifest)
   return problems
 }
 
 /** Files of a backup that are not as its manifest says, each with what is wrong. */
-export async function damagedFiles(dir: string, name: string, manifest: Manifest): Promise<string[]> {
+export async function damagedFiles(store: BackupStore, name: string, manifest: Manifest): Promise<string[]> {
   const problems: string[] = []
   for (const [path, expected] of Object.entries(manifest.files)) {
-    const damage = await damageOf(join(backupDir(dir, name), path), expected)
+    const damage = await damageOf(store, partOf(name, path), expected)
     if (damage) problems.push(`${path} ${damage}`)
   }
   const listed = [
@@ -96,7 +99,7 @@ export async function damagedFiles(dir: string, name: string, manifest: Manifest
   for (const { name: table, columns, rows } of manifest.tables) {
     const path = tableFile(table)
     try {
-      const found = await countRows(readCompressed(join(backupDir(dir, name), path)), columns.length)
+      const found = await countRows(readCompressed(store, partOf(name, path)), columns.length)
       if (found !== rows) problems.push(`${path} has ${found} rows, not ${rows}`)
     } catch (error) {
       problems.push(`${path}: ${(error as Error).message}`)
@@ -107,13 +110,12 @@ export async function damagedFiles(dir: string, name: string, manifest: Manifest
 
 /** The roots of all backups that Berth could read when they were made, each as often as it is in one. */
 export async function* rootsOf(
-  dir: string,
+  store: BackupStore,
   network: Network,
   manifests: ReadonlyMap<string, Manifest>,
 ): AsyncGenerator<string> {
   for (const [name, { unreadable }] of manifests) {
     const lost = new Set(unreadable.filter((root) => root.network === network).map(({ cid }) => cid))
-    for await (const cid of linesOf(join(backupDir(dir, name), rootsFile(network))))
-      if (!lost.has(cid)) yield cid
+    for await (const cid of linesOf(store, partOf(name, rootsFile(network)))) if (!lost.has(cid)) yield cid
   }
 }

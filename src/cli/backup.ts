@@ -1,13 +1,17 @@
 /** `berth backup` and `berth restore`. */
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { styleText } from 'node:util'
-import { type BackupProgress, type BackupReport, backup, withFolderLock } from '../backup/backup.ts'
-import { BackupError, listBackups, openForReading, readManifest } from '../backup/folder.ts'
+import { type BackupProgress, type BackupReport, backup } from '../backup/backup.ts'
 import { KEYS } from '../backup/keys.ts'
-import { type RestoreProgress, restore } from '../backup/restore.ts'
-import { type Keep, prune } from '../backup/retention.ts'
+import { listBackups, openForReading, readManifest } from '../backup/layout.ts'
+import { openStore } from '../backup/open-store.ts'
+import { restore } from '../backup/restore.ts'
+import { type Part, restorePart } from '../backup/restore-part.ts'
+import type { RestoreProgress } from '../backup/restore-steps.ts'
+import type { Keep } from '../backup/retention.ts'
+import { BackupError, type BackupStore } from '../backup/store.ts'
 import { verifyBackup } from '../backup/verify.ts'
-import type { Config } from '../config.ts'
+import { type Config, loadConfig } from '../config.ts'
 import { Closers } from '../lib/closers.ts'
 import { formatBytes } from '../lib/disk.ts'
 import { chosenDriver, openRuntime } from '../sandboxes/open.ts'
@@ -22,26 +26,25 @@ const LINE_MS = 5000
 const TERMINAL_LINE_MS = 100
 
 export async function runBackup(
-  folder: string,
+  target: string,
   { withKeys = false, recheck = false, keep }: { withKeys?: boolean; recheck?: boolean; keep?: Keep },
 ): Promise<void> {
-  const dir = resolve(folder)
+  const store = await open(target)
   const began = performance.now()
   await withStorages(async ({ databaseUrl, storages, signal, ...database }) => {
     const { config } = database
     const passphrase = withKeys ? config.BERTH_BACKUP_PASSPHRASE : undefined
     if (withKeys && !passphrase)
       throw new BackupError('BERTH_BACKUP_PASSPHRASE: not set, and --with-keys encrypts the keys with it')
-    console.log(`backing up to ${dir}`)
+    console.log(`backing up to ${store.where}`)
     const line = new ProgressLine()
     const onProgress = (progress: BackupProgress) => line.show(tellBackup(progress))
     const runtime = await openContainers(database)
     try {
       const parts = { config, databaseUrl, storages, runtime }
-      const report = await backup({ dir, ...parts, passphrase, recheck, onProgress, signal })
+      const report = await backup({ store, ...parts, passphrase, recheck, keep, onProgress, signal })
       line.end()
-      printReport(report, dir, (performance.now() - began) / 1000)
-      if (keep) await printPruned(dir, keep, signal)
+      printReport(report, store.where, (performance.now() - began) / 1000)
       printKeys(report, withKeys, config)
       if (report.unreadable.length + Object.keys(report.homeless).length > 0) process.exitCode = 1
     } finally {
@@ -64,8 +67,8 @@ async function openContainers({ config, log, pool }: Database): Promise<SandboxR
 }
 
 function printReport(
-  { name, tables, rows, roots, written, unreadable, homes, homeless }: BackupReport,
-  dir: string,
+  { name, tables, rows, roots, written, unreadable, homes, homeless, pruned }: BackupReport,
+  where: string,
   seconds: number,
 ) {
   console.log(`  database  ${count(rows, 'row')} of ${count(tables, 'table')}`)
@@ -75,7 +78,11 @@ function printReport(
   console.log(
     `  written   ${formatBytes(written.writtenBytes)} in ${count(written.writtenBlocks, 'block')}; the rest was there`,
   )
-  console.log(`${styleText('green', '✔')} ${dir}/backups/${name}, in ${seconds.toFixed(1)} s`)
+  console.log(`${styleText('green', '✔')} ${where}/backups/${name}, in ${seconds.toFixed(1)} s`)
+  if (pruned.removed.length > 0)
+    console.log(
+      `  removed   ${count(pruned.removed.length, 'older backup')}, ${formatBytes(pruned.freedBytes)} of blocks`,
+    )
   for (const [agentId, why] of Object.entries(homeless))
     console.log(`${styleText('red', '✘')} the home of ${agentId} is not in it: ${why}`)
   if (unreadable.length === 0) return
@@ -83,12 +90,6 @@ function printReport(
     `${styleText('red', '✘')} Berth itself has not got the content of ${count(unreadable.length, 'root')}:`,
   )
   for (const { network, cid, why } of unreadable) console.log(`  ${network} ${cid}: ${why}`)
-}
-
-async function printPruned(dir: string, keep: Keep, signal: AbortSignal): Promise<void> {
-  const { removed, freedBytes } = await withFolderLock(dir, () => prune(dir, keep, signal))
-  if (removed.length > 0)
-    console.log(`  removed   ${count(removed.length, 'older backup')}, ${formatBytes(freedBytes)} of blocks`)
 }
 
 function printKeys({ keys }: BackupReport, withKeys: boolean, config: Config): void {
@@ -104,10 +105,10 @@ function printKeys({ keys }: BackupReport, withKeys: boolean, config: Config): v
   console.log('Nor are settings, and uploads that have not ended.')
 }
 
-export async function runVerify(folder: string): Promise<void> {
-  const dir = resolve(folder)
+export async function runVerify(target: string): Promise<void> {
+  const store = await open(target)
   const line = new ProgressLine()
-  const { backups, blocks, bytes, problems, unreadable } = await verifyBackup(dir, {
+  const { backups, blocks, bytes, problems, unreadable } = await verifyBackup(store, {
     signal: untilInterrupted(),
     onBlock: (blocks, bytes) => line.show(`  ${count(blocks, 'block')}, ${formatBytes(bytes)}`),
   }).finally(() => line.end())
@@ -124,12 +125,12 @@ export async function runVerify(folder: string): Promise<void> {
     console.log(`  ${network} ${cid} is in none: Berth had lost it before the newest backup`)
 }
 
-export async function runList(folder: string, { json }: { json?: boolean }): Promise<void> {
-  const dir = resolve(folder)
-  await openForReading(dir)
+export async function runList(target: string, { json }: { json?: boolean }): Promise<void> {
+  const store = await open(target)
+  await openForReading(store)
   const rows = []
-  for (const name of await listBackups(dir)) {
-    const { berth, tables, roots, files } = await readManifest(dir, name)
+  for (const name of await listBackups(store)) {
+    const { berth, tables, roots, files } = await readManifest(store, name)
     rows.push({
       name,
       berth,
@@ -142,17 +143,25 @@ export async function runList(folder: string, { json }: { json?: boolean }): Pro
   printRows(rows, json)
 }
 
-export async function runRestore(
-  folder: string,
-  options: { backup?: string; withoutKeys?: boolean; withoutHomes?: boolean },
-): Promise<void> {
-  const dir = resolve(folder)
+interface RestoreArguments {
+  backup?: string
+  workspace?: string
+  agent?: string
+  withoutKeys?: boolean
+  withoutHomes?: boolean
+}
+
+export async function runRestore(target: string, options: RestoreArguments): Promise<void> {
+  const { workspace, agent, ...how } = options
+  if (workspace !== undefined) return runRestorePart(target, { workspace }, how)
+  if (agent !== undefined) return runRestorePart(target, { agent }, how)
+  const store = await open(target)
   await withStorages(
     async ({ config, log, pool, databaseUrl, storages, signal }) => {
-      const { backup: name, ...without } = options
+      const { backup: name, ...without } = how
       const line = new ProgressLine()
       const report = await restore({
-        dir,
+        store,
         name,
         config,
         pool,
@@ -177,6 +186,33 @@ export async function runRestore(
   )
 }
 
+async function runRestorePart(target: string, part: Part, options: RestoreArguments): Promise<void> {
+  const store = await open(target)
+  await withStorages(async ({ config, log, pool, databaseUrl, storages, signal }) => {
+    const { backup: name, ...without } = options
+    const line = new ProgressLine()
+    const report = await restorePart({
+      store,
+      part,
+      name,
+      config,
+      pool,
+      databaseUrl,
+      storages,
+      passphrase: config.BERTH_BACKUP_PASSPHRASE,
+      ...without,
+      log,
+      onProgress: (progress) => line.show(tellRestore(progress)),
+      signal,
+    }).finally(() => line.end())
+    const { rows, roots, homes } = report
+    console.log(
+      `${styleText('green', '✔')} restored ${report.what} of ${report.name}: ${count(rows, 'row')}, ${count(roots, 'root')}, ${count(homes.length, 'home')} of agents`,
+    )
+    for (const note of report.notes) console.log(`  ${note}`)
+  })
+}
+
 function tellBackup(progress: BackupProgress): string {
   if (progress.part === 'table') return `  database  ${progress.name}, ${count(progress.rows, 'row')}`
   if (progress.part === 'home') return `  agents    ${progress.agentId}`
@@ -191,6 +227,10 @@ function tellRestore(progress: RestoreProgress): string {
   if (progress.part === 'home') return `  agents    ${progress.agentId}`
   return `  ${progress.network.padEnd(8)}  ${progress.roots} of ${count(progress.ofRoots, 'root')}`
 }
+
+/** A folder or a bucket of backups; the connections of a bucket end with the process. */
+const open = (target: string): Promise<BackupStore> =>
+  openStore(target, { pathStyle: loadConfig().BERTH_S3_PATH_STYLE })
 
 /** The database and both IPFS nodes of the settings, while `work` runs. */
 async function withStorages(

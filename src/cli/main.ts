@@ -2,8 +2,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { AccountError } from '../accounts/workspaces.ts'
-import { BackupError } from '../backup/folder.ts'
 import { type Keep, parseKeep } from '../backup/retention.ts'
+import { BackupError } from '../backup/store.ts'
 import { DatabaseAwayError } from '../db/database-errors.ts'
 import { ConfigError } from '../errors.ts'
 import { isScope, SCOPES } from '../http/principal.ts'
@@ -112,35 +112,41 @@ engines
 
 const backups = berth
   .command('backup')
-  .description('copy all of Berth into a folder, while it runs')
-  .argument('<dir>', 'a folder of backups; made where there is none')
+  .description('copy all of Berth into a folder or a bucket, while it runs')
+  .argument('<target>', 'a folder of backups, made where there is none, or s3://bucket/prefix')
   .option('--with-keys', 'put the keys into it, encrypted with BERTH_BACKUP_PASSPHRASE')
   .option(
     '--keep <list>',
     'then remove all backups but the last of so many days, weeks and months: 7d,4w,12m',
     parseKept,
   )
-  .option('--recheck', 'read what is in the folder once more, and repair it')
-  .action(async (dir, options) => (await backupCommands()).runBackup(dir, options))
+  .option('--recheck', 'read what is there once more, and repair it')
+  .action(async (target, options) => (await backupCommands()).runBackup(target, options))
 backups
   .command('verify')
-  .description('look whether a folder of backups has all that it should; exit code 1 when it does not')
-  .argument('<dir>')
-  .action(async (dir) => (await backupCommands()).runVerify(dir))
+  .description('look whether backups have all that they should; exit code 1 when they do not')
+  .argument('<target>')
+  .action(async (target) => (await backupCommands()).runVerify(target))
 backups
   .command('list')
-  .description('list the backups of a folder')
-  .argument('<dir>')
+  .description('list the backups of a folder or a bucket')
+  .argument('<target>')
   .addOption(asJson())
-  .action(async (dir, options) => (await backupCommands()).runList(dir, options))
+  .action(async (target, options) => (await backupCommands()).runList(target, options))
 berth
   .command('restore')
-  .description('bring a backup into a Berth that is empty and does not run')
-  .argument('<dir>', 'the folder of backups')
+  .description('bring a backup into a Berth that is empty, or a part of it into any; Berth must not run')
+  .argument('<target>', 'the folder of backups, or s3://bucket/prefix')
   .option('--backup <name>', 'one of `berth backup list`; the newest unless told')
+  .addOption(
+    new Option('--workspace <name>', 'only this workspace, by its name or id, where it is not').conflicts(
+      'agent',
+    ),
+  )
+  .option('--agent <id>', 'only this agent, where it is not, or was deleted')
   .option('--without-keys', 'go on where the keys of the backup are missing: what they open is lost')
   .option('--without-homes', 'leave the homes of agents as they are here')
-  .action(async (dir, options) => (await backupCommands()).runRestore(dir, options))
+  .action(async (target, options) => (await backupCommands()).runRestore(target, options))
 berth
   .command('gc')
   .description('free the space of what nothing keeps any more, on both IPFS networks')

@@ -25,6 +25,8 @@ const SINGLE = {
   agents: 0x6167656e,
   /** A backup by BERTH_BACKUP_DIR. */
   backup: 0x6261636b,
+  /** The files of backups: who makes one, wherever that is, or removes older ones. */
+  backupFiles: 0x62616366,
   /** The removal of engines that are out of use. */
   engines: 0x656e67,
   /** The comparison of the public network's files with its pins. */

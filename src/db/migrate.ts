@@ -24,6 +24,8 @@ const GIVE_UP_MS = 10 * 60_000
 export interface MigrateOptions {
   /** All of this version unless told: the restore of a backup first makes an earlier version's schema. */
   migrations?: Migration[]
+  /** Another schema of the database, which is there, in place of Berth's own. */
+  schema?: string
   /** Goes on while a restore has not ended. */
   isRestoring?: boolean
   /** Told once of each migration that others hold up. */
@@ -48,6 +50,7 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
   await client.connect()
   try {
     await lockSession(client as Queryable, 'migrate')
+    if (options.schema) await client.query(`SET search_path = ${client.escapeIdentifier(options.schema)}`)
     if (!options.isRestoring) await refuseHalfRestored(client as Queryable)
     await client.query(`CREATE TABLE IF NOT EXISTS _prisma_migrations (
       id varchar(36) PRIMARY KEY, checksum varchar(64) NOT NULL, finished_at timestamptz,

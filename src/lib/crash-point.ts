@@ -38,6 +38,9 @@ export type CrashPoint =
   /** In a restore of a backup: the content is pinned; the rows are in, and the schema is still the backup's. */
   | 'restore-after-content'
   | 'restore-after-rows'
+  /** In a restore of a part: content and homes are there; the rows are written, and not yet anybody's. */
+  | 'restore-part-after-homes'
+  | 'restore-part-before-commit'
   /** Of the disk helper's start: the image is half made; it has a loop device; it is mounted. */
   | 'disks-mid-image'
   | 'disks-after-attach'

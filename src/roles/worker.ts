@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
 import { startAgentLoop } from '../../workers/reconcile/agents.ts'
-import { BACKUP_LOOK_MS, backUpInTurn, newestBackup } from '../../workers/reconcile/backups.ts'
+import { BACKUP_LOOK_MS, ScheduledBackups } from '../../workers/reconcile/backups.ts'
 import { removeExpiredFiles, tidyEngines } from '../../workers/reconcile/cleanup.ts'
 import { collectInTurn, collectReleased, LOOK_MS } from '../../workers/reconcile/collect.ts'
 import { reconcilePins } from '../../workers/reconcile/pins.ts'
@@ -100,8 +100,8 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   addPoolMetrics(registry, pool)
   addPartMetrics(registry, readiness)
   addDiskMetrics(registry, disks)
-  const { BERTH_BACKUP_DIR: backups } = config
-  addBackupMetrics(registry, backups ? () => newestBackup(backups) : undefined)
+  const backups = config.BERTH_BACKUP_DIR && new ScheduledBackups(config, config.BERTH_BACKUP_DIR)
+  addBackupMetrics(registry, backups ? () => backups.newest() : undefined)
 
   const id = uuidv7()
   const runner = new Runner({
@@ -163,9 +163,9 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   }
   if (agents) {
     loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))
-    if (config.BERTH_BACKUP_DIR)
+    if (backups)
       loops.push(
-        startLoop('backup', BACKUP_LOOK_MS, log, (signal) => backUpInTurn(config, { pool, log }, signal)),
+        startLoop('backup', BACKUP_LOOK_MS, log, (signal) => backups.makeInTurn({ pool, log }, signal)),
       )
     loops.push(startLoop('engines', ENGINES_MS, log, (signal) => tidyEngines(agents, log, signal)))
   }

@@ -1,7 +1,9 @@
 /** Backups that Berth makes by itself, where BERTH_BACKUP_DIR is set. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { listBackups, timeOf } from '../../src/backup/folder.ts'
+import { listBackups, timeOf } from '../../src/backup/layout.ts'
+import { openStore } from '../../src/backup/open-store.ts'
+import type { BackupStore } from '../../src/backup/store.ts'
 import type { Config } from '../../src/config.ts'
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import type { Pool } from '../../src/db/pool.ts'
@@ -12,33 +14,55 @@ const CLI = join(import.meta.dirname, '../../bin/berth.mjs')
 export const BACKUP_LOOK_MS = 60_000
 const OUTPUT_BYTES = 4000
 
-/** When the newest backup of the folder was made, in ms; undefined where there is none. */
-export async function newestBackup(dir: string): Promise<number | undefined> {
-  const name = (await listBackups(dir)).at(-1)
-  return name === undefined ? undefined : timeOf(name).getTime()
-}
+export class ScheduledBackups {
+  readonly #config: Config
+  readonly #dir: string
+  #store: Promise<BackupStore> | undefined
+  #seen: { atMs: number; newestMs: number | undefined } = {
+    atMs: Number.NEGATIVE_INFINITY,
+    newestMs: undefined,
+  }
 
-/**
- * Makes a backup where the newest one is older than BERTH_BACKUP_SECONDS, one worker at a time. In a process of its own:
- * it reads all that there is, and takes its memory with it.
- * @throws Error with what it said, where it fails; the next look tries again.
- */
-export async function backUpInTurn(
-  config: Config,
-  { pool, log }: { pool: Pool; log: Logger },
-  signal: AbortSignal,
-): Promise<void> {
-  const { BERTH_BACKUP_DIR: dir, BERTH_BACKUP_SECONDS: interval, BERTH_BACKUP_KEEP: keep } = config
-  if (!dir) return
-  const isDue = async () => Date.now() - ((await newestBackup(dir)) ?? 0) >= interval * 1000
-  if (!(await isDue())) return
-  await withAdvisoryLock(pool, 'backup', async () => {
+  /** @param dir BERTH_BACKUP_DIR. */
+  constructor(config: Config, dir: string) {
+    this.#config = config
+    this.#dir = dir
+  }
+
+  /** When the newest backup was made, in ms, as it was seen a minute ago at most; undefined where none was seen yet. */
+  async newest(): Promise<number | undefined> {
+    if (performance.now() - this.#seen.atMs < BACKUP_LOOK_MS) return this.#seen.newestMs
+    // Where it cannot be seen now, the loop says why.
+    return this.#look().catch(() => this.#seen.newestMs)
+  }
+
+  async #look(): Promise<number | undefined> {
+    this.#store ??= openStore(this.#dir, { pathStyle: this.#config.BERTH_S3_PATH_STYLE })
+    const name = (await listBackups(await this.#store)).at(-1)
+    const newestMs = name === undefined ? undefined : timeOf(name).getTime()
+    this.#seen = { atMs: performance.now(), newestMs }
+    return newestMs
+  }
+
+  /**
+   * Makes a backup where the newest one is older than BERTH_BACKUP_SECONDS, one worker at a time. In a process of its own:
+   * it reads all that there is, and takes its memory with it.
+   * @throws Error with what it said, where it fails; the next look tries again.
+   */
+  async makeInTurn({ pool, log }: { pool: Pool; log: Logger }, signal: AbortSignal): Promise<void> {
+    const { BERTH_BACKUP_SECONDS: interval, BERTH_BACKUP_KEEP: keep } = this.#config
+    const isDue = async () => Date.now() - ((await this.#look()) ?? 0) >= interval * 1000
     if (!(await isDue())) return
-    const args = ['backup', dir, '--keep', keep, ...(config.BERTH_BACKUP_PASSPHRASE ? ['--with-keys'] : [])]
-    const { code, output } = await runCli(args, config, signal)
-    if (code !== 0) throw new Error(`the backup failed: ${output}`)
-    log.info({ dir }, 'a backup is made')
-  })
+    await withAdvisoryLock(pool, 'backup', async () => {
+      if (!(await isDue())) return
+      const withKeys = this.#config.BERTH_BACKUP_PASSPHRASE ? ['--with-keys'] : []
+      const args = ['backup', this.#dir, '--keep', keep, ...withKeys]
+      const { code, output } = await runCli(args, this.#config, signal)
+      if (code !== 0) throw new Error(`the backup failed: ${output}`)
+      await this.#look()
+      log.info({ dir: this.#dir }, 'a backup is made')
+    })
+  }
 }
 
 function runCli(

@@ -42,7 +42,7 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
 
   const roots = await pins.roots(startedMs)
   const cutoffMs = Math.min(startedMs, roots.importingSinceMs ?? Infinity) - graceMs
-  const kept = await mark(roots.cids, blocks, signal)
+  const kept = await reachable(roots.cids, blocks, signal)
 
   const report = { removedBlocks: 0, removedBytes: 0, keptBlocks: 0 } satisfies GcReport
   const shards = await onDisk(() => readdir(blocks.dir, { withFileTypes: true }))
@@ -63,7 +63,11 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
 }
 
 /** The keys of all blocks that can be reached from the roots. Blocks that are missing are passed over. */
-async function mark(roots: CID[], blocks: BlockFolder, signal: AbortSignal): Promise<Set<string>> {
+export async function reachable(
+  roots: CID[],
+  blocks: Pick<BlockFolder, 'read'>,
+  signal: AbortSignal,
+): Promise<Set<string>> {
   const marked = new Set<string>()
   const visited = new Set<string>()
   const frontier = new Frontier(async (cid) => linksOf(cid, await blocks.read(cid)))

@@ -121,7 +121,7 @@ function linkOf(cid: CID, links: DagPbLinks, index: number): dagPb.PBLink {
 }
 
 /** A block's bytes, checked. @throws StorageError `not_found` when it is missing or damaged. */
-export async function readBlock(cid: CID, blocks: BlockFolder): Promise<Uint8Array> {
+export async function readBlock(cid: CID, blocks: Pick<BlockFolder, 'read'>): Promise<Uint8Array> {
   const bytes = await blocks.read(cid)
   if (!bytes) throw missing(cid)
   return bytes

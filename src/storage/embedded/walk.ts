@@ -9,7 +9,7 @@ import { Frontier, Visited } from './frontier.ts'
 const CONCURRENCY = 32
 
 export interface WalkOptions {
-  blocks: BlockFolder
+  blocks: Pick<BlockFolder, 'read' | 'use' | 'write'>
   /** Gets a block that is not in the folder, checked against its hash. Null: such a block ends the walk as `not_found`. */
   retrieve: ((cid: CID, signal: AbortSignal) => Promise<Uint8Array>) | null
   /** Called for each block that is now in the folder. `totalBytes` comes with the root only. */

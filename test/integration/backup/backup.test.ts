@@ -120,11 +120,15 @@ describe('berth backup', { timeout: 300_000 }, () => {
       assert.match(await berth(env, 'backup', 'verify', dir), /all is there/)
     })
 
-  it('berth backup names another process that writes to the folder', async () => {
-    const { withFolderLock } = await import('../../../src/backup/backup.ts')
-    const { code, stderr } = await withFolderLock(dir, () => run('backup', dir))
+  it('a second berth backup beside another one is refused', async () => {
+    const { withConnection } = await import('../../../src/backup/tables.ts')
+    const { tryLockSession } = await import('../../../src/db/advisory-locks.ts')
+    const { code, stderr } = await withConnection(env.DATABASE_URL ?? '', async (other) => {
+      assert.ok(await tryLockSession(other as never, 'backupFiles'))
+      return run('backup', dir)
+    })
     assert.equal(code, 1)
-    assert.match(stderr, /another process writes to .* just now/)
+    assert.match(stderr, /another process makes a backup of this Berth just now/)
   })
 
   it('berth backup refuses a folder of something else, and one of another Berth', async () => {

@@ -10,7 +10,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { runCommands } from '../../../scripts/ci/docs-commands.ts'
 import { type BackupReport, backup } from '../../../src/backup/backup.ts'
+import { FolderStore } from '../../../src/backup/folder-store.ts'
 import { restore } from '../../../src/backup/restore.ts'
+import { restorePart } from '../../../src/backup/restore-part.ts'
 import { verifyBackup } from '../../../src/backup/verify.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { migrate } from '../../../src/db/migrate.ts'
@@ -108,21 +110,45 @@ describe('a backup', { timeout: 200_000 }, () => {
       `INSERT INTO workspace (id, name, plan) VALUES (gen_random_uuid(), 'old', 'pro');
        INSERT INTO correction (loop, reason, target) SELECT 'pins', 'old', 'x' FROM generate_series(1, 3);
        INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, size)
-       SELECT gen_random_uuid(), id, 'public', 'searching', 'c', 'c', '{}', '{}', NULL FROM workspace`,
+       SELECT gen_random_uuid(), id, 'public', 'searching', 'c', 'c', '{}', '{}', NULL FROM workspace;
+       INSERT INTO gateway (id, workspace_id, domain)
+         SELECT gen_random_uuid(), id, domain FROM workspace, unnest('{taken,free}'::text[]) AS domain;
+       INSERT INTO gateway_token (id, gateway_id, token_hash) SELECT gen_random_uuid(), id, '' FROM gateway`,
     )
-    const dir = join(root, 'old')
-    const report: BackupReport = await backup({ dir, ...parts(old, embedded) })
+    const store = new FolderStore(join(root, 'old'))
+    const report: BackupReport = await backup({ store, ...parts(old, embedded) })
     assert.equal(report.unreadable.length, 0)
     const target = await emptyDatabase()
-    await restore({ dir, ...parts(target, await openEmbedded('old-target')) })
+    await restore({ store, ...parts(target, await openEmbedded('old-target')) })
     assert.equal(await schemaState(target.pool), 'current')
     const { rows } = await target.pool.query<{ id: string }>(
       `INSERT INTO repair (loop, reason, target) VALUES ('pins', 'new', 'x') RETURNING id`,
     )
     assert.equal(rows[0]?.id, '4', 'sequences go on')
     const used = await openDatabase()
+    const theirs = await used.createWorkspace()
+    await used.pool.query(
+      `INSERT INTO gateway (id, workspace_id, domain) VALUES (gen_random_uuid(), $1, 'taken')`,
+      [theirs],
+    )
+    // A part of it comes into any schema that is newer.
+    const { rows: written, notes } = await restorePart({
+      store,
+      part: { workspace: 'old' },
+      ...parts(used, embedded),
+    })
+    assert.deepEqual(notes, ["the gateway taken is another workspace's here: left out"])
+    assert.equal(written, 4, 'the workspace, its file, a gateway and its token; its plan is there')
+    const { rows: tokens } = await used.pool.query(
+      'SELECT domain FROM gateway_access_token JOIN gateway ON gateway.id = gateway_id',
+    )
+    assert.deepEqual(tokens, [{ domain: 'free' }], 'the table had another name')
+    const { rows: files } = await used.pool.query('SELECT status FROM file')
+    assert.deepEqual(files, [{ status: 'searching' }])
+    const left = await used.pool.query(`SELECT to_regnamespace('berth_restore') AS left`)
+    assert.deepEqual(left.rows, [{ left: null }])
     await assert.rejects(
-      restore({ dir, ...parts(used, embedded) }),
+      restore({ store, ...parts(used, embedded) }),
       /its schema is newer than the backup \(0013_\w+, .*\): restore into a database without tables/,
     )
   })
@@ -131,11 +157,11 @@ describe('a backup', { timeout: 200_000 }, () => {
     await keep(embedded, 'public', randomBytes(3_000_000))
     await keep(embedded, 'public', Buffer.from(''))
     await keep(embedded, 'private', randomBytes(70_000))
-    const dir = join(root, 'counted')
-    await backup({ dir, ...parts(from, embedded) })
+    const store = new FolderStore(join(root, 'counted'))
+    await backup({ store, ...parts(from, embedded) })
     const target = await emptyDatabase()
     const storages = await openEmbedded('counted-target')
-    await restore({ dir, ...parts(target, storages) })
+    await restore({ store, ...parts(target, storages) })
     const { rows } = await target.pool.query(
       `SELECT network, sum(files)::int AS files, sum(bytes)::int AS bytes FROM kept_content_change GROUP BY 1 ORDER BY 1`,
     )
@@ -148,12 +174,12 @@ describe('a backup', { timeout: 200_000 }, () => {
 
   /** Backs up what `storages` have lost into the folder of an earlier backup, and content that came after that. */
   async function assertWholeWithout(storages: Storages, kept: Storages, name: string): Promise<void> {
-    const dir = join(root, 'counted')
-    const { unreadable } = await backup({ dir, ...parts(from, storages) })
+    const store = new FolderStore(join(root, 'counted'))
+    const { unreadable } = await backup({ store, ...parts(from, storages) })
     assert.deepEqual(unreadable, [])
     const target = await emptyDatabase()
     const restored = await openEmbedded(name)
-    await restore({ dir, ...parts(target, restored) })
+    await restore({ store, ...parts(target, restored) })
     assert.deepEqual(await pinned(restored), await pinned(kept))
   }
 
@@ -210,16 +236,16 @@ describe('a backup', { timeout: 200_000 }, () => {
     })
     it('a backup between Kubo and the embedded node is the same either way', async () => {
       const there = await emptyDatabase()
-      await restore({ dir: join(root, 'counted'), ...parts(there, kubo) })
+      await restore({ store: new FolderStore(join(root, 'counted')), ...parts(there, kubo) })
       assert.deepEqual(await pinned(kubo), await pinned(embedded))
-      const dir = join(root, 'of-kubo')
-      await backup({ dir, ...parts(there, kubo) })
-      assert.deepEqual((await verifyBackup(dir, { signal })).problems, [])
-      assert.deepEqual(await readTables(dir), await readTables(join(root, 'counted')))
-      assert.deepEqual(await readBlocks(dir), await readBlocks(join(root, 'counted')))
+      const store = new FolderStore(join(root, 'of-kubo'))
+      await backup({ store, ...parts(there, kubo) })
+      assert.deepEqual((await verifyBackup(store, { signal })).problems, [])
+      assert.deepEqual(await readTables(store.where), await readTables(join(root, 'counted')))
+      assert.deepEqual(await readBlocks(store.where), await readBlocks(join(root, 'counted')))
       const back = await emptyDatabase()
       const storages = await openEmbedded('back')
-      await restore({ dir, ...parts(back, storages) })
+      await restore({ store, ...parts(back, storages) })
       assert.deepEqual(await pinned(storages), await pinned(embedded))
     })
     it('a backup into the folder of an earlier one is whole where a Kubo is empty', async () => {
@@ -236,7 +262,10 @@ describe('a backup', { timeout: 200_000 }, () => {
       }
       await assertWholeWithout(lost, kubo, 'after-loss-of-kubo')
       const later = await keep(kubo, 'public', randomBytes(5000))
-      const { unreadable } = await backup({ dir: join(root, 'counted'), ...parts(from, lost) })
+      const { unreadable } = await backup({
+        store: new FolderStore(join(root, 'counted')),
+        ...parts(from, lost),
+      })
       assert.deepEqual(
         unreadable.map(({ cid }) => cid),
         [later],
@@ -246,12 +275,12 @@ describe('a backup', { timeout: 200_000 }, () => {
     it('a backup between Kubo and the embedded node waits for no node that is away: it fails, says so, and goes on when it is run again', async () => {
       await keep(kubo, 'private', randomBytes(5000))
       await nodes[1]?.kill()
-      const dir = join(root, 'away')
-      await assert.rejects(backup({ dir, ...parts(from, kubo) }), { code: 'unavailable' })
+      const store = new FolderStore(join(root, 'away'))
+      await assert.rejects(backup({ store, ...parts(from, kubo) }), { code: 'unavailable' })
       await nodes[1]?.restart()
-      const { unreadable } = await backup({ dir, ...parts(from, kubo) })
+      const { unreadable } = await backup({ store, ...parts(from, kubo) })
       assert.deepEqual(unreadable, [])
-      assert.deepEqual((await verifyBackup(dir, { signal })).problems, [])
+      assert.deepEqual((await verifyBackup(store, { signal })).problems, [])
     })
   })
 })

@@ -1,7 +1,7 @@
 /** Backups that a worker makes by itself, what is removed of them, and how old the newest one is. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { cp, readdir, rm } from 'node:fs/promises'
+import { cp, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { until } from '../../support/processes.ts'
@@ -66,9 +66,9 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     const [name = ''] = await backupsOf(dir)
     const old = join(dir, 'backups/2026-01-05T03-00-00.000Z')
     await cp(join(dir, 'backups', name), old, { recursive: true })
-    await rm(join(old, 'manifest.json'))
+    await writeFile(join(old, 'manifest.json'), '{')
     const blocks = await readBlocks(dir)
-    await assert.rejects(berth(stack.env, 'backup', dir, '--keep', '9d'), /manifest\.json is missing/)
+    await assert.rejects(berth(stack.env, 'backup', dir, '--keep', '9d'), /manifest\.json is damaged/)
     assert.deepEqual(await readBlocks(dir), blocks)
   })
 })

@@ -1,5 +1,6 @@
 /** A Berth with a bit of everything, a folder for its backups, and Berths that these are restored into. */
 import { createHash, randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -89,8 +90,11 @@ export async function readTables(dir: string): Promise<Record<string, string>> {
   return tables
 }
 
+/** Names of the backups that are whole, the oldest first. */
 export const backupsOf = async (dir: string): Promise<string[]> =>
-  (await readdir(join(dir, 'backups')).catch(() => [])).filter((name) => /^\d{4}-.*Z$/.test(name)).sort()
+  (await readdir(join(dir, 'backups')).catch(() => []))
+    .filter((name) => existsSync(join(dir, 'backups', name, 'manifest.json')))
+    .sort()
 
 /** Every file of the blocks with a hash of its content. */
 export async function readBlocks(dir: string): Promise<Map<string, string>> {

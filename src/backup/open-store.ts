@@ -1,0 +1,25 @@
+/** A place of backups by its name. */
+import { resolve } from 'node:path'
+import { BackupError, type BackupStore } from './store.ts'
+
+const S3 = /^s3:\/\/([^/]+)\/?(.*)$/
+
+/** `s3://bucket/prefix` as it is, anything else as the absolute path of a folder. @throws BackupError for no bucket. */
+export function resolveTarget(target: string): string {
+  if (!target.startsWith('s3://')) return resolve(target)
+  if (!S3.test(target)) throw new BackupError(`${target} names no bucket: it is s3://bucket/prefix`)
+  return target.replace(/\/+$/, '')
+}
+
+/**
+ * Opens a folder, or a bucket by the settings that the AWS SDK takes from the environment: AWS_ENDPOINT_URL_S3,
+ * AWS_REGION, AWS_ACCESS_KEY_ID and so on. Its package is loaded for that alone.
+ * @param options.pathStyle BERTH_S3_PATH_STYLE.
+ */
+export async function openStore(target: string, { pathStyle }: { pathStyle: boolean }): Promise<BackupStore> {
+  const where = resolveTarget(target)
+  const [, bucket, prefix] = S3.exec(where) ?? []
+  if (bucket === undefined) return new (await import('./folder-store.ts')).FolderStore(where)
+  const { S3Store } = await import('./s3-store.ts')
+  return new S3Store({ where, bucket, prefix: prefix ? `${prefix}/` : '', pathStyle })
+}

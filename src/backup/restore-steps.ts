@@ -1,0 +1,127 @@
+/** Steps of a restore, of all or of a part. Each changes nothing that anybody sees, and may be repeated. */
+import { CID } from 'multiformats/cid'
+import type pg from 'pg'
+import type { Config } from '../config.ts'
+import { type Migration, migrationNames, readMigrations } from '../db/migrations.ts'
+import type { Pool } from '../db/pool.ts'
+import type { Logger } from '../log.ts'
+import { openRuntime } from '../sandboxes/open.ts'
+import type { Owner } from '../sandboxes/owner.ts'
+import type { SandboxRuntime } from '../sandboxes/port.ts'
+import type { Storages } from '../storage/open.ts'
+import { type Network, StorageError } from '../storage/port.ts'
+import { BlockArchive } from './blocks.ts'
+import { eachOf } from './each-of.ts'
+import { homeFile, type Manifest, partOf, readCompressed } from './layout.ts'
+import { BackupError, type BackupStore } from './store.ts'
+import { damagedFiles } from './verify.ts'
+
+const ROOTS_AT_ONCE = 8
+const CHECK_MS = 30_000
+
+export type RestoreProgress =
+  | { part: 'content'; network: Network; roots: number; ofRoots: number }
+  | { part: 'table'; name: string; rows: number }
+  | { part: 'home'; agentId: string }
+  | { part: 'schema'; applied: string[] }
+
+interface Steps {
+  store: BackupStore
+  config: Config
+  storages: Storages
+  log: Logger
+  onProgress?: (progress: RestoreProgress) => void
+  signal: AbortSignal
+}
+
+/** Processes of Berth have connections of their own by this name, and this one has those of its pool. */
+export async function refuseRunning(client: pg.Client, pool: Pool): Promise<void> {
+  const { rows } = await client.query<{ others: number }>(
+    `SELECT count(*)::int - $1 AS others FROM pg_stat_activity
+     WHERE datname = current_database() AND application_name = 'berth'`,
+    [pool.totalCount],
+  )
+  if (rows[0] && rows[0].others > 0)
+    throw new BackupError('Berth runs on this database: stop it, then restore')
+}
+
+/** @throws BackupError where the backup has a schema that this version does not know. */
+export async function refuseNewer({ schema, berth }: Manifest): Promise<void> {
+  const known = await migrationNames()
+  const unknown = schema.filter((name) => !known.includes(name))
+  if (unknown.length > 0)
+    throw new BackupError(
+      `the backup was made by a newer Berth (${berth}, schema ${unknown.join(', ')}): restore it with that one`,
+    )
+}
+
+/** @throws BackupError that tells what is wrong with the files of the backup. */
+export async function refuseDamaged(store: BackupStore, name: string, manifest: Manifest): Promise<void> {
+  const problems = await damagedFiles(store, name, manifest)
+  if (problems.length === 0) return
+  throw new BackupError(`the backup ${name} is damaged:\n${problems.map((line) => `  ${line}`).join('\n')}`)
+}
+
+/** Imports and pins what is not pinned here yet. @throws BackupError where a block is missing or damaged. */
+export async function bringContent(
+  { store, storages, signal, onProgress }: Steps,
+  network: Network,
+  cids: AsyncIterable<string>,
+  ofRoots: number,
+): Promise<void> {
+  const archive = new BlockArchive(store, network)
+  const storage = storages[network]
+  let roots = 0
+  await eachOf(cids, ROOTS_AT_ONCE, async (text) => {
+    const root = CID.parse(text)
+    const soon = () => AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)])
+    if (!(await storage.isPinned(root, { signal: soon() })))
+      await storage.importCar(archive.exportCar(root, signal), { signal }).catch((error) => {
+        const isDamage =
+          error instanceof StorageError && error.code !== 'unavailable' && error.code !== 'aborted'
+        if (!isDamage) throw error
+        const advice = '`berth backup verify` tells all that is wrong; `--backup` takes an older one'
+        throw new BackupError(`${network} ${root} cannot be restored: ${error.message} (${advice})`, {
+          cause: error,
+        })
+      })
+    roots++
+    onProgress?.({ part: 'content', network, roots, ofRoots })
+  })
+}
+
+/** Writes the homes of agents, in place of what an interrupted restore has written. */
+export async function bringHomes(
+  { store, onProgress, signal }: Steps,
+  name: string,
+  homes: string[],
+  runtime: () => Promise<SandboxRuntime>,
+): Promise<void> {
+  for (const agentId of homes) {
+    const content = readCompressed(store, partOf(name, homeFile(agentId)))
+    await (await runtime()).writeHome(agentId, content, { signal })
+    onProgress?.({ part: 'home', agentId })
+  }
+}
+
+/** Lends out where agents run, opened when it is asked for. */
+export async function withContainers(
+  { config, log }: Steps,
+  owner: Owner,
+  work: (runtime: () => Promise<SandboxRuntime>) => Promise<void>,
+): Promise<void> {
+  let opened: Promise<SandboxRuntime> | undefined
+  try {
+    await work(() => {
+      opened ??= openRuntime(config, log, owner)
+      return opened
+    })
+  } finally {
+    await (await opened?.catch(() => undefined))?.close()
+  }
+}
+
+/** The migrations that the schema of the backup had. */
+export async function migrationsOf({ schema }: Manifest): Promise<Migration[]> {
+  return (await readMigrations()).filter(({ name }) => schema.includes(name))
+}

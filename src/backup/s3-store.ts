@@ -1,0 +1,227 @@
+/** Files of backups as objects of a bucket, by the AWS SDK: its settings, its retries. */
+import { Readable } from 'node:stream'
+import {
+  AbortMultipartUploadCommand,
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  ListMultipartUploadsCommand,
+  type ListObjectsV2CommandOutput,
+  PutObjectCommand,
+  paginateListObjectsV2,
+  S3Client,
+} from '@aws-sdk/client-s3'
+import { Upload } from '@aws-sdk/lib-storage'
+import { BackupError, type BackupStore } from './store.ts'
+
+/** Requests side by side; further ones wait for a connection. */
+const CONNECTIONS = 64
+/** Files of unknown length go up in parts of this, so that the 10,000 that there may be take 160 GB. */
+const PART_BYTES = 16 * 1024 * 1024
+const PARTS_AT_ONCE = 3
+const REMOVED_AT_ONCE = 1000
+const IDLE_MS = 120_000
+/** What there is of blocks and roots is listed once, and then known. */
+const LISTED = /^ipfs\/[^/]+\//
+
+export class S3Store implements BackupStore {
+  readonly where: string
+  readonly #bucket: string
+  readonly #prefix: string
+  readonly #client: S3Client
+  readonly #sizes = new Map<string, Promise<Map<string, number>>>()
+
+  /** @param options.prefix of all objects, with `/` at its end; empty for none. */
+  constructor(options: { where: string; bucket: string; prefix: string; pathStyle: boolean }) {
+    this.where = options.where
+    this.#bucket = options.bucket
+    this.#prefix = options.prefix
+    this.#client = new S3Client({
+      forcePathStyle: options.pathStyle,
+      // Every file has a hash of Berth's own, by which damage is found and named.
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      requestHandler: {
+        httpAgent: { maxSockets: CONNECTIONS, keepAlive: true },
+        httpsAgent: { maxSockets: CONNECTIONS, keepAlive: true },
+        requestTimeout: IDLE_MS,
+        // Waiting for a connection is how requests are bounded.
+        socketAcquisitionWarningTimeout: 2 ** 31 - 1,
+      },
+    })
+  }
+
+  /** Parts of uploads that were interrupted are seen by nobody, and paid for. */
+  async prepare(): Promise<void> {
+    const Bucket = this.#bucket
+    try {
+      const listed = await this.#client.send(
+        new ListMultipartUploadsCommand({ Bucket, Prefix: this.#prefix }),
+      )
+      for (const { Key, UploadId } of listed.Uploads ?? [])
+        await this.#client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }))
+    } catch (error) {
+      const why = this.#explain(error)
+      // A right of its own, or unknown to the server: whoever lacks it has a rule for such parts.
+      if (!(why instanceof NoRight)) throw why
+    }
+  }
+
+  async names(folder: string): Promise<string[]> {
+    const below = folder ? `${folder}/` : ''
+    const names: string[] = []
+    for await (const { Contents = [], CommonPrefixes = [] } of this.#list(below, '/'))
+      for (const key of [...Contents.map(({ Key }) => Key), ...CommonPrefixes.map(({ Prefix }) => Prefix)])
+        names.push(this.#pathOf(key).slice(below.length).replace(/\/$/, ''))
+    return names.filter(Boolean)
+  }
+
+  async *list(folder: string): AsyncGenerator<string> {
+    for await (const { Contents = [] } of this.#list(`${folder}/`))
+      for (const { Key } of Contents) yield this.#pathOf(Key)
+  }
+
+  async size(path: string): Promise<number | null> {
+    const [listed] = LISTED.exec(path) ?? []
+    if (listed) return (await this.#sizesOf(listed)).get(path) ?? null
+    for await (const { Contents = [] } of this.#list(path)) {
+      // Names come in order: the shortest one that begins so is the first.
+      const [first] = Contents
+      return first && this.#pathOf(first.Key) === path ? (first.Size ?? 0) : null
+    }
+    return null
+  }
+
+  async read(path: string): Promise<Buffer | null> {
+    try {
+      const chunks: Buffer[] = []
+      for await (const chunk of this.stream(path)) chunks.push(chunk)
+      return Buffer.concat(chunks)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+      throw error
+    }
+  }
+
+  stream(path: string): Readable {
+    return Readable.from(this.#content(path), { objectMode: false })
+  }
+
+  async *#content(path: string): AsyncGenerator<Uint8Array> {
+    try {
+      const { Body } = await this.#client.send(new GetObjectCommand(this.#at(path)))
+      if (Body) yield* Body as AsyncIterable<Uint8Array>
+    } catch (error) {
+      throw this.#explain(error)
+    }
+  }
+
+  async write(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
+    let bytes = 0
+    let failure: unknown
+    // An error of who gives the content stays what it is.
+    async function* given(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+      try {
+        for await (const chunk of source) {
+          bytes += chunk.length
+          yield chunk
+        }
+      } catch (error) {
+        failure = error
+        throw error
+      }
+    }
+    try {
+      if (content instanceof Uint8Array) {
+        bytes = content.length
+        await this.#client.send(new PutObjectCommand({ ...this.#at(path), Body: content }))
+      } else {
+        const Body = Readable.from(given(content), { objectMode: false })
+        const parts = { partSize: PART_BYTES, queueSize: PARTS_AT_ONCE }
+        await new Upload({ client: this.#client, params: { ...this.#at(path), Body }, ...parts }).done()
+      }
+    } catch (error) {
+      throw failure ?? this.#explain(error)
+    }
+    const [listed] = LISTED.exec(path) ?? []
+    if (listed) (await this.#sizesOf(listed)).set(path, bytes)
+  }
+
+  /** What S3 has taken is safe. */
+  async settle(): Promise<void> {}
+
+  async remove(paths: string[]): Promise<void> {
+    for (let from = 0; from < paths.length; from += REMOVED_AT_ONCE) {
+      const some = paths.slice(from, from + REMOVED_AT_ONCE)
+      const Objects = some.map((path) => ({ Key: this.#prefix + path }))
+      const command = new DeleteObjectsCommand({ Bucket: this.#bucket, Delete: { Objects, Quiet: true } })
+      const { Errors = [] } = await this.#client.send(command).catch((error) => {
+        throw this.#explain(error)
+      })
+      const [first] = Errors
+      if (first) throw this.#explain(Object.assign(new Error(first.Message), { name: first.Code ?? 'Error' }))
+      for (const path of some) {
+        const [listed] = LISTED.exec(path) ?? []
+        if (listed) (await this.#sizesOf(listed)).delete(path)
+      }
+    }
+  }
+
+  close(): void {
+    this.#client.destroy()
+  }
+
+  #at(path: string): { Bucket: string; Key: string } {
+    return { Bucket: this.#bucket, Key: this.#prefix + path }
+  }
+
+  #pathOf(key: string | undefined): string {
+    return (key ?? '').slice(this.#prefix.length)
+  }
+
+  async *#list(below: string, delimiter?: string): AsyncGenerator<ListObjectsV2CommandOutput> {
+    try {
+      const asked = { Bucket: this.#bucket, Prefix: this.#prefix + below, Delimiter: delimiter }
+      yield* paginateListObjectsV2({ client: this.#client }, asked)
+    } catch (error) {
+      throw this.#explain(error)
+    }
+  }
+
+  #sizesOf(listed: string): Promise<Map<string, number>> {
+    const known = this.#sizes.get(listed)
+    if (known !== undefined) return known
+    const reading = (async () => {
+      const sizes = new Map<string, number>()
+      for await (const { Contents = [] } of this.#list(listed))
+        for (const { Key, Size } of Contents) sizes.set(this.#pathOf(Key), Size ?? 0)
+      return sizes
+    })()
+    this.#sizes.set(listed, reading)
+    return reading
+  }
+
+  /** What went wrong, for a person; an error that is not of S3 stays what it is. */
+  #explain(error: unknown): unknown {
+    if (!(error instanceof Error) || error instanceof BackupError) return error
+    const { name, message } = error
+    const { code, $metadata } = error as NodeJS.ErrnoException & { $metadata?: { httpStatusCode?: number } }
+    const bucket = `s3://${this.#bucket}`
+    const fail = (text: string) => new BackupError(`${bucket}: ${text}`, { cause: error })
+    if (name === 'NoSuchKey') return Object.assign(fail('an object is missing'), { code: 'ENOENT' })
+    if (name === 'NoSuchBucket')
+      return fail('there is no such bucket; make it first (AWS_ENDPOINT_URL_S3 and AWS_REGION say where)')
+    if (name === 'CredentialsProviderError')
+      return fail('there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
+    if (name === 'InvalidAccessKeyId' || name === 'SignatureDoesNotMatch')
+      return fail(`the key is refused (${name}): look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`)
+    if (name === 'AccessDenied' || name === 'NotImplemented' || $metadata?.httpStatusCode === 403)
+      return new NoRight(`${bucket}: this key has not the right to do that: ${message}`, { cause: error })
+    if (/region is missing/i.test(message)) return fail('AWS_REGION: not set')
+    if (code === 'ENOTFOUND')
+      return fail(`${message}; does the server have its buckets in the path (BERTH_S3_PATH_STYLE=true)?`)
+    if (code || name === 'TimeoutError') return fail(`the server does not answer: ${message || code}`)
+    if ($metadata) return fail(`${name}: ${message}`)
+    return error
+  }
+}
+
+class NoRight extends BackupError {}
