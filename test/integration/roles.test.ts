@@ -58,7 +58,7 @@ describe('on the schema of another version', () => {
     })
 
   for (const role of ['web', 'worker']) {
-    it(`${role} says that a newer one is used, in one line of its log, and starts`, async () => {
+    it(`${role} says that a newer schema is used, in one line of its log, and starts`, async () => {
       await applyNext(null)
       const port = await freePort()
       const started = startRole(role, port)
@@ -79,7 +79,7 @@ describe('on the schema of another version', () => {
       )
     })
 
-    it(`${role} refuses one that needs a newer version, and says which`, async () => {
+    it(`${role} refuses a schema that needs a newer version, and says which`, async () => {
       await applyNext('99.0.0')
       const started = startRole(role)
       const [code] = await once(started.process, 'close', { signal: AbortSignal.timeout(120_000) })
@@ -90,7 +90,7 @@ describe('on the schema of another version', () => {
       assert.equal(code, 78)
     })
 
-    it(`${role} refuses an older one, and says what to run`, async () => {
+    it(`${role} refuses an older schema, and says what to run`, async () => {
       const { rows } = await database.pool.query<{ migration_name: string }>(
         'SELECT max(migration_name) AS migration_name FROM _prisma_migrations',
       )

@@ -274,13 +274,13 @@ describe('an update under load', { skip }, () => {
     ['the former worker starts again, beside the new web', () => replaceWorker(former.dir)],
     ['the former web starts again, on the new schema', () => replaceWebs(former.dir)],
   ] as const)
-    it(`no request fails when ${what}`, async () => {
+    it(`no request fails in an update under load when ${what}`, async () => {
       await step()
       await load.goOn()
       assert.deepEqual(load.failures.splice(0), [])
     })
 
-  it('no operation has failed, and all content is there', async () => {
+  it('no operation has failed after an update under load, and all content is there', async () => {
     await load.stop()
     const { rows } = await database.pool.query('SELECT DISTINCT state FROM operation')
     assert.deepEqual(rows, [{ state: 'succeeded' }])

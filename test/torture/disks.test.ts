@@ -9,7 +9,7 @@ const BYTES = 2 ** 26
 
 describe('a disk helper that is killed', { skip: await whyNoDisks() }, () => {
   for (const point of ['disks-mid-image', 'disks-after-attach', 'disks-after-mount'] as const)
-    test(`at ${point} is started again, and has one loop device`, async () => {
+    test(`a disk helper that is killed at ${point} is started again, and has one loop device`, async () => {
       const disks = await TestDisks.start(point)
       try {
         assert.ok(disks.hasEnded, disks.output)
@@ -22,7 +22,7 @@ describe('a disk helper that is killed', { skip: await whyNoDisks() }, () => {
       }
     })
 
-  test('while it makes a disk and removes it does both when it is asked again', async () => {
+  test('a disk helper that is killed while it makes a disk or removes one does both when it is asked again', async () => {
     const disks = await TestDisks.start('disk-after-limit')
     try {
       await assert.rejects(disks.helper.ensure(ID, BYTES, undefined))

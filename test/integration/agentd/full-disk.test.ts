@@ -68,14 +68,14 @@ for (const [what, make, skip] of [
       await rm(engineDir, { recursive: true, force: true })
     })
 
-    test('a gateway that dies is not started again, and the reason names the disk', async () => {
+    test('a gateway that dies on a full disk is not started again, and the reason names the disk', async () => {
       process.kill((await agentd.status()).gateway.pid as number, 'SIGKILL')
       const { gateway, disk } = await agentd.until('failed', 60_000, inRun('first', 'failed'))
       assert.match(gateway.reason ?? '', /^disk full: the agent's files take \d+ MiB of \d+ MiB$/)
       assert.equal(disk.hardLimit, true)
     })
 
-    test('an agentd that is started there answers, and says why the gateway does not start', async () => {
+    test('an agentd that is started on a full disk answers, and says why the gateway does not start', async () => {
       await agentd.kill('SIGKILL')
       await agentd.boot()
       await agentd.start({ run: 'second' }, 2)
@@ -83,7 +83,7 @@ for (const [what, make, skip] of [
       assert.match(gateway.reason ?? '', /^disk full/)
     })
 
-    test('the console makes room, and the gateway starts', async () => {
+    test('the console makes room on a full disk, and the gateway starts', async () => {
       const json = { command: 'rm ../big', timeoutMs: 10_000, outputBytes: 1000 }
       const { status, body } = await agentd.call<ExecResult>('POST', '/v1/exec', { json })
       assert.deepEqual([status, body.exitCode], [200, 0], body.stderr)

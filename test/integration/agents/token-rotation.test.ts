@@ -55,7 +55,7 @@ describe('berth keys rotate-agent-tokens', () => {
   const berth = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     runCli({ ...process.env, DATABASE_URL: database.url, ...env }, 'keys', 'rotate-agent-tokens', ...args)
 
-  it('gives each agent that is not deleted another token and a restart, and prints none', async () => {
+  it('berth keys rotate-agent-tokens gives each agent that is not deleted another token and a restart, and prints none', async () => {
     const before = await readTokens()
     const { code, stdout } = await berth({})
     assert.equal(code, 0)
@@ -66,7 +66,7 @@ describe('berth keys rotate-agent-tokens', () => {
     for (const { token } of [...before, ...(await readTokens())]) assert.ok(!stdout.includes(token))
   })
 
-  it('is of one workspace, or one agent, where it is told', async () => {
+  it('berth keys rotate-agent-tokens takes one workspace, or one agent', async () => {
     const before = await readTokens()
     const [first] = before.filter(({ workspace }) => workspace === workspaceId)
     assert.equal((await berth({}, '--workspace', other)).code, 0)
@@ -76,7 +76,7 @@ describe('berth keys rotate-agent-tokens', () => {
     assert.equal((await berth({}, '--agent', 'xnobody1')).stdout, 'there are no such agents\n')
   })
 
-  it('goes on after a SIGKILL with those that are left, each one once', async () => {
+  it('berth keys rotate-agent-tokens goes on after a SIGKILL with those that are left, each one once', async () => {
     const before = await readTokens()
     const killed = await berth({ BERTH_CRASH_AT: `before-commit@${join(dir, 'mark')}` })
     assert.match(killed.stdout, /--resume/)
@@ -101,13 +101,13 @@ describe('berth keys rotate-agent-tokens', () => {
     assert.equal(await countChanged(done), 0)
   })
 
-  it('leaves agents alone that were made after it was begun', async () => {
+  it('berth keys rotate-agent-tokens leaves agents alone that were made after it was begun', async () => {
     const before = await readTokens()
     assert.equal(await rotateGatewayTokens(prisma, { begun: new Date(0) }), 0)
     assert.equal(await countChanged(before), 0)
   })
 
-  it('refuses a time that is none', async () => {
+  it('berth keys rotate-agent-tokens refuses a text that is no time', async () => {
     const { code, stderr } = await berth({}, '--resume', 'yesterday')
     assert.notEqual(code, 0)
     assert.match(stderr, /not a time/)

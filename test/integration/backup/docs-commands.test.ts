@@ -18,7 +18,7 @@ describe('docs/operations.md', { skip: withoutS3, timeout: 200_000 }, () => {
     for (const stop of stops.reverse()) await stop()
   })
 
-  it('has commands that back up to S3 and bring an agent back from there', async () => {
+  it('docs/operations.md has commands that back up to S3 and bring an agent back from there', async () => {
     const { path: root, remove } = await makeDir()
     stops.push(remove)
     const server = await startS3()

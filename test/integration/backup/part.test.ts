@@ -97,7 +97,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     await removeRoot?.()
   })
 
-  it('knows of every table whose rows are whose', async () => {
+  it('the restore of a part knows of every table which rows are whose', async () => {
     const { tables } = await readManifest(new FolderStore(dir), (await backupsOf(dir)).at(-1) ?? '')
     assert.deepEqual(
       tables.map(({ name }) => name),
@@ -105,7 +105,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     )
   })
 
-  it('is refused where Berth runs, has it, or the backup has not got it', async () => {
+  it('the restore of a part is refused where Berth runs, has it, or the backup has not got it', async () => {
     const refused = async (what: RegExp, ...args: string[]) => {
       const { code, stderr } = await runCli(env, 'restore', dir, ...args)
       assert.equal(code, 1)
@@ -124,7 +124,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     await refused(/cannot be used with/, '--workspace', 'other', '--agent', agentId)
   })
 
-  it('brings an agent back that was deleted by mistake, with its home, and changes nothing else', async () => {
+  it('the restore of a part brings an agent back that was deleted by mistake, with its home, and changes nothing else', async () => {
     const { url } = await start()
     const api = await clientOf(url, filled.key)
     const { secrets } = (await api.get('/v0/secrets')).body
@@ -171,7 +171,7 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     await stop()
   })
 
-  it('brings a workspace into another Berth with all that it has, beside those that are there', async () => {
+  it('the restore of a part brings a workspace into another Berth with all that it has, beside those that are there', async () => {
     await stop()
     const [whole = ''] = await backupsOf(dir)
     const second = await place('second')

@@ -49,7 +49,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     for (const stop of stops.reverse()) await stop()
   })
 
-  it('hold none that is whole where one was killed, and the next one goes on with its blocks', async () => {
+  it('a bucket holds no backup that is whole where one was killed, and the next one goes on with its blocks', async () => {
     const killed = spawn(process.execPath, [CLI, 'backup', TARGET], { env, stdio: 'ignore' })
     await until('blocks are there', async () => (await readBlocks(dir).catch(() => new Map())).size > 3)
     killed.kill('SIGKILL')
@@ -69,7 +69,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     assert.doesNotMatch(said, /secret of the tests|tester/)
   })
 
-  it('write what is new, are listed, and are verified', async () => {
+  it('backups in a bucket write what is new, are listed, and are verified', async () => {
     filled.contents.push(await upload(filled.api, 'public', randomBytes(64), { name: 'new' }))
     assert.match(await berth(env, 'backup', TARGET), /written {3}64 B in 1 block;/)
     const rows = JSON.parse(await berth(env, 'backup', 'list', TARGET, '--json'))
@@ -90,7 +90,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     assert.match(await berth(env, 'backup', 'verify', TARGET), /all is there/)
   })
 
-  it('are the same files as in a folder', async () => {
+  it('backups in a bucket are the same files as in a folder', async () => {
     const folder = join(root, 'folder')
     await berth(env, 'backup', folder)
     await berth(env, 'backup', TARGET)
@@ -98,7 +98,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     assert.deepEqual(await readBlocks(dir), await readBlocks(folder))
   })
 
-  it('are removed by age, with the blocks that only they have', async () => {
+  it('backups in a bucket are removed by age, with the blocks that only they have', async () => {
     const [gone] = filled.contents.splice(3, 1)
     const before = await readBlocks(dir)
     await filled.api.delete(`/v3/files/private/${gone?.id}`)
@@ -111,7 +111,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     assert.match(await berth(env, 'backup', 'verify', TARGET), /✔ 1 backup,/)
   })
 
-  it('are made by a worker too, where BERTH_BACKUP_DIR names the bucket', async () => {
+  it('backups in a bucket are made by a worker too, where BERTH_BACKUP_DIR names the bucket', async () => {
     const { ScheduledBackups } = await import('../../../workers/reconcile/backups.ts')
     const { loadConfig } = await import('../../../src/config.ts')
     const config = loadConfig({
@@ -138,7 +138,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     }
   })
 
-  it('are restored into another Berth, also after a SIGKILL in the middle', async () => {
+  it('backups in a bucket are restored into another Berth, also after a SIGKILL in the middle', async () => {
     const second = { ...env, DATABASE_URL: target.url, BERTH_DATA_DIR: join(root, 'second') }
     const marked = `restore-after-content@${join(root, 'restored')}`
     assert.notEqual((await runCli({ ...second, BERTH_CRASH_AT: marked }, 'restore', TARGET)).code, 0)
@@ -152,7 +152,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
     await target.stop()
   })
 
-  it('are refused by name where the bucket is not there, or the server is away', async () => {
+  it('backups in a bucket are refused by name where the bucket is not there, or the server is away', async () => {
     const nowhere = await runCli(env, 'backup', 's3://nowhere')
     assert.equal(nowhere.code, 1)
     assert.match(nowhere.stderr, /^s3:\/\/nowhere: there is no such bucket/)

@@ -108,7 +108,7 @@ describe('what the version before cannot live with', () => {
     ['a function', 'DROP FUNCTION twice', ['function twice(n integer) of integer']],
   ]
   for (const [what, sql, lost] of takes)
-    it(`is that it takes ${what} away`, async () => {
+    it(`a migration that takes ${what} away is found`, async () => {
       const problems = (await problemsOf(pool, sql)).filter((line) => line.startsWith('takes'))
       assert.deepEqual(problems, lost.map((fact) => `takes: ${fact}`).sort())
     })
@@ -131,10 +131,10 @@ describe('what the version before cannot live with', () => {
     ],
   ]
   for (const [what, sql, fact] of asks)
-    it(`is that it asks for ${what}`, async () => {
+    it(`a migration that asks for ${what} is found`, async () => {
       assert.deepEqual(await problemsOf(pool, sql), [`asks: ${fact}`])
     })
-  it('is nothing that is only added', async () => {
+  it('a migration that only adds is let through', async () => {
     const sql = `ALTER TABLE thing ADD COLUMN more text UNIQUE CHECK (more <> ''), ADD COLUMN count integer NOT NULL DEFAULT 0;
       ALTER TABLE thing ALTER COLUMN size DROP NOT NULL;
       CREATE INDEX thing_kind ON thing (kind);
@@ -144,7 +144,7 @@ describe('what the version before cannot live with', () => {
 })
 
 describe('each migration', () => {
-  it('leaves what the version before uses, or says since when that is not used', async () => {
+  it('each migration leaves what the version before uses, or says since when that is not used', async () => {
     await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
     const all = await readMigrations()
     await apply(all.filter(({ name }) => name <= LAST_FREE))

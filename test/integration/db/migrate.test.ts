@@ -92,7 +92,7 @@ describe('a migration that others hold up', () => {
     holder.release()
   })
 
-  it('lets go of who waits behind it, and is begun again until it gets its lock', {
+  it('a migration that others hold up lets go of who waits behind it, and is begun again until it gets its lock', {
     timeout: 30_000,
   }, async () => {
     const told: string[] = []
@@ -109,7 +109,7 @@ describe('a migration that others hold up', () => {
     assert.equal(await schemaState(pool), 'current')
   })
 
-  it('fails when it never gets it, and says what to do; run again, it goes on', async () => {
+  it('a migration that never gets its lock fails, and says what to do; run again, it goes on', async () => {
     await assert.rejects(migrate(pool, { giveUpMs: 1 }), {
       name: 'ConfigError',
       message: /^DATABASE_URL: migration 0015_\w+ was held up .* run it again$/,
@@ -123,7 +123,7 @@ describe('a migration that others hold up', () => {
 describe('migrate --check', () => {
   const plan = (migrations?: Migration[]) => planMigrations(pool, migrations)
 
-  it('says what each migration locks, and changes nothing', async () => {
+  it('migrate --check says what each migration locks, and changes nothing', async () => {
     await pool.query(
       `INSERT INTO worker (id, slots, ipfs) SELECT gen_random_uuid(), '{}', '{}' FROM generate_series(1, 3);
       ANALYZE worker`,
@@ -152,7 +152,7 @@ describe('migrate --check', () => {
     assert.deepEqual(await plan(), [])
   })
 
-  it('is a command whose exit code says whether there is something to do', async () => {
+  it('migrate --check is a command whose exit code says whether there is something to do', async () => {
     const check = () => runCli({ ...process.env, DATABASE_URL: postgres.url }, 'migrate', '--check')
     const older = await check()
     assert.match(older.stdout, /^0009_installation: Which Berth this is$/m)
@@ -170,7 +170,7 @@ describe('migrate --check', () => {
     assert.deepEqual(await check(), { code: 0, stdout: 'the schema is up to date\n', stderr: '' })
   })
 
-  it('says where all rows are written anew, and that a table goes', async () => {
+  it('migrate --check says where all rows are written anew, and that a table goes', async () => {
     const all = await readMigrations()
     await migrate(pool)
     const next = parseMigration(
@@ -187,7 +187,7 @@ describe('migrate --check', () => {
     )
   })
 
-  it('goes on where one that was killed has left its tables', async () => {
+  it('migrate --check goes on where one that was killed has left its tables', async () => {
     await pool.query('CREATE SCHEMA berth_migrate_plan; CREATE TABLE berth_migrate_plan.agent ()')
     assert.notEqual((await plan()).length, 0)
   })
@@ -198,13 +198,13 @@ describe('a schema of a newer version', () => {
   const applyNext = async (sql: string) =>
     migrate(pool, { migrations: [...(await readMigrations()), next(sql)] })
 
-  it('is used where it leaves what this version uses', async () => {
+  it('a newer schema is used where it leaves what this version uses', async () => {
     await applyNext('SELECT 1;')
     assert.equal(await schemaState(pool), 'newer')
     assert.deepEqual(await requireSchema(pool), ['9999_next'])
   })
 
-  it('is refused where it needs a newer version', async () => {
+  it('a newer schema is refused where it needs a newer version', async () => {
     await applyNext('-- Needs 99.0.0: nothing uses them since.\nSELECT 1;')
     assert.equal(await schemaState(pool), 'unusable')
     await assert.rejects(requireSchema(pool), {
@@ -213,12 +213,12 @@ describe('a schema of a newer version', () => {
     })
   })
 
-  it('is used where it needs this version', async () => {
+  it('a newer schema is used where it needs this version', async () => {
     await applyNext(`-- Needs ${packageJson.version}: nothing uses them since.\nSELECT 1;`)
     assert.equal(await schemaState(pool), 'newer')
   })
 
-  it('is refused where it lacks a migration of this version', async () => {
+  it('a newer schema is refused where it lacks a migration of this version', async () => {
     assert.equal(await schemaState(pool), 'older')
     await assert.rejects(requireSchema(pool), /the schema is not up to date; run `npx berth migrate`/)
   })

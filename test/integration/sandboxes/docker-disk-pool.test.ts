@@ -13,7 +13,7 @@ const MIB = 2 ** 20
 const ID = 'xpooled1'
 
 describe('the file system of the disk helper', { skip: await whyNoDisks() }, () => {
-  test('is an image for root alone, which has all of its space and grows at a later start', async () => {
+  test('the file system of the disk helper is an image for root alone, which has all of its space and grows at a later start', async () => {
     const disks = await TestDisks.start()
     try {
       const { size, blocks, mode } = await stat(disks.image)
@@ -37,7 +37,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
     }
   })
 
-  test('is found again after a reboot, also where another image has its former loop device', async () => {
+  test('the file system of the disk helper is found again after a reboot, also where another image has its former loop device', async () => {
     const disks = await TestDisks.start()
     const [former = ''] = await disks.loops()
     const link = join(disks.dir, 'device')
@@ -60,7 +60,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
     }
   })
 
-  test('is one to a helper: another one on the same folder does not start', async () => {
+  test('the file system of the disk helper is one to a helper: another one on the same folder does not start', async () => {
     const disks = await TestDisks.start()
     try {
       const socket = join(disks.dir, 'other.sock')
@@ -99,7 +99,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
       await rm(dir, { recursive: true })
     })
 
-    test('has the disks beside what is there already', async () => {
+    test('a device of the operator has the disks beside what is there already', async () => {
       const disks = await TestDisks.start(undefined, { BERTH_DISKS_DEVICE: device })
       try {
         const { subvolume } = await disks.helper.ensure(ID, 64 * MIB, undefined)
@@ -114,7 +114,7 @@ describe('the file system of the disk helper', { skip: await whyNoDisks() }, () 
       }
     })
 
-    test('with quotas of the other kind it is left alone', async () => {
+    test('a device of the operator with quotas of the other kind is left alone', async () => {
       await run('btrfs', ['quota', 'disable', mount])
       await run('btrfs', ['quota', 'enable', mount])
       const disks = await TestDisks.start(undefined, { BERTH_DISKS_DEVICE: device })

@@ -50,7 +50,7 @@ describe('disks of agents in Docker, with a disk helper', {
     await disks?.close()
   })
 
-  test('a write over the limit fails, the agent goes on, makes room by itself, and others notice nothing', async () => {
+  test('a write over the limit of a disk fails, the agent goes on, makes room by itself, and others notice nothing', async () => {
     const [agentId, neighbour] = [newAgent(), newAgent()]
     const address = await start(agentId)
     const beside = await start(neighbour)
@@ -101,7 +101,7 @@ describe('disks of agents in Docker, with a disk helper', {
     })
   })
 
-  test('a limit is set anew at each start, and holds for what is there already', async () => {
+  test('the limit of a disk is set anew at each start, and holds for what is there already', async () => {
     const agentId = newAgent()
     const address = await start(agentId)
     await outputIn(address, 'dd if=/dev/urandom of=$HOME/big bs=1M count=40 2>&1')
@@ -144,7 +144,7 @@ describe('disks of agents in Docker, with a disk helper', {
     )
   })
 
-  test('a helper that was killed finds all again, and agents that run meanwhile go on', async () => {
+  test('a disk helper that was killed finds all again, and agents that run meanwhile go on', async () => {
     const agentId = newAgent()
     const address = await start(agentId)
     await disks.kill()
@@ -168,7 +168,7 @@ describe('disks of agents in Docker, with a disk helper', {
     assert.ok(!(await runtime.list()).volumes.includes(agentId))
   })
 
-  test('the helper takes nothing but the id of an agent and a size', async () => {
+  test('the disk helper takes nothing but the id of an agent and a size', async () => {
     const size = JSON.stringify({ bytes: LIMIT })
     const paths = [
       '/disks/',
