@@ -9,6 +9,7 @@ const IDLE_MS = 60_000
 const AT_ONCE = 64
 /** The one that the engine speaks (2026.9). */
 const PROTOCOL = 4
+const RESUME = 'gateway.suspend.resume'
 const SCOPES = ['read', 'write', 'admin', 'approvals', 'pairing'].map((name) => `operator.${name}`)
 
 /**
@@ -29,7 +30,9 @@ export class GatewayClient {
    */
   async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {
     const { state, token, port } = this.#gateway
-    if (state !== 'ready' || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
+    // A gateway that is suspended counts as one that is not ready: it is asked to go on all the same.
+    const isAsked = state === 'ready' || (state === 'starting' && method === RESUME)
+    if (!isAsked || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
     if (!this.#connection?.open || this.#connection.token !== token) {
       this.#connection?.close()
       this.#connection = new Connection(port, token)

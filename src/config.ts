@@ -3,9 +3,11 @@
  * A setting that is wrong ends the process with a message that names the variable.
  */
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { z } from 'zod'
 import { ConfigError } from './errors.ts'
 import { readOrCreateSecret } from './lib/files.ts'
+import { SOCKET_PATH_BYTES } from './setting-types.ts'
 import { SECRETS, settings } from './settings.ts'
 
 export type Config = Readonly<z.infer<typeof settings>>
@@ -74,4 +76,10 @@ function readSecretFiles(env: NodeJS.ProcessEnv): Record<string, string> {
  */
 export function loadAgentProxyKey(config: Config): string {
   return config.AGENT_PROXY_KEY ?? readOrCreateSecret(config.BERTH_DATA_DIR, 'agent-proxy.key', 'host.key')
+}
+
+/** The socket of the agent proxy that `npm start` takes where no place is set; undefined where its path is too long for a socket. */
+export function startedSocket({ BERTH_DATA_DIR }: Config): string | undefined {
+  const path = join(BERTH_DATA_DIR, 'agent-proxy.sock')
+  return Buffer.byteLength(path) <= SOCKET_PATH_BYTES ? path : undefined
 }

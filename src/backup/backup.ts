@@ -4,7 +4,7 @@ import type { CID } from 'multiformats/cid'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config.ts'
 import { crashPoint } from '../lib/crash-point.ts'
-import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
+import { type Sandbox, SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import type { Storages } from '../storage/open.ts'
 import { type Network, StorageError } from '../storage/port.ts'
 import { BlockArchive, cidsOf } from './blocks.ts'
@@ -29,6 +29,11 @@ export interface BackupOptions {
   storages: Storages
   /** The runtime of agents, or the reason why it is not known. */
   runtime: SandboxRuntime | { why: string }
+  /**
+   * Has the engine of an agent hold still while its home is read; undefined where it does not run, or does not hold still.
+   * The result tells whether it held still to the end.
+   */
+  suspend?(sandbox: Sandbox, signal: AbortSignal): Promise<{ resume(): Promise<boolean> } | undefined>
   /** With one, the keys go into the backup, encrypted with it. */
   passphrase?: string | undefined
   /** Reads all that is there already once more, and repairs it. */
@@ -60,6 +65,8 @@ export interface BackupReport {
   written: Amount
   unreadable: Manifest['unreadable']
   homes: Manifest['homes']
+  /** Agents that ran, and were not suspended all the while their home was read: a file may be in the backup half. */
+  unsuspended: string[]
   homeless: Manifest['homeless']
   /** Keys that this process could see, by the names of their settings. */
   keys: string[]
@@ -91,7 +98,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
       await copier.copyAll(dumped.roots)
       const gone = await noLongerKept(client, copier.unreadable)
       if (gone > 0 && read < READS) continue
-      const homes = await writeHomes(options, writer, dumped.agents)
+      const { unsuspended, ...homes } = await writeHomes(options, writer, dumped.agents)
       const keys = await readKeys(options.config)
       if (options.passphrase)
         await writer.write(KEYS_FILE, Readable.from([await encryptKeys(keys, options.passphrase)]))
@@ -116,6 +123,7 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
         written: copier.total,
         unreadable: copier.unreadable,
         ...homes,
+        unsuspended,
         keys: Object.keys(keys),
         pruned: keep ? await prune(store, keep, options.signal) : NOTHING,
       }
@@ -128,21 +136,31 @@ export async function backup(options: BackupOptions): Promise<BackupReport> {
  * now.
  */
 async function writeHomes(
-  { runtime, onProgress, signal }: BackupOptions,
+  { runtime, suspend, onProgress, signal }: BackupOptions,
   writer: BackupWriter,
   agents: string[],
-): Promise<Pick<Manifest, 'homes' | 'homeless'>> {
+): Promise<Pick<BackupReport, 'homes' | 'homeless' | 'unsuspended'>> {
   const homes: string[] = []
+  const unsuspended: string[] = []
   const homeless: Record<string, string> = {}
-  const there = 'why' in runtime || agents.length === 0 ? [] : await homesOf(runtime)
+  const { sandboxes, volumes } =
+    'why' in runtime || agents.length === 0 ? { sandboxes: [], volumes: [] } : await runtime.list()
   for (const agentId of agents) {
     if ('why' in runtime) {
       homeless[agentId] = runtime.why
       continue
     }
-    if (!there.includes(agentId)) continue
+    const sandbox = sandboxes.find((one) => one.agentId === agentId)
+    if (!sandbox && !volumes.includes(agentId)) continue
+    const isRunning = sandbox?.state === 'running'
+    const suspension = isRunning ? await suspend?.(sandbox, signal) : undefined
     try {
-      await writer.write(homeFile(agentId), Readable.from(runtime.readHome(agentId, { signal })))
+      try {
+        await writer.write(homeFile(agentId), Readable.from(runtime.readHome(agentId, { signal })))
+      } finally {
+        const wasSuspended = await suspension?.resume()
+        if (isRunning && !wasSuspended) unsuspended.push(agentId)
+      }
       homes.push(agentId)
       onProgress?.({ part: 'home', agentId })
     } catch (error) {
@@ -150,7 +168,7 @@ async function writeHomes(
       homeless[agentId] = error.message
     }
   }
-  return { homes, homeless }
+  return { homes, homeless, unsuspended }
 }
 
 /** The agents that have a home. */

@@ -1,7 +1,11 @@
 /** `berth backup` and `berth restore`. */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { styleText } from 'node:util'
-import { type BackupProgress, type BackupReport, backup } from '../backup/backup.ts'
+import { type AgentProxyAddress, loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
+import { AgentdClient } from '../agents/agentd-client.ts'
+import { suspendEngine } from '../agents/suspension.ts'
+import { type BackupOptions, type BackupProgress, type BackupReport, backup } from '../backup/backup.ts'
 import { KEYS } from '../backup/keys.ts'
 import { listBackups, openForReading, readManifest } from '../backup/layout.ts'
 import { openStore } from '../backup/open-store.ts'
@@ -11,7 +15,7 @@ import type { RestoreProgress } from '../backup/restore-steps.ts'
 import type { Keep } from '../backup/retention.ts'
 import { BackupError, type BackupStore } from '../backup/store.ts'
 import { verifyBackup } from '../backup/verify.ts'
-import { type Config, loadConfig } from '../config.ts'
+import { type Config, loadConfig, startedSocket } from '../config.ts'
 import { Closers } from '../lib/closers.ts'
 import { formatBytes } from '../lib/disk.ts'
 import { chosenDriver, openRuntime } from '../sandboxes/open.ts'
@@ -40,18 +44,31 @@ export async function runBackup(
     const line = new ProgressLine()
     const onProgress = (progress: BackupProgress) => line.show(tellBackup(progress))
     const runtime = await openContainers(database)
+    const agentd = new AgentdClient(findAgentProxy(config))
     try {
       const parts = { config, databaseUrl, storages, runtime }
-      const report = await backup({ store, ...parts, passphrase, recheck, keep, onProgress, signal })
+      const suspend: BackupOptions['suspend'] = async ({ agentId, address }, until) =>
+        address === null ? undefined : suspendEngine(agentd, { agentId, address }, until)
+      const report = await backup({ store, ...parts, suspend, passphrase, recheck, keep, onProgress, signal })
       line.end()
       printReport(report, store.where, (performance.now() - began) / 1000)
       printKeys(report, withKeys, config)
       if (report.unreadable.length + Object.keys(report.homeless).length > 0) process.exitCode = 1
     } finally {
       line.end()
+      agentd.close()
       if ('close' in runtime) await runtime.close()
     }
   })
+}
+
+/** The agent proxy as it is set, or that of an `npm start` on the data folder. */
+function findAgentProxy(config: Config): AgentProxyAddress {
+  const { BERTH_AGENT_PROXY_SOCKET, BERTH_AGENT_PROXY_URL, BERTH_AGENT_PROXY_PORT } = config
+  const isSet = BERTH_AGENT_PROXY_SOCKET || BERTH_AGENT_PROXY_URL || BERTH_AGENT_PROXY_PORT !== undefined
+  const socket = isSet ? undefined : startedSocket(config)
+  if (socket && existsSync(socket)) return loadAgentProxy({ ...config, BERTH_AGENT_PROXY_SOCKET: socket })
+  return loadAgentProxy(config)
 }
 
 /** The runtime of agents, or the reason why it is not known here. */
@@ -67,7 +84,7 @@ async function openContainers({ config, log, pool }: Database): Promise<SandboxR
 }
 
 function printReport(
-  { name, tables, rows, roots, written, unreadable, homes, homeless, pruned }: BackupReport,
+  { name, tables, rows, roots, written, unreadable, homes, unsuspended, homeless, pruned }: BackupReport,
   where: string,
   seconds: number,
 ) {
@@ -82,6 +99,10 @@ function printReport(
   if (pruned.removed.length > 0)
     console.log(
       `  removed   ${count(pruned.removed.length, 'older backup')}, ${formatBytes(pruned.freedBytes)} of blocks`,
+    )
+  for (const agentId of unsuspended)
+    console.log(
+      `${styleText('yellow', '!')} ${agentId} was not suspended while its home was read: a file may be in it half`,
     )
   for (const [agentId, why] of Object.entries(homeless))
     console.log(`${styleText('red', '✘')} the home of ${agentId} is not in it: ${why}`)

@@ -7,12 +7,11 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Config } from '../config.ts'
+import { type Config, startedSocket } from '../config.ts'
 import { ConfigError, PostgresStartError } from '../errors.ts'
 import { assertBindable } from '../lib/net/bind.ts'
 import { AlreadyRunning, acquireLock } from '../lib/process/process-lock.ts'
 import { createLogger } from '../log.ts'
-import { SOCKET_PATH_BYTES } from '../setting-types.ts'
 import { type EmbeddedPostgres, startPostgres } from '../standalone/postgres.ts'
 import { freePort } from '../standalone/postgres-server.ts'
 import { endLeftovers, RoleConfigError, supervise } from '../standalone/supervisor.ts'
@@ -136,8 +135,8 @@ async function choosePlaces(config: Config): Promise<Record<string, string>> {
     config.BERTH_AGENT_PROXY_PORT !== undefined
   )
     return chosen
-  const socket = join(config.BERTH_DATA_DIR, 'agent-proxy.sock')
-  if (Buffer.byteLength(socket) <= SOCKET_PATH_BYTES) return { ...chosen, BERTH_AGENT_PROXY_SOCKET: socket }
+  const socket = startedSocket(config)
+  if (socket) return { ...chosen, BERTH_AGENT_PROXY_SOCKET: socket }
   // The port is known to nothing that outlives the roles: another one is as good after the next start.
   return { ...chosen, BERTH_AGENT_PROXY_PORT: String(await freePort()) }
 }

@@ -139,6 +139,13 @@ describe('a stack in a clean clone', () => {
     assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/)
   })
 
+  it('a stack in a clean clone suspends the engine of an agent while it is backed up', async () => {
+    const said = await stack.compose('run', '--rm', '--user', '0:0', 'berth', 'backup', '/backup')
+    assert.match(said, /1 home\n/)
+    assert.doesNotMatch(said, /was not suspended/)
+    assert.match(await chat(stack, agent, 'agents.localhost'), /pong: .*hello/, 'it goes on')
+  })
+
   it('a stack in a clean clone takes an upload, and serves it at the gateway', async () => {
     const form = new FormData()
     form.set('network', 'public')

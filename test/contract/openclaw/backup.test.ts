@@ -52,11 +52,24 @@ it('an agent comes back from a backup with its workspace, tasks and devices', {
       ({ id, name }: Record<string, string>) => `${id} ${name}`,
     )
   const tasks = await namesOf(api)
-  await cli({ ...stack.env, BERTH_BACKUP_PASSPHRASE: 'a passphrase of the tests' })(
-    'backup',
-    join(root, 'backups'),
-    '--with-keys',
-  )
+  // Enough for the engine to be asked for its tasks while its home is read.
+  await exec(api, 'head -c 100000000 /dev/urandom > ~/large')
+  const processOf = async () => (await api.get(path)).body.processId
+  const before = await processOf()
+  const statuses = new Set<number>()
+  const passphrase = { BERTH_BACKUP_PASSPHRASE: 'a passphrase of the tests' }
+  const backup = cli({ ...stack.env, ...passphrase })('backup', join(root, 'backups'), '--with-keys')
+  const ended = backup.then(() => true)
+  while (
+    !(await Promise.race([
+      ended,
+      api.get(`${path}/tasks`).then(({ status }) => statuses.add(status) && false),
+    ]))
+  );
+  assert.doesNotMatch(await backup, /was not suspended/)
+  assert(statuses.has(503), 'the engine takes no calls while its home is read')
+  assert.deepEqual(await namesOf(api), tasks, 'and goes on at once')
+  assert.equal(await processOf(), before)
   await stack.stop()
   stack = undefined
 

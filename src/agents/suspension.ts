@@ -1,0 +1,62 @@
+/** Has an agent's engine hold still while its home is copied: OpenClaw's own `gateway.suspend.*`. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { type AgentdClient, AgentdError, type AgentdTarget } from './agentd-client.ts'
+
+/** How long an engine that works may take until it has ended what it does. */
+const WAIT_MS = 20_000
+const POLL_MS = 1000
+const CALL_MS = 10_000
+
+const answer = z.object({
+  ok: z.literal(true),
+  payload: z.object({
+    status: z.string(),
+    suspensionId: z.string().optional(),
+    /** Whether it held still until it was asked to go on. */
+    resumed: z.boolean().optional(),
+  }),
+})
+
+export interface Suspension {
+  /** Has the engine go on. @returns whether it held still until now. Never rejects. */
+  resume(): Promise<boolean>
+}
+
+/**
+ * Suspends an agent's engine: it takes no new work, and what it keeps does not change. It goes on by itself after two
+ * minutes, also where this process is killed. No renewal: agentd ends a gateway that is not ready for longer.
+ * @returns undefined where it still works after 20 seconds, does not run, or does not answer.
+ * @throws the signal's reason.
+ */
+export async function suspendEngine(
+  agentd: AgentdClient,
+  target: AgentdTarget,
+  signal: AbortSignal,
+): Promise<Suspension | undefined> {
+  const call = async (method: string, params: Record<string, unknown>, until?: AbortSignal) => {
+    const json = { method: `gateway.suspend.${method}`, params, timeoutMs: CALL_MS }
+    const request = { method: 'POST', path: '/v1/rpc', json, timeoutMs: CALL_MS * 2, signal: until } as const
+    return answer.safeParse(await agentd.json<unknown>(target, request)).data?.payload
+  }
+  const requestId = randomUUID()
+  const deadline = performance.now() + WAIT_MS
+  try {
+    for (;;) {
+      const prepared = await call('prepare', { requestId }, signal)
+      if (prepared?.status === 'ready') {
+        const { suspensionId } = prepared
+        const resume = async () =>
+          (await call('resume', { suspensionId }).catch(() => undefined))?.resumed === true
+        return { resume }
+      }
+      if (performance.now() > deadline) return undefined
+      await delay(POLL_MS, undefined, { signal })
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof AgentdError) return undefined
+    throw error
+  }
+}
