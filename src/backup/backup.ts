@@ -1,8 +1,10 @@
 /** `berth backup`: a copy of a Berth while it runs, into a folder or a bucket. */
+
 import { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Config } from '../config.ts'
+import { withCopyConnection } from '../db/copy-connection.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import { type Sandbox, SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import type { Storages } from '../storage/open.ts'
@@ -13,7 +15,7 @@ import { encryptKeys, KEYS_FILE, marksOf, readKeys } from './keys.ts'
 import { BackupWriter, homeFile, linesOf, type Manifest, NETWORKS, openForBackup } from './layout.ts'
 import { type Keep, type Pruned, prune } from './retention.ts'
 import type { BackupStore } from './store.ts'
-import { dumpTables, type RootLists, takeTurn, withConnection, writeRoots } from './tables.ts'
+import { dumpTables, type RootLists, takeTurn, writeRoots } from './tables.ts'
 
 /** Roots that are copied side by side: most are a block or two, and each waits for the disk. */
 const ROOTS_AT_ONCE = 8
@@ -79,7 +81,7 @@ export interface BackupReport {
  */
 export async function backup(options: BackupOptions): Promise<BackupReport> {
   const { store, databaseUrl, keep } = options
-  return withConnection(databaseUrl, async (client) => {
+  return withCopyConnection(databaseUrl, async (client) => {
     const { rows } = await client.query<{ instance: string }>('SELECT instance FROM installation')
     const instance = rows[0]?.instance ?? ''
     // Ends with the connection: whoever has lost it fails at its next statement, before there is a backup.

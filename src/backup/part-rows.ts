@@ -1,5 +1,5 @@
 /** Which rows of a backup are a workspace's, or an agent's, and how they get into a Berth that has others. */
-import type pg from 'pg'
+import type { CopyConnection } from '../db/copy-connection.ts'
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Network } from '../storage/port.ts'
 import { BackupError } from './store.ts'
@@ -119,7 +119,7 @@ const MISSED: { table: string; scopes: PartRows['scope'][]; of: string; text: st
 ]
 
 /** Agents of the part that are not deleted, by the ids in their paths. */
-export async function readAgents(client: pg.Client, part: PartRows): Promise<string[]> {
+export async function readAgents(client: CopyConnection, part: PartRows): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>(
     `SELECT agent_id AS id FROM ${part.aside}.agent r
      WHERE ${PART_TABLES.agent?.[part.scope]} AND deleted_at IS NULL ORDER BY id`,
@@ -129,7 +129,7 @@ export async function readAgents(client: pg.Client, part: PartRows): Promise<str
 }
 
 /** What the rows of the part keep on a network. */
-export async function readRoots(client: pg.Client, part: PartRows, network: Network): Promise<string[]> {
+export async function readRoots(client: CopyConnection, part: PartRows, network: Network): Promise<string[]> {
   const { aside, scope, id } = part
   const kept =
     scope === 'agent'
@@ -152,7 +152,7 @@ export async function readRoots(client: pg.Client, part: PartRows, network: Netw
  * @throws BackupError where a row is here that must not be replaced.
  */
 export async function writePart(
-  client: pg.Client,
+  client: CopyConnection,
   part: PartRows,
   onTable: (name: string, rows: number) => void,
 ): Promise<{ rows: number; notes: string[] }> {
@@ -204,7 +204,7 @@ export async function writePart(
 }
 
 /** Users of the part whose names others have here get their ids at the end of their names. */
-async function renameUsers(client: pg.Client, { aside, id }: PartRows): Promise<string[]> {
+async function renameUsers(client: CopyConnection, { aside, id }: PartRows): Promise<string[]> {
   const { rows } = await client.query<{ name: string; former: string }>(
     `UPDATE ${aside}.app_user r SET name = r.name || '-' || right(r.id::text, 12)
      FROM app_user here WHERE here.name = r.name AND here.id <> r.id
@@ -216,7 +216,10 @@ async function renameUsers(client: pg.Client, { aside, id }: PartRows): Promise<
   return rows.map(({ name, former }) => `the user ${former} is another one here: it is ${name}`)
 }
 
-async function columnsOf(client: pg.Client, table: string): Promise<{ name: string; isGiven: boolean }[]> {
+async function columnsOf(
+  client: CopyConnection,
+  table: string,
+): Promise<{ name: string; isGiven: boolean }[]> {
   const { rows } = await client.query<{ name: string; isGiven: boolean }>(
     `SELECT attname::text AS name, attidentity <> '' AS "isGiven" FROM pg_attribute
      WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum`,

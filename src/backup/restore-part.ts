@@ -2,7 +2,7 @@
  * `berth restore --workspace` and `--agent`: a part of a backup into a Berth that has other things. What is here is never
  * overwritten: the workspace must not be here, and the agent not, or deleted.
  */
-import type pg from 'pg'
+import { type CopyConnection, withCopyConnection } from '../db/copy-connection.ts'
 import { migrate } from '../db/migrate.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import { readOwner } from '../sandboxes/owner.ts'
@@ -29,7 +29,7 @@ import {
   withContainers,
 } from './restore-steps.ts'
 import { BackupError } from './store.ts'
-import { loadTables, takeTurn, withConnection } from './tables.ts'
+import { loadTables, takeTurn } from './tables.ts'
 
 /** A workspace by its name or id, or an agent by the id in its paths. */
 export type Part = { workspace: string } | { agent: string }
@@ -57,7 +57,7 @@ const ASIDE = 'berth_restore'
 export async function restorePart(options: RestoreOptions & { part: Part }): Promise<PartReport> {
   const { store, databaseUrl, pool, part } = options
   await openForReading(store)
-  return withConnection(databaseUrl, async (client) => {
+  return withCopyConnection(databaseUrl, async (client) => {
     await refuseRunning(client, pool)
     await takeTurn(client)
     const name = options.name ?? (await listBackups(store)).at(-1)
@@ -109,7 +109,7 @@ export async function restorePart(options: RestoreOptions & { part: Part }): Pro
 
 /** The backup's tables in a schema of their own, as this version has them. */
 async function layAside(
-  client: pg.Client,
+  client: CopyConnection,
   { store, pool, part, onProgress }: RestoreOptions & { part: Part },
   name: string,
   manifest: Manifest,
@@ -134,7 +134,7 @@ async function layAside(
 
 /** @throws BackupError where the backup has not got it. */
 async function findPart(
-  client: pg.Client,
+  client: CopyConnection,
   { part, store }: RestoreOptions & { part: Part },
   name: string,
 ): Promise<PartRows> {
@@ -162,7 +162,7 @@ async function findPart(
 }
 
 /** @throws BackupError where something of it is here that must not be replaced. */
-async function refuseHere(client: pg.Client, { aside, scope, id, what }: PartRows): Promise<void> {
+async function refuseHere(client: CopyConnection, { aside, scope, id, what }: PartRows): Promise<void> {
   if (scope === 'workspace') {
     const { rows } = await client.query<{ name: string }>(
       `SELECT here.name FROM workspace here JOIN ${aside}.workspace w ON w.id = $1 AND (here.id = w.id OR here.name = w.name)`,
@@ -201,7 +201,7 @@ function neededKeys(manifest: Manifest, part: Part): Manifest {
   return { ...manifest, keys: SECRETS_KEY ? { SECRETS_KEY } : {} }
 }
 
-async function inOneTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+async function inOneTransaction<T>(client: CopyConnection, work: () => Promise<T>): Promise<T> {
   await client.query('BEGIN')
   try {
     const done = await work()

@@ -1,7 +1,7 @@
 /** Steps of a restore, of all or of a part. Each changes nothing that anybody sees, and may be repeated. */
 import { CID } from 'multiformats/cid'
-import type pg from 'pg'
 import type { Config } from '../config.ts'
+import type { CopyConnection } from '../db/copy-connection.ts'
 import { type Migration, migrationNames, readMigrations } from '../db/migrations.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
@@ -35,7 +35,7 @@ interface Steps {
 }
 
 /** Processes of Berth have connections of their own by this name, and this one has those of its pool. */
-export async function refuseRunning(client: pg.Client, pool: Pool): Promise<void> {
+export async function refuseRunning(client: CopyConnection, pool: Pool): Promise<void> {
   const { rows } = await client.query<{ others: number }>(
     `SELECT count(*)::int - $1 AS others FROM pg_stat_activity
      WHERE datname = current_database() AND application_name = 'berth'`,

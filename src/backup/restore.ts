@@ -1,6 +1,6 @@
 /** `berth restore`: a backup into a Berth that has nothing yet, on whatever parts that one runs. */
-import type pg from 'pg'
 import type { Config } from '../config.ts'
+import { type CopyConnection, withCopyConnection } from '../db/copy-connection.ts'
 import { migrate } from '../db/migrate.ts'
 import type { Pool } from '../db/pool.ts'
 import { RESTORE_MARK } from '../db/schema-state.ts'
@@ -32,7 +32,7 @@ import {
   withContainers,
 } from './restore-steps.ts'
 import { BackupError, type BackupStore } from './store.ts'
-import { loadTables, withConnection } from './tables.ts'
+import { loadTables } from './tables.ts'
 import { rootsOf } from './verify.ts'
 
 export interface RestoreOptions {
@@ -74,7 +74,7 @@ export interface RestoreReport {
 export async function restore(options: RestoreOptions): Promise<RestoreReport> {
   const { store, databaseUrl, pool } = options
   await openForReading(store)
-  return withConnection(databaseUrl, async (client) => {
+  return withCopyConnection(databaseUrl, async (client) => {
     await refuseRunning(client, pool)
     const begun = await readMark(client)
     const name = options.name ?? begun?.name ?? (await listBackups(store)).at(-1)
@@ -117,7 +117,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreReport> {
 }
 
 /** @throws BackupError where the backup or the database has a schema that the other one cannot be brought to. */
-async function checkSchema(client: pg.Client, manifest: Manifest): Promise<void> {
+async function checkSchema(client: CopyConnection, manifest: Manifest): Promise<void> {
   const { schema } = manifest
   await refuseNewer(manifest)
   const { rows } = await client
@@ -137,7 +137,7 @@ function noTable(error: { code?: string }): { rows: never[] } {
 }
 
 /** @throws BackupError that says what is there already. */
-async function refuseUsed(client: pg.Client): Promise<void> {
+async function refuseUsed(client: CopyConnection): Promise<void> {
   const found: string[] = []
   for (const table of ['workspace', 'app_user', 'file', 'agent']) {
     const { rows } = await client.query<{ there: boolean }>(`SELECT to_regclass($1) IS NOT NULL AS there`, [
@@ -165,14 +165,14 @@ async function refuseHomes(runtime: () => Promise<SandboxRuntime>, homes: string
     )
 }
 
-async function readMark(client: pg.Client): Promise<{ name: string; step: string } | undefined> {
+async function readMark(client: CopyConnection): Promise<{ name: string; step: string } | undefined> {
   const { rows } = await client
     .query<{ name: string; step: string }>(`SELECT name, step FROM ${RESTORE_MARK}`)
     .catch(noTable)
   return rows[0]
 }
 
-async function writeMark(client: pg.Client, name: string): Promise<void> {
+async function writeMark(client: CopyConnection, name: string): Promise<void> {
   await client.query(
     `CREATE TABLE IF NOT EXISTS ${RESTORE_MARK} AS SELECT NULL::text AS name, 'begun'::text AS step`,
   )
@@ -189,7 +189,7 @@ async function restoreContent(options: RestoreOptions, name: string, manifest: M
 
 /** All rows and the next step of the mark, or none of it. */
 async function restoreRows(
-  client: pg.Client,
+  client: CopyConnection,
   { store, onProgress }: RestoreOptions,
   name: string,
   manifest: Manifest,

@@ -2,9 +2,9 @@
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { tryLockSession } from '../db/advisory-locks.ts'
+import { type CopyConnection, quoteIdentifier } from '../db/copy-connection.ts'
 import type { Queryable } from '../db/pool.ts'
 import { type BackupWriter, type Manifest, NETWORKS, rootsFile, tableFile } from './layout.ts'
 import { BackupError } from './store.ts'
@@ -36,26 +36,11 @@ const ONLY: Record<string, string> = {
 const ROOTS = `SELECT cid_v1 AS cid FROM file WHERE network = '<network>' AND status = 'pinned' AND removed_at IS NULL
   UNION SELECT cid FROM held_content WHERE network = '<network>' ORDER BY cid`
 
-/** Runs `work` on a connection of its own, without limits of time: a table may have millions of rows. */
-export async function withConnection<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url, keepAlive: true, application_name: 'berth-backup' })
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    // Values as text that reads the same everywhere.
-    await client.query(`SET client_encoding = 'UTF8'; SET datestyle = 'ISO'; SET intervalstyle = 'postgres';
-      SET timezone = 'UTC'; SET bytea_output = 'hex'; SET extra_float_digits = 1; SET statement_timeout = 0`)
-    return await work(client)
-  } finally {
-    await client.end().catch(() => {})
-  }
-}
-
 /**
  * Has the session write backups, or read parts of one, alone until it ends.
  * @throws BackupError where another one of this Berth does.
  */
-export async function takeTurn(client: pg.Client): Promise<void> {
+export async function takeTurn(client: CopyConnection): Promise<void> {
   // That of a process that was killed may end a moment later.
   for (let tries = 0; !(await tryLockSession(client as Queryable, 'backupFiles')); tries++) {
     if (tries === TURN_TRIES)
@@ -67,7 +52,7 @@ export async function takeTurn(client: pg.Client): Promise<void> {
 }
 
 /** Writes the roots that are pinned now, one file for each network. @returns the paths of the files. */
-export async function writeRoots(client: pg.Client, writer: BackupWriter): Promise<RootLists> {
+export async function writeRoots(client: CopyConnection, writer: BackupWriter): Promise<RootLists> {
   const lists = {} as RootLists
   for (const network of NETWORKS) {
     const stream = client.query(copyTo(`COPY (${ROOTS.replaceAll('<network>', network)}) TO STDOUT`))
@@ -88,7 +73,7 @@ export interface Dumped extends Pick<Manifest, 'schema' | 'tables' | 'sequences'
 
 /** Writes all rows and the list of what is pinned, as of one moment. */
 export async function dumpTables(
-  client: pg.Client,
+  client: CopyConnection,
   writer: BackupWriter,
   onTable: (name: string, rows: number) => void,
 ): Promise<Dumped> {
@@ -132,7 +117,7 @@ export async function dumpTables(
  * @throws Error where a table or a column is not in this schema, or a row does not fit.
  */
 export async function loadTables(
-  client: pg.Client,
+  client: CopyConnection,
   { tables, sequences }: Pick<Manifest, 'tables' | 'sequences'>,
   contentOf: (table: string) => Readable,
   onTable: (name: string, rows: number) => void,
@@ -153,7 +138,7 @@ export async function loadTables(
 }
 
 /** Tables and the columns that are written, in order. */
-async function readTables(client: pg.Client): Promise<{ name: string; columns: string[] }[]> {
+async function readTables(client: CopyConnection): Promise<{ name: string; columns: string[] }[]> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `SELECT relname::text AS name, array_agg(attname::text ORDER BY attnum) AS columns
      FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
@@ -165,7 +150,7 @@ async function readTables(client: pg.Client): Promise<{ name: string; columns: s
 }
 
 /** Names of all tables, each behind those that its rows refer to. */
-export async function referredFirst(client: pg.Client): Promise<string[]> {
+export async function referredFirst(client: CopyConnection): Promise<string[]> {
   const { rows } = await client.query<{ name: string; referred: string[] }>(
     `SELECT relname::text AS name, array_remove(array_agg(DISTINCT confrelid::regclass::text), NULL) AS referred
      FROM pg_class LEFT JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'f' AND confrelid <> conrelid
@@ -205,5 +190,5 @@ export async function countRows(content: Readable, columns: number): Promise<num
 const NEWLINE = 0x0a
 const TAB = 0x09
 
-export const quote = (name: string) => pg.escapeIdentifier(name)
+export const quote = quoteIdentifier
 export const listOf = (columns: string[]) => columns.map(quote).join(', ')

@@ -121,9 +121,9 @@ describe('berth backup', { timeout: 300_000 }, () => {
     })
 
   it('a second berth backup beside another one is refused', async () => {
-    const { withConnection } = await import('../../../src/backup/tables.ts')
+    const { withCopyConnection } = await import('../../../src/db/copy-connection.ts')
     const { tryLockSession } = await import('../../../src/db/advisory-locks.ts')
-    const { code, stderr } = await withConnection(env.DATABASE_URL ?? '', async (other) => {
+    const { code, stderr } = await withCopyConnection(env.DATABASE_URL ?? '', async (other) => {
       assert.ok(await tryLockSession(other as never, 'backupFiles'))
       return run('backup', dir)
     })
