@@ -55,7 +55,8 @@ export async function openPool({ dir, device, imageBytes }: PoolOptions): Promis
   await run('mount', ['-t', 'btrfs', '-o', options, block, mount])
   crashPoint('disks-after-mount')
   if (!device) await run('btrfs', ['filesystem', 'resize', 'max', mount])
-  const uuid = await run('blkid', ['-s', 'UUID', '-o', 'value', block])
+  // Not from blkid's cache, which has what was on the loop device before.
+  const uuid = await run('blkid', ['--probe', '-s', 'UUID', '-o', 'value', block])
   const qgroups = `/sys/fs/btrfs/${uuid.trim()}/qgroups`
   await enableQuotas(mount, qgroups)
   return { device: link, mount, qgroups, release }
