@@ -12,7 +12,7 @@ import { clientOf, makeDir } from './world.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
-describe('docs/operations.md', { skip: withoutS3, timeout: 200_000 }, () => {
+describe('docs/operations.md', { skip: withoutS3, timeout: 600_000 }, () => {
   const stops: (() => Promise<unknown>)[] = []
   after(async () => {
     for (const stop of stops.reverse()) await stop()
