@@ -9,7 +9,7 @@ import { type BackupOptions, type BackupProgress, type BackupReport, backup } fr
 import { KEYS } from '../backup/keys.ts'
 import { listBackups, openForReading, readManifest } from '../backup/layout.ts'
 import { openStore } from '../backup/open-store.ts'
-import { restore } from '../backup/restore.ts'
+import { type RestoreOptions, restore } from '../backup/restore.ts'
 import { type Part, restorePart } from '../backup/restore-part.ts'
 import type { RestoreProgress } from '../backup/restore-steps.ts'
 import type { Keep } from '../backup/retention.ts'
@@ -178,22 +178,9 @@ export async function runRestore(target: string, options: RestoreArguments): Pro
   if (agent !== undefined) return runRestorePart(target, { agent }, how)
   const store = await open(target)
   await withStorages(
-    async ({ config, log, pool, databaseUrl, storages, signal }) => {
-      const { backup: name, ...without } = how
-      const line = new ProgressLine()
-      const report = await restore({
-        store,
-        name,
-        config,
-        pool,
-        databaseUrl,
-        storages,
-        passphrase: config.BERTH_BACKUP_PASSPHRASE,
-        ...without,
-        log,
-        onProgress: (progress) => line.show(tellRestore(progress)),
-        signal,
-      }).finally(() => line.end())
+    async (parts) => {
+      const { config } = parts
+      const report = await withProgress(store, parts, how, restore)
       const { public: open, private: closed } = report.roots
       const homes = report.homes.length > 0 ? `, ${count(report.homes.length, 'home')} of agents` : ''
       console.log(
@@ -207,25 +194,24 @@ export async function runRestore(target: string, options: RestoreArguments): Pro
   )
 }
 
+/** Runs a restore of all or of a part, with a line that says how far it is. */
+function withProgress<T>(
+  store: BackupStore,
+  { config, log, pool, databaseUrl, storages, signal }: Parts,
+  { backup: name, ...without }: RestoreArguments,
+  work: (options: RestoreOptions) => Promise<T>,
+): Promise<T> {
+  const line = new ProgressLine()
+  const parts = { store, config, pool, databaseUrl, storages, log, signal }
+  const onProgress = (progress: RestoreProgress) => line.show(tellRestore(progress))
+  const passphrase = config.BERTH_BACKUP_PASSPHRASE
+  return work({ ...parts, ...without, name, passphrase, onProgress }).finally(() => line.end())
+}
+
 async function runRestorePart(target: string, part: Part, options: RestoreArguments): Promise<void> {
   const store = await open(target)
-  await withStorages(async ({ config, log, pool, databaseUrl, storages, signal }) => {
-    const { backup: name, ...without } = options
-    const line = new ProgressLine()
-    const report = await restorePart({
-      store,
-      part,
-      name,
-      config,
-      pool,
-      databaseUrl,
-      storages,
-      passphrase: config.BERTH_BACKUP_PASSPHRASE,
-      ...without,
-      log,
-      onProgress: (progress) => line.show(tellRestore(progress)),
-      signal,
-    }).finally(() => line.end())
+  await withStorages(async (parts) => {
+    const report = await withProgress(store, parts, options, (how) => restorePart({ ...how, part }))
     const { rows, roots, homes } = report
     console.log(
       `${styleText('green', '✔')} restored ${report.what} of ${report.name}: ${count(rows, 'row')}, ${count(roots, 'root')}, ${count(homes.length, 'home')} of agents`,
@@ -253,9 +239,11 @@ function tellRestore(progress: RestoreProgress): string {
 const open = (target: string): Promise<BackupStore> =>
   openStore(target, { pathStyle: loadConfig().BERTH_S3_PATH_STYLE })
 
+type Parts = Database & { databaseUrl: string; storages: Storages; signal: AbortSignal }
+
 /** The database and both IPFS nodes of the settings, while `work` runs. */
 async function withStorages(
-  work: (parts: Database & { databaseUrl: string; storages: Storages; signal: AbortSignal }) => Promise<void>,
+  work: (parts: Parts) => Promise<void>,
   options: { schema?: 'any' } = {},
 ): Promise<void> {
   const signal = untilInterrupted()

@@ -50,14 +50,14 @@ keys.command('revoke').description('revoke a key').argument('<id>', 'its id').ac
 keys
   .command('rotate-secrets')
   .description('encrypt with SECRETS_KEY what SECRETS_KEY_PREVIOUS encrypted')
-  .action(async () => (await import('./secrets.ts')).runRotateSecrets())
+  .action(async () => (await import('./rotate.ts')).runRotateSecrets())
 keys
   .command('rotate-agent-tokens')
   .description('give agents new gateway tokens, and restart them; the old ones end at once')
   .option('-w, --workspace <name|id>', 'only those of a workspace')
   .option('-a, --agent <id>', 'only this one')
   .option('--resume <time>', 'go on with the rotation that was begun then', parseTime)
-  .action(async (options) => (await import('./agent-tokens.ts')).rotateAgentTokens(options))
+  .action(async (options) => (await import('./rotate.ts')).rotateAgentTokens(options))
 
 const workspaces = berth.command('workspaces').description('workspaces')
 workspaces

@@ -9,8 +9,7 @@ import { join } from 'node:path'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import { judgeRoom, type Room, readRoom } from '../lib/disk.ts'
-import type { Pool } from './pool.ts'
-import { run } from './run.ts'
+import { type Pool, run } from './pool.ts'
 
 interface AgentDisk {
   agentId: string

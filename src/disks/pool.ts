@@ -2,14 +2,15 @@
  * The btrfs file system on which agents have their disks: in an image file that is attached to a loop device, or on a
  * device of the operator's. Opening it may be killed at any line and done again; after a reboot it brings all back.
  */
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { ConfigError } from '../errors.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import { removeLeftovers, renameDurably, temporaryName } from '../lib/files.ts'
 import { tryLock } from '../lib/process/file-lock.ts'
-import { run } from './run.ts'
 
 export interface PoolOptions {
   /** BERTH_DISKS_DIR: the image, and the link to the device; the same path here and for Docker. */
@@ -109,4 +110,19 @@ async function enableQuotas(mount: string, qgroups: string): Promise<void> {
 /** Undefined while there are no quotas. */
 async function readMode(qgroups: string): Promise<string | undefined> {
   return (await readFile(join(qgroups, 'mode'), 'utf8').catch(() => undefined))?.trim()
+}
+
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+/** To reserve a large image takes as long as its file system likes. */
+const RUN_MS = 300_000
+
+/** Runs a program of the system. @returns its output. @throws Error with what it said. */
+export async function run(program: string, args: string[]): Promise<string> {
+  try {
+    const options = { env: { PATH, LC_ALL: 'C' }, timeout: RUN_MS, maxBuffer: 64 * 1024 * 1024 }
+    return (await promisify(execFile)(program, args, options)).stdout
+  } catch (error) {
+    const { stderr, message } = error as Error & { stderr?: string }
+    throw new Error(`${program} ${args[0]}: ${stderr?.trim() || message}`, { cause: error })
+  }
 }

@@ -2,7 +2,7 @@
 import { CID } from 'multiformats/cid'
 import { isHeldUp } from '../db/database-errors.ts'
 import type { SharedLock } from '../db/shared-lock.ts'
-import { checkNode, SAME_NODE } from './kubo/check.ts'
+import { checkNode, probeRoom, SAME_NODE } from './kubo/check.ts'
 import { KuboClient, OFFLINE } from './kubo/client.ts'
 import { collectGarbage, findGarbage, readRepoBytes } from './kubo/garbage.ts'
 import { buildBlocks, importCar, importFiles } from './kubo/import.ts'
@@ -10,7 +10,6 @@ import { asStorageError, isNotPinned, KuboError } from './kubo/kubo-errors.ts'
 import { pinNames } from './kubo/pin-names.ts'
 import { blockReader, exportCar, readBlock, readFile, statDag } from './kubo/read.ts'
 import { retrieveAndPin } from './kubo/retrieve.ts'
-import { probeRoom } from './kubo/room.ts'
 import { KuboStream } from './kubo/stream.ts'
 import {
   type Network,

@@ -1,0 +1,51 @@
+/** `berth keys rotate-secrets` and `berth keys rotate-agent-tokens`. */
+
+import { styleText } from 'node:util'
+import { findWorkspace } from '../accounts/workspaces.ts'
+import { rotateSecrets } from '../agents/secrets/rotation.ts'
+import { countAgents, rotateGatewayTokens } from '../agents/tokens/token-rotation.ts'
+import { ConfigError } from '../errors.ts'
+import { loadEncryption } from '../lib/encryption.ts'
+import { withDatabase } from './database.ts'
+
+/**
+ * Encrypts with the SECRETS_KEY that is set what is encrypted with the previous one. The exit code is 1 where a value decrypts with neither key.
+ */
+export function runRotateSecrets(): Promise<void> {
+  return withDatabase(async ({ prisma, config }) => {
+    if (!config.SECRETS_KEY_PREVIOUS)
+      throw new ConfigError('SECRETS_KEY_PREVIOUS: set it to the key that secrets were encrypted with so far')
+    const encryption = loadEncryption(config)
+    if (!encryption.configured) throw new ConfigError('SECRETS_KEY: set it to the key that is to be used')
+    const { renewed, readable, unreadable } = await rotateSecrets(prisma, encryption)
+    for (const name of unreadable) console.log(`${styleText('red', '✘')} ${name}: neither key decrypts it`)
+    console.log(`${renewed} encrypted anew, ${readable} have SECRETS_KEY now`)
+    if (unreadable.length > 0) process.exitCode = 1
+    else console.log('SECRETS_KEY_PREVIOUS is needed no longer, except for backups that were made before')
+  })
+}
+
+/** Agents between two lines of progress. */
+const STEP = 100
+
+interface Options {
+  workspace?: string
+  agent?: string
+  resume?: Date
+}
+
+/** It prints no token: clients read theirs from the API. */
+export function rotateAgentTokens({ workspace, agent, resume }: Options): Promise<void> {
+  return withDatabase(async ({ prisma }) => {
+    const begun = resume ?? new Date()
+    const workspaceId = workspace && (await findWorkspace(prisma, workspace)).id
+    const rotation = { begun, workspaceId, agentId: agent }
+    const of = await countAgents(prisma, rotation)
+    if (of === 0) return console.log('there are no such agents')
+    console.log(`to go on after an interruption, add --resume ${begun.toISOString()}`)
+    const done = await rotateGatewayTokens(prisma, rotation, (done) => {
+      if (done % STEP === 0 && done < of) console.log(`${done} of ${of}`)
+    })
+    console.log(`${done} of ${of} agents have new tokens, and restart`)
+  })
+}
