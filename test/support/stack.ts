@@ -94,6 +94,8 @@ export async function startStack(
     BERTH_IPFS_ROUTING_URL: '',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
     BERTH_METRICS_PORT: String(await freeMetricsPorts()),
+    // The usual one may be taken by another Berth of the machine's tests while this one is down.
+    BERTH_EGRESS_PORT: String(await freePort()),
     ...(parts && {
       DATABASE_URL: parts.postgres.url,
       REDIS_URL: parts.redis.url,

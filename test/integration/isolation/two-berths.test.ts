@@ -51,6 +51,8 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
         BERTH_BASE_IMAGE: await testImages(),
         BERTH_AGENT_SUBNETS: SUBNETS,
         BERTH_AGENT_RECONCILE_SECONDS: '0.5',
+        // Not set, so that each chooses one and keeps it. No other Berth of the tests takes one that way.
+        BERTH_EGRESS_PORT: undefined,
       },
     })
     const env = { ...stack.env, BERTH_AGENT_PROXY_SOCKET: join(stack.dataDir, 'agent-proxy.sock') }
