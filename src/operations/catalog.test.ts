@@ -26,7 +26,7 @@ describe('the catalogue of operations', () => {
   it('the catalogue of operations is what the documentation says', async () => {
     const page = await readFile(PAGE, 'utf8')
     const right = page.replace(PLACE, (_, before, after) => `${before}${table()}${after}`)
-    if (process.env.BERTH_DOCS === 'write') await writeFile(PAGE, right)
+    if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(PAGE, right)
     else assert.equal(page, right)
     assert.match(page, PLACE)
   })

@@ -183,7 +183,7 @@ describe('who may do what', () => {
     const [start, end] = [page.indexOf(BEGIN), page.indexOf(END)]
     assert.ok(start >= 0 && end > start, 'docs/security.md has no place for the table')
     const expected = `${page.slice(0, start)}${BEGIN}\n\n${table(asked)}\n\n${page.slice(end)}`
-    if (process.env.BERTH_DOCS === 'write') await writeFile(PAGE, expected)
+    if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(PAGE, expected)
     else assert.equal(page, expected, 'run `npm run docs:security`')
   })
 })

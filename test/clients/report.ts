@@ -1,0 +1,37 @@
+/** The table of docs/clients.md: a row for each client that these tests run. */
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+
+const PAGE = new URL('../../docs/clients.md', import.meta.url)
+const BEGIN = '<!-- made by `npm run docs:clients` -->'
+const END = '<!-- end -->'
+
+export interface ClientRun {
+  client: string
+  version: string
+  /** Calls, cases or checks that were made. */
+  calls: number
+  passed: number
+  /** What was not run, or is refused on purpose, each with its reason. */
+  leftOut?: string[]
+}
+
+/**
+ * Asserts that the client's row on the page is what this run has shown; writes it with BERTH_TEST_DOCS=write.
+ * Files of tests that call this run one after another then.
+ */
+export async function reportRun({ client, version, calls, passed, leftOut = [] }: ClientRun): Promise<void> {
+  const page = await readFile(PAGE, 'utf8')
+  const [start, end] = [page.indexOf(BEGIN), page.indexOf(END)]
+  assert.ok(start >= 0 && end > start, 'docs/clients.md has no place for the table')
+  const [head, rule, ...rows] = page
+    .slice(start + BEGIN.length, end)
+    .trim()
+    .split('\n')
+  const others = rows.filter((row) => !row.startsWith(`| ${client} |`))
+  const own = `| ${client} | ${version} | ${calls} | ${passed} | ${leftOut.join('; ') || '–'} |`
+  const table = [head, rule, ...[...others, own].sort((a, b) => a.localeCompare(b))].join('\n')
+  const expected = `${page.slice(0, start)}${BEGIN}\n\n${table}\n\n${page.slice(end)}`
+  if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(PAGE, expected)
+  else assert.equal(page, expected, 'run `npm run docs:clients`')
+}
