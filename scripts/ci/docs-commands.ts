@@ -16,8 +16,8 @@ import { basename, join } from 'node:path'
 export const TAGS = {
   start: 'against a running `npm start`: test/contract/openclaw/docs-commands.test.ts',
   compose: 'in a fresh clone, which it makes a running stack of: scripts/ci/compose.sh',
-  postgres: 'beside a PostgreSQL server: test/integration/backup/moves.test.ts',
-  backup: 'against a Berth with an S3 server and an agent: test/integration/backup/docs-commands.test.ts',
+  postgres: 'beside a PostgreSQL server: test/backup/moves.test.ts',
+  backup: 'against a Berth with an S3 server and an agent: test/backup/docs-commands.test.ts',
   stopped: 'there as well, when the agent was deleted and Berth stopped',
   ci: 'as steps of CI itself: .ci/run and .ci/first-start',
 } as const

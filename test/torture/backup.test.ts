@@ -9,7 +9,6 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { installStandIns, STAND_IN } from '../integration/agents/stand-in.ts'
 import {
   type Content,
   clientOf,
@@ -19,7 +18,8 @@ import {
   readBlocks,
   readTables,
   upload,
-} from '../integration/backup/world.ts'
+} from '../backup/world.ts'
+import { installStandIns, STAND_IN } from '../integration/agents/stand-in.ts'
 import { gatewayReader } from '../support/gateway.ts'
 import { until } from '../support/processes.ts'
 import { runCli, type Stack, startStack } from '../support/stack.ts'

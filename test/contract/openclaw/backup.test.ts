@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, it } from 'node:test'
-import { clientOf, makeDir } from '../../integration/backup/world.ts'
+import { clientOf, makeDir } from '../../backup/world.ts'
 import { ensureEngines } from '../../support/engines.ts'
 import { until } from '../../support/processes.ts'
 import { cli, type Stack, startStack } from '../../support/stack.ts'

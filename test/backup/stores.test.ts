@@ -4,9 +4,9 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { openStore, resolveTarget } from '../../../src/backup/open-store.ts'
-import { BackupError, type BackupStore } from '../../../src/backup/store.ts'
-import { type S3Server, startS3, withoutS3 } from '../../support/s3.ts'
+import { openStore, resolveTarget } from '../../src/backup/open-store.ts'
+import { BackupError, type BackupStore } from '../../src/backup/store.ts'
+import { type S3Server, startS3, withoutS3 } from '../support/s3.ts'
 import { makeDir } from './world.ts'
 
 /** More than goes up in one part. */

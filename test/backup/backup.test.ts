@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { appendFile, mkdir, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { runCli, type Stack, startStack } from '../../support/stack.ts'
+import { runCli, type Stack, startStack } from '../support/stack.ts'
 import { backupsOf, berth, type Filled, fill, makeDir, readBlocks, readTables, upload } from './world.ts'
 
 const PASSPHRASE = 'a passphrase of the tests'
@@ -79,7 +79,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
     const newest = join(dir, 'backups', (await backupsOf(dir)).at(-1) ?? '')
     const encrypted = await readFile(join(newest, 'keys.age'))
     assert.match(encrypted.toString('latin1'), /^age-encryption\.org\/v1\n-> scrypt /)
-    const { decryptKeys } = await import('../../../src/backup/keys.ts')
+    const { decryptKeys } = await import('../../src/backup/keys.ts')
     const opened = await decryptKeys(encrypted, PASSPHRASE)
     assert.equal(opened.JWT_KEY, (await readFile(join(stack.dataDir, 'jwt.key'), 'utf8')).trim())
     await assert.rejects(
@@ -121,8 +121,8 @@ describe('berth backup', { timeout: 300_000 }, () => {
     })
 
   it('a second berth backup beside another one is refused', async () => {
-    const { withCopyConnection } = await import('../../../src/db/copy-connection.ts')
-    const { tryLockSession } = await import('../../../src/db/advisory-locks.ts')
+    const { withCopyConnection } = await import('../../src/db/copy-connection.ts')
+    const { tryLockSession } = await import('../../src/db/advisory-locks.ts')
     const { code, stderr } = await withCopyConnection(env.DATABASE_URL ?? '', async (other) => {
       assert.ok(await tryLockSession(other as never, 'backupFiles'))
       return run('backup', dir)
@@ -195,7 +195,7 @@ describe('berth backup', { timeout: 300_000 }, () => {
 
   it('berth backup says what Berth itself has lost, and backs up the rest', async () => {
     const lost = await upload(filled.api, 'private', randomBytes(50), { name: 'lost' })
-    const { BlockFolder } = await import('../../../src/storage/embedded/blocks.ts')
+    const { BlockFolder } = await import('../../src/storage/embedded/blocks.ts')
     const { CID } = await import('multiformats/cid')
     const folder = new BlockFolder(join(stack.dataDir, 'ipfs/private'), { touchAfterMs: 1e9 })
     await rm(folder.path(CID.parse(lost.cid)))

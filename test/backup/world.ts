@@ -5,9 +5,9 @@ import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { Client } from '../../support/client.ts'
-import { DocumentCheck } from '../../support/openapi.ts'
-import { runCli, type Stack } from '../../support/stack.ts'
+import { Client } from '../support/client.ts'
+import { DocumentCheck } from '../support/openapi.ts'
+import { runCli, type Stack } from '../support/stack.ts'
 
 export interface Content {
   id: string

@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { runCommands, type Tag } from '../../../scripts/ci/docs-commands.ts'
-import { until } from '../../support/processes.ts'
-import { startS3, withoutS3 } from '../../support/s3.ts'
-import { type Stack, startStack } from '../../support/stack.ts'
-import { installStandIns, STAND_IN } from '../agents/stand-in.ts'
+import { runCommands, type Tag } from '../../scripts/ci/docs-commands.ts'
+import { installStandIns, STAND_IN } from '../integration/agents/stand-in.ts'
+import { until } from '../support/processes.ts'
+import { startS3, withoutS3 } from '../support/s3.ts'
+import { type Stack, startStack } from '../support/stack.ts'
 import { clientOf, makeDir } from './world.ts'
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 describe('docs/operations.md', { skip: withoutS3, timeout: 600_000 }, () => {
   const stops: (() => Promise<unknown>)[] = []

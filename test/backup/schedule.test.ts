@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto'
 import { cp, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { until } from '../../support/processes.ts'
-import { readMetrics, type Stack, startStack } from '../../support/stack.ts'
+import { until } from '../support/processes.ts'
+import { readMetrics, type Stack, startStack } from '../support/stack.ts'
 import { backupsOf, berth, clientOf, makeDir, readBlocks, upload } from './world.ts'
 
 describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
-import { gatewayReader } from '../../support/gateway.ts'
-import { runCli, type Stack, startOnce, startStack } from '../../support/stack.ts'
+import { startDatabase, type TestDatabase } from '../support/database.ts'
+import { gatewayReader } from '../support/gateway.ts'
+import { runCli, type Stack, startOnce, startStack } from '../support/stack.ts'
 import { backupsOf, berth, clientOf, type Filled, fill, makeDir, readBlocks, readTables } from './world.ts'
 
 const SETTINGS = { BERTH_RUNTIME: 'process', BERTH_QUEUES: 'pins,repairs,storage' }

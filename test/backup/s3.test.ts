@@ -6,13 +6,13 @@ import { readdir, readFile, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
-import { until } from '../../support/processes.ts'
-import { type S3Server, startS3, withoutS3 } from '../../support/s3.ts'
-import { runCli, type Stack, startStack } from '../../support/stack.ts'
+import { startDatabase, type TestDatabase } from '../support/database.ts'
+import { until } from '../support/processes.ts'
+import { type S3Server, startS3, withoutS3 } from '../support/s3.ts'
+import { runCli, type Stack, startStack } from '../support/stack.ts'
 import { backupsOf, berth, type Filled, fill, makeDir, readBlocks, readTables, upload } from './world.ts'
 
-const CLI = fileURLToPath(new URL('../../../bin/berth.mjs', import.meta.url))
+const CLI = fileURLToPath(new URL('../../bin/berth.mjs', import.meta.url))
 const TARGET = 's3://kept/of/berth'
 
 describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () => {
@@ -112,8 +112,8 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
   })
 
   it('backups in a bucket are made by a worker too, where BERTH_BACKUP_DIR names the bucket', async () => {
-    const { ScheduledBackups } = await import('../../../workers/reconcile/backups.ts')
-    const { loadConfig } = await import('../../../src/config.ts')
+    const { ScheduledBackups } = await import('../../workers/reconcile/backups.ts')
+    const { loadConfig } = await import('../../src/config.ts')
     const config = loadConfig({
       ...stack.env,
       BERTH_BACKUP_DIR: 's3://kept/by/itself/',
