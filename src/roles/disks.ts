@@ -1,9 +1,19 @@
+/**
+ * The disk helper: HTTP on a Unix socket, for `worker` alone. It takes an agent's id and a size, and nothing else.
+ *
+ * - `GET /disks`: `{disks: [{agentId, usedBytes, limitBytes}], room: {free, size}}`
+ * - `PUT /disks/{agentId}` with `{"bytes": n | null}`: `{device, subvolume}`, 507 where there is no room
+ * - `DELETE /disks/{agentId}`: 204, also where there is none
+ *
+ * A failure is `{"error"}`.
+ */
 import { chmod } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { Config } from '../config.ts'
-import { AgentDisks } from '../disks/agent-disks.ts'
+import { AgentDisks, NoRoom } from '../disks/agent-disks.ts'
 import { openPool } from '../disks/pool.ts'
-import { createDisksServer } from '../disks/server.ts'
 import { ConfigError } from '../errors.ts'
+import { AGENT_ID } from '../lib/agent-id.ts'
 import { reserveSetting } from '../lib/disk.ts'
 import { bindSocket } from '../lib/net/bind.ts'
 import type { Logger } from '../log.ts'
@@ -33,5 +43,52 @@ export async function openDisks(config: Config, log: Logger): Promise<RunningRol
       await new Promise((resolve) => server.close(resolve))
       pool.release()
     },
+  }
+}
+
+const BODY_BYTES = 1024
+/** Below it btrfs has hardly room for its own tables. */
+const LEAST_BYTES = 16 * 1024 * 1024
+const MOST_BYTES = 2 ** 50
+
+export function createDisksServer(disks: AgentDisks, log: Logger): Server {
+  return createServer({ requestTimeout: 10_000 }, async (req, res) => {
+    const { status, body } = await answer(disks, req).catch((error) => {
+      if (!(error instanceof NoRoom)) log.error({ err: error, url: req.url }, 'a disk could not be changed')
+      return { status: error instanceof NoRoom ? 507 : 500, body: { error: (error as Error).message } }
+    })
+    res.writeHead(status, { 'content-type': 'application/json' })
+    res.end(body === undefined ? undefined : JSON.stringify(body))
+  })
+}
+
+async function answer(disks: AgentDisks, req: IncomingMessage): Promise<{ status: number; body?: unknown }> {
+  const { method, url = '' } = req
+  if (url === '/disks' && method === 'GET') return { status: 200, body: await disks.read() }
+  const agentId = url.startsWith('/disks/') ? url.slice('/disks/'.length) : ''
+  if (!AGENT_ID.test(agentId)) return { status: 400, body: { error: 'not the id of an agent' } }
+  if (method === 'DELETE') {
+    await disks.remove(agentId)
+    return { status: 204 }
+  }
+  if (method !== 'PUT') return { status: 405, body: { error: 'PUT or DELETE' } }
+  const bytes = await readSize(req)
+  if (bytes === undefined) return { status: 400, body: { error: 'bytes: must be a size, or null' } }
+  return { status: 200, body: await disks.ensure(agentId, bytes) }
+}
+
+/** Undefined where it is none. */
+async function readSize(req: IncomingMessage): Promise<number | null | undefined> {
+  let text = ''
+  for await (const chunk of req) {
+    text += chunk
+    if (text.length > BODY_BYTES) return undefined
+  }
+  try {
+    const { bytes } = JSON.parse(text)
+    if (bytes === null) return null
+    return Number.isSafeInteger(bytes) && bytes >= LEAST_BYTES && bytes <= MOST_BYTES ? bytes : undefined
+  } catch {
+    return undefined
   }
 }

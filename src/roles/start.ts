@@ -3,20 +3,23 @@
  * PostgreSQL, the schema and the first workspace, and runs each role as a process of its own.
  */
 import { execFile } from 'node:child_process'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import bullmq from 'bullmq/package.json' with { type: 'json' }
 import { type Config, startedSocket } from '../config.ts'
+import { createPool } from '../db/pool.ts'
+import { schemaState } from '../db/schema-state.ts'
 import { ConfigError, PostgresStartError } from '../errors.ts'
+import { replaceFile } from '../lib/files.ts'
 import { assertBindable } from '../lib/net/bind.ts'
 import { AlreadyRunning, acquireLock } from '../lib/process/process-lock.ts'
-import { createLogger } from '../log.ts'
+import { createLogger, type Logger } from '../log.ts'
 import { type EmbeddedPostgres, startPostgres } from '../standalone/postgres.ts'
 import { freePort } from '../standalone/postgres-server.ts'
 import { endLeftovers, RoleConfigError, supervise } from '../standalone/supervisor.ts'
 import type { Prepared } from './prepare.ts'
-import { findPrepared, notePrepared } from './prepared.ts'
 import { onStopSignals } from './running-role.ts'
 import { Terminal } from './terminal.ts'
 
@@ -150,4 +153,36 @@ async function prepareDatabase(env: NodeJS.ProcessEnv): Promise<Prepared> {
     const { stderr, message } = error as { stderr?: string; message: string }
     throw new ConfigError(`the database cannot be prepared: ${stderr?.trim() || message}`)
   }
+}
+
+/** Berth's own migrations are in the database; those of BullMQ are told by the version that made them. */
+const recordOf = (dataDir: string) => join(dataDir, 'bullmq-version')
+
+/**
+ * The answer of `prepare` on the embedded database of a data folder, where it has nothing left to do; undefined where
+ * it has to run.
+ */
+export async function findPrepared(
+  dataDir: string,
+  databaseUrl: string,
+  log: Logger,
+): Promise<Prepared | undefined> {
+  const version = await readFile(recordOf(dataDir), 'utf8').catch(() => '')
+  if (version !== bullmq.version) return undefined
+  const pool = createPool(databaseUrl, 2, log)
+  try {
+    if ((await schemaState(pool)) !== 'current') return undefined
+    const { rows } = await pool.query<{ gateway: string | null }>(
+      `SELECT (SELECT domain FROM gateway ORDER BY id LIMIT 1) AS gateway
+       WHERE EXISTS (SELECT FROM workspace) AND to_regnamespace('bullmq') IS NOT NULL`,
+    )
+    return rows[0] && { gateway: rows[0].gateway ?? undefined }
+  } finally {
+    await pool.end()
+  }
+}
+
+/** Remembers that `prepare` has run. */
+export async function notePrepared(dataDir: string): Promise<void> {
+  await replaceFile(recordOf(dataDir), bullmq.version, 0o600)
 }

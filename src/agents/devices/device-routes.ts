@@ -1,10 +1,39 @@
 import { z } from 'zod'
 import { messages, notFound } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
+import { text } from '../../http/shapes.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
-import { approval, approvals, devices, requestPath } from './device-schema.ts'
+
+const requestPath = z.object({ agentId: z.string(), requestId: text(200) })
+
+const named = {
+  deviceId: z.string(),
+  publicKey: z.string().optional(),
+  displayName: z.string().optional(),
+  platform: z.string().optional(),
+  clientId: z.string().optional(),
+  clientMode: z.string().optional(),
+  role: z.string().optional(),
+  roles: z.array(z.string()).optional(),
+  scopes: z.array(z.string()).optional(),
+  remoteIp: z.string().optional(),
+}
+
+/** The engine's records; what it says more is passed on. */
+const devices = z.object({
+  pending: z.array(z.looseObject({ requestId: z.string(), ...named, ts: z.number().optional() })),
+  paired: z.array(z.looseObject(named)),
+})
+
+const approval = z.object({ success: z.boolean(), requestId: z.string(), message: z.string() })
+
+const approvals = z.object({
+  approved: z.array(z.string()),
+  failed: z.array(z.object({ requestId: z.string(), success: z.boolean(), error: z.string() })),
+  message: z.string(),
+})
 
 const TAG = 'Devices'
 const DEVICES = '/v0/agents/:agentId/devices'

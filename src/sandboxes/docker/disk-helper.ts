@@ -1,4 +1,4 @@
-/** The disk helper (`src/disks/server.ts`) as the Docker driver uses it, and volumes that are on one of its disks. */
+/** The disk helper (`src/roles/disks.ts`) as the Docker driver uses it, and volumes that are on one of its disks. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { makeZip, type ZipEntry } from '../../../test/contract/agents/zip.ts'
 import { BadSkill } from '../skills/skill-md.ts'
-import { unzipSkill } from './archive.ts'
+import { unzipSkill } from './upstream.ts'
 
 const unzip = async (...entries: ZipEntry[]) =>
   (await unzipSkill(makeZip(entries))).map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])
