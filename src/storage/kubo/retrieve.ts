@@ -7,7 +7,11 @@ import { type Kubo, type KuboClient, OFFLINE } from './client.ts'
 import { asStorageError } from './kubo-errors.ts'
 
 const CONNECT_MS = 10_000
-/** While no block arrives for this long, host nodes are dialled again: a connection may have dropped. */
+/**
+ * While no block arrives for this long, host nodes are dialled again: a connection may have dropped. Before the first
+ * block, one that stands is given up first: Kubo sends nothing more to a peer that has not taken a message, or whose
+ * bitswap hangs, for as long as the connection lasts.
+ */
 const REDIAL_MS = 15_000
 /** How long providers are looked for when no host node could be reached, and how long connected peers then get. */
 const FIND_PROVIDERS_MS = 20_000
@@ -48,9 +52,18 @@ export async function retrieveAndPin(
     stallMs,
   )
 
-  const redial = setInterval(() => {
-    if (!offline) void connect(kubo.client, origins, signal)
-  }, REDIAL_MS)
+  let hungUp = false
+  const redial = setInterval(
+    async () => {
+      if (offline) return
+      if (total.blocks === 0 && !hungUp) {
+        hungUp = true
+        await hangUp(kubo.client, origins, signal)
+      }
+      await connect(kubo.client, origins, signal)
+    },
+    Math.min(REDIAL_MS, stallMs / 2),
+  )
 
   const reachSomebody = async () => {
     if (offline || origins.length === 0) return
@@ -113,6 +126,18 @@ async function connect(
     ),
   )
   return failures
+}
+
+/** Ends Kubo's connections to the host nodes, where it has any. */
+async function hangUp(client: KuboClient, origins: string[], signal: AbortSignal): Promise<void> {
+  const limits = { signal, deadlineMs: CONNECT_MS }
+  await Promise.allSettled(
+    origins.map((origin) =>
+      client.call('swarm/disconnect', limits, (rpc, signal) =>
+        rpc.swarm.disconnect(multiaddr(origin), { signal }),
+      ),
+    ),
+  )
 }
 
 interface RoutingRow {

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { create } from 'kubo-rpc-client'
 import { CID } from 'multiformats/cid'
+import { code as raw } from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { OFFLINE } from '../../../src/storage/kubo/client.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
@@ -11,6 +13,7 @@ import type { Storage } from '../../../src/storage/port.ts'
 import { PROBE_CID } from '../../../src/storage/unixfs-write.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
 import { freePort, until } from '../../support/processes.ts'
+import { startProvider as startHeldProvider } from '../../support/provider.ts'
 import { node } from './cases/blocks.ts'
 import { failsWith } from './cases/context.ts'
 import { collect, file, texts } from './content.ts'
@@ -112,6 +115,17 @@ describe('kubo', { skip }, () => {
     })
     assert.ok(blocks > 100)
     assert.match(JSON.stringify(await dropped), /success/)
+  })
+
+  test('a host node that answers nothing on a connection that stands is connected to anew', async (t) => {
+    const deaf = await startHeldProvider()
+    t.after(() => deaf.stop())
+    const [lost, wanted] = [await deaf.block(randomBytes(100), raw), await deaf.block(randomBytes(100), raw)]
+    const options = { origins: [deaf.multiaddr], signal }
+    // It reads this block for ever, and nothing else of the connection meanwhile.
+    deaf.hold(lost)
+    await assert.rejects(storage.pin(lost, { ...options, stallMs: 1_000 }), failsWith('stalled'))
+    await storage.pin(wanted, { ...options, stallMs: 8_000 })
   })
 
   test('pins of others are not listed, and come out as they were', async () => {

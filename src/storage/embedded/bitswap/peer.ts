@@ -85,10 +85,15 @@ export class Peer {
     setImmediate(() => void this.#run())
   }
 
+  get #hasWork(): boolean {
+    return this.#wants.size + this.#cancels.size + this.#serving.size + this.#refused.length > 0
+  }
+
   async #run(): Promise<void> {
     try {
-      for (let message = await this.#next(); message; message = await this.#next()) {
-        await this.#send(encodeMessage(message))
+      while (this.#hasWork) {
+        const message = await this.#next()
+        if (message) await this.#send(encodeMessage(message))
       }
     } catch (error) {
       this.#stream?.abort(error as Error)
@@ -99,7 +104,7 @@ export class Peer {
     }
   }
 
-  /** The next message, or null. */
+  /** The next message, or null where nothing of it needs an answer. */
   async #next(): Promise<Message | null> {
     const message = emptyMessage()
     message.entries.push(...this.#cancels.values())
