@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { clientFrame as frame } from '../test/support/frames.ts'
 import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
 
 const connect = {
@@ -16,23 +17,6 @@ const connect = {
     auth: { token: 'old' },
   },
 }
-
-/** A frame as clients send it, in the shortest form. */
-function frame(payload: string | Buffer, { opcode = 1, fin = true, masked = true, rsv = 0 } = {}): Buffer {
-  const bytes = Buffer.from(payload)
-  const length = bytes.length
-  const head =
-    length < 126
-      ? [length]
-      : length < 65_536
-        ? [126, length >> 8, length & 255]
-        : [127, 0, 0, 0, 0, ...uint32(length)]
-  head[0] = (head[0] ?? 0) | (masked ? 0x80 : 0)
-  const mask = masked ? randomBytes(4) : Buffer.alloc(0)
-  const sent = masked ? bytes.map((byte, i) => byte ^ (mask[i % 4] ?? 0)) : bytes
-  return Buffer.concat([Buffer.from([(fin ? 0x80 : 0) | rsv | opcode, ...head]), mask, sent])
-}
-const uint32 = (n: number) => [n >>> 24, (n >> 16) & 255, (n >> 8) & 255, n & 255]
 
 /** The texts of whole frames. */
 function texts(bytes: Buffer): string[] {
@@ -190,6 +174,13 @@ describe('a connect request', () => {
     assert.deepEqual([kept.device, kept.client], [device, client])
     assert.equal('device' in rewritten({ device, auth: { token: 'old' } }), false)
     assert.equal('device' in rewritten({ device, auth: undefined }), false)
+  })
+
+  test('a connect request from a browser keeps its client: the gateway refuses the one that it does not know', () => {
+    const client = { id: 'webchat-ui', mode: 'webchat' }
+    const request = { ...connect, params: { ...connect.params, client } }
+    const { params } = JSON.parse(rewriteConnect(JSON.stringify(request), 'mine', true) ?? '')
+    assert.deepEqual([params.client, params.auth], [client, { token: 'mine' }])
   })
 
   test('a message that is no connect request is left alone', () => {

@@ -37,6 +37,11 @@ export class ConnectFrame {
     this.#rewrite = rewrite
   }
 
+  /** Whether the message was read, or is none that can be: all that follows passes as it comes. */
+  get isDone(): boolean {
+    return this.#done
+  }
+
   /**
    * Takes bytes from the client; gives those that go on to the gateway. What cannot be understood, or is too long for a
    * `connect` request, goes on as it came: refusing it is the gateway's business.
@@ -131,9 +136,10 @@ function unmask(bytes: Buffer, mask: Buffer): void {
  * Makes of a client's `connect` request one that the gateway takes as its own machine's: the gateway's token in place
  * of the client's (who may talk to the agent was decided before), and {@link PROTOCOL} for clients that know only older
  * ones: what they use of it is the same.
+ * @param isBrowser leaves the client as it says it is: without a device the gateway gives no rights to any in a browser.
  * @returns undefined for anything else than a `connect` request.
  */
-export function rewriteConnect(message: string, token: string): string | undefined {
+export function rewriteConnect(message: string, token: string, isBrowser = false): string | undefined {
   const request = parse(message)
   if (request?.type !== 'req' || request.method !== 'connect' || !isObject(request.params)) return undefined
   const { device, ...params } = request.params
@@ -142,7 +148,7 @@ export function rewriteConnect(message: string, token: string): string | undefin
   // A device signs the token that it sends, so it can be let through only with the right one.
   const signed = isObject(params.auth) && params.auth.token === token
   if (device !== undefined && signed) params.device = device
-  else params.client = knownClient(params.client)
+  else if (!isBrowser) params.client = knownClient(params.client)
   params.auth = { token }
   return JSON.stringify({ ...request, params })
 }

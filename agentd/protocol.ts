@@ -230,6 +230,12 @@ export interface SkillFiles {
 }
 
 /**
+ * Of an upgrade to `/v1/gateway/`: from a browser, whose client has to say who it is as the engine asks it to. The gateway
+ * sees a page of its own machine then, and takes its own web client.
+ */
+export const BROWSER_HEADER = 'berth-browser'
+
+/**
  * `/v1/port/<port>`: HTTP and upgrades to a port of the agent on loopback, with `host` and the other headers as they
  * came, except those that begin with `berth-`. Path and query are in {@link PORT_PATH_HEADER}, and not in the path of
  * the call: there `..`, in whichever spelling, would lead to other ports and to all that agentd can do. An answer with

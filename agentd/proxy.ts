@@ -3,6 +3,7 @@ import { type Duplex, Transform } from 'node:stream'
 import { AgentdError } from './agentd-errors.ts'
 import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
 import { type Destination, endToEnd, forwardCall, forwardUpgrade, only } from './forward.ts'
+import { BROWSER_HEADER } from './protocol.ts'
 import { type Agent, type GatewayHandle, refuseUpgrade, type Service } from './server.ts'
 
 /**
@@ -45,7 +46,9 @@ export function proxyService({ gateway }: Agent): Service {
             port,
             token,
           )
-          const first = new ConnectFrame((message) => rewriteConnect(message, token))
+          const isBrowser = BROWSER_HEADER in req.headers
+          if (isBrowser) headers.origin = `http://127.0.0.1:${port}`
+          const first = new ConnectFrame((message) => rewriteConnect(message, token, isBrowser))
           const rewritten = new Transform({
             transform: (chunk, _encoding, done) => done(null, first.push(chunk)),
           })

@@ -68,7 +68,7 @@ export const settings = z.object({
   BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE: integer(0, 1_000_000)
     .default(60)
     .describe(
-      'Requests with a key or token that is not good, likewise. Good keys still work from an address that has sent as many. 0: no limit.',
+      'Requests with a key or token that is not good, likewise. Good keys still work from an address that has sent as many, but not in the first message of a WebSocket to an agent. 0: no limit.',
     ),
   BERTH_TLS_ASK_PORT: integer(0, 65535)
     .optional()

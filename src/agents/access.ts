@@ -2,7 +2,7 @@
  * Credentials that reach an agent: keys of its workspace, its gateway token (contract 5.4), and the platform token that
  * it mints for itself, which is good for that agent alone unless a setting lets it see the rest of its workspace.
  */
-import { createHash } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { decodeJwt, SignJWT } from 'jose'
 import type { Pool } from '../db/pool.ts'
 import { findByGatewayToken, findByTokenFingerprint } from '../db/statements/agents.ts'
@@ -49,6 +49,18 @@ export class AgentAccess {
     if (!minted) return undefined
     const found = await findByTokenFingerprint.first(pool, minted.agentId, minted.fingerprint)
     return { ...this.#principal('platform', found), expiresAt: minted.expiresAt }
+  }
+
+  /**
+   * The caller who has the gateway token of this very agent: it is compared, and no other agent is looked for.
+   * @throws ApiError 401 for any other text, and where there is no such agent.
+   */
+  async authenticateFor(agentId: string, token: string): Promise<Principal> {
+    const { pool } = this.#options
+    const agent = await findAgent(pool, agentId)
+    if (!agent || !isSameToken(token, agent.gatewayToken))
+      throw unauthorized('This is not the gateway token of the agent', 'bad_token')
+    return this.#principal('gateway', await findByGatewayToken.first(pool, agent.gatewayToken))
   }
 
   /** A platform token of an agent: good for an hour, or until its gateway token is rotated. */
@@ -130,6 +142,12 @@ export class AgentAccess {
       },
     }
   }
+}
+
+/** Compares gateway tokens in constant time: the time tells nothing about how much of one is right. */
+export function isSameToken(text: string, token: string): boolean {
+  const hash = (value: string) => createHash('sha256').update(value.toLowerCase()).digest()
+  return timingSafeEqual(hash(text), hash(token))
 }
 
 const ownerOnly = () => forbidden("An agent's token cannot do this", 'owner_only')

@@ -72,6 +72,11 @@ export class AgentConnections {
     return this.#keep({ agentId, end }, { grounds, expiresAt, since })
   }
 
+  /** Keeps what somebody has open who has yet to say who they are, as {@link add} does. */
+  addStranger({ agentId }: Agent, since: number, end: Connection['end']): () => void {
+    return this.#keep({ agentId, end }, { grounds: [byAgent(agentId)], since })
+  }
+
   /**
    * Keeps what a visitor has open by a domain or a route, as {@link add} does.
    * @param agent with the gateway token that the visitor gave, where the binding is protected.

@@ -39,6 +39,18 @@ export class AddressLimits {
   }
 
   /**
+   * Refuses an address that failed too often, where what it has to say for itself comes later. Counts nothing.
+   * @throws ApiError 429
+   */
+  refuseFailed({ ip }: Pick<Request, 'ip'>): void {
+    const most = this.#limits.failedLogins
+    const address = clientAddress(ip)
+    if (most === 0 || address === undefined) return
+    const { count, msLeft } = this.#failures.read(address)
+    if (count >= most) throw tooManyFailed(most, msLeft)
+  }
+
+  /**
    * Authenticates a request. Who fails too often from one address is answered 429; a good key still works from there,
    * since others may share the address. An API key costs a signature, and no query where that is wrong; an agent's
    * gateway token costs a query, so then only those are looked up that were good before.

@@ -36,7 +36,8 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
   }
 }
 
-function toApiError(error: unknown): ApiError {
+/** The answer to whatever was thrown. */
+export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (isDatabaseFull(error)) return full('No space left: the disk of PostgreSQL is full', error)
   if (isDatabaseDown(error)) return unavailable('Database unreachable', error)

@@ -9,7 +9,7 @@ export interface Bound {
   name: string
   /**
    * Most of one caller: of an API key or an agent's own token, or of a client's address where no key is asked for;
-   * of one CID, for work on that. Null where they are not counted.
+   * of one CID or agent, for work on that. Null where they are not counted.
    */
   caller: number | null
   /**
@@ -92,6 +92,22 @@ export const BOUNDS = {
     reason:
       'Browsers, command lines and bots of an owner keep theirs open for days. Each is two connections.',
   },
+  greetings: {
+    name: 'WebSockets to agents that have not sent a token',
+    caller: 8,
+    workspace: null,
+    process: 512,
+    reason:
+      'Each is two connections for ten seconds at most, holds up to 80 KiB, and is over in milliseconds where the client has a token. One address must not take all places of an agent.',
+  },
+  agentGreetings: {
+    name: 'WebSockets to one agent that have not sent a token',
+    caller: 16,
+    workspace: null,
+    process: 512,
+    reason:
+      'The engine takes 32 at a time from all its clients together: half of them are left to those who send a token with their request.',
+  },
   agentRequests: {
     name: 'requests to agents',
     caller: 128,
@@ -170,6 +186,7 @@ export type BoundKind = keyof typeof BOUNDS
 /** For whom work is done, or on what. A caller has a key, or else an address where that tells callers apart. */
 export interface Holder {
   cid?: string
+  agentId?: string
   keyId?: string | undefined
   address?: string | undefined
   workspaceId?: string
@@ -238,10 +255,11 @@ export class Bounds {
     return this.#taken.get(kind) ?? 0
   }
 
-  #countsOf(kind: BoundKind, { cid, keyId, address, workspaceId }: Holder) {
+  #countsOf(kind: BoundKind, { cid, agentId, keyId, address, workspaceId }: Holder) {
     const { caller, workspace, process } = this.#table[kind]
     const callers = [
       { id: cid, whose: 'this CID' },
+      { id: agentId, whose: 'this agent' },
       { id: keyId, whose: 'this key' },
       { id: address, whose: 'your address' },
     ]

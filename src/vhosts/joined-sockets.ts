@@ -34,14 +34,28 @@ export interface JoinRequest {
  * @throws AgentdError where the agent does not take it; the client's upgrade is still to be answered then.
  */
 export async function joinSockets(request: JoinRequest): Promise<JoinedSockets | undefined> {
+  const opened = await openSockets(request)
+  opened?.sockets.passUp(opened.head)
+  return opened?.sockets
+}
+
+/** A WebSocket on which nothing goes up before {@link JoinedSockets.passUp}; what the agent sends goes down. */
+export interface OpenedSockets {
+  sockets: JoinedSockets
+  /** The client's connection, which nobody reads yet. */
+  client: Socket
+  /** What the client has sent already. */
+  head: Buffer
+}
+
+/** Opens a WebSocket as {@link joinSockets} does, one way only. */
+export async function openSockets(request: JoinRequest): Promise<OpenedSockets | undefined> {
   const { agentd, agent, path, headers, req, res, signal } = request
   const upgraded = await agentd.upgrade(agent, { path, headers, signal })
   if (req.socket.destroyed) return void upgraded.socket.destroy()
-  const { socket, head } = takeUpgrade(req, res)
-  socket.write(switchingProtocols(upgraded.response), 'latin1')
-  const joined = new JoinedSockets(socket, upgraded.socket)
-  joined.begin(head, upgraded.head)
-  return joined
+  const { socket: client, head } = takeUpgrade(req, res)
+  client.write(switchingProtocols(upgraded.response), 'latin1')
+  return { sockets: new JoinedSockets(client, upgraded.socket, upgraded.head), client, head }
 }
 
 export class JoinedSockets {
@@ -51,7 +65,8 @@ export class JoinedSockets {
   readonly #agent: Socket
   readonly #scanner = new FrameScanner()
 
-  constructor(client: Socket, agent: Socket) {
+  /** @param fromAgent what the agent has sent already. */
+  constructor(client: Socket, agent: Socket, fromAgent: Buffer) {
     this.#client = client
     this.#agent = agent
     for (const socket of [client, agent]) {
@@ -61,15 +76,19 @@ export class JoinedSockets {
       socket.setTimeout(IDLE_MS, () => socket.destroy())
     }
     this.closed = Promise.all([once(client), once(agent)]).then(() => {})
+    client.once('close', () => agent.destroy())
+    this.#passDown(fromAgent)
   }
 
-  /** Joins the connections; each side has sent something already. */
-  begin(fromClient: Buffer, fromAgent: Buffer): void {
+  /** Lets the client speak to the agent. @param fromClient what it has sent already. */
+  passUp(fromClient: Buffer): void {
+    this.#agent.write(fromClient)
+    this.#client.pipe(this.#agent)
+  }
+
+  #passDown(fromAgent: Buffer): void {
     const client = this.#client
     const agent = this.#agent
-    agent.write(fromClient)
-    client.pipe(agent)
-    client.once('close', () => agent.destroy())
     const pass = (chunk: Buffer) => {
       this.#scanner.push(chunk)
       // A client may send without end: one chunk a turn leaves the others their turns.

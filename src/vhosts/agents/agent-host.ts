@@ -17,6 +17,7 @@ import { AGENT_ID } from '../../lib/agent-id.ts'
 import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
 import type { SiteDirectory } from '../apps/site.ts'
 import { requestHost } from '../hosts.ts'
+import { joinSockets } from '../joined-sockets.ts'
 import {
   isNavigation,
   readCredential,
@@ -26,6 +27,7 @@ import {
   splitToken,
 } from './credential.ts'
 import { passToGateway } from './gateway-http.ts'
+import { chatWithStranger } from './greeting.ts'
 import { answerRoute, findPage, type PageParts } from './page.ts'
 import { LogStream, openChat } from './sockets.ts'
 import { findSocketTarget, findTarget, type Target } from './targets.ts'
@@ -69,6 +71,8 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     if (needsNoToken) addresses.countRequest(req)
     if (needsNoToken) return answerRoute(parts, { agent: site.agent, route, since }, req, res)
     const credential = readCredential(req, site.agent.gatewayToken)
+    if (!credential && isUpgrade(req) && target?.kind === 'gateway')
+      return chatWithStranger(parts, { agent: site.agent, since, req, res })
     if (credential) refuseForeign(req, credential)
     if (credential && route) refuseEmbedded(req, credential)
     if (target?.kind === 'foreign') throw unauthorized(messages.badToken, 'bad_token')
@@ -107,7 +111,8 @@ function answer(parts: AgentHostParts, admitted: Admitted): Promise<void> {
   const request = { agentd, agent, req, res }
   if (target.kind === 'logs')
     return holdSocket(parts, admitted, (signal) => LogStream.open({ ...request, signal }))
-  if (isUpgrade(req)) return holdSocket(parts, admitted, (signal) => openChat({ ...request, signal }))
+  if (isUpgrade(req))
+    return holdSocket(parts, admitted, (signal) => openChat({ ...request, signal }, joinSockets))
   return exchange(parts, admitted, target.path + queryOf(req.url))
 }
 

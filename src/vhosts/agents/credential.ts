@@ -1,6 +1,6 @@
 /**
  * How a client of an agent's own host says who it is: a header; or the gateway token, and it alone,
- * in `?token=` or in a cookie. Cookies come with requests that other sites make a browser send, so what changes
+ * in `?token=`, in a cookie, or in the first message of its WebSocket (`greeting.ts`). Cookies come with requests that other sites make a browser send, so what changes
  * something needs more than one.
  */
 import type { Request, Response } from 'express'

@@ -11,7 +11,7 @@ import { jsonLines } from '../../agents/agentd-stream.ts'
 import { ApiError } from '../../errors.ts'
 import { takeUpgrade } from '../../http/upgrade.ts'
 import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
-import { type JoinedSockets, joinSockets } from '../joined-sockets.ts'
+import type { JoinRequest } from '../joined-sockets.ts'
 
 const NOT_READY = ['unreachable', 'not_ready', 'timeout']
 /** Headers that the client decides; the others are between agentd and the gateway. */
@@ -23,7 +23,7 @@ const HEADERS = [
   'user-agent',
 ] as const
 
-interface SocketRequest {
+export interface SocketRequest {
   agentd: AgentdClient
   agent: Agent
   req: Request
@@ -34,18 +34,25 @@ interface SocketRequest {
 
 /**
  * Opens the gateway's WebSocket for a client whose upgrade it is. One that is not ready is told so by closing (1013).
- * @returns the chat, or undefined where it was closed already.
+ * @param more headers for agentd.
+ * @returns what `open` makes of it, or undefined where it was closed already.
  * @throws ApiError 502 when the gateway refuses the upgrade.
  */
-export async function openChat({
-  agent,
-  req,
-  res,
-  ...rest
-}: SocketRequest): Promise<JoinedSockets | undefined> {
+export async function openChat<T>(
+  { agent, req, res, ...rest }: SocketRequest,
+  open: (request: JoinRequest) => Promise<T | undefined>,
+  more: Record<string, string> = {},
+): Promise<T | undefined> {
   if (agent.status !== 'running') return refuseSocket(req, res, CLOSE.tryAgainLater, 'The agent is not ready')
   try {
-    return await joinSockets({ ...rest, agent, req, res, path: '/v1/gateway/', headers: forwarded(req) })
+    return await open({
+      ...rest,
+      agent,
+      req,
+      res,
+      path: '/v1/gateway/',
+      headers: { ...forwarded(req), ...more },
+    })
   } catch (error) {
     if (!(error instanceof AgentdError)) throw error
     if (NOT_READY.includes(error.code))

@@ -2,8 +2,8 @@
  * The gateway token of a visitor to an agent's pages. Nothing else that looks like a credential is Berth's there: it
  * may be one of the program's own, and goes on to it; the token itself never does.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { isSameToken } from '../../agents/access.ts'
 import { COOKIE } from '../agents/credential.ts'
 
 export interface Visit {
@@ -21,7 +21,7 @@ export function readVisit(
   gatewayToken: string,
 ): Visit {
   const { authorization } = headers
-  const isToken = (text: string | undefined) => text !== undefined && isSame(text, gatewayToken)
+  const isToken = (text: string | undefined) => text !== undefined && isSameToken(text, gatewayToken)
   const inHeader = isToken(/^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1])
   const query = withoutToken(url, isToken)
   const cookies = (headers.cookie ?? '').split(';').map((pair) => pair.trim())
@@ -44,10 +44,4 @@ function withoutToken(url: string, isToken: (text: string) => boolean): { url: s
   )
   if (otherParameters.length === parts.length) return { url, found: false }
   return { url: otherParameters.length > 0 ? `${path}?${otherParameters.join('&')}` : path, found: true }
-}
-
-/** Compares in constant time: the time tells nothing about how much of a token is right. */
-function isSame(text: string, token: string): boolean {
-  const hash = (value: string) => createHash('sha256').update(value.toLowerCase()).digest()
-  return timingSafeEqual(hash(text), hash(token))
 }

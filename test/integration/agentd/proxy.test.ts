@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { after, before, beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket, WebSocketServer } from 'ws'
+import { BROWSER_HEADER } from '../../../agentd/protocol.ts'
 import { proxyService } from '../../../agentd/proxy.ts'
 import type { GatewayHandle } from '../../../agentd/server.ts'
 import { readAll, type ServedAgentd, serveAgentd } from '../../support/agentd-services.ts'
@@ -210,6 +211,16 @@ test('a WebSocket goes through, its first message rewritten', async () => {
   client.close(1000, 'done')
   const [code] = await once(client, 'close')
   assert.equal(code, 1000)
+})
+
+test('a browser that says itself who it is is a page of this machine to the gateway', async () => {
+  const origins: unknown[] = []
+  sockets.on('connection', (socket, { headers }) => {
+    origins.push(headers.origin, headers[BROWSER_HEADER])
+    socket.close()
+  })
+  await once(open('', { origin: 'https://elsewhere.example', [BROWSER_HEADER]: '1' }), 'close')
+  assert.deepEqual(origins, [`http://127.0.0.1:${gateway.port}`, undefined])
 })
 
 test('large messages go both ways whole', async () => {

@@ -81,7 +81,6 @@ describe('chat', () => {
 
 describe('an upgrade', () => {
   it('an upgrade without a good token is 401', async () => {
-    assert.equal(await agent.stranger.socket('/').refused(), 401)
     assert.equal(await agent.stranger.socket('/?token=wrong').refused(), 401)
     assert.equal(await agent.stranger.socket('/v0/logs').refused(), 401)
     const foreign = await world.agent()

@@ -1,0 +1,128 @@
+/**
+ * Chat whose client sends its token in the first message, as the engine's own clients do, in a `connect` request. They
+ * sign what the gateway challenges them with, so what the gateway says goes down meanwhile; nothing goes up.
+ */
+import type { Request, Response } from 'express'
+import { z } from 'zod'
+import { BROWSER_HEADER } from '../../../agentd/protocol.ts'
+import { type AgentAccess, GATEWAY_TOKEN } from '../../agents/access.ts'
+import type { Agent } from '../../agents/agent.ts'
+import { type Connection, closeError } from '../../agents/connections.ts'
+import { type ApiError, unauthorized } from '../../errors.ts'
+import { toApiError } from '../../http/error-handler.ts'
+import type { Principal } from '../../http/principal.ts'
+import { authenticateRequest } from '../../http/route.ts'
+import { clientAddress } from '../../lib/net/ip-address.ts'
+import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
+import { type JoinedSockets, openSockets } from '../joined-sockets.ts'
+import { type FirstMessage, readFirstMessage } from './first-message.ts'
+import type { PageParts } from './page.ts'
+import { openChat } from './sockets.ts'
+
+const connectRequest = z.object({
+  type: z.literal('req'),
+  method: z.literal('connect'),
+  params: z.object({ auth: z.object({ token: z.string().regex(GATEWAY_TOKEN) }) }),
+})
+
+const NO_TOKEN = 'The first message is no connect request with the gateway token'
+
+type GreetingParts = Pick<PageParts, 'agentd' | 'services' | 'connections'> & { access: AgentAccess }
+
+interface Stranger {
+  agent: Agent
+  /** `AgentConnections.changeCount` before the agent was looked for. */
+  since: number
+  req: Request
+  res: Response
+}
+
+/**
+ * Opens chat for a client that has sent no token yet; resolves when it is over. A client whose first message has not the
+ * agent's gateway token is closed with 1008, and has failed to log in as one with a wrong header has.
+ * @throws ApiError as long as the upgrade is not taken: 429 for an address that failed too often or has many of these
+ *   open, 502 when the gateway refuses the upgrade.
+ */
+export async function chatWithStranger(parts: GreetingParts, stranger: Stranger): Promise<void> {
+  const { agentd, connections, services } = parts
+  const { addresses, bounds } = services
+  const { agent, since, req, res } = stranger
+  addresses.countRequest(req)
+  addresses.refuseFailed(req)
+  const opening = new AbortController()
+  let sockets: JoinedSockets | undefined
+  let ended: Parameters<Connection['end']> | undefined
+  const end: Connection['end'] = (...why) => {
+    ended = why
+    if (sockets) sockets.end(...why)
+    else opening.abort(closeError(why[0]))
+  }
+  let forget = connections.addStranger(agent, since, end)
+  const admit = async (first: FirstMessage) => {
+    const since = connections.changeCount
+    const admitted = await logIn(parts, stranger, first)
+    const known = connections.add(admitted.agent, admitted.principal, since, end)
+    forget()
+    forget = known
+    return admitted.principal
+  }
+  const greet = async () => {
+    const browser: Record<string, string> = req.headers.origin ? { [BROWSER_HEADER]: '1' } : {}
+    const opened = await openChat({ agentd, agent, req, res, signal: opening.signal }, openSockets, browser)
+    if (!opened) return undefined
+    sockets = opened.sockets
+    if (ended) sockets.end(...ended)
+    const first = await readFirstMessage(opened.client, opened.head)
+    return first && { first, principal: await admit(first) }
+  }
+  try {
+    const greeted = await bounds.run('greetings', { address: clientAddress(req.ip) }, () =>
+      bounds.run('agentGreetings', { agentId: agent.agentId }, greet),
+    )
+    if (!greeted) return sockets?.end(CLOSE.policyViolation, 'No token was sent')
+    await bounds.run('agentSockets', greeted.principal, async () => {
+      if ('bytes' in greeted.first) sockets?.passUp(greeted.first.bytes)
+      await sockets?.closed
+    })
+  } catch (error) {
+    if (!sockets) throw error
+    const answer = toApiError(error)
+    if (answer.status >= 500) req.log.error({ err: error }, answer.message)
+    else req.log.debug({ agentId: agent.agentId }, `WebSocket refused: ${answer.message}`)
+    sockets.end(closeCode(answer), answer.message)
+    await sockets.closed
+  } finally {
+    forget()
+  }
+}
+
+/** @throws ApiError 401, counted for the client's address; 429 above its limit, or that of the plan. */
+async function logIn(
+  { services, access }: GreetingParts,
+  { agent: { agentId }, req, res }: Stranger,
+  first: FirstMessage,
+): Promise<{ principal: Principal; agent: Agent }> {
+  const token = 'text' in first ? readToken(first.text) : undefined
+  req.headers.authorization = `Bearer ${token ?? ''}`
+  const authenticate = async () => {
+    if (token === undefined) throw unauthorized('refusal' in first ? first.refusal : NO_TOKEN, 'bad_token')
+    return access.authenticateFor(agentId, token)
+  }
+  const own = { ...services, guard: { ...services.guard, authenticate } }
+  const principal = await authenticateRequest(own, req, res, 'org:agents:write')
+  return { principal, agent: await access.authorize(principal, agentId, ['gateway']) }
+}
+
+/** The token of a `connect` request; undefined where it is none, or has no gateway token. */
+function readToken(message: string): string | undefined {
+  try {
+    return connectRequest.safeParse(JSON.parse(message)).data?.params.auth.token
+  } catch {
+    return undefined
+  }
+}
+
+function closeCode({ status }: ApiError): CloseCode {
+  if (status === 429 || status === 503) return CLOSE.tryAgainLater
+  return status < 500 ? CLOSE.policyViolation : CLOSE.internalError
+}

@@ -1,0 +1,326 @@
+/** Chat of clients that send their token in the first message, as the engine's own do. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { WebSocket } from 'ws'
+import { AgentSocket } from '../../../support/agent-host.ts'
+import { clientFrame as frame } from '../../../support/frames.ts'
+import { until } from '../../../support/processes.ts'
+import { startWorld, type TestAgent, type World } from './world.ts'
+
+const FAILURES = 3
+const OF_ADDRESS = 8
+const OF_AGENT = 16
+
+let world: World
+before(async () => {
+  world = await startWorld({
+    BERTH_TRUST_PROXY: '1',
+    BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE: `${FAILURES}`,
+  })
+})
+after(() => world?.stop())
+
+let last = 0
+/** An address that was not seen yet. */
+const newAddress = () => `203.0.113.${++last}`
+const nothingIsOpen = () =>
+  until('nothing is open', async () => /berth_agent_connections 0\n/.test(await world.metrics()))
+
+/** An agent whose gateway challenges, and the messages that reached it. */
+async function challenging(): Promise<TestAgent & { reached: string[]; origins: unknown[] }> {
+  const agent = await world.agent()
+  const reached: string[] = []
+  const origins: unknown[] = []
+  agent.sockets.on('connection', (socket, req) => {
+    origins.push(req.headers.origin)
+    socket.send('{"event":"connect.challenge"}')
+    socket.on('message', (data) => reached.push(String(data)))
+  })
+  return Object.assign(agent, { reached, origins })
+}
+
+interface Visitor extends AgentSocket {
+  /** The connection below it. */
+  socket: Socket
+}
+
+/** A client without a token in its request. */
+function visit(agent: TestAgent, headers: Record<string, string> = {}, address = newAddress()): Visitor {
+  const { hostname, port } = new URL(world.url)
+  const socket = connect(Number(port), hostname).setNoDelay(true)
+  const raw = new WebSocket(world.url.replace('http', 'ws'), {
+    headers: { host: agent.host.host, 'x-forwarded-for': address, ...headers },
+    createConnection: () => socket,
+  })
+  return Object.assign(new AgentSocket(raw), { socket })
+}
+
+async function challenged(agent: TestAgent, address?: string): Promise<Visitor> {
+  const client = visit(agent, {}, address)
+  await client.opened
+  await until('the challenge came', () => client.messages.length === 1)
+  return client
+}
+
+const hello = (token: unknown, more: object = {}) => ({
+  type: 'req',
+  id: '1',
+  method: 'connect',
+  params: { maxProtocol: 4, client: { id: 'cli', mode: 'cli' }, auth: { token }, ...more },
+})
+
+describe('a client without a token in its request', () => {
+  it('a client without a token in its request is challenged, and let up with the token in its first message', async () => {
+    const agent = await challenging()
+    for (const token of [agent.token, agent.token.toUpperCase()]) {
+      const client = await challenged(agent)
+      client.send(hello(token))
+      await until('it came back', () => client.messages.length === 2)
+      assert.equal(client.messages[1].method, 'connect')
+      const long = { text: 'x'.repeat(3_000_000) }
+      client.send(long)
+      await until('it came back', () => client.messages.length === 3)
+      assert.deepEqual(client.messages[2], long)
+      client.raw.close(4000, 'bye')
+      assert.deepEqual(await client.closed, { code: 4000, reason: 'bye' })
+    }
+    await nothingIsOpen()
+  })
+  it('a client without a token in its request sends nothing up before its token was compared', async () => {
+    const agent = await challenging()
+    const client = await challenged(agent)
+    const bytes = Buffer.concat([
+      frame('early', { opcode: 9 }),
+      frame(JSON.stringify(hello(agent.token)).slice(0, 50), { fin: false }),
+    ])
+    client.socket.write(bytes)
+    const bystander = await challenged(agent)
+    assert.deepEqual(agent.reached, [])
+    const rest = Buffer.concat([
+      frame(JSON.stringify(hello(agent.token)).slice(50), { opcode: 0 }),
+      frame('"second"'),
+      frame('"third"'),
+    ])
+    for (const byte of rest) client.socket.write(Buffer.from([byte]))
+    await until('all came back', () => client.messages.length === 4)
+    assert.deepEqual(client.messages.slice(2), ['second', 'third'])
+    assert.deepEqual([agent.reached.length, JSON.parse(agent.reached[0] ?? '').method], [3, 'connect'])
+    for (const { raw } of [client, bystander]) raw.terminate()
+  })
+  it('a client without a token in its request goes on at once when its first messages come together', async () => {
+    const agent = await challenging()
+    const client = await challenged(agent)
+    const large = JSON.stringify('x'.repeat(200_000))
+    client.socket.write(
+      Buffer.concat([frame(JSON.stringify(hello(agent.token))), frame(large), frame('"end"')]),
+    )
+    await until('all came back', () => client.messages.at(-1) === 'end')
+    assert.equal(client.messages.length, 4)
+    client.raw.terminate()
+  })
+  it('a client without a token in its request may be a page of anywhere, which the gateway takes for a local one', async () => {
+    const agent = await challenging()
+    for (const headers of [{ origin: 'https://elsewhere.example' }, {}] as Record<string, string>[]) {
+      const client = visit(agent, headers)
+      await client.opened
+      client.send(hello(agent.token))
+      await until('it came back', () => client.messages.length === 2)
+      client.raw.terminate()
+    }
+    assert.match(String(agent.origins[0]), /^http:\/\/127\.0\.0\.1:\d+$/)
+    assert.equal(agent.origins[1], undefined)
+  })
+  it('a client without a token in its request is closed with 1013 where the agent is not ready', async () => {
+    const agent = await challenging()
+    agent.setGateway('starting')
+    assert.equal((await visit(agent).closed).code, 1013)
+  })
+  it('a client without a token in its request gets chat only', async () => {
+    const agent = await challenging()
+    const { port } = new URL(world.url)
+    for (const path of ['/v0/logs', `/v0/agents/${agent.agentId}/logs`])
+      assert.equal(await agent.stranger.socket(path).refused(), 401, `${path} on ${port}`)
+    assert.equal(await agent.stranger.socket('/nowhere').refused(), 401)
+  })
+})
+
+describe('a first message', () => {
+  const NO_TOKEN = 'The first message is no connect request with the gateway token'
+  const refusals: [what: string, reason: string, send: (client: Visitor, agent: TestAgent) => unknown][] = [
+    [
+      'with a wrong token',
+      'This is not the gateway token of the agent',
+      (client) => client.send(hello(randomUUID())),
+    ],
+    ['with something else for a token', NO_TOKEN, (client) => client.send(hello('nonsense'))],
+    ['with a list for a token', NO_TOKEN, (client, { token }) => client.send(hello([token]))],
+    ['without a token', NO_TOKEN, (client) => client.send(hello(undefined))],
+    ['that is no JSON', NO_TOKEN, (client) => client.raw.send('{')],
+    [
+      'that is another request',
+      NO_TOKEN,
+      (client, { token }) => client.send({ ...hello(token), method: 'health' }),
+    ],
+    [
+      'that is too large',
+      'The first message is no text of at most 16 KiB',
+      (client, { token }) => client.send(hello(token, { more: 'x'.repeat(16_384) })),
+    ],
+    [
+      'that is binary',
+      'The first message is no text of at most 16 KiB',
+      (client, { token }) => client.raw.send(Buffer.from(JSON.stringify(hello(token)))),
+    ],
+    [
+      'that takes too long',
+      'No message came within 10 seconds',
+      (client, { token }) => client.socket.write(frame(JSON.stringify(hello(token))).subarray(0, 100)),
+    ],
+  ]
+  for (const [what, reason, send] of refusals)
+    it(`a first message ${what} closes with 1008, and is a failed login`, async () => {
+      const agent = await challenging()
+      const address = newAddress()
+      const client = await challenged(agent, address)
+      send(client, agent)
+      assert.deepEqual(await client.closed, { code: 1008, reason })
+      assert.deepEqual(agent.reached, [])
+      for (let i = 1; i < FAILURES; i++) {
+        const next = await challenged(agent, address)
+        next.send(hello(randomUUID()))
+        assert.equal((await next.closed).code, 1008)
+      }
+      assert.equal(await visit(agent, {}, address).refused(), 429)
+    })
+
+  it('a first message with the token of another agent, or with a key, is refused', async () => {
+    const agent = await challenging()
+    const other = await world.agent()
+    for (const token of [other.token, (await world.key()).token]) {
+      const client = await challenged(agent)
+      client.send(hello(token))
+      assert.equal((await client.closed).code, 1008)
+    }
+    assert.deepEqual(agent.reached, [])
+  })
+  it('a first message with a token that was rotated is refused, and one with the new token taken', async () => {
+    const agent = await challenging()
+    const [before, after] = [await challenged(agent), await challenged(agent)]
+    const old = agent.token
+    const token = await agent.rotate(false)
+    before.send(hello(old))
+    assert.equal((await before.closed).code, 1008)
+    after.send(hello(token))
+    await until('it came back', () => after.messages.length === 2)
+    after.raw.terminate()
+  })
+  it('a first message that does not come is no failed login where the client leaves', async () => {
+    const agent = await challenging()
+    const address = newAddress()
+    for (let i = 0; i <= FAILURES; i++) {
+      const client = await challenged(agent, address)
+      if (i % 2) client.raw.close()
+      else client.raw.terminate()
+      await client.closed
+    }
+    await nothingIsOpen()
+    const client = await challenged(agent, address)
+    client.raw.terminate()
+  })
+  it('a first message is not waited for at an address that failed too often, whatever it failed at', async () => {
+    const agent = await challenging()
+    const address = newAddress()
+    const fail = () =>
+      agent.stranger.get('/v0/logs', { 'x-forwarded-for': address, authorization: `Bearer ${randomUUID()}` })
+    const open = await challenged(agent, address)
+    for (let i = 0; i < FAILURES; i++) assert.equal((await fail()).status, 401)
+    assert.equal(await visit(agent, {}, address).refused(), 429)
+    assert.equal(agent.sockets.clients.size, 1)
+    // One that is open has its message read all the same, and learns nothing from it.
+    open.send(hello(agent.token))
+    assert.equal((await open.closed).code, 1013)
+    const elsewhere = await challenged(agent)
+    elsewhere.raw.terminate()
+  })
+  it('a first message never gets into the log', () => {
+    assert.ok(!world.lines.join('').includes('"auth"'))
+  })
+})
+
+describe('chat that was let up by its first message', () => {
+  it('chat that was let up by its first message ends when the token is rotated or the agent deleted', async () => {
+    const ends: ((own: TestAgent) => Promise<unknown>)[] = [
+      (own) => own.rotate(),
+      (own) => own.rotate(false),
+      (own) => own.set('deleted_at', new Date()),
+    ]
+    for (const end of ends) {
+      const agent = await challenging()
+      const client = await challenged(agent)
+      client.send(hello(agent.token))
+      await until('it came back', () => client.messages.length === 2)
+      await end(agent)
+      assert.equal((await client.closed).code, 1008)
+      await until('the gateway has none', () => agent.sockets.clients.size === 0)
+    }
+    await nothingIsOpen()
+  })
+  it('a client that has yet to say who it is is closed when the agent is deleted', async () => {
+    const agent = await challenging()
+    const client = await challenged(agent)
+    await agent.set('deleted_at', new Date())
+    assert.equal((await client.closed).code, 1008)
+    await nothingIsOpen()
+  })
+  it('a client that has yet to say who it is is told when the gateway goes', async () => {
+    const agent = await challenging()
+    const client = await challenged(agent)
+    for (const side of agent.sockets.clients) side.terminate()
+    assert.equal((await client.closed).code, 1012)
+    await nothingIsOpen()
+  })
+})
+
+describe('clients that have yet to say who they are', () => {
+  it('clients that have yet to say who they are are bounded for each agent, and take no place of others', async () => {
+    const agent = await challenging()
+    const waiting = await Promise.all(Array.from({ length: OF_AGENT }, () => challenged(agent)))
+    assert.equal(await visit(agent).refused(), 429)
+    const owner = agent.host.socket('/')
+    await owner.opened
+    const other = await challenged(await challenging())
+    // A place is free once the token was good.
+    waiting[0]?.send(hello(agent.token))
+    await until('it came back', () => waiting[0]?.messages.length === 2)
+    const next = await challenged(agent)
+    for (const { raw } of [...waiting, owner, other, next]) raw.terminate()
+    await nothingIsOpen()
+  })
+  it('clients that have yet to say who they are are bounded for each address', async () => {
+    const [first, second, third] = [await challenging(), await challenging(), await challenging()]
+    const address = newAddress()
+    const waiting = await Promise.all(
+      Array.from({ length: OF_ADDRESS }, (_, i) => challenged(i % 2 ? first : second, address)),
+    )
+    assert.equal(await visit(third, {}, address).refused(), 429)
+    const elsewhere = await challenged(third)
+    for (const { raw } of [...waiting, elsewhere]) raw.terminate()
+    await nothingIsOpen()
+  })
+  it('clients that have yet to say who they are are closed by a shutdown', async () => {
+    const own = await startWorld()
+    try {
+      const agent = await own.agent()
+      const client = agent.stranger.socket('/')
+      await client.opened
+      const start = performance.now()
+      await own.stopWeb()
+      assert.equal((await client.closed).code, 1001)
+      assert.ok(performance.now() - start < 5000)
+    } finally {
+      await own.stop()
+    }
+  })
+})
