@@ -149,7 +149,7 @@ export const agentSettings = {
     .enum(['agent', 'workspace'])
     .default('agent')
     .describe(
-      'How far the token reaches that an agent mints for itself: its agent, or what may be seen of the whole workspace.',
+      'How far the token reaches that an agent mints for itself: its agent; or its workspace, where it sees all agents, makes agents, secrets and templates and installs skills, and the agent attaches secrets to itself.',
     ),
   BERTH_MODEL_URL: url('http', 'https')
     .optional()

@@ -9,11 +9,10 @@ const PAGE = 100
 const TAG = 'API keys'
 const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
 
-/** Switches of the legacy permissions, by the scope that each comes down to. */
-const LEGACY = new Map<string, Scope>(
-  Object.entries<Scope>({
-    pinList: 'org:files:read',
-    userPinnedDataTotal: 'org:files:read',
+/** Switches of the legacy permissions, and the scope that each comes down to. */
+const LEGACY: Record<'data' | 'pinning', Record<string, Scope>> = {
+  data: { pinList: 'org:files:read', userPinnedDataTotal: 'org:files:read' },
+  pinning: {
     pinJobs: 'org:files:read',
     hashMetadata: 'org:files:write',
     hashPinPolicy: 'org:files:write',
@@ -22,8 +21,9 @@ const LEGACY = new Map<string, Scope>(
     pinJSONToIPFS: 'org:files:write',
     unpin: 'org:files:write',
     userPinPolicy: 'org:files:write',
-  }),
-)
+  },
+}
+const LEGACY_SCOPES = new Map(Object.values(LEGACY).flatMap((group) => Object.entries(group)))
 const switches = z.record(z.string(), z.boolean())
 
 const newKey = z.object({
@@ -44,7 +44,15 @@ const keyItem = z.object({
   max_uses: z.number().nullable(),
   uses: z.number(),
   user_id: z.string().nullable(),
-  scopes: z.array(z.string()),
+  scopes: z
+    .object({
+      admin: z.boolean(),
+      resources: z.array(z.string()),
+      endpoints: z
+        .object({ data: switches, pinning: switches })
+        .describe('What the key may do, as switches.'),
+    })
+    .describe('As `permissions` of a new key.'),
   revoked: z.boolean(),
   createdAt: z.string(),
   updatedAt: z.string(),
@@ -144,7 +152,7 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
           max_uses: key.maxUses,
           uses: key.uses,
           user_id: key.userId,
-          scopes: key.scopes,
+          scopes: toPermissions(key.scopes),
           revoked: key.revokedAt !== null,
           createdAt: key.createdAt.toISOString(),
           updatedAt: key.updatedAt.toISOString(),
@@ -166,6 +174,16 @@ function requestedScopes({ admin, resources, endpoints }: z.output<typeof newKey
   if (admin) return ['admin']
   const legacy = Object.entries({ ...endpoints?.data, ...endpoints?.pinning })
     .filter(([, on]) => on)
-    .flatMap(([name]) => LEGACY.get(name) ?? [])
+    .flatMap(([name]) => LEGACY_SCOPES.get(name) ?? [])
   return [...new Set([...((resources ?? []) as Scope[]), ...legacy])]
+}
+
+function toPermissions(scopes: string[]): z.output<typeof keyItem>['scopes'] {
+  const switchesOf = (group: Record<string, Scope>) =>
+    Object.fromEntries(Object.entries(group).map(([name, scope]) => [name, grants(scopes, scope)]))
+  return {
+    admin: scopes.includes('admin'),
+    resources: scopes.filter((scope) => scope !== 'admin'),
+    endpoints: { data: switchesOf(LEGACY.data), pinning: switchesOf(LEGACY.pinning) },
+  }
 }

@@ -88,7 +88,9 @@ export class AgentAccess {
     if (agent.workspaceId !== principal.workspaceId || (isOther && !caller.isWide)) {
       throw unauthorized(messages.badToken, 'bad_token')
     }
-    if (caller && !callers.includes(isOther ? 'workspace' : caller.by)) throw ownerOnly()
+    if (!caller || callers.includes(isOther ? 'workspace' : caller.by)) return agent
+    if (isOther || !callers.includes('widened')) throw ownerOnly()
+    if (this.#options.platformScope !== 'workspace') throw agentOnly(callers)
     return agent
   }
 
@@ -100,7 +102,7 @@ export class AgentAccess {
   admitToWorkspace({ agent: caller }: Principal, callers: readonly AgentCaller[]): void {
     if (!caller || callers.includes(caller.by) || (caller.isWide && callers.includes('workspace'))) return
     if (caller.isWide) throw ownerOnly()
-    throw forbidden("An agent's token is good for that agent only", 'agent_only')
+    throw agentOnly(callers)
   }
 
   async #verifyPlatformToken(
@@ -151,6 +153,14 @@ export function isSameToken(text: string, token: string): boolean {
 }
 
 const ownerOnly = () => forbidden("An agent's token cannot do this", 'owner_only')
+
+/** Names the setting where it would let the agent in. */
+function agentOnly(callers: readonly AgentCaller[]) {
+  const more = callers.some((caller) => caller === 'workspace' || caller === 'widened')
+    ? ': BERTH_PLATFORM_TOKEN_SCOPE=workspace would let its platform token do more'
+    : ''
+  return forbidden(`An agent's token is good for that agent only${more}`, 'agent_only')
+}
 
 /**
  * The hash of a gateway token. A platform token carries it, so that a new gateway token ends all platform tokens of the

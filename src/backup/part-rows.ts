@@ -44,6 +44,7 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
   workspace: { workspace: 'r.id = $1' },
   membership: { workspace: OF_WORKSPACE },
   api_key: { workspace: OF_WORKSPACE },
+  feedback: { workspace: OF_WORKSPACE },
   operation: { workspace: OF_WORKSPACE },
   file_group: { workspace: OF_WORKSPACE },
   file: { workspace: OF_WORKSPACE },

@@ -25,6 +25,7 @@ import { runMigrate } from './migrate.ts'
 // A module that only one command needs, and that is slow to load, is loaded by that command.
 const doctor = async () => (await import('./doctor.ts')).doctor()
 const engineCommands = () => import('./engines.ts')
+const feedbackCommands = () => import('./feedback.ts')
 const backupCommands = () => import('./backup.ts')
 const collectGarbage = async (options: { dryRun?: boolean }) =>
   (await import('./gc.ts')).collectGarbage(options)
@@ -92,6 +93,20 @@ users
   .argument('<name>')
   .addOption(inWorkspace())
   .action(removeUser)
+
+const feedback = berth.command('feedback').description('what users and agents tell the operator')
+feedback
+  .command('list', { isDefault: true })
+  .description('list it, the newest first')
+  .option('-w, --workspace <name|id>', 'only that of a workspace')
+  .option('-n, --limit <count>', 'how many', parseCount, 100)
+  .addOption(asJson())
+  .action(async (options) => (await feedbackCommands()).listFeedbackCommand(options))
+feedback
+  .command('remove')
+  .description('remove one message')
+  .argument('<id>', 'its id')
+  .action(async (id) => (await feedbackCommands()).removeFeedbackCommand(id))
 
 const engines = berth.command('engines').description('versions of OpenClaw that agents can run')
 engines
@@ -188,6 +203,11 @@ function parseScopes(text: string): string[] {
   if (unknown.length > 0) throw new InvalidArgumentError(`unknown: ${unknown.join(', ')}`)
   if (scopes.length === 0) throw new InvalidArgumentError('name at least one')
   return scopes
+}
+
+function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('must be a whole number from 1 on')
+  return Number(text)
 }
 
 function parseKept(text: string): Keep {

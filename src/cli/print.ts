@@ -23,5 +23,6 @@ export function printRows(rows: Record<string, unknown>[], json: boolean | undef
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (value instanceof Date) return value.toISOString()
-  return Array.isArray(value) ? value.join(',') : String(value)
+  // What tenants wrote must not move the cursor, or begin a line of its own.
+  return (Array.isArray(value) ? value.join(',') : String(value)).replace(/\p{Cc}+/gu, ' ')
 }

@@ -47,6 +47,8 @@ function operation(route: Route): Json {
       `The agent’s own gateway token will do as well${ofOneAgent ? '' : ', for what is that agent’s'}.`,
     ofOneAgent && callers.length === 0 && 'Not with the agent’s own tokens.',
     callers.includes('workspace') && 'A platform token that is good for the workspace will do.',
+    callers.includes('widened') &&
+      'With the agent’s own tokens only where `BERTH_PLATFORM_TOKEN_SCOPE` is `workspace`.',
     aliases.length > 0 && `Also at ${aliases.map((path) => `\`${path}\``).join(', ')}.`,
   ]
   return {

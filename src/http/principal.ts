@@ -5,9 +5,10 @@ export type Role = 'owner' | 'member' | 'viewer'
 
 /**
  * Tokens of agents, as routes name those that they take: the gateway token and the platform token of an agent, each for
- * that agent alone; and for the rest of its workspace, a platform token that a setting widens.
+ * that agent alone; and for the rest of its workspace, a platform token that BERTH_PLATFORM_TOKEN_SCOPE widens. `widened`
+ * takes both tokens for their own agent, where that setting widens them.
  */
-export type AgentCaller = 'gateway' | 'platform' | 'workspace'
+export type AgentCaller = 'gateway' | 'platform' | 'workspace' | 'widened'
 
 /** The caller of a request. */
 export interface Principal {

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client'
 import packageJson from '../../package.json' with { type: 'json' }
 import { Authenticator } from '../accounts/authenticator.ts'
+import { feedbackRoutes } from '../accounts/feedback-routes.ts'
 import { keyRoutes } from '../accounts/key-routes.ts'
 import { KeyService } from '../accounts/keys.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
@@ -162,6 +163,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...gatewayRoutes({ prisma, gateways }),
     ...usageRoutes(pool),
     ...keyRoutes(new KeyService(prisma, signingKeys[0]), () => authenticator.forgetKeys()),
+    ...feedbackRoutes(prisma),
     ...operationRoutes({
       pool,
       operations,

@@ -36,7 +36,7 @@ for (const { path, revoke } of FAMILIES) {
         max_uses: null,
         uses: 0,
         user_id: item.user_id,
-        scopes: ['org:files:read'],
+        scopes: item.scopes,
         revoked: false,
         createdAt: item.createdAt,
         updatedAt: item.updatedAt,
@@ -91,9 +91,23 @@ describe('a new key', () => {
   for (const [what, asked, scopes] of permissions) {
     it(`a new key takes its scopes from ${what}`, async () => {
       assert.equal((await create({ keyName: what, permissions: asked })).status, 200)
-      assert.deepEqual((await api.get(sdk.path, { name: what })).body.keys[0].scopes, scopes)
+      const { admin, resources } = (await api.get(sdk.path, { name: what })).body.keys[0].scopes
+      assert.deepEqual([...(admin ? ['admin'] : []), ...resources], scopes)
     })
   }
+
+  it('a listed key has its scopes as permissions and as the older switches, from which another key can be made', async () => {
+    const name = 'scopes as an object'
+    await create({ keyName: name, permissions: { resources: ['org:files:read'] } })
+    const { scopes } = (await api.get(sdk.path, { name })).body.keys[0]
+    assert.deepEqual([scopes.admin, scopes.resources], [false, ['org:files:read']])
+    const on = (group: object) => Object.entries(group).flatMap(([key, value]) => (value ? key : []))
+    assert.deepEqual(on(scopes.endpoints.data), ['pinList', 'userPinnedDataTotal'])
+    assert.deepEqual(on(scopes.endpoints.pinning), ['pinJobs'])
+    await create({ keyName: `${name}, again`, permissions: scopes })
+    const again = (await api.get(sdk.path, { name: `${name}, again` })).body.keys[0]
+    assert.deepEqual(again.scopes, scopes)
+  })
 
   const malformed: [object, string | RegExp][] = [
     [{ keyName: undefined }, /^keyName: /],
@@ -149,7 +163,7 @@ describe('a key that is to be revoked', () => {
       const { api, keyed } = await workspace()
       const writer = await keyed('org:write')
       const [admin] = (await api.get(path)).body.keys.filter(
-        ({ scopes }: { scopes: string[] }) => scopes[0] === 'admin',
+        ({ scopes }: { scopes: { admin: boolean } }) => scopes.admin,
       )
       assertError(await revoke(writer, admin.key), 403, 'Workspace permission denied')
       assertError(await revoke(writer, admin.id), 403, 'Workspace permission denied')

@@ -41,11 +41,14 @@ const SIDE_BY_SIDE = 8
 /** Who has its agent own the account, or widen what it may do, by words that the agent reads. */
 const KEYS_ONLY = [
   ...['createKey', 'listKeys', 'revokeKey', 'deleteKey', 'signUpload', 'signDownload'],
-  ...['createAgent', 'deleteAgent', 'getGatewayToken', 'rotateGatewayToken'],
-  ...['createSecret', 'updateSecret', 'deleteSecret', 'attachSecrets'],
-  ...['addSkill', 'addSkillVersion', 'deleteSkill', 'installHubSkill'],
-  ...['createTemplate', 'updateTemplate', 'archiveTemplate', 'cancelOperation', 'deleteFile'],
+  ...['deleteAgent', 'getGatewayToken', 'rotateGatewayToken', 'updateSecret', 'deleteSecret'],
+  ...['addSkill', 'addSkillVersion', 'deleteSkill'],
+  ...['updateTemplate', 'archiveTemplate', 'cancelOperation', 'deleteFile'],
 ]
+/** What the platform skill asks for beyond its agent: with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
+const WIDENED = ['createAgent', 'createSecret', 'installHubSkill', 'createTemplate']
+/** What it asks for its own agent, with that setting alone. */
+const WIDENED_OWN = 'attachSecrets'
 const OF_AGENTS = ['gateway', 'platform', 'wide', 'other agent']
 
 describe('who may do what', () => {
@@ -140,8 +143,9 @@ describe('who may do what', () => {
           const token = name === 'gateway' ? agent.gatewayToken : await access.mintPlatformToken(agent)
           found.add(outcomeOf(await ask(route, { name, url: at, token }, agent), forAdmin))
         }
-        // To its own agent, a platform token is the same in both.
-        if (route.path.includes('{agentId}')) assert.equal(found.size, 1, route.id)
+        // To its own agent, a platform token is the same in both, but where the setting widens it.
+        if (route.path.includes('{agentId}'))
+          assert.equal(found.size, name === 'platform' && route.id === WIDENED_OWN ? 2 : 1, route.id)
         outcomes[name] = [...found][0] ?? 401
       }
       return outcomes
@@ -166,14 +170,26 @@ describe('who may do what', () => {
       }
     }
   })
-  it('a token of an agent makes no keys, tokens or agents, gives no secrets or skills, and changes only what is its own', () => {
+  it('a token of an agent makes no keys or tokens and changes only what is its own; agents, secrets, skills and templates it makes with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone', () => {
     for (const id of KEYS_ONLY) {
       const outcomes = asked.find(({ route }) => route.id === id)?.outcomes
       assert.ok(outcomes, `there is no route ${id}`)
       for (const name of OF_AGENTS) assert.notEqual(outcomes[name], 'in', `${id}: ${name}`)
     }
-    for (const { route, outcomes } of guarded()) {
-      if (route.method !== 'GET' && route.tag !== 'Issues') assert.notEqual(outcomes.wide, 'in', route.id)
+    const attach = asked.find(({ route }) => route.id === WIDENED_OWN)?.outcomes
+    assert.deepEqual(
+      OF_AGENTS.map((name) => attach?.[name]),
+      [403, 403, 403, 401],
+    )
+    for (const { route, outcomes } of guarded().filter(({ route }) => WIDENED.includes(route.id)))
+      assert.deepEqual(
+        OF_AGENTS.map((name) => outcomes[name]),
+        [403, 403, 'in', 403],
+        route.id,
+      )
+    for (const { route, outcomes } of guarded().filter(({ route }) => !WIDENED.includes(route.id))) {
+      if (route.method !== 'GET' && !['Issues', 'Feedback'].includes(route.tag))
+        assert.notEqual(outcomes.wide, 'in', route.id)
       if (route.path.startsWith('/v3/') || route.path.startsWith('/psa'))
         for (const name of OF_AGENTS) assert.notEqual(outcomes[name], 'in', `${route.id}: ${name}`)
     }

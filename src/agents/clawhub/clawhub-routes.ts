@@ -59,6 +59,7 @@ export function clawhubRoutes(services: AgentServices): Route[] {
         'Its folder is put on the public network. A skill that is installed gets the hub’s version where it is a new one, ' +
         'and is answered as it is else; agents that have it get it by an update. 502 for one that is not safe to unpack.',
       scope: 'org:agents:write',
+      callers: ['workspace'],
       params,
       success: { status: 200, description: 'The skill in the library.', body: installed },
       errors: [404, 409, 502, 507],

@@ -52,6 +52,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         'A name must not have control characters, line breaks, characters that turn the direction of text, or any ' +
         'of < > " ` \\\\.',
       scope: 'org:agents:write',
+      callers: ['workspace'],
       body: newAgent,
       success: { status: 201, description: 'The agent.', body: created },
       otherFailure: { status: 500, body: notStarted },
@@ -133,7 +134,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
           body: {
             agent: toRecord(agent, principal, fileManifest),
             processStatus: processStatus(live, agent),
-            processId: live?.gateway.pid ?? null,
+            processId: live?.gateway.pid?.toString() ?? null,
             disk: live?.disk ?? null,
             skills,
             secrets,

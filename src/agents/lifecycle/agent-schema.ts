@@ -79,7 +79,7 @@ const disk = z
 export const agentDetail = z.object({
   agent: agentRecord,
   processStatus: processStatus.describe('Of the gateway, as it is now.'),
-  processId: z.number().nullable(),
+  processId: z.string().nullable().describe('Of the gateway, as its system numbers it.'),
   disk,
   skills: z.array(agentSkill),
   secrets: z.array(agentSecret),
@@ -112,7 +112,7 @@ export const restartBody = z.object({ version: z.string().max(100).nullish() }).
 export const restarted = z.object({
   success: z.literal(true),
   message: z.string(),
-  previousProcessId: z.number().nullable(),
+  previousProcessId: agentDetail.shape.processId,
 })
 export const restarting = restarted.omit({ previousProcessId: true }).extend({ operation: startedOperation })
 

@@ -62,7 +62,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
           const message = `Agent ${agent.agentId} is being restarted`
           return { status: 202, headers, body: { success: true, message, ...pending(started) } }
         }
-        const { previousProcessId } = finished.result
+        const previousProcessId = finished.result.previousProcessId?.toString() ?? null
         return {
           headers,
           body: { success: true, message: `Agent ${agent.agentId} restarted`, previousProcessId },

@@ -56,6 +56,7 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
         'name`, 503 `Secrets not configured` where the operator wants none to be stored.\n\n' +
         `**Reserved names** (\`*\` stands for any rest): ${code(RESERVED_NAMES)}.`,
       scope: 'org:agents:write',
+      callers: ['workspace'],
       body: newSecret,
       success: { status: 201, description: 'The secret.', body: one },
       errors: [409],
@@ -126,8 +127,9 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
         'which it had none restarts it at once: then the answer has that `operation`, and its id is in ' +
         '`Operation-Id`.\n\n**Conflicting secrets** (409): an agent can have one credential of a provider. ' +
         `${conflictTable.map(([provider, names]) => `*${provider}*: ${code(names)}`).join('; ')}.`,
-      // No token of the agent: its secrets are what its owner gave it.
+      // By default no token of the agent: its secrets are what its owner gave it.
       scope: 'org:agents:write',
+      callers: ['widened'],
       body: attachment,
       success: {
         status: 200,

@@ -168,6 +168,7 @@ export function templateRoutes(services: AgentServices): Route[] {
         '400 `Validation failed: …` has the first fault, and `Error-Detail` all of them. A slug is taken within the ' +
         'workspace: 409 where a template of its own, or one that ships with Berth, has it.',
       scope: 'org:agents:write',
+      callers: ['workspace'],
       body: newTemplate,
       success: { status: 201, description: 'The template.', body: submitted },
       errors: [404, 409, 502, 504, 507],

@@ -69,6 +69,11 @@ export type Membership = Prisma.MembershipModel
  */
 export type ApiKey = Prisma.ApiKeyModel
 /**
+ * Model Feedback
+ * What a user or an agent told the operator.
+ */
+export type Feedback = Prisma.FeedbackModel
+/**
  * Model Operation
  * One long operation: the row is the truth and its own outbox, the queue only carries its id.
  * 

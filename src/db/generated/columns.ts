@@ -49,6 +49,16 @@ export const ApiKey = {
   revokedAt: 'timestamptz?',
 } as const
 
+export const Feedback = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  keyId: 'uuid?',
+  agentId: 'text?',
+  message: 'text',
+  createdAt: 'timestamptz',
+} as const
+
 export const Operation = {
   id: 'uuid',
   workspaceId: 'uuid',

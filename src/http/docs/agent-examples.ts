@@ -116,7 +116,7 @@ export const agentExamples: Record<string, Example> = {
     response: {
       agent,
       processStatus: 'running',
-      processId: 31,
+      processId: '31',
       disk,
       skills: [
         {
@@ -173,7 +173,7 @@ export const agentExamples: Record<string, Example> = {
   },
   restartAgent: {
     request: { version: '2026.9.6' },
-    response: { success: true, message: `Agent ${AGENT} restarted`, previousProcessId: 31 },
+    response: { success: true, message: `Agent ${AGENT} restarted`, previousProcessId: '31' },
     others: { 202: { success: true, message: `Agent ${AGENT} is being restarted`, ...pending } },
   },
   retryScripts: {

@@ -83,6 +83,7 @@ export const TAGS = [
     'Domains and routes',
     'How the pages of an agent’s own programs are reached: by names of their own, or by paths of its host.',
   ],
+  ['Feedback', 'Messages for the operator of this Berth, who reads them with `npx berth feedback`.'],
   ['Issues', 'A closed beta, in which no account of Berth takes part: all of it is 404.'],
   ['Usage', 'Whether a key works, and how much its workspace stores.'],
   ['Operations', 'Work that outlives a request: its progress, its end, and how to cancel it.'],

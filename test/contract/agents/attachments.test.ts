@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
 import { openContext } from '../context.ts'
-import { insertAgent, type RowAgent } from './rows.ts'
+import { AGENT_ONLY, insertAgent, type RowAgent } from './rows.ts'
 
 const SECRETS = '/v0/secrets'
 const NEXT_RESTART = 'The agent gets them with its next restart'
@@ -86,14 +86,10 @@ describe('attaching secrets', () => {
       401,
       'Invalid, expired or revoked API key',
     )
-    assertError(
-      await agent.gateway.post(`${agent.path}/secrets`, { secretIds: [id] }),
-      403,
-      "An agent's token cannot do this",
-    )
+    assertError(await agent.gateway.post(`${agent.path}/secrets`, { secretIds: [id] }), 403, AGENT_ONLY)
     assert.equal((await attach(agent, id)).status, 200)
     assert.equal((await agent.gateway.delete(`${agent.path}/secrets/${id}`)).status, 200)
-    assertError(await agent.gateway.get(SECRETS), 403, "An agent's token is good for that agent only")
+    assertError(await agent.gateway.get(SECRETS), 403, AGENT_ONLY)
   })
 })
 

@@ -155,10 +155,9 @@ describe('a web process', () => {
         [`${sibling.path}/platform/token`, {}],
         [`${agent.path}/platform/token`, {}],
         [`${agent.path}/gateway-token/rotate`, {}],
-        [`${agent.path}/secrets`, { secretIds: [uuidv7()] }],
-        ['/v0/agents', { name: 'Child' }],
-        ['/v0/secrets', { name: 'A', value: 'x' }],
-        ['/v0/clawhub/%40berth%2Fjournal/install', {}],
+        [`${sibling.path}/secrets`, { secretIds: [uuidv7()] }],
+        ['/v0/templates', { agentId: sibling.path.split('/').at(-1) }],
+        ['/v0/templates', { agentId: agent.path.split('/').at(-1) }],
       ]
       for (const [path, body] of refused)
         assertError(await agent.platform.post(path, body), 403, "An agent's token cannot do this")
@@ -169,10 +168,28 @@ describe('a web process', () => {
           "An agent's token cannot do this",
         )
       assertError(await agent.platform.delete(sibling.path), 403, "An agent's token cannot do this")
+      assert.equal((await agent.gateway.post('/v0/agents', { name: 'Child' })).status, 403)
       const renamed = await agent.platform.request('PATCH', `${agent.path}/platform/metadata`, {
         json: { vibe: 'x' },
       })
       assert.equal(renamed.status, 200)
+    })
+    it('a platform token for the workspace makes agents, templates and secrets and installs skills, and the agent attaches secrets to itself', async () => {
+      const own = await workspace()
+      const agent = await insertAgent(own)
+      const made = await agent.platform.post('/v0/agents', { name: 'Child' }, { prefer: 'respond-async' })
+      assert.equal(made.status, 201)
+      // Past the guard: this process has neither a key for secrets nor a network for skills and templates.
+      const asked: [client: Client, path: string, body: unknown, status: number][] = [
+        [agent.platform, '/v0/secrets', { name: 'A', value: 'x' }, 503],
+        [agent.platform, '/v0/templates', { gitUrl: 'https://127.0.0.1/x' }, 400],
+        [agent.gateway, `${agent.path}/secrets`, { secretIds: [uuidv7()] }, 503],
+        [agent.platform, `${agent.path}/secrets`, { secretIds: [uuidv7()] }, 503],
+      ]
+      for (const [client, path, body, status] of asked) {
+        const reply = await client.post(path, body)
+        assert.equal(reply.status, status, `${path}: ${JSON.stringify(reply.body)}`)
+      }
     })
   })
 

@@ -6,6 +6,10 @@ import type { Client } from '../../support/client.ts'
 import type { Context, Workspace } from '../context.ts'
 import { file, type Part, upload } from '../upload-form.ts'
 
+/** The answer to an agent's own token where a setting would let it in. */
+export const AGENT_ONLY =
+  "An agent's token is good for that agent only: BERTH_PLATFORM_TOKEN_SCOPE=workspace would let its platform token do more"
+
 export interface RowAgent {
   /** Of the row. */
   id: string

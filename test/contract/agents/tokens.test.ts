@@ -5,7 +5,7 @@ import { decodeJwt, SignJWT, UnsecuredJWT } from 'jose'
 import { loadSigningKey } from '../../../src/lib/signing-keys.ts'
 import { assertError, type Client } from '../../support/client.ts'
 import { openContext } from '../context.ts'
-import { insertAgent, type RowAgent } from './rows.ts'
+import { AGENT_ONLY, insertAgent, type RowAgent } from './rows.ts'
 
 const BAD_TOKEN = 'Invalid, expired or revoked API key'
 const CANNOT = "An agent's token cannot do this"
@@ -174,7 +174,7 @@ describe('a platform token', () => {
     const client = anonymous.as(await platformToken(agent))
     const made = await client.post('/v3/pinata/keys', { keyName: 'x', permissions: { admin: true } })
     assertError(made, 403, 'Missing scope: org:write')
-    assertError(await client.get('/v0/agents'), 403, "An agent's token is good for that agent only")
+    assertError(await client.get('/v0/agents'), 403, AGENT_ONLY)
   })
 })
 

@@ -180,6 +180,7 @@ export type WorkspaceWhereInput = {
   gateways?: Prisma.GatewayListRelationFilter
   groups?: Prisma.FileGroupListRelationFilter
   swaps?: Prisma.SwapListRelationFilter
+  feedback?: Prisma.FeedbackListRelationFilter
 }
 
 export type WorkspaceOrderByWithRelationInput = {
@@ -193,6 +194,7 @@ export type WorkspaceOrderByWithRelationInput = {
   gateways?: Prisma.GatewayOrderByRelationAggregateInput
   groups?: Prisma.FileGroupOrderByRelationAggregateInput
   swaps?: Prisma.SwapOrderByRelationAggregateInput
+  feedback?: Prisma.FeedbackOrderByRelationAggregateInput
 }
 
 export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
@@ -209,6 +211,7 @@ export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
   gateways?: Prisma.GatewayListRelationFilter
   groups?: Prisma.FileGroupListRelationFilter
   swaps?: Prisma.SwapListRelationFilter
+  feedback?: Prisma.FeedbackListRelationFilter
 }, "id" | "name">
 
 export type WorkspaceOrderByWithAggregationInput = {
@@ -241,6 +244,7 @@ export type WorkspaceCreateInput = {
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateInput = {
@@ -253,6 +257,7 @@ export type WorkspaceUncheckedCreateInput = {
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUpdateInput = {
@@ -265,6 +270,7 @@ export type WorkspaceUpdateInput = {
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateInput = {
@@ -277,6 +283,7 @@ export type WorkspaceUncheckedUpdateInput = {
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyInput = {
@@ -409,6 +416,20 @@ export type WorkspaceUpdateOneRequiredWithoutKeysNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutKeysInput, Prisma.WorkspaceUpdateWithoutKeysInput>, Prisma.WorkspaceUncheckedUpdateWithoutKeysInput>
 }
 
+export type WorkspaceCreateNestedOneWithoutFeedbackInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutFeedbackInput, Prisma.WorkspaceUncheckedCreateWithoutFeedbackInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutFeedbackInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+}
+
+export type WorkspaceUpdateOneRequiredWithoutFeedbackNestedInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutFeedbackInput, Prisma.WorkspaceUncheckedCreateWithoutFeedbackInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutFeedbackInput
+  upsert?: Prisma.WorkspaceUpsertWithoutFeedbackInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutFeedbackInput, Prisma.WorkspaceUpdateWithoutFeedbackInput>, Prisma.WorkspaceUncheckedUpdateWithoutFeedbackInput>
+}
+
 export type WorkspaceCreateNestedOneWithoutGroupsInput = {
   create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutGroupsInput, Prisma.WorkspaceUncheckedCreateWithoutGroupsInput>
   connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutGroupsInput
@@ -460,6 +481,7 @@ export type WorkspaceCreateWithoutPlanInput = {
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutPlanInput = {
@@ -471,6 +493,7 @@ export type WorkspaceUncheckedCreateWithoutPlanInput = {
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutPlanInput = {
@@ -518,6 +541,7 @@ export type WorkspaceCreateWithoutMembershipsInput = {
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
@@ -529,6 +553,7 @@ export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutMembershipsInput = {
@@ -556,6 +581,7 @@ export type WorkspaceUpdateWithoutMembershipsInput = {
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
@@ -567,6 +593,7 @@ export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutKeysInput = {
@@ -578,6 +605,7 @@ export type WorkspaceCreateWithoutKeysInput = {
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutKeysInput = {
@@ -589,6 +617,7 @@ export type WorkspaceUncheckedCreateWithoutKeysInput = {
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutKeysInput = {
@@ -616,6 +645,7 @@ export type WorkspaceUpdateWithoutKeysInput = {
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutKeysInput = {
@@ -624,6 +654,71 @@ export type WorkspaceUncheckedUpdateWithoutKeysInput = {
   planName?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceCreateWithoutFeedbackInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
+  memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
+  id?: string
+  name: string
+  planName: string
+  createdAt?: Date | string
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceCreateOrConnectWithoutFeedbackInput = {
+  where: Prisma.WorkspaceWhereUniqueInput
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutFeedbackInput, Prisma.WorkspaceUncheckedCreateWithoutFeedbackInput>
+}
+
+export type WorkspaceUpsertWithoutFeedbackInput = {
+  update: Prisma.XOR<Prisma.WorkspaceUpdateWithoutFeedbackInput, Prisma.WorkspaceUncheckedUpdateWithoutFeedbackInput>
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutFeedbackInput, Prisma.WorkspaceUncheckedCreateWithoutFeedbackInput>
+  where?: Prisma.WorkspaceWhereInput
+}
+
+export type WorkspaceUpdateToOneWithWhereWithoutFeedbackInput = {
+  where?: Prisma.WorkspaceWhereInput
+  data: Prisma.XOR<Prisma.WorkspaceUpdateWithoutFeedbackInput, Prisma.WorkspaceUncheckedUpdateWithoutFeedbackInput>
+}
+
+export type WorkspaceUpdateWithoutFeedbackInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
+  memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  planName?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
@@ -638,6 +733,7 @@ export type WorkspaceCreateWithoutGroupsInput = {
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGroupsInput = {
@@ -649,6 +745,7 @@ export type WorkspaceUncheckedCreateWithoutGroupsInput = {
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGroupsInput = {
@@ -676,6 +773,7 @@ export type WorkspaceUpdateWithoutGroupsInput = {
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
@@ -687,6 +785,7 @@ export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutGatewaysInput = {
@@ -698,6 +797,7 @@ export type WorkspaceCreateWithoutGatewaysInput = {
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
@@ -709,6 +809,7 @@ export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGatewaysInput = {
@@ -736,6 +837,7 @@ export type WorkspaceUpdateWithoutGatewaysInput = {
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
@@ -747,6 +849,7 @@ export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSwapsInput = {
@@ -758,6 +861,7 @@ export type WorkspaceCreateWithoutSwapsInput = {
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSwapsInput = {
@@ -769,6 +873,7 @@ export type WorkspaceUncheckedCreateWithoutSwapsInput = {
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSwapsInput = {
@@ -796,6 +901,7 @@ export type WorkspaceUpdateWithoutSwapsInput = {
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
@@ -807,6 +913,7 @@ export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyPlanInput = {
@@ -824,6 +931,7 @@ export type WorkspaceUpdateWithoutPlanInput = {
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutPlanInput = {
@@ -835,6 +943,7 @@ export type WorkspaceUncheckedUpdateWithoutPlanInput = {
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateManyWithoutPlanInput = {
@@ -854,6 +963,7 @@ export type WorkspaceCountOutputType = {
   gateways: number
   groups: number
   swaps: number
+  feedback: number
 }
 
 export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -862,6 +972,7 @@ export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensi
   gateways?: boolean | WorkspaceCountOutputTypeCountGatewaysArgs
   groups?: boolean | WorkspaceCountOutputTypeCountGroupsArgs
   swaps?: boolean | WorkspaceCountOutputTypeCountSwapsArgs
+  feedback?: boolean | WorkspaceCountOutputTypeCountFeedbackArgs
 }
 
 /**
@@ -909,6 +1020,13 @@ export type WorkspaceCountOutputTypeCountSwapsArgs<ExtArgs extends runtime.Types
   where?: Prisma.SwapWhereInput
 }
 
+/**
+ * WorkspaceCountOutputType without action
+ */
+export type WorkspaceCountOutputTypeCountFeedbackArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.FeedbackWhereInput
+}
+
 
 export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -921,6 +1039,7 @@ export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArg
   gateways?: boolean | Prisma.Workspace$gatewaysArgs<ExtArgs>
   groups?: boolean | Prisma.Workspace$groupsArgs<ExtArgs>
   swaps?: boolean | Prisma.Workspace$swapsArgs<ExtArgs>
+  feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["workspace"]>
 
@@ -955,6 +1074,7 @@ export type WorkspaceInclude<ExtArgs extends runtime.Types.Extensions.InternalAr
   gateways?: boolean | Prisma.Workspace$gatewaysArgs<ExtArgs>
   groups?: boolean | Prisma.Workspace$groupsArgs<ExtArgs>
   swaps?: boolean | Prisma.Workspace$swapsArgs<ExtArgs>
+  feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type WorkspaceIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -973,6 +1093,7 @@ export type $WorkspacePayload<ExtArgs extends runtime.Types.Extensions.InternalA
     gateways: Prisma.$GatewayPayload<ExtArgs>[]
     groups: Prisma.$FileGroupPayload<ExtArgs>[]
     swaps: Prisma.$SwapPayload<ExtArgs>[]
+    feedback: Prisma.$FeedbackPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -1379,6 +1500,7 @@ export interface Prisma__WorkspaceClient<T, Null = never, ExtArgs extends runtim
   gateways<T extends Prisma.Workspace$gatewaysArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$gatewaysArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$GatewayPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   groups<T extends Prisma.Workspace$groupsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$groupsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$FileGroupPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   swaps<T extends Prisma.Workspace$swapsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$swapsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SwapPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  feedback<T extends Prisma.Workspace$feedbackArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$feedbackArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$FeedbackPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -1930,6 +2052,30 @@ export type Workspace$swapsArgs<ExtArgs extends runtime.Types.Extensions.Interna
   take?: number
   skip?: number
   distinct?: Prisma.SwapScalarFieldEnum | Prisma.SwapScalarFieldEnum[]
+}
+
+/**
+ * Workspace.feedback
+ */
+export type Workspace$feedbackArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the Feedback
+   */
+  select?: Prisma.FeedbackSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the Feedback
+   */
+  omit?: Prisma.FeedbackOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.FeedbackInclude<ExtArgs> | null
+  where?: Prisma.FeedbackWhereInput
+  orderBy?: Prisma.FeedbackOrderByWithRelationInput | Prisma.FeedbackOrderByWithRelationInput[]
+  cursor?: Prisma.FeedbackWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.FeedbackScalarFieldEnum | Prisma.FeedbackScalarFieldEnum[]
 }
 
 /**

@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import type { PrismaClient } from '../db/prisma.ts'
+import { type Route, route } from '../http/route.ts'
+import { text } from '../http/shapes.ts'
+import { addFeedback } from './feedback.ts'
+
+const newFeedback = z.object({ message: text(10_000).trim().min(1, 'must not be empty') })
+
+/** `POST /v0/feedback`, for users and for agents. */
+export function feedbackRoutes(prisma: PrismaClient): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/v0/feedback',
+      id: 'sendFeedback',
+      tag: 'Feedback',
+      summary: 'Tell the operator something',
+      description:
+        'It is kept with the names of the workspace and the user, and with the key or the agent whose token it was. 403 `Feedback ' +
+        'limit reached` where 20 messages of the key or the agent, or 100 of the workspace, wait for the operator.',
+      scope: 'any',
+      callers: ['gateway', 'platform'],
+      body: newFeedback,
+      success: { status: 200, description: 'It is kept.', body: z.object({ success: z.literal(true) }) },
+      async handle({ principal, body }) {
+        await addFeedback(prisma, principal, body.message)
+        return { body: { success: true } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,35 @@
+/** `npx berth feedback`. */
+import { listFeedback, removeFeedback } from '../accounts/feedback.ts'
+import { AccountError, findWorkspace } from '../accounts/workspaces.ts'
+import { withDatabase } from './database.ts'
+import { printRows } from './print.ts'
+
+export function listFeedbackCommand(options: {
+  workspace?: string
+  limit: number
+  json?: boolean
+}): Promise<void> {
+  return withDatabase(async ({ prisma }) => {
+    const { limit, json } = options
+    const workspaceId = options.workspace && (await findWorkspace(prisma, options.workspace)).id
+    const found = await listFeedback(prisma, { ...(workspaceId && { workspaceId }), limit })
+    const rows = found.map(({ id, createdAt, workspace, user, keyId, agentId, message }) => ({
+      id,
+      created_at: createdAt,
+      workspace,
+      user,
+      key: keyId,
+      agent: agentId,
+      message,
+    }))
+    printRows(rows, json)
+  })
+}
+
+export function removeFeedbackCommand(id: string): Promise<void> {
+  return withDatabase(async ({ prisma }) => {
+    const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(id)
+    if (!isId || !(await removeFeedback(prisma, id))) throw new AccountError(`no feedback has the id ${id}`)
+    console.log('removed')
+  })
+}
