@@ -25,6 +25,13 @@ describe('scopes', () => {
     assert.ok(!grants(['org:files:write'], 'org:groups:write'))
   })
 
+  it('uploads that stay private are a part of writing files, and writing files is none of them', () => {
+    assert.ok(grants(['org:files:write'], 'org:private_files:write'))
+    assert.ok(grants(['org:write'], 'org:private_files:write'))
+    assert.ok(!grants(['org:private_files:write'], 'org:files:write'))
+    assert.ok(!grants(['org:files:read'], 'org:private_files:write'))
+  })
+
   it('scopes never add up to admin', () => {
     assert.ok(
       !grants(

@@ -35,9 +35,13 @@ export interface Principal {
 const RESOURCES = ['files', 'groups', 'gateways', 'analytics', 'agents'] as const
 const ACCESS = ['read', 'write'] as const
 
+/** Uploads that stay private, whatever the client asks for: a part of `org:files:write`. */
+const PRIVATE_UPLOADS = 'org:private_files:write'
+
 /** A scope of API keys: `org:<resource>:<read|write>`, `org:<read|write>` or `admin`. */
 export type Scope =
   | 'admin'
+  | typeof PRIVATE_UPLOADS
   | `org:${(typeof ACCESS)[number]}`
   | `org:${(typeof RESOURCES)[number]}:${(typeof ACCESS)[number]}`
 
@@ -45,6 +49,7 @@ export const SCOPES: readonly Scope[] = [
   'admin',
   ...ACCESS.map((access) => `org:${access}` as const),
   ...RESOURCES.flatMap((resource) => ACCESS.map((access) => `org:${resource}:${access}` as const)),
+  PRIVATE_UPLOADS,
 ]
 
 export function isScope(text: string): text is Scope {
@@ -57,6 +62,7 @@ export function grants(held: readonly string[], needed: Scope): boolean {
   const [, resource, access] = /^org:(?:(\w+):)?(read|write)$/.exec(needed) ?? []
   if (access) enough.push('org:write')
   if (access === 'read') enough.push('org:read', `org:${resource}:write`)
+  if (needed === PRIVATE_UPLOADS) enough.push('org:files:write')
   return enough.some((scope) => held.includes(scope))
 }
 

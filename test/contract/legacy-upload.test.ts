@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { CID } from 'multiformats/cid'
 import { assertError } from '../support/client.ts'
 import { openContext } from './context.ts'
 import { file, isPinnedOn, type Part, send } from './upload-form.ts'
@@ -14,6 +15,10 @@ const PATH = '/pinning/pinFileToIPFS'
 const metadata = (value: unknown): Part => ['pinataMetadata', JSON.stringify(value)]
 const options = (value: unknown): Part => ['pinataOptions', JSON.stringify(value)]
 const unique = () => `${randomUUID()}\n`
+const assertPrivate = async (cid: string) => {
+  assert.ok(await isPinnedOn(env, 'private', CID.parse(cid)))
+  assert.ok(!(await isPinnedOn(env, 'public', CID.parse(cid))))
+}
 const accepted = async (parts: Part[], path = PATH): Promise<any> => {
   const { status, body } = await send(api, parts, path)
   assert.equal(status, 200, JSON.stringify(body))
@@ -61,9 +66,65 @@ describe('the older upload', () => {
     assert.match(body.IpfsHash, /^Qm/)
     assert.deepEqual([body.Name, body.Keyvalues], ['a.txt', { count: '3', other: 'x' }])
   })
-  it('the older upload passes over the fields of the other form', async () => {
-    const { ID } = await accepted([['network', 'private'], file(unique(), 'a.txt'), ['name', 'x']])
+  it('the older upload passes over the fields of the other form, but its network', async () => {
+    const { ID } = await accepted([['car', 'x'], file(unique(), 'a.txt'), ['name', 'x']])
     assert.equal((await api.get(`/v3/files/public/${ID}`)).body.data.name, 'a.txt')
+  })
+  it('the older upload is private where the form, before or after the file, or the address names that network', async () => {
+    const network: Part = ['network', 'private']
+    for (const [form, path] of [
+      [[network, file(unique(), 'f/a.txt')], PATH],
+      [[file(unique(), 'f/a.txt'), network], PATH],
+      [[file(unique(), 'f/a.txt')], `${PATH}?network=private`],
+    ] as [Part[], string][]) {
+      const { IpfsHash } = await accepted(form, path)
+      await assertPrivate(IpfsHash)
+    }
+    const parts: Part[] = [file(unique(), 'a.txt'), ['network', 'public']]
+    const other = await send(api, parts, `${PATH}?network=private`)
+    assertError(other, 400, 'network: this key or URL is for the private network')
+    assertError(
+      await send(api, [file('x')], `${PATH}?network=both`),
+      400,
+      'network: must be public or private',
+    )
+  })
+  it('all uploads by a key for private uploads are private, also those that name no network, and none can be public', async () => {
+    const { api: admin, keyed } = await workspace()
+    const key = await keyed('org:private_files:write')
+    const { status, body } = await send(key, [file(unique(), 'f/a.txt'), file(unique(), 'f/b.txt')], PATH)
+    assert.equal(status, 200, JSON.stringify(body))
+    await assertPrivate(body.IpfsHash)
+    assert.equal((await admin.get(`/v3/files/private/${body.ID}`)).body.data.mime_type, 'directory')
+    const modern = await send(key, [file(unique(), 'a.txt')])
+    assert.deepEqual([modern.status, modern.body.data.network], [200, 'private'])
+    const refused = 'network: this key or URL is for the private network'
+    for (const path of [PATH, '/v3/files'])
+      for (const parts of [
+        [['network', 'public'], file('x')],
+        [file('x'), ['network', 'public']],
+      ] as Part[][])
+        assertError(await send(key, parts, path), 400, refused)
+    assertError(await send(key, [file('x')], `${PATH}?network=public`), 400, refused)
+    const tus = await fetch(`${key.url}/v3/files`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${key.key}`,
+        'upload-length': '1',
+        'upload-metadata': `network ${btoa('public')}`,
+      },
+    })
+    assert.deepEqual([tus.status, await tus.json()], [400, { error: refused }])
+    const sign = { date: Math.floor(Date.now() / 1000), expires: 60 }
+    assertError(await key.post('/v3/files/sign', { ...sign, network: 'public' }), 400, refused)
+    assert.equal((await key.post('/v3/files/sign', sign)).status, 200)
+    const link = { ...sign, url: 'https://x.example/files/x', method: 'GET' }
+    for (const reply of [
+      await key.post('/v3/files/sign', link),
+      await key.post('/v3/files/public/pin_by_cid', { cid: body.IpfsHash }),
+      await key.post('/psa/pins', { cid: body.IpfsHash }),
+    ])
+      assert.equal(reply.status, 403)
   })
 
   const table: [Part, string | RegExp][] = [

@@ -4,6 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import sdkPackage from '../../node_modules/pinata/package.json' with { type: 'json' }
+import { reportRun } from '../clients/report.ts'
 import { openContext } from './context.ts'
 import { describeAccount } from './sdk/account.ts'
 import { describeFiles } from './sdk/files.ts'
@@ -27,7 +29,7 @@ describeFiles(berth)
 describeGateways(berth)
 
 describe('the SDK', () => {
-  it('the SDK has no method that is neither called here nor known to be missing', () => {
+  it('the SDK has no method that is neither called here nor known to be missing', async () => {
     const methods = berth.methods().filter((name) => !LOCAL.test(name))
     const isNotOffered = (name: string) => NOT_OFFERED.some(([pattern]) => pattern.test(name))
     assert.deepEqual(
@@ -39,5 +41,13 @@ describe('the SDK', () => {
         methods.some((name) => pattern.test(name)),
         `nothing of the SDK matches ${pattern}: ${reason}`,
       )
+    const calls = methods.filter((name) => berth.called.has(name)).length
+    await reportRun({
+      client: 'SDK `pinata` of npm',
+      version: sdkPackage.version,
+      calls,
+      passed: calls,
+      leftOut: NOT_OFFERED.map(([, reason]) => reason),
+    })
   })
 })

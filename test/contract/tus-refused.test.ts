@@ -76,7 +76,7 @@ describe('an upload that is refused at the start', () => {
     await assertRefused(
       await create(await keyed('org:files:read'), 10),
       403,
-      'Missing scope: org:files:write',
+      /^Missing scope: org:files:write/,
     )
   })
   it('an upload is refused at the start above what the plan allows', async () => {

@@ -232,7 +232,7 @@ describe('the same content', () => {
 describe('a key', () => {
   it('a key for uploads needs the scope, and is needed', async () => {
     const reader = await home.keyed('org:files:read')
-    assertError(await send(reader, [file('x')]), 403, 'Missing scope: org:files:write')
+    assertError(await send(reader, [file('x')]), 403, /^Missing scope: org:files:write/)
     assertError(await send(api.as(undefined), [file('x')]), 401, /^Missing Authorization/)
     const writer = await home.keyed('org:files:write')
     assert.equal((await send(writer, [file(unique())])).status, 200)

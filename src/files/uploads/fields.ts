@@ -103,12 +103,14 @@ function numbersAsText(pairs: unknown): unknown {
 /** For the document: the parts of the older form. */
 export const legacyForm = z.object({
   file: uploadForm.shape.file,
+  network: network.optional().describe('`public` if left out.'),
   pinataMetadata: z.string().optional().describe('JSON: `{"name": …, "keyvalues": {…}}`.'),
   pinataOptions: z.string().optional().describe('JSON: `{"groupId": …, "cidVersion": 0 or 1}`.'),
 })
 
 /** The fields of `POST /pinning/pinFileToIPFS`. */
 export const readLegacyField: FieldReader = (name, value) => {
+  if (name === 'network') return { network: check(network, name, value) }
   if (name === 'pinataMetadata') {
     const { name: title, keyvalues: pairs } = check(metadata, name, parseJson(name, value))
     return { ...(title && { name: title }), ...(pairs && { keyvalues: pairs }) }

@@ -2,6 +2,7 @@ import type { Request } from 'express'
 import type { Pool } from '../../db/pool.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { badRequest, forbidden, messages } from '../../errors.ts'
+import { grants, type Principal, type Scope } from '../../http/principal.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { Storages } from '../../storage/open.ts'
@@ -10,12 +11,15 @@ import type { KeptFile } from './keep.ts'
 import type { Reservations } from './reservations.ts'
 
 /**
- * The choices of an upload. A key leaves every choice to the form; a signed URL fixes some of them. What is
+ * The choices of an upload. A key leaves every choice to the form, but that a key for private uploads fixes their network;
+ * a signed URL fixes some of them. What is
  * fixed here the form cannot change: another network is refused, anything else is passed over.
  */
 export interface UploadGrant {
   uploader: Uploader
-  network?: Network
+  network?: Network | undefined
+  /** The network of a form that names none; private, if left out. */
+  defaultNetwork?: Network | undefined
   groupId?: string | undefined
   name?: string | undefined
   keyvalues?: Record<string, string> | undefined
@@ -54,10 +58,20 @@ export type ReceiveUpload = (
   signal: AbortSignal,
 ) => Promise<ReceivedUpload>
 
-/** @throws ApiError 400 when a client names another network than its signed URL is for. */
-export function checkNetwork({ network }: UploadGrant, requested: Network | undefined): void {
+/** Keys that upload, to whichever network. */
+export const UPLOAD_SCOPES: Scope[] = ['org:files:write', 'org:private_files:write']
+
+/** The network that a key is bound to; undefined for both. */
+export const networkOfKey = ({ scopes }: Principal): 'private' | undefined =>
+  grants(scopes, 'org:files:write') ? undefined : 'private'
+
+/** @throws ApiError 400 when a client names another network than its key or URL is for. */
+export function checkNetwork(
+  { network }: Pick<UploadGrant, 'network'>,
+  requested: Network | undefined,
+): void {
   if (network && requested && requested !== network)
-    throw badRequest(`network: this URL is for the ${network} network`)
+    throw badRequest(`network: this key or URL is for the ${network} network`)
 }
 
 /** @throws ApiError where no CAR may be uploaded: 403 on a plan without, 400 on the private network. */

@@ -1,7 +1,7 @@
 /** Signed URLs: for uploads without a key, and links to private files; whoever has one uses it until it expires. */
 import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
-import { badRequest, notFound } from '../../errors.ts'
+import { badRequest, forbidden, notFound } from '../../errors.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
@@ -9,7 +9,7 @@ import { canonicalCid, parseCid } from '../cid.ts'
 import type { GatewayService } from '../gateways/gateways.ts'
 import type { UrlSigner } from '../signed-url.ts'
 import { uploadForm } from './fields.ts'
-import type { UploadServices } from './grant.ts'
+import { checkNetwork, networkOfKey, UPLOAD_SCOPES, type UploadServices } from './grant.ts'
 import { receiveUpload } from './receive.ts'
 import { type LinkRequest, linkRequest, signedUrl, signRequest } from './sign-schema.ts'
 import { apiBase, type SignedUploads } from './signed-uploads.ts'
@@ -37,16 +37,18 @@ export function signRoutes(services: SignRouteServices): Route[] {
       summary: 'Make a URL for uploads without a key',
       description:
         'Whoever has the URL uploads by it as often as they like until it expires, within the rate limit of the plan, which counts all uploads by the URLs of a key. It ends earlier when the key that signed it is revoked, or its user leaves the workspace. With `url`, the same as `POST /v3/files/private/download_link`.',
-      scope: 'org:files:write',
+      scope: UPLOAD_SCOPES,
       body: signRequest,
       success: { status: 200, description: 'The signed URL.', body: signedUrl },
       errors: [404],
       async handle({ req, principal, body }) {
         const { url, method, date, expires } = body
         if (url === undefined) {
+          checkNetwork({ network: networkOfKey(principal) }, body.network)
           const signed = await signedUploads.create(principal, body, apiBase(req, publicUrl))
           return { body: { data: signed.href } }
         }
+        if (networkOfKey(principal)) throw forbidden('Missing scope: org:files:write', 'missing_scope')
         if (!method) throw badRequest('method: must be GET')
         const signed = await signLink(services, principal.workspaceId, { url, method, date, expires })
         return { body: { data: signed.href } }

@@ -3,7 +3,13 @@ import { type Route, route } from '../../http/route.ts'
 import { network } from '../../http/shapes.ts'
 import { fileRecord } from '../file-record.ts'
 import { legacyForm, readLegacyField, uploadForm } from './fields.ts'
-import type { ReceivedUpload, UploadServices } from './grant.ts'
+import {
+  checkNetwork,
+  networkOfKey,
+  type ReceivedUpload,
+  UPLOAD_SCOPES,
+  type UploadServices,
+} from './grant.ts'
 import { receiveForm, receiveUpload } from './receive.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 
@@ -22,19 +28,20 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       summary: 'Upload a file, a folder or a CAR',
       description:
         'Answers once the content is pinned. A form that has `network` before `file` has `car` and `cid_version` before it too, and is written straight to the IPFS node. The MIME type is told from the bytes; where they show no more than text or XML, or nothing known, the Content-Type of the part says which. A CAR (paid plans, public network) is imported by the request itself: its answer is the outcome.\n\nWith `Upload-Length` and `Upload-Metadata` in place of a form, it begins a resumable upload (tus 1.0.0): the answer is 201, and `Location` is where to send the bytes. The metadata has the fields of the form, and `filename` and `filetype`.',
-      scope: 'org:files:write',
+      scope: UPLOAD_SCOPES,
       bound: 'uploads',
       stream: { mediaType: MULTIPART, schema: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
       errors: [404, 412, 507],
       async handle({ req, res, principal, signal }) {
+        const grant = { uploader: principal, network: networkOfKey(principal) }
         if (isResumable(req)) {
-          const caller = { keyId: principal.keyId, grant: { uploader: principal } }
+          const caller = { keyId: principal.keyId, grant }
           await services.resumable.create(req, res, caller, signal)
           return undefined
         }
-        const received = await receiveUpload(req, { uploader: principal }, services, signal)
+        const received = await receiveUpload(req, grant, services, signal)
         return { body: { data: toUploadRecord(received) } }
       },
     }),
@@ -45,14 +52,25 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       id: 'pinFileToIPFS',
       tag: TAG,
       summary: 'Upload a file or a folder, the older way',
-      description: 'Always to the public network.',
-      scope: 'org:files:write',
+      description:
+        'To the public network, unless the address or the form names the private one, or the key is one for private uploads ' +
+        '(`org:private_files:write`). The `pinata` SDK sends folders here, and sends none of the network that its caller named.',
+      scope: UPLOAD_SCOPES,
       bound: 'uploads',
+      query: z.object({
+        network: network.optional().describe('`public` if left out, and the form has none.'),
+      }),
       stream: { mediaType: MULTIPART, schema: legacyForm },
       success: { status: 200, description: 'The file.', body: legacyRecord },
       errors: [404, 507],
-      async handle({ req, principal, signal }) {
-        const grant = { uploader: principal, network: 'public' } as const
+      async handle({ req, principal, query, signal }) {
+        const ofKey = networkOfKey(principal)
+        checkNetwork({ network: ofKey }, query.network)
+        const grant = {
+          uploader: principal,
+          network: ofKey ?? query.network,
+          defaultNetwork: 'public',
+        } as const
         const { file, isDuplicate } = await receiveForm(readLegacyField, req, grant, services, signal)
         const body: z.output<typeof legacyRecord> = {
           ID: file.id,

@@ -35,7 +35,7 @@ export class Upload {
   }
 
   get network(): Network {
-    return this.#grant.network ?? this.#choices.network ?? 'private'
+    return this.#grant.network ?? this.#choices.network ?? this.#grant.defaultNetwork ?? 'private'
   }
 
   /** The Content-Type of a single file; null for what is not the file that was sent. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,6 +9,7 @@ import { CarWriter } from '@ipld/car'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
+import { uploadFileArray } from 'pinata'
 import { until } from '../../support/processes.ts'
 import { fileOf, NETWORKS, type Network, type Sdk, textFile } from './open.ts'
 
@@ -17,6 +18,7 @@ const TUS_BYTES = 91 * 1024 * 1024
 export function describeUploads(berth: Sdk): void {
   for (const network of NETWORKS) describe(`sdk.upload.${network}`, () => onEither(network, berth))
   describe('sdk.upload.public', () => onPublic(berth))
+  describe('sdk.upload.private', () => onPrivate(berth))
 }
 
 function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void {
@@ -86,6 +88,56 @@ function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void 
     assert.equal(`${await read(network, file.cid)}`, 'by a signed URL')
     const tooLong = other.file(textFile('x'.repeat(101))).url(signed)
     await assert.rejects(async () => await tooLong, { statusCode: 413 })
+  })
+}
+
+function onPrivate({ plain, api }: Sdk): void {
+  const folder = () => ['a.txt', 'b.txt'].map((path) => textFile(randomUUID(), path))
+  const isPublic = async (cid: string) => (await plain.files.public.list().cid(cid)).files.length > 0
+  const isPrivate = async (cid: string) => (await plain.files.private.list().cid(cid)).files.length > 0
+
+  // The request of a private folder is that of a public one, byte for byte.
+  it('sdk.upload.private has no fileArray, and the function behind it names no network', async () => {
+    assert.ok(!('fileArray' in plain.upload.private))
+    const forms: string[][] = []
+    const server = createServer(async (req, res) => {
+      const body = await buffer(req)
+      const [boundary = ''] = /(?<=boundary=).*/.exec(req.headers['content-type'] ?? '') ?? []
+      const { source, authorization } = req.headers
+      forms.push([`${req.url}`, `${source}`, `${authorization}`, `${body}`.replaceAll(boundary, '')])
+      res.end('{}')
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    try {
+      const { port } = server.address() as AddressInfo
+      const config = { ...plain.config, legacyUploadUrl: `http://127.0.0.1:${port}/` }
+      const files = folder()
+      for (const network of NETWORKS) await uploadFileArray(config, files, network)
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+    assert.deepEqual(forms[0], forms[1])
+  })
+  it('sdk.upload.private: a folder stays private by the address that names that network, and by a key for private uploads', async () => {
+    const resources = ['org:private_files:write']
+    const made = await api.post('/v3/pinata/keys', { keyName: 'folders', permissions: { resources } })
+    const legacyUploadUrl = `${plain.config?.legacyUploadUrl}`
+    for (const config of [
+      { ...plain.config, legacyUploadUrl: `${legacyUploadUrl}?network=private` },
+      { ...plain.config, pinataJwt: made.body.JWT },
+    ]) {
+      const { cid } = await uploadFileArray(config, folder(), 'private')
+      assert.deepEqual([await isPrivate(cid), await isPublic(cid)], [true, false])
+    }
+  })
+  it('sdk.upload.private: a folder is private by a signed URL, which refuses a public one', async () => {
+    const sign = () =>
+      plain.upload.private.createSignedURL({ expires: 60, mimeTypes: ['directory', 'text/*'] })
+    const { cid } = await uploadFileArray(plain.config, folder(), 'private', { url: await sign() })
+    assert.deepEqual([await isPrivate(cid), await isPublic(cid)], [true, false])
+    const other = uploadFileArray(plain.config, folder(), 'public', { url: await sign() })
+    await assert.rejects(other, { statusCode: 400 })
   })
 }
 

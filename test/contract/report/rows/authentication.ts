@@ -17,7 +17,7 @@ export const authentication: Section[] = [
       ],
       [
         'endpoints need scopes',
-        'auth > a scope > a scope is required by every route that needs a key, but the test of the key itself and the closed beta',
+        'auth > a scope > a scope is required by every route that needs a key, but the test of the key itself, feedback and the closed beta',
       ],
       [
         'pin by CID needs `org:files:write`',
