@@ -155,6 +155,12 @@ export const settings = z.object({
     .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
     .default('gateway.localhost')
     .describe('Gateways are at <name>.<this domain>: point a wildcard DNS record at the web process.'),
+  BERTH_ANALYTICS_DAYS: integer(0, 3650)
+    .default(90)
+    .describe('What gateways serve is counted, and kept for so many days; 0: nothing is counted.'),
+  BERTH_ANALYTICS_FLUSH_SECONDS: seconds(0.1, 3600)
+    .default(60)
+    .describe('Interval at which a web process writes what its gateways have served.'),
   BERTH_UPLOAD_DIR: text
     .transform((dir) => resolve(dir))
     .optional()

@@ -31,6 +31,9 @@ const FREE_DOMAIN = `NOT EXISTS (SELECT FROM domain d WHERE d.subdomain = r.subd
   AND NOT EXISTS (SELECT FROM subdomain_holder h
     WHERE h.subdomain = r.subdomain AND h.workspace_id <> r.workspace_id)`
 
+/** A gateway whose name another one has is not here. */
+const OF_OWNER_HERE = '(r.gateway_id IS NULL OR r.gateway_id IN (SELECT id FROM gateway))'
+
 /**
  * Every table of a backup, and which of its rows `r` are taken. Other tables in a condition are those that are here, in
  * which the rows that are referred to have been written by then; `aside.` names the backup's.
@@ -56,6 +59,10 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
   gateway_access_token: {
     workspace: 'r.gateway_id IN (SELECT id FROM gateway WHERE workspace_id = $1)',
   },
+  gateway_request_count: {
+    workspace: 'r.gateway_id IN (SELECT id FROM gateway WHERE workspace_id = $1)',
+  },
+  cid_signature: { workspace: OF_WORKSPACE },
   swap: { workspace: OF_WORKSPACE },
   agent: { workspace: OF_WORKSPACE, agent: 'r.id = $1' },
   secret: { workspace: OF_WORKSPACE },
@@ -76,14 +83,25 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
     workspace: OF_WORKSPACE,
     agent: 'r.subdomain IN (SELECT subdomain FROM aside.domain WHERE agent_id = $1)',
   },
-  domain: { workspace: `${OF_WORKSPACE} AND ${FREE_DOMAIN}`, agent: `${OF_AGENT} AND ${FREE_DOMAIN}` },
+  domain: {
+    workspace: `${OF_WORKSPACE} AND ${FREE_DOMAIN} AND ${OF_OWNER_HERE}`,
+    agent: `${OF_AGENT} AND ${FREE_DOMAIN}`,
+  },
   agent_route: { workspace: OF_AGENTS, agent: OF_AGENT },
 }
 
 /** Tables whose rows are of all of Berth: those that are here stay as they are. */
 export const OF_NOBODY = ['installation', 'repair', 'repair_total', 'garbage_collection']
 /** Tables of many rows that nothing of an agent refers to. */
-export const OF_NO_AGENT = ['operation', 'file', 'upload', 'signed_upload', 'swap']
+export const OF_NO_AGENT = [
+  'operation',
+  'file',
+  'upload',
+  'signed_upload',
+  'swap',
+  'gateway_request_count',
+  'cid_signature',
+]
 /** Rows that others may have brought already. */
 const SHARED = ['plan', 'app_user', 'subdomain_holder']
 
@@ -100,7 +118,7 @@ const MISSED: { table: string; scopes: PartRows['scope'][]; of: string; text: st
     table: 'domain',
     scopes: ['workspace', 'agent'],
     of: `$1 IN (r.workspace_id, r.agent_id)`,
-    text: `'the domain ' || coalesce(r.custom_domain, r.subdomain) || ' is another agent''s here'`,
+    text: `'the domain ' || coalesce(r.custom_domain, r.subdomain) || ' is another''s here'`,
     missing: 'id = r.id',
   },
   {

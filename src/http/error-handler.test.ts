@@ -54,3 +54,16 @@ describe('a failure', () => {
       assert.equal(typeof (await ask(path)).body.error, 'string', path)
   })
 })
+
+describe('what clients know and Berth has not', () => {
+  it('what clients know and Berth has not is 501, and says what it is', async () => {
+    const message = {
+      '/v3/vectorize/files/x': 'Vectors are not offered: Berth has no index of what files mean',
+      '/v3/x402/payment_instructions': 'x402 is not offered: Berth sells nothing',
+    }
+    for (const [path, error] of Object.entries(message))
+      assert.deepEqual(await ask(path), { status: 501, code: 'not_implemented', body: { error } })
+    for (const path of ['/v3/vectors/files/x', '/v3/x4020/y', '/x/v3/x402'])
+      assert.equal((await ask(path)).status, 404, path)
+  })
+})

@@ -5,8 +5,16 @@ import { noSpace } from '../lib/disk-reserve.ts'
 import type { Logger } from '../log.ts'
 import { NodeFullError, StorageError } from '../storage/port.ts'
 
+/** What clients have methods for and Berth has not: they are told so, and do not look for a mistake of theirs. */
+const NOT_OFFERED: [RegExp, string][] = [
+  [/^\/v3\/vectorize(?=\/|$)/, 'Vectors are not offered: Berth has no index of what files mean'],
+  [/^\/v3\/x402(?=\/|$)/, 'x402 is not offered: Berth sells nothing'],
+]
+
 /** Answers requests that no route takes. */
 export const unknownRoute: RequestHandler = (req) => {
+  const notOffered = NOT_OFFERED.find(([paths]) => paths.test(req.path))
+  if (notOffered) throw new ApiError(501, 'not_implemented', notOffered[1])
   throw notFound(`No such route: ${req.method} ${req.path}`)
 }
 

@@ -12,8 +12,12 @@ import { AgentConnections, readValidFingerprints } from '../agents/connections.t
 import { urlOf } from '../agents/urls.ts'
 import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
+import type { Pool } from '../db/pool.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { markBackfilled } from '../db/statements/pins.ts'
+import { Ownership } from '../domains/ownership.ts'
+import { analyticsRoutes } from '../files/analytics/analytics-routes.ts'
+import { RequestCounts } from '../files/analytics/request-counts.ts'
 import { fileRoutes } from '../files/files.ts'
 import { gatewayRoutes } from '../files/gateways/gateway-routes.ts'
 import { GatewayService } from '../files/gateways/gateways.ts'
@@ -23,6 +27,7 @@ import { PinService } from '../files/pins/pin-requests.ts'
 import { pinRoutes } from '../files/pins/pin-routes.ts'
 import { psaRoutes } from '../files/psa/psa-routes.ts'
 import { removeFile } from '../files/remove.ts'
+import { signatureRoutes } from '../files/signatures.ts'
 import { UrlSigner } from '../files/signed-url.ts'
 import { swapRoutes } from '../files/swaps.ts'
 import { usageRoutes } from '../files/usage.ts'
@@ -41,6 +46,7 @@ import { Closers } from '../lib/closers.ts'
 import { disksOf } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
 import { loadEncryption } from '../lib/encryption.ts'
+import { startLoop } from '../lib/loop.ts'
 import { trustProxies } from '../lib/net/trusted-proxies.ts'
 import { loadSigningKeys } from '../lib/signing-keys.ts'
 import type { Logger } from '../log.ts'
@@ -56,8 +62,8 @@ import { openStorages } from '../storage/open.ts'
 import { agentHandler } from '../vhosts/agents/agent-host.ts'
 import { appHandler, customDomainHandler } from '../vhosts/apps/app-host.ts'
 import { SiteDirectory } from '../vhosts/apps/site.ts'
-import { gatewayHandler } from '../vhosts/gateways/gateway-host.ts'
-import { byHost } from '../vhosts/hosts.ts'
+import { customGatewayHandler, gatewayHandler } from '../vhosts/gateways/gateway-host.ts'
+import { byHost, inTurn } from '../vhosts/hosts.ts'
 import { openAskPort, ServedNames } from '../vhosts/tls-ask.ts'
 import { webReadiness } from './checks.ts'
 import { openDatabase } from './database.ts'
@@ -160,7 +166,9 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...fileRoutes({ pool, prisma, operations }),
     ...groupRoutes({ pool, prisma }),
     ...swapRoutes({ pool, gateways }),
-    ...gatewayRoutes({ prisma, gateways }),
+    ...signatureRoutes(prisma),
+    ...gatewayRoutes({ pool, prisma, gateways, bounds, config, ownership: new Ownership(config) }),
+    ...analyticsRoutes(pool, gateways),
     ...usageRoutes(pool),
     ...keyRoutes(new KeyService(prisma, signingKeys[0]), () => authenticator.forgetKeys()),
     ...feedbackRoutes(prisma),
@@ -176,6 +184,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...nodeRoutes(workers),
     ...healthRoutes(readiness),
   ]
+  const counts = openCounts(config, pool, log, parts)
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
   const guard: Guard = {
     authenticate: async (header) =>
@@ -194,16 +203,14 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     addresses,
     sites: new SiteDirectory({ pool, notifications, bounds }),
   }
+  const gatewayAt = gatewayHandler({ pool, gateways, signer, storages, bounds, addresses, counts })
   const app = createServer({
     routes: [...routes, ...documented],
     services,
     edge: byHost(
       config.PUBLIC_URL,
       [
-        {
-          domain: config.BERTH_GATEWAY_DOMAIN,
-          handler: gatewayHandler({ pool, gateways, signer, storages, bounds, addresses }),
-        },
+        { domain: config.BERTH_GATEWAY_DOMAIN, handler: gatewayAt },
         {
           domain: config.BERTH_AGENT_DOMAIN,
           handler: agentHandler({
@@ -216,7 +223,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
         },
         { domain: config.BERTH_APP_DOMAIN, handler: appHandler(apps) },
       ],
-      customDomainHandler(apps),
+      inTurn(customDomainHandler(apps), customGatewayHandler({ gateways, bounds }, gatewayAt)),
     ),
     log,
   })
@@ -237,4 +244,16 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     waitsFor: () => counted(server.requests(), 'request'),
     hurry: () => server.cut(),
   }
+}
+
+/** Counts what gateways serve, where that is wanted: behind the server's end, so that the last answers are in it. */
+function openCounts(config: Config, pool: Pool, log: Logger, parts: Closers): RequestCounts | undefined {
+  if (config.BERTH_ANALYTICS_DAYS === 0) return undefined
+  const counts = new RequestCounts(pool, log)
+  const loop = startLoop('analytics', config.BERTH_ANALYTICS_FLUSH_SECONDS * 1000, log, () => counts.flush())
+  parts.add('analytics', async () => {
+    await loop.stop()
+    await counts.flush()
+  })
+  return counts
 }

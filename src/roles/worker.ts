@@ -10,13 +10,14 @@ import { loadHandlers } from '../../workers/registry.ts'
 import type { AgentWorkerServices } from '../../workers/services.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
-import { verifyPendingDomains } from '../agents/domains/domain-service.ts'
-import { Ownership } from '../agents/domains/ownership.ts'
 import type { Config } from '../config.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
 import { sumKeptContent } from '../db/statements/files.ts'
+import { Ownership } from '../domains/ownership.ts'
+import { verifyPendingDomains } from '../domains/verification.ts'
 import { ConfigError } from '../errors.ts'
+import { forgetOldCounts } from '../files/analytics/request-counts.ts'
 import {
   addBackupMetrics,
   addDiskMetrics,
@@ -139,9 +140,10 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       removeExpiredFiles(pool, signal),
     ),
     startLoop('kept content', KEPT_CONTENT_MS, log, () => sumKeptContent.run(pool)),
-    startLoop('retention', RETENTION_MS, log, (signal) =>
-      forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal),
-    ),
+    startLoop('retention', RETENTION_MS, log, async (signal) => {
+      await forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal)
+      await forgetOldCounts(pool, config.BERTH_ANALYTICS_DAYS, signal)
+    }),
     startLoop('domains', DOMAINS_MS, log, (signal) => verifyPendingDomains({ pool, ownership }, log, signal)),
   ]
   for (const storage of Object.values(storages)) {

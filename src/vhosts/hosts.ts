@@ -1,5 +1,6 @@
 /** Traffic by host name: hosts of gateways, agents and pages are none of the API's, and its host serves none of theirs. */
 import type { Request, RequestHandler } from 'express'
+import { isDatabaseDown } from '../db/database-errors.ts'
 import { badRequest } from '../errors.ts'
 
 /** A domain, and the handler of every host below it. */
@@ -30,6 +31,22 @@ export function byHost(
     const virtualHost = virtualHosts.find(({ domain }) => domain === nearest)
     return (virtualHost?.handler ?? others)(req, res, next)
   }
+}
+
+/** One handler, and for what it passes on, another one. */
+export function inTurn(first: RequestHandler, second: RequestHandler): RequestHandler {
+  return (req, res, next) => first(req, res, (error) => (error ? next(error) : second(req, res, next)))
+}
+
+/**
+ * Whatever is at a custom domain. Without a database there is nothing; the API can tell how the database is.
+ * @param find looks for it.
+ */
+export function orNothing<T>(find: Promise<T | undefined>): Promise<T | undefined> {
+  return find.catch((error) => {
+    if (isDatabaseDown(error)) return undefined
+    throw error
+  })
 }
 
 /** The domain that a host is below; of several, the nearest. */

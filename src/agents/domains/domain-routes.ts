@@ -1,5 +1,8 @@
 import { z } from 'zod'
-import { badRequest, forbidden, messages } from '../../errors.ts'
+import { checkCustomDomain, checkSubdomain, orFault } from '../../domains/names.ts'
+import { Ownership } from '../../domains/ownership.ts'
+import { requirePlan } from '../../domains/verification.ts'
+import { badRequest } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
@@ -16,8 +19,6 @@ import {
 } from './domain-schema.ts'
 import { addDomain, verifyDomain } from './domain-service.ts'
 import { type Domain, deleteDomain, listDomains, readDomain, updateDomain } from './domain-store.ts'
-import { type Checked, checkCustomDomain, checkSubdomain } from './names.ts'
-import { Ownership } from './ownership.ts'
 
 const TAG = 'Domains and routes'
 const DOMAINS = '/v0/agents/:agentId/domains'
@@ -185,15 +186,4 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       },
     }),
   ]
-}
-
-/** @throws ApiError 403 */
-function requirePlan({ plan }: { plan: { customDomains: boolean } }): void {
-  if (!plan.customDomains) throw forbidden(messages.domainsPlan, 'plan')
-}
-
-/** @throws ApiError 400 naming the field. */
-function orFault(field: string, checked: Checked): string {
-  if (checked.name !== undefined) return checked.name
-  throw badRequest(`${field}: ${checked.fault}`)
 }

@@ -1,8 +1,6 @@
 /** The rows of domains. Each change is told, in its transaction, to the web processes, which route by them. */
 import { isUniqueViolation } from '../../db/database-errors.ts'
-import type { Queryable } from '../../db/pool.ts'
 import type { Prisma, PrismaClient } from '../../db/prisma.ts'
-import { takeDueDomains, verifyDomainRow } from '../../db/statements/domains.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
 import { type Agent, notifyAgent } from '../agent.ts'
 import { type DomainChange, MAX_FORMER_SUBDOMAINS } from './domain-schema.ts'
@@ -24,8 +22,6 @@ export interface Domain {
 
 const noDomain = () => notFound('The agent has no such domain')
 const takenSubdomain = () => new ApiError(409, 'subdomain_taken', 'This subdomain is taken')
-export const takenDomain = () =>
-  new ApiError(409, 'domain_taken', 'This domain is already registered and verified')
 
 const ofAgent = { include: { agent: { select: { agentId: true } } }, orderBy: { id: 'asc' } } as const
 
@@ -45,18 +41,15 @@ export async function readDomain(
   return toDomain(found)
 }
 
-const toDomain = ({ agent, ...domain }: Prisma.DomainGetPayload<typeof ofAgent>): Domain => ({
+const toDomain = ({ agent, gatewayId, ...domain }: Prisma.DomainGetPayload<typeof ofAgent>): Domain => ({
   ...domain,
-  agentId: agent.agentId,
+  // A domain of an agent has both.
+  agentId: agent?.agentId ?? '',
+  targetPort: domain.targetPort ?? 0,
   status: domain.status === 'verified' ? 'verified' : 'pending_ownership',
   createdAt: domain.createdAt.toISOString(),
   updatedAt: domain.updatedAt.toISOString(),
 })
-
-/** Whether a custom domain is verified, on whichever agent. */
-export async function isVerified(db: Prisma.TransactionClient, customDomain: string): Promise<boolean> {
-  return (await db.domain.count({ where: { customDomain, status: 'verified' } })) > 0
-}
 
 /** In a transaction. @throws ApiError 409 for a subdomain that is taken, 400 for a new one beside too many former ones. */
 export async function insertDomain(
@@ -121,21 +114,6 @@ export async function updateDomain(
   if (count === 0) throw noDomain()
 }
 
-/**
- * A domain whose owner has proven it. Of several who do so at once, one has it. One that is verified stays as it is.
- * @throws ApiError 409 when another one has it; 404 when it was deleted.
- */
-export async function markVerified(
-  db: Queryable,
-  { id, agentId }: Pick<Domain, 'id' | 'agentId'>,
-): Promise<void> {
-  try {
-    if (!(await verifyDomainRow.first(db, id, agentId))) throw noDomain()
-  } catch (error) {
-    throw isUniqueViolation(error, 'domain_verified') ? takenDomain() : error
-  }
-}
-
 /** @throws ApiError 404 */
 export async function deleteDomain(
   prisma: PrismaClient,
@@ -147,9 +125,4 @@ export async function deleteDomain(
     notifyAgent(prisma, agent),
   ])
   if (count === 0) throw noDomain()
-}
-
-/** Takes domains that are due for another look, see {@link takeDueDomains}. @param most of them at once. */
-export async function takeDue(db: Queryable, most: number): Promise<Domain[]> {
-  return (await takeDueDomains.run(db, most)).rows
 }

@@ -158,10 +158,20 @@ export type KeptContent = Prisma.KeptContentModel
  */
 export type Gateway = Prisma.GatewayModel
 /**
+ * Model GatewayRequestCount
+ * What a gateway served on a day, in UTC. No row tells who read. BERTH_ANALYTICS_DAYS says how long it is kept.
+ */
+export type GatewayRequestCount = Prisma.GatewayRequestCountModel
+/**
  * Model GatewayAccessToken
  * A token that reads a gateway. A gateway that has tokens is read with one of them only.
  */
 export type GatewayAccessToken = Prisma.GatewayAccessTokenModel
+/**
+ * Model CidSignature
+ * A signature that a workspace has given for content of its own; Berth does not check what it says.
+ */
+export type CidSignature = Prisma.CidSignatureModel
 /**
  * Model Swap
  * What a workspace had a CID swapped to, each change a row: the newest is in force.
@@ -221,10 +231,12 @@ export type AgentSkill = Prisma.AgentSkillModel
 export type Template = Prisma.TemplateModel
 /**
  * Model Domain
- * A name that leads to a port of an agent: one below the operator's domain, or its owner's own. Anybody may claim a name;
- * who proves it has it.
+ * A name that leads to a port of an agent, or to a gateway: one below the operator's domain, or its owner's own. Anybody
+ * may claim a name; who proves it has it.
  * 
  * CHECK (((subdomain IS NULL) <> (custom_domain IS NULL)))
+ * CHECK (((agent_id IS NULL) <> (gateway_id IS NULL)))
+ * CHECK (((agent_id IS NULL) = (target_port IS NULL)))
  */
 export type Domain = Prisma.DomainModel
 /**

@@ -210,10 +210,31 @@ export const Gateway = {
   createdAt: 'timestamptz',
 } as const
 
+export const GatewayRequestCount = {
+  gatewayId: 'uuid',
+  day: 'timestamptz',
+  cid: 'text',
+  fileName: 'text',
+  userAgent: 'text',
+  referrer: 'text',
+  status: 'int4',
+  requests: 'int8',
+  bytes: 'int8',
+} as const
+
 export const GatewayAccessToken = {
   id: 'uuid',
   gatewayId: 'uuid',
   tokenHash: 'bytea',
+  createdAt: 'timestamptz',
+} as const
+
+export const CidSignature = {
+  workspaceId: 'uuid',
+  network: 'text',
+  cidV1: 'text',
+  signature: 'text',
+  address: 'text',
   createdAt: 'timestamptz',
 } as const
 
@@ -352,18 +373,19 @@ export const Template = {
 
 export const Domain = {
   id: 'uuid',
-  agentId: 'uuid',
+  agentId: 'uuid?',
   workspaceId: 'uuid',
   userId: 'uuid',
   subdomain: 'text?',
   customDomain: 'text?',
-  targetPort: 'int4',
+  targetPort: 'int4?',
   protected: 'bool',
   status: 'text',
   checkedAt: 'timestamptz?',
   verifiedAt: 'timestamptz?',
   createdAt: 'timestamptz',
   updatedAt: 'timestamptz',
+  gatewayId: 'uuid?',
 } as const
 
 export const SubdomainHolder = {

@@ -1,16 +1,16 @@
-/** Domains of agents, and the names that are served. By hand: a worker's loop takes rows that nobody else has, and both go by the clock of the database. */
-import { isoMillis, narrow, statement } from './statement.ts'
+/** Domains of agents and gateways, and the names that are served. By hand: a worker's loop takes rows that nobody else has, and both go by the clock of the database. */
+import { statement } from './statement.ts'
 
-/** Writes that a domain (`$1`) of the agent `$2` is verified and tells it; no row where it was deleted. */
+/** Writes that a domain (`$1`) is verified, and tells it where it is one of an agent (`$2`). */
 export const verifyDomainRow = statement({
   name: 'domain-verify',
-  parameters: ['uuid', 'text'],
-  columns: { id: 'uuid' },
+  parameters: ['uuid', 'text?'],
+  columns: { told: 'text?' },
   text: `WITH verified AS (
       UPDATE domain SET verified_at = coalesce(verified_at, now()), checked_at = now(),
         updated_at = CASE status WHEN 'verified' THEN updated_at ELSE clock_timestamp() END, status = 'verified'
       WHERE id = $1 RETURNING id)
-    SELECT verified.id FROM verified, pg_notify('berth_agent', $2)`,
+    SELECT CASE WHEN $2::text IS NOT NULL THEN pg_notify('berth_agent', $2)::text END AS told FROM verified`,
 })
 
 /**
@@ -20,29 +20,15 @@ export const verifyDomainRow = statement({
 export const takeDueDomains = statement({
   name: 'domain-take-due',
   parameters: ['int8'],
-  columns: {
-    id: 'uuid',
-    agentId: 'text',
-    workspaceId: 'uuid',
-    userId: 'uuid',
-    subdomain: 'text?',
-    customDomain: 'text?',
-    targetPort: 'int4',
-    protected: 'bool',
-    status: narrow<'pending_ownership' | 'verified'>('text'),
-    createdAt: 'text',
-    updatedAt: 'text',
-  },
-  text: `UPDATE domain SET checked_at = now() FROM agent
-    WHERE agent.id = domain.agent_id AND domain.id IN (
+  columns: { id: 'uuid', agentId: 'text?', workspaceId: 'uuid', customDomain: 'text' },
+  text: `UPDATE domain SET checked_at = now()
+    WHERE id IN (
       SELECT id FROM domain
       WHERE status = 'pending_ownership' AND created_at > now() - interval '14 days'
         AND coalesce(checked_at, created_at) < now() - greatest(interval '1 minute', (now() - created_at) / 20)
       ORDER BY checked_at NULLS FIRST LIMIT $1 FOR UPDATE SKIP LOCKED)
-    RETURNING domain.id, agent.agent_id AS "agentId", domain.workspace_id AS "workspaceId",
-      domain.user_id AS "userId", domain.subdomain, domain.custom_domain AS "customDomain",
-      domain.target_port AS "targetPort", domain.protected, domain.status,
-      ${isoMillis('domain.created_at')} AS "createdAt", ${isoMillis('domain.updated_at')} AS "updatedAt"`,
+    RETURNING id, (SELECT agent_id FROM agent WHERE agent.id = domain.agent_id) AS "agentId",
+      workspace_id AS "workspaceId", custom_domain AS "customDomain"`,
 })
 
 // Each of these finds a row where a name is served: a TLS handshake waits for the answer, and one query of an index gives it.
@@ -96,6 +82,6 @@ export const findCustomDomain = statement({
   name: 'tls-custom-domain',
   parameters: ['text'],
   columns: {},
-  text: `SELECT FROM domain JOIN agent ON agent.id = domain.agent_id
+  text: `SELECT FROM domain LEFT JOIN agent ON agent.id = domain.agent_id
     WHERE domain.custom_domain = $1 AND domain.status = 'verified' AND agent.deleted_at IS NULL`,
 })

@@ -1,13 +1,30 @@
 import { isoTime, statement } from './statement.ts'
 
+const gateway = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  domain: 'text',
+  hasSwaps: 'bool',
+  tokenHashes: 'text[]',
+} as const
+const GATEWAY = `g.id, g.workspace_id AS "workspaceId", g.domain, g.hot_swaps AS "hasSwaps",
+  array(SELECT encode(token_hash, 'hex') FROM gateway_access_token WHERE gateway_id = g.id) AS "tokenHashes"`
+
 /** The gateway of a domain, with its tokens' hashes in hex. By hand: every request to a gateway may need it. */
 export const findGateway = statement({
   name: 'gateway-find',
   parameters: ['text'],
-  columns: { id: 'uuid', workspaceId: 'uuid', domain: 'text', hasSwaps: 'bool', tokenHashes: 'text[]' },
-  text: `SELECT g.id, g.workspace_id AS "workspaceId", g.domain, g.hot_swaps AS "hasSwaps",
-      array(SELECT encode(token_hash, 'hex') FROM gateway_access_token WHERE gateway_id = g.id) AS "tokenHashes"
-    FROM gateway g WHERE g.domain = $1`,
+  columns: gateway,
+  text: `SELECT ${GATEWAY} FROM gateway g WHERE g.domain = $1`,
+})
+
+/** The gateway of a custom domain that is verified. By hand: so may every request to a host that is none of Berth's. */
+export const findGatewayAt = statement({
+  name: 'gateway-find-custom',
+  parameters: ['text'],
+  columns: gateway,
+  text: `SELECT ${GATEWAY} FROM domain JOIN gateway g ON g.id = domain.gateway_id
+    WHERE domain.custom_domain = $1 AND domain.status = 'verified'`,
 })
 
 /** The oldest file of a workspace with some content that has not ended. By hand: every download needs it. */

@@ -7,6 +7,8 @@ import { ApiError, forbidden, notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
 import { domainFault } from '../gateway-domain.ts'
+import { customDomainRecord, DOMAIN_FIELDS, type GatewayDomain, toDomainRecord } from './domain-records.ts'
+import { customDomainRoutes, type DomainRouteServices } from './domain-routes.ts'
 import { type GatewayService, hashToken } from './gateways.ts'
 import { pluginRoutes } from './plugin-routes.ts'
 
@@ -34,7 +36,7 @@ const gatewayRow = z.object({
   restrict: z
     .boolean()
     .describe('Whether it has access tokens, and public content is read with one of them only.'),
-  custom_domains: z.array(z.unknown()).describe('Always empty: Berth has no custom domains for gateways.'),
+  custom_domains: z.array(customDomainRecord),
 })
 
 const restrictions = z.object({
@@ -47,33 +49,33 @@ const gatewayRecord = gatewayRow.extend({
   settings: z.object({ restriction_policies: restrictions }),
 })
 
-export interface GatewayRouteServices {
-  prisma: PrismaClient
-  gateways: GatewayService
-}
-
 const TAG = 'Gateways'
 const params = z.object({ id: pathId })
 /** The list has no pages. */
 const MAX_GATEWAYS = 100
-const withTokens = { tokens: { select: { id: true, createdAt: true }, orderBy: { id: 'asc' } } } as const
+const withParts = {
+  tokens: { select: { id: true, createdAt: true }, orderBy: { id: 'asc' } },
+  domains: { select: DOMAIN_FIELDS, orderBy: { id: 'asc' } },
+} as const
 
 interface GatewayRow {
   id: string
   domain: string
   createdAt: Date
   tokens: { id: string; createdAt: Date }[]
+  domains: GatewayDomain[]
 }
 
-/** Gateways, their plugins and their access tokens. */
-export function gatewayRoutes({ prisma, gateways }: GatewayRouteServices): Route[] {
-  const row = ({ id, domain, createdAt, tokens }: GatewayRow) => ({
+/** Gateways, their plugins, access tokens and custom domains. */
+export function gatewayRoutes(services: DomainRouteServices): Route[] {
+  const { prisma, gateways, ownership } = services
+  const row = ({ id, domain, createdAt, tokens, domains }: GatewayRow) => ({
     id,
     created_at: createdAt.toISOString(),
     domain,
     host: gateways.hostOf(domain),
     restrict: tokens.length > 0,
-    custom_domains: [],
+    custom_domains: domains.map((one) => toDomainRecord(ownership, gateways.hostOf(domain), one)),
   })
   const record = (gateway: GatewayRow) => ({
     ...row(gateway),
@@ -109,7 +111,7 @@ export function gatewayRoutes({ prisma, gateways }: GatewayRouteServices): Route
           throw forbidden(`Gateway limit reached: ${MAX_GATEWAYS}`, 'limit')
         }
         const data = { workspaceId, domain: body.domain }
-        const created = await prisma.gateway.create({ data, include: withTokens }).catch((error) => {
+        const created = await prisma.gateway.create({ data, include: withParts }).catch((error) => {
           if (isUniqueViolation(error)) throw new ApiError(409, 'taken', 'domain: is taken')
           throw error
         })
@@ -133,7 +135,7 @@ export function gatewayRoutes({ prisma, gateways }: GatewayRouteServices): Route
       async handle({ principal: { workspaceId } }) {
         const found = await prisma.gateway.findMany({
           where: { workspaceId },
-          include: withTokens,
+          include: withParts,
           orderBy: { id: 'asc' },
         })
         return { body: { data: { count: found.length, rows: found.map(row) } } }
@@ -170,7 +172,7 @@ export function gatewayRoutes({ prisma, gateways }: GatewayRouteServices): Route
       success: { status: 200, description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id } }) {
-        const found = await prisma.gateway.findFirst({ where: { id, workspaceId }, include: withTokens })
+        const found = await prisma.gateway.findFirst({ where: { id, workspaceId }, include: withParts })
         if (!found) throw gatewayNotFound()
         return { body: { data: record(found) } }
       },
@@ -195,6 +197,7 @@ export function gatewayRoutes({ prisma, gateways }: GatewayRouteServices): Route
       },
     }),
     ...tokenRoutes(prisma, gateways),
+    ...customDomainRoutes(services),
   ]
 }
 

@@ -1,7 +1,8 @@
 /** Which gateway a host is, and whether a token opens it: asked for every request of every gateway. */
 import { createHash } from 'node:crypto'
 import type { Pool } from '../../db/pool.ts'
-import { findGateway } from '../../db/statements/gateways.ts'
+import { findGateway, findGatewayAt } from '../../db/statements/gateways.ts'
+import { mayBeCustom } from '../../domains/names.ts'
 import { readGatewayHost } from '../gateway-domain.ts'
 
 export interface Gateway {
@@ -16,6 +17,8 @@ export interface Gateway {
   /** SHA-256 of each access token, in hex. */
   tokenHashes: readonly string[]
 }
+
+type Limit = (read: () => Promise<Gateway | undefined>) => Promise<Gateway | undefined>
 
 /** A gateway that was read is trusted this long; a change by this process counts at once. */
 const CACHE_MS = 2000
@@ -32,7 +35,7 @@ export class GatewayService {
     this.#gatewayDomain = gatewayDomain
   }
 
-  /** The gateway at a host, with or without port, in any case; undefined where there is none. */
+  /** The gateway at a host of its own or a custom domain, with or without port, in any case; undefined where there is none. */
   async findByHost(host: string): Promise<Gateway | undefined> {
     const found = await this.findServed(host)
     return found?.cid === undefined ? found?.gateway : undefined
@@ -41,8 +44,19 @@ export class GatewayService {
   /** Finds a gateway as {@link findByHost} does, also by the host of a CID at it; the CID, if any, may be malformed. */
   async findServed(host: string): Promise<{ gateway: Gateway; cid: string | undefined } | undefined> {
     const named = readGatewayHost(host, this.#gatewayDomain)
-    const gateway = named && (await this.#find(named.domain))
-    return gateway && { gateway, cid: named.cid }
+    const gateway = await (named ? this.#find(named.domain) : this.findCustom(host))
+    return gateway && { gateway, cid: named?.cid }
+  }
+
+  /**
+   * The gateway at a verified custom domain, with or without port, in any case; undefined for hosts that can be none.
+   * @param limit runs the query, or refuses it: anybody may ask for any name.
+   */
+  async findCustom(host: string, limit: Limit = (read) => read()): Promise<Gateway | undefined> {
+    const name = host.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '')
+    return mayBeCustom(name) && !name.endsWith(`.${this.#gatewayDomain}`)
+      ? this.#find(name, limit)
+      : undefined
   }
 
   /** The gateway that a person names: by its host, as in {@link findByHost}, or by its left label alone. */
@@ -66,19 +80,22 @@ export class GatewayService {
     this.#known = new Map()
   }
 
-  /** Shares one query among all callers at a time; a failure is shared and kept like a result. */
-  #find(domain: string): Promise<Gateway | undefined> {
+  /** Shares one query among all callers at a time; a failure is shared and kept like a result, unless it may be a refusal. */
+  #find(domain: string, limit?: Limit): Promise<Gateway | undefined> {
     const known = this.#known.get(domain)
     if (known && known.until > Date.now()) return known.found
-    const found = this.#read(domain)
+    const read = () => this.#read(domain)
+    const found = limit ? limit(read) : read()
     // Names that nobody has come from the outside, in any number.
     if (this.#known.size >= CACHE_SIZE) this.#known.clear()
     this.#known.set(domain, { found, until: Date.now() + CACHE_MS })
+    if (limit) found.catch(() => this.#known.delete(domain))
     return found
   }
 
+  /** @param domain a left label, or a custom domain, which has a dot. */
   async #read(domain: string): Promise<Gateway | undefined> {
-    const found = await findGateway.first(this.#pool, domain)
+    const found = await (domain.includes('.') ? findGatewayAt : findGateway).first(this.#pool, domain)
     return found && { ...found, restricted: found.tokenHashes.length > 0 }
   }
 }

@@ -76,6 +76,27 @@ const gatewayRow = {
   restrict: false,
   custom_domains: [],
 }
+const gatewayDomain = {
+  domain: 'files.example.com',
+  domain_validation_status: 'pending',
+  custom_domain_id: '0193a1c2-7b44-7e02-9d1c-5a3f8e6b2c91',
+  ssl_validation_status: 'initializing',
+  txt_name: '_service-verify.files.example.com',
+  txt_value: 'berth-verify=3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrTaE',
+  cname_target: 'catalogues.gateway.localhost',
+}
+const activeDomain = {
+  ...gatewayDomain,
+  domain_validation_status: 'active',
+  ssl_validation_status: 'active',
+  txt_name: null,
+  txt_value: null,
+}
+const signed = {
+  signature:
+    '0x1ba6c2a8412dc9b0be37b013ea5bddd97251dab4d435cc9c4c7bcf331d4017ca2de07485ad6a15ce60d3700cee802787bc7ede0c112c7843f702bb1e71b750911b',
+  address: '0xbC18447255e86f7f6c01C25e82636dDc587Ef9dc',
+}
 const gateway = {
   ...gatewayRow,
   settings: { restriction_policies: { accessTokens: [], allowedHosts: [], allowedIPAddresses: [] } },
@@ -224,6 +245,26 @@ export const examples: Record<string, Example> = {
   swapHistoryOlder: { response: { data: [olderSwap] } },
   deleteSwapOlder: deleted,
 
+  topAnalytics: { response: { data: [{ value: CID, requests: 1341, bandwidth: 287_310_699 }] } },
+  analyticsTimeSeries: {
+    response: {
+      data: {
+        total_requests: 209,
+        total_bandwidth: 131_151_812,
+        time_periods: [
+          { period_start_time: '2026-11-22', requests: 100, bandwidth: 75_721_161 },
+          { period_start_time: '2026-11-21', requests: 109, bandwidth: 55_430_651 },
+        ],
+      },
+    },
+  },
+  addSignature: { request: signed, response: { data: { cid: CID, ...signed } } },
+  getSignature: { response: { data: { cid: CID, ...signed } } },
+  deleteSignature: deleted,
+  addGatewayDomain: { request: { domain: 'files.example.com' }, response: { data: gatewayDomain } },
+  getGatewayDomain: { response: { data: gatewayDomain } },
+  verifyGatewayDomain: { response: { data: activeDomain } },
+  deleteGatewayDomain: deleted,
   createGateway: { request: { domain: 'catalogues' }, response: { data: gateway } },
   listGateways: { response: { data: { count: 1, rows: [gatewayRow] } } },
   gatewayExists: { response: { data: { exists: true } } },

@@ -38,7 +38,9 @@ export const TAGS = [
   ['Files', 'Content that is pinned, with its name, group and metadata.'],
   ['Groups', 'Folders for files; a file is in one group or none.'],
   ['Swaps', 'Newer content under the address of a CID that was given away before.'],
+  ['Signatures', 'What the owner of a file has signed with a wallet, for others to check.'],
   ['Gateways', 'Host names under which a workspace serves its files, and who may read there.'],
+  ['Analytics', 'What gateways have served: requests and bytes by content, program, page and day.'],
   [
     'Agents',
     'An agent runs an engine in a container of its own. It comes up in about half a minute, restarts on another ' +

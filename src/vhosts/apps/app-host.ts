@@ -2,19 +2,18 @@
  * Hosts of agents' own pages: `<subdomain>.<BERTH_APP_DOMAIN>`, custom domains, and `<agentId>.<BERTH_APP_DOMAIN>`, which
  * has the agent's path routes. Nothing of Berth's is there, so pages may do what pages do.
  */
-import { isIP } from 'node:net'
 import type { Request, RequestHandler, Response } from 'express'
 import { findAgent } from '../../agents/agent.ts'
 import type { AgentdClient } from '../../agents/agentd-client.ts'
 import type { AgentConnections } from '../../agents/connections.ts'
-import { isDatabaseDown } from '../../db/database-errors.ts'
 import type { Pool } from '../../db/pool.ts'
+import { mayBeCustom } from '../../domains/names.ts'
 import { notFound, unauthorized } from '../../errors.ts'
 import type { AddressLimits } from '../../http/address-limits.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { isNavigation, refuseEmbedded, refuseForeign, showWithCookie } from '../agents/credential.ts'
-import { requestHost } from '../hosts.ts'
+import { orNothing, requestHost } from '../hosts.ts'
 import { passToPort, refuse } from './exchange.ts'
 import { findRoute, type Site, type SiteDirectory } from './site.ts'
 import { readVisit } from './token.ts'
@@ -53,7 +52,9 @@ export function customDomainHandler(parts: AppParts): RequestHandler {
   return async (req, res, next) => {
     const since = parts.connections.changeCount
     const host = requestHost(req)
-    const site = mayBeCustom(host) ? await findCustom(parts.sites, host, req.ip) : undefined
+    const site = mayBeCustom(host)
+      ? await orNothing(parts.sites.findCustom(host, clientAddress(req.ip)))
+      : undefined
     if (!site) return next()
     try {
       parts.addresses.countRequest(req)
@@ -62,18 +63,6 @@ export function customDomainHandler(parts: AppParts): RequestHandler {
       refuse(error, req, res)
     }
   }
-}
-
-/** An address, or a name of this machine or its network, is nobody's domain: it costs no question. */
-const mayBeCustom = (host: string) =>
-  /\.[a-z][a-z0-9-]*$/.test(host) && !isIP(host) && !host.endsWith('.localhost') && host.length <= 253
-
-/** Without a database no pages are found; the API can tell how the database is. */
-function findCustom(sites: SiteDirectory, host: string, ip: string | undefined): Promise<Site | undefined> {
-  return sites.findCustom(host, clientAddress(ip)).catch((error) => {
-    if (isDatabaseDown(error)) return undefined
-    throw error
-  })
 }
 
 async function visit(

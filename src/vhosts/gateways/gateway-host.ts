@@ -6,6 +6,7 @@
 import type { Request, RequestHandler, Response } from 'express'
 import type { Pool } from '../../db/pool.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
+import type { RequestCounts } from '../../files/analytics/request-counts.ts'
 import type { Gateway, GatewayService } from '../../files/gateways/gateways.ts'
 import type { UrlSigner } from '../../files/signed-url.ts'
 import type { AddressLimits } from '../../http/address-limits.ts'
@@ -15,8 +16,10 @@ import { clientAddress } from '../../lib/net/ip-address.ts'
 import { isLeafCodec } from '../../storage/codecs.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { Storage } from '../../storage/port.ts'
+import { orNothing, requestHost } from '../hosts.ts'
 import { cacheControl, checkSignature, checkToken, tokenQuery } from './access.ts'
 import { type ContentPath, findIndex, findKept, type KeptContent, parseContentPath, walk } from './content.ts'
+import { countAnswer } from './count.ts'
 import { disposition, fileRepresentation } from './file.ts'
 import { askedFormat, blockRepresentation, carRepresentation } from './formats.ts'
 import { type ListingDetails, listingRepresentation } from './listing.ts'
@@ -29,6 +32,8 @@ export interface GatewayParts {
   storages: Storages
   bounds: Bounds
   addresses: AddressLimits
+  /** Undefined where nothing is counted. */
+  counts: RequestCounts | undefined
 }
 
 const METHODS = 'GET, HEAD, OPTIONS'
@@ -78,9 +83,23 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
   }
 }
 
+/** Answers requests for the custom domains of gateways by `handler`; those for any other host go on. */
+export function customGatewayHandler(
+  { gateways, bounds }: Pick<GatewayParts, 'gateways' | 'bounds'>,
+  handler: RequestHandler,
+): RequestHandler {
+  return async (req, res, next) => {
+    const by = { address: clientAddress(req.ip) }
+    const found = await orNothing(
+      gateways.findCustom(requestHost(req), (read) => bounds.run('hostLookups', by, read)),
+    )
+    return found ? handler(req, res, next) : next()
+  }
+}
+
 /** Finds what is kept, and answers with it. */
 async function serve(
-  { pool, storages, bounds }: GatewayParts,
+  { pool, storages, bounds, counts }: GatewayParts,
   gateway: Gateway,
   path: ContentPath,
   url: URL,
@@ -89,6 +108,7 @@ async function serve(
 ): Promise<void> {
   const kept = await findKept(pool, gateway, path.network, path.cid)
   if (!kept) throw notKept(req)
+  if (counts) countAnswer(counts, gateway, path, kept, req, res)
   const storage = storages[path.network]
   const answer = () => serveKept(storage, kept, gateway, path, url, req, res)
   // Content of one block is sent at once.

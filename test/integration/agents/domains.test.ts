@@ -1,11 +1,11 @@
-/** What the loop does that looks for the TXT records of domains. */
+/** What the loop does that looks for the TXT records of domains, of agents and of gateways. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { pino } from 'pino'
 import { uuidv7 } from 'uuidv7'
-import { verifyPendingDomains } from '../../../src/agents/domains/domain-service.ts'
-import { DnsAwayError, Ownership } from '../../../src/agents/domains/ownership.ts'
+import { DnsAwayError, Ownership } from '../../../src/domains/ownership.ts'
+import { verifyPendingDomains } from '../../../src/domains/verification.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { type DnsServer, startDnsServer } from '../../support/dns.ts'
@@ -45,8 +45,24 @@ describe('domains that wait for their proof', () => {
       const record = ownership.challenge(workspaceId, name)
       dns.setTxt(record.name, record.value)
     }
+    const gateway = uuidv7()
+    await pool.query('INSERT INTO gateway (id, workspace_id, domain) VALUES ($1, $2, $3)', [
+      gateway,
+      workspaceId,
+      'of-a-domain',
+    ])
+    for (const name of ['files.example.test', 'unproven.example.test'])
+      await pool.query(
+        `INSERT INTO domain (id, gateway_id, workspace_id, user_id, custom_domain, status, created_at)
+         VALUES ($1, $2, $3, $4, $5, 'pending_ownership', now() - interval '5 minutes')`,
+        [uuidv7(), gateway, workspaceId, randomUUID(), name],
+      )
+    const record = ownership.challenge(workspaceId, 'files.example.test')
+    dns.setTxt(record.name, record.value)
     await verifyPendingDomains({ pool, ownership }, pino({ level: 'silent' }), AbortSignal.timeout(60_000))
-    const { rows } = await pool.query(`SELECT custom_domain AS name FROM domain WHERE status = 'verified'`)
-    assert.deepEqual(rows, [{ name: 'own.example.test' }])
+    const { rows } = await pool.query(
+      `SELECT custom_domain AS name FROM domain WHERE status = 'verified' ORDER BY 1`,
+    )
+    assert.deepEqual(rows, [{ name: 'files.example.test' }, { name: 'own.example.test' }])
   })
 })

@@ -416,7 +416,9 @@ export const ModelName = {
   UploadReservation: 'UploadReservation',
   KeptContent: 'KeptContent',
   Gateway: 'Gateway',
+  GatewayRequestCount: 'GatewayRequestCount',
   GatewayAccessToken: 'GatewayAccessToken',
+  CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
   Secret: 'Secret',
@@ -446,7 +448,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "feedback" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "gateway" | "gatewayAccessToken" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "feedback" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -1856,6 +1858,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
+    GatewayRequestCount: {
+      payload: Prisma.$GatewayRequestCountPayload<ExtArgs>
+      fields: Prisma.GatewayRequestCountFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.GatewayRequestCountFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.GatewayRequestCountFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>
+        }
+        findFirst: {
+          args: Prisma.GatewayRequestCountFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.GatewayRequestCountFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>
+        }
+        findMany: {
+          args: Prisma.GatewayRequestCountFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>[]
+        }
+        create: {
+          args: Prisma.GatewayRequestCountCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>
+        }
+        createMany: {
+          args: Prisma.GatewayRequestCountCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.GatewayRequestCountCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>[]
+        }
+        delete: {
+          args: Prisma.GatewayRequestCountDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>
+        }
+        update: {
+          args: Prisma.GatewayRequestCountUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>
+        }
+        deleteMany: {
+          args: Prisma.GatewayRequestCountDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.GatewayRequestCountUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.GatewayRequestCountUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>[]
+        }
+        upsert: {
+          args: Prisma.GatewayRequestCountUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$GatewayRequestCountPayload>
+        }
+        aggregate: {
+          args: Prisma.GatewayRequestCountAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateGatewayRequestCount>
+        }
+        groupBy: {
+          args: Prisma.GatewayRequestCountGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.GatewayRequestCountGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.GatewayRequestCountCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.GatewayRequestCountCountAggregateOutputType> | number
+        }
+      }
+    }
     GatewayAccessToken: {
       payload: Prisma.$GatewayAccessTokenPayload<ExtArgs>
       fields: Prisma.GatewayAccessTokenFieldRefs
@@ -1927,6 +2003,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         count: {
           args: Prisma.GatewayAccessTokenCountArgs<ExtArgs>
           result: runtime.Types.Utils.Optional<Prisma.GatewayAccessTokenCountAggregateOutputType> | number
+        }
+      }
+    }
+    CidSignature: {
+      payload: Prisma.$CidSignaturePayload<ExtArgs>
+      fields: Prisma.CidSignatureFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.CidSignatureFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.CidSignatureFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>
+        }
+        findFirst: {
+          args: Prisma.CidSignatureFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.CidSignatureFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>
+        }
+        findMany: {
+          args: Prisma.CidSignatureFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>[]
+        }
+        create: {
+          args: Prisma.CidSignatureCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>
+        }
+        createMany: {
+          args: Prisma.CidSignatureCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.CidSignatureCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>[]
+        }
+        delete: {
+          args: Prisma.CidSignatureDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>
+        }
+        update: {
+          args: Prisma.CidSignatureUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>
+        }
+        deleteMany: {
+          args: Prisma.CidSignatureDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.CidSignatureUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.CidSignatureUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>[]
+        }
+        upsert: {
+          args: Prisma.CidSignatureUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$CidSignaturePayload>
+        }
+        aggregate: {
+          args: Prisma.CidSignatureAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateCidSignature>
+        }
+        groupBy: {
+          args: Prisma.CidSignatureGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.CidSignatureGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.CidSignatureCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.CidSignatureCountAggregateOutputType> | number
         }
       }
     }
@@ -3272,6 +3422,21 @@ export const GatewayScalarFieldEnum = {
 export type GatewayScalarFieldEnum = (typeof GatewayScalarFieldEnum)[keyof typeof GatewayScalarFieldEnum]
 
 
+export const GatewayRequestCountScalarFieldEnum = {
+  gatewayId: 'gatewayId',
+  day: 'day',
+  cid: 'cid',
+  fileName: 'fileName',
+  userAgent: 'userAgent',
+  referrer: 'referrer',
+  status: 'status',
+  requests: 'requests',
+  bytes: 'bytes'
+} as const
+
+export type GatewayRequestCountScalarFieldEnum = (typeof GatewayRequestCountScalarFieldEnum)[keyof typeof GatewayRequestCountScalarFieldEnum]
+
+
 export const GatewayAccessTokenScalarFieldEnum = {
   id: 'id',
   gatewayId: 'gatewayId',
@@ -3280,6 +3445,18 @@ export const GatewayAccessTokenScalarFieldEnum = {
 } as const
 
 export type GatewayAccessTokenScalarFieldEnum = (typeof GatewayAccessTokenScalarFieldEnum)[keyof typeof GatewayAccessTokenScalarFieldEnum]
+
+
+export const CidSignatureScalarFieldEnum = {
+  workspaceId: 'workspaceId',
+  network: 'network',
+  cidV1: 'cidV1',
+  signature: 'signature',
+  address: 'address',
+  createdAt: 'createdAt'
+} as const
+
+export type CidSignatureScalarFieldEnum = (typeof CidSignatureScalarFieldEnum)[keyof typeof CidSignatureScalarFieldEnum]
 
 
 export const SwapScalarFieldEnum = {
@@ -3461,7 +3638,8 @@ export const DomainScalarFieldEnum = {
   checkedAt: 'checkedAt',
   verifiedAt: 'verifiedAt',
   createdAt: 'createdAt',
-  updatedAt: 'updatedAt'
+  updatedAt: 'updatedAt',
+  gatewayId: 'gatewayId'
 } as const
 
 export type DomainScalarFieldEnum = (typeof DomainScalarFieldEnum)[keyof typeof DomainScalarFieldEnum]
@@ -3813,7 +3991,9 @@ export type GlobalOmitConfig = {
   uploadReservation?: Prisma.UploadReservationOmit
   keptContent?: Prisma.KeptContentOmit
   gateway?: Prisma.GatewayOmit
+  gatewayRequestCount?: Prisma.GatewayRequestCountOmit
   gatewayAccessToken?: Prisma.GatewayAccessTokenOmit
+  cidSignature?: Prisma.CidSignatureOmit
   swap?: Prisma.SwapOmit
   agent?: Prisma.AgentOmit
   secret?: Prisma.SecretOmit

@@ -70,7 +70,9 @@ export const ModelName = {
   UploadReservation: 'UploadReservation',
   KeptContent: 'KeptContent',
   Gateway: 'Gateway',
+  GatewayRequestCount: 'GatewayRequestCount',
   GatewayAccessToken: 'GatewayAccessToken',
+  CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
   Secret: 'Secret',
@@ -370,6 +372,21 @@ export const GatewayScalarFieldEnum = {
 export type GatewayScalarFieldEnum = (typeof GatewayScalarFieldEnum)[keyof typeof GatewayScalarFieldEnum]
 
 
+export const GatewayRequestCountScalarFieldEnum = {
+  gatewayId: 'gatewayId',
+  day: 'day',
+  cid: 'cid',
+  fileName: 'fileName',
+  userAgent: 'userAgent',
+  referrer: 'referrer',
+  status: 'status',
+  requests: 'requests',
+  bytes: 'bytes'
+} as const
+
+export type GatewayRequestCountScalarFieldEnum = (typeof GatewayRequestCountScalarFieldEnum)[keyof typeof GatewayRequestCountScalarFieldEnum]
+
+
 export const GatewayAccessTokenScalarFieldEnum = {
   id: 'id',
   gatewayId: 'gatewayId',
@@ -378,6 +395,18 @@ export const GatewayAccessTokenScalarFieldEnum = {
 } as const
 
 export type GatewayAccessTokenScalarFieldEnum = (typeof GatewayAccessTokenScalarFieldEnum)[keyof typeof GatewayAccessTokenScalarFieldEnum]
+
+
+export const CidSignatureScalarFieldEnum = {
+  workspaceId: 'workspaceId',
+  network: 'network',
+  cidV1: 'cidV1',
+  signature: 'signature',
+  address: 'address',
+  createdAt: 'createdAt'
+} as const
+
+export type CidSignatureScalarFieldEnum = (typeof CidSignatureScalarFieldEnum)[keyof typeof CidSignatureScalarFieldEnum]
 
 
 export const SwapScalarFieldEnum = {
@@ -559,7 +588,8 @@ export const DomainScalarFieldEnum = {
   checkedAt: 'checkedAt',
   verifiedAt: 'verifiedAt',
   createdAt: 'createdAt',
-  updatedAt: 'updatedAt'
+  updatedAt: 'updatedAt',
+  gatewayId: 'gatewayId'
 } as const
 
 export type DomainScalarFieldEnum = (typeof DomainScalarFieldEnum)[keyof typeof DomainScalarFieldEnum]

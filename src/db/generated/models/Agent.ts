@@ -868,6 +868,11 @@ export type AgentScalarRelationFilter = {
   isNot?: Prisma.AgentWhereInput
 }
 
+export type AgentNullableScalarRelationFilter = {
+  is?: Prisma.AgentWhereInput | null
+  isNot?: Prisma.AgentWhereInput | null
+}
+
 export type AgentCreateNestedOneWithoutSecretsInput = {
   create?: Prisma.XOR<Prisma.AgentCreateWithoutSecretsInput, Prisma.AgentUncheckedCreateWithoutSecretsInput>
   connectOrCreate?: Prisma.AgentCreateOrConnectWithoutSecretsInput
@@ -930,10 +935,12 @@ export type AgentCreateNestedOneWithoutDomainsInput = {
   connect?: Prisma.AgentWhereUniqueInput
 }
 
-export type AgentUpdateOneRequiredWithoutDomainsNestedInput = {
+export type AgentUpdateOneWithoutDomainsNestedInput = {
   create?: Prisma.XOR<Prisma.AgentCreateWithoutDomainsInput, Prisma.AgentUncheckedCreateWithoutDomainsInput>
   connectOrCreate?: Prisma.AgentCreateOrConnectWithoutDomainsInput
   upsert?: Prisma.AgentUpsertWithoutDomainsInput
+  disconnect?: Prisma.AgentWhereInput | boolean
+  delete?: Prisma.AgentWhereInput | boolean
   connect?: Prisma.AgentWhereUniqueInput
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutDomainsInput, Prisma.AgentUpdateWithoutDomainsInput>, Prisma.AgentUncheckedUpdateWithoutDomainsInput>
 }

@@ -14,10 +14,12 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Domain
- * A name that leads to a port of an agent: one below the operator's domain, or its owner's own. Anybody may claim a name;
- * who proves it has it.
+ * A name that leads to a port of an agent, or to a gateway: one below the operator's domain, or its owner's own. Anybody
+ * may claim a name; who proves it has it.
  * 
  * CHECK (((subdomain IS NULL) <> (custom_domain IS NULL)))
+ * CHECK (((agent_id IS NULL) <> (gateway_id IS NULL)))
+ * CHECK (((agent_id IS NULL) = (target_port IS NULL)))
  */
 export type DomainModel = runtime.Types.Result.DefaultSelection<Prisma.$DomainPayload>
 
@@ -51,6 +53,7 @@ export type DomainMinAggregateOutputType = {
   verifiedAt: Date | null
   createdAt: Date | null
   updatedAt: Date | null
+  gatewayId: string | null
 }
 
 export type DomainMaxAggregateOutputType = {
@@ -67,6 +70,7 @@ export type DomainMaxAggregateOutputType = {
   verifiedAt: Date | null
   createdAt: Date | null
   updatedAt: Date | null
+  gatewayId: string | null
 }
 
 export type DomainCountAggregateOutputType = {
@@ -83,6 +87,7 @@ export type DomainCountAggregateOutputType = {
   verifiedAt: number
   createdAt: number
   updatedAt: number
+  gatewayId: number
   _all: number
 }
 
@@ -109,6 +114,7 @@ export type DomainMinAggregateInputType = {
   verifiedAt?: true
   createdAt?: true
   updatedAt?: true
+  gatewayId?: true
 }
 
 export type DomainMaxAggregateInputType = {
@@ -125,6 +131,7 @@ export type DomainMaxAggregateInputType = {
   verifiedAt?: true
   createdAt?: true
   updatedAt?: true
+  gatewayId?: true
 }
 
 export type DomainCountAggregateInputType = {
@@ -141,6 +148,7 @@ export type DomainCountAggregateInputType = {
   verifiedAt?: true
   createdAt?: true
   updatedAt?: true
+  gatewayId?: true
   _all?: true
 }
 
@@ -232,18 +240,19 @@ export type DomainGroupByArgs<ExtArgs extends runtime.Types.Extensions.InternalA
 
 export type DomainGroupByOutputType = {
   id: string
-  agentId: string
+  agentId: string | null
   workspaceId: string
   userId: string
   subdomain: string | null
   customDomain: string | null
-  targetPort: number
+  targetPort: number | null
   protected: boolean
   status: string
   checkedAt: Date | null
   verifiedAt: Date | null
   createdAt: Date
   updatedAt: Date
+  gatewayId: string | null
   _count: DomainCountAggregateOutputType | null
   _avg: DomainAvgAggregateOutputType | null
   _sum: DomainSumAggregateOutputType | null
@@ -271,36 +280,40 @@ export type DomainWhereInput = {
   OR?: Prisma.DomainWhereInput[]
   NOT?: Prisma.DomainWhereInput | Prisma.DomainWhereInput[]
   id?: Prisma.UuidFilter<"Domain"> | string
-  agentId?: Prisma.UuidFilter<"Domain"> | string
+  agentId?: Prisma.UuidNullableFilter<"Domain"> | string | null
   workspaceId?: Prisma.UuidFilter<"Domain"> | string
   userId?: Prisma.UuidFilter<"Domain"> | string
   subdomain?: Prisma.StringNullableFilter<"Domain"> | string | null
   customDomain?: Prisma.StringNullableFilter<"Domain"> | string | null
-  targetPort?: Prisma.IntFilter<"Domain"> | number
+  targetPort?: Prisma.IntNullableFilter<"Domain"> | number | null
   protected?: Prisma.BoolFilter<"Domain"> | boolean
   status?: Prisma.StringFilter<"Domain"> | string
   checkedAt?: Prisma.DateTimeNullableFilter<"Domain"> | Date | string | null
   verifiedAt?: Prisma.DateTimeNullableFilter<"Domain"> | Date | string | null
   createdAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
-  agent?: Prisma.XOR<Prisma.AgentScalarRelationFilter, Prisma.AgentWhereInput>
+  gatewayId?: Prisma.UuidNullableFilter<"Domain"> | string | null
+  agent?: Prisma.XOR<Prisma.AgentNullableScalarRelationFilter, Prisma.AgentWhereInput> | null
+  gateway?: Prisma.XOR<Prisma.GatewayNullableScalarRelationFilter, Prisma.GatewayWhereInput> | null
 }
 
 export type DomainOrderByWithRelationInput = {
   id?: Prisma.SortOrder
-  agentId?: Prisma.SortOrder
+  agentId?: Prisma.SortOrderInput | Prisma.SortOrder
   workspaceId?: Prisma.SortOrder
   userId?: Prisma.SortOrder
   subdomain?: Prisma.SortOrderInput | Prisma.SortOrder
   customDomain?: Prisma.SortOrderInput | Prisma.SortOrder
-  targetPort?: Prisma.SortOrder
+  targetPort?: Prisma.SortOrderInput | Prisma.SortOrder
   protected?: Prisma.SortOrder
   status?: Prisma.SortOrder
   checkedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   verifiedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
+  gatewayId?: Prisma.SortOrderInput | Prisma.SortOrder
   agent?: Prisma.AgentOrderByWithRelationInput
+  gateway?: Prisma.GatewayOrderByWithRelationInput
 }
 
 export type DomainWhereUniqueInput = Prisma.AtLeast<{
@@ -310,33 +323,36 @@ export type DomainWhereUniqueInput = Prisma.AtLeast<{
   AND?: Prisma.DomainWhereInput | Prisma.DomainWhereInput[]
   OR?: Prisma.DomainWhereInput[]
   NOT?: Prisma.DomainWhereInput | Prisma.DomainWhereInput[]
-  agentId?: Prisma.UuidFilter<"Domain"> | string
+  agentId?: Prisma.UuidNullableFilter<"Domain"> | string | null
   workspaceId?: Prisma.UuidFilter<"Domain"> | string
   userId?: Prisma.UuidFilter<"Domain"> | string
-  targetPort?: Prisma.IntFilter<"Domain"> | number
+  targetPort?: Prisma.IntNullableFilter<"Domain"> | number | null
   protected?: Prisma.BoolFilter<"Domain"> | boolean
   status?: Prisma.StringFilter<"Domain"> | string
   checkedAt?: Prisma.DateTimeNullableFilter<"Domain"> | Date | string | null
   verifiedAt?: Prisma.DateTimeNullableFilter<"Domain"> | Date | string | null
   createdAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
-  agent?: Prisma.XOR<Prisma.AgentScalarRelationFilter, Prisma.AgentWhereInput>
+  gatewayId?: Prisma.UuidNullableFilter<"Domain"> | string | null
+  agent?: Prisma.XOR<Prisma.AgentNullableScalarRelationFilter, Prisma.AgentWhereInput> | null
+  gateway?: Prisma.XOR<Prisma.GatewayNullableScalarRelationFilter, Prisma.GatewayWhereInput> | null
 }, "id" | "subdomain" | "customDomain">
 
 export type DomainOrderByWithAggregationInput = {
   id?: Prisma.SortOrder
-  agentId?: Prisma.SortOrder
+  agentId?: Prisma.SortOrderInput | Prisma.SortOrder
   workspaceId?: Prisma.SortOrder
   userId?: Prisma.SortOrder
   subdomain?: Prisma.SortOrderInput | Prisma.SortOrder
   customDomain?: Prisma.SortOrderInput | Prisma.SortOrder
-  targetPort?: Prisma.SortOrder
+  targetPort?: Prisma.SortOrderInput | Prisma.SortOrder
   protected?: Prisma.SortOrder
   status?: Prisma.SortOrder
   checkedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   verifiedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
+  gatewayId?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.DomainCountOrderByAggregateInput
   _avg?: Prisma.DomainAvgOrderByAggregateInput
   _max?: Prisma.DomainMaxOrderByAggregateInput
@@ -349,18 +365,19 @@ export type DomainScalarWhereWithAggregatesInput = {
   OR?: Prisma.DomainScalarWhereWithAggregatesInput[]
   NOT?: Prisma.DomainScalarWhereWithAggregatesInput | Prisma.DomainScalarWhereWithAggregatesInput[]
   id?: Prisma.UuidWithAggregatesFilter<"Domain"> | string
-  agentId?: Prisma.UuidWithAggregatesFilter<"Domain"> | string
+  agentId?: Prisma.UuidNullableWithAggregatesFilter<"Domain"> | string | null
   workspaceId?: Prisma.UuidWithAggregatesFilter<"Domain"> | string
   userId?: Prisma.UuidWithAggregatesFilter<"Domain"> | string
   subdomain?: Prisma.StringNullableWithAggregatesFilter<"Domain"> | string | null
   customDomain?: Prisma.StringNullableWithAggregatesFilter<"Domain"> | string | null
-  targetPort?: Prisma.IntWithAggregatesFilter<"Domain"> | number
+  targetPort?: Prisma.IntNullableWithAggregatesFilter<"Domain"> | number | null
   protected?: Prisma.BoolWithAggregatesFilter<"Domain"> | boolean
   status?: Prisma.StringWithAggregatesFilter<"Domain"> | string
   checkedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"Domain"> | Date | string | null
   verifiedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"Domain"> | Date | string | null
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Domain"> | Date | string
   updatedAt?: Prisma.DateTimeWithAggregatesFilter<"Domain"> | Date | string
+  gatewayId?: Prisma.UuidNullableWithAggregatesFilter<"Domain"> | string | null
 }
 
 export type DomainCreateInput = {
@@ -369,30 +386,32 @@ export type DomainCreateInput = {
   userId: string
   subdomain?: string | null
   customDomain?: string | null
-  targetPort: number
+  targetPort?: number | null
   protected?: boolean
   status: string
   checkedAt?: Date | string | null
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
-  agent: Prisma.AgentCreateNestedOneWithoutDomainsInput
+  agent?: Prisma.AgentCreateNestedOneWithoutDomainsInput
+  gateway?: Prisma.GatewayCreateNestedOneWithoutDomainsInput
 }
 
 export type DomainUncheckedCreateInput = {
   id?: string
-  agentId: string
+  agentId?: string | null
   workspaceId: string
   userId: string
   subdomain?: string | null
   customDomain?: string | null
-  targetPort: number
+  targetPort?: number | null
   protected?: boolean
   status: string
   checkedAt?: Date | string | null
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
+  gatewayId?: string | null
 }
 
 export type DomainUpdateInput = {
@@ -401,46 +420,49 @@ export type DomainUpdateInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
-  targetPort?: Prisma.IntFieldUpdateOperationsInput | number
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
   status?: Prisma.StringFieldUpdateOperationsInput | string
   checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
-  agent?: Prisma.AgentUpdateOneRequiredWithoutDomainsNestedInput
+  agent?: Prisma.AgentUpdateOneWithoutDomainsNestedInput
+  gateway?: Prisma.GatewayUpdateOneWithoutDomainsNestedInput
 }
 
 export type DomainUncheckedUpdateInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
-  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
-  targetPort?: Prisma.IntFieldUpdateOperationsInput | number
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
   status?: Prisma.StringFieldUpdateOperationsInput | string
   checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  gatewayId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainCreateManyInput = {
   id?: string
-  agentId: string
+  agentId?: string | null
   workspaceId: string
   userId: string
   subdomain?: string | null
   customDomain?: string | null
-  targetPort: number
+  targetPort?: number | null
   protected?: boolean
   status: string
   checkedAt?: Date | string | null
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
+  gatewayId?: string | null
 }
 
 export type DomainUpdateManyMutationInput = {
@@ -449,7 +471,7 @@ export type DomainUpdateManyMutationInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
-  targetPort?: Prisma.IntFieldUpdateOperationsInput | number
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
   status?: Prisma.StringFieldUpdateOperationsInput | string
   checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
@@ -460,18 +482,19 @@ export type DomainUpdateManyMutationInput = {
 
 export type DomainUncheckedUpdateManyInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
-  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
-  targetPort?: Prisma.IntFieldUpdateOperationsInput | number
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
   status?: Prisma.StringFieldUpdateOperationsInput | string
   checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  gatewayId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainListRelationFilter = {
@@ -498,6 +521,7 @@ export type DomainCountOrderByAggregateInput = {
   verifiedAt?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
+  gatewayId?: Prisma.SortOrder
 }
 
 export type DomainAvgOrderByAggregateInput = {
@@ -518,6 +542,7 @@ export type DomainMaxOrderByAggregateInput = {
   verifiedAt?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
+  gatewayId?: Prisma.SortOrder
 }
 
 export type DomainMinOrderByAggregateInput = {
@@ -534,10 +559,53 @@ export type DomainMinOrderByAggregateInput = {
   verifiedAt?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
+  gatewayId?: Prisma.SortOrder
 }
 
 export type DomainSumOrderByAggregateInput = {
   targetPort?: Prisma.SortOrder
+}
+
+export type DomainCreateNestedManyWithoutGatewayInput = {
+  create?: Prisma.XOR<Prisma.DomainCreateWithoutGatewayInput, Prisma.DomainUncheckedCreateWithoutGatewayInput> | Prisma.DomainCreateWithoutGatewayInput[] | Prisma.DomainUncheckedCreateWithoutGatewayInput[]
+  connectOrCreate?: Prisma.DomainCreateOrConnectWithoutGatewayInput | Prisma.DomainCreateOrConnectWithoutGatewayInput[]
+  createMany?: Prisma.DomainCreateManyGatewayInputEnvelope
+  connect?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+}
+
+export type DomainUncheckedCreateNestedManyWithoutGatewayInput = {
+  create?: Prisma.XOR<Prisma.DomainCreateWithoutGatewayInput, Prisma.DomainUncheckedCreateWithoutGatewayInput> | Prisma.DomainCreateWithoutGatewayInput[] | Prisma.DomainUncheckedCreateWithoutGatewayInput[]
+  connectOrCreate?: Prisma.DomainCreateOrConnectWithoutGatewayInput | Prisma.DomainCreateOrConnectWithoutGatewayInput[]
+  createMany?: Prisma.DomainCreateManyGatewayInputEnvelope
+  connect?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+}
+
+export type DomainUpdateManyWithoutGatewayNestedInput = {
+  create?: Prisma.XOR<Prisma.DomainCreateWithoutGatewayInput, Prisma.DomainUncheckedCreateWithoutGatewayInput> | Prisma.DomainCreateWithoutGatewayInput[] | Prisma.DomainUncheckedCreateWithoutGatewayInput[]
+  connectOrCreate?: Prisma.DomainCreateOrConnectWithoutGatewayInput | Prisma.DomainCreateOrConnectWithoutGatewayInput[]
+  upsert?: Prisma.DomainUpsertWithWhereUniqueWithoutGatewayInput | Prisma.DomainUpsertWithWhereUniqueWithoutGatewayInput[]
+  createMany?: Prisma.DomainCreateManyGatewayInputEnvelope
+  set?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+  disconnect?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+  delete?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+  connect?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+  update?: Prisma.DomainUpdateWithWhereUniqueWithoutGatewayInput | Prisma.DomainUpdateWithWhereUniqueWithoutGatewayInput[]
+  updateMany?: Prisma.DomainUpdateManyWithWhereWithoutGatewayInput | Prisma.DomainUpdateManyWithWhereWithoutGatewayInput[]
+  deleteMany?: Prisma.DomainScalarWhereInput | Prisma.DomainScalarWhereInput[]
+}
+
+export type DomainUncheckedUpdateManyWithoutGatewayNestedInput = {
+  create?: Prisma.XOR<Prisma.DomainCreateWithoutGatewayInput, Prisma.DomainUncheckedCreateWithoutGatewayInput> | Prisma.DomainCreateWithoutGatewayInput[] | Prisma.DomainUncheckedCreateWithoutGatewayInput[]
+  connectOrCreate?: Prisma.DomainCreateOrConnectWithoutGatewayInput | Prisma.DomainCreateOrConnectWithoutGatewayInput[]
+  upsert?: Prisma.DomainUpsertWithWhereUniqueWithoutGatewayInput | Prisma.DomainUpsertWithWhereUniqueWithoutGatewayInput[]
+  createMany?: Prisma.DomainCreateManyGatewayInputEnvelope
+  set?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+  disconnect?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+  delete?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+  connect?: Prisma.DomainWhereUniqueInput | Prisma.DomainWhereUniqueInput[]
+  update?: Prisma.DomainUpdateWithWhereUniqueWithoutGatewayInput | Prisma.DomainUpdateWithWhereUniqueWithoutGatewayInput[]
+  updateMany?: Prisma.DomainUpdateManyWithWhereWithoutGatewayInput | Prisma.DomainUpdateManyWithWhereWithoutGatewayInput[]
+  deleteMany?: Prisma.DomainScalarWhereInput | Prisma.DomainScalarWhereInput[]
 }
 
 export type DomainCreateNestedManyWithoutAgentInput = {
@@ -582,13 +650,30 @@ export type DomainUncheckedUpdateManyWithoutAgentNestedInput = {
   deleteMany?: Prisma.DomainScalarWhereInput | Prisma.DomainScalarWhereInput[]
 }
 
-export type DomainCreateWithoutAgentInput = {
+export type DomainCreateWithoutGatewayInput = {
   id?: string
   workspaceId: string
   userId: string
   subdomain?: string | null
   customDomain?: string | null
-  targetPort: number
+  targetPort?: number | null
+  protected?: boolean
+  status: string
+  checkedAt?: Date | string | null
+  verifiedAt?: Date | string | null
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  agent?: Prisma.AgentCreateNestedOneWithoutDomainsInput
+}
+
+export type DomainUncheckedCreateWithoutGatewayInput = {
+  id?: string
+  agentId?: string | null
+  workspaceId: string
+  userId: string
+  subdomain?: string | null
+  customDomain?: string | null
+  targetPort?: number | null
   protected?: boolean
   status: string
   checkedAt?: Date | string | null
@@ -597,19 +682,82 @@ export type DomainCreateWithoutAgentInput = {
   updatedAt?: Date | string
 }
 
-export type DomainUncheckedCreateWithoutAgentInput = {
+export type DomainCreateOrConnectWithoutGatewayInput = {
+  where: Prisma.DomainWhereUniqueInput
+  create: Prisma.XOR<Prisma.DomainCreateWithoutGatewayInput, Prisma.DomainUncheckedCreateWithoutGatewayInput>
+}
+
+export type DomainCreateManyGatewayInputEnvelope = {
+  data: Prisma.DomainCreateManyGatewayInput | Prisma.DomainCreateManyGatewayInput[]
+  skipDuplicates?: boolean
+}
+
+export type DomainUpsertWithWhereUniqueWithoutGatewayInput = {
+  where: Prisma.DomainWhereUniqueInput
+  update: Prisma.XOR<Prisma.DomainUpdateWithoutGatewayInput, Prisma.DomainUncheckedUpdateWithoutGatewayInput>
+  create: Prisma.XOR<Prisma.DomainCreateWithoutGatewayInput, Prisma.DomainUncheckedCreateWithoutGatewayInput>
+}
+
+export type DomainUpdateWithWhereUniqueWithoutGatewayInput = {
+  where: Prisma.DomainWhereUniqueInput
+  data: Prisma.XOR<Prisma.DomainUpdateWithoutGatewayInput, Prisma.DomainUncheckedUpdateWithoutGatewayInput>
+}
+
+export type DomainUpdateManyWithWhereWithoutGatewayInput = {
+  where: Prisma.DomainScalarWhereInput
+  data: Prisma.XOR<Prisma.DomainUpdateManyMutationInput, Prisma.DomainUncheckedUpdateManyWithoutGatewayInput>
+}
+
+export type DomainScalarWhereInput = {
+  AND?: Prisma.DomainScalarWhereInput | Prisma.DomainScalarWhereInput[]
+  OR?: Prisma.DomainScalarWhereInput[]
+  NOT?: Prisma.DomainScalarWhereInput | Prisma.DomainScalarWhereInput[]
+  id?: Prisma.UuidFilter<"Domain"> | string
+  agentId?: Prisma.UuidNullableFilter<"Domain"> | string | null
+  workspaceId?: Prisma.UuidFilter<"Domain"> | string
+  userId?: Prisma.UuidFilter<"Domain"> | string
+  subdomain?: Prisma.StringNullableFilter<"Domain"> | string | null
+  customDomain?: Prisma.StringNullableFilter<"Domain"> | string | null
+  targetPort?: Prisma.IntNullableFilter<"Domain"> | number | null
+  protected?: Prisma.BoolFilter<"Domain"> | boolean
+  status?: Prisma.StringFilter<"Domain"> | string
+  checkedAt?: Prisma.DateTimeNullableFilter<"Domain"> | Date | string | null
+  verifiedAt?: Prisma.DateTimeNullableFilter<"Domain"> | Date | string | null
+  createdAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
+  updatedAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
+  gatewayId?: Prisma.UuidNullableFilter<"Domain"> | string | null
+}
+
+export type DomainCreateWithoutAgentInput = {
   id?: string
   workspaceId: string
   userId: string
   subdomain?: string | null
   customDomain?: string | null
-  targetPort: number
+  targetPort?: number | null
   protected?: boolean
   status: string
   checkedAt?: Date | string | null
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
+  gateway?: Prisma.GatewayCreateNestedOneWithoutDomainsInput
+}
+
+export type DomainUncheckedCreateWithoutAgentInput = {
+  id?: string
+  workspaceId: string
+  userId: string
+  subdomain?: string | null
+  customDomain?: string | null
+  targetPort?: number | null
+  protected?: boolean
+  status: string
+  checkedAt?: Date | string | null
+  verifiedAt?: Date | string | null
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  gatewayId?: string | null
 }
 
 export type DomainCreateOrConnectWithoutAgentInput = {
@@ -638,32 +786,14 @@ export type DomainUpdateManyWithWhereWithoutAgentInput = {
   data: Prisma.XOR<Prisma.DomainUpdateManyMutationInput, Prisma.DomainUncheckedUpdateManyWithoutAgentInput>
 }
 
-export type DomainScalarWhereInput = {
-  AND?: Prisma.DomainScalarWhereInput | Prisma.DomainScalarWhereInput[]
-  OR?: Prisma.DomainScalarWhereInput[]
-  NOT?: Prisma.DomainScalarWhereInput | Prisma.DomainScalarWhereInput[]
-  id?: Prisma.UuidFilter<"Domain"> | string
-  agentId?: Prisma.UuidFilter<"Domain"> | string
-  workspaceId?: Prisma.UuidFilter<"Domain"> | string
-  userId?: Prisma.UuidFilter<"Domain"> | string
-  subdomain?: Prisma.StringNullableFilter<"Domain"> | string | null
-  customDomain?: Prisma.StringNullableFilter<"Domain"> | string | null
-  targetPort?: Prisma.IntFilter<"Domain"> | number
-  protected?: Prisma.BoolFilter<"Domain"> | boolean
-  status?: Prisma.StringFilter<"Domain"> | string
-  checkedAt?: Prisma.DateTimeNullableFilter<"Domain"> | Date | string | null
-  verifiedAt?: Prisma.DateTimeNullableFilter<"Domain"> | Date | string | null
-  createdAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
-  updatedAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
-}
-
-export type DomainCreateManyAgentInput = {
+export type DomainCreateManyGatewayInput = {
   id?: string
+  agentId?: string | null
   workspaceId: string
   userId: string
   subdomain?: string | null
   customDomain?: string | null
-  targetPort: number
+  targetPort?: number | null
   protected?: boolean
   status: string
   checkedAt?: Date | string | null
@@ -672,19 +802,84 @@ export type DomainCreateManyAgentInput = {
   updatedAt?: Date | string
 }
 
-export type DomainUpdateWithoutAgentInput = {
+export type DomainUpdateWithoutGatewayInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
-  targetPort?: Prisma.IntFieldUpdateOperationsInput | number
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
   status?: Prisma.StringFieldUpdateOperationsInput | string
   checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  agent?: Prisma.AgentUpdateOneWithoutDomainsNestedInput
+}
+
+export type DomainUncheckedUpdateWithoutGatewayInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+}
+
+export type DomainUncheckedUpdateManyWithoutGatewayInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+}
+
+export type DomainCreateManyAgentInput = {
+  id?: string
+  workspaceId: string
+  userId: string
+  subdomain?: string | null
+  customDomain?: string | null
+  targetPort?: number | null
+  protected?: boolean
+  status: string
+  checkedAt?: Date | string | null
+  verifiedAt?: Date | string | null
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  gatewayId?: string | null
+}
+
+export type DomainUpdateWithoutAgentInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  gateway?: Prisma.GatewayUpdateOneWithoutDomainsNestedInput
 }
 
 export type DomainUncheckedUpdateWithoutAgentInput = {
@@ -693,13 +888,14 @@ export type DomainUncheckedUpdateWithoutAgentInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
-  targetPort?: Prisma.IntFieldUpdateOperationsInput | number
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
   status?: Prisma.StringFieldUpdateOperationsInput | string
   checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  gatewayId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainUncheckedUpdateManyWithoutAgentInput = {
@@ -708,13 +904,14 @@ export type DomainUncheckedUpdateManyWithoutAgentInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   subdomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   customDomain?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
-  targetPort?: Prisma.IntFieldUpdateOperationsInput | number
+  targetPort?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   protected?: Prisma.BoolFieldUpdateOperationsInput | boolean
   status?: Prisma.StringFieldUpdateOperationsInput | string
   checkedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  gatewayId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 
@@ -733,7 +930,9 @@ export type DomainSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   verifiedAt?: boolean
   createdAt?: boolean
   updatedAt?: boolean
-  agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
+  gatewayId?: boolean
+  agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
+  gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }, ExtArgs["result"]["domain"]>
 
 export type DomainSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -750,7 +949,9 @@ export type DomainSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
   verifiedAt?: boolean
   createdAt?: boolean
   updatedAt?: boolean
-  agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
+  gatewayId?: boolean
+  agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
+  gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }, ExtArgs["result"]["domain"]>
 
 export type DomainSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -767,7 +968,9 @@ export type DomainSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
   verifiedAt?: boolean
   createdAt?: boolean
   updatedAt?: boolean
-  agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
+  gatewayId?: boolean
+  agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
+  gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }, ExtArgs["result"]["domain"]>
 
 export type DomainSelectScalar = {
@@ -784,27 +987,32 @@ export type DomainSelectScalar = {
   verifiedAt?: boolean
   createdAt?: boolean
   updatedAt?: boolean
+  gatewayId?: boolean
 }
 
-export type DomainOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "subdomain" | "customDomain" | "targetPort" | "protected" | "status" | "checkedAt" | "verifiedAt" | "createdAt" | "updatedAt", ExtArgs["result"]["domain"]>
+export type DomainOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "subdomain" | "customDomain" | "targetPort" | "protected" | "status" | "checkedAt" | "verifiedAt" | "createdAt" | "updatedAt" | "gatewayId", ExtArgs["result"]["domain"]>
 export type DomainInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
-  agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
+  agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
+  gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }
 export type DomainIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
-  agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
+  agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
+  gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }
 export type DomainIncludeUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
-  agent?: boolean | Prisma.AgentDefaultArgs<ExtArgs>
+  agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
+  gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }
 
 export type $DomainPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   name: "Domain"
   objects: {
-    agent: Prisma.$AgentPayload<ExtArgs>
+    agent: Prisma.$AgentPayload<ExtArgs> | null
+    gateway: Prisma.$GatewayPayload<ExtArgs> | null
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
-    agentId: string
+    agentId: string | null
     /**
      * Refers to Workspace, without a foreign key.
      */
@@ -818,7 +1026,7 @@ export type $DomainPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     /**
      * CHECK (((target_port >= 1025) AND (target_port <= 65535)))
      */
-    targetPort: number
+    targetPort: number | null
     protected: boolean
     /**
      * One of: pending_ownership, verified
@@ -828,6 +1036,7 @@ export type $DomainPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     verifiedAt: Date | null
     createdAt: Date
     updatedAt: Date
+    gatewayId: string | null
   }, ExtArgs["result"]["domain"]>
   composites: {}
 }
@@ -1222,7 +1431,8 @@ readonly fields: DomainFieldRefs;
  */
 export interface Prisma__DomainClient<T, Null = never, ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs, GlobalOmitOptions = {}> extends Prisma.PrismaPromise<T> {
   readonly [Symbol.toStringTag]: "PrismaPromise"
-  agent<T extends Prisma.AgentDefaultArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.AgentDefaultArgs<ExtArgs>>): Prisma.Prisma__AgentClient<runtime.Types.Result.GetResult<Prisma.$AgentPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | Null, Null, ExtArgs, GlobalOmitOptions>
+  agent<T extends Prisma.Domain$agentArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Domain$agentArgs<ExtArgs>>): Prisma.Prisma__AgentClient<runtime.Types.Result.GetResult<Prisma.$AgentPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
+  gateway<T extends Prisma.Domain$gatewayArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Domain$gatewayArgs<ExtArgs>>): Prisma.Prisma__GatewayClient<runtime.Types.Result.GetResult<Prisma.$GatewayPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -1265,6 +1475,7 @@ export interface DomainFieldRefs {
   readonly verifiedAt: Prisma.FieldRef<"Domain", 'DateTime'>
   readonly createdAt: Prisma.FieldRef<"Domain", 'DateTime'>
   readonly updatedAt: Prisma.FieldRef<"Domain", 'DateTime'>
+  readonly gatewayId: Prisma.FieldRef<"Domain", 'String'>
 }
     
 
@@ -1663,6 +1874,44 @@ export type DomainDeleteManyArgs<ExtArgs extends runtime.Types.Extensions.Intern
    * Limit how many Domains to delete.
    */
   limit?: number
+}
+
+/**
+ * Domain.agent
+ */
+export type Domain$agentArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the Agent
+   */
+  select?: Prisma.AgentSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the Agent
+   */
+  omit?: Prisma.AgentOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.AgentInclude<ExtArgs> | null
+  where?: Prisma.AgentWhereInput
+}
+
+/**
+ * Domain.gateway
+ */
+export type Domain$gatewayArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the Gateway
+   */
+  select?: Prisma.GatewaySelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the Gateway
+   */
+  omit?: Prisma.GatewayOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.GatewayInclude<ExtArgs> | null
+  where?: Prisma.GatewayWhereInput
 }
 
 /**

@@ -184,6 +184,8 @@ export type GatewayWhereInput = {
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   tokens?: Prisma.GatewayAccessTokenListRelationFilter
+  counts?: Prisma.GatewayRequestCountListRelationFilter
+  domains?: Prisma.DomainListRelationFilter
 }
 
 export type GatewayOrderByWithRelationInput = {
@@ -194,6 +196,8 @@ export type GatewayOrderByWithRelationInput = {
   createdAt?: Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
   tokens?: Prisma.GatewayAccessTokenOrderByRelationAggregateInput
+  counts?: Prisma.GatewayRequestCountOrderByRelationAggregateInput
+  domains?: Prisma.DomainOrderByRelationAggregateInput
 }
 
 export type GatewayWhereUniqueInput = Prisma.AtLeast<{
@@ -207,6 +211,8 @@ export type GatewayWhereUniqueInput = Prisma.AtLeast<{
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   tokens?: Prisma.GatewayAccessTokenListRelationFilter
+  counts?: Prisma.GatewayRequestCountListRelationFilter
+  domains?: Prisma.DomainListRelationFilter
 }, "id" | "domain">
 
 export type GatewayOrderByWithAggregationInput = {
@@ -238,6 +244,8 @@ export type GatewayCreateInput = {
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
+  counts?: Prisma.GatewayRequestCountCreateNestedManyWithoutGatewayInput
+  domains?: Prisma.DomainCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayUncheckedCreateInput = {
@@ -247,6 +255,8 @@ export type GatewayUncheckedCreateInput = {
   hotSwaps?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
+  counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayUpdateInput = {
@@ -256,6 +266,8 @@ export type GatewayUpdateInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
+  counts?: Prisma.GatewayRequestCountUpdateManyWithoutGatewayNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayUncheckedUpdateInput = {
@@ -265,6 +277,8 @@ export type GatewayUncheckedUpdateInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
+  counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayCreateManyInput = {
@@ -329,6 +343,11 @@ export type GatewayScalarRelationFilter = {
   isNot?: Prisma.GatewayWhereInput
 }
 
+export type GatewayNullableScalarRelationFilter = {
+  is?: Prisma.GatewayWhereInput | null
+  isNot?: Prisma.GatewayWhereInput | null
+}
+
 export type GatewayCreateNestedManyWithoutWorkspaceInput = {
   create?: Prisma.XOR<Prisma.GatewayCreateWithoutWorkspaceInput, Prisma.GatewayUncheckedCreateWithoutWorkspaceInput> | Prisma.GatewayCreateWithoutWorkspaceInput[] | Prisma.GatewayUncheckedCreateWithoutWorkspaceInput[]
   connectOrCreate?: Prisma.GatewayCreateOrConnectWithoutWorkspaceInput | Prisma.GatewayCreateOrConnectWithoutWorkspaceInput[]
@@ -371,6 +390,20 @@ export type GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput = {
   deleteMany?: Prisma.GatewayScalarWhereInput | Prisma.GatewayScalarWhereInput[]
 }
 
+export type GatewayCreateNestedOneWithoutCountsInput = {
+  create?: Prisma.XOR<Prisma.GatewayCreateWithoutCountsInput, Prisma.GatewayUncheckedCreateWithoutCountsInput>
+  connectOrCreate?: Prisma.GatewayCreateOrConnectWithoutCountsInput
+  connect?: Prisma.GatewayWhereUniqueInput
+}
+
+export type GatewayUpdateOneRequiredWithoutCountsNestedInput = {
+  create?: Prisma.XOR<Prisma.GatewayCreateWithoutCountsInput, Prisma.GatewayUncheckedCreateWithoutCountsInput>
+  connectOrCreate?: Prisma.GatewayCreateOrConnectWithoutCountsInput
+  upsert?: Prisma.GatewayUpsertWithoutCountsInput
+  connect?: Prisma.GatewayWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.GatewayUpdateToOneWithWhereWithoutCountsInput, Prisma.GatewayUpdateWithoutCountsInput>, Prisma.GatewayUncheckedUpdateWithoutCountsInput>
+}
+
 export type GatewayCreateNestedOneWithoutTokensInput = {
   create?: Prisma.XOR<Prisma.GatewayCreateWithoutTokensInput, Prisma.GatewayUncheckedCreateWithoutTokensInput>
   connectOrCreate?: Prisma.GatewayCreateOrConnectWithoutTokensInput
@@ -385,12 +418,30 @@ export type GatewayUpdateOneRequiredWithoutTokensNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.GatewayUpdateToOneWithWhereWithoutTokensInput, Prisma.GatewayUpdateWithoutTokensInput>, Prisma.GatewayUncheckedUpdateWithoutTokensInput>
 }
 
+export type GatewayCreateNestedOneWithoutDomainsInput = {
+  create?: Prisma.XOR<Prisma.GatewayCreateWithoutDomainsInput, Prisma.GatewayUncheckedCreateWithoutDomainsInput>
+  connectOrCreate?: Prisma.GatewayCreateOrConnectWithoutDomainsInput
+  connect?: Prisma.GatewayWhereUniqueInput
+}
+
+export type GatewayUpdateOneWithoutDomainsNestedInput = {
+  create?: Prisma.XOR<Prisma.GatewayCreateWithoutDomainsInput, Prisma.GatewayUncheckedCreateWithoutDomainsInput>
+  connectOrCreate?: Prisma.GatewayCreateOrConnectWithoutDomainsInput
+  upsert?: Prisma.GatewayUpsertWithoutDomainsInput
+  disconnect?: Prisma.GatewayWhereInput | boolean
+  delete?: Prisma.GatewayWhereInput | boolean
+  connect?: Prisma.GatewayWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.GatewayUpdateToOneWithWhereWithoutDomainsInput, Prisma.GatewayUpdateWithoutDomainsInput>, Prisma.GatewayUncheckedUpdateWithoutDomainsInput>
+}
+
 export type GatewayCreateWithoutWorkspaceInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
+  counts?: Prisma.GatewayRequestCountCreateNestedManyWithoutGatewayInput
+  domains?: Prisma.DomainCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayUncheckedCreateWithoutWorkspaceInput = {
@@ -399,6 +450,8 @@ export type GatewayUncheckedCreateWithoutWorkspaceInput = {
   hotSwaps?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
+  counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayCreateOrConnectWithoutWorkspaceInput = {
@@ -438,12 +491,70 @@ export type GatewayScalarWhereInput = {
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
 }
 
+export type GatewayCreateWithoutCountsInput = {
+  id?: string
+  domain: string
+  hotSwaps?: boolean
+  createdAt?: Date | string
+  workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
+  tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
+  domains?: Prisma.DomainCreateNestedManyWithoutGatewayInput
+}
+
+export type GatewayUncheckedCreateWithoutCountsInput = {
+  id?: string
+  workspaceId: string
+  domain: string
+  hotSwaps?: boolean
+  createdAt?: Date | string
+  tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutGatewayInput
+}
+
+export type GatewayCreateOrConnectWithoutCountsInput = {
+  where: Prisma.GatewayWhereUniqueInput
+  create: Prisma.XOR<Prisma.GatewayCreateWithoutCountsInput, Prisma.GatewayUncheckedCreateWithoutCountsInput>
+}
+
+export type GatewayUpsertWithoutCountsInput = {
+  update: Prisma.XOR<Prisma.GatewayUpdateWithoutCountsInput, Prisma.GatewayUncheckedUpdateWithoutCountsInput>
+  create: Prisma.XOR<Prisma.GatewayCreateWithoutCountsInput, Prisma.GatewayUncheckedCreateWithoutCountsInput>
+  where?: Prisma.GatewayWhereInput
+}
+
+export type GatewayUpdateToOneWithWhereWithoutCountsInput = {
+  where?: Prisma.GatewayWhereInput
+  data: Prisma.XOR<Prisma.GatewayUpdateWithoutCountsInput, Prisma.GatewayUncheckedUpdateWithoutCountsInput>
+}
+
+export type GatewayUpdateWithoutCountsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  domain?: Prisma.StringFieldUpdateOperationsInput | string
+  hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
+  tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutGatewayNestedInput
+}
+
+export type GatewayUncheckedUpdateWithoutCountsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  domain?: Prisma.StringFieldUpdateOperationsInput | string
+  hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutGatewayNestedInput
+}
+
 export type GatewayCreateWithoutTokensInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
+  counts?: Prisma.GatewayRequestCountCreateNestedManyWithoutGatewayInput
+  domains?: Prisma.DomainCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayUncheckedCreateWithoutTokensInput = {
@@ -452,6 +563,8 @@ export type GatewayUncheckedCreateWithoutTokensInput = {
   domain: string
   hotSwaps?: boolean
   createdAt?: Date | string
+  counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutGatewayInput
 }
 
 export type GatewayCreateOrConnectWithoutTokensInput = {
@@ -476,6 +589,8 @@ export type GatewayUpdateWithoutTokensInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
+  counts?: Prisma.GatewayRequestCountUpdateManyWithoutGatewayNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayUncheckedUpdateWithoutTokensInput = {
@@ -484,6 +599,64 @@ export type GatewayUncheckedUpdateWithoutTokensInput = {
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutGatewayNestedInput
+}
+
+export type GatewayCreateWithoutDomainsInput = {
+  id?: string
+  domain: string
+  hotSwaps?: boolean
+  createdAt?: Date | string
+  workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
+  tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
+  counts?: Prisma.GatewayRequestCountCreateNestedManyWithoutGatewayInput
+}
+
+export type GatewayUncheckedCreateWithoutDomainsInput = {
+  id?: string
+  workspaceId: string
+  domain: string
+  hotSwaps?: boolean
+  createdAt?: Date | string
+  tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
+  counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
+}
+
+export type GatewayCreateOrConnectWithoutDomainsInput = {
+  where: Prisma.GatewayWhereUniqueInput
+  create: Prisma.XOR<Prisma.GatewayCreateWithoutDomainsInput, Prisma.GatewayUncheckedCreateWithoutDomainsInput>
+}
+
+export type GatewayUpsertWithoutDomainsInput = {
+  update: Prisma.XOR<Prisma.GatewayUpdateWithoutDomainsInput, Prisma.GatewayUncheckedUpdateWithoutDomainsInput>
+  create: Prisma.XOR<Prisma.GatewayCreateWithoutDomainsInput, Prisma.GatewayUncheckedCreateWithoutDomainsInput>
+  where?: Prisma.GatewayWhereInput
+}
+
+export type GatewayUpdateToOneWithWhereWithoutDomainsInput = {
+  where?: Prisma.GatewayWhereInput
+  data: Prisma.XOR<Prisma.GatewayUpdateWithoutDomainsInput, Prisma.GatewayUncheckedUpdateWithoutDomainsInput>
+}
+
+export type GatewayUpdateWithoutDomainsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  domain?: Prisma.StringFieldUpdateOperationsInput | string
+  hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
+  tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
+  counts?: Prisma.GatewayRequestCountUpdateManyWithoutGatewayNestedInput
+}
+
+export type GatewayUncheckedUpdateWithoutDomainsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  domain?: Prisma.StringFieldUpdateOperationsInput | string
+  hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
+  counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayCreateManyWorkspaceInput = {
@@ -499,6 +672,8 @@ export type GatewayUpdateWithoutWorkspaceInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
+  counts?: Prisma.GatewayRequestCountUpdateManyWithoutGatewayNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayUncheckedUpdateWithoutWorkspaceInput = {
@@ -507,6 +682,8 @@ export type GatewayUncheckedUpdateWithoutWorkspaceInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
+  counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutGatewayNestedInput
 }
 
 export type GatewayUncheckedUpdateManyWithoutWorkspaceInput = {
@@ -523,10 +700,14 @@ export type GatewayUncheckedUpdateManyWithoutWorkspaceInput = {
 
 export type GatewayCountOutputType = {
   tokens: number
+  counts: number
+  domains: number
 }
 
 export type GatewayCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   tokens?: boolean | GatewayCountOutputTypeCountTokensArgs
+  counts?: boolean | GatewayCountOutputTypeCountCountsArgs
+  domains?: boolean | GatewayCountOutputTypeCountDomainsArgs
 }
 
 /**
@@ -546,6 +727,20 @@ export type GatewayCountOutputTypeCountTokensArgs<ExtArgs extends runtime.Types.
   where?: Prisma.GatewayAccessTokenWhereInput
 }
 
+/**
+ * GatewayCountOutputType without action
+ */
+export type GatewayCountOutputTypeCountCountsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.GatewayRequestCountWhereInput
+}
+
+/**
+ * GatewayCountOutputType without action
+ */
+export type GatewayCountOutputTypeCountDomainsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.DomainWhereInput
+}
+
 
 export type GatewaySelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -555,6 +750,8 @@ export type GatewaySelect<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   tokens?: boolean | Prisma.Gateway$tokensArgs<ExtArgs>
+  counts?: boolean | Prisma.Gateway$countsArgs<ExtArgs>
+  domains?: boolean | Prisma.Gateway$domainsArgs<ExtArgs>
   _count?: boolean | Prisma.GatewayCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["gateway"]>
 
@@ -588,6 +785,8 @@ export type GatewayOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
 export type GatewayInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   tokens?: boolean | Prisma.Gateway$tokensArgs<ExtArgs>
+  counts?: boolean | Prisma.Gateway$countsArgs<ExtArgs>
+  domains?: boolean | Prisma.Gateway$domainsArgs<ExtArgs>
   _count?: boolean | Prisma.GatewayCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type GatewayIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -602,6 +801,8 @@ export type $GatewayPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
   objects: {
     workspace: Prisma.$WorkspacePayload<ExtArgs>
     tokens: Prisma.$GatewayAccessTokenPayload<ExtArgs>[]
+    counts: Prisma.$GatewayRequestCountPayload<ExtArgs>[]
+    domains: Prisma.$DomainPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -1011,6 +1212,8 @@ export interface Prisma__GatewayClient<T, Null = never, ExtArgs extends runtime.
   readonly [Symbol.toStringTag]: "PrismaPromise"
   workspace<T extends Prisma.WorkspaceDefaultArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.WorkspaceDefaultArgs<ExtArgs>>): Prisma.Prisma__WorkspaceClient<runtime.Types.Result.GetResult<Prisma.$WorkspacePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | Null, Null, ExtArgs, GlobalOmitOptions>
   tokens<T extends Prisma.Gateway$tokensArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Gateway$tokensArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$GatewayAccessTokenPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  counts<T extends Prisma.Gateway$countsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Gateway$countsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$GatewayRequestCountPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  domains<T extends Prisma.Gateway$domainsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Gateway$domainsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$DomainPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -1467,6 +1670,54 @@ export type Gateway$tokensArgs<ExtArgs extends runtime.Types.Extensions.Internal
   take?: number
   skip?: number
   distinct?: Prisma.GatewayAccessTokenScalarFieldEnum | Prisma.GatewayAccessTokenScalarFieldEnum[]
+}
+
+/**
+ * Gateway.counts
+ */
+export type Gateway$countsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the GatewayRequestCount
+   */
+  select?: Prisma.GatewayRequestCountSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the GatewayRequestCount
+   */
+  omit?: Prisma.GatewayRequestCountOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.GatewayRequestCountInclude<ExtArgs> | null
+  where?: Prisma.GatewayRequestCountWhereInput
+  orderBy?: Prisma.GatewayRequestCountOrderByWithRelationInput | Prisma.GatewayRequestCountOrderByWithRelationInput[]
+  cursor?: Prisma.GatewayRequestCountWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.GatewayRequestCountScalarFieldEnum | Prisma.GatewayRequestCountScalarFieldEnum[]
+}
+
+/**
+ * Gateway.domains
+ */
+export type Gateway$domainsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the Domain
+   */
+  select?: Prisma.DomainSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the Domain
+   */
+  omit?: Prisma.DomainOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.DomainInclude<ExtArgs> | null
+  where?: Prisma.DomainWhereInput
+  orderBy?: Prisma.DomainOrderByWithRelationInput | Prisma.DomainOrderByWithRelationInput[]
+  cursor?: Prisma.DomainWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.DomainScalarFieldEnum | Prisma.DomainScalarFieldEnum[]
 }
 
 /**

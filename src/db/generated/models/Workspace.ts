@@ -178,6 +178,7 @@ export type WorkspaceWhereInput = {
   memberships?: Prisma.MembershipListRelationFilter
   keys?: Prisma.ApiKeyListRelationFilter
   gateways?: Prisma.GatewayListRelationFilter
+  signatures?: Prisma.CidSignatureListRelationFilter
   groups?: Prisma.FileGroupListRelationFilter
   swaps?: Prisma.SwapListRelationFilter
   feedback?: Prisma.FeedbackListRelationFilter
@@ -192,6 +193,7 @@ export type WorkspaceOrderByWithRelationInput = {
   memberships?: Prisma.MembershipOrderByRelationAggregateInput
   keys?: Prisma.ApiKeyOrderByRelationAggregateInput
   gateways?: Prisma.GatewayOrderByRelationAggregateInput
+  signatures?: Prisma.CidSignatureOrderByRelationAggregateInput
   groups?: Prisma.FileGroupOrderByRelationAggregateInput
   swaps?: Prisma.SwapOrderByRelationAggregateInput
   feedback?: Prisma.FeedbackOrderByRelationAggregateInput
@@ -209,6 +211,7 @@ export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
   memberships?: Prisma.MembershipListRelationFilter
   keys?: Prisma.ApiKeyListRelationFilter
   gateways?: Prisma.GatewayListRelationFilter
+  signatures?: Prisma.CidSignatureListRelationFilter
   groups?: Prisma.FileGroupListRelationFilter
   swaps?: Prisma.SwapListRelationFilter
   feedback?: Prisma.FeedbackListRelationFilter
@@ -242,6 +245,7 @@ export type WorkspaceCreateInput = {
   memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
@@ -255,6 +259,7 @@ export type WorkspaceUncheckedCreateInput = {
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
@@ -268,6 +273,7 @@ export type WorkspaceUpdateInput = {
   memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
@@ -281,6 +287,7 @@ export type WorkspaceUncheckedUpdateInput = {
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
@@ -458,6 +465,20 @@ export type WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutGatewaysInput, Prisma.WorkspaceUpdateWithoutGatewaysInput>, Prisma.WorkspaceUncheckedUpdateWithoutGatewaysInput>
 }
 
+export type WorkspaceCreateNestedOneWithoutSignaturesInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutSignaturesInput, Prisma.WorkspaceUncheckedCreateWithoutSignaturesInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutSignaturesInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+}
+
+export type WorkspaceUpdateOneRequiredWithoutSignaturesNestedInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutSignaturesInput, Prisma.WorkspaceUncheckedCreateWithoutSignaturesInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutSignaturesInput
+  upsert?: Prisma.WorkspaceUpsertWithoutSignaturesInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutSignaturesInput, Prisma.WorkspaceUpdateWithoutSignaturesInput>, Prisma.WorkspaceUncheckedUpdateWithoutSignaturesInput>
+}
+
 export type WorkspaceCreateNestedOneWithoutSwapsInput = {
   create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutSwapsInput, Prisma.WorkspaceUncheckedCreateWithoutSwapsInput>
   connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutSwapsInput
@@ -479,6 +500,7 @@ export type WorkspaceCreateWithoutPlanInput = {
   memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
@@ -491,6 +513,7 @@ export type WorkspaceUncheckedCreateWithoutPlanInput = {
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
@@ -539,6 +562,7 @@ export type WorkspaceCreateWithoutMembershipsInput = {
   plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
@@ -551,6 +575,7 @@ export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
   createdAt?: Date | string
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
@@ -579,6 +604,7 @@ export type WorkspaceUpdateWithoutMembershipsInput = {
   plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
@@ -591,6 +617,7 @@ export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
@@ -603,6 +630,7 @@ export type WorkspaceCreateWithoutKeysInput = {
   plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
   memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
@@ -615,6 +643,7 @@ export type WorkspaceUncheckedCreateWithoutKeysInput = {
   createdAt?: Date | string
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
@@ -643,6 +672,7 @@ export type WorkspaceUpdateWithoutKeysInput = {
   plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
   memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
@@ -655,6 +685,7 @@ export type WorkspaceUncheckedUpdateWithoutKeysInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
@@ -668,6 +699,7 @@ export type WorkspaceCreateWithoutFeedbackInput = {
   memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
 }
@@ -680,6 +712,7 @@ export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
 }
@@ -708,6 +741,7 @@ export type WorkspaceUpdateWithoutFeedbackInput = {
   memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
 }
@@ -720,6 +754,7 @@ export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
@@ -732,6 +767,7 @@ export type WorkspaceCreateWithoutGroupsInput = {
   memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
@@ -744,6 +780,7 @@ export type WorkspaceUncheckedCreateWithoutGroupsInput = {
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
@@ -772,6 +809,7 @@ export type WorkspaceUpdateWithoutGroupsInput = {
   memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
@@ -784,6 +822,7 @@ export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
@@ -795,6 +834,7 @@ export type WorkspaceCreateWithoutGatewaysInput = {
   plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
   memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
@@ -807,6 +847,7 @@ export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
   createdAt?: Date | string
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
@@ -835,6 +876,7 @@ export type WorkspaceUpdateWithoutGatewaysInput = {
   plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
   memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
@@ -847,6 +889,75 @@ export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceCreateWithoutSignaturesInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
+  memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
+  id?: string
+  name: string
+  planName: string
+  createdAt?: Date | string
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceCreateOrConnectWithoutSignaturesInput = {
+  where: Prisma.WorkspaceWhereUniqueInput
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutSignaturesInput, Prisma.WorkspaceUncheckedCreateWithoutSignaturesInput>
+}
+
+export type WorkspaceUpsertWithoutSignaturesInput = {
+  update: Prisma.XOR<Prisma.WorkspaceUpdateWithoutSignaturesInput, Prisma.WorkspaceUncheckedUpdateWithoutSignaturesInput>
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutSignaturesInput, Prisma.WorkspaceUncheckedCreateWithoutSignaturesInput>
+  where?: Prisma.WorkspaceWhereInput
+}
+
+export type WorkspaceUpdateToOneWithWhereWithoutSignaturesInput = {
+  where?: Prisma.WorkspaceWhereInput
+  data: Prisma.XOR<Prisma.WorkspaceUpdateWithoutSignaturesInput, Prisma.WorkspaceUncheckedUpdateWithoutSignaturesInput>
+}
+
+export type WorkspaceUpdateWithoutSignaturesInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
+  memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  planName?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
@@ -860,6 +971,7 @@ export type WorkspaceCreateWithoutSwapsInput = {
   memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
 }
@@ -872,6 +984,7 @@ export type WorkspaceUncheckedCreateWithoutSwapsInput = {
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
   gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
 }
@@ -900,6 +1013,7 @@ export type WorkspaceUpdateWithoutSwapsInput = {
   memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
 }
@@ -912,6 +1026,7 @@ export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
@@ -929,6 +1044,7 @@ export type WorkspaceUpdateWithoutPlanInput = {
   memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
@@ -941,6 +1057,7 @@ export type WorkspaceUncheckedUpdateWithoutPlanInput = {
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
@@ -961,6 +1078,7 @@ export type WorkspaceCountOutputType = {
   memberships: number
   keys: number
   gateways: number
+  signatures: number
   groups: number
   swaps: number
   feedback: number
@@ -970,6 +1088,7 @@ export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensi
   memberships?: boolean | WorkspaceCountOutputTypeCountMembershipsArgs
   keys?: boolean | WorkspaceCountOutputTypeCountKeysArgs
   gateways?: boolean | WorkspaceCountOutputTypeCountGatewaysArgs
+  signatures?: boolean | WorkspaceCountOutputTypeCountSignaturesArgs
   groups?: boolean | WorkspaceCountOutputTypeCountGroupsArgs
   swaps?: boolean | WorkspaceCountOutputTypeCountSwapsArgs
   feedback?: boolean | WorkspaceCountOutputTypeCountFeedbackArgs
@@ -1009,6 +1128,13 @@ export type WorkspaceCountOutputTypeCountGatewaysArgs<ExtArgs extends runtime.Ty
 /**
  * WorkspaceCountOutputType without action
  */
+export type WorkspaceCountOutputTypeCountSignaturesArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.CidSignatureWhereInput
+}
+
+/**
+ * WorkspaceCountOutputType without action
+ */
 export type WorkspaceCountOutputTypeCountGroupsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   where?: Prisma.FileGroupWhereInput
 }
@@ -1037,6 +1163,7 @@ export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArg
   memberships?: boolean | Prisma.Workspace$membershipsArgs<ExtArgs>
   keys?: boolean | Prisma.Workspace$keysArgs<ExtArgs>
   gateways?: boolean | Prisma.Workspace$gatewaysArgs<ExtArgs>
+  signatures?: boolean | Prisma.Workspace$signaturesArgs<ExtArgs>
   groups?: boolean | Prisma.Workspace$groupsArgs<ExtArgs>
   swaps?: boolean | Prisma.Workspace$swapsArgs<ExtArgs>
   feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
@@ -1072,6 +1199,7 @@ export type WorkspaceInclude<ExtArgs extends runtime.Types.Extensions.InternalAr
   memberships?: boolean | Prisma.Workspace$membershipsArgs<ExtArgs>
   keys?: boolean | Prisma.Workspace$keysArgs<ExtArgs>
   gateways?: boolean | Prisma.Workspace$gatewaysArgs<ExtArgs>
+  signatures?: boolean | Prisma.Workspace$signaturesArgs<ExtArgs>
   groups?: boolean | Prisma.Workspace$groupsArgs<ExtArgs>
   swaps?: boolean | Prisma.Workspace$swapsArgs<ExtArgs>
   feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
@@ -1091,6 +1219,7 @@ export type $WorkspacePayload<ExtArgs extends runtime.Types.Extensions.InternalA
     memberships: Prisma.$MembershipPayload<ExtArgs>[]
     keys: Prisma.$ApiKeyPayload<ExtArgs>[]
     gateways: Prisma.$GatewayPayload<ExtArgs>[]
+    signatures: Prisma.$CidSignaturePayload<ExtArgs>[]
     groups: Prisma.$FileGroupPayload<ExtArgs>[]
     swaps: Prisma.$SwapPayload<ExtArgs>[]
     feedback: Prisma.$FeedbackPayload<ExtArgs>[]
@@ -1498,6 +1627,7 @@ export interface Prisma__WorkspaceClient<T, Null = never, ExtArgs extends runtim
   memberships<T extends Prisma.Workspace$membershipsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$membershipsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$MembershipPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   keys<T extends Prisma.Workspace$keysArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$keysArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$ApiKeyPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   gateways<T extends Prisma.Workspace$gatewaysArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$gatewaysArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$GatewayPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  signatures<T extends Prisma.Workspace$signaturesArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$signaturesArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$CidSignaturePayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   groups<T extends Prisma.Workspace$groupsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$groupsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$FileGroupPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   swaps<T extends Prisma.Workspace$swapsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$swapsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SwapPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   feedback<T extends Prisma.Workspace$feedbackArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$feedbackArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$FeedbackPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
@@ -2004,6 +2134,30 @@ export type Workspace$gatewaysArgs<ExtArgs extends runtime.Types.Extensions.Inte
   take?: number
   skip?: number
   distinct?: Prisma.GatewayScalarFieldEnum | Prisma.GatewayScalarFieldEnum[]
+}
+
+/**
+ * Workspace.signatures
+ */
+export type Workspace$signaturesArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the CidSignature
+   */
+  select?: Prisma.CidSignatureSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the CidSignature
+   */
+  omit?: Prisma.CidSignatureOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.CidSignatureInclude<ExtArgs> | null
+  where?: Prisma.CidSignatureWhereInput
+  orderBy?: Prisma.CidSignatureOrderByWithRelationInput | Prisma.CidSignatureOrderByWithRelationInput[]
+  cursor?: Prisma.CidSignatureWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.CidSignatureScalarFieldEnum | Prisma.CidSignatureScalarFieldEnum[]
 }
 
 /**

@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import { Resolver } from 'node:dns/promises'
-import type { Config } from '../../config.ts'
-import { ConfigError } from '../../errors.ts'
+import type { Config } from '../config.ts'
+import { ConfigError } from '../errors.ts'
 
 const PREFIX = '_service-verify.'
 /** Timeout of one DNS query to one server. All queries together take {@link CHECK_MS} at most. */

@@ -1,8 +1,9 @@
-/** Names that lead to an agent's ports: one label below the operator's domain, or a domain of the owner's own. */
+/** Names that lead to an agent's ports or to a gateway: one label below the operator's domain, or a domain of the owner's own. */
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
-import type { Config } from '../../config.ts'
-import { AGENT_ID } from '../../lib/agent-id.ts'
+import type { Config } from '../config.ts'
+import { badRequest } from '../errors.ts'
+import { AGENT_ID } from '../lib/agent-id.ts'
 
 /** Words that no name may contain (contract 7.1): the name would pass for the operator's own. */
 const BRANDS = ['berth', 'pinata']
@@ -69,6 +70,16 @@ export function checkSubdomain(input: string): Checked {
   // Ids lead to the path routes of their agents.
   if (RESERVED.has(name) || AGENT_ID.test(name)) return { fault: 'is reserved' }
   return { name }
+}
+
+/** Whether a host may be a custom domain: an address, or a name of this machine or its network, costs no question. */
+export const mayBeCustom = (host: string): boolean =>
+  /\.[a-z][a-z0-9-]*$/.test(host) && !isIP(host) && !host.endsWith('.localhost') && host.length <= 253
+
+/** The name that was checked. @throws ApiError 400 naming the field. */
+export function orFault(field: string, checked: Checked): string {
+  if (checked.name !== undefined) return checked.name
+  throw badRequest(`${field}: ${checked.fault}`)
 }
 
 export type OwnDomains = Pick<

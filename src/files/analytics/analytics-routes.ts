@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import type { Pool } from '../../db/pool.ts'
+import { readPeriods, readTop } from '../../db/statements/analytics.ts'
+import { notFound } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { limit, text } from '../../http/shapes.ts'
+import { canonicalCid, parseCid } from '../cid.ts'
+import type { GatewayService } from '../gateways/gateways.ts'
+import { countedReferrer, countedUserAgent } from './request-counts.ts'
+
+const TAG = 'Analytics'
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 1000
+
+const day = z.iso.date('must be a day, such as 2026-11-23')
+const filter = text(1000)
+const selection = z.object({
+  gateway_domain: z
+    .string('is required: the host of a gateway, or its left label')
+    .min(1, 'must not be empty')
+    .describe('A gateway of the workspace: its host, or its left label.'),
+  start_date: day.optional().describe('The first day, in UTC. Without it: from the first that is kept.'),
+  end_date: day.optional().describe('The last day. Without it: today.'),
+  cid: z.string().optional().describe('Only requests for this CID, however it is spelled.'),
+  file_name: filter.optional().describe('Only those for files of this name.'),
+  user_agent: filter.optional().describe('Only those of this program.'),
+  referer: filter.optional().describe('Only those that pages of this origin led to.'),
+  referrer: filter.optional().describe('The same as `referer`.'),
+  country: filter.optional().describe('Nothing is counted by country: the answer is empty.'),
+  region: filter.optional().describe('Nor by region.'),
+  http_status_code: z
+    .string()
+    .regex(/^[1-5]\d\d$/, 'must be a status of HTTP')
+    .transform(Number)
+    .optional()
+    .describe('Only those that were answered with this status; 499 for answers that were cut short.'),
+  limit: limit(DEFAULT_LIMIT, MAX_LIMIT),
+  sort_order: z.enum(['asc', 'desc'], 'must be asc or desc').default('desc'),
+})
+type Selection = z.output<typeof selection>
+
+const measure = z.enum(['requests', 'bandwidth'], 'must be requests or bandwidth')
+const interval = z.enum(['day', 'week'], 'must be day or week')
+const attribute = z.enum(
+  ['cid', 'file_name', 'user_agent', 'referer', 'referrer', 'country', 'region'],
+  'must be cid, file_name, user_agent, referer, country or region',
+)
+
+const totals = { requests: z.number(), bandwidth: z.number().describe('Bytes sent, headers included.') }
+const topItem = z.object({ value: z.string(), ...totals })
+const period = z.object({
+  period_start_time: z.string().describe('The day, or the Monday of the week.'),
+  ...totals,
+})
+
+const COUNTING =
+  'What gateways answered for content that their workspace keeps: requests and bytes, with a minute’s delay at most. Client addresses ' +
+  'are not stored, so nothing is known of countries and regions. A day of a gateway has at most 2,000 different rows; what is beyond ' +
+  'them is counted as `(other)`.'
+
+/** What gateways have served, by what and by when. */
+export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
+  /** @throws ApiError 404 for a gateway that is not the workspace's, 400 for a CID that is none. */
+  async function select(workspaceId: string, query: Selection) {
+    const gateway = await gateways.findByName(query.gateway_domain.replace(/^https?:\/\//, ''))
+    if (gateway?.workspaceId !== workspaceId) throw notFound('gateway_domain: there is no such gateway')
+    const referrer = query.referer ?? query.referrer
+    const values = [
+      gateway.id,
+      query.start_date ?? '-infinity',
+      query.end_date ?? 'infinity',
+      query.cid === undefined ? null : canonicalCid(parseCid(query.cid)),
+      query.file_name ?? null,
+      query.user_agent === undefined ? null : countedUserAgent(query.user_agent),
+      referrer === undefined ? null : countedReferrer(referrer) || referrer,
+      query.http_status_code ?? null,
+    ] as const
+    const isPlaced = query.country !== undefined || query.region !== undefined
+    return { values, isPlaced, isRising: query.sort_order === 'asc' }
+  }
+  return [
+    route({
+      method: 'get',
+      path: '/v3/analytics/gateways/top',
+      aliases: ['/v3/ipfs/gateway_analytics_top'],
+      id: 'topAnalytics',
+      tag: TAG,
+      summary: 'What a gateway serves most, and to which programs and pages',
+      description: `${COUNTING} By \`country\` and \`region\` the list is empty.`,
+      scope: 'org:analytics:read',
+      query: selection.extend({
+        by: attribute.describe('What is counted together.'),
+        sort_by: measure.default('requests'),
+      }),
+      success: {
+        status: 200,
+        description: 'Totals of the days, the greatest first.',
+        body: z.object({ data: z.array(topItem) }),
+      },
+      errors: [404],
+      async handle({ principal: { workspaceId }, query }) {
+        const { values, isPlaced, isRising } = await select(workspaceId, query)
+        if (isPlaced || query.by === 'country' || query.by === 'region') return { body: { data: [] } }
+        const by = query.by === 'referrer' ? 'referer' : query.by
+        const byBytes = query.sort_by === 'bandwidth'
+        const { rows } = await readTop.run(pool, ...values, by, byBytes, isRising, query.limit)
+        return { body: { data: rows } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v3/analytics/gateways/time_series',
+      aliases: ['/v3/ipfs/gateway_analytics_time_series'],
+      id: 'analyticsTimeSeries',
+      tag: TAG,
+      summary: 'What a gateway served by day or week',
+      description: `${COUNTING} Weeks begin on Monday. Periods without a request are left out.`,
+      scope: 'org:analytics:read',
+      query: selection.extend({
+        date_interval: interval.optional().describe('`day`, where nothing is said.'),
+        by: interval.optional().describe('The same as `date_interval`.'),
+        sort_by: measure.optional().describe('Without it: by time, the newest first.'),
+      }),
+      success: {
+        status: 200,
+        description: 'The periods, and the totals of all of them, also of those beyond `limit`.',
+        body: z.object({
+          data: z.object({
+            total_requests: z.number(),
+            total_bandwidth: z.number(),
+            time_periods: z.array(period),
+          }),
+        }),
+      },
+      errors: [404],
+      async handle({ principal: { workspaceId }, query }) {
+        const { values, isPlaced, isRising } = await select(workspaceId, query)
+        const each = query.date_interval ?? query.by ?? 'day'
+        const { rows } = isPlaced
+          ? { rows: [] }
+          : await readPeriods.run(pool, ...values, each, query.sort_by ?? 'time', isRising, query.limit)
+        const time_periods = rows.map(({ allRequests, allBandwidth, ...row }) => row)
+        const { allRequests: total_requests = 0, allBandwidth: total_bandwidth = 0 } = rows[0] ?? {}
+        return { body: { data: { total_requests, total_bandwidth, time_periods } } }
+      },
+    }),
+  ]
+}

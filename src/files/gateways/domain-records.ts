@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import type { Ownership } from '../../domains/ownership.ts'
+
+/** A custom domain of a gateway as clients see it. */
+export const customDomainRecord = z.object({
+  domain: z.string(),
+  domain_validation_status: z
+    .enum(['pending', 'active'])
+    .describe('`active` once its TXT record was seen; from then on the gateway is there.'),
+  custom_domain_id: z.string(),
+  ssl_validation_status: z
+    .enum(['initializing', 'active'])
+    .describe('The same: certificates are the TLS proxy’s, which may get one for an active domain.'),
+  txt_name: z
+    .string()
+    .nullable()
+    .describe('Name of the TXT record that is still to be seen; null when it is active.'),
+  txt_value: z.string().nullable().describe('Its value.'),
+  cname_target: z.string().describe('Where a CNAME record of the domain is to point.'),
+})
+
+/** What of a row of a custom domain is shown. */
+export const DOMAIN_FIELDS = { id: true, customDomain: true, status: true, workspaceId: true } as const
+
+export interface GatewayDomain {
+  id: string
+  customDomain: string | null
+  status: string
+  workspaceId: string
+}
+
+/** @param host of the gateway, below BERTH_GATEWAY_DOMAIN. */
+export function toDomainRecord(
+  ownership: Ownership,
+  host: string,
+  { id, customDomain, status, workspaceId }: GatewayDomain,
+): z.output<typeof customDomainRecord> {
+  const domain = customDomain ?? ''
+  const isActive = status === 'verified'
+  const challenge = isActive ? undefined : ownership.challenge(workspaceId, domain)
+  return {
+    domain,
+    domain_validation_status: isActive ? 'active' : 'pending',
+    custom_domain_id: id,
+    ssl_validation_status: isActive ? 'active' : 'initializing',
+    txt_name: challenge?.name ?? null,
+    txt_value: challenge?.value ?? null,
+    cname_target: host,
+  }
+}

@@ -1,0 +1,169 @@
+import { uuidv7 } from 'uuidv7'
+import { z } from 'zod'
+import { inTransaction } from '../../db/prisma.ts'
+import { checkCustomDomain, type OwnDomains, orFault } from '../../domains/names.ts'
+import {
+  type DomainServices,
+  isVerified,
+  lookAtNew,
+  lookForProof,
+  requirePlan,
+  takenDomain,
+} from '../../domains/verification.ts'
+import { ApiError, badRequest, notFound } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { nothing, pathId, text } from '../../http/shapes.ts'
+import { crashPoint } from '../../lib/crash-point.ts'
+import { customDomainRecord, DOMAIN_FIELDS, toDomainRecord } from './domain-records.ts'
+import type { GatewayService } from './gateways.ts'
+
+const TAG = 'Gateways'
+const DOMAINS = '/v3/gateways/:id/custom_domain'
+const DOMAIN = `${DOMAINS}/:custom_domain_id`
+const older = (path: string) => [path.replace('/v3/', '/v3/ipfs/')]
+const params = z.object({ id: pathId })
+const domainParams = z.object({ id: pathId, custom_domain_id: pathId })
+const MAX_DOMAINS = 5
+
+const name = text(1000)
+const newDomain = z.object({
+  domain: name.optional().describe('A domain of one’s own, such as `files.example.com`.'),
+  custom_domain: name.optional().describe('The same.'),
+})
+const success = {
+  status: 200,
+  description: 'The domain.',
+  body: z.object({ data: customDomainRecord }),
+}
+
+export interface DomainRouteServices extends DomainServices {
+  gateways: GatewayService
+  config: OwnDomains
+}
+
+/** Domains of the owner's own that lead to a gateway, proven as those of agents are. */
+export function customDomainRoutes(services: DomainRouteServices): Route[] {
+  const { prisma, gateways, ownership, config } = services
+
+  async function read(workspaceId: string, gatewayId: string, id: string) {
+    const found = await prisma.domain.findFirst({
+      where: { id, gatewayId, workspaceId },
+      select: { ...DOMAIN_FIELDS, gateway: { select: { domain: true } } },
+    })
+    if (!found?.gateway || found.customDomain === null) throw notFound('The gateway has no such domain')
+    const host = gateways.hostOf(found.gateway.domain)
+    const claimed = { id, workspaceId, customDomain: found.customDomain, agentId: null }
+    return { ...claimed, status: found.status, body: { data: toDomainRecord(ownership, host, found) } }
+  }
+
+  /** In one step: two that are added at once would each not see the other. */
+  const insert = (workspaceId: string, userId: string, gatewayId: string, customDomain: string) =>
+    inTransaction(prisma, async (tx) => {
+      const [gateway] = await tx.$queryRaw<unknown[]>`
+        SELECT FROM gateway WHERE id = ${gatewayId}::uuid AND workspace_id = ${workspaceId}::uuid FOR UPDATE`
+      if (!gateway) throw notFound('There is no such gateway')
+      const before = await tx.domain.findMany({ where: { gatewayId }, select: { customDomain: true } })
+      if (before.some((domain) => domain.customDomain === customDomain))
+        throw new ApiError(409, 'domain_taken', 'The gateway has this domain already')
+      if (await isVerified(tx, customDomain)) throw takenDomain()
+      if (before.length >= MAX_DOMAINS) throw badRequest(`A gateway can have at most ${MAX_DOMAINS} domains`)
+      const id = uuidv7()
+      const status = 'pending_ownership'
+      await tx.domain.create({ data: { id, gatewayId, workspaceId, userId, customDomain, status } })
+      crashPoint('before-commit')
+      return id
+    })
+
+  return [
+    route({
+      method: 'post',
+      path: DOMAINS,
+      aliases: older(DOMAINS),
+      id: 'addGatewayDomain',
+      tag: TAG,
+      summary: 'Add a custom domain to a gateway',
+      description:
+        'At most 5 for each gateway. It is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: at once when it ' +
+        'is there already, otherwise with `verifyGatewayDomain`, or by itself within a while, which gets longer, for two ' +
+        'weeks. The record is the same as for agents of the workspace. Who proves a name first has it: 409 for it from then ' +
+        'on. A name must not contain the names of the service, nor be one of its hosts. Custom domains are not part of the ' +
+        'free plan.',
+      scope: 'org:gateways:write',
+      params,
+      body: newDomain,
+      success,
+      errors: [404, 409],
+      async handle({ principal, params: { id: gatewayId }, body }) {
+        const { workspaceId, userId } = principal
+        const spelled = body.domain ?? body.custom_domain
+        if (spelled === undefined) throw badRequest('domain: is required')
+        const customDomain = orFault('domain', checkCustomDomain(spelled, config))
+        requirePlan(principal)
+        const id = await insert(workspaceId, userId, gatewayId, customDomain)
+        await lookAtNew(services, { id, workspaceId, customDomain, agentId: null }, async () => {
+          await prisma.domain.deleteMany({ where: { id, gatewayId } })
+        })
+        gateways.forget()
+        const { body: added } = await read(workspaceId, gatewayId, id)
+        return { body: added }
+      },
+    }),
+    route({
+      method: 'get',
+      path: DOMAIN,
+      aliases: older(DOMAIN),
+      id: 'getGatewayDomain',
+      tag: TAG,
+      summary: 'Get a custom domain of a gateway',
+      scope: 'org:gateways:read',
+      params: domainParams,
+      success,
+      errors: [404],
+      async handle({ principal, params }) {
+        const { body } = await read(principal.workspaceId, params.id, params.custom_domain_id)
+        return { body }
+      },
+    }),
+    route({
+      method: 'post',
+      path: `${DOMAIN}/verify`,
+      id: 'verifyGatewayDomain',
+      tag: TAG,
+      summary: 'Look for the TXT record of a custom domain now',
+      description:
+        '409 when another one has proven it before, 503 when no DNS server answers; then it stays pending.',
+      scope: 'org:gateways:write',
+      params: domainParams,
+      success,
+      errors: [404, 409],
+      async handle({ principal: { workspaceId }, params }) {
+        const domain = await read(workspaceId, params.id, params.custom_domain_id)
+        if (domain.status === 'verified' || !(await lookForProof(services, domain)))
+          return { body: domain.body }
+        gateways.forget()
+        const { body } = await read(workspaceId, params.id, params.custom_domain_id)
+        return { body }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: DOMAIN,
+      aliases: older(DOMAIN),
+      id: 'deleteGatewayDomain',
+      tag: TAG,
+      summary: 'Delete a custom domain of a gateway',
+      description:
+        'The name is free for anybody from then on; web processes serve there for two seconds more at most.',
+      scope: 'org:gateways:write',
+      params: domainParams,
+      success: { status: 200, description: 'Deleted.', body: nothing },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id: gatewayId, custom_domain_id: id } }) {
+        const { count } = await prisma.domain.deleteMany({ where: { id, gatewayId, workspaceId } })
+        if (count === 0) throw notFound('The gateway has no such domain')
+        gateways.forget()
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,99 @@
+/**
+ * Signatures of content: what the owner of a file signed with a wallet (EIP-712), for others to check. Berth stores them
+ * and checks their form alone: the date in the signed message does not come with them.
+ */
+import { z } from 'zod'
+import type { PrismaClient } from '../db/prisma.ts'
+import { ApiError, notFound } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { network, nothing } from '../http/shapes.ts'
+import { canonicalCid, parseCid } from './cid.ts'
+
+const TAG = 'Signatures'
+const PATH = '/v3/files/:network/signature/:cid'
+
+const params = z.object({ network, cid: z.string().describe('However it is spelled.') })
+/** 65 bytes of a key pair, more of a wallet that is a contract. */
+const signature = z
+  .string()
+  .regex(/^0x([0-9a-f]{2}){64,4096}$/i, 'must be 0x and 64 to 4096 bytes in hexadecimal')
+const address = z.string().regex(/^0x[0-9a-f]{40}$/i, 'must be 0x and 20 bytes in hexadecimal')
+
+const record = z.object({
+  cid: z.string().describe('As it was asked for.'),
+  signature: z.string(),
+  address: z.string().describe('The wallet that signed, as its owner says.'),
+})
+const success = { status: 200, description: 'The signature.', body: z.object({ data: record }) }
+
+/** Signatures of the content of a workspace. */
+export function signatureRoutes(prisma: PrismaClient): Route[] {
+  const read = async (where: { workspaceId: string; network: string; cidV1: string }, cid: string) => {
+    const found = await prisma.cidSignature.findUnique({ where: { workspaceId_network_cidV1: where } })
+    return found && { cid, signature: found.signature, address: found.address }
+  }
+  const unsigned = () => notFound('cid: has no signature')
+  return [
+    route({
+      method: 'post',
+      path: PATH,
+      id: 'addSignature',
+      tag: TAG,
+      summary: 'Add a signature to a CID',
+      description:
+        'The CID must be a file of the workspace, and have no other signature. The form is checked, and not whether the ' +
+        'address has signed it: who reads it checks that with the date that was signed.',
+      scope: 'org:files:write',
+      params,
+      body: z.object({ signature, address }),
+      success,
+      errors: [404, 409],
+      async handle({ principal: { workspaceId }, params: { network, cid }, body }) {
+        const cidV1 = canonicalCid(parseCid(cid))
+        const content = { workspaceId, network, cidV1 }
+        const file = { ...content, status: 'pinned', removedAt: null }
+        if (!(await prisma.file.count({ where: file }))) throw notFound('cid: not a file of this workspace')
+        await prisma.cidSignature.createMany({ data: { ...content, ...body }, skipDuplicates: true })
+        const data = await read(content, cid)
+        if (!data) throw unsigned()
+        if (data.signature !== body.signature || data.address !== body.address)
+          throw new ApiError(409, 'signed', 'cid: has a signature already')
+        return { body: { data } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: PATH,
+      id: 'getSignature',
+      tag: TAG,
+      summary: 'Get the signature of a CID',
+      description: 'It stays when the file is deleted.',
+      scope: 'org:files:read',
+      params,
+      success,
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { network, cid } }) {
+        const data = await read({ workspaceId, network, cidV1: canonicalCid(parseCid(cid)) }, cid)
+        if (!data) throw unsigned()
+        return { body: { data } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: PATH,
+      id: 'deleteSignature',
+      tag: TAG,
+      summary: 'Remove the signature of a CID',
+      scope: 'org:files:write',
+      params,
+      success: { status: 200, description: 'Removed.', body: nothing },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { network, cid } }) {
+        const where = { workspaceId, network, cidV1: canonicalCid(parseCid(cid)) }
+        const { count } = await prisma.cidSignature.deleteMany({ where })
+        if (count === 0) throw unsigned()
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,33 @@
+import type { Request, Response } from 'express'
+import type { RequestCounts } from '../../files/analytics/request-counts.ts'
+import { canonicalCid } from '../../files/cid.ts'
+import type { Gateway } from '../../files/gateways/gateways.ts'
+import type { ContentPath, KeptContent } from './content.ts'
+
+/** A client that leaves before the end has this status, as other services have it. */
+const CUT_SHORT = 499
+
+/** Counts the answer to a request for kept content when it has ended. The address of the client is not looked at. */
+export function countAnswer(
+  counts: RequestCounts,
+  { id: gatewayId }: Gateway,
+  { cid, names }: ContentPath,
+  { name }: KeptContent,
+  req: Request,
+  res: Response,
+): void {
+  const before = req.socket.bytesWritten
+  res.once('close', () => {
+    const status = res.writableFinished ? res.statusCode : CUT_SHORT
+    counts.add({
+      gatewayId,
+      cid: canonicalCid(cid),
+      // A name that leads nowhere is made up.
+      fileName: status < 400 || status === CUT_SHORT ? (names.at(-1) ?? name ?? '') : '',
+      userAgent: req.get('user-agent'),
+      referrer: req.get('referer'),
+      status,
+      bytes: req.socket.bytesWritten - before,
+    })
+  })
+}

@@ -1,0 +1,216 @@
+/** Custom domains of gateways, against a DNS server of the test's own; agents' are tested in `agents/domains.test.ts`. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, beforeEach, describe, it } from 'node:test'
+import { assertError, Client } from '../support/client.ts'
+import { startDnsServer } from '../support/dns.ts'
+import { gatewayReader } from '../support/gateway.ts'
+import { DocumentCheck } from '../support/openapi.ts'
+import { freePort, until } from '../support/processes.ts'
+import { insertAgent } from './agents/rows.ts'
+import { openContext, type Workspace } from './context.ts'
+import { openGateway } from './gateway.ts'
+import { store } from './stored.ts'
+import { startWebProcess } from './web-process.ts'
+
+const GATEWAYS = '/v3/gateways'
+const NO_ID = '0191f0f0-0000-7000-8000-000000000000'
+const NO_DOMAIN = 'The gateway has no such domain'
+const TAKEN = 'This domain is already registered and verified'
+
+const context = await openContext()
+const dns = await startDnsServer()
+after(() => dns.close())
+const askPort = await freePort()
+const web = await startWebProcess(context.env, {
+  BERTH_DNS_SERVER: dns.address,
+  BERTH_TLS_ASK_PORT: `${askPort}`,
+})
+after(() => web.running.end())
+beforeEach(() => dns.clear())
+
+const own = await context.workspace()
+const other = await context.workspace()
+const newName = () => `${randomUUID().slice(0, 13)}.example.test`
+const document = await DocumentCheck.load(web.url)
+/** Its API, by the process that asks the test's DNS server. */
+const here = ({ api }: Workspace) => new Client(web.url, document, api.key)
+
+async function newGateway(of: Workspace = own) {
+  const { id, host } = await openGateway(context, of)
+  const api = here(of)
+  const path = `${GATEWAYS}/${id}/custom_domain`
+  return {
+    id,
+    api,
+    path,
+    host: host.replace(/:\d+$/, ''),
+    add: (domain: unknown) => api.post(path, { domain }),
+    verify: (domainId: string) => api.post(`${path}/${domainId}/verify`, undefined),
+    remove: (domainId: string) => api.delete(`${path}/${domainId}`),
+    /** An active domain. */
+    async proven(name = newName()) {
+      const { body } = await api.post(path, { domain: name })
+      dns.setTxt(body.data.txt_name, body.data.txt_value)
+      return (await api.post(`${path}/${body.data.custom_domain_id}/verify`, undefined)).body.data
+    },
+  }
+}
+const isAsked = async (name: string) => (await fetch(`http://127.0.0.1:${askPort}/?domain=${name}`)).status
+
+describe('a custom domain of a gateway', () => {
+  it('a custom domain of a gateway is pending until its TXT record is seen, and active from then on', async () => {
+    const gateway = await newGateway()
+    const name = newName()
+    const { status, body } = await gateway.add(name.toUpperCase())
+    assert.equal(status, 200)
+    const { custom_domain_id, txt_value, ...rest } = body.data
+    assert.match(txt_value, /^berth-verify=[\w-]{43}$/)
+    assert.deepEqual(rest, {
+      domain: name,
+      domain_validation_status: 'pending',
+      ssl_validation_status: 'initializing',
+      txt_name: `_service-verify.${name}`,
+      cname_target: gateway.host,
+    })
+    assert.deepEqual((await gateway.api.get(`${gateway.path}/${custom_domain_id}`)).body, body)
+    assert.deepEqual((await gateway.api.get(`${GATEWAYS}/${gateway.id}`)).body.data.custom_domains, [
+      body.data,
+    ])
+    assert.deepEqual((await gateway.verify(custom_domain_id)).body, body)
+    dns.setTxt(rest.txt_name, 'v=spf1 -all', txt_value)
+    const verified = await gateway.verify(custom_domain_id)
+    const states = { domain_validation_status: 'active', ssl_validation_status: 'active' }
+    const active = { ...body.data, ...states, txt_name: null, txt_value: null }
+    assert.deepEqual([verified.status, verified.body], [200, { data: active }])
+    const { rows } = (await gateway.api.get(GATEWAYS)).body.data
+    assert.deepEqual(rows.find(({ id }: { id: string }) => id === gateway.id).custom_domains, [active])
+    dns.clear()
+    assert.deepEqual((await gateway.verify(custom_domain_id)).body, { data: active })
+  })
+
+  it('a custom domain of a gateway is active at once where its record is there, which is that of agents', async () => {
+    const gateway = await newGateway()
+    const agent = await insertAgent(context, own)
+    const name = newName()
+    const challenge = await here(own).post(`${agent.path}/domains/challenge`, { customDomain: name })
+    dns.setTxt(challenge.body.name, challenge.body.value)
+    const { body } = await gateway.api.post(gateway.path.replace('/v3/', '/v3/ipfs/'), {
+      custom_domain: name,
+    })
+    assert.equal(body.data.domain_validation_status, 'active')
+  })
+
+  it('a custom domain of a gateway serves what the gateway has, public and private, and nothing while it is pending', async () => {
+    const gateway = await newGateway()
+    const name = newName()
+    const reader = gatewayReader(web.url, name)
+    const [open, hidden] = [await store(own.api, 'public', 'open'), await store(own.api, 'private', 'hidden')]
+    const { body } = await gateway.add(name)
+    assert.equal((await reader.get(`/ipfs/${open.cid}`)).status, 404)
+    assert.equal(await isAsked(name), 404)
+    dns.setTxt(body.data.txt_name, body.data.txt_value)
+    await gateway.verify(body.data.custom_domain_id)
+    const served = await reader.get(`/ipfs/${open.cid}`)
+    assert.deepEqual([served.status, served.text], [200, 'open'])
+    assert.match(`${served.headers['content-security-policy']}`, /^sandbox /)
+    await until('a certificate may be got', async () => (await isAsked(name)) === 200)
+    const asked = { url: `https://${name}/files/${hidden.cid}`, expires: 60, method: 'GET' }
+    const link = new URL((await gateway.api.post('/v3/files/private/download_link', asked)).body.data)
+    assert.equal((await reader.get(`${link.pathname}${link.search}`)).text, 'hidden')
+    assert.equal((await reader.get(`/files/${hidden.cid}`)).status, 401)
+    // The API is not there.
+    assert.equal((await reader.get('/v3/gateways', { authorization: `Bearer ${own.api.key}` })).status, 404)
+    assert.equal((await gateway.remove(body.data.custom_domain_id)).status, 200)
+    assert.equal((await reader.get(`/ipfs/${open.cid}`)).status, 404)
+    assertError(await gateway.remove(body.data.custom_domain_id), 404, NO_DOMAIN)
+  })
+
+  it('a custom domain of a gateway is of whoever proves it first, gateway or agent', async () => {
+    const gateway = await newGateway()
+    const name = newName()
+    const rival = await newGateway(other)
+    const agent = await insertAgent(context, other)
+    const late = (await rival.add(name)).body.data
+    assertError(await rival.add(name), 409, 'The gateway has this domain already')
+    await gateway.proven(name)
+    assertError(await rival.verify(late.custom_domain_id), 409, TAKEN)
+    assertError(await (await newGateway(other)).add(name), 409, TAKEN)
+    const domains = `${agent.path}/domains`
+    const asAgent = { customDomain: name, targetPort: 3000 }
+    assertError(await here(other).post(domains, asAgent), 409, TAKEN)
+    const agents = newName()
+    const { body } = await here(other).post(domains, { ...asAgent, customDomain: agents })
+    dns.setTxt(body.domain.txtName, body.domain.txtValue)
+    await here(other).post(`${domains}/${body.domain.id}/verify`, undefined)
+    assertError(await gateway.add(agents), 409, TAKEN)
+  })
+
+  it('a custom domain of a gateway goes to one of those who prove it at once', async () => {
+    const gateways = await Promise.all(Array.from({ length: 6 }, () => newGateway()))
+    const name = newName()
+    const added = await Promise.all(gateways.map((gateway) => gateway.add(name)))
+    const [first] = added
+    dns.setTxt(first?.body.data.txt_name, first?.body.data.txt_value)
+    const replies = await Promise.all(
+      gateways.map((gateway, i) => gateway.verify(added[i]?.body.data.custom_domain_id)),
+    )
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409, 409, 409])
+  })
+
+  it('a custom domain of a gateway is free again when the gateway is deleted', async () => {
+    const gateway = await newGateway()
+    const { domain } = await gateway.proven()
+    await gateway.api.delete(`${GATEWAYS}/${gateway.id}`)
+    assert.equal((await (await newGateway(other)).proven(domain)).domain_validation_status, 'active')
+  })
+
+  it('a custom domain of a gateway stays pending while DNS does not answer, and is 503 to verify', async () => {
+    const gateway = await newGateway()
+    dns.behave('broken')
+    const { status, body } = await gateway.add(newName())
+    assert.deepEqual([status, body.data.domain_validation_status], [200, 'pending'])
+    assertError(await gateway.verify(body.data.custom_domain_id), 503, 'DNS did not answer: try again')
+  })
+
+  it('a custom domain of a gateway may be one of five', async () => {
+    const gateway = await newGateway()
+    for (let i = 0; i < 5; i++) assert.equal((await gateway.add(newName())).status, 200)
+    assertError(await gateway.add(newName()), 400, 'A gateway can have at most 5 domains')
+  })
+
+  it('a custom domain of a gateway is not part of the free plan', async () => {
+    const gateway = await newGateway(await context.workspace('free'))
+    assertError(await gateway.add(newName()), 403, 'Custom domains are not part of the free plan')
+  })
+
+  it('a custom domain of a gateway of another workspace is not there', async () => {
+    const gateway = await newGateway()
+    const { custom_domain_id: id } = await gateway.proven()
+    const stranger = here(other)
+    assertError(await stranger.post(gateway.path, { domain: newName() }), 404, 'There is no such gateway')
+    for (const reply of [
+      await stranger.get(`${gateway.path}/${id}`),
+      await stranger.post(`${gateway.path}/${id}/verify`, undefined),
+      await stranger.delete(`${gateway.path}/${id}`),
+      await gateway.api.get(`${gateway.path}/${NO_ID}`),
+      await gateway.api.get(`${GATEWAYS}/${NO_ID}/custom_domain/${id}`),
+    ])
+      assertError(reply, 404, NO_DOMAIN)
+    assert.equal((await gateway.api.get(`${gateway.path}/${id}`)).status, 200)
+  })
+
+  const malformed: [object, string | RegExp][] = [
+    [{}, 'domain: is required'],
+    [{ domain: '127.0.0.1' }, 'domain: must be a name, not an address'],
+    [{ domain: 'files' }, /^domain: must be a domain name/],
+    [{ domain: 'a.gateway.localhost' }, /^domain: /],
+    [{ domain: 'my-pinata.example.test' }, 'domain: must not contain "pinata"'],
+    [{ domain: 7 }, /^domain: /],
+  ]
+  for (const [body, message] of malformed)
+    it(`a custom domain of a gateway is 400 for ${JSON.stringify(body)}`, async () => {
+      const { api, path } = await newGateway()
+      assertError(await api.post(path, body), 400, message)
+    })
+})

@@ -1,0 +1,108 @@
+/** Signatures of content, as its owner gives them. */
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { base58btc } from 'multiformats/bases/base58'
+import { CID } from 'multiformats/cid'
+import { assertError } from '../support/client.ts'
+import { missingCid, openContext } from './context.ts'
+import { NETWORKS, store } from './stored.ts'
+
+const { sql, workspace } = await openContext()
+const mine = await workspace()
+const { api } = mine
+const other = await workspace()
+
+const hex = (bytes: number) => `0x${randomBytes(bytes).toString('hex')}`
+const newSigned = () => ({ signature: hex(65), address: hex(20) })
+const pathOf = (cid: unknown, network = 'public') => `/v3/files/${network}/signature/${cid}`
+const newFile = async (network: 'public' | 'private' = 'public') =>
+  (await store(api, network, randomUUID())).cid
+
+describe('a signature', () => {
+  for (const network of NETWORKS)
+    it(`a signature of a file of the ${network} network is added, read and removed`, async () => {
+      const cid = await newFile(network)
+      const path = pathOf(cid, network)
+      const signed = newSigned()
+      assertError(await api.get(path), 404, 'cid: has no signature')
+      const { status, body } = await api.post(path, signed)
+      assert.deepEqual([status, body], [200, { data: { cid, ...signed } }])
+      assert.deepEqual((await api.get(path)).body, body)
+      const spelled = CID.parse(cid).toString(base58btc)
+      assert.deepEqual((await api.get(pathOf(spelled, network))).body, { data: { cid: spelled, ...signed } })
+      const removed = await api.delete(path)
+      assert.deepEqual([removed.status, removed.body], [200, { data: null }])
+      for (const reply of [await api.get(path), await api.delete(path)])
+        assertError(reply, 404, 'cid: has no signature')
+      assert.equal((await api.post(path, newSigned())).status, 200)
+    })
+  it('a signature may be added again as it is, and is 409 beside another one', async () => {
+    const path = pathOf(await newFile())
+    const signed = newSigned()
+    for (let i = 0; i < 2; i++) assert.equal((await api.post(path, signed)).status, 200)
+    for (const change of [{ signature: hex(65) }, { address: hex(20) }])
+      assertError(await api.post(path, { ...signed, ...change }), 409, 'cid: has a signature already')
+    assert.deepEqual((await api.get(path)).body.data.signature, signed.signature)
+  })
+  it('a signature is one of many that are added at once', async () => {
+    const path = pathOf(await newFile())
+    const replies = await Promise.all([1, 2, 3, 4].map(() => api.post(path, newSigned())))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409])
+  })
+  it('a signature needs a file of the workspace on that network', async () => {
+    const cid = await newFile()
+    const refusal = 'cid: not a file of this workspace'
+    assertError(await api.post(pathOf(await missingCid()), newSigned()), 404, refusal)
+    assertError(await api.post(pathOf(cid, 'private'), newSigned()), 404, refusal)
+    assertError(await other.api.post(pathOf(cid), newSigned()), 404, refusal)
+  })
+  it('a signature is not there for another workspace', async () => {
+    const cid = await newFile()
+    await api.post(pathOf(cid), newSigned())
+    for (const reply of [await other.api.get(pathOf(cid)), await other.api.delete(pathOf(cid))])
+      assertError(reply, 404, 'cid: has no signature')
+    assert.equal((await api.get(pathOf(cid))).status, 200)
+  })
+  it('a signature stays when its file is deleted', async () => {
+    const { id, cid } = await store(api, 'public', randomUUID())
+    await api.post(pathOf(cid), newSigned())
+    assert.equal((await api.delete(`/v3/files/public/${id}`)).status, 200)
+    assert.equal((await api.get(pathOf(cid))).status, 200)
+    const rows = await sql('SELECT FROM cid_signature WHERE workspace_id = $1 AND cid_v1 = $2', [
+      mine.id,
+      cid,
+    ])
+    assert.equal(rows.length, 1)
+  })
+  it('a signature needs the scopes of files', async () => {
+    const cid = await newFile()
+    const reader = await mine.keyed('org:files:read')
+    assertError(await reader.post(pathOf(cid), newSigned()), 403, 'Missing scope: org:files:write')
+    assertError(await reader.get(pathOf(cid)), 404, 'cid: has no signature')
+    const stranger = await mine.keyed('org:groups:write')
+    assertError(await stranger.get(pathOf(cid)), 403, 'Missing scope: org:files:read')
+  })
+
+  const malformed: [string, object | null, RegExp][] = [
+    ['no address', { signature: hex(65) }, /^address: /],
+    ['no signature', { address: hex(20) }, /^signature: /],
+    ['a short signature', { ...newSigned(), signature: hex(63) }, /^signature: must be 0x and/],
+    ['half a byte', { ...newSigned(), signature: `${hex(65)}0` }, /^signature: must be 0x and/],
+    ['a signature of many kilobytes', { ...newSigned(), signature: hex(4097) }, /^signature: must be 0x and/],
+    ['a signature in base64', { ...newSigned(), signature: 'AAAA' }, /^signature: must be 0x and/],
+    ['a long address', { ...newSigned(), address: hex(21) }, /^address: must be 0x and/],
+    ['no body', null, /^body: /],
+  ]
+  for (const [what, body, message] of malformed)
+    it(`a signature is 400 with ${what}`, async () =>
+      assertError(await api.post(pathOf(await newFile()), body), 400, message))
+  it('a signature is 400 of a CID that is none, and of a network that is none', async () => {
+    assertError(await api.post(pathOf('x'), newSigned()), 400, /^cid: not a CID/)
+    assertError(
+      await api.get(pathOf(await missingCid(), 'secret')),
+      400,
+      /^network: must be public or private/,
+    )
+  })
+})
