@@ -35,3 +35,17 @@ export async function reportRun({ client, version, calls, passed, leftOut = [] }
   if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(PAGE, expected)
   else assert.equal(page, expected, 'run `npm run docs:clients`')
 }
+
+/** Counts the calls of a client, and those that came to what they should. */
+export class Calls {
+  calls = 0
+  passed = 0
+
+  /** @param call throws where the call did not come to what it should. */
+  async make<T>(call: () => Promise<T>): Promise<T> {
+    this.calls++
+    const result = await call()
+    this.passed++
+    return result
+  }
+}

@@ -1,18 +1,17 @@
 /** An agent's repository by git itself (contract 5.4). */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
+import { gitClient } from '../../support/git-client.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { newAgent } from './context.ts'
 
-const GIT_MS = 120_000
 const BUILD_MS = 120_000
 const PACK_BYTES = 52_428_800
 
@@ -23,39 +22,7 @@ const agent = await newAgent(own.api)
 const home = await mkdtemp(join(tmpdir(), 'berth-git-'))
 after(() => rm(home, { recursive: true, force: true }))
 
-interface Result {
-  code: number
-  stdout: string
-  /** What git says to its user. */
-  stderr: string
-}
-
-/** Runs git, which asks nobody and knows no configuration but this. */
-function git(cwd: string, ...args: string[]): Promise<Result> {
-  const env = {
-    PATH: process.env.PATH,
-    HOME: home,
-    LC_ALL: 'C',
-    GIT_CONFIG_NOSYSTEM: '1',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_AUTHOR_NAME: 'Owner',
-    GIT_AUTHOR_EMAIL: 'owner@example.org',
-    GIT_COMMITTER_NAME: 'Owner',
-    GIT_COMMITTER_EMAIL: 'owner@example.org',
-  }
-  return new Promise((resolve) => {
-    execFile('git', args, { cwd, env, timeout: GIT_MS, maxBuffer: 1e7 }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code ?? 255) : 0, stdout, stderr }),
-    )
-  })
-}
-
-/** Runs git, which is to succeed. @returns what it printed. */
-async function done(cwd: string, ...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await git(cwd, ...args)
-  assert.equal(code, 0, `git ${args.join(' ')}: ${stderr}`)
-  return stdout
-}
+const { git, done } = gitClient(home)
 
 /** The address of an agent's repository with a password in it. */
 function address(agentId: string, password: string | undefined, suffix = '.git'): string {
