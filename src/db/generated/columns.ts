@@ -197,6 +197,8 @@ export const Gateway = {
   workspaceId: 'uuid',
   domain: 'text',
   hotSwaps: 'bool',
+  innerCids: 'bool',
+  cidHosts: 'bool',
   createdAt: 'timestamptz',
 } as const
 

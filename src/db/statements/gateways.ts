@@ -4,8 +4,17 @@ import { isoTime, statement } from './statement.ts'
 export const findGateway = statement({
   name: 'gateway-find',
   parameters: ['text'],
-  columns: { id: 'uuid', workspaceId: 'uuid', domain: 'text', hasSwaps: 'bool', tokenHashes: 'text[]' },
+  columns: {
+    id: 'uuid',
+    workspaceId: 'uuid',
+    domain: 'text',
+    hasSwaps: 'bool',
+    innerCids: 'bool',
+    cidHosts: 'bool',
+    tokenHashes: 'text[]',
+  },
   text: `SELECT g.id, g.workspace_id AS "workspaceId", g.domain, g.hot_swaps AS "hasSwaps",
+      g.inner_cids AS "innerCids", g.cid_hosts AS "cidHosts",
       array(SELECT encode(token_hash, 'hex') FROM gateway_access_token WHERE gateway_id = g.id) AS "tokenHashes"
     FROM gateway g WHERE g.domain = $1`,
 })
@@ -19,6 +28,17 @@ export const findGatewayContent = statement({
     WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 AND status = 'pinned' AND removed_at IS NULL
       AND (expires_at IS NULL OR expires_at > now())
     ORDER BY id LIMIT 1`,
+})
+
+/** The CIDs of the newest `$2` public files of a workspace that have not ended. By hand: it goes by the index of lists. */
+export const listGatewayFiles = statement({
+  name: 'gateway-files',
+  parameters: ['uuid', 'int8'],
+  columns: { cid: 'text' },
+  text: `SELECT cid_v1 AS cid FROM file
+    WHERE workspace_id = $1 AND network = 'public' AND status = 'pinned' AND removed_at IS NULL
+      AND (expires_at IS NULL OR expires_at > now())
+    ORDER BY id DESC LIMIT $2`,
 })
 
 // Swaps, which a plugin of gateways serves. By hand: answers show times with microseconds, which Prisma cuts, gateways look

@@ -9,6 +9,7 @@ import { nothing, pathId } from '../../http/shapes.ts'
 import { domainFault } from '../gateway-domain.ts'
 import { type GatewayService, hashToken } from './gateways.ts'
 import { pluginRoutes } from './plugin-routes.ts'
+import { serving, servingRoutes } from './serving-routes.ts'
 
 /** The left label of a gateway's host; DNS knows no case. */
 const domain = z
@@ -44,6 +45,7 @@ const restrictions = z.object({
 })
 
 const gatewayRecord = gatewayRow.extend({
+  ...serving,
   settings: z.object({ restriction_policies: restrictions }),
 })
 
@@ -62,6 +64,8 @@ interface GatewayRow {
   id: string
   domain: string
   createdAt: Date
+  innerCids: boolean
+  cidHosts: boolean
   tokens: { id: string; createdAt: Date }[]
 }
 
@@ -77,6 +81,8 @@ export function gatewayRoutes({ prisma, gateways }: GatewayRouteServices): Route
   })
   const record = (gateway: GatewayRow) => ({
     ...row(gateway),
+    inner_cids: gateway.innerCids,
+    cid_hosts: gateway.cidHosts,
     settings: {
       restriction_policies: {
         accessTokens: gateway.tokens.map(({ id, createdAt }) => ({
@@ -194,6 +200,7 @@ export function gatewayRoutes({ prisma, gateways }: GatewayRouteServices): Route
         return { body: { data: null } }
       },
     }),
+    ...servingRoutes(prisma, gateways),
     ...tokenRoutes(prisma, gateways),
   ]
 }

@@ -13,6 +13,10 @@ export interface Gateway {
   restricted: boolean
   /** Whether swapped CIDs are served from what they were swapped to. */
   hasSwaps: boolean
+  /** Whether CIDs within the workspace's public files are served by themselves. */
+  innerCids: boolean
+  /** Whether public content is redirected to the host of its CID. */
+  cidHosts: boolean
   /** SHA-256 of each access token, in hex. */
   tokenHashes: readonly string[]
 }

@@ -76,8 +76,10 @@ const gatewayRow = {
   restrict: false,
   custom_domains: [],
 }
+const serving = { inner_cids: true, cid_hosts: false }
 const gateway = {
   ...gatewayRow,
+  ...serving,
   settings: { restriction_policies: { accessTokens: [], allowedHosts: [], allowedIPAddresses: [] } },
 }
 const plugin = {
@@ -229,6 +231,7 @@ export const examples: Record<string, Example> = {
   gatewayExists: { response: { data: { exists: true } } },
   getGateway: { response: { data: gateway } },
   deleteGateway: deleted,
+  changeGatewayServing: { request: { inner_cids: true }, response: { data: serving } },
   listPlugins: { response: { data: [installed] } },
   listOfferedPlugins: { response: { data: [plugin] } },
   getOfferedPlugin: { response: { data: plugin } },

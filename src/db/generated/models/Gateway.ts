@@ -29,6 +29,8 @@ export type GatewayMinAggregateOutputType = {
   workspaceId: string | null
   domain: string | null
   hotSwaps: boolean | null
+  innerCids: boolean | null
+  cidHosts: boolean | null
   createdAt: Date | null
 }
 
@@ -37,6 +39,8 @@ export type GatewayMaxAggregateOutputType = {
   workspaceId: string | null
   domain: string | null
   hotSwaps: boolean | null
+  innerCids: boolean | null
+  cidHosts: boolean | null
   createdAt: Date | null
 }
 
@@ -45,6 +49,8 @@ export type GatewayCountAggregateOutputType = {
   workspaceId: number
   domain: number
   hotSwaps: number
+  innerCids: number
+  cidHosts: number
   createdAt: number
   _all: number
 }
@@ -55,6 +61,8 @@ export type GatewayMinAggregateInputType = {
   workspaceId?: true
   domain?: true
   hotSwaps?: true
+  innerCids?: true
+  cidHosts?: true
   createdAt?: true
 }
 
@@ -63,6 +71,8 @@ export type GatewayMaxAggregateInputType = {
   workspaceId?: true
   domain?: true
   hotSwaps?: true
+  innerCids?: true
+  cidHosts?: true
   createdAt?: true
 }
 
@@ -71,6 +81,8 @@ export type GatewayCountAggregateInputType = {
   workspaceId?: true
   domain?: true
   hotSwaps?: true
+  innerCids?: true
+  cidHosts?: true
   createdAt?: true
   _all?: true
 }
@@ -152,6 +164,8 @@ export type GatewayGroupByOutputType = {
   workspaceId: string
   domain: string
   hotSwaps: boolean
+  innerCids: boolean
+  cidHosts: boolean
   createdAt: Date
   _count: GatewayCountAggregateOutputType | null
   _min: GatewayMinAggregateOutputType | null
@@ -181,6 +195,8 @@ export type GatewayWhereInput = {
   workspaceId?: Prisma.UuidFilter<"Gateway"> | string
   domain?: Prisma.StringFilter<"Gateway"> | string
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
+  innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
+  cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   tokens?: Prisma.GatewayAccessTokenListRelationFilter
@@ -191,6 +207,8 @@ export type GatewayOrderByWithRelationInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
   tokens?: Prisma.GatewayAccessTokenOrderByRelationAggregateInput
@@ -204,6 +222,8 @@ export type GatewayWhereUniqueInput = Prisma.AtLeast<{
   NOT?: Prisma.GatewayWhereInput | Prisma.GatewayWhereInput[]
   workspaceId?: Prisma.UuidFilter<"Gateway"> | string
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
+  innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
+  cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   tokens?: Prisma.GatewayAccessTokenListRelationFilter
@@ -214,6 +234,8 @@ export type GatewayOrderByWithAggregationInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   _count?: Prisma.GatewayCountOrderByAggregateInput
   _max?: Prisma.GatewayMaxOrderByAggregateInput
@@ -228,6 +250,8 @@ export type GatewayScalarWhereWithAggregatesInput = {
   workspaceId?: Prisma.UuidWithAggregatesFilter<"Gateway"> | string
   domain?: Prisma.StringWithAggregatesFilter<"Gateway"> | string
   hotSwaps?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
+  innerCids?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
+  cidHosts?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Gateway"> | Date | string
 }
 
@@ -235,6 +259,8 @@ export type GatewayCreateInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
@@ -245,6 +271,8 @@ export type GatewayUncheckedCreateInput = {
   workspaceId: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
 }
@@ -253,6 +281,8 @@ export type GatewayUpdateInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
@@ -263,6 +293,8 @@ export type GatewayUncheckedUpdateInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
 }
@@ -272,6 +304,8 @@ export type GatewayCreateManyInput = {
   workspaceId: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
 }
 
@@ -279,6 +313,8 @@ export type GatewayUpdateManyMutationInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -287,6 +323,8 @@ export type GatewayUncheckedUpdateManyInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -305,6 +343,8 @@ export type GatewayCountOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -313,6 +353,8 @@ export type GatewayMaxOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -321,6 +363,8 @@ export type GatewayMinOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -389,6 +433,8 @@ export type GatewayCreateWithoutWorkspaceInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
 }
@@ -397,6 +443,8 @@ export type GatewayUncheckedCreateWithoutWorkspaceInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
 }
@@ -435,6 +483,8 @@ export type GatewayScalarWhereInput = {
   workspaceId?: Prisma.UuidFilter<"Gateway"> | string
   domain?: Prisma.StringFilter<"Gateway"> | string
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
+  innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
+  cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
 }
 
@@ -442,6 +492,8 @@ export type GatewayCreateWithoutTokensInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
 }
@@ -451,6 +503,8 @@ export type GatewayUncheckedCreateWithoutTokensInput = {
   workspaceId: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
 }
 
@@ -474,6 +528,8 @@ export type GatewayUpdateWithoutTokensInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
 }
@@ -483,6 +539,8 @@ export type GatewayUncheckedUpdateWithoutTokensInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -490,6 +548,8 @@ export type GatewayCreateManyWorkspaceInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
 }
 
@@ -497,6 +557,8 @@ export type GatewayUpdateWithoutWorkspaceInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
 }
@@ -505,6 +567,8 @@ export type GatewayUncheckedUpdateWithoutWorkspaceInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
 }
@@ -513,6 +577,8 @@ export type GatewayUncheckedUpdateManyWithoutWorkspaceInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -552,6 +618,8 @@ export type GatewaySelect<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   workspaceId?: boolean
   domain?: boolean
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   tokens?: boolean | Prisma.Gateway$tokensArgs<ExtArgs>
@@ -563,6 +631,8 @@ export type GatewaySelectCreateManyAndReturn<ExtArgs extends runtime.Types.Exten
   workspaceId?: boolean
   domain?: boolean
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["gateway"]>
@@ -572,6 +642,8 @@ export type GatewaySelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Exten
   workspaceId?: boolean
   domain?: boolean
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["gateway"]>
@@ -581,10 +653,12 @@ export type GatewaySelectScalar = {
   workspaceId?: boolean
   domain?: boolean
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: boolean
 }
 
-export type GatewayOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "domain" | "hotSwaps" | "createdAt", ExtArgs["result"]["gateway"]>
+export type GatewayOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "domain" | "hotSwaps" | "innerCids" | "cidHosts" | "createdAt", ExtArgs["result"]["gateway"]>
 export type GatewayInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   tokens?: boolean | Prisma.Gateway$tokensArgs<ExtArgs>
@@ -614,6 +688,14 @@ export type $GatewayPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
      * The hot swaps plugin: swapped CIDs are served from what they were swapped to.
      */
     hotSwaps: boolean
+    /**
+     * Serves CIDs within the public files of its workspace by themselves, not only by the path from their file.
+     */
+    innerCids: boolean
+    /**
+     * Redirects public content from its path to the host of its CID.
+     */
+    cidHosts: boolean
     createdAt: Date
   }, ExtArgs["result"]["gateway"]>
   composites: {}
@@ -1044,6 +1126,8 @@ export interface GatewayFieldRefs {
   readonly workspaceId: Prisma.FieldRef<"Gateway", 'String'>
   readonly domain: Prisma.FieldRef<"Gateway", 'String'>
   readonly hotSwaps: Prisma.FieldRef<"Gateway", 'Boolean'>
+  readonly innerCids: Prisma.FieldRef<"Gateway", 'Boolean'>
+  readonly cidHosts: Prisma.FieldRef<"Gateway", 'Boolean'>
   readonly createdAt: Prisma.FieldRef<"Gateway", 'DateTime'>
 }
     
