@@ -44,7 +44,7 @@ describe('the gateway of a host', () => {
     ['x.bafkqaaa.ipfs.files.gateway.example', undefined],
     ['bafkqaa0.ipfs.files.gateway.example', undefined],
     ['bafkqaaa.ipfs.gateway.example', undefined],
-    [`b${'a'.repeat(63)}.ipfs.files.gateway.example`, undefined],
+    [`b${'a'.repeat(63)}.ipfs.files.gateway.example`, 'files'],
     ['[::1]:3000', undefined],
     ['', undefined],
   ]

@@ -28,14 +28,17 @@ export function domainFault(domain: string): string | undefined {
   return undefined
 }
 
+/** Characters of the longest label of DNS. */
+export const LABEL_LENGTH = 63
+
 /** A CID in the one spelling that a host name, which has no case, can have: version 1 in base32. */
-const HOST = /^(?:(b[a-z2-7]{1,62})\.ipfs\.)?([^.]+)$/
+const HOST = /^(?:(b[a-z2-7]+)\.ipfs\.)?([^.]+)$/
 
 /** The gateway and the CID that a host below `BERTH_GATEWAY_DOMAIN` names. */
 export interface GatewayHost {
   /** The gateway's name. */
   domain: string
-  /** At `<cid>.ipfs.<gateway's host>`; it need not be a valid one. */
+  /** At `<cid>.ipfs.<gateway's host>`; it need not be a valid one, and may be longer than a label of DNS. */
   cid: string | undefined
 }
 

@@ -3,6 +3,7 @@ import * as dagJson from '@ipld/dag-json'
 import * as dagPb from '@ipld/dag-pb'
 import type { BlockDecoder } from 'multiformats'
 import { CID } from 'multiformats/cid'
+import * as json from 'multiformats/codecs/json'
 import * as raw from 'multiformats/codecs/raw'
 import type { MultihashHasher } from 'multiformats/hashes/interface'
 import { sha256, sha512 } from 'multiformats/hashes/sha2'
@@ -13,13 +14,19 @@ const IDENTITY = 0x00
 /** Longest identity digest that is taken, as in Kubo. Longer ones would not fit into file names either. */
 const IDENTITY_LIMIT = 128
 
+/** The code of plain CBOR, whose tags name no links. */
+export const CBOR = 0x51
+
 const codecs = new Map<number, BlockDecoder<number, unknown>>(
   [dagPb, raw, dagCbor, dagJson].map((codec) => [codec.code, codec as BlockDecoder<number, unknown>]),
 )
 const hashers = new Map<number, MultihashHasher>([sha256, sha512].map((hasher) => [hasher.code, hasher]))
 
+/** Codecs of blocks that are stored as they are: nobody looks into them. */
+const LEAF_CODECS = new Set<number>([raw.code, json.code, CBOR])
+
 /** Whether a block of this codec never has links. */
-export const isLeafCodec = (cid: CID): boolean => cid.code === raw.code
+export const isLeafCodec = (cid: CID): boolean => LEAF_CODECS.has(cid.code)
 
 /** The bytes that an identity CID carries, or null for any other CID. */
 export function inlineBytes(cid: CID): Uint8Array | null {
@@ -36,7 +43,7 @@ export function hasherOf(code: number): MultihashHasher {
 
 /** Checks that blocks of this CID can be decoded and verified at all. @throws StorageError `invalid_object` */
 export function assertSupported(cid: CID): void {
-  if (!codecs.has(cid.code)) {
+  if (!codecs.has(cid.code) && !isLeafCodec(cid)) {
     throw new StorageError('invalid_object', `Codec 0x${cid.code.toString(16)} of ${cid} is not supported`)
   }
   const inline = inlineBytes(cid)

@@ -24,6 +24,23 @@ export async function distinctLinks(
   return { links, totalBytes: links.length === 0 ? bytes.length : null }
 }
 
+/**
+ * The links of a block in order, one that comes again too; of a large dag-cbor or dag-json block each once.
+ * @throws StorageError as {@link distinctLinks}.
+ */
+export async function orderedLinks(cid: CID, bytes: Uint8Array): Promise<CID[]> {
+  if (cid.code !== dagPb.code) {
+    return bytes.length > OBJECT_BYTES ? (await distinctLinks(cid, bytes)).links : readLinks(cid, bytes).links
+  }
+  const all: CID[] = []
+  try {
+    for await (const links of openDagPb(bytes).links.some()) all.push(...links.map(({ Hash }) => Hash))
+  } catch (error) {
+    throw undecodable(cid, error as Error)
+  }
+  return all
+}
+
 /** Each CID once, in order. */
 const distinct = (cids: CID[]): CID[] => [...new Map(cids.map((cid) => [`${cid}`, cid])).values()]
 

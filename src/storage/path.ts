@@ -13,27 +13,42 @@ export type ReadBlock = (cid: CID) => Promise<Uint8Array>
 /** Bits of the hash by which a sharded directory finds a name. */
 const HASH_BITS = 64
 
+/** A path ends at a value within a block: what it leads to has no CID. */
+export class InsideObject extends StorageError {
+  constructor(cid: CID, names: string[]) {
+    super('not_found', `${cid}/${names.join('/')} is a value within a block`)
+  }
+}
+
 /**
- * The CID at a path, whose names are separated by slashes.
- * @throws StorageError `not_found`, or `invalid_object` where a node on the way is no directory that can be read.
+ * The CIDs that a path leads through, from the root to its end.
+ * @throws StorageError `not_found` (of a value within a block {@link InsideObject}), or `invalid_object` where a node
+ *   on the way is no directory that can be read.
  */
-export async function follow(root: CID, path: string, read: ReadBlock, signal: AbortSignal): Promise<CID> {
-  let names = path.split('/').filter(Boolean)
+export async function follow(
+  root: CID,
+  path: string[],
+  read: ReadBlock,
+  signal: AbortSignal,
+): Promise<[CID, ...CID[]]> {
+  const cids: [CID, ...CID[]] = [root]
+  let names = path
   let cid = root
   while (names.length > 0) {
     signal.throwIfAborted()
     const step = await below(cid, names, read, signal).catch((error) => {
       if (signal.aborted || error instanceof StorageError) throw error
       // Whatever else a made-up node does to its decoder.
-      const message = `${root}/${path}: ${(error as Error).message}`
+      const message = `${root}/${path.join('/')}: ${(error as Error).message}`
       throw new StorageError('invalid_object', message, { cause: error })
     })
-    // A file, or an object within a block, ends the walk wherever it is in the path.
-    if (!step) throw new StorageError('not_found', `${root}/${path} does not exist`)
+    // A file ends the walk wherever it is in the path.
+    if (!step) throw new StorageError('not_found', `${root}/${path.join('/')} does not exist`)
     cid = step.cid
+    cids.push(cid)
     names = names.slice(step.used)
   }
-  return cid
+  return cids
 }
 
 /** The next CID, and how many names lead to it; null where they lead to none. */
@@ -90,7 +105,7 @@ async function findInShards(
   }
 }
 
-/** @throws StorageError `invalid_object` for a block that is too large to be looked into. */
+/** @throws StorageError `invalid_object` for a block that is too large to be looked into; {@link InsideObject}. */
 function linkInObject(cid: CID, bytes: Uint8Array, names: string[]): { cid: CID; used: number } | null {
   if (bytes.length > OBJECT_PATH_BYTES) {
     throw new StorageError('invalid_object', `${cid} is larger than ${OBJECT_PATH_BYTES} bytes`)
@@ -102,5 +117,5 @@ function linkInObject(cid: CID, bytes: Uint8Array, names: string[]): { cid: CID;
     const link = CID.asCID(value)
     if (link) return { cid: link, used: index + 1 }
   }
-  return null
+  throw new InsideObject(cid, names)
 }

@@ -33,8 +33,13 @@ export async function resolvePath(
   read: ReadBlock,
   signal: AbortSignal,
 ): Promise<DagEntry> {
-  const cid = path ? await follow(root, path, read, signal) : root
-  const bytes = await read(cid)
+  const cids = await follow(root, path.split('/').filter(Boolean), read, signal)
+  const cid = cids.at(-1) ?? root
+  return entryOf(cid, await read(cid))
+}
+
+/** What a block is the root of. */
+export function entryOf(cid: CID, bytes: Uint8Array): DagEntry {
   if (cid.code === raw.code) return { cid, type: 'file', size: bytes.length }
   const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
   if (node?.unixfs.isDirectory()) return { cid, type: 'directory', size: null }

@@ -16,7 +16,7 @@ import {
   findSubdomain,
 } from '../db/statements/domains.ts'
 import { canonicalCid, parseCid } from '../files/cid.ts'
-import { readGatewayHost } from '../files/gateway-domain.ts'
+import { LABEL_LENGTH, readGatewayHost } from '../files/gateway-domain.ts'
 import { WindowCounts } from '../http/window-counts.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import type { Bounds } from '../lib/bounds.ts'
@@ -165,7 +165,7 @@ function gateway(name: string, gatewayDomain: string): Question | boolean {
   if (!named) return false
   const { domain, cid } = named
   if (cid === undefined) return question(findGatewayName, domain)
-  const canonical = canonicalOrNone(cid)
+  const canonical = cid.length > LABEL_LENGTH ? undefined : canonicalOrNone(cid)
   return canonical === undefined ? false : question(findContentName, domain, canonical)
 }
 

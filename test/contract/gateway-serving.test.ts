@@ -136,7 +136,7 @@ describe('a path', () => {
       'site.css': 'text/css; charset=utf-8',
       'page.html': 'text/html; charset=utf-8',
       'drawing.svg': 'image/svg+xml',
-      'no-extension': 'text/plain; charset=utf-8',
+      'no-extension': 'application/json',
       'a%20b/100%25.bin': 'application/octet-stream',
     }
     for (const [path, type] of Object.entries(types)) {
@@ -202,6 +202,7 @@ describe('a range', () => {
     ['bytes=0-0', 0, 0],
     ['bytes=1048570-1048580', 1_048_570, 1_048_580],
     ['bytes=2499990-', 2_499_990, 2_499_999],
+    ['bytes=7-9, 1-3', 7, 9],
     ['bytes=-10', 2_499_990, 2_499_999],
     ['bytes=-9999999', 0, 2_499_999],
     ['bytes=2499999-9999999999999999999', 2_499_999, 2_499_999],
@@ -216,7 +217,7 @@ describe('a range', () => {
     })
   }
 
-  for (const range of ['bytes=0-1,5-6', 'bytes=5-2', 'bytes=a-b', 'bytes=-', 'lines=1-2', 'bytes 0-1']) {
+  for (const range of ['bytes=5-2', 'bytes=a-b', 'bytes=-', 'lines=1-2', 'bytes 0-1']) {
     it(`the range ${range} is the whole file`, async () => {
       const { status, bytes } = await gateway.get(TEXT, { range })
       assert.equal(status, 200)
@@ -303,24 +304,24 @@ describe('content that is not kept', () => {
 describe('a download', () => {
   it('a download gets the name that the client says', async () => {
     const names: [string, string][] = [
-      ['?filename=a.txt', 'inline; filename=a.txt'],
-      ['?filename=a.txt&download=true', 'attachment; filename=a.txt'],
-      ['?download=true', 'attachment; filename=notes.txt'],
-      ['?download=true&filename=', 'attachment; filename=notes.txt'],
+      ['?filename=a.txt', 'inline; filename="a.txt"'],
+      ['?filename=a.txt&download=true', 'attachment; filename="a.txt"'],
+      ['?download=true', 'attachment; filename="notes.txt"'],
+      ['?download=true&filename=', 'attachment; filename="notes.txt"'],
       ['?download=false', 'undefined'],
       ['?filename=%22q%22%20b', 'inline; filename="\\"q\\" b"'],
-      ['?filename=gr%C3%B6%C3%9Fe', "inline; filename=gr??e; filename*=UTF-8''gr%C3%B6%C3%9Fe"],
+      ['?filename=gr%C3%B6%C3%9Fe', `inline; filename="gr__e"; filename*=UTF-8''gr%C3%B6%C3%9Fe`],
       ['?filename=a%0D%0ASet-Cookie:%20b', 'inline; filename="a__Set-Cookie: b"'],
-      ['?filename=..%2F..%5Cetc', 'inline; filename=.._.._etc'],
+      ['?filename=..%2F..%5Cetc', 'inline; filename=".._.._etc"'],
     ]
     for (const [query, expected] of names) {
       const { status, headers } = await gateway.get(TEXT + query)
       assert.equal(status, 200, query)
-      assert.equal(`${headers['content-disposition']}`.replaceAll('"gr??e"', 'gr??e'), expected, query)
+      assert.equal(`${headers['content-disposition']}`, expected, query)
       assert.equal(headers['set-cookie'], undefined)
     }
     const path = `/ipfs/${folder}/deep/er/file.bin?download=true`
-    assert.equal((await gateway.head(path)).headers['content-disposition'], 'attachment; filename=file.bin')
+    assert.equal((await gateway.head(path)).headers['content-disposition'], 'attachment; filename="file.bin"')
   })
 })
 

@@ -53,7 +53,8 @@ describe('a gateway', () => {
       custom_domains: [],
     }
     const policies = { accessTokens: [], allowedHosts: [], allowedIPAddresses: [] }
-    assert.deepEqual(body, { data: { ...row, settings: { restriction_policies: policies } } })
+    const serving = { inner_cids: false, cid_hosts: false }
+    assert.deepEqual(body, { data: { ...row, ...serving, settings: { restriction_policies: policies } } })
     assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/)
     assert.ok(Math.abs(Date.parse(created_at) - Date.now()) < 60_000)
     assert.deepEqual((await api.get(`${GATEWAYS}/${id.toUpperCase()}`)).body, body)

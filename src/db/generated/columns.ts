@@ -207,6 +207,8 @@ export const Gateway = {
   workspaceId: 'uuid',
   domain: 'text',
   hotSwaps: 'bool',
+  innerCids: 'bool',
+  cidHosts: 'bool',
   createdAt: 'timestamptz',
 } as const
 

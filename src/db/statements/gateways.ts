@@ -5,9 +5,12 @@ const gateway = {
   workspaceId: 'uuid',
   domain: 'text',
   hasSwaps: 'bool',
+  innerCids: 'bool',
+  cidHosts: 'bool',
   tokenHashes: 'text[]',
 } as const
 const GATEWAY = `g.id, g.workspace_id AS "workspaceId", g.domain, g.hot_swaps AS "hasSwaps",
+  g.inner_cids AS "innerCids", g.cid_hosts AS "cidHosts",
   array(SELECT encode(token_hash, 'hex') FROM gateway_access_token WHERE gateway_id = g.id) AS "tokenHashes"`
 
 /** The gateway of a domain, with its tokens' hashes in hex. By hand: every request to a gateway may need it. */
@@ -36,6 +39,17 @@ export const findGatewayContent = statement({
     WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 AND status = 'pinned' AND removed_at IS NULL
       AND (expires_at IS NULL OR expires_at > now())
     ORDER BY id LIMIT 1`,
+})
+
+/** The CIDs of the newest `$2` public files of a workspace that have not ended. By hand: it goes by the index of lists. */
+export const listGatewayFiles = statement({
+  name: 'gateway-files',
+  parameters: ['uuid', 'int8'],
+  columns: { cid: 'text' },
+  text: `SELECT cid_v1 AS cid FROM file
+    WHERE workspace_id = $1 AND network = 'public' AND status = 'pinned' AND removed_at IS NULL
+      AND (expires_at IS NULL OR expires_at > now())
+    ORDER BY id DESC LIMIT $2`,
 })
 
 // Swaps, which a plugin of gateways serves. By hand: answers show times with microseconds, which Prisma cuts, gateways look

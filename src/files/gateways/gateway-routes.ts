@@ -11,6 +11,7 @@ import { customDomainRecord, DOMAIN_FIELDS, type GatewayDomain, toDomainRecord }
 import { customDomainRoutes, type DomainRouteServices } from './domain-routes.ts'
 import { type GatewayService, hashToken } from './gateways.ts'
 import { pluginRoutes } from './plugin-routes.ts'
+import { serving, servingRoutes } from './serving-routes.ts'
 
 /** The left label of a gateway's host; DNS knows no case. */
 const domain = z
@@ -46,6 +47,7 @@ const restrictions = z.object({
 })
 
 const gatewayRecord = gatewayRow.extend({
+  ...serving,
   settings: z.object({ restriction_policies: restrictions }),
 })
 
@@ -62,6 +64,8 @@ interface GatewayRow {
   id: string
   domain: string
   createdAt: Date
+  innerCids: boolean
+  cidHosts: boolean
   tokens: { id: string; createdAt: Date }[]
   domains: GatewayDomain[]
 }
@@ -79,6 +83,8 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
   })
   const record = (gateway: GatewayRow) => ({
     ...row(gateway),
+    inner_cids: gateway.innerCids,
+    cid_hosts: gateway.cidHosts,
     settings: {
       restriction_policies: {
         accessTokens: gateway.tokens.map(({ id, createdAt }) => ({
@@ -196,6 +202,7 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
         return { body: { data: null } }
       },
     }),
+    ...servingRoutes(prisma, gateways),
     ...tokenRoutes(prisma, gateways),
     ...customDomainRoutes(services),
   ]

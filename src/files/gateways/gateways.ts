@@ -14,6 +14,10 @@ export interface Gateway {
   restricted: boolean
   /** Whether swapped CIDs are served from what they were swapped to. */
   hasSwaps: boolean
+  /** Whether CIDs within the workspace's public files are served by themselves. */
+  innerCids: boolean
+  /** Whether public content is redirected to the host of its CID. */
+  cidHosts: boolean
   /** SHA-256 of each access token, in hex. */
   tokenHashes: readonly string[]
 }
@@ -42,10 +46,12 @@ export class GatewayService {
   }
 
   /** Finds a gateway as {@link findByHost} does, also by the host of a CID at it; the CID, if any, may be malformed. */
-  async findServed(host: string): Promise<{ gateway: Gateway; cid: string | undefined } | undefined> {
+  async findServed(
+    host: string,
+  ): Promise<{ gateway: Gateway; cid: string | undefined; isCustom: boolean } | undefined> {
     const named = readGatewayHost(host, this.#gatewayDomain)
     const gateway = await (named ? this.#find(named.domain) : this.findCustom(host))
-    return gateway && { gateway, cid: named?.cid }
+    return gateway && { gateway, cid: named?.cid, isCustom: !named }
   }
 
   /**

@@ -97,8 +97,10 @@ const signed = {
     '0x1ba6c2a8412dc9b0be37b013ea5bddd97251dab4d435cc9c4c7bcf331d4017ca2de07485ad6a15ce60d3700cee802787bc7ede0c112c7843f702bb1e71b750911b',
   address: '0xbC18447255e86f7f6c01C25e82636dDc587Ef9dc',
 }
+const serving = { inner_cids: true, cid_hosts: false }
 const gateway = {
   ...gatewayRow,
+  ...serving,
   settings: { restriction_policies: { accessTokens: [], allowedHosts: [], allowedIPAddresses: [] } },
 }
 const plugin = {
@@ -270,6 +272,7 @@ export const examples: Record<string, Example> = {
   gatewayExists: { response: { data: { exists: true } } },
   getGateway: { response: { data: gateway } },
   deleteGateway: deleted,
+  changeGatewayServing: { request: { inner_cids: true }, response: { data: serving } },
   listPlugins: { response: { data: [installed] } },
   listOfferedPlugins: { response: { data: [plugin] } },
   getOfferedPlugin: { response: { data: plugin } },

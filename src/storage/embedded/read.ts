@@ -1,17 +1,17 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
 import { carHeader, carSection } from '../car.ts'
-import { inlineBytes, isLeafCodec, undecodable } from '../codecs.ts'
+import { inlineBytes, undecodable } from '../codecs.ts'
 import { BYTES_PER_BLOCK, FREE_BLOCKS, LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
+import { wholeDag } from '../dag-parts.ts'
 import type { DagPbLinks } from '../dag-pb-links.ts'
-import { distinctLinks } from '../links.ts'
 import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../measure.ts'
 import type { ReadBlock } from '../path.ts'
 import { type DagStat, type FileRange, StorageError } from '../port.ts'
 import { descend, ROOT, resolvePath } from '../unixfs.ts'
 import { decodeUnixFs, type UnixFsNode } from '../unixfs-node.ts'
 import type { BlockFolder } from './blocks.ts'
-import { Frontier, Visited } from './frontier.ts'
 import { walkDag } from './walk.ts'
 
 /** Blocks that are read ahead of the consumer. */
@@ -83,7 +83,7 @@ async function* pieces(
 ): AsyncGenerator<Piece> {
   if (to <= from) return
   walk.onBlock()
-  if (isLeafCodec(cid)) {
+  if (cid.code === raw.code) {
     yield { data: () => readBlock(cid, walk.blocks), from, to }
     return
   }
@@ -165,14 +165,8 @@ export async function* exportCar(
   read: ReadBlock,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  const visited = new Visited()
-  const frontier = new Frontier(async (cid) => (await distinctLinks(cid, await read(cid))).links)
   yield carHeader(root)
-  for (let cid: CID | null = root; cid; cid = await frontier.next()) {
-    signal.throwIfAborted()
-    if (!visited.add(cid)) continue
-    const bytes = await read(cid)
-    if (!inlineBytes(cid)) yield* carSection({ cid, bytes })
-    if (!isLeafCodec(cid)) frontier.push(cid)
+  for await (const block of wholeDag(root, { read, signal, duplicates: false })) {
+    if (!inlineBytes(block.cid)) yield* carSection(block)
   }
 }

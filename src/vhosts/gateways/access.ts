@@ -43,10 +43,23 @@ export function checkSignature(signer: UrlSigner, gateway: Gateway, url: URL): v
   if (url.searchParams.get('X-Method') !== 'GET') throw forbidden('X-Method: the URL was not signed for GET')
 }
 
-/** The query string with which links of a page lead on, at a restricted gateway; empty where none is needed. */
-export function tokenQuery(url: URL): string {
-  const token = url.searchParams.get(TOKEN_PARAMETER)
-  return token === null ? '' : `?${new URLSearchParams({ [TOKEN_PARAMETER]: token })}`
+/** The part of a query with which links of a page lead on, at a restricted gateway; empty where none is needed. */
+export function tokenOf({ searchParams }: URL): URLSearchParams {
+  const token = searchParams.get(TOKEN_PARAMETER)
+  return new URLSearchParams(token === null ? {} : { [TOKEN_PARAMETER]: token })
+}
+
+/** A redirect by the rules of a site; one to another host does not carry the gateway's token there. */
+export function withoutToken({ status, location }: { status: number; location: string }): {
+  status: number
+  location: string
+} {
+  // Two slashes at its beginning would make a path the name of a host.
+  if (!URL.canParse(location)) return { status, location: location.replace(/^\/+/, '/') }
+  const url = new URL(location)
+  if (!url.searchParams.has(TOKEN_PARAMETER)) return { status, location }
+  url.searchParams.delete(TOKEN_PARAMETER)
+  return { status, location: `${url}` }
 }
 
 /** `Cache-Control` of content. */
@@ -54,4 +67,11 @@ export function cacheControl(network: Network, { restricted, hasSwaps }: Gateway
   if (network === 'private') return 'private, no-store'
   const who = restricted ? 'private' : 'public'
   return hasSwaps ? `${who}, max-age=${SWAPPABLE_S}` : `${who}, max-age=${IMMUTABLE_S}, immutable`
+}
+
+/** `Cache-Control` of a page that the gateway makes: another version of Berth makes another one. */
+export function pageCacheControl(network: Network, gateway: Gateway): Record<string, string> {
+  if (network === 'private' || gateway.hasSwaps) return {}
+  const who = gateway.restricted ? 'private' : 'public'
+  return { 'Cache-Control': `${who}, max-age=604800, stale-while-revalidate=2678400` }
 }

@@ -1,23 +1,34 @@
 /** From the path of a gateway's URL to the content that it names, among what the workspace of the gateway keeps. */
 import { CID } from 'multiformats/cid'
-import * as raw from 'multiformats/codecs/raw'
 import type { Pool } from '../../db/pool.ts'
-import { findGatewayContent } from '../../db/statements/gateways.ts'
-import { badRequest, notFound } from '../../errors.ts'
+import { findGatewayContent, listGatewayFiles } from '../../db/statements/gateways.ts'
+import { ApiError, badRequest, notFound } from '../../errors.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
+import { LABEL_LENGTH } from '../../files/gateway-domain.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
 import { currentSwap } from '../../files/swaps.ts'
+import type { InnerCids } from '../../storage/inner-cids.ts'
+import { follow, InsideObject } from '../../storage/path.ts'
 import { type DagEntry, type Network, type Storage, StorageError } from '../../storage/port.ts'
+import { entryOf } from '../../storage/unixfs.ts'
 
 export interface ContentPath {
   network: Network
   cid: CID
   /** The names below the CID, decoded. */
   names: string[]
+  /** At the host of its CID, which is an origin of its own. */
+  isAtOwnHost: boolean
   /** The path is spelled as a directory's: with a slash at its end. Undefined at the root of a CID's host. */
   endsInSlash: boolean | undefined
   /** For `X-Ipfs-Path`: the path in IPFS, encoded as in the URL. */
   ipfsPath: string
+}
+
+/** @throws ApiError 400 for a CID that cannot be a host's label. */
+export function checkLabel(cid: string): string {
+  if (cid.length <= LABEL_LENGTH) return cid
+  throw badRequest(`cid: ${cid}: CID incompatible with DNS label length limit of ${LABEL_LENGTH}`)
 }
 
 const PATH = /^\/(ipfs|files)\/([^/]+)(\/.*)?$/
@@ -33,6 +44,7 @@ export function parseContentPath({ pathname }: URL, hostCid?: string): ContentPa
   if (root === undefined || first === undefined) {
     throw notFound('A gateway has content only: /ipfs/<cid>, and /files/<cid> with a signature')
   }
+  if (hostCid) checkLabel(hostCid)
   const names = rest.split('/').filter(Boolean).map(decode)
   // A name in a directory has neither a slash nor a NUL: the path leads nowhere.
   if (names.some((name) => /[/\0]/.test(name))) throw notFound('path: no entry has such a name')
@@ -40,6 +52,7 @@ export function parseContentPath({ pathname }: URL, hostCid?: string): ContentPa
     network: root === 'ipfs' ? 'public' : 'private',
     cid: parseCid(decode(first)),
     names,
+    isAtOwnHost: hostCid !== undefined,
     endsInSlash: hostCid && rest === '/' ? undefined : rest.endsWith('/'),
     ipfsPath: `/ipfs/${first}${rest}`,
   }
@@ -64,7 +77,7 @@ export interface KeptContent {
  * The file that a gateway serves for a CID: what the CID is swapped to, where the gateway has the plugin, else
  * the content itself. Undefined where the gateway's workspace does not keep it on this network, or no more.
  */
-export async function findKept(
+async function findKept(
   pool: Pool,
   { workspaceId, hasSwaps }: Gateway,
   network: Network,
@@ -74,51 +87,84 @@ export async function findKept(
   const swapped = hasSwaps ? await currentSwap(pool, workspaceId, network, original) : null
   const canonical = swapped ?? original
   const found = await findGatewayContent.first(pool, workspaceId, network, canonical)
-  return found && { cid: CID.parse(canonical), ...found }
+  // In the version that was asked for: clients look for that in a CAR.
+  return found && { cid: swapped ? CID.parse(swapped) : asked, ...found }
+}
+
+/** Files of a workspace that are looked through for a CID within them: the newest. */
+const FILES_LOOKED_AT = 2000
+
+/**
+ * Finds what a gateway serves for a CID: a file (see {@link findKept}), or, where the gateway's owner wants that,
+ * what is within a public file of the workspace.
+ */
+export async function findServed(
+  pool: Pool,
+  gateway: Gateway,
+  { network, cid: asked }: ContentPath,
+  storage: Storage,
+  inner: InnerCids,
+  signal: AbortSignal,
+): Promise<KeptContent | undefined> {
+  const kept = await findKept(pool, gateway, network, asked)
+  if (kept || network !== 'public' || !gateway.innerCids) return kept
+  if (!(await isHere(storage, asked, signal))) return undefined
+  const files = await listGatewayFiles.run(pool, gateway.workspaceId, FILES_LOOKED_AT)
+  for (const file of files.rows) {
+    signal.throwIfAborted()
+    if (await inner.has(CID.parse(file.cid), asked)) return { cid: asked, name: null, mimeType: null }
+  }
+  return undefined
+}
+
+/** Whether the store has the block: what it does not have is in no file. */
+async function isHere(storage: Storage, cid: CID, signal: AbortSignal): Promise<boolean> {
+  try {
+    await storage.block(cid, { signal })
+    return true
+  } catch (error) {
+    if (isMissing(error)) return false
+    throw error
+  }
 }
 
 const INDEX = 'index.html'
 
-interface Walked {
+export interface Walked {
   entry: DagEntry
+  /** The block of the entry. */
+  block: Uint8Array
   /** The last name on the way; null for the root itself. */
   name: string | null
   /** The CIDs on the way, from the root to the entry. */
   roots: CID[]
-  /** The whole file, where it has been read already. */
-  bytes?: Uint8Array
+  /** The blocks on the way, without that of the entry: also the shards of directories. */
+  path: CID[]
 }
 
-/** Follows names below a root. @throws ApiError 404 where one is missing, or is looked for in a file. */
+/**
+ * Follows names below a root.
+ * @throws ApiError 404 where one is missing, or is looked for in a file; 501 where they lead to a value within a block.
+ */
 export async function walk(
   storage: Storage,
   root: CID,
   names: string[],
   signal: AbortSignal,
 ): Promise<Walked> {
-  const [first, ...others] = names
-  if (first === undefined) return { ...(await readRoot(storage, root, signal)), name: null, roots: [root] }
-  const step = (cid: CID, path: string) =>
-    storage.resolve(cid, { path, signal }).catch((error) => {
-      throw isMissing(error) ? notFound('path: does not exist') : error
-    })
-  let walked: Walked = { entry: await step(root, first), name: first, roots: [root] }
-  for (const name of others) {
-    const { entry, roots } = walked
-    walked = { entry: await step(entry.cid, name), name, roots: [...roots, entry.cid] }
+  const path: CID[] = []
+  const read = (cid: CID) => {
+    path.push(cid)
+    return storage.block(cid, { signal })
   }
-  return { ...walked, roots: [...walked.roots, walked.entry.cid] }
-}
-
-/** Most small files are one raw block: with its size comes the block itself, in one call. */
-async function readRoot(
-  storage: Storage,
-  cid: CID,
-  signal: AbortSignal,
-): Promise<Pick<Walked, 'entry' | 'bytes'>> {
-  if (cid.code !== raw.code) return { entry: await storage.resolve(cid, { signal }) }
-  const bytes = await storage.block(cid, { signal })
-  return { entry: { cid, type: 'file', size: bytes.length }, bytes }
+  const roots = await follow(root, names, read, signal).catch((error) => {
+    if (error instanceof InsideObject)
+      throw new ApiError(501, 'not_implemented', 'path: leads to a value within a block')
+    throw isMissing(error) && names.length > 0 ? notFound('path: does not exist') : error
+  })
+  const cid = roots.at(-1) ?? root
+  const block = await storage.block(cid, { signal })
+  return { entry: entryOf(cid, block), block, name: names.at(-1) ?? null, roots, path }
 }
 
 /** The file that stands for a directory; undefined where it has none. */

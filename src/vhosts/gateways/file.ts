@@ -3,7 +3,7 @@ import { create as contentDisposition } from 'content-disposition'
 import type { Response } from 'express'
 import type { CID } from 'multiformats/cid'
 import { MIME_SAMPLE, mimeTypeOf } from '../../storage/measure.ts'
-import type { Storage } from '../../storage/port.ts'
+import { type Storage, StorageError } from '../../storage/port.ts'
 import type { Representation } from './respond.ts'
 
 /**
@@ -51,12 +51,23 @@ export async function fileRepresentation(
  * has it stored.
  * @param fallback its name where the client gives none.
  */
-export function disposition({ searchParams }: URL, fallback: string): Record<string, string> {
-  const type = searchParams.get('download') === 'true' ? 'attachment' : 'inline'
-  const filename = searchParams.get('filename') || null
-  if (type === 'inline' && filename === null) return {}
-  const safe = (filename ?? fallback).replace(/[\p{Cc}/\\]/gu, '_')
-  return { 'Content-Disposition': contentDisposition(safe, { type }) }
+export function disposition(url: URL, fallback: string): Record<string, string> {
+  const { searchParams } = url
+  if (searchParams.get('download') !== 'true' && !searchParams.get('filename')) return {}
+  return namedDisposition(url, fallback, 'inline')
+}
+
+/** `Content-Disposition` that always has a name: that of `?filename=`, else the fallback. */
+export function namedDisposition(
+  { searchParams }: URL,
+  fallback: string,
+  usual: 'inline' | 'attachment',
+): Record<string, string> {
+  const type = searchParams.get('download') === 'true' ? 'attachment' : usual
+  const name = (searchParams.get('filename') || fallback).replace(/[\p{Cc}/\\]/gu, '_')
+  const header = contentDisposition(name, { type, fallback: name.replace(/[^\x20-\x7e]/g, '_') })
+  // Quoted also where it need not be: not every client reads a bare one.
+  return { 'Content-Disposition': header.replace(/filename=([^";]+)/, 'filename="$1"') }
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -72,6 +83,22 @@ function typeOfName(res: Response, name: string): string | undefined {
 
 async function typeOfContent(storage: Storage, cid: CID, signal: AbortSignal): Promise<string> {
   const sample: Uint8Array[] = []
-  for await (const chunk of storage.cat(cid, { length: MIME_SAMPLE, signal })) sample.push(chunk)
-  return mimeTypeOf(Buffer.concat(sample))
+  try {
+    for await (const chunk of storage.cat(cid, { length: MIME_SAMPLE, signal })) sample.push(chunk)
+  } catch (error) {
+    // A block in the middle may be missing: other parts of the file can be read all the same.
+    if (!(error instanceof StorageError) || error.code !== 'not_found' || sample.length === 0) throw error
+  }
+  const bytes = Buffer.concat(sample)
+  const type = await mimeTypeOf(bytes)
+  return type === 'text/plain' && bytes.length < MIME_SAMPLE && isJson(bytes) ? 'application/json' : type
+}
+
+/** Whether a whole file is an object or a list of JSON. */
+function isJson(bytes: Buffer): boolean {
+  try {
+    return typeof JSON.parse(bytes.toString()) === 'object'
+  } catch {
+    return false
+  }
 }

@@ -1,88 +1,141 @@
-/** Content for clients that check it themselves: one block, or a CAR of blocks. */
-
-import * as dagPb from '@ipld/dag-pb'
+/** The forms in which a client may ask for content, and those for clients that check it themselves: a block, or a CAR. */
+import { createHash } from 'node:crypto'
 import type { Request } from 'express'
 import type { CID } from 'multiformats/cid'
-import { ApiError, badRequest } from '../../errors.ts'
+import { badRequest } from '../../errors.ts'
 import { carHeader, carSection } from '../../storage/car.ts'
-import type { DagEntry, Storage } from '../../storage/port.ts'
-import { decodeUnixFs } from '../../storage/unixfs-node.ts'
+import { type ByteSpan, blocksOf, type DagPart } from '../../storage/dag-parts.ts'
+import type { Storage } from '../../storage/port.ts'
+import type { Walked } from './content.ts'
+import { namedDisposition } from './file.ts'
 import type { Representation } from './respond.ts'
 
-export type Format = 'raw' | 'car'
+export const MEDIA_TYPES = {
+  raw: 'application/vnd.ipld.raw',
+  car: 'application/vnd.ipld.car',
+  tar: 'application/x-tar',
+  'dag-json': 'application/vnd.ipld.dag-json',
+  'dag-cbor': 'application/vnd.ipld.dag-cbor',
+  json: 'application/json',
+  cbor: 'application/cbor',
+  html: 'text/html',
+} as const
 
-/** The format that the client wants in place of the file itself: `?format=`, else `Accept`. @throws ApiError 400. */
-export function askedFormat(req: Request, { searchParams }: URL): Format | undefined {
+export type Format = keyof typeof MEDIA_TYPES
+
+const NAMES = Object.keys(MEDIA_TYPES).filter((name) => name !== 'html')
+
+interface Asked {
+  format: Format
+  /** Parameters of the media type, by their names in lower case. */
+  parameters: Map<string, string>
+}
+
+/**
+ * The form that the client wants in place of the file itself: `?format=`, else the first of `Accept` that there is.
+ * The header's parameters count for the format of the query too. @throws ApiError 400 for an unknown format.
+ */
+export function askedFormat(req: Request, { searchParams }: URL): Asked | undefined {
+  const accepted = acceptedFormats(req.get('accept') ?? '')
   const named = searchParams.get('format')
-  if (named === 'raw' || named === 'car') return named
-  if (named !== null) throw badRequest('format: must be raw or car')
-  const [, accepted] = /\bapplication\/vnd\.ipld\.(raw|car)\b/.exec(req.get('accept') ?? '') ?? []
-  return accepted as Format | undefined
+  if (named === null) return accepted[0]
+  if (!NAMES.includes(named)) throw badRequest(`format: must be one of ${NAMES.join(', ')}`)
+  const format = named as Format
+  return accepted.find((one) => one.format === format) ?? { format, parameters: new Map() }
+}
+
+/** The formats of an `Accept` header, most wanted first. */
+function acceptedFormats(header: string): Asked[] {
+  const all = header.split(',').flatMap((range) => {
+    const [type = '', ...rest] = range.split(';').map((part) => part.trim().toLowerCase())
+    const found = Object.entries(MEDIA_TYPES).find(([, mediaType]) => mediaType === type)
+    if (!found) return []
+    const parameters = new Map(rest.map((part) => part.split('=', 2) as [string, string]))
+    const weight = Number(parameters.get('q') ?? 1)
+    return weight > 0 ? [{ format: found[0] as Format, parameters, weight }] : []
+  })
+  return all.sort((a, b) => b.weight - a.weight)
 }
 
 /** A block as it is, of any codec. */
-export async function blockRepresentation(
-  storage: Storage,
-  cid: CID,
-  signal: AbortSignal,
-): Promise<Representation> {
-  const bytes = await storage.block(cid, { signal })
+export function blockRepresentation({ entry: { cid }, block }: Walked, url: URL): Representation {
   return {
     etag: `"${cid}.raw"`,
-    size: bytes.length,
+    size: block.length,
     headers: {
-      'Content-Type': 'application/vnd.ipld.raw',
-      'Content-Disposition': `attachment; filename="${cid}.bin"`,
+      'Content-Type': MEDIA_TYPES.raw,
+      ...namedDisposition(url, `${cid}.bin`, 'attachment'),
     },
     async *read(from, to) {
-      yield bytes.subarray(from, to)
+      yield block.subarray(from, to)
     },
   }
 }
 
 /**
- * A CAR of the whole DAG, or of what `dag-scope` says: `block`, the root alone; `entity`, the blocks of a file,
- * or those that list a directory.
- * @param names those of the path: there must be none.
- * @throws ApiError 400 for parameters that there are not, 501 for a part of a DAG of more than one block.
+ * A CAR of the blocks of a path and of what is at its end, depth first. `dag-scope` and `entity-bytes` say how much of
+ * that, `car-dups` whether a block that comes again is sent again.
+ * @throws ApiError 400 for parameters that there are not.
  */
-export async function carRepresentation(
+export function carRepresentation(
   storage: Storage,
-  { cid, type }: DagEntry,
-  names: string[],
-  { searchParams }: URL,
-  signal: AbortSignal,
-): Promise<Representation> {
-  const scope = searchParams.get('dag-scope') ?? 'all'
-  if (!['all', 'entity', 'block'].includes(scope)) throw badRequest('dag-scope: must be all, entity or block')
-  // A path or a range would make a CAR of some of the blocks of a DAG, and the store exports whole ones.
-  if (names.length > 0) throw notImplemented('format: a CAR is made of a whole CID, not of a path below it')
-  if (searchParams.has('entity-bytes')) throw notImplemented('entity-bytes: not supported; use Range')
-  if ((searchParams.get('car-version') ?? '1') !== '1') throw badRequest('car-version: must be 1')
-  const isWhole = scope === 'all' || (scope === 'entity' && type === 'file')
-  const root = isWhole ? undefined : await storage.block(cid, { signal })
-  if (root && scope === 'entity' && isSharded(cid, root)) {
-    throw notImplemented('dag-scope: entity is not supported for a sharded directory')
+  { entry: { cid }, roots, path }: Walked,
+  parameters: Map<string, string> | undefined,
+  url: URL,
+): Representation {
+  const { searchParams } = url
+  const choice = (name: string, known: string[]): string | undefined => {
+    const value = searchParams.get(`car-${name}`) ?? parameters?.get(name)
+    if (value === undefined || known.includes(value)) return value
+    throw badRequest(`car-${name}: must be ${known.join(' or ')}`)
   }
+  choice('version', ['1'])
+  choice('order', ['dfs', 'unk'])
+  const duplicates = choice('dups', ['y', 'n']) === 'y'
+  const root = roots[0] as CID
+  const part: DagPart = { path, root: cid, ...readScope(searchParams), duplicates }
+  const { scope, bytes } = part
+  // The store exports a whole DAG in one call.
+  const isWhole = scope === 'all' && path.length === 0 && !duplicates
+  const kind = JSON.stringify([`${root}`, path.map(String), scope, bytes, duplicates])
+  const tag = createHash('sha256').update(kind).digest('base64url').slice(0, 16)
   return {
-    // The order of the blocks is the store's own matter, so the tag is a weak one.
-    etag: `W/"${cid}.car.${isWhole ? 'all' : 'block'}"`,
+    // The order of the blocks may be the store's own matter, so the tag is a weak one.
+    etag: `W/"${cid}.car.${scope}.${tag}"`,
     headers: {
-      'Content-Type': 'application/vnd.ipld.car; version=1; order=dfs; dups=n',
-      'Content-Disposition': `attachment; filename="${cid}.car"`,
+      'Content-Type': `${MEDIA_TYPES.car}; version=1; order=dfs; dups=${duplicates ? 'y' : 'n'}`,
+      ...namedDisposition(url, `${cid}.car`, 'attachment'),
     },
-    read: (_from, _to, signal) => (root ? carOfBlock(cid, root) : storage.exportCar(cid, { signal })),
+    read: (_from, _to, signal) =>
+      isWhole ? storage.exportCar(cid, { signal }) : carOf(storage, root, part, signal),
   }
 }
 
-const notImplemented = (message: string) => new ApiError(501, 'not_implemented', message)
-
-function isSharded(cid: CID, block: Uint8Array): boolean {
-  if (cid.code !== dagPb.code) return false
-  return decodeUnixFs(block)?.unixfs.type === 'hamt-sharded-directory'
+async function* carOf(
+  storage: Storage,
+  root: CID,
+  part: DagPart,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  yield carHeader(root)
+  const read = (cid: CID) => storage.block(cid, { signal })
+  for await (const block of blocksOf(part, { read, signal })) yield* carSection(block)
 }
 
-async function* carOfBlock(cid: CID, bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield carHeader(cid)
-  yield* carSection({ cid, bytes })
+function readScope(searchParams: URLSearchParams): Pick<DagPart, 'scope' | 'bytes'> {
+  const span = searchParams.get('entity-bytes')
+  const scope = searchParams.get('dag-scope') ?? (span === null ? 'all' : 'entity')
+  if (scope !== 'all' && scope !== 'entity' && scope !== 'block') {
+    throw badRequest('dag-scope: must be all, entity or block')
+  }
+  if (span === null) return { scope }
+  if (scope !== 'entity') throw badRequest('entity-bytes: needs dag-scope=entity')
+  return { scope, bytes: readSpan(span) }
+}
+
+function readSpan(text: string): ByteSpan {
+  const [, from, to] = /^(-?\d{1,15}):(-?\d{1,15}|\*)$/.exec(text) ?? []
+  if (from === undefined || to === undefined)
+    throw badRequest('entity-bytes: must be <from>:<to>, or <from>:*')
+  return { from: Number(from), to: to === '*' ? to : Number(to) }
 }

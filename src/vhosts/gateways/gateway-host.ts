@@ -7,6 +7,7 @@ import type { Request, RequestHandler, Response } from 'express'
 import type { Pool } from '../../db/pool.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
 import type { RequestCounts } from '../../files/analytics/request-counts.ts'
+import { canonicalCid, parseCid } from '../../files/cid.ts'
 import type { Gateway, GatewayService } from '../../files/gateways/gateways.ts'
 import type { UrlSigner } from '../../files/signed-url.ts'
 import type { AddressLimits } from '../../http/address-limits.ts'
@@ -14,16 +15,13 @@ import { abortOnDisconnect } from '../../http/disconnect.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { isLeafCodec } from '../../storage/codecs.ts'
+import { InnerCids } from '../../storage/inner-cids.ts'
 import type { Storages } from '../../storage/open.ts'
-import type { Storage } from '../../storage/port.ts'
 import { orNothing, requestHost } from '../hosts.ts'
-import { cacheControl, checkSignature, checkToken, tokenQuery } from './access.ts'
-import { type ContentPath, findIndex, findKept, type KeptContent, parseContentPath, walk } from './content.ts'
+import { checkSignature, checkToken } from './access.ts'
+import { type ContentPath, checkLabel, findServed, parseContentPath } from './content.ts'
 import { countAnswer } from './count.ts'
-import { disposition, fileRepresentation } from './file.ts'
-import { askedFormat, blockRepresentation, carRepresentation } from './formats.ts'
-import { type ListingDetails, listingRepresentation } from './listing.ts'
-import { type Representation, respond } from './respond.ts'
+import { sendServed } from './serve.ts'
 
 export interface GatewayParts {
   pool: Pool
@@ -51,7 +49,8 @@ const EVERY_ANSWER = {
   'Access-Control-Allow-Headers':
     'Content-Type, If-None-Match, Range, User-Agent, X-Pinata-Gateway-Token, X-Requested-With',
   'Access-Control-Expose-Headers':
-    'Content-Disposition, Content-Length, Content-Range, ETag, X-Ipfs-Path, X-Ipfs-Roots, X-Request-Id',
+    'Content-Disposition, Content-Length, Content-Range, ETag, X-Chunked-Output, X-Ipfs-Path, X-Ipfs-Roots, ' +
+    'X-Request-Id, X-Stream-Output',
   'X-Content-Type-Options': 'nosniff',
   // For errors: answers with content replace it.
   'Cache-Control': 'no-store',
@@ -59,6 +58,7 @@ const EVERY_ANSWER = {
 
 /** Answers every request for a host that is or could be a gateway's. */
 export function gatewayHandler(parts: GatewayParts): RequestHandler {
+  const inner = new InnerCids(parts.storages.public)
   return async (req, res) => {
     res.set(EVERY_ANSWER)
     parts.addresses.countRequest(req)
@@ -70,16 +70,19 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
         headers: { allow: METHODS },
       })
     }
-    // Put together as text: against a base, a target like //host/path would change the host.
-    const address = `https://${req.host}${req.url}`
-    if (!URL.canParse(address)) throw badRequest('Host: not a host')
-    const url = new URL(address)
-    const { gateway } = found
-    const path = parseContentPath(url, found.cid)
+    const url = requestUrl(req)
+    const { gateway, isCustom } = found
+    const linked = found.cid === undefined ? linkedPath(url) : undefined
+    if (linked !== undefined) return res.redirect(301, linked)
+    const path = readPath(url, found, res)
+    if (!path) return
     if (path.network === 'public') checkToken(parts.gateways, gateway, req, url)
     else checkSignature(parts.signer, gateway, url)
+    if (gateway.cidHosts && !isCustom && path.network === 'public' && !path.isAtOwnHost) {
+      return res.redirect(301, ownAddress(req, path, url))
+    }
     const holder = { address: clientAddress(req.ip), workspaceId: gateway.workspaceId }
-    await parts.bounds.run('downloads', holder, () => serve(parts, gateway, path, url, req, res))
+    await parts.bounds.run('downloads', holder, () => serve(parts, inner, { gateway, path, url, req, res }))
   }
 }
 
@@ -97,113 +100,78 @@ export function customGatewayHandler(
   }
 }
 
+/** The path of a request. Who is redirected by a gateway is a person: what is wrong with the path is told as text. */
+function readPath(
+  url: URL,
+  { gateway, cid }: { gateway: Gateway; cid: string | undefined },
+  res: Response,
+): ContentPath | undefined {
+  try {
+    return parseContentPath(url, cid)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 400 || !gateway.cidHosts) throw error
+    res.status(400).type('text/plain').send(`invalid path "${url.pathname}": ${error.message}\n`)
+    return undefined
+  }
+}
+
+function requestUrl(req: Request): URL {
+  // Who takes this for a proxy sends the whole address; the host is that of the header all the same.
+  const target = req.url.replace(/^https?:\/\/[^/?#]*/i, '')
+  // Put together as text: against a base, a target like //host/path would change the host.
+  const address = `https://${req.host}${target}`
+  if (!URL.canParse(address)) throw badRequest('Host: not a host')
+  return new URL(address)
+}
+
+/** The path of an `ipfs:` link, with which browsers call a gateway that handles them: `/ipfs/?uri=ipfs://<cid>/…`. */
+function linkedPath({ pathname, searchParams }: URL): string | undefined {
+  const uri = searchParams.get('uri')
+  if (uri === null || !/^\/ipfs\/?$/.test(pathname)) return undefined
+  const [, cid = '', rest = ''] = /^ipfs:\/\/([^/?#]+)(.*)$/.exec(uri) ?? []
+  parseCid(cid)
+  return `/ipfs/${cid}${rest}`
+}
+
+/** Where public content has an origin of its own. @throws ApiError 400 for a CID that no host can be named after. */
+function ownAddress(req: Request, { cid, ipfsPath }: ContentPath, { search }: URL): string {
+  const rest = /^\/ipfs\/[^/]+(\/.*)?$/.exec(ipfsPath)?.[1] ?? '/'
+  return `${req.protocol}://${checkLabel(canonicalCid(cid))}.ipfs.${req.host}${rest}${search}`
+}
+
+interface Exchange {
+  gateway: Gateway
+  path: ContentPath
+  url: URL
+  req: Request
+  res: Response
+}
+
 /** Finds what is kept, and answers with it. */
 async function serve(
   { pool, storages, bounds, counts }: GatewayParts,
-  gateway: Gateway,
-  path: ContentPath,
-  url: URL,
-  req: Request,
-  res: Response,
+  inner: InnerCids,
+  exchange: Exchange,
 ): Promise<void> {
-  const kept = await findKept(pool, gateway, path.network, path.cid)
-  if (!kept) throw notKept(req)
-  if (counts) countAnswer(counts, gateway, path, kept, req, res)
+  const { gateway, path, req, res } = exchange
   const storage = storages[path.network]
-  const answer = () => serveKept(storage, kept, gateway, path, url, req, res)
-  // Content of one block is sent at once.
-  if (isLeafCodec(kept.cid)) await answer()
-  else await bounds.run('dagDownloads', { cid: `${kept.cid}` }, answer)
-}
-
-/** Answers a request that may read. */
-async function serveKept(
-  storage: Storage,
-  kept: KeptContent,
-  gateway: Gateway,
-  path: ContentPath,
-  url: URL,
-  req: Request,
-  res: Response,
-): Promise<void> {
   const gone = abortOnDisconnect(res)
   const answerTimer = setTimeout(() => gone.abort(), ANSWER_MS)
   const lookTimer = setTimeout(() => gone.abort(), LOOK_MS)
   const found = () => clearTimeout(lookTimer)
   try {
-    await sendKept(storage, kept, gateway, path, url, { req, res, signal: gone.signal, found })
+    const kept = await findServed(pool, gateway, path, storage, inner, gone.signal)
+    if (!kept) throw notKept(req)
+    if (counts) countAnswer(counts, gateway, path, kept, req, res)
+    const answer = () => sendServed(storage, kept, { ...exchange, signal: gone.signal, found })
+    // Content of one block is sent at once.
+    if (isLeafCodec(kept.cid)) await answer()
+    else await bounds.run('dagDownloads', { cid: `${kept.cid}` }, answer)
   } finally {
     clearTimeout(answerTimer)
     clearTimeout(lookTimer)
   }
 }
-
-interface Exchange {
-  req: Request
-  res: Response
-  signal: AbortSignal
-  /** To be called when the answer begins. */
-  found: () => void
-}
-
-/** Finds the representation that the request asks for, and sends it. */
-async function sendKept(
-  storage: Storage,
-  kept: KeptContent,
-  gateway: Gateway,
-  path: ContentPath,
-  url: URL,
-  { req, res, signal, found }: Exchange,
-): Promise<void> {
-  const { network, names, endsInSlash } = path
-  const { entry, name, roots, bytes } = await walk(storage, kept.cid, names, signal)
-  const headers = {
-    'Cache-Control': cacheControl(network, gateway),
-    'X-Ipfs-Path': path.ipfsPath,
-    'X-Ipfs-Roots': roots.join(','),
-    Vary: 'Accept',
-  }
-  const send = (form: Representation) => {
-    found()
-    return respond(req, res, headers, form, signal)
-  }
-
-  const format = askedFormat(req, url)
-  if (format === 'raw') return send(await blockRepresentation(storage, entry.cid, signal))
-  if (format === 'car') return send(await carRepresentation(storage, entry, names, url, signal))
-  if (entry.type === 'other') {
-    throw new ApiError(406, 'not_acceptable', 'Neither file nor directory: ask for format=raw or format=car')
-  }
-  if (entry.type === 'file' && endsInSlash) throw notFound('path: not a directory')
-  // Relative links of a page need the slash. A signature is good for one URL, and so needs no other.
-  if (entry.type === 'directory' && endsInSlash === false && network === 'public') {
-    // A path that begins with two slashes would be taken for a host.
-    const address = url.pathname.replace(/^\/+/, '/')
-    return res.set(headers).redirect(301, `${address}/${url.search}`)
-  }
-  const file = entry.type === 'file' ? { entry, name } : await findIndex(storage, entry.cid, signal)
-  if (!file) return send(listingRepresentation(storage, entry.cid, listingDetails(path, url)))
-  const form = await fileRepresentation(
-    res,
-    storage,
-    {
-      cid: file.entry.cid,
-      size: file.entry.size ?? 0,
-      name: file.name,
-      mimeType: file.name === null ? kept.mimeType : null,
-      bytes,
-    },
-    signal,
-  )
-  const named = disposition(url, file.name ?? kept.name ?? `${file.entry.cid}`)
-  return send({ ...form, headers: { ...form.headers, ...named } })
-}
-
-const listingDetails = ({ network, cid, names }: ContentPath, url: URL): ListingDetails => ({
-  title: ['', network === 'public' ? 'ipfs' : 'files', cid, ...names].join('/'),
-  links: network === 'public' ? tokenQuery(url) : null,
-  hasParent: names.length > 0,
-})
 
 /** A cache that is asked for what it has only says so with 412. */
 function notKept(req: Request): ApiError {

@@ -1,48 +1,50 @@
 import type { CID } from 'multiformats/cid'
 import { formatBytes } from '../../lib/disk.ts'
 import type { DirectoryEntry, Storage } from '../../storage/port.ts'
+import { escapeHtml, PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
 import type { Representation } from './respond.ts'
 
 /** Rows that are sent at a time: a directory may have millions. */
 const ROWS = 200
-const POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; sandbox"
-const STYLE = `:root{color-scheme:light dark}
-body{font:15px/1.6 system-ui,sans-serif;max-width:56rem;margin:3rem auto;padding:0 1.5rem}
-h1{font-size:1.15rem;overflow-wrap:anywhere}
-table{width:100%;border-collapse:collapse}
-th{text-align:left;font-weight:600}
-th,td{padding:.35rem .5rem;border-bottom:1px solid color-mix(in srgb,currentColor 14%,transparent)}
-td:first-child{overflow-wrap:anywhere}
-th:last-child,td:last-child{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-a{text-decoration:none}a:hover{text-decoration:underline}`
 
 export interface ListingDetails {
-  /** The path as people read it. */
-  title: string
-  /** The query string of links to the entries; null where an entry cannot be linked to. */
-  links: string | null
-  hasParent: boolean
+  /** `ipfs` or `files`. */
+  root: string
+  /** The names from the CID of the path on. */
+  names: string[]
+  /** Null where nothing can be linked to. */
+  links: ListingLinks | null
 }
 
-/** The page of a directory. It works without scripts, and loads nothing. */
+interface ListingLinks {
+  /** Where the directory is, without a slash at its end. */
+  here: string
+  /** Where CIDs are by their paths. */
+  paths: string
+  /** The query of every link. */
+  query: URLSearchParams
+  /** Whether each entry has an address by its own CID as well. */
+  byCid: boolean
+}
+
+/** The page of a directory. */
 export function listingRepresentation(
   storage: Storage,
   cid: CID,
-  { title, links, hasParent }: ListingDetails,
+  { root, names, links }: ListingDetails,
 ): Representation {
   return {
-    etag: `W/"${cid}.listing"`,
-    headers: { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': POLICY },
+    etag: `"DirIndex-2${links?.byCid ? 'c' : ''}_CID-${cid}"`,
+    headers: PAGE_HEADERS,
     async *read(_from, _to, signal) {
-      const heading = `Index of ${escapeHtml(title)}`
-      yield Buffer.from(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${heading}</title><style>${STYLE}</style>
-<h1>${heading}</h1>
-<table><thead><tr><th scope="col">Name<th scope="col">Size<tbody>
+      yield Buffer.from(`${pageHead(`Index of /${[root, ...names].join('/')}`)}
+<h1>Index of /${root}/${breadcrumbs(names, links)}</h1>
+<table><thead><tr><th scope="col">Name${links?.byCid ? '<th scope="col">CID' : ''}<th scope="col">Size<tbody>
 `)
-      if (hasParent && links !== null)
-        yield Buffer.from(`<tr><td><a href="../${escapeHtml(links)}">..</a><td>\n`)
+      if (names.length > 1 && links) {
+        const up = href(`${links.here}/..`, links.query)
+        yield Buffer.from(`<tr><td><a href="${up}">..</a>${links.byCid ? '<td>' : ''}<td>\n`)
+      }
       let rows: string[] = []
       for await (const entry of storage.ls(cid, { signal })) {
         rows.push(row(entry, links))
@@ -51,24 +53,39 @@ export function listingRepresentation(
           rows = []
         }
       }
-      yield Buffer.from(`${rows.join('')}</table></html>\n`)
+      yield Buffer.from(`${rows.join('')}</table>${PAGE_END}`)
     },
   }
 }
 
-function row({ name, size }: DirectoryEntry, links: string | null): string {
-  const label = `<bdi>${escapeHtml(name)}</bdi>`
-  // `./` keeps a name such as `javascript:…` from being read as an address.
-  const href = links === null ? null : escapeHtml(`./${encodeURIComponent(name)}${links}`)
-  return `<tr><td>${href === null ? label : `<a href="${href}">${label}</a>`}<td>${formatBytes(size)}\n`
+/** The path to the directory, each name of which leads to where it is. */
+function breadcrumbs(names: string[], links: ListingLinks | null): string {
+  const all = names.map((name, index) => {
+    if (!links) return escapeHtml(name)
+    const path = names
+      .slice(0, index + 1)
+      .map(encodeURIComponent)
+      .join('/')
+    return `<a href="${href(`${links.paths}/${path}`, links.query)}">${escapeHtml(name)}</a>`
+  })
+  return all.join('/')
 }
 
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
+function row({ name, cid, size }: DirectoryEntry, links: ListingLinks | null): string {
+  const label = escapeHtml(name)
+  if (!links) return `<tr><td><bdi>${label}</bdi><td>${formatBytes(size)}\n`
+  const encoded = encodeURIComponent(name)
+  const named = `<bdi><a href="${href(`${links.here}/${encoded}`, links.query)}">${label}</a></bdi>`
+  return `<tr><td>${named}${links.byCid ? `<td>${cidLink(cid, encoded, links)}` : ''}<td>${formatBytes(size)}\n`
 }
-const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+
+/** The link that other gateways have too, by which scripts find CIDs in such pages. */
+function cidLink(cid: CID, filename: string, { paths, query }: ListingLinks): string {
+  const address = href(`${paths}/${cid}`, new URLSearchParams([['filename', filename], ...query]))
+  const text = `${cid}`
+  return `<a class="ipfs-hash" translate="no" href="${address}">${text.slice(0, 4)}…${text.slice(-4)}</a>`
+}
+
+function href(path: string, query: URLSearchParams): string {
+  return escapeHtml(query.size > 0 ? `${path}?${query}` : path)
+}

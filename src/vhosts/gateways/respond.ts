@@ -10,6 +10,8 @@ export interface Representation {
   /** A strong or weak entity tag, with its quotes. */
   etag: string
   headers: Record<string, string>
+  /** In place of 200, for a page that tells what is wrong: it is sent whole, and unconditionally. */
+  status?: number
   /** In bytes; undefined where it is not known before. Only what has a size has ranges. */
   size?: number
   /** Bytes `from` to `to`, the latter not included; all of them where there is no size. */
@@ -26,13 +28,13 @@ export async function respond(
   req: Request,
   res: Response,
   headers: Record<string, string>,
-  { etag, size, ...content }: Representation,
+  { etag, size, status = 200, ...content }: Representation,
   gone: AbortSignal,
 ): Promise<void> {
   res.set('ETag', etag)
-  if (req.fresh) return void res.status(304).set(headers).end()
+  if (status === 200 && req.fresh) return void res.status(304).set(headers).end()
   const all = { ...headers, ...content.headers, 'Accept-Ranges': size === undefined ? 'none' : 'bytes' }
-  const isPart = req.method === 'GET' && !isOutdated(req, etag)
+  const isPart = status === 200 && req.method === 'GET' && !isOutdated(req, etag)
   const range = size !== undefined && isPart ? parseRange(req.get('range'), size) : undefined
   if (range === 'unsatisfiable') {
     throw new ApiError(416, 'range_not_satisfiable', `Range: the content has ${size} bytes`, {
@@ -42,14 +44,14 @@ export async function respond(
   const { start, end } = range ?? { start: 0, end: (size ?? 0) - 1 }
   const length = size === undefined ? undefined : end - start + 1
   const answer = {
-    status: range ? 206 : 200,
+    status: range ? 206 : status,
     headers: {
       ...all,
       ...(length !== undefined && { 'Content-Length': `${length}` }),
       ...(range && { 'Content-Range': `bytes ${start}-${end}/${size}` }),
     },
   }
-  if (req.method === 'HEAD') return void res.status(answer.status).set(answer.headers).end()
+  if (req.method === 'HEAD') return void setHead(res, answer).end()
   const read = (signal: AbortSignal) => content.read(start, end + 1, signal)
   await stream(res, { ...answer, length, read }, gone)
 }
@@ -67,12 +69,12 @@ interface ByteRange {
 }
 
 /**
- * The range of a `Range` header (RFC 9110, 14.2). Undefined for the whole file: without the header, in another
- * unit, where it is malformed, and for several ranges, which a server may answer with the whole.
+ * The range of a `Range` header (RFC 9110, 14.2), of several the first. Undefined for the whole file: without the
+ * header, in another unit, where it is malformed.
  * @param size of the file, in bytes.
  */
 function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
-  const [, first, last] = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(header ?? '') ?? []
+  const [, first, last] = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*(?:,.*)?$/i.exec(header ?? '') ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return undefined
   if (first === '') {
     const length = Math.min(Number(last), size)
@@ -118,9 +120,18 @@ export async function stream(
   const watched = failOnSilence(read, gone, store)
   const bytes = length === undefined ? watched : exactly(length, watched)
   const first = await bytes.next()
-  res.status(status).set(headers)
+  setHead(res, { status, headers })
   res.setTimeout(client) // after which Node closes the connection
   await send(res, startingWith(first, bytes))
+}
+
+/** Sets status and headers. Express gives JSON a charset, which it does not have (RFC 8259). */
+function setHead(res: Response, { status, headers }: Pick<Streamed, 'status' | 'headers'>): Response {
+  res.status(status).set(headers)
+  if (/^application\/json\b/.test(res.get('Content-Type') ?? '')) {
+    res.setHeader('Content-Type', 'application/json')
+  }
+  return res
 }
 
 /** Sends the bytes, or cuts the connection. */

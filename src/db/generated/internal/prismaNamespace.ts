@@ -3416,6 +3416,8 @@ export const GatewayScalarFieldEnum = {
   workspaceId: 'workspaceId',
   domain: 'domain',
   hotSwaps: 'hotSwaps',
+  innerCids: 'innerCids',
+  cidHosts: 'cidHosts',
   createdAt: 'createdAt'
 } as const
 

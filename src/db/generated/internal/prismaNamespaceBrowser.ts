@@ -366,6 +366,8 @@ export const GatewayScalarFieldEnum = {
   workspaceId: 'workspaceId',
   domain: 'domain',
   hotSwaps: 'hotSwaps',
+  innerCids: 'innerCids',
+  cidHosts: 'cidHosts',
   createdAt: 'createdAt'
 } as const
 

@@ -29,6 +29,8 @@ export type GatewayMinAggregateOutputType = {
   workspaceId: string | null
   domain: string | null
   hotSwaps: boolean | null
+  innerCids: boolean | null
+  cidHosts: boolean | null
   createdAt: Date | null
 }
 
@@ -37,6 +39,8 @@ export type GatewayMaxAggregateOutputType = {
   workspaceId: string | null
   domain: string | null
   hotSwaps: boolean | null
+  innerCids: boolean | null
+  cidHosts: boolean | null
   createdAt: Date | null
 }
 
@@ -45,6 +49,8 @@ export type GatewayCountAggregateOutputType = {
   workspaceId: number
   domain: number
   hotSwaps: number
+  innerCids: number
+  cidHosts: number
   createdAt: number
   _all: number
 }
@@ -55,6 +61,8 @@ export type GatewayMinAggregateInputType = {
   workspaceId?: true
   domain?: true
   hotSwaps?: true
+  innerCids?: true
+  cidHosts?: true
   createdAt?: true
 }
 
@@ -63,6 +71,8 @@ export type GatewayMaxAggregateInputType = {
   workspaceId?: true
   domain?: true
   hotSwaps?: true
+  innerCids?: true
+  cidHosts?: true
   createdAt?: true
 }
 
@@ -71,6 +81,8 @@ export type GatewayCountAggregateInputType = {
   workspaceId?: true
   domain?: true
   hotSwaps?: true
+  innerCids?: true
+  cidHosts?: true
   createdAt?: true
   _all?: true
 }
@@ -152,6 +164,8 @@ export type GatewayGroupByOutputType = {
   workspaceId: string
   domain: string
   hotSwaps: boolean
+  innerCids: boolean
+  cidHosts: boolean
   createdAt: Date
   _count: GatewayCountAggregateOutputType | null
   _min: GatewayMinAggregateOutputType | null
@@ -181,6 +195,8 @@ export type GatewayWhereInput = {
   workspaceId?: Prisma.UuidFilter<"Gateway"> | string
   domain?: Prisma.StringFilter<"Gateway"> | string
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
+  innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
+  cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   tokens?: Prisma.GatewayAccessTokenListRelationFilter
@@ -193,6 +209,8 @@ export type GatewayOrderByWithRelationInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
   tokens?: Prisma.GatewayAccessTokenOrderByRelationAggregateInput
@@ -208,6 +226,8 @@ export type GatewayWhereUniqueInput = Prisma.AtLeast<{
   NOT?: Prisma.GatewayWhereInput | Prisma.GatewayWhereInput[]
   workspaceId?: Prisma.UuidFilter<"Gateway"> | string
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
+  innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
+  cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   tokens?: Prisma.GatewayAccessTokenListRelationFilter
@@ -220,6 +240,8 @@ export type GatewayOrderByWithAggregationInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   _count?: Prisma.GatewayCountOrderByAggregateInput
   _max?: Prisma.GatewayMaxOrderByAggregateInput
@@ -234,6 +256,8 @@ export type GatewayScalarWhereWithAggregatesInput = {
   workspaceId?: Prisma.UuidWithAggregatesFilter<"Gateway"> | string
   domain?: Prisma.StringWithAggregatesFilter<"Gateway"> | string
   hotSwaps?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
+  innerCids?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
+  cidHosts?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Gateway"> | Date | string
 }
 
@@ -241,6 +265,8 @@ export type GatewayCreateInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
@@ -253,6 +279,8 @@ export type GatewayUncheckedCreateInput = {
   workspaceId: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
   counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
@@ -263,6 +291,8 @@ export type GatewayUpdateInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
@@ -275,6 +305,8 @@ export type GatewayUncheckedUpdateInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
   counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
@@ -286,6 +318,8 @@ export type GatewayCreateManyInput = {
   workspaceId: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
 }
 
@@ -293,6 +327,8 @@ export type GatewayUpdateManyMutationInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -301,6 +337,8 @@ export type GatewayUncheckedUpdateManyInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -319,6 +357,8 @@ export type GatewayCountOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -327,6 +367,8 @@ export type GatewayMaxOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -335,6 +377,8 @@ export type GatewayMinOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   domain?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
+  innerCids?: Prisma.SortOrder
+  cidHosts?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -438,6 +482,8 @@ export type GatewayCreateWithoutWorkspaceInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
   counts?: Prisma.GatewayRequestCountCreateNestedManyWithoutGatewayInput
@@ -448,6 +494,8 @@ export type GatewayUncheckedCreateWithoutWorkspaceInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
   counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
@@ -488,6 +536,8 @@ export type GatewayScalarWhereInput = {
   workspaceId?: Prisma.UuidFilter<"Gateway"> | string
   domain?: Prisma.StringFilter<"Gateway"> | string
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
+  innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
+  cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
 }
 
@@ -495,6 +545,8 @@ export type GatewayCreateWithoutCountsInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
@@ -506,6 +558,8 @@ export type GatewayUncheckedCreateWithoutCountsInput = {
   workspaceId: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutGatewayInput
@@ -531,6 +585,8 @@ export type GatewayUpdateWithoutCountsInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
@@ -542,6 +598,8 @@ export type GatewayUncheckedUpdateWithoutCountsInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutGatewayNestedInput
@@ -551,6 +609,8 @@ export type GatewayCreateWithoutTokensInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   counts?: Prisma.GatewayRequestCountCreateNestedManyWithoutGatewayInput
@@ -562,6 +622,8 @@ export type GatewayUncheckedCreateWithoutTokensInput = {
   workspaceId: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutGatewayInput
@@ -587,6 +649,8 @@ export type GatewayUpdateWithoutTokensInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   counts?: Prisma.GatewayRequestCountUpdateManyWithoutGatewayNestedInput
@@ -598,6 +662,8 @@ export type GatewayUncheckedUpdateWithoutTokensInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutGatewayNestedInput
@@ -607,6 +673,8 @@ export type GatewayCreateWithoutDomainsInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
@@ -618,6 +686,8 @@ export type GatewayUncheckedCreateWithoutDomainsInput = {
   workspaceId: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
   counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
@@ -643,6 +713,8 @@ export type GatewayUpdateWithoutDomainsInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
@@ -654,6 +726,8 @@ export type GatewayUncheckedUpdateWithoutDomainsInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
   counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
@@ -663,6 +737,8 @@ export type GatewayCreateManyWorkspaceInput = {
   id?: string
   domain: string
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: Date | string
 }
 
@@ -670,6 +746,8 @@ export type GatewayUpdateWithoutWorkspaceInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
   counts?: Prisma.GatewayRequestCountUpdateManyWithoutGatewayNestedInput
@@ -680,6 +758,8 @@ export type GatewayUncheckedUpdateWithoutWorkspaceInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
   counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
@@ -690,6 +770,8 @@ export type GatewayUncheckedUpdateManyWithoutWorkspaceInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   domain?: Prisma.StringFieldUpdateOperationsInput | string
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -747,6 +829,8 @@ export type GatewaySelect<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   workspaceId?: boolean
   domain?: boolean
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   tokens?: boolean | Prisma.Gateway$tokensArgs<ExtArgs>
@@ -760,6 +844,8 @@ export type GatewaySelectCreateManyAndReturn<ExtArgs extends runtime.Types.Exten
   workspaceId?: boolean
   domain?: boolean
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["gateway"]>
@@ -769,6 +855,8 @@ export type GatewaySelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Exten
   workspaceId?: boolean
   domain?: boolean
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["gateway"]>
@@ -778,10 +866,12 @@ export type GatewaySelectScalar = {
   workspaceId?: boolean
   domain?: boolean
   hotSwaps?: boolean
+  innerCids?: boolean
+  cidHosts?: boolean
   createdAt?: boolean
 }
 
-export type GatewayOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "domain" | "hotSwaps" | "createdAt", ExtArgs["result"]["gateway"]>
+export type GatewayOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "domain" | "hotSwaps" | "innerCids" | "cidHosts" | "createdAt", ExtArgs["result"]["gateway"]>
 export type GatewayInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   tokens?: boolean | Prisma.Gateway$tokensArgs<ExtArgs>
@@ -815,6 +905,14 @@ export type $GatewayPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
      * The hot swaps plugin: swapped CIDs are served from what they were swapped to.
      */
     hotSwaps: boolean
+    /**
+     * Serves CIDs within the public files of its workspace by themselves, not only by the path from their file.
+     */
+    innerCids: boolean
+    /**
+     * Redirects public content from its path to the host of its CID.
+     */
+    cidHosts: boolean
     createdAt: Date
   }, ExtArgs["result"]["gateway"]>
   composites: {}
@@ -1247,6 +1345,8 @@ export interface GatewayFieldRefs {
   readonly workspaceId: Prisma.FieldRef<"Gateway", 'String'>
   readonly domain: Prisma.FieldRef<"Gateway", 'String'>
   readonly hotSwaps: Prisma.FieldRef<"Gateway", 'Boolean'>
+  readonly innerCids: Prisma.FieldRef<"Gateway", 'Boolean'>
+  readonly cidHosts: Prisma.FieldRef<"Gateway", 'Boolean'>
   readonly createdAt: Prisma.FieldRef<"Gateway", 'DateTime'>
 }
     

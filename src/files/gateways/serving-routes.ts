@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import type { PrismaClient } from '../../db/prisma.ts'
+import { notFound } from '../../errors.ts'
+import { type Route, route } from '../../http/route.ts'
+import { pathId } from '../../http/shapes.ts'
+import type { GatewayService } from './gateways.ts'
+
+/** What a gateway serves beside the paths of its files. */
+export const serving = {
+  inner_cids: z
+    .boolean()
+    .describe('Serves what is within the public files of the workspace by its own CID as well.'),
+  cid_hosts: z
+    .boolean()
+    .describe(
+      'Redirects public content from its path to the host of its CID, which is an origin of its own.',
+    ),
+}
+
+/** The choices of a gateway's owner on what it serves. */
+export function servingRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
+  const change = z.object({
+    inner_cids: serving.inner_cids.optional(),
+    cid_hosts: serving.cid_hosts.optional(),
+  })
+  return [
+    route({
+      method: 'patch',
+      path: '/v3/gateways/:id',
+      aliases: ['/v3/ipfs/gateways/:id'],
+      id: 'changeGatewayServing',
+      tag: 'Gateways',
+      summary: 'Change what a gateway serves',
+      description: 'A field that is left out stays as it is. Other web processes follow within two seconds.',
+      scope: 'org:gateways:write',
+      params: z.object({ id: pathId }),
+      body: change,
+      success: { status: 200, description: 'As it is now.', body: z.object({ data: z.object(serving) }) },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id }, body: { inner_cids, cid_hosts } }) {
+        const [changed] = await prisma.gateway.updateManyAndReturn({
+          where: { id, workspaceId },
+          data: {
+            ...(inner_cids !== undefined && { innerCids: inner_cids }),
+            ...(cid_hosts !== undefined && { cidHosts: cid_hosts }),
+          },
+        })
+        if (!changed) throw notFound('There is no such gateway')
+        gateways.forget()
+        return { body: { data: { inner_cids: changed.innerCids, cid_hosts: changed.cidHosts } } }
+      },
+    }),
+  ]
+}

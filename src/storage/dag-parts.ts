@@ -1,0 +1,162 @@
+/** Parts of a DAG, block by block and depth first, for clients that check what they get. */
+import * as dagPb from '@ipld/dag-pb'
+import type { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { inlineBytes, isLeafCodec, undecodable } from './codecs.ts'
+import { BYTES_PER_BLOCK, FREE_BLOCKS, turn } from './dag-limits.ts'
+import { Frontier, Visited } from './embedded/frontier.ts'
+import { distinctLinks, orderedLinks } from './links.ts'
+import type { ReadBlock } from './path.ts'
+import { type Block, StorageError } from './port.ts'
+import { type Descent, descend, ROOT } from './unixfs.ts'
+import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
+
+export interface DagPart {
+  /** Blocks that lead to the root, in order. */
+  path: CID[]
+  root: CID
+  /** `block`: the root alone. `entity`: what a file is read from, or a directory listed from. `all`: all below the root. */
+  scope: 'block' | 'entity' | 'all'
+  /** Of a file, with `entity`: the bytes to read. */
+  bytes?: ByteSpan | undefined
+  /** A block that the walk meets again comes again. */
+  duplicates: boolean
+}
+
+/** From one byte of a file to another, both included. Negative ones count from its end; `to` may be its end itself. */
+export interface ByteSpan {
+  from: number
+  to: number | '*'
+}
+
+interface Walk {
+  read: ReadBlock
+  signal: AbortSignal
+}
+
+/**
+ * The blocks of a part. Identity CIDs carry their own bytes and are left out.
+ * @throws StorageError `not_found` where a block is missing; `invalid_object` for nodes that do not decode, are nested
+ *   too deep, or with `duplicates` come again and again (see `dag-limits.ts`).
+ */
+export async function* blocksOf(part: DagPart, walk: Walk): AsyncGenerator<Block> {
+  const { path, duplicates } = part
+  const sent = new Visited()
+  let repeated = 0
+  let bytesSent = 0
+  const isWanted = ({ cid, bytes }: Block) => {
+    if (inlineBytes(cid)) return false
+    const isNew = sent.add(cid)
+    bytesSent += bytes.length
+    if (!isNew && ++repeated > FREE_BLOCKS + bytesSent / BYTES_PER_BLOCK) {
+      throw new StorageError('invalid_object', `${part.root} has ${repeated} blocks that come again`)
+    }
+    return isNew || duplicates
+  }
+  for (const cid of path) {
+    const block = { cid, bytes: await walk.read(cid) }
+    if (isWanted(block)) yield block
+  }
+  for await (const block of belowRoot(part, walk)) {
+    walk.signal.throwIfAborted()
+    if (isWanted(block)) yield block
+  }
+}
+
+async function* belowRoot(part: DagPart, walk: Walk): AsyncGenerator<Block> {
+  const { root, scope, duplicates } = part
+  if (scope === 'all') return yield* wholeDag(root, { ...walk, duplicates })
+  const block = { cid: root, bytes: await walk.read(root) }
+  const node = root.code === dagPb.code ? decodeUnixFs(block.bytes) : null
+  if (scope === 'block' || !node) yield block
+  else if (node.unixfs.isDirectory()) yield* shards(root, block.bytes, walk, ROOT)
+  else {
+    const span = part.bytes ? within(part.bytes, node.fileSize) : { from: 0, to: Number.MAX_SAFE_INTEGER }
+    yield* fileBlocks(root, block.bytes, span.from, span.to, walk, ROOT)
+  }
+}
+
+/** All blocks of a DAG; without `duplicates`, each once. Memory depends on neither its size nor its fan-out. */
+export async function* wholeDag(
+  root: CID,
+  { read, signal, duplicates }: Walk & Pick<DagPart, 'duplicates'>,
+): AsyncGenerator<Block> {
+  const visited = new Visited()
+  const frontier = new Frontier(async (cid) => {
+    const bytes = await read(cid)
+    return duplicates ? orderedLinks(cid, bytes) : (await distinctLinks(cid, bytes)).links
+  })
+  for (let cid: CID | null = root; cid; cid = await frontier.next()) {
+    signal.throwIfAborted()
+    if (!visited.add(cid) && !duplicates) continue
+    yield { cid, bytes: await read(cid) }
+    if (!isLeafCodec(cid)) frontier.push(cid)
+  }
+}
+
+/** The nodes of a directory: one, or all shards of a sharded one. */
+async function* shards(cid: CID, bytes: Uint8Array, walk: Walk, above: Descent): AsyncGenerator<Block> {
+  yield { cid, bytes }
+  const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
+  if (node?.unixfs.type !== 'hamt-sharded-directory') return
+  const here = descend(above, cid, node.links.length)
+  const prefix = shardDigits(cid, node)
+  for await (const links of node.links.some()) {
+    for (const { Name = '', Hash } of links) {
+      if (Name.length === prefix) yield* shards(Hash, await walk.read(Hash), walk, here)
+    }
+  }
+}
+
+/** The nodes of a file that lead to bytes `from` to `to`, the latter not included, and the leaves that have them. */
+async function* fileBlocks(
+  cid: CID,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  walk: Walk,
+  above: Descent,
+): AsyncGenerator<Block> {
+  yield { cid, bytes }
+  if (cid.code === raw.code) return
+  await turn()
+  const { unixfs, links, sizes } = fileNode(cid, bytes)
+  const here = descend(above, cid, links.length)
+  let start = unixfs.data?.length ?? 0
+  for (const [index, size] of sizes.entries()) {
+    const end = start + size
+    if (end > from && start < to) {
+      const { Hash } = linkAt(cid, links, index)
+      yield* fileBlocks(
+        Hash,
+        await walk.read(Hash),
+        Math.max(0, from - start),
+        Math.min(end, to) - start,
+        walk,
+        here,
+      )
+    }
+    start = end
+  }
+}
+
+function fileNode(cid: CID, bytes: Uint8Array): UnixFsNode {
+  const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
+  if (node && node.sizes.length === node.links.length) return node
+  throw new StorageError('invalid_object', `${cid} is not a UnixFS file`)
+}
+
+function linkAt(cid: CID, links: UnixFsNode['links'], index: number): dagPb.PBLink {
+  try {
+    return links.at(index)
+  } catch (error) {
+    throw undecodable(cid, error as Error)
+  }
+}
+
+/** The bytes of a span that a file of so many has, the last not included; none where it lies outside. */
+function within({ from, to }: ByteSpan, size: number): { from: number; to: number } {
+  const first = Math.max(0, from < 0 ? size + from : from)
+  const last = to === '*' ? size - 1 : to < 0 ? size + to : to
+  return { from: first, to: Math.max(first, last + 1) }
+}

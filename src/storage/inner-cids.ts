@@ -1,0 +1,89 @@
+import type { CID } from 'multiformats/cid'
+import { blockKey, isLeafCodec } from './codecs.ts'
+import { distinctLinks } from './links.ts'
+import { type Storage, StorageError } from './port.ts'
+
+/** Bounds on what is remembered of one DAG, and on the nodes that are read for it: its first CIDs count. */
+const CIDS_OF_DAG = 100_000
+const NODES_OF_DAG = 10_000
+/** CIDs that are remembered of all DAGs together, at about 100 bytes each. */
+const CIDS = 500_000
+const LOOK_MS = 30_000
+
+/** Which CIDs are within a DAG. What is in a DAG never changes, so it is walked once and remembered. */
+export class InnerCids {
+  readonly #storage: Storage
+  /** What was asked for last comes last. */
+  readonly #known = new Map<string, { keys: Promise<Set<string>>; size: number }>()
+  #size = 0
+
+  constructor(storage: Storage) {
+    this.#storage = storage
+  }
+
+  /** Whether a CID is below a root, among the first 100,000 that are. @throws StorageError `unavailable`, `aborted`. */
+  async has(root: CID, cid: CID): Promise<boolean> {
+    if (isLeafCodec(root)) return false
+    return (await this.#keysOf(root)).has(keyOf(cid))
+  }
+
+  #keysOf(root: CID): Promise<Set<string>> {
+    const name = `${root}`
+    const known = this.#known.get(name)
+    if (known) {
+      this.#known.delete(name)
+      this.#known.set(name, known)
+      return known.keys
+    }
+    const entry = { keys: this.#walk(root), size: 0 }
+    this.#known.set(name, entry)
+    entry.keys.then(
+      ({ size }) => {
+        if (this.#known.get(name) !== entry) return
+        entry.size = size
+        this.#size += size
+        this.#makeRoom()
+      },
+      () => this.#known.delete(name),
+    )
+    return entry.keys
+  }
+
+  #makeRoom(): void {
+    for (const [name, { size }] of this.#known) {
+      if (this.#size <= CIDS) return
+      this.#known.delete(name)
+      this.#size -= size
+    }
+  }
+
+  async #walk(root: CID): Promise<Set<string>> {
+    const signal = AbortSignal.timeout(LOOK_MS)
+    const keys = new Set<string>()
+    const ahead = [root]
+    for (let nodes = 0; nodes < NODES_OF_DAG && keys.size < CIDS_OF_DAG; nodes++) {
+      const cid = ahead.pop()
+      if (!cid) break
+      for (const link of await this.#linksOf(cid, signal)) {
+        const key = keyOf(link)
+        if (keys.has(key)) continue
+        keys.add(key)
+        if (!isLeafCodec(link)) ahead.push(link)
+      }
+    }
+    return keys
+  }
+
+  /** None of a block that is missing, or does not decode. */
+  async #linksOf(cid: CID, signal: AbortSignal): Promise<CID[]> {
+    try {
+      return (await distinctLinks(cid, await this.#storage.block(cid, { signal }))).links
+    } catch (error) {
+      if (error instanceof StorageError && (error.code === 'not_found' || error.code === 'invalid_object'))
+        return []
+      throw error
+    }
+  }
+}
+
+const keyOf = (cid: CID): string => `${cid.code}:${cid.multihash.code}:${blockKey(cid)}`

@@ -1,0 +1,82 @@
+/** Blocks that are objects of a codec, and no files: dag-json, dag-cbor, json and cbor. They leave as they are. */
+import * as dagCbor from '@ipld/dag-cbor'
+import * as dagJson from '@ipld/dag-json'
+import type { CID } from 'multiformats/cid'
+import * as json from 'multiformats/codecs/json'
+import { ApiError } from '../../errors.ts'
+import { CBOR, decodeObject } from '../../storage/codecs.ts'
+import { OBJECT_BYTES } from '../../storage/dag-limits.ts'
+import type { Walked } from './content.ts'
+import { namedDisposition } from './file.ts'
+import { type Format, MEDIA_TYPES } from './formats.ts'
+import { escapeHtml, PAGE_HEADERS, page } from './page.ts'
+import type { Representation } from './respond.ts'
+
+interface Codec {
+  /** The format that is served where none is asked for, and the others that are the same bytes. */
+  formats: [Format, ...Format[]]
+  extension: 'json' | 'cbor'
+}
+
+const CODECS = new Map<number, Codec>([
+  [dagJson.code, { formats: ['dag-json', 'json'], extension: 'json' }],
+  [dagCbor.code, { formats: ['dag-cbor', 'cbor'], extension: 'cbor' }],
+  [json.code, { formats: ['json'], extension: 'json' }],
+  [CBOR, { formats: ['cbor'], extension: 'cbor' }],
+])
+
+/**
+ * An object in the form that is asked for; undefined for a block that is none.
+ * @throws ApiError 406 for a form of another codec: nothing is converted.
+ */
+export function objectRepresentation(
+  { entry: { cid }, block }: Walked,
+  asked: Format | undefined,
+  url: URL,
+): Representation | undefined {
+  const codec = CODECS.get(cid.code)
+  if (!codec) return undefined
+  if (asked === 'html') return objectPage(cid, codec, block)
+  const format = asked ?? codec.formats[0]
+  if (!codec.formats.includes(format)) {
+    throw new ApiError(406, 'not_acceptable', `format: ${cid} is ${codec.formats[0]}, and not converted`)
+  }
+  const usual = codec.extension === 'json' ? 'inline' : 'attachment'
+  return {
+    etag: `"${cid}.${format}"`,
+    size: block.length,
+    headers: {
+      'Content-Type': MEDIA_TYPES[format],
+      ...namedDisposition(url, `${cid}.${codec.extension}`, usual),
+    },
+    async *read(from, to) {
+      yield block.subarray(from, to)
+    },
+  }
+}
+
+/** A page for people: the object as JSON, where it is small, and where to have it as it is. */
+function objectPage(cid: CID, { formats }: Codec, block: Uint8Array): Representation {
+  const [format] = formats
+  const title = `${cid}`
+  const links = [...formats, 'raw'].map((one) => `<a href="?format=${one}">${one}</a>`).join(' ')
+  const body = `<h1>${title}</h1>
+<p>${format}, ${block.length} bytes: ${links}</p>
+<pre>${escapeHtml(asText(cid, block))}</pre>
+`
+  return {
+    etag: `"DagIndex-1_CID-${cid}"`,
+    headers: PAGE_HEADERS,
+    async *read() {
+      yield Buffer.from(page(title, body))
+    },
+  }
+}
+
+function asText(cid: CID, block: Uint8Array): string {
+  if (block.length > OBJECT_BYTES) return ''
+  const text = Buffer.from(block).toString()
+  if (cid.code === dagJson.code || cid.code === json.code) return text
+  if (cid.code !== dagCbor.code) return ''
+  return JSON.stringify(JSON.parse(Buffer.from(dagJson.encode(decodeObject(cid, block))).toString()), null, 2)
+}

@@ -1,0 +1,156 @@
+/** The answer of a gateway that serves some content: the form that the request asks for, or where to go on. */
+import * as dagPb from '@ipld/dag-pb'
+import type { Request, Response } from 'express'
+import type { CID } from 'multiformats/cid'
+import { ApiError, notFound } from '../../errors.ts'
+import type { Gateway } from '../../files/gateways/gateways.ts'
+import { isLeafCodec } from '../../storage/codecs.ts'
+import type { Storage } from '../../storage/port.ts'
+import { decodeUnixFs } from '../../storage/unixfs-node.ts'
+import { cacheControl, pageCacheControl, tokenOf, withoutToken } from './access.ts'
+import { type ContentPath, findIndex, type KeptContent, type Walked, walk } from './content.ts'
+import { disposition, fileRepresentation } from './file.ts'
+import { askedFormat, blockRepresentation, carRepresentation, type Format } from './formats.ts'
+import { type ListingDetails, listingRepresentation } from './listing.ts'
+import { objectRepresentation } from './objects.ts'
+import { findRule } from './redirects-file.ts'
+import { type Representation, respond } from './respond.ts'
+import { tarRepresentation } from './tar.ts'
+
+export interface Serving {
+  gateway: Gateway
+  path: ContentPath
+  url: URL
+  req: Request
+  res: Response
+  signal: AbortSignal
+  /** To be called when the answer begins. */
+  found: () => void
+}
+
+/** Answers a request that may read. @throws ApiError 404 for a path that leads nowhere, and those of each form. */
+export async function sendServed(storage: Storage, kept: KeptContent, serving: Serving): Promise<void> {
+  const { gateway, path, url, req, res, signal, found } = serving
+  const asked = askedFormat(req, url)
+  const located = await locate(storage, kept.cid, asked?.format, serving)
+  const headers = {
+    'Cache-Control': cacheControl(path.network, gateway),
+    'X-Ipfs-Path': path.ipfsPath,
+    Vary: 'Accept',
+  }
+  if ('location' in located) {
+    found()
+    return res.set(headers).redirect(located.status, located.location)
+  }
+  const { walked, status } = located
+  const send = (form: Representation) => {
+    found()
+    const roots = { 'X-Ipfs-Roots': walked.roots.join(',') }
+    return respond(req, res, { ...headers, ...roots }, { ...form, ...(status !== 200 && { status }) }, signal)
+  }
+  const format = asked?.format
+  if (format === 'raw') return send(blockRepresentation(walked, url))
+  if (format === 'car') return send(carRepresentation(storage, walked, asked?.parameters, url))
+  if (format === 'tar' && walked.entry.type !== 'other') return send(tarRepresentation(storage, walked, url))
+  const object = objectRepresentation(walked, format, url)
+  if (!object) return send(await unixFsRepresentation(storage, kept, walked, format, serving))
+  return send(format === 'html' ? asPage(object, path, gateway) : object)
+}
+
+/** A page that the gateway makes is not kept as long as content. */
+const asPage = (form: Representation, { network }: ContentPath, gateway: Gateway): Representation => ({
+  ...form,
+  headers: { ...form.headers, ...pageCacheControl(network, gateway) },
+})
+
+type Located = { walked: Walked; status: number } | { location: string; status: number }
+
+/** What the path leads to. Where a site does not have it, the rules of the site say so, at the host of its CID. */
+async function locate(
+  storage: Storage,
+  root: CID,
+  format: Format | undefined,
+  { path, url, signal }: Serving,
+): Promise<Located> {
+  const { names, endsInSlash } = path
+  const isBlocks = format === 'raw' || format === 'car' || format === 'tar'
+  try {
+    const walked = await walk(storage, root, names, signal)
+    const { type } = walked.entry
+    if (isBlocks) return { walked, status: 200 }
+    if (type === 'file' && endsInSlash) throw notFound('path: not a directory')
+    // Relative links of a page need the slash. A signature is good for one URL, and so needs no other.
+    if (type === 'directory' && endsInSlash === false && path.network === 'public') {
+      // A path that begins with two slashes would be taken for a host.
+      return { location: `${url.pathname.replace(/^\/+/, '/')}/${url.search}`, status: 301 }
+    }
+    return { walked, status: 200 }
+  } catch (error) {
+    const isMissing = error instanceof ApiError && error.status === 404
+    if (!isMissing || !path.isAtOwnHost || isBlocks) throw error
+    const outcome = await findRule(storage, root, names, url.searchParams, signal)
+    if (!outcome) throw error
+    if ('location' in outcome) return withoutToken(outcome)
+    return { walked: await walk(storage, root, outcome.names, signal), status: outcome.status }
+  }
+}
+
+/** A file or a directory. @throws ApiError 406 for a form that it does not have, and for what is neither of them. */
+async function unixFsRepresentation(
+  storage: Storage,
+  kept: KeptContent,
+  { entry, block, name }: Walked,
+  format: Format | undefined,
+  { gateway, path, url, req, res, signal }: Serving,
+): Promise<Representation> {
+  if (format === 'dag-json' || format === 'dag-cbor') {
+    throw new ApiError(406, 'not_acceptable', `format: ${entry.cid} is not ${format}, and not converted`)
+  }
+  if (entry.type === 'other') return symlinkRepresentation(entry.cid, block)
+  const file = entry.type === 'file' ? { entry, name } : await findIndex(storage, entry.cid, signal)
+  if (!file) {
+    return asPage(
+      listingRepresentation(storage, entry.cid, listingDetails(gateway, path, url, req)),
+      path,
+      gateway,
+    )
+  }
+  const details = {
+    cid: file.entry.cid,
+    size: file.entry.size ?? 0,
+    name: file.name,
+    mimeType: file.name === null ? kept.mimeType : null,
+    bytes: isLeafCodec(file.entry.cid) && file.entry === entry ? block : undefined,
+  }
+  const form = await fileRepresentation(res, storage, details, signal)
+  const named = disposition(url, file.name ?? kept.name ?? `${file.entry.cid}`)
+  // A directory has the tag of its own CID, also where its index is sent.
+  return { ...form, etag: `"${entry.cid}"`, headers: { ...form.headers, ...named } }
+}
+
+/** A symbolic link is not followed: its content is where it leads to. @throws ApiError 406 for any other node. */
+function symlinkRepresentation(cid: CID, block: Uint8Array): Representation {
+  const node = cid.code === dagPb.code ? decodeUnixFs(block) : null
+  if (node?.unixfs.type !== 'symlink') {
+    throw new ApiError(406, 'not_acceptable', 'Neither file nor directory: ask for format=raw or format=car')
+  }
+  const target = node.unixfs.data ?? new Uint8Array()
+  return {
+    etag: `"${cid}"`,
+    size: target.length,
+    headers: { 'Content-Type': 'inode/symlink' },
+    async *read(from, to) {
+      yield target.subarray(from, to)
+    },
+  }
+}
+
+function listingDetails(gateway: Gateway, path: ContentPath, url: URL, req: Request): ListingDetails {
+  const { network, names, isAtOwnHost } = path
+  const [, root = '', cid = '', ...rest] = path.ipfsPath.split('/')
+  const all = [cid, ...names]
+  if (network === 'private') return { root: 'files', names: all, links: null }
+  const here = ['', ...(isAtOwnHost ? [] : [root, cid]), ...rest.filter(Boolean)].join('/')
+  const paths = isAtOwnHost ? `//${req.host.replace(/^[^.]+\.ipfs\./i, '')}/ipfs` : '/ipfs'
+  return { root, names: all, links: { here, paths, query: tokenOf(url), byCid: gateway.innerCids } }
+}

@@ -1,0 +1,113 @@
+/** The table of docs/gateway-conformance.md, and what of the suite is left out. */
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+
+const PAGE = new URL('../../docs/gateway-conformance.md', import.meta.url)
+const BEGIN = '<!-- made by `npm run gateway-conformance` -->'
+const END = '<!-- end -->'
+
+/** A test of the suite, or a check of one, which is named below it. */
+export interface Case {
+  name: string
+  passed: boolean
+}
+
+const IPNS = 'IPNS: names that others sign and change'
+const DNSLINK = 'DNSLink: names of the public DNS'
+
+/** Tests that fail on purpose, by the beginnings of their names, and why. */
+const LEFT_OUT: [test: string, reason: string][] = [
+  ['TestGatewayIPNSPath/', IPNS],
+  ['TestGatewayIPNSRecord/', IPNS],
+  ['TestGatewayIPNSRecordWithSubpath/', IPNS],
+  ['TestGatewayJSONCborAndIPNS/', IPNS],
+  ['TestGatewayCacheWithIPNS/', IPNS],
+  ['TestGatewaySubdomainAndIPNS/', IPNS],
+  ['TestRedirectCanonicalIPNS/', IPNS],
+  ['TestDNSLinkGatewayIPNS/', DNSLINK],
+  ['TestDNSLinkGatewayUnixFSDirectoryListing/', DNSLINK],
+  ['TestDNSLinkGatewayWithSubpath/', DNSLINK],
+  ['TestRedirectsFileSupportWithDNSLink/', DNSLINK],
+  ['TestRedirectsFileWithIfNoneMatchHeader/DNSLinkGateway', DNSLINK],
+  ['TestRedirectsFileWithIfNoneMatchHeader/SubdomainIPNS', DNSLINK],
+  ['TestSubdomainGatewayDNSLinkInlining/', DNSLINK],
+  ['TestProxyTunnelGatewaySubdomains/', '`CONNECT`: Berth opens no tunnels'],
+  [
+    'TestGatewaySubdomains/request_for_fake.domain.com%2Fipfs%2F%7BCID%7D_doesn%27t_match_the_example.com_gateway',
+    'Only a host of a gateway has content: at any other there is the API',
+  ],
+  [
+    'TestTar/GET_TAR_with_relative_paths_inside_root_works',
+    'A name with a slash is no name in a folder, wherever it leads: what is unpacked from it could land beside the folder',
+  ],
+]
+
+/** The specification of each of the suite's functions, by the beginnings of their names. */
+const SPECIFICATIONS: [test: string, specification: string][] = [
+  ['TestTrustlessCar', 'Trustless gateway, CAR'],
+  ['TestTrustlessRaw', 'Trustless gateway, block'],
+  ['TestGatewayIPNSRecord/', 'Trustless gateway, IPNS'],
+  ['TestGatewayJSONCborAndIPNS', 'Path gateway, IPNS'],
+  ['TestGatewayCacheWithIPNS', 'Path gateway, IPNS'],
+  ['TestGatewayIPNS', 'Path gateway, IPNS'],
+  ['TestRedirectCanonicalIPNS', 'Path gateway, IPNS'],
+  ['TestGatewayJsonCbor', 'Path gateway, objects'],
+  ['TestCodecMismatch', 'Path gateway, objects'],
+  ['TestPlainCodec', 'Path gateway, objects'],
+  ['TestPathing', 'Path gateway, objects'],
+  ['TestNativeDag', 'Path gateway, objects'],
+  ['TestTar', 'Path gateway, TAR'],
+  ['TestGatewayBlock', 'Path gateway, block'],
+  ['TestGatewaySubdomainAndIPNS', 'Subdomain gateway, IPNS and DNSLink'],
+  ['TestSubdomainGatewayDNSLink', 'Subdomain gateway, IPNS and DNSLink'],
+  ['TestGatewaySubdomains', 'Subdomain gateway'],
+  ['TestUnixFSDirectoryListingOnSubdomain', 'Subdomain gateway'],
+  ['TestProxy', 'Subdomain gateway as a proxy'],
+  ['TestRedirectsFile', '`_redirects`'],
+  ['TestDNSLink', 'DNSLink gateway'],
+  ['Test', 'Path gateway, UnixFS'],
+]
+
+/** Asserts that the run fails nothing but what is left out, and that the page has its counts; or writes them. */
+export async function reportConformance(commit: string, all: Case[]): Promise<void> {
+  const tests = all.filter(({ name }) => isTest(name))
+  const failed = tests.filter(({ passed }) => !passed)
+  const isLeftOut = ({ name }: Case) => LEFT_OUT.some(([test]) => name.startsWith(test))
+  const unexpected = failed.filter((one) => !isLeftOut(one)).map(({ name }) => name)
+  assert.deepEqual(unexpected, [], 'tests of the suite that fail')
+  const idle = LEFT_OUT.filter(([test]) => !failed.some(({ name }) => name.startsWith(test)))
+  assert.deepEqual(idle, [], 'tests that are left out, and do not fail')
+
+  const rows = [...Map.groupBy(tests, specificationOf)].sort(([a], [b]) => a.localeCompare(b))
+  const sum = [...rows, ['**All**', tests] as const].map(
+    ([name, some]) => `| ${name} | ${some.length} | ${some.filter(({ passed }) => passed).length} |`,
+  )
+  const counted = LEFT_OUT.map(([test, reason]) => {
+    const count = failed.filter(({ name }) => name.startsWith(test)).length
+    return `| \`${decodeURIComponent(test).replace(/\/$/, '')}\` | ${count} | ${reason} |`
+  })
+  const table = `Commit \`${commit}\` of the suite.
+
+| Specification | Tests | Passed |
+|---|---|---|
+${sum.join('\n')}
+
+| Left out | Tests | Why |
+|---|---|---|
+${counted.join('\n')}`
+  const page = await readFile(PAGE, 'utf8')
+  const [start, end] = [page.indexOf(BEGIN), page.indexOf(END)]
+  assert.ok(start >= 0 && end > start, 'docs/gateway-conformance.md has no place for the tables')
+  const expected = `${page.slice(0, start)}${BEGIN}\n\n${table}\n\n${page.slice(end)}`
+  if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(PAGE, expected)
+  else assert.equal(page, expected)
+}
+
+/** One level of names are tests, what is below them are checks; one function has groups between. */
+function isTest(name: string): boolean {
+  const depth = name.split('/').length
+  return depth === (name.startsWith('TestRedirectsFileWithIfNoneMatchHeader/') ? 3 : 2)
+}
+
+const specificationOf = ({ name }: Case): string =>
+  SPECIFICATIONS.find(([test]) => name.startsWith(test))?.[1] ?? ''

@@ -1,0 +1,115 @@
+/**
+ * `npm run gateway-conformance -- <checkout>`: the suite of IPFS gateways against a Berth that keeps its fixtures; with
+ * BERTH_TEST_DOCS=write its counts go into docs/gateway-conformance.md. The suite is in no registry: the checkout of
+ * github.com/ipfs/gateway-conformance has it, built as `gateway-conformance`.
+ *
+ * One workspace has two gateways: one serves content at paths, at the other each CID has a host. Names of gateways
+ * resolve nowhere, so a forwarder on loopback stands for the first one's.
+ */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { glob, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import { CarReader } from '@ipld/car'
+import { CID } from 'multiformats/cid'
+import { BlockFolder } from '../../src/storage/embedded/blocks.ts'
+import { openContext } from '../contract/context.ts'
+import { file, type Part, send } from '../contract/upload-form.ts'
+import { startStack } from '../support/stack.ts'
+import { type Case, reportConformance } from './conformance-report.ts'
+
+const RUN_MS = 600_000
+/** CIDs that carry their content, for which the suite asks. */
+const INLINE = ['bafkqaf3imvwgy3zaneqgc3janfxgy2lomvscay3jmqfa', 'bafkqabtimvwgy3yk']
+
+const execute = promisify(execFile)
+const checkout = resolve(process.argv[2] ?? 'gateway-conformance')
+const stack = await startStack({ env: { BERTH_TRUST_PROXY: 'loopback' } })
+const context = await openContext(stack)
+const workspace = await context.workspace()
+const dir = await mkdtemp(join(tmpdir(), 'berth-conformance-'))
+after(() => rm(dir, { recursive: true, force: true }))
+
+/** A gateway's host with its port. */
+async function openGateway(domain: string, serving: object): Promise<string> {
+  const { body } = await workspace.api.post('/v3/gateways', { domain })
+  const { status } = await workspace.api.request('PATCH', `/v3/gateways/${body.data.id}`, { json: serving })
+  assert.equal(status, 200)
+  return `${body.data.host}:${new URL(stack.url).port}`
+}
+
+/** Passes requests on as they are, but for those to its own address: they are for `host`. */
+async function forwardTo(host: string): Promise<string> {
+  const { hostname, port } = new URL(stack.url)
+  const server = createServer((req, res) => {
+    const headers = { ...req.headers, host: req.headers.host === own ? host : (req.headers.host ?? '') }
+    const sent = request({ hostname, port, method: req.method, path: req.url, headers }, (answer) => {
+      res.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.on('error', () => res.destroy()).pipe(res)
+    })
+    req.pipe(sent.on('error', () => res.destroy()))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  after(() => server.close())
+  const own = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `http://${own}`
+}
+
+/** Keeps a fixture: by an upload, or by hand where a block of it is missing on purpose, which no upload may do. */
+async function keep(path: string): Promise<void> {
+  const bytes = await readFile(path)
+  const form: Part[] = [['network', 'public'], ['car', 'true'], file(bytes, 'fixture.car')]
+  const { status, body } = await send(workspace.api, form)
+  if (status === 200) return
+  assert.match(JSON.stringify(body), /blocks that it links to are missing/, path)
+  const car = await CarReader.fromBytes(bytes)
+  if (stack.parts) {
+    const url = `${stack.parts.kubo.apiUrl}/api/v0/dag/import?pin-roots=false`
+    const content = new FormData()
+    content.append('file', new Blob([bytes]))
+    assert.ok((await fetch(url, { method: 'POST', body: content })).ok)
+  } else {
+    const folder = new BlockFolder(join(stack.dataDir, 'ipfs/public'), { touchAfterMs: RUN_MS })
+    for await (const block of car.blocks()) await folder.write(CID.decode(block.cid.bytes), block.bytes)
+  }
+  const [root] = await car.getRoots()
+  await context.sql(
+    `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes, size, mime_type)
+     VALUES (gen_random_uuid(), $1, 'public', 'pinned', $2, $3, '{}', '{}', 3072, 'application/octet-stream')`,
+    [workspace.id, `${root}`, `${root?.toV1()}`],
+  )
+}
+
+/** The cases of the suite's report: a test of its own functions, with the checks of its answer below it. */
+function readCases(report: string): Case[] {
+  const ended = new Map<string, boolean>()
+  for (const line of report.trim().split('\n')) {
+    const { Test: name, Action: action } = JSON.parse(line)
+    if (name && (action === 'pass' || action === 'fail')) ended.set(name, action === 'pass')
+  }
+  return [...ended].filter(([name]) => name.includes('/')).map(([name, passed]) => ({ name, passed }))
+}
+
+test('the conformance suite of IPFS gateways passes but for what is left out', async () => {
+  for await (const path of glob('fixtures/**/*.car', { cwd: checkout })) await keep(join(checkout, path))
+  for (const cid of INLINE) await workspace.api.pin({ cid }, { wait: 60 })
+  const paths = await openGateway('conform-paths', { inner_cids: true })
+  const hosts = await openGateway('conform-hosts', { inner_cids: true, cid_hosts: true })
+  const report = join(dir, 'report.json')
+  const urls = ['--gateway-url', await forwardTo(paths), '--subdomain-url', `http://${hosts}`]
+  const args = ['test', ...urls, '--json', report, '--', '-timeout', '10m']
+  // It ends with an error where a test fails.
+  await execute(join(checkout, 'gateway-conformance'), args, {
+    cwd: checkout,
+    timeout: RUN_MS,
+    maxBuffer: 2 ** 28,
+  }).catch(() => {})
+  const { stdout: commit } = await execute('git', ['-C', checkout, 'rev-parse', 'HEAD'])
+  await reportConformance(commit.trim(), readCases(await readFile(report, 'utf8')))
+})
