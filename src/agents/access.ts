@@ -57,7 +57,7 @@ export class AgentAccess {
    */
   async authenticateFor(agentId: string, token: string): Promise<Principal> {
     const { pool } = this.#options
-    const agent = await findAgent(pool, agentId)
+    const agent = GATEWAY_TOKEN.test(token) ? await findAgent(pool, agentId) : undefined
     if (!agent || !isSameToken(token, agent.gatewayToken))
       throw unauthorized('This is not the gateway token of the agent', 'bad_token')
     return this.#principal('gateway', await findByGatewayToken.first(pool, agent.gatewayToken))

@@ -101,8 +101,11 @@ export class JoinedSockets {
     agent.once('close', () => this.end(CLOSE.serviceRestart, 'The agent closed the connection'))
   }
 
-  /** Closes both sides now, with a Close frame for the client where one fits in. */
-  end(code: CloseCode, reason: string): void {
+  /**
+   * Closes both sides now, with a Close frame for the client where one fits in.
+   * @param last frames for the client before it.
+   */
+  end(code: CloseCode, reason: string, last: Buffer = Buffer.alloc(0)): void {
     const client = this.#client
     client.unpipe(this.#agent)
     this.#agent.removeAllListeners('data')
@@ -110,7 +113,7 @@ export class JoinedSockets {
     if (client.destroyed || client.writableEnded) return
     if (!this.#scanner.isBetweenFrames) return void client.destroy()
     if (this.#scanner.sawClose) client.end()
-    else client.end(closeFrame(code, reason))
+    else client.end(Buffer.concat([last, closeFrame(code, reason)]))
     // Bytes that the client still sends are dropped; its own Close ends the connection.
     client.resume()
     setTimeout(() => client.destroy(), CLOSING_MS).unref()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CLOSE, closeFrame, FrameScanner } from './websocket.ts'
+import { CLOSE, closeFrame, FrameScanner, textFrame } from './websocket.ts'
 
 /** An unmasked frame with a payload of so many bytes, each of which could begin a Close frame. */
 function frame(opcode: number, length: number): Buffer {
@@ -60,5 +60,14 @@ test('frames without a payload are seen, however many there are', () => {
     assert.equal(scanner.isBetweenFrames, false)
     scanner.push(bytes.subarray(1, head.length))
     assert.equal(scanner.isBetweenFrames, true)
+  }
+})
+
+test('a text is one frame of its length', () => {
+  for (const length of [0, 125, 126, 300, 65_535]) {
+    const scanner = new FrameScanner()
+    const bytes = textFrame('x'.repeat(length))
+    scanner.push(bytes)
+    assert.deepEqual([scanner.isBetweenFrames, bytes[0], bytes.at(-1)], [true, 0x81, length ? 120 : 0])
   }
 })

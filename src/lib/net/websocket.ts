@@ -25,6 +25,14 @@ export function closeFrame(code: CloseCode, reason: string): Buffer {
   return Buffer.concat([Buffer.from([0x80 | CLOSE_OPCODE, payload.length]), payload])
 }
 
+/** A text of up to 64 KiB as a server sends it: one frame, unmasked. */
+export function textFrame(text: string): Buffer {
+  const payload = Buffer.from(text)
+  const { length } = payload
+  const head = length < 126 ? [0x81, length] : [0x81, 126, length >> 8, length & 0xff]
+  return Buffer.concat([Buffer.from(head), payload])
+}
+
 /** The longest head of a frame: two bytes, eight of length, four of mask. */
 const HEAD_BYTES = 14
 

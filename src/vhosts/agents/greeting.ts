@@ -5,7 +5,7 @@
 import type { Request, Response } from 'express'
 import { z } from 'zod'
 import { BROWSER_HEADER } from '../../../agentd/protocol.ts'
-import { type AgentAccess, GATEWAY_TOKEN } from '../../agents/access.ts'
+import type { AgentAccess } from '../../agents/access.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { type Connection, closeError } from '../../agents/connections.ts'
 import { type ApiError, unauthorized } from '../../errors.ts'
@@ -13,7 +13,7 @@ import { toApiError } from '../../http/error-handler.ts'
 import type { Principal } from '../../http/principal.ts'
 import { authenticateRequest } from '../../http/route.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
-import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
+import { CLOSE, type CloseCode, textFrame } from '../../lib/net/websocket.ts'
 import { type JoinedSockets, openSockets } from '../joined-sockets.ts'
 import { type FirstMessage, readFirstMessage } from './first-message.ts'
 import type { PageParts } from './page.ts'
@@ -21,8 +21,9 @@ import { openChat } from './sockets.ts'
 
 const connectRequest = z.object({
   type: z.literal('req'),
+  id: z.string().max(100),
   method: z.literal('connect'),
-  params: z.object({ auth: z.object({ token: z.string().regex(GATEWAY_TOKEN) }) }),
+  params: z.object({ auth: z.object({ token: z.string() }).optional().catch(undefined) }),
 })
 
 const NO_TOKEN = 'The first message is no connect request with the gateway token'
@@ -58,9 +59,14 @@ export async function chatWithStranger(parts: GreetingParts, stranger: Stranger)
     else opening.abort(closeError(why[0]))
   }
   let forget = connections.addStranger(agent, since, end)
+  /** Of the client's request. */
+  let id: string | undefined
   const admit = async (first: FirstMessage) => {
     const since = connections.changeCount
-    const admitted = await logIn(parts, stranger, first)
+    const request = 'text' in first ? readConnect(first.text) : undefined
+    id = request?.id
+    const token = request?.params.auth?.token
+    const admitted = await logIn(parts, stranger, token, 'refusal' in first ? first.refusal : NO_TOKEN)
     const known = connections.add(admitted.agent, admitted.principal, since, end)
     forget()
     forget = known
@@ -89,23 +95,26 @@ export async function chatWithStranger(parts: GreetingParts, stranger: Stranger)
     const answer = toApiError(error)
     if (answer.status >= 500) req.log.error({ err: error }, answer.message)
     else req.log.debug({ agentId: agent.agentId }, `WebSocket refused: ${answer.message}`)
-    sockets.end(closeCode(answer), answer.message)
+    sockets.end(closeCode(answer), answer.message, id === undefined ? undefined : refusalOf(id, answer))
     await sockets.closed
   } finally {
     forget()
   }
 }
 
-/** @throws ApiError 401, counted for the client's address; 429 above its limit, or that of the plan. */
+/**
+ * @param refusal the message where there is no token.
+ * @throws ApiError 401, counted for the client's address; 429 above its limit, or that of the plan.
+ */
 async function logIn(
   { services, access }: GreetingParts,
   { agent: { agentId }, req, res }: Stranger,
-  first: FirstMessage,
+  token: string | undefined,
+  refusal: string,
 ): Promise<{ principal: Principal; agent: Agent }> {
-  const token = 'text' in first ? readToken(first.text) : undefined
   req.headers.authorization = `Bearer ${token ?? ''}`
   const authenticate = async () => {
-    if (token === undefined) throw unauthorized('refusal' in first ? first.refusal : NO_TOKEN, 'bad_token')
+    if (token === undefined) throw unauthorized(refusal, 'bad_token')
     return access.authenticateFor(agentId, token)
   }
   const own = { ...services, guard: { ...services.guard, authenticate } }
@@ -113,13 +122,20 @@ async function logIn(
   return { principal, agent: await access.authorize(principal, agentId, ['gateway']) }
 }
 
-/** The token of a `connect` request; undefined where it is none, or has no gateway token. */
-function readToken(message: string): string | undefined {
+/** The `connect` request that a message is; undefined for any other. */
+function readConnect(message: string): z.output<typeof connectRequest> | undefined {
   try {
-    return connectRequest.safeParse(JSON.parse(message)).data?.params.auth.token
+    return connectRequest.safeParse(JSON.parse(message)).data
   } catch {
     return undefined
   }
+}
+
+/** The answer to a `connect` request as the engine gives it: its clients try no more then. */
+function refusalOf(id: string, { status, message }: ApiError): Buffer {
+  const code = status === 429 ? 'AUTH_RATE_LIMITED' : 'AUTH_TOKEN_MISMATCH'
+  const error = { code: 'INVALID_REQUEST', message, ...(status < 500 && { details: { code } }) }
+  return textFrame(JSON.stringify({ type: 'res', id, ok: false, error }))
 }
 
 function closeCode({ status }: ApiError): CloseCode {

@@ -147,14 +147,11 @@ describe('a client without a token in its request', () => {
 })
 
 describe('a first message', () => {
+  const WRONG = 'This is not the gateway token of the agent'
   const NO_TOKEN = 'The first message is no connect request with the gateway token'
   const refusals: [what: string, reason: string, send: (client: Visitor, agent: TestAgent) => unknown][] = [
-    [
-      'with a wrong token',
-      'This is not the gateway token of the agent',
-      (client) => client.send(hello(randomUUID())),
-    ],
-    ['with something else for a token', NO_TOKEN, (client) => client.send(hello('nonsense'))],
+    ['with a wrong token', WRONG, (client) => client.send(hello(randomUUID()))],
+    ['with something else for a token', WRONG, (client) => client.send(hello('nonsense'))],
     ['with a list for a token', NO_TOKEN, (client, { token }) => client.send(hello([token]))],
     ['without a token', NO_TOKEN, (client) => client.send(hello(undefined))],
     ['that is no JSON', NO_TOKEN, (client) => client.raw.send('{')],
@@ -195,6 +192,20 @@ describe('a first message', () => {
       assert.equal(await visit(agent, {}, address).refused(), 429)
     })
 
+  it('a first message with a wrong token is answered as the engine would, so that its clients try no more', async () => {
+    const agent = await challenging()
+    const address = newAddress()
+    const answers: unknown[] = []
+    const clients = [...Array(FAILURES + 1)].map(() => challenged(agent, address))
+    for (const client of await Promise.all(clients)) {
+      client.send(hello(randomUUID()))
+      await client.closed
+      const { error, ...answer } = client.messages[1]
+      assert.deepEqual(answer, { type: 'res', id: '1', ok: false })
+      answers.push(error.details.code)
+    }
+    assert.deepEqual(answers, [...Array(FAILURES).fill('AUTH_TOKEN_MISMATCH'), 'AUTH_RATE_LIMITED'])
+  })
   it('a first message with the token of another agent, or with a key, is refused', async () => {
     const agent = await challenging()
     const other = await world.agent()
