@@ -163,10 +163,16 @@ describe('a plugin', () => {
     description: 'Serves newer content under the address of a CID that was given away before.',
     tags: ['files'],
   }
+  const contentAddressable = {
+    id: 1,
+    name: 'Content Addressable',
+    description: 'Shows the signature of content in the header `pinata-signature`.',
+    tags: ['files'],
+  }
   it('a plugin is offered', async () => {
-    assert.deepEqual((await api.get(`${PLUGINS}/marketplace`)).body, { data: [hotSwaps] })
+    assert.deepEqual((await api.get(`${PLUGINS}/marketplace`)).body, { data: [contentAddressable, hotSwaps] })
     assert.deepEqual((await api.get(`${PLUGINS}/marketplace/2`)).body, { data: hotSwaps })
-    assertError(await api.get(`${PLUGINS}/marketplace/1`), 404, 'plugin_id: there is no such plugin')
+    assertError(await api.get(`${PLUGINS}/marketplace/3`), 404, 'plugin_id: there is no such plugin')
     assertError(await api.get(`${PLUGINS}/marketplace/x`), 400, 'plugin_id: must be a whole number')
   })
   it('a plugin is installed, once or again, and removed, once', async () => {
@@ -185,14 +191,23 @@ describe('a plugin', () => {
     assertError(await api.delete(`${path}/plugin/2`), 404, 'The gateway does not have this plugin')
     assert.deepEqual((await api.get(path)).body, { data: [] })
   })
+  it('a plugin leaves the others of its gateway as they are', async () => {
+    const { id } = await create()
+    for (const plugin_id of [2, 1]) await api.post(`${PLUGINS}/${id}`, { plugin_id })
+    const numbers = async () =>
+      (await api.get(`${PLUGINS}/${id}`)).body.data.map((one: { plugin_id: number }) => one.plugin_id)
+    assert.deepEqual(await numbers(), [1, 2])
+    await api.delete(`${PLUGINS}/${id}/plugin/2`)
+    assert.deepEqual(await numbers(), [1])
+  })
   it('a plugin that Berth does not have is 404', async () => {
     const { id } = await create()
     assertError(
-      await api.post(`${PLUGINS}/${id}`, { plugin_id: 1 }),
+      await api.post(`${PLUGINS}/${id}`, { plugin_id: 3 }),
       404,
       'plugin_id: there is no such plugin',
     )
-    assertError(await api.delete(`${PLUGINS}/${id}/plugin/1`), 404, 'plugin_id: there is no such plugin')
+    assertError(await api.delete(`${PLUGINS}/${id}/plugin/3`), 404, 'plugin_id: there is no such plugin')
     for (const plugin_id of [undefined, '2', 2.5])
       assertError(await api.post(`${PLUGINS}/${id}`, { plugin_id }), 400, /^plugin_id: /)
   })

@@ -6,9 +6,11 @@ import { base58btc } from 'multiformats/bases/base58'
 import { CID } from 'multiformats/cid'
 import { assertError } from '../support/client.ts'
 import { missingCid, openContext } from './context.ts'
+import { openGateway } from './gateway.ts'
 import { NETWORKS, store } from './stored.ts'
 
-const { sql, workspace } = await openContext()
+const context = await openContext()
+const { sql, workspace } = context
 const mine = await workspace()
 const { api } = mine
 const other = await workspace()
@@ -50,6 +52,25 @@ describe('a signature', () => {
     const replies = await Promise.all([1, 2, 3, 4].map(() => api.post(path, newSigned())))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409, 409])
   })
+  it('a signature is in a header of gateways that have the plugin, of what they serve', async () => {
+    const [signed, plain] = [await newFile(), await newFile()]
+    const { signature } = (await api.post(pathOf(signed), newSigned())).body.data
+    const gateway = await openGateway(context, mine)
+    const shown = async (cid: string) => (await gateway.head(`/ipfs/${cid}`)).headers['pinata-signature']
+    assert.equal(await shown(signed), undefined)
+    const plugins = `/v3/gateways/plugins/${gateway.id}`
+    assert.equal((await api.post(plugins, { plugin_id: 1 })).status, 200)
+    assert.equal(await shown(signed), signature)
+    assert.equal(await shown(plain), undefined)
+    const { headers } = await gateway.get(`/ipfs/${signed}`, { 'if-none-match': `"${signed}"` })
+    assert.equal(headers['pinata-signature'], signature)
+    assert.match(`${headers['access-control-expose-headers']}`, /Pinata-Signature/)
+    assert.equal((await api.put(`/v3/files/public/swap/${plain}`, { swap_cid: signed })).status, 200)
+    await api.post(plugins, { plugin_id: 2 })
+    assert.equal(await shown(plain), signature)
+    assert.equal((await api.delete(`${plugins}/plugin/1`)).status, 200)
+    assert.equal(await shown(signed), undefined)
+  })
   it('a signature needs a file of the workspace on that network', async () => {
     const cid = await newFile()
     const refusal = 'cid: not a file of this workspace'
@@ -89,7 +110,7 @@ describe('a signature', () => {
     ['no signature', { address: hex(20) }, /^signature: /],
     ['a short signature', { ...newSigned(), signature: hex(63) }, /^signature: must be 0x and/],
     ['half a byte', { ...newSigned(), signature: `${hex(65)}0` }, /^signature: must be 0x and/],
-    ['a signature of many kilobytes', { ...newSigned(), signature: hex(4097) }, /^signature: must be 0x and/],
+    ['a signature of many kilobytes', { ...newSigned(), signature: hex(2049) }, /^signature: must be 0x and/],
     ['a signature in base64', { ...newSigned(), signature: 'AAAA' }, /^signature: must be 0x and/],
     ['a long address', { ...newSigned(), address: hex(21) }, /^address: must be 0x and/],
     ['no body', null, /^body: /],

@@ -209,6 +209,7 @@ export const Gateway = {
   hotSwaps: 'bool',
   innerCids: 'bool',
   cidHosts: 'bool',
+  showsSignatures: 'bool',
   createdAt: 'timestamptz',
 } as const
 

@@ -7,10 +7,11 @@ const gateway = {
   hasSwaps: 'bool',
   innerCids: 'bool',
   cidHosts: 'bool',
+  showsSignatures: 'bool',
   tokenHashes: 'text[]',
 } as const
 const GATEWAY = `g.id, g.workspace_id AS "workspaceId", g.domain, g.hot_swaps AS "hasSwaps",
-  g.inner_cids AS "innerCids", g.cid_hosts AS "cidHosts",
+  g.inner_cids AS "innerCids", g.cid_hosts AS "cidHosts", g.shows_signatures AS "showsSignatures",
   array(SELECT encode(token_hash, 'hex') FROM gateway_access_token WHERE gateway_id = g.id) AS "tokenHashes"`
 
 /** The gateway of a domain, with its tokens' hashes in hex. By hand: every request to a gateway may need it. */
@@ -50,6 +51,14 @@ export const listGatewayFiles = statement({
     WHERE workspace_id = $1 AND network = 'public' AND status = 'pinned' AND removed_at IS NULL
       AND (expires_at IS NULL OR expires_at > now())
     ORDER BY id DESC LIMIT $2`,
+})
+
+/** The signature of the content of a workspace. By hand: gateways with the plugin need it for every download. */
+export const findSignature = statement({
+  name: 'gateway-signature',
+  parameters: ['uuid', 'text', 'text'],
+  columns: { signature: 'text' },
+  text: 'SELECT signature FROM cid_signature WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3',
 })
 
 // Swaps, which a plugin of gateways serves. By hand: answers show times with microseconds, which Prisma cuts, gateways look

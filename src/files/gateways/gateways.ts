@@ -18,6 +18,8 @@ export interface Gateway {
   innerCids: boolean
   /** Whether public content is redirected to the host of its CID. */
   cidHosts: boolean
+  /** Whether a header has the signature of the content. */
+  showsSignatures: boolean
   /** SHA-256 of each access token, in hex. */
   tokenHashes: readonly string[]
 }

@@ -6,13 +6,28 @@ import { nothing, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
 
 const TAG = 'Gateways'
-/** The one plugin that Berth has, under the number by which clients know it. */
-const HOT_SWAPS = {
-  id: 2,
-  name: 'Hot Swaps',
-  description: 'Serves newer content under the address of a CID that was given away before.',
-  tags: ['files'],
-}
+/** The plugins that Berth has, under the numbers by which clients know them, and the columns that say who has them. */
+const PLUGINS = [
+  {
+    shown: {
+      id: 1,
+      name: 'Content Addressable',
+      description: 'Shows the signature of content in the header `pinata-signature`.',
+      tags: ['files'] as string[],
+    },
+    column: 'showsSignatures',
+  },
+  {
+    shown: {
+      id: 2,
+      name: 'Hot Swaps',
+      description: 'Serves newer content under the address of a CID that was given away before.',
+      tags: ['files'] as string[],
+    },
+    column: 'hotSwaps',
+  },
+] as const
+type Switches = { id: string } & Record<(typeof PLUGINS)[number]['column'], boolean>
 
 const installed = z.object({ gateway_id: z.string(), plugin_id: z.number() })
 
@@ -36,8 +51,11 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
     if (!found) throw notFound('There is no such gateway')
     return found
   }
-  const pluginsOf = ({ id, hotSwaps }: { id: string; hotSwaps: boolean }) =>
-    hotSwaps ? [{ gateway_id: id, plugin_id: HOT_SWAPS.id }] : []
+  const pluginsOf = (gateway: Switches) =>
+    PLUGINS.filter(({ column }) => gateway[column]).map(({ shown }) => ({
+      gateway_id: gateway.id,
+      plugin_id: shown.id,
+    }))
   return [
     route({
       method: 'get',
@@ -67,7 +85,7 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       scope: 'org:gateways:read',
       success: { status: 200, description: 'The plugins.', body: z.object({ data: z.array(plugin) }) },
       async handle() {
-        return { body: { data: [HOT_SWAPS] } }
+        return { body: { data: PLUGINS.map(({ shown }) => shown) } }
       },
     }),
     route({
@@ -82,8 +100,7 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       success: { status: 200, description: 'The plugin.', body: z.object({ data: plugin }) },
       errors: [404],
       async handle({ params }) {
-        requireOffered(params.plugin_id)
-        return { body: { data: HOT_SWAPS } }
+        return { body: { data: offered(params.plugin_id).shown } }
       },
     }),
     route({
@@ -118,10 +135,10 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { gateway_id: id }, body: { plugin_id } }) {
-        requireOffered(plugin_id)
+        const { column } = offered(plugin_id)
         const { count } = await prisma.gateway.updateMany({
           where: { id, workspaceId },
-          data: { hotSwaps: true },
+          data: { [column]: true },
         })
         if (count === 0) throw notFound('There is no such gateway')
         gateways.forget()
@@ -140,11 +157,11 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       success: { status: 200, description: 'Removed.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { gateway_id, plugin_id } }) {
-        requireOffered(plugin_id)
+        const { column } = offered(plugin_id)
         const { id } = await find(workspaceId, gateway_id)
         const { count } = await prisma.gateway.updateMany({
-          where: { id, hotSwaps: true },
-          data: { hotSwaps: false },
+          where: { id, [column]: true },
+          data: { [column]: false },
         })
         if (count === 0) throw notFound('The gateway does not have this plugin')
         gateways.forget()
@@ -154,7 +171,9 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
   ]
 }
 
-/** @throws ApiError 404 for any other plugin. */
-function requireOffered(id: number): void {
-  if (id !== HOT_SWAPS.id) throw notFound('plugin_id: there is no such plugin')
+/** The plugin of a number. @throws ApiError 404 for any other. */
+function offered(id: number): (typeof PLUGINS)[number] {
+  const found = PLUGINS.find(({ shown }) => shown.id === id)
+  if (!found) throw notFound('plugin_id: there is no such plugin')
+  return found
 }

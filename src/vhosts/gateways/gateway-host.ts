@@ -22,6 +22,7 @@ import { checkSignature, checkToken } from './access.ts'
 import { type ContentPath, checkLabel, findServed, parseContentPath } from './content.ts'
 import { countAnswer } from './count.ts'
 import { sendServed } from './serve.ts'
+import { showSignature } from './signature.ts'
 
 export interface GatewayParts {
   pool: Pool
@@ -49,7 +50,7 @@ const EVERY_ANSWER = {
   'Access-Control-Allow-Headers':
     'Content-Type, If-None-Match, Range, User-Agent, X-Pinata-Gateway-Token, X-Requested-With',
   'Access-Control-Expose-Headers':
-    'Content-Disposition, Content-Length, Content-Range, ETag, X-Chunked-Output, X-Ipfs-Path, X-Ipfs-Roots, ' +
+    'Content-Disposition, Content-Length, Content-Range, ETag, Pinata-Signature, X-Chunked-Output, X-Ipfs-Path, X-Ipfs-Roots, ' +
     'X-Request-Id, X-Stream-Output',
   'X-Content-Type-Options': 'nosniff',
   // For errors: answers with content replace it.
@@ -162,6 +163,7 @@ async function serve(
   try {
     const kept = await findServed(pool, gateway, path, storage, inner, gone.signal)
     if (!kept) throw notKept(req)
+    if (gateway.showsSignatures) await showSignature(pool, gateway, path.network, kept, res)
     if (counts) countAnswer(counts, gateway, path, kept, req, res)
     const answer = () => sendServed(storage, kept, { ...exchange, signal: gone.signal, found })
     // Content of one block is sent at once.

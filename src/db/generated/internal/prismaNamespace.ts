@@ -3418,6 +3418,7 @@ export const GatewayScalarFieldEnum = {
   hotSwaps: 'hotSwaps',
   innerCids: 'innerCids',
   cidHosts: 'cidHosts',
+  showsSignatures: 'showsSignatures',
   createdAt: 'createdAt'
 } as const
 

@@ -368,6 +368,7 @@ export const GatewayScalarFieldEnum = {
   hotSwaps: 'hotSwaps',
   innerCids: 'innerCids',
   cidHosts: 'cidHosts',
+  showsSignatures: 'showsSignatures',
   createdAt: 'createdAt'
 } as const
 

@@ -31,6 +31,7 @@ export type GatewayMinAggregateOutputType = {
   hotSwaps: boolean | null
   innerCids: boolean | null
   cidHosts: boolean | null
+  showsSignatures: boolean | null
   createdAt: Date | null
 }
 
@@ -41,6 +42,7 @@ export type GatewayMaxAggregateOutputType = {
   hotSwaps: boolean | null
   innerCids: boolean | null
   cidHosts: boolean | null
+  showsSignatures: boolean | null
   createdAt: Date | null
 }
 
@@ -51,6 +53,7 @@ export type GatewayCountAggregateOutputType = {
   hotSwaps: number
   innerCids: number
   cidHosts: number
+  showsSignatures: number
   createdAt: number
   _all: number
 }
@@ -63,6 +66,7 @@ export type GatewayMinAggregateInputType = {
   hotSwaps?: true
   innerCids?: true
   cidHosts?: true
+  showsSignatures?: true
   createdAt?: true
 }
 
@@ -73,6 +77,7 @@ export type GatewayMaxAggregateInputType = {
   hotSwaps?: true
   innerCids?: true
   cidHosts?: true
+  showsSignatures?: true
   createdAt?: true
 }
 
@@ -83,6 +88,7 @@ export type GatewayCountAggregateInputType = {
   hotSwaps?: true
   innerCids?: true
   cidHosts?: true
+  showsSignatures?: true
   createdAt?: true
   _all?: true
 }
@@ -166,6 +172,7 @@ export type GatewayGroupByOutputType = {
   hotSwaps: boolean
   innerCids: boolean
   cidHosts: boolean
+  showsSignatures: boolean
   createdAt: Date
   _count: GatewayCountAggregateOutputType | null
   _min: GatewayMinAggregateOutputType | null
@@ -197,6 +204,7 @@ export type GatewayWhereInput = {
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
   innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
   cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
+  showsSignatures?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   tokens?: Prisma.GatewayAccessTokenListRelationFilter
@@ -211,6 +219,7 @@ export type GatewayOrderByWithRelationInput = {
   hotSwaps?: Prisma.SortOrder
   innerCids?: Prisma.SortOrder
   cidHosts?: Prisma.SortOrder
+  showsSignatures?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
   tokens?: Prisma.GatewayAccessTokenOrderByRelationAggregateInput
@@ -228,6 +237,7 @@ export type GatewayWhereUniqueInput = Prisma.AtLeast<{
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
   innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
   cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
+  showsSignatures?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   tokens?: Prisma.GatewayAccessTokenListRelationFilter
@@ -242,6 +252,7 @@ export type GatewayOrderByWithAggregationInput = {
   hotSwaps?: Prisma.SortOrder
   innerCids?: Prisma.SortOrder
   cidHosts?: Prisma.SortOrder
+  showsSignatures?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   _count?: Prisma.GatewayCountOrderByAggregateInput
   _max?: Prisma.GatewayMaxOrderByAggregateInput
@@ -258,6 +269,7 @@ export type GatewayScalarWhereWithAggregatesInput = {
   hotSwaps?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
   innerCids?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
   cidHosts?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
+  showsSignatures?: Prisma.BoolWithAggregatesFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Gateway"> | Date | string
 }
 
@@ -267,6 +279,7 @@ export type GatewayCreateInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
@@ -281,6 +294,7 @@ export type GatewayUncheckedCreateInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
   counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
@@ -293,6 +307,7 @@ export type GatewayUpdateInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
@@ -307,6 +322,7 @@ export type GatewayUncheckedUpdateInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
   counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
@@ -320,6 +336,7 @@ export type GatewayCreateManyInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
 }
 
@@ -329,6 +346,7 @@ export type GatewayUpdateManyMutationInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -339,6 +357,7 @@ export type GatewayUncheckedUpdateManyInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -359,6 +378,7 @@ export type GatewayCountOrderByAggregateInput = {
   hotSwaps?: Prisma.SortOrder
   innerCids?: Prisma.SortOrder
   cidHosts?: Prisma.SortOrder
+  showsSignatures?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -369,6 +389,7 @@ export type GatewayMaxOrderByAggregateInput = {
   hotSwaps?: Prisma.SortOrder
   innerCids?: Prisma.SortOrder
   cidHosts?: Prisma.SortOrder
+  showsSignatures?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -379,6 +400,7 @@ export type GatewayMinOrderByAggregateInput = {
   hotSwaps?: Prisma.SortOrder
   innerCids?: Prisma.SortOrder
   cidHosts?: Prisma.SortOrder
+  showsSignatures?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
 }
 
@@ -484,6 +506,7 @@ export type GatewayCreateWithoutWorkspaceInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
   counts?: Prisma.GatewayRequestCountCreateNestedManyWithoutGatewayInput
@@ -496,6 +519,7 @@ export type GatewayUncheckedCreateWithoutWorkspaceInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
   counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
@@ -538,6 +562,7 @@ export type GatewayScalarWhereInput = {
   hotSwaps?: Prisma.BoolFilter<"Gateway"> | boolean
   innerCids?: Prisma.BoolFilter<"Gateway"> | boolean
   cidHosts?: Prisma.BoolFilter<"Gateway"> | boolean
+  showsSignatures?: Prisma.BoolFilter<"Gateway"> | boolean
   createdAt?: Prisma.DateTimeFilter<"Gateway"> | Date | string
 }
 
@@ -547,6 +572,7 @@ export type GatewayCreateWithoutCountsInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
@@ -560,6 +586,7 @@ export type GatewayUncheckedCreateWithoutCountsInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutGatewayInput
@@ -587,6 +614,7 @@ export type GatewayUpdateWithoutCountsInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
@@ -600,6 +628,7 @@ export type GatewayUncheckedUpdateWithoutCountsInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutGatewayNestedInput
@@ -611,6 +640,7 @@ export type GatewayCreateWithoutTokensInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   counts?: Prisma.GatewayRequestCountCreateNestedManyWithoutGatewayInput
@@ -624,6 +654,7 @@ export type GatewayUncheckedCreateWithoutTokensInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutGatewayInput
@@ -651,6 +682,7 @@ export type GatewayUpdateWithoutTokensInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   counts?: Prisma.GatewayRequestCountUpdateManyWithoutGatewayNestedInput
@@ -664,6 +696,7 @@ export type GatewayUncheckedUpdateWithoutTokensInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutGatewayNestedInput
@@ -675,6 +708,7 @@ export type GatewayCreateWithoutDomainsInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutGatewaysInput
   tokens?: Prisma.GatewayAccessTokenCreateNestedManyWithoutGatewayInput
@@ -688,6 +722,7 @@ export type GatewayUncheckedCreateWithoutDomainsInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedCreateNestedManyWithoutGatewayInput
   counts?: Prisma.GatewayRequestCountUncheckedCreateNestedManyWithoutGatewayInput
@@ -715,6 +750,7 @@ export type GatewayUpdateWithoutDomainsInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutGatewaysNestedInput
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
@@ -728,6 +764,7 @@ export type GatewayUncheckedUpdateWithoutDomainsInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
   counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
@@ -739,6 +776,7 @@ export type GatewayCreateManyWorkspaceInput = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: Date | string
 }
 
@@ -748,6 +786,7 @@ export type GatewayUpdateWithoutWorkspaceInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUpdateManyWithoutGatewayNestedInput
   counts?: Prisma.GatewayRequestCountUpdateManyWithoutGatewayNestedInput
@@ -760,6 +799,7 @@ export type GatewayUncheckedUpdateWithoutWorkspaceInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   tokens?: Prisma.GatewayAccessTokenUncheckedUpdateManyWithoutGatewayNestedInput
   counts?: Prisma.GatewayRequestCountUncheckedUpdateManyWithoutGatewayNestedInput
@@ -772,6 +812,7 @@ export type GatewayUncheckedUpdateManyWithoutWorkspaceInput = {
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   innerCids?: Prisma.BoolFieldUpdateOperationsInput | boolean
   cidHosts?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  showsSignatures?: Prisma.BoolFieldUpdateOperationsInput | boolean
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
@@ -831,6 +872,7 @@ export type GatewaySelect<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   tokens?: boolean | Prisma.Gateway$tokensArgs<ExtArgs>
@@ -846,6 +888,7 @@ export type GatewaySelectCreateManyAndReturn<ExtArgs extends runtime.Types.Exten
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["gateway"]>
@@ -857,6 +900,7 @@ export type GatewaySelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Exten
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["gateway"]>
@@ -868,10 +912,11 @@ export type GatewaySelectScalar = {
   hotSwaps?: boolean
   innerCids?: boolean
   cidHosts?: boolean
+  showsSignatures?: boolean
   createdAt?: boolean
 }
 
-export type GatewayOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "domain" | "hotSwaps" | "innerCids" | "cidHosts" | "createdAt", ExtArgs["result"]["gateway"]>
+export type GatewayOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "domain" | "hotSwaps" | "innerCids" | "cidHosts" | "showsSignatures" | "createdAt", ExtArgs["result"]["gateway"]>
 export type GatewayInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   tokens?: boolean | Prisma.Gateway$tokensArgs<ExtArgs>
@@ -913,6 +958,10 @@ export type $GatewayPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
      * Redirects public content from its path to the host of its CID.
      */
     cidHosts: boolean
+    /**
+     * The content addressable plugin: a header has the signature of the content.
+     */
+    showsSignatures: boolean
     createdAt: Date
   }, ExtArgs["result"]["gateway"]>
   composites: {}
@@ -1347,6 +1396,7 @@ export interface GatewayFieldRefs {
   readonly hotSwaps: Prisma.FieldRef<"Gateway", 'Boolean'>
   readonly innerCids: Prisma.FieldRef<"Gateway", 'Boolean'>
   readonly cidHosts: Prisma.FieldRef<"Gateway", 'Boolean'>
+  readonly showsSignatures: Prisma.FieldRef<"Gateway", 'Boolean'>
   readonly createdAt: Prisma.FieldRef<"Gateway", 'DateTime'>
 }
     
