@@ -1,6 +1,7 @@
 /**
  * How many small files the gateway serves, and how soon the first byte of a large one comes: Berth on Kubo
- * against `cat` of the same Kubo's RPC API, which is the least that a gateway in front of it can do.
+ * against `cat` of the same Kubo's RPC API, which is the least that a gateway in front of it can do. And what counting
+ * costs.
  */
 import { rm } from 'node:fs/promises'
 import { request } from 'node:http'
@@ -17,12 +18,13 @@ export const title = 'The gateway'
 const REQUESTS = 4000
 const CONCURRENCY = 16
 const ROUNDS = 3
+const COUNTING_ROUNDS = 9
 const FIRST_BYTES = 15
 const SMALL = 1024
 const LARGE = 100_000_000
 
 export async function bench(): Promise<Result[]> {
-  return [...(await benchStack('real')), ...(await benchStack('embedded'))]
+  return [...(await benchStack('real')), ...(await benchStack('embedded')), await benchCounting()]
 }
 
 async function benchStack(kind: 'real' | 'embedded'): Promise<Result[]> {
@@ -70,6 +72,36 @@ async function benchStack(kind: 'real' | 'embedded'): Promise<Result[]> {
       (berth, bare) => berth / bare,
     ),
   ]
+}
+
+/** A gateway that counts what it serves, against one that does not. */
+async function benchCounting(): Promise<Result> {
+  await using ending = new AsyncDisposableStack()
+  const path = join(tmpdir(), `berth-bench-counting-${process.pid}`)
+  ending.defer(() => rm(path, { force: true }))
+  await fill(path, SMALL)
+  async function open(env: NodeJS.ProcessEnv) {
+    const stack = await startStack({ kind: 'embedded', env })
+    ending.defer(() => stack.stop())
+    const client = await createClient(stack)
+    const cid = await client.upload(path, 'public')
+    const { url, host } = client.gateway
+    return { url, method: 'GET', path: () => `/ipfs/${cid}`, headers: { host } } as const
+  }
+  const counting = await open({ BERTH_ANALYTICS_FLUSH_SECONDS: '1' })
+  const plain = await open({ BERTH_ANALYTICS_DAYS: '0' })
+  const rates: { berth: number; bare: number }[] = []
+  for (let i = -1; i < COUNTING_ROUNDS; i++) {
+    const berth = await load(counting, REQUESTS, CONCURRENCY)
+    const bare = await load(plain, REQUESTS, CONCURRENCY)
+    if (i >= 0) rates.push({ berth: berth.perSecond, bare: bare.perSecond }) // the first is the warm-up
+  }
+  return compare(
+    'files of 1 KiB, counted each second, or not at all',
+    rates,
+    (n) => `${n.toFixed(0)} /s`,
+    (berth, bare) => berth / bare,
+  )
 }
 
 function compare(
