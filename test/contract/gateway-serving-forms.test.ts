@@ -126,7 +126,7 @@ describe('one block', () => {
   })
 
   it('one block is all that is served of a node that is neither UnixFS nor an object', async () => {
-    const odd = await node.block(dagPb.encode({ Links: [] }), dagPb.code).then(pin)
+    const odd = await node.block(dagPb.encode({ Data: Buffer.from('odd'), Links: [] }), dagPb.code).then(pin)
     assertRefused(await gateway.get(`/ipfs/${odd}`), 406, /^Neither file nor directory/)
     assert.deepEqual(dagPb.decode((await gateway.get(`/ipfs/${odd}?format=raw`)).bytes).Links, [])
   })

@@ -48,12 +48,10 @@ export class GatewayService {
   }
 
   /** Finds a gateway as {@link findByHost} does, also by the host of a CID at it; the CID, if any, may be malformed. */
-  async findServed(
-    host: string,
-  ): Promise<{ gateway: Gateway; cid: string | undefined; isCustom: boolean } | undefined> {
+  async findServed(host: string): Promise<{ gateway: Gateway; cid: string | undefined } | undefined> {
     const named = readGatewayHost(host, this.#gatewayDomain)
     const gateway = await (named ? this.#find(named.domain) : this.findCustom(host))
-    return gateway && { gateway, cid: named?.cid, isCustom: !named }
+    return gateway && { gateway, cid: named?.cid }
   }
 
   /**

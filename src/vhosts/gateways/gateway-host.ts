@@ -71,16 +71,19 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
         headers: { allow: METHODS },
       })
     }
-    const url = requestUrl(req)
-    const { gateway, isCustom } = found
+    // Put together as text: against a base, a target like //host/path would change the host.
+    const address = `https://${req.host}${req.url}`
+    if (!URL.canParse(address)) throw badRequest('Host: not a host')
+    const url = new URL(address)
+    const { gateway } = found
     const linked = found.cid === undefined ? linkedPath(url) : undefined
     if (linked !== undefined) return res.redirect(301, linked)
     const path = readPath(url, found, res)
     if (!path) return
     if (path.network === 'public') checkToken(parts.gateways, gateway, req, url)
     else checkSignature(parts.signer, gateway, url)
-    if (gateway.cidHosts && !isCustom && path.network === 'public' && !path.isAtOwnHost) {
-      return res.redirect(301, ownAddress(req, path, url))
+    if (gateway.cidHosts && path.network === 'public' && !path.isAtOwnHost) {
+      return res.redirect(301, ownAddress(req, parts.gateways.hostOf(gateway.domain), path, url))
     }
     const holder = { address: clientAddress(req.ip), workspaceId: gateway.workspaceId }
     await parts.bounds.run('downloads', holder, () => serve(parts, inner, { gateway, path, url, req, res }))
@@ -116,15 +119,6 @@ function readPath(
   }
 }
 
-function requestUrl(req: Request): URL {
-  // Who takes this for a proxy sends the whole address; the host is that of the header all the same.
-  const target = req.url.replace(/^https?:\/\/[^/?#]*/i, '')
-  // Put together as text: against a base, a target like //host/path would change the host.
-  const address = `https://${req.host}${target}`
-  if (!URL.canParse(address)) throw badRequest('Host: not a host')
-  return new URL(address)
-}
-
 /** The path of an `ipfs:` link, with which browsers call a gateway that handles them: `/ipfs/?uri=ipfs://<cid>/…`. */
 function linkedPath({ pathname, searchParams }: URL): string | undefined {
   const uri = searchParams.get('uri')
@@ -134,10 +128,15 @@ function linkedPath({ pathname, searchParams }: URL): string | undefined {
   return `/ipfs/${cid}${rest}`
 }
 
-/** Where public content has an origin of its own. @throws ApiError 400 for a CID that no host can be named after. */
-function ownAddress(req: Request, { cid, ipfsPath }: ContentPath, { search }: URL): string {
+/**
+ * Where public content has an origin of its own, at the port of the request.
+ * @param host of the gateway: a custom domain has no hosts of CIDs.
+ * @throws ApiError 400 for a CID that no host can be named after.
+ */
+function ownAddress(req: Request, host: string, { cid, ipfsPath }: ContentPath, { search }: URL): string {
   const rest = /^\/ipfs\/[^/]+(\/.*)?$/.exec(ipfsPath)?.[1] ?? '/'
-  return `${req.protocol}://${checkLabel(canonicalCid(cid))}.ipfs.${req.host}${rest}${search}`
+  const port = /:\d+$/.exec(req.host)?.[0] ?? ''
+  return `${req.protocol}://${checkLabel(canonicalCid(cid))}.ipfs.${host}${port}${rest}${search}`
 }
 
 interface Exchange {

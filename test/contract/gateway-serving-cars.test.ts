@@ -1,0 +1,176 @@
+/** CARs of parts of a DAG at a gateway: of paths, of what a file or a directory is read from, of ranges. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { CarReader } from '@ipld/car'
+import * as dagCbor from '@ipld/dag-cbor'
+import type { CID } from 'multiformats/cid'
+import { block, carOf } from '../integration/storage/cases/blocks.ts'
+import { sendRaw } from '../support/gateway.ts'
+import { hollowFile } from '../support/hollow.ts'
+import { inlineCid, openContext } from './context.ts'
+import { openGateway } from './gateway.ts'
+import { file, upload } from './upload-form.ts'
+
+const context = await openContext()
+const workspace = await context.workspace()
+const gateway = await openGateway(context, workspace)
+const node = await context.provider()
+const pin = async (cid: CID) => {
+  const wanted = { cid: `${cid}`, host_nodes: [node.multiaddr] }
+  assert.equal((await workspace.api.pin(wanted, { wait: 120 })).record.status, 'pinned')
+  return cid
+}
+
+const MIB = 1024 * 1024
+const ACCEPT = 'application/vnd.ipld.car'
+// Four leaves, the last of them of 10 bytes.
+const large = randomBytes(3 * MIB + 10)
+const LONG = 'n'.repeat(240)
+const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`${LONG}${i}`, Buffer.from(`${i}`)]))
+const root = await node
+  .folder({ 'sub/large': large, 'sub/copy': large, 'sub/small.txt': Buffer.from('small') })
+  .then(pin)
+const sharded = await node.folder(many).then(pin)
+const [sub] = (await node.links(root)) as [CID]
+const [copy, , small] = (await node.links(sub)) as [CID, CID, CID]
+const leaves = await node.links(copy)
+
+async function read(path: string, accept?: string) {
+  const { status, headers, bytes, text } = await gateway.get(path, accept ? { accept } : {})
+  assert.equal(status, 200, text)
+  const reader = await CarReader.fromBytes(bytes)
+  const blocks: string[] = []
+  for await (const { cid } of reader.blocks()) blocks.push(`${cid}`)
+  return { headers, roots: (await reader.getRoots()).map(String), blocks }
+}
+
+const assertBlocks = ({ blocks }: { blocks: string[] }, expected: CID[]) =>
+  assert.deepEqual(blocks, expected.map(String))
+
+describe('a CAR of a path', () => {
+  it('a CAR of a path has the blocks on the way, and all that is at its end, depth first', async () => {
+    const car = await read(`/ipfs/${root}/sub/large?format=car`)
+    assertBlocks(car, [root, sub, copy, ...leaves])
+    assert.deepEqual(car.roots, [`${root}`])
+    assertBlocks(await read(`/ipfs/${root}/sub/small.txt`, ACCEPT), [root, sub, small])
+    assert.equal((await gateway.get(`/ipfs/${root}/sub/none?format=car`)).status, 404)
+  })
+
+  it('a CAR of a path through a sharded directory has the shards that lead there, and no others', async () => {
+    const name = `${LONG}471`
+    const { blocks } = await read(`/ipfs/${sharded}/${name}?format=car`)
+    const [, end] =
+      (await gateway.get(`/ipfs/${sharded}/${name}`)).headers['x-ipfs-roots']?.toString().split(',') ?? []
+    assert.deepEqual([blocks[0], blocks.at(-1)], [`${sharded}`, end])
+    assert.ok(blocks.length >= 2 && blocks.length <= 4, `${blocks.length} blocks`)
+  })
+
+  it('a CAR of a path leads through objects', async () => {
+    const inner = await node.block(dagCbor.encode({ end: true }), dagCbor.code)
+    const object = await node.block(dagCbor.encode({ a: { b: inner, c: small } }), dagCbor.code).then(pin)
+    assertBlocks(await read(`/ipfs/${object}/a/b?format=car`), [object, inner])
+    assertBlocks(await read(`/ipfs/${object}?format=car&dag-scope=entity`), [object])
+    assertBlocks(await read(`/ipfs/${object}?format=car`), [object, inner, small])
+  })
+})
+
+describe('the scope of a CAR', () => {
+  it('the scope of a CAR is a block, what its end is read from, or all', async () => {
+    const path = `/ipfs/${root}/sub`
+    assertBlocks(await read(`${path}?format=car&dag-scope=block`), [root, sub])
+    assertBlocks(await read(`${path}?format=car&dag-scope=entity`), [root, sub])
+    assertBlocks(await read(`${path}?format=car&dag-scope=all`), [root, sub, copy, ...leaves, small])
+    assertBlocks(await read(`${path}/large?format=car&dag-scope=block`), [root, sub, copy])
+    assertBlocks(await read(`${path}/large?format=car&dag-scope=entity`), [root, sub, copy, ...leaves])
+  })
+
+  it('the scope of a CAR of a sharded directory are its shards, without its entries', async () => {
+    const { blocks } = await read(`/ipfs/${sharded}?format=car&dag-scope=entity`)
+    const all = await read(`/ipfs/${sharded}?format=car`)
+    assert.equal(blocks[0], `${sharded}`)
+    assert.equal(all.blocks.length - blocks.length, 1000)
+    assert.deepEqual(
+      all.blocks.filter((cid) => blocks.includes(cid)),
+      blocks,
+    )
+  })
+})
+
+describe('a range of a file as a CAR', () => {
+  const [first, second, third, last] = leaves as [CID, CID, CID, CID]
+  const ranges: [string, CID[]][] = [
+    ['0:*', leaves],
+    ['0:0', [first]],
+    [`${MIB}:${MIB}`, [second]],
+    [`${MIB - 1}:${2 * MIB}`, [first, second, third]],
+    [`${2 * MIB}:*`, [third, last]],
+    ['-10:*', [last]],
+    ['-11:-11', [third]],
+    [`0:-${2 * MIB + 11}`, [first]],
+    ['-9999999:-11', [first, second, third]],
+    ['99999999:*', []],
+  ]
+  for (const [range, expected] of ranges) {
+    it(`the range ${range} of a file is the blocks that it is in`, async () => {
+      const path = `/ipfs/${root}/sub/large?format=car&entity-bytes=${range}`
+      assertBlocks(await read(path), [root, sub, copy, ...expected])
+    })
+  }
+
+  it('a range of what is no file is ignored', async () => {
+    assertBlocks(await read(`/ipfs/${root}/sub?format=car&entity-bytes=5:9`), [root, sub])
+  })
+})
+
+describe('a block that comes again', () => {
+  it('a block that comes again is sent again where the client wants that', async () => {
+    const once = [root, sub, copy, ...leaves, small]
+    const twice = [root, sub, copy, ...leaves, copy, ...leaves, small]
+    const car = await read(`/ipfs/${root}`, `${ACCEPT}; version=1; order=dfs; dups=y`)
+    assertBlocks(car, twice)
+    assert.equal(car.headers['content-type'], `${ACCEPT}; version=1; order=dfs; dups=y`)
+    for (const accept of [`${ACCEPT};dups=n`, ACCEPT]) assertBlocks(await read(`/ipfs/${root}`, accept), once)
+    assertBlocks(await read(`/ipfs/${root}?format=car&car-dups=n`, `${ACCEPT};dups=y`), once)
+    assertBlocks(await read(`/ipfs/${root}?format=car`, `text/html, ${ACCEPT};dups=y;q=0.5`), twice)
+  })
+
+  it('a block that comes again and again, with next to no bytes, ends the CAR', async () => {
+    const { root: hollow, blocks } = await hollowFile(120, 2)
+    const object = await block(dagCbor.encode([hollow, hollow]), dagCbor.code)
+    const outer = await block(dagCbor.encode([object.cid, object.cid]), dagCbor.code)
+    const { cid } = await upload(
+      workspace.api,
+      ['network', 'public'],
+      ['car', 'true'],
+      file(carOf(outer.cid, [outer, object, ...blocks]), 'made.car'),
+    )
+    const path = `/ipfs/${cid}?format=car&car-dups=y`
+    const answer = await sendRaw(context.url, `GET ${path} HTTP/1.1\r\nHost: ${gateway.host}\r\n\r\n`)
+    assert.match(answer, /^HTTP\/1\.1 200 /)
+    assert.doesNotMatch(answer, /\r\n0\r\n\r\n$/, 'an answer that is cut short has no end')
+    assert.equal((await read(`/ipfs/${cid}?format=car`)).blocks.length, 2 + blocks.length)
+  })
+})
+
+it('the entity tag of a CAR is of its path, its scope, its range and its blocks', async () => {
+  const tags = new Set<string>()
+  const queries = ['', '&dag-scope=block', '&dag-scope=entity', '&entity-bytes=0:9', '&car-dups=y']
+  for (const path of [`/ipfs/${root}/sub/large`, `/ipfs/${root}/sub/copy`, `/ipfs/${sub}`]) {
+    for (const query of queries) {
+      const { headers } = await gateway.head(`${path}?format=car${query}`)
+      if (headers.etag) tags.add(headers.etag)
+    }
+  }
+  // Both names lead through the same blocks to the same one; the folder by itself is no file of the workspace.
+  assert.equal(tags.size, queries.length)
+  const [tag = ''] = tags
+  const { status } = await gateway.get(`/ipfs/${root}/sub/large?format=car`, { 'if-none-match': tag })
+  assert.equal(status, 304)
+})
+
+it('an identity CID is a CAR without blocks', async () => {
+  const { record } = await workspace.api.pin({ cid: `${inlineCid('text')}` }, { wait: 60 })
+  assert.equal(record.status, 'pinned')
+  assertBlocks(await read(`/ipfs/${inlineCid('text')}?format=car&car-dups=y`), [])
+})
