@@ -33,10 +33,6 @@ const LEFT_OUT: [test: string, reason: string][] = [
   ['TestSubdomainGatewayDNSLinkInlining/', DNSLINK],
   ['TestProxyTunnelGatewaySubdomains/', '`CONNECT`: Berth opens no tunnels'],
   [
-    'TestGatewaySubdomains/request_for_fake.domain.com%2Fipfs%2F%7BCID%7D_doesn%27t_match_the_example.com_gateway',
-    'Only a host of a gateway has content: at any other there is the API',
-  ],
-  [
     'TestTar/GET_TAR_with_relative_paths_inside_root_works',
     'A name with a slash is no name in a folder, wherever it leads: what is unpacked from it could land beside the folder',
   ],

@@ -21,27 +21,39 @@ import { CID } from 'multiformats/cid'
 import { BlockFolder } from '../../src/storage/embedded/blocks.ts'
 import { openContext } from '../contract/context.ts'
 import { file, type Part, send } from '../contract/upload-form.ts'
+import { startDnsServer } from '../support/dns.ts'
 import { startStack } from '../support/stack.ts'
 import { type Case, reportConformance } from './conformance-report.ts'
 
 const RUN_MS = 600_000
+/** The suite asks for content at this host as well: it is a custom domain of the gateway of paths. */
+const CUSTOM_DOMAIN = 'fake.domain.com'
 /** CIDs that carry their content, for which the suite asks. */
 const INLINE = ['bafkqaf3imvwgy3zaneqgc3janfxgy2lomvscay3jmqfa', 'bafkqabtimvwgy3yk']
 
 const execute = promisify(execFile)
 const checkout = resolve(process.argv[2] ?? 'gateway-conformance')
-const stack = await startStack({ env: { BERTH_TRUST_PROXY: 'loopback' } })
+const dns = await startDnsServer()
+after(() => dns.close())
+const stack = await startStack({ env: { BERTH_TRUST_PROXY: 'loopback', BERTH_DNS_SERVER: dns.address } })
 const context = await openContext(stack)
 const workspace = await context.workspace()
 const dir = await mkdtemp(join(tmpdir(), 'berth-conformance-'))
 after(() => rm(dir, { recursive: true, force: true }))
 
-/** A gateway's host with its port. */
-async function openGateway(domain: string, serving: object): Promise<string> {
-  const { body } = await workspace.api.post('/v3/gateways', { domain })
-  const { status } = await workspace.api.request('PATCH', `/v3/gateways/${body.data.id}`, { json: serving })
+/** A gateway, and its host with its port. */
+async function openGateway(domain: string, serving: object): Promise<{ id: string; host: string }> {
+  const { id, host } = (await workspace.api.post('/v3/gateways', { domain })).body.data
+  const { status } = await workspace.api.request('PATCH', `/v3/gateways/${id}`, { json: serving })
   assert.equal(status, 200)
-  return `${body.data.host}:${new URL(stack.url).port}`
+  return { id, host: `${host}:${new URL(stack.url).port}` }
+}
+
+async function addDomain(gatewayId: string, domain: string): Promise<void> {
+  const path = `/v3/gateways/${gatewayId}/custom_domain`
+  const { txt_name, txt_value, custom_domain_id } = (await workspace.api.post(path, { domain })).body.data
+  dns.setTxt(txt_name, txt_value)
+  assert.equal((await workspace.api.post(`${path}/${custom_domain_id}/verify`, undefined)).status, 200)
 }
 
 /** Passes requests on as they are, but for those to its own address: they are for `host`. */
@@ -100,9 +112,10 @@ test('the conformance suite of IPFS gateways passes but for what is left out', a
   for await (const path of glob('fixtures/**/*.car', { cwd: checkout })) await keep(join(checkout, path))
   for (const cid of INLINE) await workspace.api.pin({ cid }, { wait: 60 })
   const paths = await openGateway('conform-paths', { inner_cids: true })
+  await addDomain(paths.id, CUSTOM_DOMAIN)
   const hosts = await openGateway('conform-hosts', { inner_cids: true, cid_hosts: true })
   const report = join(dir, 'report.json')
-  const urls = ['--gateway-url', await forwardTo(paths), '--subdomain-url', `http://${hosts}`]
+  const urls = ['--gateway-url', await forwardTo(paths.host), '--subdomain-url', `http://${hosts.host}`]
   const args = ['test', ...urls, '--json', report, '--', '-timeout', '10m']
   // It ends with an error where a test fails.
   await execute(join(checkout, 'gateway-conformance'), args, {

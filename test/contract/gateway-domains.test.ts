@@ -8,7 +8,7 @@ import { gatewayReader } from '../support/gateway.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { freePort, until } from '../support/processes.ts'
 import { insertAgent } from './agents/rows.ts'
-import { openContext, type Workspace } from './context.ts'
+import { inlineCid, openContext, type Workspace } from './context.ts'
 import { openGateway } from './gateway.ts'
 import { store } from './stored.ts'
 import { startWebProcess } from './web-process.ts'
@@ -173,6 +173,14 @@ describe('a custom domain of a gateway', () => {
     assertError(await gateway.verify(body.data.custom_domain_id), 503, 'DNS did not answer: try again')
   })
 
+  it('a custom domain of a gateway leads to hosts of CIDs at the host of the gateway itself', async () => {
+    const gateway = await newGateway()
+    const { domain } = await gateway.proven()
+    const cid = `${inlineCid('at a custom domain')}`
+    await gateway.api.request('PATCH', `${GATEWAYS}/${gateway.id}`, { json: { cid_hosts: true } })
+    const { status, headers } = await gatewayReader(web.url, domain).get(`/ipfs/${cid}/x?a=b`)
+    assert.deepEqual([status, headers.location], [301, `http://${cid}.ipfs.${gateway.host}/x?a=b`])
+  })
   it('a custom domain of a gateway may be one of five', async () => {
     const gateway = await newGateway()
     for (let i = 0; i < 5; i++) assert.equal((await gateway.add(newName())).status, 200)
