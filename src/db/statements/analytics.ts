@@ -6,8 +6,8 @@ export const OTHER = '(other)'
 
 /**
  * Adds counts, `$1`, a JSON array of rows. A gateway that is gone has none. Of each day of a gateway at most `$2` rows are
- * made; what is new beyond them is added to the row of {@link OTHER}. In order, so that two processes wait for each other
- * and neither for itself.
+ * made; what is new beyond them is added to the row of {@link OTHER}. Rows are written in one order, so that processes which
+ * write the same ones wait for each other and do not end in a deadlock.
  */
 export const addRequestCounts = statement({
   name: 'analytics-add',

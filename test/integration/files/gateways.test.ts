@@ -44,6 +44,28 @@ describe('the gateway of a host', () => {
     assert.notEqual(await gateways.findByHost('first.gateway.test'), found)
   })
 
+  it('the gateway of a custom domain is found once it is proven, and a refused look is not remembered', async () => {
+    const gateways = newService()
+    const first = (await gateways.findByHost('first.gateway.test')) ?? assert.fail()
+    const add = (name: string, status: string) =>
+      database.pool.query(
+        `INSERT INTO domain (id, gateway_id, workspace_id, user_id, custom_domain, status)
+         VALUES (gen_random_uuid(), $1, $2, gen_random_uuid(), $3, $4)`,
+        [first.id, first.workspaceId, name, status],
+      )
+    await add('files.example.test', 'verified')
+    await add('pending.example.test', 'pending_ownership')
+    const refuse = () => Promise.reject(new Error('too many'))
+    await assert.rejects(gateways.findCustom('files.example.test', refuse), /too many/)
+    for (const host of ['files.example.test', 'FILES.example.test.:8443'])
+      assert.deepEqual(await gateways.findCustom(host), first, host)
+    assert.deepEqual(await gateways.findByName('files.example.test'), first)
+    assert.equal(await gateways.findCustom('pending.example.test'), undefined)
+    // What can be no custom domain costs no look.
+    for (const host of ['localhost', '127.0.0.1', 'first.gateway.test', 'x.localhost', ''])
+      assert.equal(await gateways.findCustom(host, refuse), undefined, host)
+  })
+
   it('the gateway of a host is known as it is soon after a change elsewhere', async () => {
     const gateways = newService()
     const read = () => gateways.findByHost('first.gateway.test')
