@@ -161,6 +161,24 @@ export const settings = z.object({
   BERTH_ANALYTICS_FLUSH_SECONDS: seconds(0.1, 3600)
     .default(60)
     .describe('Interval at which a web process writes what its gateways have served.'),
+  BERTH_IMAGE_PROCESSES: integer(0, 64)
+    .default(2)
+    .describe(
+      'Images that one web process converts at a time for readers of gateways (`img-width` and so on), each in a process of its own of up to 0.8 GB, which starts when it is needed. 0: images leave as they are.',
+    ),
+  BERTH_IMAGE_SECONDS: seconds(0.1, 600)
+    .default(20)
+    .describe('Longest time to convert an image, and longest wait for its turn.'),
+  BERTH_IMAGE_MAX_PIXELS: integer(1, 1_000_000_000)
+    .default(50_000_000)
+    .describe(
+      'Most pixels of an image that is converted, all frames together. The memory of the processes grows with it, by 12 bytes for each.',
+    ),
+  BERTH_IMAGE_CACHE_MB: integer(0, 1_048_576)
+    .default(256)
+    .describe(
+      'Converted images of public files that are kept under BERTH_DATA_DIR; the ones that were not read for the longest time go first. 0: none.',
+    ),
   BERTH_UPLOAD_DIR: text
     .transform((dir) => resolve(dir))
     .optional()

@@ -24,7 +24,7 @@ export async function removeLeftovers(path: string, idleMs: number): Promise<voi
 }
 
 /** Writes a new file and waits until its bytes are on the disk. Fails with EEXIST when the path is taken. */
-export async function writeDurably(path: string, content: string, mode: number): Promise<void> {
+export async function writeDurably(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const file = await open(path, 'wx', mode)
   try {
     await file.writeFile(content)
@@ -35,7 +35,7 @@ export async function writeDurably(path: string, content: string, mode: number):
 }
 
 /** Replaces a file so that a reader, or a start after a crash, sees the old content or the new one, never half. */
-export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+export async function replaceFile(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const temporary = temporaryName(path)
   try {
     await writeDurably(temporary, content, mode)

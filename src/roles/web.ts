@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import packageJson from '../../package.json' with { type: 'json' }
 import { Authenticator } from '../accounts/authenticator.ts'
@@ -63,6 +64,8 @@ import { agentHandler } from '../vhosts/agents/agent-host.ts'
 import { appHandler, customDomainHandler } from '../vhosts/apps/app-host.ts'
 import { SiteDirectory } from '../vhosts/apps/site.ts'
 import { customGatewayHandler, gatewayHandler } from '../vhosts/gateways/gateway-host.ts'
+import { ImageCache } from '../vhosts/gateways/images/cache.ts'
+import { Images } from '../vhosts/gateways/images/images.ts'
 import { byHost, inTurn } from '../vhosts/hosts.ts'
 import { openAskPort, ServedNames } from '../vhosts/tls-ask.ts'
 import { webReadiness } from './checks.ts'
@@ -203,7 +206,22 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     addresses,
     sites: new SiteDirectory({ pool, notifications, bounds }),
   }
-  const gatewayAt = gatewayHandler({ pool, gateways, signer, storages, bounds, addresses, counts })
+  const images = new Images(
+    {
+      processes: config.BERTH_IMAGE_PROCESSES,
+      seconds: config.BERTH_IMAGE_SECONDS,
+      maxPixels: config.BERTH_IMAGE_MAX_PIXELS,
+    },
+    new ImageCache({
+      folder: join(config.BERTH_DATA_DIR, 'images'),
+      maxBytes: config.BERTH_IMAGE_CACHE_MB * 1_048_576,
+      disk,
+      log,
+    }),
+    log,
+  )
+  parts.add('processes that convert images', () => images.close())
+  const gatewayAt = gatewayHandler({ pool, gateways, signer, storages, bounds, addresses, counts, images })
   const app = createServer({
     routes: [...routes, ...documented],
     services,

@@ -13,6 +13,7 @@ const BENCHMARKS = [
   'list',
   'transfer',
   'gateway',
+  'images',
   'hollow',
   'memory',
   'flat',

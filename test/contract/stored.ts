@@ -4,11 +4,11 @@ import type { Client } from '../support/client.ts'
 export const NETWORKS = ['public', 'private'] as const
 export type Network = (typeof NETWORKS)[number]
 
-/** Uploads a text as a file of its own; resolves to its record. */
+/** Uploads a text or bytes as a file of its own; resolves to its record. */
 export async function store(
   client: Client,
   network: Network,
-  content: string,
+  content: string | Uint8Array<ArrayBuffer>,
   { keyvalues, ...details }: { name?: string; group_id?: string; keyvalues?: Record<string, string> } = {},
 ): Promise<any> {
   const form = new FormData()

@@ -10,7 +10,10 @@ const RECORDER = new URL('../support/record-packages.ts', import.meta.url).href
 
 /** By role: packages that it uses, and packages that it must never load. */
 const ROLES = {
-  web: { uses: ['express', 'pg'], never: ['dockerode', 'kubo-rpc-client', 'libp2p', '@aws-sdk/client-s3'] },
+  web: {
+    uses: ['express', 'pg'],
+    never: ['dockerode', 'kubo-rpc-client', 'libp2p', '@aws-sdk/client-s3', 'sharp'],
+  },
   worker: {
     uses: ['pg', 'bullmq'],
     never: ['express', '@tus/server', '@fastify/busboy', 'helmet', '@aws-sdk/client-s3'],

@@ -37,14 +37,17 @@ export async function fileRepresentation(
   return {
     etag: `"${cid}"`,
     size,
-    headers: {
-      'Content-Type': type,
-      ...(type !== PDF && { 'Content-Security-Policy': SANDBOX }),
-    },
+    headers: contentHeaders(type),
     read: (from, to, signal) =>
       bytes ? once(bytes.subarray(from, to)) : storage.cat(cid, { offset: from, length: to - from, signal }),
   }
 }
+
+/** The headers of content of a media type. */
+export const contentHeaders = (type: string): Record<string, string> => ({
+  'Content-Type': type,
+  ...(type !== PDF && { 'Content-Security-Policy': SANDBOX }),
+})
 
 /**
  * `Content-Disposition` (RFC 6266) where the client asks for one: `?filename=` names the file, `?download=true`

@@ -21,6 +21,7 @@ import { orNothing, requestHost } from '../hosts.ts'
 import { checkSignature, checkToken } from './access.ts'
 import { type ContentPath, checkLabel, findServed, parseContentPath } from './content.ts'
 import { countAnswer } from './count.ts'
+import type { Images } from './images/images.ts'
 import { sendServed } from './serve.ts'
 import { showSignature } from './signature.ts'
 
@@ -33,6 +34,7 @@ export interface GatewayParts {
   addresses: AddressLimits
   /** Undefined where nothing is counted. */
   counts: RequestCounts | undefined
+  images: Images
 }
 
 const METHODS = 'GET, HEAD, OPTIONS'
@@ -149,7 +151,7 @@ interface Exchange {
 
 /** Finds what is kept, and answers with it. */
 async function serve(
-  { pool, storages, bounds, counts }: GatewayParts,
+  { pool, storages, bounds, counts, images }: GatewayParts,
   inner: InnerCids,
   exchange: Exchange,
 ): Promise<void> {
@@ -164,7 +166,7 @@ async function serve(
     if (!kept) throw notKept(req)
     if (gateway.showsSignatures) await showSignature(pool, gateway, path.network, kept, res)
     if (counts) countAnswer(counts, gateway, path, kept, req, res)
-    const answer = () => sendServed(storage, kept, { ...exchange, signal: gone.signal, found })
+    const answer = () => sendServed(storage, kept, { ...exchange, images, signal: gone.signal, found })
     // Content of one block is sent at once.
     if (isLeafCodec(kept.cid)) await answer()
     else await bounds.run('dagDownloads', { cid: `${kept.cid}` }, answer)

@@ -11,6 +11,9 @@ import { cacheControl, pageCacheControl, tokenOf, withoutToken } from './access.
 import { type ContentPath, findIndex, type KeptContent, type Walked, walk } from './content.ts'
 import { disposition, fileRepresentation } from './file.ts'
 import { askedFormat, blockRepresentation, carRepresentation, type Format } from './formats.ts'
+import type { Images } from './images/images.ts'
+import { askedImage } from './images/options.ts'
+import { imageRepresentation } from './images/representation.ts'
 import { type ListingDetails, listingRepresentation } from './listing.ts'
 import { objectRepresentation } from './objects.ts'
 import { findRule } from './redirects-file.ts'
@@ -23,6 +26,7 @@ export interface Serving {
   url: URL
   req: Request
   res: Response
+  images: Images
   signal: AbortSignal
   /** To be called when the answer begins. */
   found: () => void
@@ -101,8 +105,9 @@ async function unixFsRepresentation(
   kept: KeptContent,
   { entry, block, name }: Walked,
   format: Format | undefined,
-  { gateway, path, url, req, res, signal }: Serving,
+  serving: Serving,
 ): Promise<Representation> {
+  const { gateway, path, url, req, res, images, signal } = serving
   if (format === 'dag-json' || format === 'dag-cbor') {
     throw new ApiError(406, 'not_acceptable', `format: ${entry.cid} is not ${format}, and not converted`)
   }
@@ -123,9 +128,23 @@ async function unixFsRepresentation(
     bytes: isLeafCodec(file.entry.cid) && file.entry === entry ? block : undefined,
   }
   const form = await fileRepresentation(res, storage, details, signal)
-  const named = disposition(url, file.name ?? kept.name ?? `${file.entry.cid}`)
+  const fileName = file.name ?? kept.name ?? `${file.entry.cid}`
   // A directory has the tag of its own CID, also where its index is sent.
-  return { ...form, etag: `"${entry.cid}"`, headers: { ...form.headers, ...named } }
+  const original = {
+    ...form,
+    etag: `"${entry.cid}"`,
+    headers: { ...form.headers, ...disposition(url, fileName) },
+  }
+  const asked = images.isOn ? askedImage(url, req.get('accept')) : undefined
+  if (!asked) return original
+  const source = {
+    cid: `${details.cid}`,
+    size: details.size,
+    workspaceId: gateway.workspaceId,
+    isPublic: path.network === 'public',
+    read: (until: AbortSignal) => form.read(0, details.size, until),
+  }
+  return imageRepresentation(source, original, fileName, asked, serving)
 }
 
 /** A symbolic link is not followed: its content is where it leads to. @throws ApiError 406 for any other node. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import sharp from 'sharp'
 import { until } from '../../support/processes.ts'
 import { bytesOf, type Sdk, textFile } from './open.ts'
 
-const PIXEL =
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const RED = { width: 40, height: 20, channels: 3, background: '#f00' } as const
+const PNG = (await sharp({ create: RED }).png().toBuffer()).toString('base64')
 
 export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
   describe('sdk.gateways.public', () => {
@@ -16,10 +17,24 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       assert.equal(await (await fetch(address)).text(), 'read me')
     })
 
-    it('sdk.gateways.public: get.optimizeImage serves the image as it is', async () => {
-      const { cid } = await plain.upload.public.base64(PIXEL).name('pixel.png')
-      const image = await sdk.gateways.public.get(cid).optimizeImage({ width: 10, format: 'webp' })
-      assert.equal((await bytesOf(image)).toString('base64'), PIXEL)
+    it('sdk.gateways.public: get.optimizeImage serves what all of its options together ask for', async () => {
+      const { cid } = await plain.upload.public.base64(PNG).name('red.png')
+      const image = await sdk.gateways.public.get(cid).optimizeImage({
+        width: 10,
+        height: 10,
+        dpr: 2,
+        fit: 'cover',
+        gravity: 'auto',
+        quality: 80,
+        format: 'webp',
+        animation: false,
+        sharpen: 1,
+        onError: true,
+        metadata: 'none',
+      })
+      assert.equal(image.contentType, 'image/webp')
+      const { width, height } = await sharp(await bytesOf(image)).metadata()
+      assert.deepEqual([width, height], [20, 20])
     })
   })
 
@@ -49,12 +64,19 @@ export function describeGateways({ watched: sdk, plain, gateway }: Sdk): void {
       await until('the link has expired', async () => (await fetch(link)).status === 403, 10_000)
     })
 
-    it('sdk.gateways.private: createAccessLink.optimizeImage serves the image as it is', async () => {
-      const { cid } = await plain.upload.private.base64(PIXEL).name('pixel.png')
+    it('sdk.gateways.private: createAccessLink.optimizeImage is a link to the converted image', async () => {
+      const { cid } = await plain.upload.private.base64(PNG).name('red.png')
       const link = await sdk.gateways.private
         .createAccessLink({ cid, expires: 60 })
-        .optimizeImage({ width: 10 })
-      assert.equal(Buffer.from(await (await fetch(link)).arrayBuffer()).toString('base64'), PIXEL)
+        .optimizeImage({ width: 10, fit: 'scaleDown' })
+      const { width, format } = await sharp(await (await fetch(link)).arrayBuffer()).metadata()
+      assert.deepEqual([width, format], [10, 'png'])
+    })
+
+    it('sdk.gateways.private: get.optimizeImage reads the converted image', async () => {
+      const { cid } = await plain.upload.private.base64(PNG).name('red.png')
+      const image = await sdk.gateways.private.get(cid).optimizeImage({ width: 10, animation: true })
+      assert.equal((await sharp(await bytesOf(image)).metadata()).width, 10)
     })
   })
 }

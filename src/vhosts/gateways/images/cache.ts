@@ -1,0 +1,76 @@
+/** Converted images on the disk, in a folder that several web processes may share. Nothing in it is missed when it goes. */
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DiskReserve } from '../../../lib/disk-reserve.ts'
+import { replaceFile } from '../../../lib/files.ts'
+import type { Logger } from '../../../log.ts'
+
+/** Largest image that is kept: who reads many has all of them in memory. */
+const MAX_IMAGE_BYTES = 1_048_576
+
+export interface ImageCacheOptions {
+  folder: string
+  /** Of all files together, and for each process that shares the folder a tenth more at times; 0 for no cache. */
+  maxBytes: number
+  disk: DiskReserve
+  log: Logger
+}
+
+export class ImageCache {
+  readonly #options: ImageCacheOptions
+  /** Bytes that this process has written since it last looked at the folder; it has not looked yet. */
+  #unchecked = Number.POSITIVE_INFINITY
+
+  constructor(options: ImageCacheOptions) {
+    this.#options = options
+  }
+
+  /** The image of a key; undefined where it is not there. */
+  async read(key: string): Promise<Uint8Array | undefined> {
+    const path = this.#pathOf(key)
+    const bytes = await readFile(path).catch(() => undefined)
+    // Those that were not read for the longest time go first.
+    if (bytes) void utimes(path, new Date(), new Date()).catch(() => {})
+    return bytes
+  }
+
+  /** Writes an image, unless the disk is down to its reserve. A failure is logged. */
+  async write(key: string, bytes: Uint8Array): Promise<void> {
+    const { folder, maxBytes, disk, log } = this.#options
+    if (bytes.length > Math.min(MAX_IMAGE_BYTES, maxBytes / 10) || (await disk.take(bytes.length))) return
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await replaceFile(this.#pathOf(key), bytes, 0o600)
+      this.#unchecked += bytes.length
+      if (this.#unchecked > maxBytes / 10) await this.#removeOldest()
+    } catch (error) {
+      log.warn({ err: error }, 'a converted image was not kept')
+    }
+  }
+
+  /** Makes the folder as small as it may be, leftovers of processes that were killed included. */
+  async #removeOldest(): Promise<void> {
+    const { folder, maxBytes } = this.#options
+    this.#unchecked = 0
+    const names = await readdir(folder)
+    const files = await Promise.all(
+      names.map(async (name) => {
+        const path = join(folder, name)
+        const { size, mtimeMs } = await stat(path).catch(() => ({ size: 0, mtimeMs: 0 }))
+        return { path, size, mtimeMs }
+      }),
+    )
+    files.sort((a, b) => b.mtimeMs - a.mtimeMs)
+    let total = 0
+    for (const { path, size } of files) {
+      total += size
+      // Another process may have removed it.
+      if (total > maxBytes) await rm(path, { force: true })
+    }
+  }
+
+  #pathOf(key: string): string {
+    return join(this.#options.folder, createHash('sha256').update(key).digest('hex'))
+  }
+}

@@ -1,0 +1,200 @@
+/** The processes that convert images: few, with limits on memory and time, started when they are needed. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { unavailable } from '../../../errors.ts'
+import { orAborted } from '../../../lib/until-aborted.ts'
+import type { Logger } from '../../../log.ts'
+import type { Conversion, ConversionAnswer, ConversionTask } from './convert.program.ts'
+
+const PROGRAM = fileURLToPath(new URL('./convert.program.ts', import.meta.url))
+/** Time without an image after which a process ends. */
+const IDLE_MS = 30_000
+/** Address space that counts as data: what Node 24 takes for itself, and what a pixel may take at a time. */
+const NODE_KIB = 655_360
+const BYTES_PER_PIXEL = 12
+const STDERR_BYTES = 2000
+
+/**
+ * No core dumps, no files, a limit on memory, and first in line when the memory of the machine runs out. What the
+ * system does not know of these is left out.
+ */
+const WITH_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -d "$1" 2>/dev/null
+{ echo 900 >/proc/self/oom_score_adj; } 2>/dev/null
+shift; exec "$@"`
+
+export interface ImageLimits {
+  /** How many images are converted at a time. */
+  processes: number
+  /** Longest time of one, and longest wait for its turn. */
+  seconds: number
+  /** Of a source, all frames together. */
+  maxPixels: number
+}
+
+/** A process has died of an image, or was killed as it took too long. */
+export class ConversionDied extends Error {
+  override name = 'ConversionDied'
+  /** It took too long: which may be due to the options. */
+  readonly wasSlow: boolean
+
+  constructor(message: string, { wasSlow }: { wasSlow: boolean }) {
+    super(message)
+    this.wasSlow = wasSlow
+  }
+}
+
+interface Slot {
+  process?: ChildProcess | undefined
+  idle?: NodeJS.Timeout | undefined
+}
+
+interface Waiting {
+  workspaceId: string
+  begin: (slot: Slot) => void
+}
+
+export class ImageProcesses {
+  readonly #limits: ImageLimits
+  readonly #log: Logger
+  readonly #free: Slot[]
+  readonly #slots: Slot[]
+  readonly #waiting = new Set<Waiting>()
+  /** Images under way, by workspace. */
+  readonly #running = new Map<string, number>()
+
+  constructor(limits: ImageLimits, log: Logger) {
+    this.#limits = limits
+    this.#log = log
+    this.#slots = Array.from({ length: limits.processes }, () => ({}))
+    this.#free = [...this.#slots]
+  }
+
+  /**
+   * Converts an image when it is its turn: workspaces with the fewest under way come first.
+   * @param gone fires when nobody waits for it: then it does not begin.
+   * @param read the source, when it is needed.
+   * @throws ApiError 503 when it does not come to be its turn in time; ConversionDied; what `read` throws.
+   */
+  async convert(
+    workspaceId: string,
+    gone: AbortSignal,
+    read: (signal: AbortSignal) => Promise<Uint8Array>,
+    options: ConversionTask['options'],
+  ): Promise<Conversion> {
+    const { seconds, maxPixels } = this.#limits
+    const slot = await this.#takeSlot(workspaceId, gone)
+    try {
+      const deadline = AbortSignal.timeout(seconds * 1000)
+      const bytes = await orAborted(read(deadline), deadline).catch((error) => {
+        throw deadline.aborted ? unavailable('The image was not read in time', error) : error
+      })
+      return await this.#run(slot, { bytes, options, maxPixels }, deadline)
+    } finally {
+      this.#giveBack(slot, workspaceId)
+    }
+  }
+
+  close(): void {
+    for (const slot of this.#slots) end(slot)
+  }
+
+  async #takeSlot(workspaceId: string, gone: AbortSignal): Promise<Slot> {
+    const slot = this.#free.pop() ?? (await this.#wait(workspaceId, gone))
+    clearTimeout(slot.idle)
+    this.#running.set(workspaceId, (this.#running.get(workspaceId) ?? 0) + 1)
+    return slot
+  }
+
+  async #wait(workspaceId: string, gone: AbortSignal): Promise<Slot> {
+    const { promise, resolve } = Promise.withResolvers<Slot>()
+    const waiting: Waiting = { workspaceId, begin: resolve }
+    this.#waiting.add(waiting)
+    const tooLong = AbortSignal.timeout(this.#limits.seconds * 1000)
+    try {
+      return await orAborted(promise, AbortSignal.any([gone, tooLong]))
+    } catch (error) {
+      // Its turn may come in the very moment in which it gives up.
+      if (!this.#waiting.delete(waiting)) return promise
+      throw unavailable('Too many images are being converted', error)
+    }
+  }
+
+  #giveBack(slot: Slot, workspaceId: string): void {
+    const left = (this.#running.get(workspaceId) ?? 0) - 1
+    if (left > 0) this.#running.set(workspaceId, left)
+    else this.#running.delete(workspaceId)
+    const running = (waiting: Waiting) => this.#running.get(waiting.workspaceId) ?? 0
+    // Sorting keeps the order of those that have the same number.
+    const [next] = [...this.#waiting].sort((a, b) => running(a) - running(b))
+    if (next) {
+      this.#waiting.delete(next)
+      next.begin(slot)
+    } else {
+      this.#free.push(slot)
+      slot.idle = setTimeout(() => end(slot), IDLE_MS).unref()
+    }
+  }
+
+  async #run(slot: Slot, task: ConversionTask, deadline: AbortSignal): Promise<Conversion> {
+    slot.process ??= this.#start(slot)
+    const child = slot.process
+    const { promise, resolve, reject } = Promise.withResolvers<ConversionAnswer>()
+    const onExit = (code: number | null, signal: string | null) =>
+      // libvips ends a process by a signal; one that ends by itself could not start.
+      reject(
+        signal
+          ? new ConversionDied(`Converting the image ended with ${signal}`, { wasSlow: false })
+          : unavailable(`Images cannot be converted: exit code ${code}`),
+      )
+    const onError = (error: Error) => reject(unavailable('Images cannot be converted', error))
+    child.once('message', resolve).once('exit', onExit).once('error', onError)
+    try {
+      child.send(task, (error) => error && onError(error))
+      const { conversion, isSpent } = await orAborted(promise, deadline)
+      if (isSpent) end(slot)
+      return conversion
+    } catch (error) {
+      end(slot)
+      const { seconds } = this.#limits
+      throw deadline.aborted
+        ? new ConversionDied(`Converting the image took longer than ${seconds} s`, { wasSlow: true })
+        : error
+    } finally {
+      child.off('message', resolve).off('exit', onExit).off('error', onError)
+    }
+  }
+
+  #start(slot: Slot): ChildProcess {
+    const { maxPixels } = this.#limits
+    const kib = NODE_KIB + Math.ceil((maxPixels * BYTES_PER_PIXEL) / 1024)
+    const program = [process.execPath, '--max-semi-space-size=1', PROGRAM]
+    const child = spawn('/bin/sh', ['-c', WITH_LIMITS, 'sh', `${kib}`, ...program], {
+      // No setting of Berth and no secret: the process reads what strangers have made.
+      env: { PATH: process.env.PATH, UV_THREADPOOL_SIZE: '2', MALLOC_ARENA_MAX: '2' },
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      serialization: 'advanced',
+    })
+    let errors = ''
+    child.stderr?.on('data', (chunk) => {
+      errors = `${errors}${chunk}`.slice(-STDERR_BYTES)
+    })
+    child.on('error', (error) => this.#log.warn({ err: error }, 'no process converts images'))
+    child.on('exit', () => {
+      if (slot.process === child) slot.process = undefined
+    })
+    child.on('close', (code, signal) => {
+      if (errors) this.#log.warn({ code, signal, errors }, 'a process that converts images has ended')
+    })
+    // Neither keeps this process alive: it is about to end when nothing else does.
+    child.unref()
+    child.channel?.unref()
+    return child
+  }
+}
+
+/** Ends the process of a slot, whatever it is at. */
+function end(slot: Slot): void {
+  clearTimeout(slot.idle)
+  slot.process?.kill('SIGKILL')
+  slot.process = undefined
+}

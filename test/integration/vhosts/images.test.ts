@@ -1,0 +1,258 @@
+/** The processes that convert images: hostile images, and what they cost. */
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, describe, it } from 'node:test'
+import sharp from 'sharp'
+import { DiskReserve } from '../../../src/lib/disk-reserve.ts'
+import { createLogger } from '../../../src/log.ts'
+import { ImageCache } from '../../../src/vhosts/gateways/images/cache.ts'
+import { Images } from '../../../src/vhosts/gateways/images/images.ts'
+import { askedImage } from '../../../src/vhosts/gateways/images/options.ts'
+import type { ImageLimits } from '../../../src/vhosts/gateways/images/processes.ts'
+import { childrenOf } from '../../support/images.ts'
+import { until } from '../../support/processes.ts'
+
+const PIXELS = 30_000_000
+const MiB = 1_048_576
+const noise = (side: number) =>
+  sharp({
+    create: {
+      width: side,
+      height: side,
+      channels: 3,
+      background: '#fff',
+      noise: { type: 'gaussian', mean: 128, sigma: 30 },
+    },
+  })
+const small = await noise(100).png().toBuffer()
+const large = await noise(4000).jpeg({ quality: 50 }).toBuffer()
+
+const log = createLogger('test', 'silent')
+const disk = new DiskReserve({ folders: {}, reserveBytes: 0 })
+const cache = new ImageCache({ folder: '/nowhere', maxBytes: 0, disk, log })
+const opened: Images[] = []
+after(() => {
+  for (const images of opened) images.close()
+})
+let count = 0
+function open(limits: Partial<ImageLimits> = {}) {
+  const images = new Images({ processes: 1, seconds: 60, maxPixels: PIXELS, ...limits }, cache, log)
+  opened.push(images)
+  return (
+    bytes: Buffer,
+    query: string,
+    {
+      cid = `${count++}`,
+      size = bytes.length,
+      workspaceId = 'a',
+      gone = new AbortController().signal,
+      onRead = () => {},
+    } = {},
+  ) => {
+    const read = async function* () {
+      onRead()
+      yield bytes
+    }
+    const asked = askedImage(new URL(`https://gateway/?${query}`))
+    assert.ok(asked)
+    return images.convert({ cid, size, workspaceId, isPublic: false, read }, asked.options, gone)
+  }
+}
+
+/** The most memory that a process has had, in MiB; 0 once it has ended. */
+const peakOf = async (pid: number) => {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
+}
+/** The image processes that this process has more than before. */
+const newChildren = async (before: number[]) =>
+  until('a process converts', async () => {
+    const children = (await childrenOf(process.pid)).filter((pid) => !before.includes(pid))
+    return children.length > 0 && children
+  })
+
+/** Has the process of `open` hang at its next image. */
+async function hang(convert: ReturnType<typeof open>, before: number[]): Promise<void> {
+  await convert(small, 'img-width=10')
+  const [pid = 0] = await newChildren(before)
+  process.kill(pid, 'SIGSTOP')
+}
+
+describe('the processes that convert images', () => {
+  it('a process takes no more memory than its limit, whatever the image is', async () => {
+    const before = await childrenOf(process.pid)
+    const convert = open()
+    // A progressive or interlaced image is whole in memory before its first line is there.
+    const hostile = sharp({
+      create: { width: 5000, height: 5000, channels: 4, background: { r: 1, g: 2, b: 3, alpha: 0.5 } },
+    })
+    const bytes = await hostile
+      .toColourspace('rgb16')
+      .png({ progressive: true, compressionLevel: 1 })
+      .toBuffer()
+    const answer = convert(bytes, 'img-width=4096&img-format=webp').then(
+      () => 'converted',
+      ({ message }) => message,
+    )
+    const [pid = 0] = await newChildren(before)
+    let peak = 0
+    let isDone = false
+    const ended = answer.finally(() => {
+      isDone = true
+    })
+    await until('it is done', async () => {
+      peak = Math.max(peak, await peakOf(pid))
+      return isDone
+    })
+    await ended
+    assert.ok(peak > 100 && peak < 600, `${peak} MiB`)
+  })
+
+  it('a process that takes too long is killed, and the same is refused for a while', async () => {
+    const before = await childrenOf(process.pid)
+    const convert = open({ seconds: 5 })
+    await hang(convert, before)
+    await assert.rejects(convert(small, 'img-width=20', { cid: 'slow' }), {
+      status: 503,
+      code: 'image_failed',
+      message: 'Converting the image took longer than 5 s',
+    })
+    await until('it has ended', async () =>
+      (await childrenOf(process.pid)).every((pid) => before.includes(pid)),
+    )
+    await assert.rejects(convert(small, 'img-width=20', { cid: 'slow' }), { message: /a moment ago$/ })
+    assert.ok((await convert(small, 'img-width=10', { cid: 'slow' })).length > 0)
+  })
+
+  it('a process that was killed between two images is replaced without a word', async () => {
+    const before = await childrenOf(process.pid)
+    const convert = open()
+    await convert(small, 'img-width=10')
+    const [pid = 0] = await newChildren(before)
+    process.kill(pid, 'SIGKILL')
+    await until('it has ended', async () => !(await childrenOf(process.pid)).includes(pid))
+    assert.ok((await convert(small, 'img-width=11')).length > 0)
+  })
+
+  it('a process has limits, and neither a setting nor a secret of Berth', async () => {
+    process.env.BERTH_TEST_SECRET = 'secret'
+    const before = await childrenOf(process.pid)
+    await open()(small, 'img-width=10')
+    const [pid] = await newChildren(before)
+    assert.doesNotMatch(await readFile(`/proc/${pid}/environ`, 'latin1'), /BERTH|HOME|secret/)
+    const limits = await readFile(`/proc/${pid}/limits`, 'utf8')
+    for (const limit of [/Max data size +\d+ /, /Max file size +0 /, /Max core file size +0 /])
+      assert.match(limits, limit)
+  })
+
+  it('a source that is larger than it says is not read to its end', async () => {
+    const refusal = { status: 400, message: /more than 33554432 bytes/ }
+    await assert.rejects(open()(Buffer.alloc(33 * MiB), 'img-width=10', { size: 10 }), refusal)
+    await assert.rejects(open()(small, 'img-width=10', { size: 33 * MiB }), refusal)
+  })
+
+  it('requests for the same image share one conversion, and it goes on when one of them leaves', async () => {
+    const convert = open()
+    let reads = 0
+    const onRead = () => {
+      reads += 1
+    }
+    const leaving = new AbortController()
+    const first = convert(large, 'img-width=100', { cid: 'shared', onRead, gone: leaving.signal })
+    const others = [1, 2, 3].map(() => convert(large, 'img-width=100', { cid: 'shared', onRead }))
+    leaving.abort()
+    await assert.rejects(first)
+    const [one, ...rest] = await Promise.all(others)
+    assert.ok(rest.every((image) => image === one))
+    assert.equal(reads, 1)
+  })
+
+  it('an image whose readers have all left before its turn is not converted', async () => {
+    const convert = open()
+    const running = convert(large, 'img-width=2000')
+    const leaving = new AbortController()
+    const waiting = convert(small, 'img-width=10', {
+      gone: leaving.signal,
+      onRead: () => assert.fail('it was read'),
+    })
+    leaving.abort()
+    await assert.rejects(waiting)
+    await running
+    await convert(small, 'img-width=12')
+  })
+
+  it('the workspace with the fewest images under way is next', async () => {
+    const convert = open({ processes: 2 })
+    const order: string[] = []
+    const ask = (name: string, workspaceId: string, width: number) =>
+      convert(small, `img-width=${width}`, { workspaceId, onRead: () => order.push(name) })
+    const slow = [1, 2].map((width) => convert(large, `img-width=${2000 + width}`))
+    await Promise.all([
+      ...slow,
+      ask('a1', 'a', 10),
+      ask('a2', 'a', 11),
+      ask('b1', 'b', 12),
+      ask('b2', 'b', 13),
+    ])
+    assert.equal(order[0], 'b1')
+    assert.ok(order.indexOf('a1') < order.indexOf('a2'), `${order}`)
+  })
+
+  it('an image whose turn does not come in time is 503, and may be asked for again', async () => {
+    const before = await childrenOf(process.pid)
+    const convert = open({ seconds: 5 })
+    await hang(convert, before)
+    const running = convert(small, 'img-width=20').catch((error) => error)
+    const waiting = [21, 22].map((width) => convert(small, `img-width=${width}`).catch((error) => error))
+    const refused = await Promise.all(waiting)
+    assert.ok(
+      refused.some(
+        ({ status, message }) => status === 503 && message === 'Too many images are being converted',
+      ),
+      `${refused}`,
+    )
+    await running
+    assert.ok((await convert(small, 'img-width=10')).length > 0)
+  })
+
+  it('images on their way to clients that are slow are bounded for a workspace and in all', () => {
+    const images = new Images({ processes: 1, seconds: 1, maxPixels: PIXELS }, cache, log)
+    const refusal = { status: 503, message: 'Too many images are being sent' }
+    const releases = ['a', 'a', 'b'].map((workspaceId) => images.hold(workspaceId, 48 * MiB))
+    assert.throws(() => images.hold('a', 1), refusal)
+    images.hold('c', 48 * MiB)
+    assert.throws(() => images.hold('d', 1), refusal)
+    releases[0]?.()
+    images.hold('a', 48 * MiB)
+  })
+
+  it('images that are damaged anywhere end as an image or a reason, in one process', async () => {
+    const before = await childrenOf(process.pid)
+    const convert = open()
+    const image = noise(60)
+    const sources = [
+      await image.clone().png().toBuffer(),
+      await image
+        .clone()
+        .jpeg({ progressive: true })
+        .withExif({ IFD0: { Copyright: 'Ada' } })
+        .toBuffer(),
+      await image.clone().webp().toBuffer(),
+      await image.clone().gif().toBuffer(),
+    ]
+    await convert(small, 'img-width=10')
+    const started = await newChildren(before)
+    let random = 1
+    const next = (below: number) => {
+      random = (random * 48_271) % 2_147_483_647
+      return random % below
+    }
+    for (let n = 0; n < 200; n++) {
+      const damaged = Buffer.from(sources[n % sources.length] as Buffer)
+      for (let flips = 1 + next(8); flips > 0; flips--)
+        damaged[next(n % 2 ? 100 : damaged.length)] = next(256)
+      await convert(damaged, 'img-width=20&img-format=webp').catch(({ status }) => assert.equal(status, 400))
+    }
+    assert.deepEqual(await newChildren(before), started)
+  })
+})
