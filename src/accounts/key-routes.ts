@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
-import { grants, isScope, type Principal, type Scope } from '../http/principal.ts'
+import { grants, isScope, type Principal, SCOPES, type Scope } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { text } from '../http/shapes.ts'
 import type { KeyService } from './keys.ts'
@@ -30,7 +30,14 @@ const newKey = z.object({
   keyName: text(255).trim().min(1, 'must not be empty'),
   permissions: z.object({
     admin: z.boolean().optional(),
-    resources: z.array(z.string().refine(isScope, 'is no scope')).optional(),
+    resources: z
+      .array(
+        z
+          .string()
+          .refine(isScope, 'is no scope')
+          .meta({ enum: [...SCOPES] }),
+      )
+      .optional(),
     endpoints: z.object({ data: switches.optional(), pinning: switches.optional() }).optional(),
   }),
   maxUses: z.number().int().min(1).max(2_147_483_647).optional(),
@@ -135,6 +142,7 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
           .string()
           .regex(/^\d{1,9}$/, 'must be a whole number')
           .transform(Number)
+          .pipe(z.number().max(999_999_999))
           .default(0),
       }),
       success: {

@@ -56,6 +56,7 @@ const name = text(100)
     (value) => !BANNED.test(value),
     'must not contain control characters, line breaks or any of < > " ` \\',
   )
+  .meta({ format: 'agent-name' })
 
 /** What the owner says of an agent, under the same rules when it is made and when it is changed; each is a column. */
 export const names = z.object({

@@ -6,7 +6,19 @@ import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { badRequest, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
-import { limit, network, nextPageToken, nothing, order, pathId, readPageToken, text } from '../http/shapes.ts'
+import {
+  cid,
+  limit,
+  network,
+  nextPageToken,
+  nothing,
+  oneOrMore,
+  order,
+  pageToken,
+  pathId,
+  readPageToken,
+  text,
+} from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { type FileRecord, fileRecord } from './file-record.ts'
@@ -21,7 +33,7 @@ const fileQuery = z.object({
     .optional()
     .describe('A group id, or `null` for files in no group.'),
   mimeType: text(255).optional(),
-  cid: z.string().optional().describe('Only this CID, however it is spelled.'),
+  cid: cid.optional().describe('Only this CID, however it is spelled.'),
   cidPending: z
     .enum(['true', 'false'])
     .optional()
@@ -30,7 +42,7 @@ const fileQuery = z.object({
   metadata: keyvaluesFilter.describe('The same as `keyvalues`.'),
   order: order.default('DESC').describe('`ASC` or `DESC` by age.'),
   limit: limit(10, 1000),
-  pageToken: text(255).optional(),
+  pageToken: pageToken.optional(),
 })
 
 const filePage = z.object({
@@ -47,6 +59,7 @@ export const NOT_SECONDS = 'must be a Unix time in seconds'
 /** When a file is to be deleted. */
 export const expiresAt = z
   .int(NOT_SECONDS)
+  .min(0, 'must be in the future')
   .max(MAX_UNIX_SECONDS, NOT_SECONDS)
   .refine((seconds) => seconds * 1000 > Date.now(), 'must be in the future')
 
@@ -72,6 +85,7 @@ const fileChanges = z
     (changes) => Object.values(changes).some((value) => value !== undefined),
     'must have a name, keyvalues or expires_at',
   )
+  .meta(oneOrMore('name', 'keyvalues', 'expires_at'))
 type FileChanges = z.output<typeof fileChanges>
 
 const TAG = 'Files'

@@ -9,7 +9,17 @@ import { escapeLike } from '../db/statements/statement.ts'
 import { notFound } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
-import { limit, network, nextPageToken, nothing, pathId, readPageToken, text } from '../http/shapes.ts'
+import {
+  limit,
+  network,
+  nextPageToken,
+  nothing,
+  oneOrMore,
+  pageToken,
+  pathId,
+  readPageToken,
+  text,
+} from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 
 const groupRecord = z.object({
@@ -31,12 +41,13 @@ const groupChanges = z
     (changes) => Object.values(changes).some((value) => value !== undefined),
     'must have a name or is_public',
   )
+  .meta(oneOrMore('name', 'is_public'))
 
 const groupQuery = z.object({
   name: text(255).optional().describe('Part of the name, in any case.'),
   isPublic: z.enum(['true', 'false']).optional(),
   limit: limit(10, 1000),
-  pageToken: text(255).optional(),
+  pageToken: pageToken.optional(),
 })
 
 const groupPage = z.object({

@@ -10,21 +10,25 @@ import { type Pool, type Queryable, transaction } from '../db/pool.ts'
 import { checkSwap, insertSwap, installSwaps, listSwaps, newestSwap } from '../db/statements/gateways.ts'
 import { badRequest, forbidden, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
-import { network, nothing } from '../http/shapes.ts'
+import { cid, network, nothing, oneOrMore } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import type { GatewayService } from './gateways/gateways.ts'
 
-const cid = z.string().describe('The original CID, however it is spelled.')
-const swapParams = z.object({ network, cid })
+const originalCid = cid.describe('The original CID, however it is spelled.')
+const swapParams = z.object({ network, cid: originalCid })
 /** Parameters of the older path, which knows the public network only. */
-const olderParams = z.object({ cid }).transform(({ cid }) => ({ cid, network: 'public' as const }))
+const olderParams = z
+  .object({ cid: originalCid })
+  .transform(({ cid }) => ({ cid, network: 'public' as const }))
 
 /** The body of a swap, in both spellings that clients use. */
-const swapRequest = z.object({
-  swap_cid: z.string().optional().describe('The CID to serve from now on: a file of the same network.'),
-  swapCid: z.string().optional().describe('The same as `swap_cid`.'),
-})
+const swapRequest = z
+  .object({
+    swap_cid: cid.optional().describe('The CID to serve from now on: a file of the same network.'),
+    swapCid: cid.optional().describe('The same as `swap_cid`.'),
+  })
+  .meta(oneOrMore('swap_cid', 'swapCid'))
 
 /** A change of a swap (contract 2.2). */
 const swapEntry = z.object({

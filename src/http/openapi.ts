@@ -99,8 +99,8 @@ function jsonSchema(shape: z.ZodType, io: 'input' | 'output'): Json {
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
       // Every record has `propertyNames`, which say nothing.
       delete jsonSchema.propertyNames
-      // The format says what the pattern says.
-      if (jsonSchema.format) delete jsonSchema.pattern
+      // The format says what the pattern and the lengths say.
+      if (jsonSchema.format) for (const key of ['pattern', 'minLength', 'maxLength']) delete jsonSchema[key]
     },
   })
   return schema
@@ -121,7 +121,8 @@ function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json
       ...common,
       ...(description !== undefined && { description }),
       ...(schema.type === 'object' && { style: 'deepObject', explode: true }),
-      schema: { ...schema, ...(values && { enum: values }) },
+      // A shape that says its format is another one than what goes by this name elsewhere.
+      schema: { ...(values && !schema.format && { enum: values }), ...schema },
     }
   })
 }
@@ -169,8 +170,8 @@ function success({ id, scope, operation }: Route, success: Route['success']): Js
 }
 
 function failures(route: Route): Json {
-  // 429: of the plan, of the client's address, or of what is under way.
-  const statuses = new Set([...(route.errors ?? []), 429, 500])
+  // 429: of the plan, of the client's address, or of what is under way; 431: Node's own.
+  const statuses = new Set([...(route.errors ?? []), 429, 431, 500])
   // Checking a key fails when the database is away; most routes take no agent's token.
   if (route.scope !== null) for (const status of [401, 403, 503]) statuses.add(status)
   if (route.path.includes('/:agentId')) statuses.add(404)

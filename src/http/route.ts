@@ -159,8 +159,8 @@ const boundBodies =
 /** Mounts routes, one router for each first two segments of a path: none is searched among all the others. */
 export function mountRoutes(app: express.Express, routes: Route[], services: RouteServices): void {
   const routers = new Map<string, Router>()
-  for (const declared of routes) {
-    for (const path of [declared.path, ...(declared.aliases ?? [])]) {
+  const mounted = routes.flatMap((declared) =>
+    [declared.path, ...(declared.aliases ?? [])].map((path) => {
       const prefix = /^\/[^/]+\/[^/:]+/.exec(path)?.[0] ?? '/'
       let router = routers.get(prefix)
       if (!router) {
@@ -170,7 +170,29 @@ export function mountRoutes(app: express.Express, routes: Route[], services: Rou
       }
       const rest = prefix === '/' ? path : path.slice(prefix.length) || '/'
       router[declared.method](rest, ...middleware(declared, services))
-    }
+      return { router, path, rest, method: declared.method }
+    }),
+  )
+  // After all routes, and a path before those with more parameters, which it would match.
+  const parameters = (path: string) => path.split(/[:*]/).length
+  mounted.sort((a, b) => parameters(a.path) - parameters(b.path))
+  for (const same of Map.groupBy(mounted, ({ path }) => path).values()) {
+    const { router, rest } = same[0] as (typeof mounted)[number]
+    router.all(rest, refuseMethod(same.map(({ method }) => method)))
+  }
+}
+
+/** Answers the methods that a path has not: OPTIONS with those that it has, all others with 405 (RFC 9110, 15.5.6). */
+function refuseMethod(methods: Route['method'][]): RequestHandler {
+  const all = new Set<string>(methods.includes('get') ? [...methods, 'head'] : methods)
+  const allow = [...all]
+    .map((method) => method.toUpperCase())
+    .sort()
+    .join(', ')
+  return (req, res) => {
+    if (req.method === 'OPTIONS') return void res.set({ allow }).status(204).end()
+    const what = `${req.method} ${req.originalUrl.replace(/\?.*/s, '')}`
+    throw new ApiError(405, 'method_not_allowed', `No such method here: ${what}`, { headers: { allow } })
   }
 }
 

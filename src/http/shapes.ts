@@ -12,6 +12,14 @@ export const text = (max: number) =>
       'must not contain NUL or broken Unicode',
     )
 
+/** A CID as clients spell it: any version, any multibase. The document says so; `files/cid.ts` parses it. */
+export const cid = z.string().meta({ format: 'cid' })
+
+/** For the document: an object must have one of these fields. */
+export const oneOrMore = (...names: readonly string[]) => ({
+  anyOf: names.map((name) => ({ type: 'object' as const, required: [name] })),
+})
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** An id in a path. A UUID that does not parse matches no row: it becomes one that nothing has, and ends as a 404. */
@@ -36,6 +44,9 @@ export const order = z
   .toUpperCase()
   .pipe(z.enum(['ASC', 'DESC', 'DSC'], 'must be ASC or DESC'))
   .transform((value) => (value === 'ASC' ? 'ASC' : 'DESC'))
+
+/** `?pageToken=`. */
+export const pageToken = text(255).meta({ format: 'page-token' })
 
 /** The token of the next page: the last item's id in base64, empty on the last page. */
 export function nextPageToken(items: { id: string }[], pageSize: number): string {

@@ -5,7 +5,7 @@ import { ApiError, notFound } from '../errors.ts'
 import { openEventStream } from '../http/event-stream.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, requireScope, route } from '../http/route.ts'
-import { limit, nextPageToken, order, pathId, readPageToken, text } from '../http/shapes.ts'
+import { limit, nextPageToken, order, pageToken, pathId, readPageToken } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import { cancel } from './cancel.ts'
 import { catalog, isFinished, OPERATION_KINDS, OPERATION_STATES, readableKinds, scopeOf } from './catalog.ts'
@@ -73,7 +73,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
           .describe('Only operations on this file or agent.'),
         order: order.default('DESC'),
         limit: limit(10, 250),
-        pageToken: text(255).optional(),
+        pageToken: pageToken.optional(),
       }),
       success: {
         status: 200,

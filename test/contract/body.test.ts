@@ -68,7 +68,9 @@ describe('a path', () => {
     assert.equal(response.status, 400)
     assert.deepEqual(Object.keys((await response.json()) as object), ['error'])
   })
-  for (const path of ['/v3', '/v3/', '/v3/files', '/v3/files/public/a/b', '/V3/FILES/public'])
+  for (const path of ['/v3', '/v3/', '/v3/files/public/a/b', '/V3/FILES/public'])
     it(`the path ${path} is 404`, async () =>
       assertError(await api.get(path), 404, `No such route: GET ${path}`))
+  it('the path /v3/files takes no GET', async () =>
+    assertError(await api.get('/v3/files'), 405, 'No such method here: GET /v3/files'))
 })

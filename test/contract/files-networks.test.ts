@@ -137,8 +137,8 @@ describe('a pin request', () => {
     assertError(await api.get('/v3/files/private/pin_by_cid'), 404, NOT_FOUND)
     assertError(
       await api.post('/v3/files/private/pin_by_cid', { cid: `${await missingCid()}` }),
-      404,
-      'No such route: POST /v3/files/private/pin_by_cid',
+      405,
+      'No such method here: POST /v3/files/private/pin_by_cid',
     )
   })
 })

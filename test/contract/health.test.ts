@@ -128,16 +128,26 @@ describe('/docs', () => {
 describe('an unknown route', () => {
   const requests = [
     ['GET', '/nowhere'],
-    ['POST', '/healthz'],
-    ['POST', '/v3/files/public/0191f0f0-0000-7000-8000-000000000000'],
-    ['PATCH', '/v3/groups/public'],
-    ['DELETE', '/v3/files/public'],
-    ['PUT', '/v3/files/private'],
     ['GET', '/.env'],
   ]
   for (const [method = '', path = ''] of requests)
     it(`an unknown route is 404: ${method} ${path}`, async () => {
       assertError(await anonymous.request(method, path), 404, `No such route: ${method} ${path}`)
+    })
+  const methods = [
+    ['POST', '/healthz', 'GET, HEAD'],
+    ['POST', '/v3/files/public/0191f0f0-0000-7000-8000-000000000000', 'DELETE, GET, HEAD, PUT'],
+    ['PATCH', '/v3/groups/public', 'GET, HEAD, POST'],
+    ['POST', '/v0/templates/t42smfjt', 'DELETE, GET, HEAD, PUT'],
+    ['POST', '/v0/agents/x7f3k2ab/skills/updates', 'GET, HEAD'],
+  ]
+  for (const [method = '', path = '', allowed = ''] of methods)
+    it(`a method that a path has not is 405, with those that it has: ${method} ${path}`, async () => {
+      const refused = await anonymous.request(method, path)
+      assertError(refused, 405, `No such method here: ${method} ${path}`)
+      assert.equal(refused.headers.get('allow'), allowed)
+      const asked = await anonymous.request('OPTIONS', path)
+      assert.deepEqual([asked.status, asked.headers.get('allow')], [204, allowed])
     })
   it('an unknown route is 404 for paths that lead out of the service', async () => {
     for (const path of ['/..%2f..%2fetc/passwd', '/%2e%2e/%2e%2e/etc/passwd'])

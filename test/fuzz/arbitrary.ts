@@ -235,7 +235,8 @@ function valueOfSchema(name: string, given: Schema, document: Document, pool: Po
   const choices = schema.anyOf ?? schema.oneOf
   const inner = (key: string, part: Schema) => valueOfSchema(key, part, document, pool)
   const right = (): fc.Arbitrary<unknown> => {
-    if (choices) return fc.oneof(...choices.map((choice) => inner(name, choice)))
+    // Beside properties they say which go together.
+    if (choices && !schema.properties) return fc.oneof(...choices.map((choice) => inner(name, choice)))
     if (schema.properties) {
       const fields = Object.entries(schema.properties).map(([key, part]) => [key, inner(key, part)])
       return fc.record<Record<string, unknown>>(Object.fromEntries(fields), {

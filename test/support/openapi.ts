@@ -80,7 +80,9 @@ export class DocumentCheck {
     if (status === 500) assert.notEqual(headers.get('error-code'), 'internal', what)
     const operation = this.#find(method, path)
     if (!operation) {
-      assert.equal(status, decodes(path) ? 404 : 400, `${what}: not in the document`)
+      const isKnown = this.#methodsOf(path).length > 0
+      const unknown = isKnown ? (method === 'OPTIONS' ? 204 : 405) : 404
+      assert.equal(status, decodes(path) ? unknown : 400, `${what}: not in the document`)
       return
     }
 
@@ -105,13 +107,17 @@ export class DocumentCheck {
     assert.ok(validate(body), `${what}: ${this.#ajv.errorsText(validate.errors)}`)
   }
 
-  #find(method: string, given: string): Operation | undefined {
+  #find(method: string, path: string): Operation | undefined {
+    return this.#methodsOf(path).find((operations) => method.toLowerCase() in operations)?.[
+      method.toLowerCase()
+    ]
+  }
+
+  /** The operations, by method, of each path of the document that a path is. */
+  #methodsOf(given: string): Record<string, Operation>[] {
     // Express takes a slash at the end for nothing.
     const path = given.replace(/(?<=.)\/$/, '')
-    const found = this.#paths.find(
-      ({ pattern, operations }) => pattern.test(path) && method.toLowerCase() in operations,
-    )
-    return found?.operations[method.toLowerCase()]
+    return this.#paths.filter(({ pattern }) => pattern.test(path)).map(({ operations }) => operations)
   }
 
   #response(response: Response | { $ref: string } | undefined): Response | undefined {

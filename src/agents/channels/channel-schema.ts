@@ -37,7 +37,7 @@ const common = {
   allowFrom: z
     .array(
       z
-        .union([z.string(), z.number().int()])
+        .union([z.string().meta({ format: 'sender' }), z.number().int()])
         .transform(String)
         .pipe(
           z

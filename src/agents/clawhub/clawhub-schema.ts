@@ -59,7 +59,7 @@ export const hubQuery = z.object({
     .default('popular')
     .describe('By how often they were installed, by age, or by name.'),
   featured: z.enum(['true', 'false'], 'must be true or false').optional(),
-  cursor: text(1000).optional().describe('`nextCursor` of the page before.'),
+  cursor: text(1000).meta({ format: 'cursor' }).optional().describe('`nextCursor` of the page before.'),
 })
 export type HubQuery = z.output<typeof hubQuery>
 

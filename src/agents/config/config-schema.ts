@@ -10,7 +10,9 @@ const MAX_DEPTH = 32
 const config = z
   .union(
     [
-      text(MAX_CONFIG).refine((json) => isConfig(parsed(json))),
+      text(MAX_CONFIG)
+        .refine((json) => isConfig(parsed(json)))
+        .meta({ format: 'json-object' }),
       z
         .record(z.string(), z.unknown())
         .refine(isConfig)

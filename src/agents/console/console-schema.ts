@@ -10,6 +10,7 @@ const shellText = (maxBytes: number) =>
     .refine((text) => text.trim() !== '', 'must not be empty')
     .refine((text) => !text.includes('\0'), 'must not contain NUL')
     .refine((text) => Buffer.byteLength(text) <= maxBytes, `must have at most ${maxBytes} bytes`)
+    .meta({ minLength: 1, maxLength: maxBytes })
 
 /** `POST A/console/exec` (contract 4.3). */
 export const command = z.object({

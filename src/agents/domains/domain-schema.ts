@@ -6,16 +6,27 @@ export const MAX_DOMAINS = 5
 /** Subdomains of a workspace that no agent has any more: nobody can hoard names by giving them up. */
 export const MAX_FORMER_SUBDOMAINS = 100
 
-const name = text(1000)
+const domainName = text(1000).meta({ format: 'domain-name' })
 const isProtected = z.boolean().describe('Whether it takes the gateway token.')
 
 /** `POST A/domains` (contract 4.3). Absent `protected` is false: the command line leaves false out. */
-export const newDomain = z.object({
-  subdomain: name.nullish().describe('One label: the name below the operator’s domain.'),
-  customDomain: name.nullish().describe('A domain of one’s own, such as `shop.example.com`.'),
-  targetPort: agentPort,
-  protected: isProtected.nullish().transform((value) => value ?? false),
-})
+export const newDomain = z
+  .object({
+    subdomain: text(1000)
+      .meta({ format: 'subdomain' })
+      .nullish()
+      .describe('One label: the name below the operator’s domain.'),
+    customDomain: domainName.nullish().describe('A domain of one’s own, such as `shop.example.com`.'),
+    targetPort: agentPort,
+    protected: isProtected.nullish().transform((value) => value ?? false),
+  })
+  .meta({
+    oneOf: ['subdomain', 'customDomain'].map((name) => ({
+      type: 'object',
+      required: [name],
+      properties: { [name]: { type: 'string' } },
+    })),
+  })
 export type NewDomain = z.output<typeof newDomain>
 
 /** `PUT A/domains/{domainId}`: a name stays what it is. */
@@ -28,7 +39,7 @@ export const domainChange = z.object({
 export type DomainChange = Pick<z.output<typeof domainChange>, 'targetPort' | 'protected'>
 
 /** `POST A/domains/challenge`. */
-export const challengeBody = z.object({ customDomain: name })
+export const challengeBody = z.object({ customDomain: domainName })
 
 const txtName = z.string().describe('Name of the TXT record to set.')
 const txtValue = z.string().describe('Its value.')

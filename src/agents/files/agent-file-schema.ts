@@ -22,12 +22,14 @@ const filename = text(MAX_NAME_BYTES)
   .refine((name) => !/^\.+$/.test(name), 'must not be dots only')
   .refine((name) => !/\p{Cc}/u.test(name), 'must not contain control characters')
   .refine((name) => Buffer.byteLength(name) <= MAX_NAME_BYTES, `must have at most ${MAX_NAME_BYTES} bytes`)
+  .meta({ minLength: 1, format: 'file-name' })
 
 /** `POST A/files/upload` (contract 4.3). */
 export const upload = z.object({
   filename,
   contentBase64: z
     .string()
+    .meta({ contentEncoding: 'base64', format: 'base64' })
     .describe('The content: base64 (RFC 4648, 4) with padding, without a `data:` prefix.'),
 })
 

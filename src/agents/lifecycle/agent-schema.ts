@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { text } from '../../http/shapes.ts'
+import { oneOrMore, text } from '../../http/shapes.ts'
 import { agentRecord, NAMES, names } from '../agent.ts'
 import { startedOperation } from '../agent-route.ts'
 import { gatewayStatus, scriptStates } from '../agentd-status.ts'
@@ -16,6 +16,7 @@ export const metadataChange = names
     (change) => Object.values(change).some((value) => value !== undefined),
     `must have one of ${NAMES.join(', ')}`,
   )
+  .meta(oneOrMore(...NAMES))
 export type MetadataChange = z.output<typeof metadataChange>
 
 export const metadataChanged = z.object({ success: z.literal(true), agent: agentRecord })

@@ -28,6 +28,7 @@ const pathPrefix = z
     'must begin with / and have only letters, digits, - and _ between slashes',
   )
   .refine((prefix) => !isReserved(prefix), `${RESERVED_PREFIXES.join(', ')} are reserved`)
+  .meta({ format: 'path-prefix' })
   .describe('Whole segments of a path, such as `/app`; `/` alone is everything.')
 
 const isReserved = (prefix: string) =>

@@ -4,7 +4,7 @@ import { canonicalCid, parseCid } from '../../files/cid.ts'
 import { retrieveContent } from '../../files/retrieve.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
-import { limit, nextPageToken, readPageToken, text } from '../../http/shapes.ts'
+import { limit, nextPageToken, pageToken, readPageToken, text } from '../../http/shapes.ts'
 import type { Asked, Started } from '../../operations/operations.ts'
 import { type AgentServices, pending, startedOperation } from '../agent-route.ts'
 import { noSkill } from './attach.ts'
@@ -19,8 +19,10 @@ const SKILL = `${SKILLS}/:skillId`
 const VERSIONS = `${SKILL}/versions`
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const success = z.literal(true)
-const params = z.object({ skillId: text(512).describe('Its id, or the CID of one of its versions.') })
-const page = z.object({ limit: limit(1000, 1000), pageToken: text(255).optional() })
+const params = z.object({
+  skillId: text(512).meta({ format: 'skill-id' }).describe('Its id, or the CID of one of its versions.'),
+})
+const page = z.object({ limit: limit(1000, 1000), pageToken: pageToken.optional() })
 const retrieving = z.object({ success, message: z.string(), operation: startedOperation })
 const NEXT =
   'Where there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.'

@@ -65,7 +65,7 @@ export const agentSkill = z.object({
 })
 export type AgentSkill = z.output<typeof agentSkill>
 
-const cidText = text(512).min(1, 'must not be empty')
+const cidText = text(512).min(1, 'must not be empty').meta({ format: 'cid' })
 const versionText = text(MAX_VERSION).regex(SEMVER, 'must be a semantic version, as 1.2.3')
 const fileId = z.uuid('must be the id of a file').toLowerCase()
 
@@ -87,7 +87,7 @@ export const newVersion = z.object({
 
 export const attachment = z.object({
   skillCids: z
-    .array(text(512).min(1, 'must not be empty'))
+    .array(text(512).min(1, 'must not be empty').meta({ format: 'skill' }))
     .min(1, 'must not be empty')
     .max(MAX_ATTACHED, `an agent can have at most ${MAX_ATTACHED} skills`)
     .describe('CIDs of skills in the library, or slugs (`@owner/name`).'),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ApiError } from '../../errors.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
+import { cid } from '../../http/shapes.ts'
 import { startedOperation } from '../agent-route.ts'
 
 /** A snapshot as clients see it. */
@@ -41,8 +42,7 @@ export const syncing = z.object({
 })
 
 export const resetBody = z.object({
-  snapshotCid: z
-    .string()
+  snapshotCid: cid
     .transform((text, context) => {
       try {
         return canonicalCid(parseCid(text))

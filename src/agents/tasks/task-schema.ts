@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { limit, text } from '../../http/shapes.ts'
+import { limit, oneOrMore, text } from '../../http/shapes.ts'
 
 const MIN_EVERY_MS = 60_000
 /** Far more than anybody waits, and a number that all understand. */
@@ -24,7 +24,7 @@ const cron = z.object({
     .trim()
     .regex(/^\S+(\s+\S+){4}$/, 'must have 5 fields')
     .describe('Minute, hour, day of the month, month, day of the week.'),
-  tz: text(64).refine(isTimeZone, 'must be an IANA time zone').optional(),
+  tz: text(64).refine(isTimeZone, 'must be an IANA time zone').meta({ format: 'time-zone' }).optional(),
   staggerMs,
 })
 
@@ -33,14 +33,16 @@ const words = { text: text(100_000).optional(), message: text(100_000).optional(
 
 const payload = z
   .discriminatedUnion('kind', [
-    z.object({
-      kind: z.literal('agentTurn'),
-      ...words,
-      model: text(200).optional(),
-      thinking: text(50).optional(),
-      timeoutSeconds: z.number().int().min(1).max(86_400).optional(),
-    }),
-    z.object({ kind: z.literal('systemEvent'), ...words }),
+    z
+      .object({
+        kind: z.literal('agentTurn'),
+        ...words,
+        model: text(200).optional(),
+        thinking: text(50).optional(),
+        timeoutSeconds: z.number().int().min(1).max(86_400).optional(),
+      })
+      .meta(oneOrMore('text', 'message')),
+    z.object({ kind: z.literal('systemEvent'), ...words }).meta(oneOrMore('text', 'message')),
   ])
   .transform((payload, context) => {
     const { text, message, ...rest } = payload
@@ -91,6 +93,7 @@ export const taskChanges = z
   .object(fields)
   .partial()
   .refine((changes) => Object.values(changes).some((value) => value !== undefined), 'must change something')
+  .meta(oneOrMore(...Object.keys(fields)))
 
 export const toggle = z
   .object({ enabled: z.boolean().optional() })

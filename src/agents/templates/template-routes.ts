@@ -122,17 +122,17 @@ export function templateRoutes(services: AgentServices): Route[] {
     }),
     route({
       method: 'get',
-      path: `${TEMPLATES}/:slug`,
+      path: `${TEMPLATES}/:templateId`,
       id: 'getTemplate',
       tag: TAG,
       summary: 'Get a template by its slug',
       scope: 'org:agents:read',
       callers: ['workspace'],
-      params: z.object({ slug: z.string() }),
+      params: z.object({ templateId: z.string().describe('The slug.') }),
       success: { status: 200, description: 'The template.', body: oneTemplate },
       errors: [404],
       async handle({ principal: { workspaceId }, params }) {
-        const template = await requireTemplate(pool, workspaceId, params.slug, 'slug')
+        const template = await requireTemplate(pool, workspaceId, params.templateId, 'slug')
         return { body: { template: toTemplateRecord(template) } }
       },
     }),

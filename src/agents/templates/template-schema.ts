@@ -1,6 +1,6 @@
 /** Bodies and queries of templates. */
 import { z } from 'zod'
-import { limit, text } from '../../http/shapes.ts'
+import { limit, pageToken, text } from '../../http/shapes.ts'
 import { checkSource, ofRepository, repository, requireSource } from './git/origin.ts'
 import { TEMPLATE_SLUG, templateRecord } from './template.ts'
 
@@ -53,7 +53,7 @@ export const templateQuery = z.object({
     .optional(),
   submittedBy: z.literal('me', 'must be me').optional(),
   limit: limit(100, 1000),
-  pageToken: text(255).optional(),
+  pageToken: pageToken.optional(),
 })
 
 export const templateList = z.object({

@@ -21,6 +21,7 @@ const domain = z
     const fault = domainFault(value)
     if (fault) context.addIssue(fault)
   })
+  .meta({ format: 'gateway-name' })
 
 const accessToken = z.object({
   id: z.string(),

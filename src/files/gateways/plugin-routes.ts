@@ -43,6 +43,7 @@ const pluginId = z
   .string()
   .regex(/^\d{1,9}$/, 'must be a whole number')
   .transform(Number)
+  .pipe(z.number().max(999_999_999))
 
 /** Plugins of gateways, and switching them on and off. */
 export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {

@@ -1,7 +1,17 @@
 import { z } from 'zod'
 import { badRequest, forbidden, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { limit, nextPageToken, nothing, order, pathId, readPageToken, text } from '../../http/shapes.ts'
+import {
+  cid,
+  limit,
+  nextPageToken,
+  nothing,
+  order,
+  pageToken,
+  pathId,
+  readPageToken,
+  text,
+} from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import { checkHostNodes } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
@@ -13,12 +23,12 @@ const MAX_HOST_NODES = 100
 
 /** `POST /v3/files/public/pin_by_cid` (contract 4.1). */
 const pinRequest = z.object({
-  cid: z.string().describe('The CID to pin: any version, any multibase.'),
+  cid: cid.describe('The CID to pin: any version, any multibase.'),
   name: text(255).nullish().describe('A name for the file.'),
   group_id: z.uuid('must be a UUID').toLowerCase().nullish().describe('The group to place the file in.'),
   keyvalues: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
   host_nodes: z
-    .array(text(1024))
+    .array(text(1024).meta({ format: 'host-node' }))
     .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)
     .nullish()
     .describe('Where the content can be had: peer ids, or multiaddrs that end in /p2p/<peer id>.'),
@@ -31,11 +41,11 @@ const pinQuery = z.object({
     .transform((status) => (status === 'retreiving' ? 'retrieving' : status))
     .pipe(z.enum(PIN_STATUSES))
     .optional(),
-  cid: z.string().optional().describe('Only this CID, however it is spelled.'),
+  cid: cid.optional().describe('Only this CID, however it is spelled.'),
   order: order.optional().describe('`ASC` or `DESC` by age; newest first unless told.'),
   sort: order.optional().describe('The same as `order`.'),
   limit: limit(10, 250),
-  pageToken: text(255).optional(),
+  pageToken: pageToken.optional(),
   includesCount: z.enum(['true', 'false']).optional().describe('Adds `count`, the number of all that match.'),
 })
 

@@ -1,6 +1,6 @@
 /** Shapes of the IPFS Pinning Service API 1.0.0 (https://ipfs.github.io/pinning-services-api-spec/). */
 import { z } from 'zod'
-import { limit, pathId, text } from '../../http/shapes.ts'
+import { cid, limit, pathId, text } from '../../http/shapes.ts'
 import { keyvalues, keyvaluesFilter } from '../keyvalues.ts'
 import { FAILURES } from '../pins/pin-requests.ts'
 
@@ -20,7 +20,7 @@ const status = z.enum(Object.keys(STATUSES) as Status[])
 
 /** A pin as a client asks for it. */
 export const pin = z.object({
-  cid: z.string().describe('The CID to pin: any version, any multibase.'),
+  cid: cid.describe('The CID to pin: any version, any multibase.'),
   name: text(255).nullish().describe('A name, to find it by.'),
   origins: z
     .array(z.string())
@@ -62,24 +62,31 @@ export const pinResults = z.object({
 
 export const requestParams = z.object({ requestid: pathId.describe('The id of the pin request, a UUID.') })
 
-const statusList = z.string().transform((value, context) => {
-  const list = z.array(status).safeParse(value.split(','))
-  if (list.success) return list.data
-  context.addIssue(`must be a comma separated list of ${Object.keys(STATUSES).join(', ')}`)
-  return z.NEVER
-})
+const statusList = z
+  .string()
+  .transform((value, context) => {
+    const list = z.array(status).safeParse(value.split(','))
+    if (list.success) return list.data
+    context.addIssue(`must be a comma separated list of ${Object.keys(STATUSES).join(', ')}`)
+    return z.NEVER
+  })
+  .meta({ pattern: `^(${Object.keys(STATUSES).join('|')})(,(${Object.keys(STATUSES).join('|')}))*$` })
 
 const cidList = z
   .string()
+  .meta({ format: 'cids' })
   .transform((value) => value.split(','))
   .refine((cids) => cids.length <= MAX_CIDS, `must have at most ${MAX_CIDS} entries`)
 
-const metaFilter = z.string().transform((value, context) => {
-  const pairs = z.preprocess(parseJson, keyvaluesFilter).safeParse(value)
-  if (pairs.success) return JSON.stringify(pairs.data)
-  context.addIssue('must be a JSON object of strings')
-  return z.NEVER
-})
+const metaFilter = z
+  .string()
+  .transform((value, context) => {
+    const pairs = z.preprocess(parseJson, keyvaluesFilter).safeParse(value)
+    if (pairs.success) return JSON.stringify(pairs.data)
+    context.addIssue('must be a JSON object of strings')
+    return z.NEVER
+  })
+  .meta({ format: 'json-pairs' })
 
 function parseJson(value: unknown): unknown {
   try {

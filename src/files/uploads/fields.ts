@@ -33,7 +33,7 @@ const expiry = z
 /** For the document: the parts of the form. */
 export const uploadForm = z.object({
   file: z
-    .union([z.file(), z.array(z.file())])
+    .union([z.file(), z.array(z.file()).min(1)])
     .describe(
       'The file; or several, with paths for file names, which make a folder. If all of them are in one folder, the upload is that folder.',
     ),
@@ -41,11 +41,16 @@ export const uploadForm = z.object({
   name: text(255).optional().describe('If left out, the name of the file or the folder.'),
   group_id: groupId.optional(),
   group: groupId.optional().describe('The same as `group_id`.'),
-  keyvalues: z.string().optional().describe('Metadata: a JSON object of strings, at most ten pairs.'),
+  keyvalues: z
+    .string()
+    .meta({ format: 'json-pairs' })
+    .optional()
+    .describe('Metadata: a JSON object of strings, at most ten pairs.'),
   car: flag.optional().describe('`true`: the file is a CAR, and the upload is the DAG of its one root.'),
   cid_version: cidVersion.optional().describe('`v1` if left out.'),
   expires_at: z
     .string()
+    .meta({ format: 'unix-time' })
     .optional()
     .describe('Unix time in seconds, when the file is to be deleted; never, if left out.'),
   streamable: flag.optional().describe('Accepted; every file can be streamed.'),
@@ -104,8 +109,16 @@ function numbersAsText(pairs: unknown): unknown {
 export const legacyForm = z.object({
   file: uploadForm.shape.file,
   network: network.optional().describe('`public` if left out.'),
-  pinataMetadata: z.string().optional().describe('JSON: `{"name": …, "keyvalues": {…}}`.'),
-  pinataOptions: z.string().optional().describe('JSON: `{"groupId": …, "cidVersion": 0 or 1}`.'),
+  pinataMetadata: z
+    .string()
+    .meta({ format: 'json-metadata' })
+    .optional()
+    .describe('JSON: `{"name": …, "keyvalues": {…}}`.'),
+  pinataOptions: z
+    .string()
+    .meta({ format: 'json-options' })
+    .optional()
+    .describe('JSON: `{"groupId": …, "cidVersion": 0 or 1}`.'),
 })
 
 /** The fields of `POST /pinning/pinFileToIPFS`. */

@@ -71,14 +71,14 @@ export function signRoutes(services: SignRouteServices): Route[] {
     }),
     route({
       method: 'post',
-      path: '/v3/files/:id',
+      path: '/v3/files/:network',
       id: 'uploadBySignedUrl',
       tag: TAG,
       summary: 'Upload by a signed URL',
       description:
         'The address is what `POST /v3/files/sign` gave out; no key is needed. The body is that of `POST /v3/files`; with `Upload-Length`, it begins a resumable upload as there. What the URL fixes, the upload cannot change.',
       scope: null,
-      params: z.object({ id: pathId }),
+      params: z.object({ network: pathId.describe('The id in the URL.') }),
       stream: { mediaType: 'multipart/form-data', schema: uploadForm },
       success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
@@ -86,7 +86,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
       async handle({ req, res, params, signal }) {
         setHeaders(res)
         const url = new URL(`${apiBase(req, publicUrl)}${req.originalUrl}`)
-        const caller = await signedUploads.resolve(url, params.id)
+        const caller = await signedUploads.resolve(url, params.network)
         // Counted beside the key's own requests: strangers who have a URL must not use those up.
         const { workspaceId, plan } = caller.grant.uploader
         const keyId = `signed by ${caller.keyId}`

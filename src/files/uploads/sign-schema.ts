@@ -29,6 +29,7 @@ const period = {
 const address = z
   .string()
   .max(4096, 'must have at most 4096 characters')
+  .meta({ format: 'private-file' })
   .describe("A private file's address: `https://<gateway>/files/<cid>`, and what a gateway takes after it.")
 const method = z.literal('GET', 'must be GET').describe('What the link is good for.')
 

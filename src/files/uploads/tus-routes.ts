@@ -67,7 +67,7 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
     route({
       method: 'options',
       path: '/v3/files',
-      aliases: ['/v3/files/:id', PATH],
+      aliases: ['/v3/files/:network', PATH],
       id: 'resumableUploadOptions',
       tag: TAG,
       summary: 'Ask what resumable uploads can do',

@@ -111,6 +111,7 @@ const responses: Record<string, Json> = {
     'RateLimit-Reset',
     'Retry-After',
   ),
+  431: { description: 'The address or the headers are larger than 16 KiB. There is no body.' },
   500: failure('A fault of Berth; the log has the cause.', { internal: 'Internal server error' }),
   502: failure('An agent, or a server elsewhere, sent what is no answer.', {
     bad_answer: 'The agent sent no valid answer',
@@ -140,11 +141,11 @@ const responses: Record<string, Json> = {
   },
 }
 
-const requestHeader = (name: string, description: string, example: string): Json => ({
+const requestHeader = (name: string, description: string, example: string, shape: Json = {}): Json => ({
   name,
   in: 'header',
   description,
-  schema: { type: 'string' },
+  schema: { type: 'string', ...shape },
   example,
 })
 
@@ -154,11 +155,13 @@ export const requestHeaders = {
     'Prefer',
     'RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end, `respond-async` not at all.',
     'wait=30',
+    { format: 'preference' },
   ),
   idempotencyKey: requestHeader(
     'Idempotency-Key',
     'Any text of your own, at most 255 visible ASCII characters. A repeat finds the operation of the first request.',
     'import-2026-11-21-0001',
+    { minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
   ),
 }
 

@@ -18,6 +18,8 @@ host, so each runs in a sandbox, without cookies or storage. Options of images a
 **Errors** are \`{"error": "<message>"}\`. The \`Error-Code\` header has a word for machines, and \`X-Request-Id\`
 finds the request in the log. Under *Pinning Service API* they are that specification's.
 
+**Text** has neither NUL nor half of a surrogate pair.
+
 **Lists** come in pages: \`next_page_token\` goes into \`pageToken\`, and is empty on the last page.`
 
 /** In the order of the document. A route's tag must be one of these. */

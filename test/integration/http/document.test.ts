@@ -184,6 +184,8 @@ describe('the document', () => {
 function mounted(stack: Layer[], prefix = ''): string[] {
   return stack.flatMap(({ route, handle, rawPath }) => {
     const path = `${prefix}${route?.path ?? rawPath}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1')
+    // What refuses the methods that a path has not.
+    if (route?.methods._all) return []
     if (route) {
       const name = path.replace(/[:*](\w+)/g, '{$1}')
       return Object.keys(route.methods).map((method) => `${method.toUpperCase()} ${name}`)

@@ -10,13 +10,15 @@ const NO_REF = /^[-/+]|[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\/|\.lock(\/|$)|[/.]$/
 const gitRef = text(255)
   .min(1, 'must not be empty')
   .refine((name) => !NO_REF.test(name), 'must be the name of a branch, tag or commit')
+  .meta({ format: 'git-ref' })
 const folder = text(1000)
   .transform((path) => path.replace(/^\/+|\/+$/g, ''))
   .refine(
     (path) => path === '' || !path.split('/').some((name) => ['', '.', '..'].includes(name)),
     'must be a folder of the repository',
   )
-const gitUrl = text(2048)
+  .meta({ format: 'folder' })
+const gitUrl = text(2048).meta({ format: 'git-url' })
 
 /** In place of an agent, the fields of a body. */
 export const repository = {

@@ -1,0 +1,106 @@
+/**
+ * schemathesis, which makes requests out of `/openapi.json` and holds the answers against it, run against a Berth with
+ * agents that are rows: `scripts/ci/schemathesis.sh` installs it. `BERTH_TEST_SCHEMATHESIS_EXAMPLES` is the number of
+ * random requests to each operation, beside those that it derives from the document.
+ */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { insertAgent } from '../contract/agents/rows.ts'
+import { openContext } from '../contract/context.ts'
+import { createPool, createWorkspace } from '../fuzz/pool.ts'
+import { startDnsServer } from '../support/dns.ts'
+import { startStack } from '../support/stack.ts'
+import { reportRun } from './report.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const EXAMPLES = Number(process.env.BERTH_TEST_SCHEMATHESIS_EXAMPLES ?? 2)
+const INSTALL_MS = 300_000
+/** A run takes about two minutes with the examples of CI. */
+const RUN_MS = 180_000 + EXAMPLES * 30_000
+/** Where ids of things that are there go, by the name of the pool. */
+const PARAMETERS = {
+  agentId: 'path.agentId',
+  id: 'path.id',
+  secretId: 'path.secretId',
+  skillId: 'path.skillId',
+  templateId: 'path.templateId',
+  slug: 'path.slug',
+  target: 'path.fileId',
+  requestid: 'path.requestid',
+  cid: 'path.cid',
+} as const
+
+const execute = promisify(execFile)
+const dir = await mkdtemp(join(tmpdir(), 'berth-schemathesis-'))
+const dns = await startDnsServer()
+// Nothing that it asks for leads to the network: neither names, bots, hubs nor content.
+const stack = await startStack({
+  database: 'of the run',
+  env: {
+    BERTH_DNS_SERVER: dns.address,
+    BERTH_TELEGRAM_URL: '',
+    BERTH_CLAWHUB_URL: '',
+    BERTH_RUNTIME: 'process',
+  },
+})
+// It stops the stack in the end.
+const context = await openContext(stack)
+after(async () => {
+  await dns.close()
+  await rm(dir, { recursive: true, force: true })
+})
+
+test('every answer is one that /openapi.json allows, and what it forbids is refused', async () => {
+  const install = await execute(join(ROOT, 'scripts/ci/schemathesis.sh'), { timeout: INSTALL_MS })
+  const program = install.stdout.trim().split('\n').at(-1) ?? ''
+  const own = await createWorkspace(context)
+  await context.sql(`UPDATE plan SET storage_bytes = 1e9 WHERE name = 'fuzz'`)
+  const agents = await Promise.all(Array.from({ length: 50 }, () => insertAgent(context, own)))
+  const pool = { ...(await createPool(own.api)), agentId: agents.map(({ agentId }) => agentId) }
+  const key = own.api.key ?? ''
+  const config = join(dir, 'schemathesis.toml')
+  await writeFile(
+    config,
+    `${await readFile(join(ROOT, 'test/clients/schemathesis.toml'))}${parameters(pool)}`,
+  )
+  const report = join(dir, 'report.json')
+  const args = ['--config-file', config, 'run', `${stack.url}/openapi.json`, '--max-examples', `${EXAMPLES}`]
+  const files = ['--report', 'json', '--report-json-path', report, '--no-color']
+  const { stdout } = await execute(program, [...args, ...files], {
+    cwd: ROOT,
+    env: { ...process.env, BERTH_KEY: key },
+    timeout: RUN_MS,
+    maxBuffer: 2 ** 28,
+  }).catch((error) => error as { stdout: string })
+  const { schemathesis_version, operations, test_cases, failures, errors, complete } = JSON.parse(
+    await readFile(report, 'utf8'),
+  )
+  console.log(`${test_cases.generated} cases, ${EXAMPLES} examples`)
+  assert.deepEqual([...failures, ...errors], [], stdout.slice(-20_000))
+  assert.ok(complete)
+  assert.ok(test_cases.generated > 20 * operations.tested)
+  assert.equal((await context.anonymous.get('/readyz')).body.status, 'ok')
+  await reportRun({
+    client: 'schemathesis, operations of `/openapi.json`',
+    version: schemathesis_version,
+    calls: operations.total,
+    passed: operations.tested,
+    leftOut: ['`streamOperation`, which lasts as long as its operation'],
+  })
+})
+
+/** The dictionaries of the configuration, and where their values go. */
+function parameters(pool: Record<string, string[]>): string {
+  const names = Object.entries(PARAMETERS)
+  const bindings = names.map(
+    ([name, parameter]) => `"${parameter}" = { dictionary = "${name}", probability = 0.7 }`,
+  )
+  const values = names.map(([name]) => `[dictionaries.${name}]\nvalues = ${JSON.stringify(pool[name])}`)
+  return `\n[parameters]\n${bindings.join('\n')}\n${values.join('\n')}\n`
+}
