@@ -4,12 +4,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { startShared } from '../contract/context.ts'
 import { sharedAgent, type TestAgent } from '../contract/openclaw/context.ts'
 import { Client } from '../support/client.ts'
 import { gitClient } from '../support/git-client.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { until } from '../support/processes.ts'
-import { type Stack, startStack } from '../support/stack.ts'
+import type { Stack } from '../support/stack.ts'
 import { Calls, reportRun } from './report.ts'
 
 const TAKEN_OVER_MS = 60_000
@@ -23,7 +24,7 @@ let address: string
 const [ours, theirs] = [join(home, 'ours'), join(home, 'theirs')]
 
 before(async () => {
-  stack = await startStack({ env: { BERTH_RUNTIME: 'process' } })
+  stack = await startShared({}, 'of the run')
   const { url } = stack
   const api = new Client(url, await DocumentCheck.load(url), await stack.createKey())
   agent = await sharedAgent({ shared: api })

@@ -8,8 +8,12 @@ import { installSkill } from './install.ts'
 
 const TAG = 'ClawHub'
 const HUB = '/v0/clawhub'
+/** Of the aliases, which take a slug as it is, Express has its segments. */
+const joined = (slug: unknown) => (Array.isArray(slug) ? slug.join('/') : slug)
 const params = z.object({
-  slug: text(512).describe('Its slug, percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.'),
+  slug: z
+    .preprocess(joined, text(512))
+    .describe('Its slug, as it is or percent-encoded (`%40owner%2Fname`), or its `hubSkillId`.'),
 })
 
 /** The hub of skills (contract 4.3). */
@@ -36,6 +40,7 @@ export function clawhubRoutes(services: AgentServices): Route[] {
     route({
       method: 'get',
       path: `${HUB}/:slug`,
+      aliases: [`${HUB}/*slug`],
       id: 'getHubSkill',
       tag: TAG,
       summary: 'Get a skill of the hub',
@@ -52,6 +57,7 @@ export function clawhubRoutes(services: AgentServices): Route[] {
     route({
       method: 'post',
       path: `${HUB}/:slug/install`,
+      aliases: [`${HUB}/*slug/install`],
       id: 'installHubSkill',
       tag: TAG,
       summary: 'Install a skill of the hub into the library',

@@ -67,8 +67,8 @@ const mappings = z
     }
   })
 
-/** The body of `PUT A/port-forwarding`. */
-export const newMappings = z.object({ mappings })
+/** The body of `PUT A/port-forwarding`. The Go CLI says null to take all of them away. */
+export const newMappings = z.object({ mappings: mappings.nullable().transform((given) => given ?? []) })
 
 const mappingRecord = z.object({ port: z.int(), pathPrefix: z.string(), protected: z.boolean() })
 export const mappingList = z.object({ mappings: z.array(mappingRecord) })

@@ -72,10 +72,17 @@ describe('the list of the hub', () => {
   })
 })
 
+/** Asks for a slug with its slash, as the Go CLI does: paths of the document have none there. */
+async function asItIs(client: Pick<typeof api, 'url' | 'key'>, method: string, path: string): Promise<any> {
+  const headers = { authorization: `Bearer ${client.key}` }
+  return (await fetch(`${client.url}${HUB}/${path}`, { method, headers })).json()
+}
+
 describe('a skill of the hub', () => {
-  it('a skill of the hub is found by its slug, or by its id', async () => {
+  it('a skill of the hub is found by its slug, encoded or not, or by its id', async () => {
     const { skill } = (await api.get(at('@berth/journal'))).body
     assert.equal(skill.slug, '@berth/journal')
+    assert.deepEqual((await asItIs(api, 'GET', '@berth/journal')).skill, skill)
     assert.deepEqual((await api.get(`${HUB}/${skill.hubSkillId}`)).body.skill, skill)
   })
   it('a skill of the hub is 404 where there is none', async () => {
@@ -111,6 +118,7 @@ describe('installing a skill of the hub', () => {
     assert.equal(await context.isPinned(CID.parse(skill.skillCid)), true)
     const again = await api.post(`${HUB}/${hub.hubSkillId}/install`, {})
     assert.deepEqual(again.body.skill, body.skill)
+    assert.deepEqual((await asItIs(api, 'POST', '@berth/journal/install')).skill, body.skill)
     assert.equal((await api.get('/v0/skills')).body.skills.length, 1)
     assert.ok((await api.get(at('@berth/journal'))).body.skill.installCount > hub.installCount)
   })
