@@ -9,6 +9,7 @@ import { ImageCache } from '../../../src/vhosts/gateways/images/cache.ts'
 import { Images } from '../../../src/vhosts/gateways/images/images.ts'
 import { askedImage } from '../../../src/vhosts/gateways/images/options.ts'
 import type { ImageLimits } from '../../../src/vhosts/gateways/images/processes.ts'
+import { passAtOnce } from '../../support/clock.ts'
 import { childrenOf } from '../../support/images.ts'
 import { until } from '../../support/processes.ts'
 
@@ -132,6 +133,15 @@ describe('the processes that convert images', () => {
     process.kill(pid, 'SIGKILL')
     await until('it has ended', async () => !(await childrenOf(process.pid)).includes(pid))
     assert.ok((await convert(small, 'img-width=11')).length > 0)
+  })
+
+  it('a process ends after half a minute without an image', async (t) => {
+    passAtOnce(t, 30_000)
+    const before = await childrenOf(process.pid)
+    const converted = open()(small, 'img-width=10')
+    const [pid = 0] = await newChildren(before)
+    await converted
+    await until('it has ended', async () => !(await childrenOf(process.pid)).includes(pid))
   })
 
   it('a process has limits, and neither a setting nor a secret of Berth', async () => {
