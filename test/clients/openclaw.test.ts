@@ -83,18 +83,24 @@ async function succeeds(...args: string[]): Promise<any> {
 describe("OpenClaw's command line", () => {
   it("OpenClaw's command line calls the gateway with the token that it is given", async () => {
     const health = ['gateway', 'call', 'health', '--url', url, '--json', '--token']
-    const { stdout, stderr, failed } = await run(...health, token)
+    const [{ stdout, stderr, failed }, wrong] = await Promise.all([
+      run(...health, token),
+      run(...health, '11111111-1111-4111-8111-111111111111'),
+    ])
     assert.equal(failed, false, stderr)
     assert.equal(JSON.parse(stdout).ok, true)
     calls.push('gateway call health')
-    const wrong = await run(...health, '11111111-1111-4111-8111-111111111111')
     assert.equal(wrong.failed, true)
     assert.match(wrong.stdout, /This is not the gateway token of the agent/)
     calls.push('gateway call, with a wrong token')
   })
   it("OpenClaw's command line waits for its owner as a device, and is let in when it is approved", async () => {
-    for (const [key, value] of Object.entries({ mode: 'remote', 'remote.url': url, 'remote.token': token }))
-      assert.equal((await run('config', 'set', `gateway.${key}`, value)).failed, false)
+    const settings = [
+      { path: 'gateway.mode', value: 'remote' },
+      { path: 'gateway.remote', value: { url, token } },
+    ]
+    const set = await run('config', 'set', '--batch-json', JSON.stringify(settings))
+    assert.equal(set.failed, false, set.stderr)
     const asked = ['agent', '--agent', 'main', '--message', 'hello from outside', '--json']
     const first = await run(...asked)
     assert.deepEqual([first.failed, waits(first)], [true, true], first.stderr)
