@@ -16,7 +16,11 @@ const token: string = record.gatewayToken
 const host = new AgentHost(context.url, agentId, token)
 
 /** Says hello to the gateway as the official command line does. */
-async function connect(socket: AgentSocket, maxProtocol: number): Promise<void> {
+async function greet(
+  socket: AgentSocket,
+  maxProtocol: number,
+  auth: object,
+): Promise<AgentSocket['messages'][0]> {
   await socket.opened
   await until('the gateway asks who it is', () =>
     socket.messages.find(({ event }) => event === 'connect.challenge'),
@@ -34,10 +38,14 @@ async function connect(socket: AgentSocket, maxProtocol: number): Promise<void> 
       caps: [],
       commands: [],
       permissions: {},
-      auth: { token },
+      auth,
     },
   })
-  const hello = await until('it answers', () => socket.messages.find(({ id }) => id === 'connect-1'))
+  return until('it answers', () => socket.messages.find(({ id }) => id === 'connect-1'))
+}
+
+async function connect(socket: AgentSocket, maxProtocol: number): Promise<void> {
+  const hello = await greet(socket, maxProtocol, { token })
   assert.equal(hello.ok, true, JSON.stringify(hello))
   assert.equal(hello.payload.type, 'hello-ok')
 }
@@ -69,8 +77,22 @@ describe('chat by WebSocket', () => {
       assert.equal((await socket.closed).code, 1000)
     }
   })
-  it('chat by WebSocket is 401 before the upgrade without a token', async () => {
-    assert.equal(await new AgentHost(context.url, agentId).socket('/').refused(), 401)
+  it('chat by WebSocket takes the token in its first message as well', async () => {
+    const socket = new AgentHost(context.url, agentId).socket('/')
+    await connect(socket, 4)
+    assert.match(await say(socket, 'ping'), /pong: .*ping/s)
+    socket.raw.close()
+  })
+  it('chat by WebSocket is closed with 1008 without a good token in its first message', async () => {
+    for (const auth of [{}, { token: randomUUID() }]) {
+      const socket = new AgentHost(context.url, agentId).socket('/')
+      const { ok, error } = await greet(socket, 4, auth)
+      assert.deepEqual([ok, error.details.code], [false, 'AUTH_TOKEN_MISMATCH'])
+      assert.equal((await socket.closed).code, 1008)
+    }
+  })
+  it('chat by WebSocket is 401 before the upgrade with a token that is none', async () => {
+    assert.equal(await new AgentHost(context.url, agentId).socket('/?token=wrong').refused(), 401)
   })
 })
 

@@ -79,7 +79,7 @@ describe('a path route', () => {
     assert.deepEqual([body.url, body.headers['x-forwarded-prefix']], ['/', undefined])
     for (const path of ['/v0/status', '/v0/nothing', '/chat', '/config/x', '/v1/models'])
       assert.equal((await agent.stranger.get(path)).status, 401, path)
-    assert.equal(await agent.stranger.socket('/').refused(), 401)
+    assert.equal(await agent.stranger.socket('/', { authorization: 'Bearer wrong' }).refused(), 401)
     const live = agent.stranger.socket('/live')
     await live.opened
     live.raw.close()
