@@ -89,6 +89,7 @@ ANSWERS = [
     (r"^method: must be GET$|cannot be given beside skillCid$", "two fields"),
     (r"is reserved$|are reserved$|must not contain \"", "names and ports that Berth keeps, as the description says"),
     (r"^file: Not a valid CAR", "what the bytes of a file are"),
+    (r"domain: must be a domain name of", "an example of another route with a field of this name"),
     (r"cursor: not one of this list$|pageToken: not a token of this API$", "what a list has given out"),
     (r"^(bot|app)Token\b", "the channel of the path"),
     (r"^Invalid version$", "the versions that are at hand"),

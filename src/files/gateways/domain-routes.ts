@@ -12,7 +12,7 @@ import {
 } from '../../domains/verification.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { nothing, pathId, text } from '../../http/shapes.ts'
+import { nothing, oneOrMore, pathId, text } from '../../http/shapes.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import { customDomainRecord, DOMAIN_FIELDS, toDomainRecord } from './domain-records.ts'
 import type { GatewayService } from './gateways.ts'
@@ -25,11 +25,13 @@ const params = z.object({ id: pathId })
 const domainParams = z.object({ id: pathId, custom_domain_id: pathId })
 const MAX_DOMAINS = 5
 
-const name = text(1000)
-const newDomain = z.object({
-  domain: name.optional().describe('A domain of one’s own, such as `files.example.com`.'),
-  custom_domain: name.optional().describe('The same.'),
-})
+const name = text(1000).meta({ format: 'domain-name' })
+const newDomain = z
+  .object({
+    domain: name.optional().describe('A domain of one’s own, such as `files.example.com`.'),
+    custom_domain: name.optional().describe('The same.'),
+  })
+  .meta(oneOrMore('domain', 'custom_domain'))
 const success = {
   status: 200,
   description: 'The domain.',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
-import { pathId } from '../../http/shapes.ts'
+import { oneOrMore, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
 
 /** What a gateway serves beside the paths of its files. */
@@ -19,10 +19,16 @@ export const serving = {
 
 /** The choices of a gateway's owner on what it serves. */
 export function servingRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
-  const change = z.object({
-    inner_cids: serving.inner_cids.optional(),
-    cid_hosts: serving.cid_hosts.optional(),
-  })
+  const change = z
+    .object({
+      inner_cids: serving.inner_cids.optional(),
+      cid_hosts: serving.cid_hosts.optional(),
+    })
+    .refine(
+      (choices) => Object.values(choices).some((value) => value !== undefined),
+      'must have inner_cids or cid_hosts',
+    )
+    .meta(oneOrMore('inner_cids', 'cid_hosts'))
   return [
     route({
       method: 'patch',
