@@ -16,8 +16,8 @@ const params = z.object({ network, cid: z.string().describe('However it is spell
 /** 65 bytes of a key pair, more of a wallet that is a contract. */
 const signature = z
   .string()
-  .regex(/^0x([0-9a-f]{2}){64,2048}$/i, 'must be 0x and 64 to 2048 bytes in hexadecimal')
-const address = z.string().regex(/^0x[0-9a-f]{40}$/i, 'must be 0x and 20 bytes in hexadecimal')
+  .regex(/^0x([0-9a-fA-F]{2}){64,2048}$/, 'must be 0x and 64 to 2048 bytes in hexadecimal')
+const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be 0x and 20 bytes in hexadecimal')
 
 const record = z.object({
   cid: z.string().describe('As it was asked for.'),

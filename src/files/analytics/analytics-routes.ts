@@ -35,7 +35,10 @@ const selection = z.object({
     .optional()
     .describe('Only those that were answered with this status; 499 for answers that were cut short.'),
   limit: limit(DEFAULT_LIMIT, MAX_LIMIT),
-  sort_order: z.enum(['asc', 'desc'], 'must be asc or desc').default('desc'),
+  sort_order: z
+    .enum(['asc', 'desc'], 'must be asc or desc')
+    .default('desc')
+    .describe('Whether the least or the most, the first or the last, comes first.'),
 })
 type Selection = z.output<typeof selection>
 
@@ -90,7 +93,7 @@ export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
       scope: 'org:analytics:read',
       query: selection.extend({
         by: attribute.describe('What is counted together.'),
-        sort_by: measure.default('requests'),
+        sort_by: measure.default('requests').describe('What the values are sorted by.'),
       }),
       success: {
         status: 200,

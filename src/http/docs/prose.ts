@@ -106,6 +106,7 @@ export const PARAMETERS: Record<string, { description: string; enum?: string[]; 
   requestId: { description: 'The id of the pairing request.' },
   channel: { description: 'The messenger.', enum: ['telegram', 'slack', 'discord', 'whatsapp'] },
   domainId: { description: 'The id of the domain, a UUID.' },
+  custom_domain_id: { description: 'The id of the domain, a UUID.' },
   skillId: { description: 'The id of the skill in the library, a UUID.' },
   templateId: { description: 'The id of the template, 8 characters.', example: 't42smfjt' },
   slug: { description: 'The name in addresses.', example: 'assistant' },
