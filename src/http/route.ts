@@ -175,7 +175,9 @@ export function mountRoutes(app: express.Express, routes: Route[], services: Rou
   )
   // After all routes, and a path before those with more parameters, which it would match.
   const parameters = (path: string) => path.split(/[:*]/).length
-  mounted.sort((a, b) => parameters(a.path) - parameters(b.path))
+  // One of several segments (`*slug`) also matches what follows it.
+  const rank = (path: string) => [parameters(path), -path.split('/').length] as const
+  mounted.sort((a, b) => rank(a.path)[0] - rank(b.path)[0] || rank(a.path)[1] - rank(b.path)[1])
   for (const same of Map.groupBy(mounted, ({ path }) => path).values()) {
     const { router, rest } = same[0] as (typeof mounted)[number]
     router.all(rest, refuseMethod(same.map(({ method }) => method)))
