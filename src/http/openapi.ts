@@ -96,7 +96,7 @@ function jsonSchema(shape: z.ZodType, io: 'input' | 'output'): Json {
     unrepresentable: 'any',
     override({ jsonSchema }) {
       // An answer may gain fields, and clients must not mind.
-      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+      if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
       // Every record has `propertyNames`, which say nothing.
       delete jsonSchema.propertyNames
       // The format says what the pattern and the lengths say.
