@@ -8,8 +8,11 @@ import type { Route } from './route.ts'
 
 export type Json = Record<string, unknown>
 
-/** Express's `/v3/:id` is OpenAPI's `/v3/{id}`, and so is its `/v3/*id`: one or more segments. */
-const openApiPath = (path: string): string => path.replace(/[:*](\w+)/g, '{$1}')
+/**
+ * Express's `/v3/:id` is OpenAPI's `/v3/{id}`. OpenAPI has no parameter of several segments: Express's `/v3/*id`,
+ * an alias only, is `/v3/{+id}` (RFC 6570, 3.2.3).
+ */
+const openApiPath = (path: string): string => path.replace(/:(\w+)/g, '{$1}').replace(/\*(\w+)/g, '{+$1}')
 
 /**
  * Describes `routes`. A route's aliases are no entries of their own, which would show everything twice:

@@ -48,7 +48,9 @@ export class DocumentCheck {
       // A path without parameters wins over one that has some.
       .sort(([a], [b]) => a.split('{').length - b.split('{').length)
       .map(([template, operations]) => ({
-        pattern: new RegExp(`^${template.replaceAll('.', '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`),
+        pattern: new RegExp(
+          `^${template.replaceAll('.', '\\.').replace(/\{(\+?)[^}]+\}/g, (_, several) => (several ? '.+' : '[^/]+'))}$`,
+        ),
         operations,
       }))
   }

@@ -6,6 +6,9 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isFree } from '../../src/lib/net/bind.ts'
 
+/** The one port of the range that `fetch` refuses ("bad port", WHATWG Fetch 2.9). */
+const REFUSED_BY_FETCH = 10_080
+
 /** A file for each port that a process of tests has, with its pid. */
 const PORTS_DIR = join(tmpdir(), `berth-test-ports-${userInfo().uid}`)
 
@@ -16,7 +19,7 @@ const PORTS_DIR = join(tmpdir(), `berth-test-ports-${userInfo().uid}`)
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 200; tries++) {
     const port = 10_000 + Math.floor(Math.random() * 10_000)
-    if ((await isFree(port)) && reserve(port)) return port
+    if (port !== REFUSED_BY_FETCH && (await isFree(port)) && reserve(port)) return port
   }
   throw new Error('there is no free port between 10000 and 19999 on 127.0.0.1')
 }

@@ -187,7 +187,7 @@ function mounted(stack: Layer[], prefix = ''): string[] {
     // What refuses the methods that a path has not.
     if (route?.methods._all) return []
     if (route) {
-      const name = path.replace(/[:*](\w+)/g, '{$1}')
+      const name = path.replace(/:(\w+)/g, '{$1}').replace(/\*(\w+)/g, '{+$1}')
       return Object.keys(route.methods).map((method) => `${method.toUpperCase()} ${name}`)
     }
     if (handle.stack) return mounted(handle.stack, path)
