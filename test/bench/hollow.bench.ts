@@ -77,7 +77,7 @@ export async function bench(): Promise<Result[]> {
     }
     const ms = (of: 'calm' | 'attacked') => `${median(rounds.map((round) => round[of])).toFixed(1)} ms`
     const ratio = median(rounds.map(({ calm, attacked }) => attacked / calm))
-    results.push({ what: `${what} (${answers})`, berth: ms('attacked'), bare: ms('calm'), ratio, goal: GOAL })
+    results.push({ what, berth: `${ms('attacked')} (${answers})`, bare: ms('calm'), ratio, goal: GOAL })
   }
   return results
 }

@@ -1,45 +1,73 @@
 /**
- * `npm run bench`: every benchmark, or those that are named behind `--`, one after the other, and one table at the
+ * `npm run bench`: every benchmark, or those that are named behind `--`, one after the other, and their tables at the
  * end. Each holds Berth against something bare in the same run, on the same servers, in turns; absolute figures are
- * this machine's of this minute, the ratios are what counts. Needs Redis, PostgreSQL, Docker and BERTH_TEST_KUBO, see
- * `scripts/ci`.
+ * this machine's of this minute, the ratios are what counts. What they need is made or started by `scripts/ci`.
+ *
+ *   --json FILE      writes the results
+ *   --against FILE   shows them beside those of an earlier --json, and which are slower
+ *   --docs           puts them into docs/benchmarks.md
  */
-import { cpus, totalmem } from 'node:os'
-import { print, type Result } from './support/report.ts'
+import { readFile, writeFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import { type Part, prepare } from './support/parts.ts'
+import { print, type Result, showGoal, showRatio } from './support/report.ts'
+import { addResults, byName, intoPage, newRun, readRun, writeRun } from './support/runs.ts'
 
-const BENCHMARKS = [
-  'accept',
-  'pin',
-  'list',
-  'transfer',
-  'gateway',
-  'images',
-  'hollow',
-  'memory',
-  'flat',
-  'snapshots',
-  'agents',
-  'workspace',
-  'pages',
-  'start',
-  'prisma',
-  'sizing',
-]
+const BENCHMARKS: Record<string, Part[]> = {
+  accept: ['servers'],
+  pin: ['servers', 'kubo'],
+  list: ['servers'],
+  transfer: ['servers', 'kubo'],
+  gateway: ['servers', 'kubo'],
+  images: [],
+  hollow: [],
+  memory: ['servers', 'kubo'],
+  flat: ['servers', 'kubo'],
+  snapshots: ['kubo'],
+  agents: ['docker', 'engines'],
+  workspace: ['docker', 'engines'],
+  pages: ['engines'],
+  start: ['servers'],
+  prisma: ['servers'],
+  sizing: ['servers', 'kubo', 'docker', 'engines'],
+}
+const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 
-const tables: { title: string; results: Result[] }[] = []
-const chosen = process.argv.slice(2)
-for (const name of chosen.length > 0 ? chosen : BENCHMARKS) {
-  const { title, bench } = await import(`./${name}.bench.ts`)
-  console.log(`${title} …`)
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: 'string' }, against: { type: 'string' }, docs: { type: 'boolean' } },
+})
+const unknown = positionals.filter((name) => !(name in BENCHMARKS))
+if (unknown.length > 0) {
+  throw new Error(`no benchmark is named ${unknown}: there are ${Object.keys(BENCHMARKS).join(', ')}`)
+}
+const earlier = options.against === undefined ? undefined : await readRun(options.against)
+
+const run = newRun()
+const tables: { title: string; results: Result[]; before: Map<string, Result> | undefined }[] = []
+for (const name of positionals.length > 0 ? positionals : Object.keys(BENCHMARKS)) {
   try {
-    tables.push({ title, results: await bench() })
+    // A module of the tests reads the environment when it is loaded.
+    Object.assign(process.env, await prepare(BENCHMARKS[name] ?? []))
+    const { title, bench } = await import(`./${name}.bench.ts`)
+    console.log(`${title} …`)
+    const results = await bench()
+    addResults(run, name, results)
+    tables.push({ title, results, before: earlier && byName(earlier, name) })
+    // After each: a run that is interrupted leaves what it has found.
+    if (options.json) await writeRun(options.json, run)
+    if (options.docs) {
+      const page = await readFile(PAGE, 'utf8')
+      await writeFile(PAGE, intoPage(page, run, Object.keys(BENCHMARKS)))
+    }
   } catch (error) {
-    console.error(error)
+    console.error(`${name}:`, error)
     process.exitCode = 1
   }
 }
-const { length: cores } = cpus()
-console.log(
-  `\n${cores} cores (${cpus()[0]?.model}), ${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node.js ${process.version}`,
-)
-for (const { title, results } of tables) print(title, results)
+console.log(`\n${run.machine}`)
+for (const { title, results, before } of tables) print(title, results, before)
+const goals = run.rows.filter((row) => row.verdict)
+const missed = goals.filter((row) => row.verdict === 'missed')
+console.log(`\n${goals.length - missed.length} of ${goals.length} goals are met`)
+for (const row of missed) console.log(`  missed: ${row.id}: ${showRatio(row)}, not ${showGoal(row)}`)

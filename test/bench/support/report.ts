@@ -2,6 +2,7 @@
 import { styleText } from 'node:util'
 
 export interface Result {
+  /** Its name in the benchmark, the same in every run: runs are compared by it. */
   what: string
   /** The figure of Berth, and of what it is held against. */
   berth: string
@@ -11,17 +12,60 @@ export interface Result {
   goal?: { atLeast: number } | { atMost: number } | undefined
 }
 
-/** Prints results as one table. Nothing here fails: a goal that is missed is shown as missed. */
-export function print(title: string, results: Result[]): void {
-  const rows = results.map((result) => [
-    result.what,
-    result.berth,
-    result.bare ?? '',
-    result.ratio?.toFixed(2) ?? '',
-    goal(result),
-  ])
-  const table = [['', 'Berth', 'bare', 'ratio', 'goal'], ...rows]
-  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? []
+export type Verdict = 'met' | 'missed'
+
+/** A ratio that is worse by this share is slower; less is a difference of two runs of the same code. */
+const TOLERANCE = 0.15
+
+/** Undefined for a result without a goal. */
+export function verdict({ goal, ratio }: Result): Verdict | undefined {
+  if (!goal || ratio === undefined) return undefined
+  const met = 'atLeast' in goal ? ratio >= goal.atLeast : ratio <= goal.atMost
+  return met ? 'met' : 'missed'
+}
+
+/** `≥ 0.6`; empty without a goal. */
+export function showGoal({ goal }: Result): string {
+  if (!goal) return ''
+  return 'atLeast' in goal ? `≥ ${goal.atLeast}` : `≤ ${goal.atMost}`
+}
+
+/** A ratio with at least two digits that say something. */
+export const showRatio = ({ ratio }: Result) =>
+  ratio === undefined ? '' : ratio < 0.1 ? ratio.toPrecision(2) : ratio.toFixed(ratio < 10 ? 2 : 0)
+
+/** How a result differs from that of an earlier run. Those without a ratio are never `slower`: they depend on the machine. */
+export function change(now: Result, then: Result | undefined): 'new' | 'slower' | 'faster' | '' {
+  if (!then) return 'new'
+  if (now.ratio === undefined || then.ratio === undefined) return ''
+  const better = moreIsBetter(now) ? now.ratio / then.ratio : then.ratio / now.ratio
+  if (better < 1 - TOLERANCE) return 'slower'
+  return better > 1 / (1 - TOLERANCE) ? 'faster' : ''
+}
+
+/** By the goal; without one, a ratio of rates (`/s`) is better when there is more of it, one of times or bytes when less. */
+const moreIsBetter = ({ goal, berth }: Result) => (goal ? 'atLeast' in goal : berth.includes('/s'))
+
+/**
+ * Prints results as one table. Nothing here fails: a goal that is missed is shown as missed.
+ * @param earlier results of an earlier run by their name, to be shown beside them.
+ */
+export function print(title: string, results: Result[], earlier?: Map<string, Result>): void {
+  const rows = results.map((result) => {
+    const then = earlier?.get(result.what)
+    return [
+      result.what,
+      result.berth,
+      result.bare ?? '',
+      showRatio(result),
+      showGoal(result),
+      verdict(result)?.replace('missed', 'MISSED') ?? '',
+      ...(earlier ? [then ? showRatio(then) || then.berth : '', change(result, then)] : []),
+    ]
+  })
+  const head = ['', 'Berth', 'bare', 'ratio', 'goal', '', ...(earlier ? ['then', ''] : [])]
+  const table = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
   console.log(`\n${styleText('bold', title)}`)
   for (const [line, row] of table.entries()) {
     const text = row
@@ -30,11 +74,4 @@ export function print(title: string, results: Result[]): void {
       .trimEnd()
     console.log(`  ${line === 0 ? styleText('dim', text) : text}`)
   }
-}
-
-function goal({ goal, ratio }: Result): string {
-  if (!goal || ratio === undefined) return ''
-  const [sign, limit, met] =
-    'atLeast' in goal ? ['≥', goal.atLeast, ratio >= goal.atLeast] : ['≤', goal.atMost, ratio <= goal.atMost]
-  return `${sign} ${limit} ${met ? 'met' : 'MISSED'}`
 }

@@ -1,0 +1,50 @@
+/** What benchmarks need beside Node.js: made or started once, by the scripts that `.ci/run` uses. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+export type Part = 'servers' | 'kubo' | 'docker' | 'engines'
+
+/** Scripts in their order; what the last line of one says is the value of the variable. */
+const SCRIPTS: Record<Part, { script: string; variable?: string }[]> = {
+  servers: [{ script: 'servers.sh' }],
+  kubo: [{ script: 'kubo.sh', variable: 'BERTH_TEST_KUBO' }],
+  docker: [{ script: 'docker.sh' }, { script: 'base-image.sh', variable: 'BERTH_BASE_IMAGE' }],
+  engines: [{ script: 'engines.sh' }],
+}
+const FOLDER = new URL('../../../scripts/ci/', import.meta.url)
+
+/** What the user has set is taken as it is. */
+const given = { ...process.env }
+const made = new Map<Part, Promise<NodeJS.ProcessEnv>>()
+
+/**
+ * Makes or starts parts, unless that was done before.
+ * @returns the environment that finds them. Without Docker it has no base image: nothing is run in containers by chance.
+ * @throws Error with what a script has said, for one that fails.
+ */
+export async function prepare(parts: Part[]): Promise<NodeJS.ProcessEnv> {
+  const env: NodeJS.ProcessEnv = { BERTH_BASE_IMAGE: 'none' }
+  for (const part of parts) {
+    const prepared = made.get(part) ?? runScripts(part)
+    made.set(part, prepared)
+    Object.assign(env, await prepared)
+  }
+  return env
+}
+
+async function runScripts(part: Part): Promise<NodeJS.ProcessEnv> {
+  const env: NodeJS.ProcessEnv = {}
+  for (const { script, variable } of SCRIPTS[part]) {
+    const value = variable && given[variable]
+    if (variable && value && value !== 'none') {
+      env[variable] = value
+      continue
+    }
+    const { stdout } = await promisify(execFile)(fileURLToPath(new URL(script, FOLDER)), {
+      maxBuffer: 2 ** 26,
+    })
+    if (variable) env[variable] = stdout.trim().split('\n').at(-1)
+  }
+  return env
+}
