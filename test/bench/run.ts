@@ -19,6 +19,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   list: ['servers'],
   transfer: ['servers', 'kubo'],
   gateway: ['servers', 'kubo'],
+  users: ['servers', 'kubo'],
   images: [],
   hollow: [],
   memory: ['servers', 'kubo'],

@@ -68,7 +68,7 @@ export async function bench(): Promise<Result[]> {
       bare: ms(first),
       ratio: median(again) / first,
     },
-    compare('git clone', await clones(folder, ours, theirs)),
+    compare('git clone', await clones(folder, ours, theirs), { goal: { atMost: 1.3 } }),
     compare(`git push of ${PUSHED_BYTES / 1e6} MB`, await pushes(folder, ours, theirs)),
   ]
 }
