@@ -184,19 +184,6 @@ interface Original {
 /** The bound on entries of a history that is shown. */
 const HISTORY = 1000
 
-/**
- * The CID to which a CID is swapped now, in canonical form; null where it is not swapped, or the swap was removed.
- * @param canonical the original, as `canonicalCid` has it.
- */
-export async function currentSwap(
-  db: Queryable,
-  workspaceId: string,
-  network: Network,
-  canonical: string,
-): Promise<string | null> {
-  return (await newestSwap.first(db, workspaceId, network, canonical))?.mapped_cid_v1 ?? null
-}
-
 /** The changes of a swap, the newest first; none where the CID was never swapped. */
 async function swapHistory(db: Queryable, original: Original): Promise<SwapEntry[]> {
   return (await listSwaps.run(db, ...values(original), HISTORY)).rows

@@ -47,6 +47,15 @@ export function entryOf(cid: CID, bytes: Uint8Array): DagEntry {
   return { cid, type: 'file', size: node.fileSize }
 }
 
+/** The content of a file of one block; undefined where it has more. */
+export function bytesOfFile(cid: CID, block: Uint8Array): Uint8Array | undefined {
+  if (cid.code === raw.code) return block
+  const node = cid.code === dagPb.code ? decodeUnixFs(block) : null
+  if (!node || node.links.length > 0) return undefined
+  const bytes = node.unixfs.data ?? new Uint8Array()
+  return bytes.length === node.fileSize ? bytes : undefined
+}
+
 /** See `Storage.ls`. */
 export async function* listDirectory(
   root: CID,

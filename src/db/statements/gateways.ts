@@ -31,15 +31,32 @@ export const findGatewayAt = statement({
     WHERE domain.custom_domain = $1 AND domain.status = 'verified'`,
 })
 
-/** The oldest file of a workspace with some content that has not ended. By hand: every download needs it. */
-export const findGatewayContent = statement({
-  name: 'gateway-content',
-  parameters: ['uuid', 'text', 'text'],
-  columns: { name: 'text?', mimeType: 'text?' },
-  text: `SELECT name, mime_type AS "mimeType" FROM file
-    WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 AND status = 'pinned' AND removed_at IS NULL
-      AND (expires_at IS NULL OR expires_at > now())
-    ORDER BY id LIMIT 1`,
+/**
+ * For each place of the lists, by its number from 1: the oldest file of a workspace (`$1`) on a network with some content
+ * that has not ended; in place of the CID that was asked for (`$3`), with `$4`, what it is swapped to; with `$5` also its
+ * signature. No row where there is no file. By hand: every download needs it.
+ */
+export const findGatewayContents = statement({
+  name: 'gateway-contents',
+  parameters: ['uuid[]', 'text[]', 'text[]', 'bool[]', 'bool[]'],
+  columns: { place: 'int4', swappedTo: 'text?', name: 'text?', mimeType: 'text?', signature: 'text?' },
+  text: `SELECT asked.place::int, swap.mapped_cid_v1 AS "swappedTo", file.name, file.mime_type AS "mimeType", signature
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bool[], $5::bool[]) WITH ORDINALITY
+      AS asked (workspace_id, network, cid_v1, with_swaps, with_signature, place)
+    LEFT JOIN LATERAL (
+      SELECT mapped_cid_v1 FROM swap
+      WHERE asked.with_swaps AND workspace_id = asked.workspace_id AND network = asked.network AND cid_v1 = asked.cid_v1
+      ORDER BY id DESC LIMIT 1
+    ) swap ON true
+    CROSS JOIN LATERAL (
+      SELECT cid_v1, name, mime_type FROM file
+      WHERE workspace_id = asked.workspace_id AND network = asked.network
+        AND cid_v1 = coalesce(swap.mapped_cid_v1, asked.cid_v1) AND status = 'pinned' AND removed_at IS NULL
+        AND (expires_at IS NULL OR expires_at > now())
+      ORDER BY id LIMIT 1
+    ) file
+    LEFT JOIN cid_signature ON asked.with_signature AND cid_signature.workspace_id = asked.workspace_id
+      AND cid_signature.network = asked.network AND cid_signature.cid_v1 = file.cid_v1`,
 })
 
 /** The CIDs of the newest `$2` public files of a workspace that have not ended. By hand: it goes by the index of lists. */
@@ -53,16 +70,8 @@ export const listGatewayFiles = statement({
     ORDER BY id DESC LIMIT $2`,
 })
 
-/** The signature of the content of a workspace. By hand: gateways with the plugin need it for every download. */
-export const findSignature = statement({
-  name: 'gateway-signature',
-  parameters: ['uuid', 'text', 'text'],
-  columns: { signature: 'text' },
-  text: 'SELECT signature FROM cid_signature WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3',
-})
-
-// Swaps, which a plugin of gateways serves. By hand: answers show times with microseconds, which Prisma cuts, gateways look
-// a swap up for every request, and a swap is checked and written under a lock of its transaction.
+// Swaps, which a plugin of gateways serves. By hand: answers show times with microseconds, which Prisma cuts, and a swap is
+// checked and written under a lock of its transaction.
 
 const ENTRY = `mapped_cid, ${isoTime('created_at')} AS created_at`
 const OF_ORIGINAL = 'FROM swap WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3 ORDER BY id DESC'

@@ -57,6 +57,8 @@ export async function* readFile(
     throw new StorageError('invalid_object', `${met} blocks of ${file} have ${bytesRead} bytes`)
   }
   const ahead: Promise<Uint8Array>[] = []
+  // The first bytes wait for no block but their own.
+  let depth = 1
   const next = async () => {
     const bytes = (await ahead.shift()) as Uint8Array
     bytesRead += bytes.length
@@ -67,7 +69,10 @@ export async function* readFile(
     const data = piece.data().then((bytes) => bytes.subarray(piece.from, piece.to))
     data.catch(() => {}) // it is awaited below, or nobody reads on
     ahead.push(data)
-    if (ahead.length >= READ_AHEAD) yield await next()
+    if (ahead.length >= depth) {
+      yield await next()
+      depth = Math.min(depth + 1, READ_AHEAD)
+    }
     signal.throwIfAborted()
   }
   while (ahead.length > 0) yield await next()

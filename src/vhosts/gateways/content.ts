@@ -1,16 +1,16 @@
 /** From the path of a gateway's URL to the content that it names, among what the workspace of the gateway keeps. */
 import { CID } from 'multiformats/cid'
 import type { Pool } from '../../db/pool.ts'
-import { findGatewayContent, listGatewayFiles } from '../../db/statements/gateways.ts'
+import { listGatewayFiles } from '../../db/statements/gateways.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
-import { canonicalCid, parseCid } from '../../files/cid.ts'
+import { parseCid } from '../../files/cid.ts'
 import { LABEL_LENGTH } from '../../files/gateway-domain.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
-import { currentSwap } from '../../files/swaps.ts'
 import type { InnerCids } from '../../storage/inner-cids.ts'
 import { follow, InsideObject } from '../../storage/path.ts'
 import { type DagEntry, type Network, type Storage, StorageError } from '../../storage/port.ts'
 import { entryOf } from '../../storage/unixfs.ts'
+import type { KeptContent, KeptLookups } from './kept.ts'
 
 export interface ContentPath {
   network: Network
@@ -66,53 +66,28 @@ function decode(segment: string): string {
   }
 }
 
-/** A file of the gateway's workspace. */
-export interface KeptContent {
-  cid: CID
-  name: string | null
-  mimeType: string | null
-}
-
-/**
- * The file that a gateway serves for a CID: what the CID is swapped to, where the gateway has the plugin, else
- * the content itself. Undefined where the gateway's workspace does not keep it on this network, or no more.
- */
-async function findKept(
-  pool: Pool,
-  { workspaceId, hasSwaps }: Gateway,
-  network: Network,
-  asked: CID,
-): Promise<KeptContent | undefined> {
-  const original = canonicalCid(asked)
-  const swapped = hasSwaps ? await currentSwap(pool, workspaceId, network, original) : null
-  const canonical = swapped ?? original
-  const found = await findGatewayContent.first(pool, workspaceId, network, canonical)
-  // In the version that was asked for: clients look for that in a CAR.
-  return found && { cid: swapped ? CID.parse(swapped) : asked, ...found }
-}
-
 /** Files of a workspace that are looked through for a CID within them: the newest. */
 const FILES_LOOKED_AT = 2000
 
 /**
- * Finds what a gateway serves for a CID: a file (see {@link findKept}), or, where the gateway's owner wants that,
+ * Finds what a gateway serves for a CID: a file (see {@link KeptLookups.find}), or, where the gateway's owner wants that,
  * what is within a public file of the workspace.
  */
 export async function findServed(
-  pool: Pool,
+  { pool, lookups, inner }: { pool: Pool; lookups: KeptLookups; inner: InnerCids },
   gateway: Gateway,
   { network, cid: asked }: ContentPath,
   storage: Storage,
-  inner: InnerCids,
   signal: AbortSignal,
 ): Promise<KeptContent | undefined> {
-  const kept = await findKept(pool, gateway, network, asked)
+  const kept = await lookups.find(gateway, network, asked)
   if (kept || network !== 'public' || !gateway.innerCids) return kept
   if (!(await isHere(storage, asked, signal))) return undefined
   const files = await listGatewayFiles.run(pool, gateway.workspaceId, FILES_LOOKED_AT)
   for (const file of files.rows) {
     signal.throwIfAborted()
-    if (await inner.has(CID.parse(file.cid), asked)) return { cid: asked, name: null, mimeType: null }
+    if (await inner.has(CID.parse(file.cid), asked))
+      return { cid: asked, name: null, mimeType: null, signature: null }
   }
   return undefined
 }
@@ -167,15 +142,18 @@ export async function walk(
   return { entry: entryOf(cid, block), block, name: names.at(-1) ?? null, roots, path }
 }
 
-/** The file that stands for a directory; undefined where it has none. */
+/** The file that stands for a directory, with its block; undefined where it has none. */
 export async function findIndex(
   storage: Storage,
   directory: CID,
   signal: AbortSignal,
-): Promise<{ entry: DagEntry; name: string } | undefined> {
+): Promise<Pick<Walked, 'entry' | 'block' | 'name'> | undefined> {
+  const read = (cid: CID) => storage.block(cid, { signal })
   try {
-    const entry = await storage.resolve(directory, { path: INDEX, signal })
-    return entry.type === 'file' ? { entry, name: INDEX } : undefined
+    const cid = (await follow(directory, [INDEX], read, signal)).at(-1) ?? directory
+    const block = await read(cid)
+    const entry = entryOf(cid, block)
+    return entry.type === 'file' ? { entry, block, name: INDEX } : undefined
   } catch (error) {
     if (isMissing(error)) return undefined
     throw error

@@ -2,7 +2,8 @@ import type { Request, Response } from 'express'
 import type { RequestCounts } from '../../files/analytics/request-counts.ts'
 import { canonicalCid } from '../../files/cid.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
-import type { ContentPath, KeptContent } from './content.ts'
+import type { ContentPath } from './content.ts'
+import type { KeptContent } from './kept.ts'
 
 /** A client that leaves before the end has this status, as other services have it. */
 const CUT_SHORT = 499

@@ -4,7 +4,7 @@ import type { Response } from 'express'
 import type { CID } from 'multiformats/cid'
 import { MIME_SAMPLE, mimeTypeOf } from '../../storage/measure.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
-import type { Representation } from './respond.ts'
+import { inMemory, type Representation } from './respond.ts'
 
 /**
  * All content of a gateway has one origin, so no page may act for it: a sandboxed page has an origin of its
@@ -22,7 +22,7 @@ export interface FileContent {
   name: string | null
   /** MIME type, where it is known already. */
   mimeType: string | null
-  /** The content, where it has been read already. */
+  /** The content, where it is in memory already. */
   bytes?: Uint8Array | undefined
 }
 
@@ -33,14 +33,19 @@ export async function fileRepresentation(
   { cid, size, name, mimeType, bytes }: FileContent,
   gone: AbortSignal,
 ): Promise<Representation> {
-  const type = mimeType ?? (name && typeOfName(res, name)) ?? (await typeOfContent(storage, cid, gone))
-  return {
-    etag: `"${cid}"`,
-    size,
-    headers: contentHeaders(type),
-    read: (from, to, signal) =>
-      bytes ? once(bytes.subarray(from, to)) : storage.cat(cid, { offset: from, length: to - from, signal }),
-  }
+  const sample = bytes?.subarray(0, MIME_SAMPLE)
+  const type =
+    mimeType ??
+    (name && typeOfName(res, name)) ??
+    (await typeOf(sample ?? (await readSample(storage, cid, gone))))
+  const content = bytes
+    ? inMemory(bytes)
+    : {
+        size,
+        read: (from: number, to: number, signal: AbortSignal) =>
+          storage.cat(cid, { offset: from, length: to - from, signal }),
+      }
+  return { etag: `"${cid}"`, headers: contentHeaders(type), ...content }
 }
 
 /** The headers of content of a media type. */
@@ -73,10 +78,6 @@ export function namedDisposition(
   return { 'Content-Disposition': header.replace(/filename=([^";]+)/, 'filename="$1"') }
 }
 
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
-}
-
 /** The media type of a file's extension, by Express; undefined where it does not know it. */
 function typeOfName(res: Response, name: string): string | undefined {
   const type = res.type(extname(name)).get('Content-Type')
@@ -84,7 +85,7 @@ function typeOfName(res: Response, name: string): string | undefined {
   return type === UNKNOWN ? undefined : type
 }
 
-async function typeOfContent(storage: Storage, cid: CID, signal: AbortSignal): Promise<string> {
+async function readSample(storage: Storage, cid: CID, signal: AbortSignal): Promise<Uint8Array> {
   const sample: Uint8Array[] = []
   try {
     for await (const chunk of storage.cat(cid, { length: MIME_SAMPLE, signal })) sample.push(chunk)
@@ -92,15 +93,18 @@ async function typeOfContent(storage: Storage, cid: CID, signal: AbortSignal): P
     // A block in the middle may be missing: other parts of the file can be read all the same.
     if (!(error instanceof StorageError) || error.code !== 'not_found' || sample.length === 0) throw error
   }
-  const bytes = Buffer.concat(sample)
-  const type = await mimeTypeOf(bytes)
-  return type === 'text/plain' && bytes.length < MIME_SAMPLE && isJson(bytes) ? 'application/json' : type
+  return Buffer.concat(sample)
+}
+
+async function typeOf(sample: Uint8Array): Promise<string> {
+  const type = await mimeTypeOf(sample)
+  return type === 'text/plain' && sample.length < MIME_SAMPLE && isJson(sample) ? 'application/json' : type
 }
 
 /** Whether a whole file is an object or a list of JSON. */
-function isJson(bytes: Buffer): boolean {
+function isJson(bytes: Uint8Array): boolean {
   try {
-    return typeof JSON.parse(bytes.toString()) === 'object'
+    return typeof JSON.parse(Buffer.from(bytes).toString()) === 'object'
   } catch {
     return false
   }

@@ -8,7 +8,7 @@ import { type ByteSpan, blocksOf, type DagPart } from '../../storage/dag-parts.t
 import type { Storage } from '../../storage/port.ts'
 import type { Walked } from './content.ts'
 import { namedDisposition } from './file.ts'
-import type { Representation } from './respond.ts'
+import { inMemory, type Representation } from './respond.ts'
 
 export const MEDIA_TYPES = {
   raw: 'application/vnd.ipld.raw',
@@ -61,14 +61,11 @@ function acceptedFormats(header: string): Asked[] {
 export function blockRepresentation({ entry: { cid }, block }: Walked, url: URL): Representation {
   return {
     etag: `"${cid}.raw"`,
-    size: block.length,
     headers: {
       'Content-Type': MEDIA_TYPES.raw,
       ...namedDisposition(url, `${cid}.bin`, 'attachment'),
     },
-    async *read(from, to) {
-      yield block.subarray(from, to)
-    },
+    ...inMemory(block),
   }
 }
 

@@ -14,6 +14,7 @@ import type { AddressLimits } from '../../http/address-limits.ts'
 import { abortOnDisconnect } from '../../http/disconnect.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
+import { cachingBlocks } from '../../storage/block-cache.ts'
 import { isLeafCodec } from '../../storage/codecs.ts'
 import { InnerCids } from '../../storage/inner-cids.ts'
 import type { Storages } from '../../storage/open.ts'
@@ -22,8 +23,8 @@ import { checkSignature, checkToken } from './access.ts'
 import { type ContentPath, checkLabel, findServed, parseContentPath } from './content.ts'
 import { countAnswer } from './count.ts'
 import type { Images } from './images/images.ts'
+import { KeptLookups } from './kept.ts'
 import { sendServed } from './serve.ts'
-import { showSignature } from './signature.ts'
 
 export interface GatewayParts {
   pool: Pool
@@ -61,7 +62,15 @@ const EVERY_ANSWER = {
 
 /** Answers every request for a host that is or could be a gateway's. */
 export function gatewayHandler(parts: GatewayParts): RequestHandler {
-  const inner = new InnerCids(parts.storages.public)
+  const serving = {
+    ...parts,
+    lookups: new KeptLookups(parts.pool),
+    inner: new InnerCids(parts.storages.public),
+    storages: {
+      public: cachingBlocks(parts.storages.public),
+      private: cachingBlocks(parts.storages.private),
+    },
+  }
   return async (req, res) => {
     res.set(EVERY_ANSWER)
     parts.addresses.countRequest(req)
@@ -88,7 +97,7 @@ export function gatewayHandler(parts: GatewayParts): RequestHandler {
       return res.redirect(301, ownAddress(req, parts.gateways.hostOf(gateway.domain), path, url))
     }
     const holder = { address: clientAddress(req.ip), workspaceId: gateway.workspaceId }
-    await parts.bounds.run('downloads', holder, () => serve(parts, inner, { gateway, path, url, req, res }))
+    await parts.bounds.run('downloads', holder, () => serve(serving, { gateway, path, url, req, res }))
   }
 }
 
@@ -149,10 +158,14 @@ interface Exchange {
   res: Response
 }
 
+interface ServingParts extends GatewayParts {
+  lookups: KeptLookups
+  inner: InnerCids
+}
+
 /** Finds what is kept, and answers with it. */
 async function serve(
-  { pool, storages, bounds, counts, images }: GatewayParts,
-  inner: InnerCids,
+  { storages, bounds, counts, images, ...parts }: ServingParts,
   exchange: Exchange,
 ): Promise<void> {
   const { gateway, path, req, res } = exchange
@@ -162,9 +175,9 @@ async function serve(
   const lookTimer = setTimeout(() => gone.abort(), LOOK_MS)
   const found = () => clearTimeout(lookTimer)
   try {
-    const kept = await findServed(pool, gateway, path, storage, inner, gone.signal)
+    const kept = await findServed(parts, gateway, path, storage, gone.signal)
     if (!kept) throw notKept(req)
-    if (gateway.showsSignatures) await showSignature(pool, gateway, path.network, kept, res)
+    if (kept.signature !== null) res.set('Pinata-Signature', kept.signature)
     if (counts) countAnswer(counts, gateway, path, kept, req, res)
     const answer = () => sendServed(storage, kept, { ...exchange, images, signal: gone.signal, found })
     // Content of one block is sent at once.

@@ -10,7 +10,7 @@ import type { Walked } from './content.ts'
 import { namedDisposition } from './file.ts'
 import { type Format, MEDIA_TYPES } from './formats.ts'
 import { escapeHtml, PAGE_HEADERS, page } from './page.ts'
-import type { Representation } from './respond.ts'
+import { inMemory, type Representation } from './respond.ts'
 
 interface Codec {
   /** The format that is served where none is asked for, and the others that are the same bytes. */
@@ -44,14 +44,11 @@ export function objectRepresentation(
   const usual = codec.extension === 'json' ? 'inline' : 'attachment'
   return {
     etag: `"${cid}.${format}"`,
-    size: block.length,
     headers: {
       'Content-Type': MEDIA_TYPES[format],
       ...namedDisposition(url, `${cid}.${codec.extension}`, usual),
     },
-    async *read(from, to) {
-      yield block.subarray(from, to)
-    },
+    ...inMemory(block),
   }
 }
 

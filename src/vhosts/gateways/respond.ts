@@ -14,8 +14,21 @@ export interface Representation {
   status?: number
   /** In bytes; undefined where it is not known before. Only what has a size has ranges. */
   size?: number
+  /** All of it, where it is in memory. */
+  bytes?: Uint8Array | undefined
   /** Bytes `from` to `to`, the latter not included; all of them where there is no size. */
   read(from: number, to: number, signal: AbortSignal): AsyncIterable<Uint8Array>
+}
+
+/** The content of a representation that is in memory. */
+export function inMemory(bytes: Uint8Array): Pick<Representation, 'size' | 'bytes' | 'read'> {
+  return {
+    size: bytes.length,
+    bytes,
+    async *read(from, to) {
+      yield bytes.subarray(from, to)
+    },
+  }
 }
 
 /**
@@ -52,8 +65,17 @@ export async function respond(
     },
   }
   if (req.method === 'HEAD') return void setHead(res, answer).end()
+  if (content.bytes) return sendWhole(res, answer, content.bytes.subarray(start, end + 1))
   const read = (signal: AbortSignal) => content.read(start, end + 1, signal)
   await stream(res, { ...answer, length, read }, gone)
+}
+
+/** Whether the client has what a tag names. Express compares with the tag that is set; an error may yet be the answer. */
+export function hasFresh(req: Request, res: Response, etag: string): boolean {
+  res.set('ETag', etag)
+  const { fresh } = req
+  res.removeHeader('ETag')
+  return fresh
 }
 
 /** Whether the client wants the range of another version than this. A date never matches: content has none. */
@@ -132,6 +154,20 @@ function setHead(res: Response, { status, headers }: Pick<Streamed, 'status' | '
     res.setHeader('Content-Type', 'application/json')
   }
   return res
+}
+
+/** Sends what is in memory, and resolves when it has left or the client has gone. */
+async function sendWhole(
+  res: Response,
+  head: Pick<Streamed, 'status' | 'headers'>,
+  bytes: Uint8Array,
+): Promise<void> {
+  if (res.closed) return
+  const closed = new Promise<void>((resolve) => res.once('close', resolve))
+  setHead(res, head).end(bytes)
+  // What the system took at once needs no limit.
+  if (res.socket?.writableLength) res.setTimeout(BOUNDS.client)
+  await closed
 }
 
 /** Sends the bytes, or cuts the connection. */

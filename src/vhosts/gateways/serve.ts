@@ -2,22 +2,24 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { Request, Response } from 'express'
 import type { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
 import { ApiError, notFound } from '../../errors.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
-import { isLeafCodec } from '../../storage/codecs.ts'
 import type { Storage } from '../../storage/port.ts'
+import { bytesOfFile } from '../../storage/unixfs.ts'
 import { decodeUnixFs } from '../../storage/unixfs-node.ts'
 import { cacheControl, pageCacheControl, tokenOf, withoutToken } from './access.ts'
-import { type ContentPath, findIndex, type KeptContent, type Walked, walk } from './content.ts'
+import { type ContentPath, findIndex, type Walked, walk } from './content.ts'
 import { disposition, fileRepresentation } from './file.ts'
 import { askedFormat, blockRepresentation, carRepresentation, type Format } from './formats.ts'
 import type { Images } from './images/images.ts'
 import { askedImage } from './images/options.ts'
 import { imageRepresentation } from './images/representation.ts'
+import type { KeptContent } from './kept.ts'
 import { type ListingDetails, listingRepresentation } from './listing.ts'
 import { objectRepresentation } from './objects.ts'
 import { findRule } from './redirects-file.ts'
-import { type Representation, respond } from './respond.ts'
+import { hasFresh, type Representation, respond } from './respond.ts'
 import { tarRepresentation } from './tar.ts'
 
 export interface Serving {
@@ -36,12 +38,19 @@ export interface Serving {
 export async function sendServed(storage: Storage, kept: KeptContent, serving: Serving): Promise<void> {
   const { gateway, path, url, req, res, signal, found } = serving
   const asked = askedFormat(req, url)
-  const located = await locate(storage, kept.cid, asked?.format, serving)
   const headers = {
     'Cache-Control': cacheControl(path.network, gateway),
     'X-Ipfs-Path': path.ipfsPath,
     Vary: 'Accept',
   }
+  const tag = tagOfFile(kept.cid, asked?.format, serving)
+  if (tag !== undefined && hasFresh(req, res, tag)) {
+    return void res
+      .status(304)
+      .set({ ...headers, ETag: tag, 'X-Ipfs-Roots': `${kept.cid}` })
+      .end()
+  }
+  const located = await locate(storage, kept.cid, asked?.format, serving)
   if ('location' in located) {
     found()
     return res.set(headers).redirect(located.status, located.location)
@@ -59,6 +68,18 @@ export async function sendServed(storage: Storage, kept: KeptContent, serving: S
   const object = objectRepresentation(walked, format, url)
   if (!object) return send(await unixFsRepresentation(storage, kept, walked, format, serving))
   return send(format === 'html' ? asPage(object, path, gateway) : object)
+}
+
+/** The tag of content that is a file by its CID alone: then nothing has to be read to know it. Undefined for all else. */
+function tagOfFile(
+  cid: CID,
+  format: Format | undefined,
+  { path, url, req, images }: Serving,
+): string | undefined {
+  const isFile = cid.code === raw.code && path.names.length === 0 && !path.endsInSlash
+  const isAsIs =
+    (format === undefined || format === 'html') && !(images.isOn && askedImage(url, req.get('accept')))
+  return isFile && isAsIs ? `"${cid}"` : undefined
 }
 
 /** A page that the gateway makes is not kept as long as content. */
@@ -112,7 +133,7 @@ async function unixFsRepresentation(
     throw new ApiError(406, 'not_acceptable', `format: ${entry.cid} is not ${format}, and not converted`)
   }
   if (entry.type === 'other') return symlinkRepresentation(entry.cid, block)
-  const file = entry.type === 'file' ? { entry, name } : await findIndex(storage, entry.cid, signal)
+  const file = entry.type === 'file' ? { entry, block, name } : await findIndex(storage, entry.cid, signal)
   if (!file) {
     return asPage(
       listingRepresentation(storage, entry.cid, listingDetails(gateway, path, url, req)),
@@ -125,7 +146,7 @@ async function unixFsRepresentation(
     size: file.entry.size ?? 0,
     name: file.name,
     mimeType: file.name === null ? kept.mimeType : null,
-    bytes: isLeafCodec(file.entry.cid) && file.entry === entry ? block : undefined,
+    bytes: bytesOfFile(file.entry.cid, file.block),
   }
   const form = await fileRepresentation(res, storage, details, signal)
   const fileName = file.name ?? kept.name ?? `${file.entry.cid}`

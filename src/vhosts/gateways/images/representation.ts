@@ -3,7 +3,7 @@ import type { Request, Response } from 'express'
 import { ApiError } from '../../../errors.ts'
 import { mimeTypeOf } from '../../../storage/measure.ts'
 import { contentHeaders, disposition } from '../file.ts'
-import type { Representation } from '../respond.ts'
+import { hasFresh, inMemory, type Representation } from '../respond.ts'
 import { type ImageSource, type Images, tagOf } from './images.ts'
 import type { AskedImage } from './options.ts'
 
@@ -43,14 +43,11 @@ export async function imageRepresentation(
     const type = await mimeTypeOf(bytes)
     return {
       etag,
-      size: bytes.length,
       headers: {
         ...contentHeaders(type),
         ...disposition(url, `${parse(name).name}.${type.slice('image/'.length)}`),
       },
-      async *read(from, to) {
-        yield bytes.subarray(from, to)
-      },
+      ...inMemory(bytes),
     }
   } catch (error) {
     if (!orOriginal || !(error instanceof ApiError)) throw error
@@ -60,12 +57,4 @@ export async function imageRepresentation(
       ? original
       : { ...original, headers: { ...original.headers, 'Cache-Control': 'no-store' } }
   }
-}
-
-/** Express compares with the tag that is set; an error may yet be the answer. */
-function hasFresh(req: Request, res: Response, etag: string): boolean {
-  res.set('ETag', etag)
-  const { fresh } = req
-  res.removeHeader('ETag')
-  return fresh
 }

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import type { CID } from 'multiformats/cid'
+import { cachingBlocks } from './block-cache.ts'
+import { createEmbeddedStorage } from './embedded.ts'
+
+const signal = new AbortController().signal
+const KiB = 1024
+
+/** A storage with files of these sizes, as it is and with `cacheBytes` of its blocks in memory; `lose` takes its blocks away. */
+async function open(t: TestContext, sizes: number[], cacheBytes?: number) {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-block-cache-'))
+  t.after(() => rm(dir, { recursive: true, force: true }))
+  const storage = createEmbeddedStorage({ dir, network: 'private', offline: true })
+  await storage.start()
+  t.after(() => storage.stop())
+  const cids: CID[] = []
+  for (const [index, size] of sizes.entries()) {
+    const content = (async function* () {
+      yield Buffer.alloc(size, index + 1)
+    })()
+    const entries = (async function* () {
+      yield { path: 'file', content }
+    })()
+    cids.push((await storage.add(entries, { cidVersion: 1, signal })).cid)
+  }
+  const cached = cachingBlocks(storage, cacheBytes)
+  return {
+    cids,
+    read: (index: number) => cached.block(cids[index] as CID, { signal }),
+    lose: () => rm(join(dir, 'blocks'), { recursive: true }),
+  }
+}
+
+test('a small block that was read is in memory', async (t) => {
+  const { read, lose } = await open(t, [KiB])
+  const bytes = await read(0)
+  await lose()
+  assert.deepEqual(Buffer.from(await read(0)), Buffer.from(bytes))
+})
+
+test('a large block is read each time', async (t) => {
+  const { read, lose } = await open(t, [200 * KiB])
+  assert.equal((await read(0)).length, 200 * KiB)
+  await lose()
+  await assert.rejects(read(0), { code: 'not_found' })
+})
+
+test('blocks in memory are those that were asked for last, and no more than fit', async (t) => {
+  const { read, lose } = await open(t, [KiB, KiB, KiB], 3 * KiB)
+  for (const index of [0, 1, 0, 2]) await read(index)
+  await lose()
+  for (const index of [0, 2]) assert.equal((await read(index))[0], index + 1)
+  await assert.rejects(read(1), { code: 'not_found' })
+})
+
+test('a block that is not there is looked for each time', async (t) => {
+  const { read, lose } = await open(t, [KiB])
+  await lose()
+  for (let i = 0; i < 2; i++) await assert.rejects(read(0), { code: 'not_found' })
+})

@@ -1,0 +1,50 @@
+import type { CID } from 'multiformats/cid'
+import { inlineBytes } from './codecs.ts'
+import type { Storage } from './port.ts'
+
+/** The largest block that is kept: a small file, the root of a large one, a directory. */
+const BLOCK_BYTES = 128 * 1024
+/** Most bytes that are kept of one storage. */
+const CACHE_BYTES = 16 * 1024 * 1024
+/** What a block takes beside its bytes, about. */
+const ENTRY_BYTES = 256
+
+/**
+ * A storage whose small blocks are kept in memory once they were read, those that were asked for last. The bytes of a CID
+ * never change, so nothing makes them invalid; whether a caller may have them is for the caller to find out each time.
+ */
+export function cachingBlocks(storage: Storage, cacheBytes = CACHE_BYTES): Storage {
+  /** By multihash. What was asked for last comes last. */
+  const kept = new Map<string, Uint8Array>()
+  let size = 0
+  const keep = (key: string, bytes: Uint8Array): void => {
+    if (bytes.length > BLOCK_BYTES || kept.has(key)) return
+    // A copy: a small view would keep the whole buffer in memory.
+    kept.set(key, Uint8Array.from(bytes))
+    size += bytes.length + ENTRY_BYTES
+    for (const [oldest, { length }] of kept) {
+      if (size <= cacheBytes) return
+      kept.delete(oldest)
+      size -= length + ENTRY_BYTES
+    }
+  }
+  return {
+    ...storage,
+    async block(cid, options) {
+      if (inlineBytes(cid)) return storage.block(cid, options)
+      const key = keyOf(cid)
+      const known = kept.get(key)
+      if (!known) {
+        const bytes = await storage.block(cid, options)
+        keep(key, bytes)
+        return bytes
+      }
+      kept.delete(key)
+      kept.set(key, known)
+      return known
+    },
+  }
+}
+
+const keyOf = ({ multihash: { bytes } }: CID): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
