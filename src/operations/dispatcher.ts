@@ -17,6 +17,8 @@ import type { DispatchedJob, JobQueue } from './queue.ts'
 import { type Reason, recordRepairs } from './repairs.ts'
 
 const POLL_MS = 200
+/** Least rest before a pass that nobody has asked for, by the length of the last one: over many workspaces that wait it is long. */
+const REST_FACTOR = 9
 /** Rest after a pass: under load, one pass then dispatches what many requests brought. */
 const REST_MS = 20
 /** A job that was dispatched and not claimed for this long is looked up in the queue. */
@@ -48,6 +50,7 @@ export class Dispatcher {
   #failing = false
   #shownHeldBack = 0
   #lastPass = performance.now()
+  #passMs = 0
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -70,7 +73,8 @@ export class Dispatcher {
     this.#pass = this.#run().finally(() => {
       this.#pass = undefined
       if (this.#passAgain) this.wake()
-      else if (!this.#stopped) this.#timer = setTimeout(() => this.wake(), POLL_MS)
+      else if (!this.#stopped)
+        this.#timer = setTimeout(() => this.wake(), Math.max(POLL_MS, REST_FACTOR * this.#passMs))
     })
   }
 
@@ -86,6 +90,7 @@ export class Dispatcher {
   }
 
   async #run(): Promise<void> {
+    const began = performance.now()
     try {
       await this.#releaseExpiredLeases()
       for (const [name, queue] of this.#queues) {
@@ -93,6 +98,7 @@ export class Dispatcher {
         await this.#dispatch(name, queue)
       }
       this.#lastPass = performance.now()
+      this.#passMs = this.#lastPass - began
       if (this.#failing) this.#options.log.info('dispatching again')
       this.#failing = false
     } catch (error) {

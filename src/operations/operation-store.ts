@@ -54,7 +54,11 @@ export interface OperationFilter {
   limit: number
 }
 
-/** A page of a workspace's operations, ordered by id, which is by age. */
+/**
+ * A page of a workspace's operations, ordered by id, which is by age. BETWEEN is equality that the planner does not see
+ * through, so that the order by the workspace as well is one that only the list's indexes have: by id alone it takes the
+ * primary key, and walks through everybody's newer operations.
+ */
 export async function listOperations(
   db: Queryable,
   workspaceId: string,
@@ -63,10 +67,10 @@ export async function listOperations(
   const isAgent = AGENT_ID.test(filter.target ?? '')
   const { rows } = await db.query<Versioned>(
     `SELECT ${OPERATION_VIEW} FROM operation
-     WHERE workspace_id = $1 AND ($2::text IS NULL OR state = $2) AND ($3::text IS NULL OR kind = $3)
+     WHERE workspace_id BETWEEN $1 AND $1 AND ($2::text IS NULL OR state = $2) AND ($3::text IS NULL OR kind = $3)
        AND ($4::uuid IS NULL OR target_id = $4) AND ($7::text IS NULL OR agent_id = $7)
        AND kind = ANY($8) AND ($5::uuid IS NULL OR id ${filter.order === 'ASC' ? '>' : '<'} $5)
-     ORDER BY id ${filter.order} LIMIT $6`,
+     ORDER BY workspace_id ${filter.order}, id ${filter.order} LIMIT $6`,
     [
       workspaceId,
       filter.state ?? null,

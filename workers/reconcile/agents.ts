@@ -37,7 +37,8 @@ export function createAgentReconciler(
   async function compare(signal: AbortSignal): Promise<void> {
     // Sandboxes are listed first: one that is in the list has its row before we read the rows.
     const { sandboxes, volumes } = await runtime.list({ signal })
-    const { rows: agents } = await readKnownAgents.run(pool)
+    const running = sandboxes.filter(({ state }) => state === 'running').map(({ agentId }) => agentId)
+    const { rows: agents } = await readKnownAgents.run(pool, running)
     const byId = new Map(sandboxes.map((sandbox) => [sandbox.agentId, sandbox]))
     const waiting = [...agents]
     const work = Array.from({ length: CONCURRENCY }, async () => {

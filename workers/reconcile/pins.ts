@@ -19,7 +19,7 @@ const MAX_REPAIRS = 1000
 const CHECK_MS = 30_000
 const COMPARE_MS = 600_000
 
-/** A file keeps the pin, or an operation on it is still to release what it kept. */
+/** A file keeps the pin, or an operation is at work on it or still to release what it kept. */
 const CLAIMED = `(${KEEPS} OR EXISTS (
   SELECT FROM operation WHERE target_id = file.id AND state IN ('queued', 'running')))`
 
@@ -132,7 +132,10 @@ async function release(pool: Pool, storage: Storage, text: string, signal: Abort
   return transaction(pool, async (client) => {
     await lockCid(client, cid)
     const { rowCount } = await client.query(
-      `SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND ${CLAIMED}
+      // What is removed is in no index by its CID: the operations that are to release it lead there.
+      `SELECT FROM file WHERE network = $1 AND cid_v1 = $2 AND removed_at IS NULL AND ${CLAIMED}
+       UNION ALL SELECT FROM operation JOIN file ON file.id = target_id AND removed_at IS NOT NULL
+         WHERE kind = 'pin.remove' AND state IN ('queued', 'running') AND network = $1 AND cid_v1 = $2
        UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2 LIMIT 1`,
       [storage.network, text],
     )

@@ -56,11 +56,13 @@ export const dispatchOperations = statement({
     /** Operations of the workspace that were dispatched or running before. */
     underWay: 'int4',
   },
-  text: `WITH RECURSIVE room AS (
+  text: `WITH RECURSIVE under_way AS (
+      SELECT workspace_id FROM operation WHERE queue = $1 AND state = 'running'
+      UNION ALL SELECT workspace_id FROM operation WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NOT NULL
+    ), room AS (
       SELECT greatest(0, $2::int
         + (SELECT coalesce(sum((concurrency->>$1)::int), 0) FROM worker WHERE seen_at > now() - interval '15 seconds')
-        - (SELECT count(*) FROM operation WHERE queue = $1 AND state = 'running')
-        - (SELECT count(*) FROM operation WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NOT NULL)
+        - (SELECT count(*) FROM under_way)
       )::int AS free
     ), busy AS (
       (SELECT workspace_id FROM operation
@@ -80,10 +82,10 @@ export const dispatchOperations = statement({
          WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND dispatched_at IS NULL
            AND (attempts > 0) IS FALSE AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
          ORDER BY next_attempt_at, id
-         LIMIT CASE WHEN $3::int IS NULL THEN share.free ELSE least(share.free, greatest(0, $3 - (
-           SELECT count(*) FROM operation started
-           WHERE queue = $1 AND workspace_id = busy.workspace_id AND state IN ('queued', 'running')
-             AND (attempts > 0 OR dispatched_at IS NOT NULL)))) END)
+         LIMIT CASE WHEN $3::int IS NULL THEN share.free ELSE least(share.free, $3 - (
+           SELECT count(*) FROM (
+             SELECT FROM operation WHERE queue = $1 AND workspace_id = busy.workspace_id
+               AND state IN ('queued', 'running') AND (attempts > 0 OR dispatched_at IS NOT NULL) LIMIT $3) started)) END)
         UNION ALL
         (SELECT id, next_attempt_at > to_timestamp(0), next_attempt_at FROM operation o
          WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND dispatched_at IS NULL
@@ -97,11 +99,7 @@ export const dispatchOperations = statement({
       AND state = 'queued' AND dispatched_at IS NULL
     RETURNING id, id || '-' || dispatches AS "jobId", workspace_id AS "workspaceId",
       attempts > 0 AND next_attempt_at > to_timestamp(0) AS retry,
-      (SELECT count(*)::int FROM operation under_way
-       WHERE under_way.queue = $1 AND under_way.workspace_id = operation.workspace_id
-         AND (under_way.state = 'running' OR under_way.state = 'queued' AND under_way.dispatched_at IS NOT NULL)
-         AND under_way.state IN ('queued', 'running')
-         AND (under_way.attempts > 0 OR under_way.dispatched_at IS NOT NULL)) AS "underWay"`,
+      (SELECT count(*)::int FROM under_way WHERE under_way.workspace_id = operation.workspace_id) AS "underWay"`,
 })
 
 function notBehindAnOlderOne(row: string): string {

@@ -174,10 +174,12 @@ export const forgetOperations = statement({
   text: `DELETE FROM operation ${old('operation', `finished_at < now() - $2 * interval '1 day'`, '$1')}`,
 })
 
-/** Forgets at most `$1` repairs of `$2` days ago; their numbers stay. */
+/** Forgets those of the oldest `$1` repairs that are of `$2` days ago; their numbers stay. No index has their times. */
 export const forgetRepairs = statement({
   name: 'repair-forget',
   parameters: ['int8', 'float8'],
   columns: {},
-  text: `DELETE FROM repair ${old('repair', `created_at < now() - $2 * interval '1 day'`, '$1')}`,
+  text: `DELETE FROM repair WHERE id IN (
+    SELECT id FROM (SELECT id, created_at FROM repair ORDER BY id LIMIT $1) oldest
+    WHERE created_at < now() - $2 * interval '1 day')`,
 })

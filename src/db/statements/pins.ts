@@ -36,22 +36,31 @@ export const findPin = statement({
 
 /**
  * Shows as `backfilled` the new pins of every workspace that has `$1` searches running: they wait until
- * one of those ends. A batch at a time, as the dispatcher passes.
+ * one of those ends. A batch at a time, as the dispatcher passes. It goes from workspace to workspace that has new pins, and
+ * counts no more than `$1` in each: what waits for long costs nothing.
  */
 export const markBackfilled = statement({
   name: 'pin-backfilled',
   parameters: ['int8'],
   columns: {},
   text: `UPDATE file SET status = 'backfilled' WHERE status = 'prechecking' AND id = ANY (ARRAY(
-      SELECT waiting.id FROM (
-        SELECT workspace_id FROM operation
-        WHERE queue = 'pins' AND state IN ('queued', 'running') AND (attempts > 0 OR dispatched_at IS NOT NULL)
-        GROUP BY workspace_id HAVING count(*) >= $1) full_up,
+      WITH RECURSIVE asking AS (
+        (SELECT workspace_id FROM file WHERE status = 'prechecking' ORDER BY workspace_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT workspace_id FROM file WHERE status = 'prechecking' AND workspace_id > asking.workspace_id
+                ORDER BY workspace_id LIMIT 1)
+        FROM asking WHERE asking.workspace_id IS NOT NULL
+      )
+      SELECT waiting.id FROM asking,
       LATERAL (
-        SELECT id FROM file WHERE workspace_id = full_up.workspace_id AND status = 'prechecking' AND (
+        SELECT id FROM file WHERE workspace_id = asking.workspace_id AND status = 'prechecking' AND (
           SELECT state = 'queued' AND attempts = 0 AND dispatched_at IS NULL FROM operation
           WHERE target_id = file.id AND queue = 'pins' ORDER BY operation.id DESC LIMIT 1)
         ORDER BY id LIMIT 1000) waiting
+      WHERE $1 <= (
+        SELECT count(*) FROM (
+          SELECT FROM operation WHERE queue = 'pins' AND workspace_id = asking.workspace_id
+            AND state IN ('queued', 'running') AND (attempts > 0 OR dispatched_at IS NOT NULL) LIMIT $1) started)
       LIMIT 1000))`,
 })
 

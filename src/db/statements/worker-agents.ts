@@ -4,13 +4,21 @@
  */
 import { narrow, statement } from './statement.ts'
 
-const BUSY = `EXISTS (
-    SELECT FROM operation WHERE concurrency_key = 'agent:' || a.id AND state IN ('queued', 'running'))`
+// Not EXISTS: for many agents the planner would rather read all operations that wait once.
+const BUSY = `coalesce((
+    SELECT true FROM operation WHERE concurrency_key = 'agent:' || a.id AND state IN ('queued', 'running') LIMIT 1), false)`
 
-/** Agents that are not removed, perhaps deleted. */
+/** The agent may have been lost by an outage: of few, an operation has ended so. */
+const MAYBE_LOST = `a.agent_id IN (
+  SELECT agent_id FROM operation WHERE error_code = 'outage' AND agent_id IS NOT NULL)`
+
+/**
+ * Agents that are not removed, perhaps deleted. Most are stopped, and are to be: no operations are looked for on those, unless
+ * they are among `$1`, which have a sandbox that runs.
+ */
 export const readKnownAgents = statement({
   name: 'worker-agents',
-  parameters: [],
+  parameters: ['text[]'],
   columns: {
     id: 'uuid',
     agentId: 'text',
@@ -27,8 +35,10 @@ export const readKnownAgents = statement({
     lostByOutage: 'bool',
   },
   text: `SELECT a.id, a.agent_id AS "agentId", a.workspace_id AS "workspaceId", a.status, a.address, a.epoch,
-      a.status_reason AS "statusReason", a.scripts, a.deleted_at IS NOT NULL AS deleted, ${BUSY} AS busy,
-      a.status = 'not_running' AND 'outage' = (
+      a.status_reason AS "statusReason", a.scripts, a.deleted_at IS NOT NULL AS deleted,
+      CASE WHEN a.status <> 'not_running' OR a.deleted_at IS NOT NULL OR a.agent_id = ANY($1) OR ${MAYBE_LOST}
+        THEN ${BUSY} ELSE false END AS busy,
+      a.status = 'not_running' AND ${MAYBE_LOST} AND 'outage' = (
         SELECT error_code FROM operation o WHERE o.agent_id = a.agent_id AND o.finished_at IS NOT NULL
           AND o.kind IN ('agent.provision', 'agent.restart')
         ORDER BY id DESC LIMIT 1) IS TRUE AS "lostByOutage"

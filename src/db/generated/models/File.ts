@@ -19,6 +19,8 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
  * Lists order by `removed_at`, which is NULL in all that they show, and `id`, an order that only their indexes have: by
  * `id` alone the planner takes the primary key, and walks through everybody's newer files to find the page.
  * 
+ * More indexes are made by a worker: `src/db/late-indexes.ts`.
+ * 
  * Prisma takes the included column of an index for one of its own:
  * CREATE INDEX file_size ON public.file USING btree (workspace_id) INCLUDE (size) WHERE ((status = 'pinned'::text) AND (removed_at IS NULL))
  */
