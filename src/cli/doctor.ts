@@ -4,7 +4,8 @@ import { styleText } from 'node:util'
 import { checkAgentProxy } from '../agent-proxy/checks.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { type Config, loadConfig } from '../config.ts'
-import { queryOne } from '../db/pool.ts'
+import { missingIndexes } from '../db/late-indexes.ts'
+import { type Pool, queryOne } from '../db/pool.ts'
 import { checkRuntime, checkSchema } from '../health/checks.ts'
 import { checkClock, checkNames, checkPermissions } from '../health/machine.ts'
 import { observeWorkers } from '../health/workers.ts'
@@ -86,6 +87,7 @@ async function checkDatabase(): Promise<Finding[]> {
           toFinding('Clock', await checkClock(pool)),
         ]
         if (!schema.ok && !schema.warning) return found
+        found.push(await checkIndexes(pool))
         const { workers, ipfs, ipfs_private, docker, processes } = await observeWorkers(
           new WorkerStatus(pool),
         )
@@ -102,6 +104,19 @@ async function checkDatabase(): Promise<Finding[]> {
   } catch (error) {
     const advice = 'Check DATABASE_URL, or unset it to use the embedded server.'
     return [{ part: 'PostgreSQL', ok: false, said: (error as Error).message, advice }]
+  }
+}
+
+async function checkIndexes(pool: Pool): Promise<Finding> {
+  const missing = await missingIndexes(pool)
+  return {
+    part: 'Indexes',
+    ok: missing.length === 0,
+    warning: true,
+    said:
+      missing.length === 0 ? 'all there' : `without ${missing.join(', ')} some lists of many files are slow`,
+    advice:
+      'A worker makes them. For file_name_part PostgreSQL has to offer pg_trgm, and allow CREATE EXTENSION to the user.',
   }
 }
 

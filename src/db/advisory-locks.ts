@@ -29,6 +29,8 @@ const SINGLE = {
   backupFiles: 0x62616366,
   /** The removal of engines that are out of use. */
   engines: 0x656e67,
+  /** The making of indexes that no migration makes. */
+  indexes: 0x6e616d65,
   /** The comparison of the public network's files with its pins. */
   pinsPublic: 0x70696e73,
   /** The same of the private network. */

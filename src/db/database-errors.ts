@@ -37,6 +37,9 @@ export function isHeldUp(error: unknown): boolean {
   return codeOf(error) === '55P03' || message === 'timeout exceeded when trying to connect'
 }
 
+/** Whether the server does not have an extension, or does not let this user make it. */
+export const isNotOffered = (error: unknown): boolean => ['0A000', '58P01', '42501'].includes(codeOf(error))
+
 /** Whether PostgreSQL had no room on its disk for what a statement writes. */
 export const isDatabaseFull = (error: unknown): boolean => codeOf(error) === '53100'
 

@@ -13,6 +13,8 @@ export interface SessionOptions {
   queryMs?: number
   /** Time after which the server ends a statement; without it, never. */
   statementMs?: number
+  /** Ends the connection; a statement under way may go on in the server. */
+  signal?: AbortSignal
 }
 
 /**
@@ -21,7 +23,7 @@ export interface SessionOptions {
  */
 export async function withSession<T>(
   url: string | undefined,
-  { name, connectMs, queryMs, statementMs }: SessionOptions,
+  { name, connectMs, queryMs, statementMs, signal }: SessionOptions,
   work: (session: Queryable) => Promise<T>,
 ): Promise<T> {
   const client = new pg.Client({
@@ -34,10 +36,14 @@ export async function withSession<T>(
   })
   // A connection that drops is found by the next statement; without a listener it would end the process.
   client.on('error', () => {})
+  const end = () => void client.end().catch(() => {})
   try {
+    signal?.throwIfAborted()
     await client.connect()
+    signal?.addEventListener('abort', end)
     return await work(client as Queryable)
   } finally {
+    signal?.removeEventListener('abort', end)
     // On a connection that is dead without a word the goodbye would wait for minutes.
     await Promise.race([client.end().catch(() => {}), delay(GOODBYE_MS, undefined, { ref: false })])
   }

@@ -1,5 +1,6 @@
 /** Files: content that is pinned. Everything here is read from PostgreSQL; no answer waits for an IPFS node. */
 import { z } from 'zod'
+import { missingIndexes } from '../db/late-indexes.ts'
 import type { Queryable } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
@@ -19,6 +20,7 @@ import {
   readPageToken,
   text,
 } from '../http/shapes.ts'
+import { shared } from '../lib/shared.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { type FileRecord, fileRecord } from './file-record.ts'
@@ -88,6 +90,9 @@ const fileChanges = z
   .meta(oneOrMore('name', 'keyvalues', 'expires_at'))
 type FileChanges = z.output<typeof fileChanges>
 
+/** Interval of the look whether names have an index: a worker may have made it meanwhile. */
+const INDEX_LOOK_MS = 60_000
+
 const TAG = 'Files'
 const PATH = '/v3/files/:network/:id'
 const MISSING = 'There is no such file'
@@ -97,6 +102,12 @@ const one = z.object({ data: fileRecord })
 /** Files of both networks. A pin request is none until it is pinned. */
 export function fileRoutes(services: RemovalServices & { prisma: PrismaClient }): Route[] {
   const { pool, prisma } = services
+  const readMissing = shared(INDEX_LOOK_MS, () => missingIndexes(pool))
+  const hasNameIndex = () =>
+    readMissing().then(
+      (missing) => !missing.includes('file_name_part'),
+      () => false,
+    )
   return [
     route({
       method: 'get',
@@ -115,15 +126,20 @@ export function fileRoutes(services: RemovalServices & { prisma: PrismaClient })
         const files =
           cidPending === 'true'
             ? []
-            : await listFiles(pool, principal.workspaceId, {
-                ...filter,
-                network: params.network,
-                group: group === 'null' ? null : group,
-                canonical,
-                keyvalues: mergeFilters(keyvalues, metadata),
-                after,
-                limit: limit + 1,
-              })
+            : await listFiles(
+                pool,
+                principal.workspaceId,
+                {
+                  ...filter,
+                  network: params.network,
+                  group: group === 'null' ? null : group,
+                  canonical,
+                  keyvalues: mergeFilters(keyvalues, metadata),
+                  after,
+                  limit: limit + 1,
+                },
+                hasNameIndex,
+              )
         return {
           body: { data: { files: files.slice(0, limit), next_page_token: nextPageToken(files, limit) } },
         }
@@ -232,28 +248,47 @@ export async function changeFile(
   return file
 }
 
+/** Files that are looked at, in the order of the list, before the index over names is. */
+const LOOKED_AT = 1000
+
 /**
  * A page of files by age. Only the filters that are asked for are in the statement: each has its own plan.
  * `removed_at` is NULL in every row; ordering by it as well is ordering by the index of the list.
+ * @param isIndexed whether names are in an index by their parts, which has those of three letters or more.
  */
-async function listFiles(db: Queryable, workspaceId: string, filter: FileFilter): Promise<FileRecord[]> {
+export async function listFiles(
+  db: Queryable,
+  workspaceId: string,
+  { name, order, limit, ...filter }: FileFilter,
+  isIndexed: () => Promise<boolean>,
+): Promise<FileRecord[]> {
   const values: unknown[] = [workspaceId, filter.network]
   const where = [`workspace_id = $1`, `network = $2`, `status = 'pinned'`, `removed_at IS NULL`]
   const add = (condition: (placeholder: string) => string, value: unknown) => {
     values.push(value)
     where.push(condition(`$${values.length}`))
   }
-  if (filter.name !== undefined) add((p) => `name ILIKE ${p}`, `%${escapeLike(filter.name)}%`)
+  const beyond = order === 'ASC' ? '>' : '<'
+  const page = (limit: number) => `ORDER BY removed_at ${order}, id ${order} LIMIT ${limit}`
   if (filter.group === null) where.push('group_id IS NULL')
   else if (filter.group !== undefined) add((p) => `group_id = ${p}`, filter.group)
   if (filter.mimeType !== undefined) add((p) => `mime_type = ${p}`, filter.mimeType)
   if (filter.canonical !== undefined) add((p) => `cid_v1 = ${p}`, filter.canonical)
   if (filter.keyvalues !== null) add((p) => `keyvalues @> ${p}`, filter.keyvalues)
-  if (filter.after !== undefined) add((p) => `id ${filter.order === 'ASC' ? '>' : '<'} ${p}`, filter.after)
-  const { rows } = await db.query<FileRecord>(
-    `SELECT ${FILE_COLUMNS} FROM file WHERE ${where.join(' AND ')}
-     ORDER BY removed_at ${filter.order}, id ${filter.order} LIMIT ${filter.limit}`,
-    values,
-  )
+  if (filter.after !== undefined) add((p) => `id ${beyond} ${p}`, filter.after)
+  const others = where.join(' AND ')
+  if (name !== undefined) add((p) => `name ILIKE ${p}`, `%${escapeLike(name)}%`)
+  const all = where.join(' AND ')
+  const text =
+    name !== undefined && /[\p{L}\p{N}]{3}/u.test(name) && (await isIndexed())
+      ? // The planner cannot know whether a page of these is near, where it would follow the list, or far. So it follows it for
+        // a while; OFFSET 0 keeps the limit from what it thinks of the rest.
+        `WITH looked AS MATERIALIZED (SELECT * FROM file WHERE ${others} ${page(LOOKED_AT)}),
+         near AS (SELECT * FROM looked WHERE name ILIKE $${values.length} ${page(limit)}),
+         far AS (SELECT * FROM file WHERE ${all} AND id ${beyond} (SELECT id FROM looked ${page(1)} OFFSET ${LOOKED_AT - 1})
+           AND (SELECT count(*) FROM looked) = ${LOOKED_AT} AND (SELECT count(*) FROM near) < ${limit} OFFSET 0)
+         SELECT ${FILE_COLUMNS} FROM (SELECT * FROM near UNION ALL SELECT * FROM far) found ${page(limit)}`
+      : `SELECT ${FILE_COLUMNS} FROM file WHERE ${all} ${page(limit)}`
+  const { rows } = await db.query<FileRecord>(text, values)
   return rows
 }

@@ -11,6 +11,7 @@ import type { AgentWorkerServices } from '../../workers/services.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
 import type { Config } from '../config.ts'
+import { makeIndexes } from '../db/late-indexes.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
 import { sumKeptContent } from '../db/statements/files.ts'
@@ -51,8 +52,12 @@ const HEARTBEAT_MS = 5000
 /** Changes that are not yet in the sum: as many files as are kept or removed meanwhile. */
 const KEPT_CONTENT_MS = 10_000
 const RETENTION_MS = 3_600_000
+/** A comparison reads all pins and all files: of many, it takes a twentieth of the time at most. */
+const PINS_REST = 19
 /** Below the least BERTH_ENGINE_GRACE_SECONDS: each run also marks the engines that are needed as used. */
 const ENGINES_MS = 3_600_000
+/** Interval of the look whether they are all there: an operator may add what one needs. */
+const INDEXES_MS = 3_600_000
 /** Interval of the query for domains that are due. Each of them is looked up once a minute at most. */
 const DOMAINS_MS = 10_000
 /** Within the time that the supervisor gives a worker. */
@@ -144,12 +149,21 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       await forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal)
       await forgetOldCounts(pool, config.BERTH_ANALYTICS_DAYS, signal)
     }),
+    startLoop('indexes', INDEXES_MS, log, async (signal) => {
+      const reason = await makeIndexes(pool, signal)
+      if (reason)
+        log.info({ reason }, 'lists filtered by a part of a name are slow: PostgreSQL has no pg_trgm')
+    }),
     startLoop('domains', DOMAINS_MS, log, (signal) => verifyPendingDomains({ pool, ownership }, log, signal)),
   ]
   for (const storage of Object.values(storages)) {
     loops.push(
-      startLoop(`${storage.network} pins`, config.BERTH_RECONCILE_SECONDS * 1000, log, (signal) =>
-        reconcilePins(pool, storage, signal),
+      startLoop(
+        `${storage.network} pins`,
+        config.BERTH_RECONCILE_SECONDS * 1000,
+        log,
+        (signal) => reconcilePins(pool, storage, signal),
+        { rest: PINS_REST },
       ),
     )
     // The garbage of a Kubo that others use as well is its operator's.

@@ -123,6 +123,7 @@ describe('berth', () => {
       'IPFS',
       'IPFS private',
       'Clock',
+      'Indexes',
       'Disk',
       'Web',
       'Names',

@@ -1,0 +1,74 @@
+/**
+ * Indexes of tables that may be large, by which lists find what is rare. No migration makes them, which would keep writers
+ * from the table all the while, but a worker, beside everything else. Without them the same lists read all files of a
+ * workspace. One needs the extension pg_trgm, which an operator's PostgreSQL may lack or not allow.
+ */
+import { tryLockSession } from './advisory-locks.ts'
+import { isNotOffered } from './database-errors.ts'
+import { type Pool, type Queryable, queryOne } from './pool.ts'
+import { withSession } from './session.ts'
+
+/** None is written to while a pin is accepted: it gets there when its status changes. */
+const INDEXES = {
+  /** Pin requests of one status. */
+  file_queue_status: `(workspace_id, network, status, removed_at, id) WHERE status NOT IN ('pinned', 'prechecking')`,
+  /** Files of one type. */
+  file_type: `(workspace_id, network, mime_type, removed_at, id) WHERE status = 'pinned'`,
+  /** Files with some text in their names. */
+  file_name_part: `USING gin (name gin_trgm_ops) WHERE status = 'pinned'`,
+}
+const NAMES = Object.keys(INDEXES)
+/** Time that one may take: minutes for ten million files, and it waits for what reads the table before it, such as a backup. */
+const BUILD_MS = 3 * 3_600_000
+
+/** The names of those that are not there, or not whole. */
+export async function missingIndexes(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `SELECT name FROM unnest($1::text[]) AS name
+     WHERE NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(name) AND indisvalid)`,
+    [NAMES],
+  )
+  return rows.map(({ name }) => name)
+}
+
+/**
+ * Makes those that are missing, unless another process is at it. Nobody who writes files waits for that. What was broken
+ * off, by a crash or `signal`, is begun again by the next call.
+ * @returns why one cannot be made here; undefined otherwise.
+ */
+export async function makeIndexes(pool: Pool, signal: AbortSignal): Promise<string | undefined> {
+  const missing = await missingIndexes(pool)
+  if (missing.length === 0) return undefined
+  const options = { name: 'berth-indexes', statementMs: BUILD_MS, signal }
+  return withSession(pool.options.connectionString, options, async (session) => {
+    if (!(await tryLockSession(session, 'indexes'))) return undefined
+    for (const name of await missingIndexes(session)) {
+      let definition = INDEXES[name as keyof typeof INDEXES]
+      if (definition.includes('gin_trgm_ops')) {
+        const schema = await makeTrigrams(session)
+        if (schema instanceof Error) return schema.message
+        definition = definition.replace('gin_trgm_ops', `${schema}.gin_trgm_ops`)
+      }
+      // One that was broken off is in the way of its like, and is written to without use.
+      await session.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`)
+      await session.query(`CREATE INDEX CONCURRENTLY ${name} ON file ${definition}`)
+    }
+    return undefined
+  })
+}
+
+/** @returns the schema that has pg_trgm, which the operator may have chosen; the error where it is not to be had. */
+async function makeTrigrams(session: Queryable): Promise<string | Error> {
+  try {
+    await session.query('CREATE EXTENSION IF NOT EXISTS pg_trgm')
+  } catch (error) {
+    if (isNotOffered(error)) return error as Error
+    throw error
+  }
+  const { schema } = await queryOne<{ schema: string }>(
+    session,
+    `SELECT quote_ident(nspname) AS schema FROM pg_extension
+     JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_trgm'`,
+  )
+  return schema
+}

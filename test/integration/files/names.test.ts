@@ -1,0 +1,62 @@
+/** Files by a part of their name: the same pages whether their names are in an index or not. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { makeIndexes } from '../../../src/db/late-indexes.ts'
+import { listFiles } from '../../../src/files/files.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+const FILES = 2600
+
+describe(`files by a part of their name among ${FILES}`, () => {
+  let database: TestDatabase
+  let workspace: string
+  before(async () => {
+    database = await startDatabase()
+    workspace = await database.createWorkspace()
+    const other = await database.createWorkspace()
+    for (const [owner, prefix] of [
+      [workspace, '01900000-0000'],
+      [other, '01900000-0001'],
+    ])
+      await database.pool.query(
+        `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
+         SELECT ($2 || '-7000-8000-' || lpad(i::text, 12, '0'))::uuid, $1::uuid, 'public', 'pinned', 'x', i::text,
+           'file ' || CASE WHEN i <= 25 THEN 'oldest' WHEN i > $3 - 25 THEN 'newest' ELSE 'middle' END
+           || CASE WHEN i % 300 = 0 THEN ' seldom' ELSE '' END, jsonb_build_object('even', (i % 2 = 0)::text), '{}'
+         FROM generate_series(1, $3::int) i`,
+        [owner, prefix, FILES],
+      )
+    await makeIndexes(database.pool, new AbortController().signal)
+    await database.pool.query('ANALYZE file')
+  })
+  after(() => database?.stop())
+
+  async function all(name: string, order: 'ASC' | 'DESC', keyvalues: string | null, isIndexed: boolean) {
+    const ids: string[] = []
+    for (let after: string | undefined, more = true; more; ) {
+      const filter = { network: 'public' as const, name, keyvalues, after, order, limit: 11 }
+      const page = await listFiles(database.pool, workspace, filter, async () => isIndexed)
+      ids.push(...page.map(({ id }) => id))
+      after = page.at(-1)?.id
+      more = page.length === 11
+    }
+    return ids
+  }
+
+  for (const [name, count] of [
+    ['OLDEST', 25],
+    ['newest', 25],
+    ['seldom', 8],
+    ['le sel', 8],
+    ['nowhere', 0],
+  ] as const)
+    for (const order of ['ASC', 'DESC'] as const)
+      it(`files by the part ${name} of their name are ${count}, ${order}, with an index and without`, async () => {
+        for (const keyvalues of [null, '{"even":"true"}']) {
+          const without = await all(name, order, keyvalues, false)
+          assert.deepEqual(await all(name, order, keyvalues, true), without)
+          if (keyvalues === null) assert.equal(without.length, count)
+          assert.deepEqual(without, order === 'ASC' ? without.toSorted() : without.toSorted().reverse())
+        }
+      })
+})
