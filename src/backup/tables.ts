@@ -24,6 +24,8 @@ const LEFT_OUT = [
   'upload_reservation',
   'kept_content',
   'kept_content_change',
+  'stored_content',
+  'stored_content_change',
 ]
 
 /** Rows that are copied of a table, where not all are. */

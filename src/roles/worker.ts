@@ -14,7 +14,7 @@ import type { Config } from '../config.ts'
 import { makeIndexes } from '../db/late-indexes.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
-import { sumKeptContent } from '../db/statements/files.ts'
+import { sumKeptContent, sumStoredContent } from '../db/statements/files.ts'
 import { Ownership } from '../domains/ownership.ts'
 import { verifyPendingDomains } from '../domains/verification.ts'
 import { ConfigError } from '../errors.ts'
@@ -144,7 +144,10 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     startLoop('expiry', config.BERTH_RECONCILE_SECONDS * 1000, log, (signal) =>
       removeExpiredFiles(pool, signal),
     ),
-    startLoop('kept content', KEPT_CONTENT_MS, log, () => sumKeptContent.run(pool)),
+    startLoop('kept content', KEPT_CONTENT_MS, log, async () => {
+      await sumKeptContent.run(pool)
+      await sumStoredContent.run(pool)
+    }),
     startLoop('retention', RETENTION_MS, log, async (signal) => {
       await forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal)
       await forgetOldCounts(pool, config.BERTH_ANALYTICS_DAYS, signal)

@@ -131,6 +131,11 @@ export type UploadReservation = Prisma.UploadReservationModel
  */
 export type KeptContent = Prisma.KeptContentModel
 /**
+ * Model StoredContent
+ * Files that a workspace keeps on both networks: a sum, as KeptContent is of each network.
+ */
+export type StoredContent = Prisma.StoredContentModel
+/**
  * Model Gateway
  * A host name, `<domain>.<BERTH_GATEWAY_DOMAIN>`, under which a workspace serves what it keeps.
  */

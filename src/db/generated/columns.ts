@@ -202,6 +202,12 @@ export const KeptContent = {
   bytes: 'int8',
 } as const
 
+export const StoredContent = {
+  workspaceId: 'uuid',
+  files: 'int8',
+  bytes: 'int8',
+} as const
+
 export const Gateway = {
   id: 'uuid',
   workspaceId: 'uuid',

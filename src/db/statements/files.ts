@@ -99,26 +99,40 @@ export const findKeeper = statement({
     UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2) AS kept`,
 })
 
-/** Files and bytes of a workspace on both networks: one pass over an index that has nothing else. */
+/** Files and bytes of a workspace on both networks: their sum, and the changes that are not yet in it (migration 0026). */
 export const readUsage = statement({
   name: 'usage',
   parameters: ['uuid'],
   columns: { files: 'float8', bytes: 'float8' },
-  text: `SELECT count(*)::float8 AS files, coalesce(sum(size), 0)::float8 AS bytes FROM file
-    WHERE workspace_id = $1 AND ${IS_FILE}`,
+  text: `SELECT coalesce(sum(files), 0)::float8 AS files, coalesce(sum(bytes), 0)::float8 AS bytes FROM (
+      SELECT files, bytes FROM stored_content WHERE workspace_id = $1
+      UNION ALL SELECT files, bytes FROM stored_content_change WHERE workspace_id = $1) stored`,
 })
 
-/**
- * Adds up what has changed of the files that are kept on each network (migration 0012). One statement: a change is in the
- * sum or beside it, never in both or in neither.
- */
+/** Changes that one statement adds up: a restore has as many as it has files, and a statement its time. */
+const CHANGES = 100_000
+
+/** Adds changes up, or leaves them beside the sum, never both or neither: in one statement. */
+const addUp = (sum: string, key: string) => `WITH gone AS (
+      DELETE FROM ${sum}_change WHERE ctid = ANY (ARRAY(SELECT ctid FROM ${sum}_change LIMIT ${CHANGES}))
+      RETURNING ${key}, files, bytes)
+    INSERT INTO ${sum} (${key}, files, bytes)
+    SELECT ${key}, sum(files), sum(bytes) FROM gone GROUP BY ${key} ORDER BY ${key}
+    ON CONFLICT (${key}) DO UPDATE
+    SET files = ${sum}.files + EXCLUDED.files, bytes = ${sum}.bytes + EXCLUDED.bytes`
+
+/** Adds up what has changed of the files that are kept on each network (migration 0012). */
 export const sumKeptContent = statement({
   name: 'kept-content-sum',
   parameters: [],
   columns: {},
-  text: `WITH gone AS (DELETE FROM kept_content_change RETURNING network, files, bytes)
-    INSERT INTO kept_content (network, files, bytes)
-    SELECT network, sum(files), sum(bytes) FROM gone GROUP BY network ORDER BY network
-    ON CONFLICT (network) DO UPDATE
-    SET files = kept_content.files + EXCLUDED.files, bytes = kept_content.bytes + EXCLUDED.bytes`,
+  text: addUp('kept_content', 'network'),
+})
+
+/** The same for each workspace (migration 0026). */
+export const sumStoredContent = statement({
+  name: 'stored-content-sum',
+  parameters: [],
+  columns: {},
+  text: addUp('stored_content', 'workspace_id'),
 })

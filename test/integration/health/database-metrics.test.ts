@@ -4,7 +4,8 @@ import { after, before, describe, it } from 'node:test'
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
 import { queryOne } from '../../../src/db/pool.ts'
-import { sumKeptContent } from '../../../src/db/statements/files.ts'
+import { readUsage, sumKeptContent, sumStoredContent } from '../../../src/db/statements/files.ts'
+import { readUsed } from '../../../src/db/statements/uploads.ts'
 import { addDatabaseMetrics, COUNT_LIMIT, STATEMENTS } from '../../../src/health/database-metrics.ts'
 import { recordRepairs } from '../../../src/operations/repairs.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -39,6 +40,9 @@ describe('files that are kept', () => {
   const assertKept = async (expected: { files: number; bytes: number }) => {
     assert.equal((await read('berth_kept_files')).get('private'), expected.files)
     assert.equal((await read('berth_kept_bytes')).get('private'), expected.bytes)
+    assert.deepEqual(await readUsage.one(database.pool, workspace), expected)
+    const { used } = await readUsed.one(database.pool, workspace)
+    assert.equal(used, expected.bytes)
   }
 
   it('files that are kept are counted through their whole life, before and after the changes are added up', async () => {
@@ -49,6 +53,7 @@ describe('files that are kept', () => {
     await update(`status = 'pinned', size = 1000`)
     await assertKept({ files: 1, bytes: 1000 })
     await sumKeptContent.run(database.pool)
+    await sumStoredContent.run(database.pool)
     await assertKept({ files: 1, bytes: 1000 })
     await update('size = 1500')
     await addFile('private', 'pinned', 7)
@@ -56,10 +61,15 @@ describe('files that are kept', () => {
     await update('removed_at = now()')
     await assertKept({ files: 1, bytes: 7 })
     await sumKeptContent.run(database.pool)
+    await sumStoredContent.run(database.pool)
     await database.pool.query('DELETE FROM file WHERE id = $1', [id])
     await assertKept({ files: 1, bytes: 7 })
     await database.pool.query(`DELETE FROM file WHERE network = 'private'`)
-    await Promise.all([sumKeptContent.run(database.pool), sumKeptContent.run(database.pool)])
+    await Promise.all(
+      [sumKeptContent, sumKeptContent, sumStoredContent, sumStoredContent].map((sum) =>
+        sum.run(database.pool),
+      ),
+    )
     await assertKept({ files: 0, bytes: 0 })
   })
 })

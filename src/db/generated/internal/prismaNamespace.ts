@@ -415,6 +415,7 @@ export const ModelName = {
   Upload: 'Upload',
   UploadReservation: 'UploadReservation',
   KeptContent: 'KeptContent',
+  StoredContent: 'StoredContent',
   Gateway: 'Gateway',
   GatewayRequestCount: 'GatewayRequestCount',
   GatewayAccessToken: 'GatewayAccessToken',
@@ -448,7 +449,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "feedback" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "feedback" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "secret" | "agentSecret" | "agentChannel" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -1781,6 +1782,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         count: {
           args: Prisma.KeptContentCountArgs<ExtArgs>
           result: runtime.Types.Utils.Optional<Prisma.KeptContentCountAggregateOutputType> | number
+        }
+      }
+    }
+    StoredContent: {
+      payload: Prisma.$StoredContentPayload<ExtArgs>
+      fields: Prisma.StoredContentFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.StoredContentFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.StoredContentFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>
+        }
+        findFirst: {
+          args: Prisma.StoredContentFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.StoredContentFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>
+        }
+        findMany: {
+          args: Prisma.StoredContentFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>[]
+        }
+        create: {
+          args: Prisma.StoredContentCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>
+        }
+        createMany: {
+          args: Prisma.StoredContentCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.StoredContentCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>[]
+        }
+        delete: {
+          args: Prisma.StoredContentDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>
+        }
+        update: {
+          args: Prisma.StoredContentUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>
+        }
+        deleteMany: {
+          args: Prisma.StoredContentDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.StoredContentUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.StoredContentUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>[]
+        }
+        upsert: {
+          args: Prisma.StoredContentUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$StoredContentPayload>
+        }
+        aggregate: {
+          args: Prisma.StoredContentAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateStoredContent>
+        }
+        groupBy: {
+          args: Prisma.StoredContentGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.StoredContentGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.StoredContentCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.StoredContentCountAggregateOutputType> | number
         }
       }
     }
@@ -3411,6 +3486,15 @@ export const KeptContentScalarFieldEnum = {
 export type KeptContentScalarFieldEnum = (typeof KeptContentScalarFieldEnum)[keyof typeof KeptContentScalarFieldEnum]
 
 
+export const StoredContentScalarFieldEnum = {
+  workspaceId: 'workspaceId',
+  files: 'files',
+  bytes: 'bytes'
+} as const
+
+export type StoredContentScalarFieldEnum = (typeof StoredContentScalarFieldEnum)[keyof typeof StoredContentScalarFieldEnum]
+
+
 export const GatewayScalarFieldEnum = {
   id: 'id',
   workspaceId: 'workspaceId',
@@ -3993,6 +4077,7 @@ export type GlobalOmitConfig = {
   upload?: Prisma.UploadOmit
   uploadReservation?: Prisma.UploadReservationOmit
   keptContent?: Prisma.KeptContentOmit
+  storedContent?: Prisma.StoredContentOmit
   gateway?: Prisma.GatewayOmit
   gatewayRequestCount?: Prisma.GatewayRequestCountOmit
   gatewayAccessToken?: Prisma.GatewayAccessTokenOmit

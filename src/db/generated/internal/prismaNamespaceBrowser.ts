@@ -69,6 +69,7 @@ export const ModelName = {
   Upload: 'Upload',
   UploadReservation: 'UploadReservation',
   KeptContent: 'KeptContent',
+  StoredContent: 'StoredContent',
   Gateway: 'Gateway',
   GatewayRequestCount: 'GatewayRequestCount',
   GatewayAccessToken: 'GatewayAccessToken',
@@ -359,6 +360,15 @@ export const KeptContentScalarFieldEnum = {
 } as const
 
 export type KeptContentScalarFieldEnum = (typeof KeptContentScalarFieldEnum)[keyof typeof KeptContentScalarFieldEnum]
+
+
+export const StoredContentScalarFieldEnum = {
+  workspaceId: 'workspaceId',
+  files: 'files',
+  bytes: 'bytes'
+} as const
+
+export type StoredContentScalarFieldEnum = (typeof StoredContentScalarFieldEnum)[keyof typeof StoredContentScalarFieldEnum]
 
 
 export const GatewayScalarFieldEnum = {
