@@ -1,8 +1,15 @@
 /** Passing a call on to a server on this machine: HTTP as it flows, and WebSockets joined. */
-import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import {
+  Agent as HttpAgent,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request,
+  type ServerResponse,
+} from 'node:http'
 import { type Duplex, PassThrough, pipeline, type Readable, type Transform } from 'node:stream'
-import { pipeline as pipe } from 'node:stream/promises'
 import { AgentdError, isErrno } from './agentd-errors.ts'
+import { passBody } from './pass-body.ts'
 import { type Call, refuseUpgrade } from './server.ts'
 
 /** A model may think for minutes before its first word; a connection on which nothing moves for longer is dead. */
@@ -11,8 +18,12 @@ const SILENCE_MS = 600_000
 const HALF_OPEN_MS = 2000
 const UPGRADE_MS = 10_000
 const CONNECT_MS = 10_000
+/** Shorter than servers keep an unused connection: who sends must be the first to drop it. */
+const KEPT_MS = 2000
+/** Unused connections to one port: as many as the browsers of a few visitors ask by at once. */
+const MOST_KEPT = 16
 /** Headers that concern one connection only (RFC 9110, 7.6.1). */
-const HOP_BY_HOP = [
+const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -22,7 +33,12 @@ const HOP_BY_HOP = [
   'trailer',
   'transfer-encoding',
   'upgrade',
-]
+])
+/**
+ * Connections that are used again, by port, so that none reaches another program. Node drops one on which anything comes
+ * between two requests, or whose answer was not read to its end.
+ */
+const kept = new HttpAgent({ keepAlive: true, maxFreeSockets: MOST_KEPT, timeout: KEPT_MS })
 
 /** The target of a call that is passed on. */
 export interface Destination {
@@ -42,12 +58,46 @@ export interface Destination {
  * @throws AgentdError `not_ready` where nothing listens, `engine` where it does not answer.
  */
 export async function forwardCall(
-  { req, res, signal }: Call,
+  { req, res }: Call,
   to: Destination,
   more: OutgoingHttpHeaders = {},
 ): Promise<undefined> {
+  const answer = await ask(req, res, to).catch((error) => {
+    if (isErrno(error, 'ECONNREFUSED'))
+      throw new AgentdError('not_ready', `${to.name} takes no connection`, { cause: error })
+    throw new AgentdError('engine', `${to.name} did not answer: ${error.message}`, { cause: error })
+  })
+  res.writeHead(answer.statusCode as number, { ...endToEnd(answer.headers), ...more })
+  return void (await passBody(answer, res))
+}
+
+/**
+ * Sends a call on, over a kept connection where it may be sent twice: one that has died unnoticed costs one more try.
+ * Resolves to the answer, unread.
+ */
+async function ask(req: IncomingMessage, res: ServerResponse, to: Destination): Promise<IncomingMessage> {
+  const isRepeatable = (req.method === 'GET' || req.method === 'HEAD') && !hasBody(req)
+  if (!isRepeatable) return askOver(false, req, res, to)
+  try {
+    return await askOver(kept, req, res, to)
+  } catch (error) {
+    if (!(error instanceof StaleConnection) || res.destroyed) throw error
+    return askOver(false, req, res, to)
+  }
+}
+
+/** A connection that was used before was closed before it brought anything. */
+class StaleConnection extends Error {}
+
+function askOver(
+  agent: HttpAgent | false,
+  req: IncomingMessage,
+  res: ServerResponse,
+  to: Destination,
+): Promise<IncomingMessage> {
   const sent = request({
     ...connection(to),
+    agent,
     method: req.method,
     path: to.path,
     headers: {
@@ -55,11 +105,15 @@ export async function forwardCall(
       // Node frames a body by itself for some methods only; without a frame it would be the next request.
       ...(req.headers['transfer-encoding'] && { 'transfer-encoding': 'chunked' }),
     },
-    signal,
   })
+  // The client has gone, or agentd stops. A call that is over is no longer `sent`'s.
+  res.once('close', () => sent.destroy())
   sent.setTimeout(SILENCE_MS, () => sent.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`)))
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
-    sent.on('error', reject)
+    sent.on('error', (error) => {
+      const isStale = sent.reusedSocket && isErrno(error, 'ECONNRESET', 'EPIPE')
+      reject(isStale ? new StaleConnection(error.message, { cause: error }) : error)
+    })
     sent.once('response', (answer) => {
       const { statusCode = 0 } = answer
       if (statusCode >= 200 && statusCode <= 599) return resolve(answer)
@@ -71,17 +125,13 @@ export async function forwardCall(
       reject(new Error('it switched protocols unasked'))
     })
   })
-  req.pipe(sent)
-  const answer = await answered.catch((error) => {
-    if (isErrno(error, 'ECONNREFUSED'))
-      throw new AgentdError('not_ready', `${to.name} takes no connection`, { cause: error })
-    throw new AgentdError('engine', `${to.name} did not answer: ${error.message}`, { cause: error })
-  })
-  res.writeHead(answer.statusCode as number, { ...endToEnd(answer.headers), ...more })
-  // The head goes at once: an event stream may be silent for long.
-  res.flushHeaders()
-  await pipe(answer, res)
+  if (hasBody(req)) req.pipe(sent)
+  else sent.end()
+  return answered
 }
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
 
 /**
  * Asks for a WebSocket and joins both connections. Whatever goes wrong is told to the client.
@@ -95,6 +145,7 @@ export function forwardUpgrade(
 ): void {
   const asked = request({
     ...connection(to),
+    agent: false,
     path: to.path,
     headers: { ...to.headers, connection: 'Upgrade', upgrade: 'websocket' },
     timeout: UPGRADE_MS,
@@ -124,21 +175,21 @@ export function forwardUpgrade(
   asked.end()
 }
 
-/** The headers that concern more than this connection, and are passed on. */
-export function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+/** The headers that concern more than this connection, and are passed on, as far as `keep` wants them. */
+export function endToEnd(
+  headers: IncomingHttpHeaders,
+  keep: (name: string) => boolean = () => true,
+): IncomingHttpHeaders {
   const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
-  return only(headers, (name) => !HOP_BY_HOP.includes(name) && !named.includes(name))
+  const passed: IncomingHttpHeaders = {}
+  for (const name in headers)
+    if (!HOP_BY_HOP.has(name) && !named.includes(name) && keep(name)) passed[name] = headers[name]
+  return passed
 }
 
-export function only(headers: IncomingHttpHeaders, keep: (name: string) => boolean): IncomingHttpHeaders {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => keep(name)))
-}
-
-/** A kept connection may have been closed just now; a new one takes 0.1 ms. */
 const connection = ({ addresses, port }: Destination) => ({
   host: 'localhost',
   port,
-  agent: false as const,
   // Node goes on to the next address after a quarter of a second, which a busy machine takes for the first.
   autoSelectFamilyAttemptTimeout: CONNECT_MS,
   lookup: (

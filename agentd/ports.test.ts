@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { after, before, beforeEach, test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
 import { readAll, type ServedAgentd, serveAgentd } from '../test/support/agentd-services.ts'
@@ -65,7 +65,7 @@ test('a call goes to the port as the visitor made it', async () => {
     cookie: 'a=b',
     'x-forwarded-for': '192.0.2.7',
     authorization: 'Basic dmlzaXRvcg==',
-    connection: 'close',
+    connection: 'keep-alive',
   })
 })
 
@@ -95,6 +95,73 @@ test('a body arrives, whatever its frame', async () => {
     })
     assert.equal(String(await readAll(response)), 'hello', method)
   }
+})
+
+test('a connection to a program is used again for what may be sent twice, and for nothing else', async () => {
+  const seen = new Set<Socket>()
+  listener = (req, res) => {
+    seen.add(req.socket)
+    res.end('x')
+  }
+  for (const method of ['GET', 'GET', 'HEAD']) await readAll(await ask({}, port, method))
+  assert.equal(seen.size, 1)
+  await readAll(await ask({}, port, 'DELETE'))
+  await readAll(await ask({}, port, 'POST'))
+  assert.equal(seen.size, 3)
+})
+
+test('a kept connection that has died unnoticed costs one more try, and what fails again is told', async () => {
+  listener = (_req, res) => res.end('x')
+  await readAll(await ask({}))
+  let asked = 0
+  listener = (req, res) => (asked++ === 0 ? req.socket.destroy() : res.end('again'))
+  assert.equal(String(await readAll(await ask({}))), 'again')
+  listener = (_req, res) => res.end('x')
+  await readAll(await ask({}))
+  asked = 0
+  listener = (req) => {
+    asked++
+    req.socket.destroy()
+  }
+  assert.equal((await ask({})).statusCode, 502)
+  assert.equal(asked, 2)
+  assert.equal((await ask({}, port, 'POST')).statusCode, 502)
+  assert.equal(asked, 3)
+})
+
+test("what a program sends unasked, or behind its answer, is nobody's answer", async (t) => {
+  const answer = (text: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`
+  for (const later of [false, true]) {
+    const liar = createTcpServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', () => {
+        socket.write(answer('first') + (later ? '' : answer('lie')))
+        if (later) setImmediate(() => socket.write(answer('lie')))
+      })
+    })
+    t.after(() => void liar.close())
+    liar.listen(0, '127.0.0.1')
+    await once(liar, 'listening')
+    const { port: to } = liar.address() as AddressInfo
+    for (let i = 0; i < 5; i++) assert.equal(String(await readAll(await ask({}, to))), 'first')
+  }
+})
+
+test('a connection whose answer the visitor did not read to its end is not used again', async () => {
+  const seen = new Set<Socket>()
+  let isClosed: Promise<unknown> | undefined
+  listener = (req, res) => {
+    seen.add(req.socket)
+    isClosed ??= once(res, 'close')
+    res.write('something')
+    if (seen.size > 1) res.end()
+  }
+  const left = await ask({})
+  await once(left, 'data')
+  left.destroy()
+  await isClosed
+  assert.equal(String(await readAll(await ask({}))), 'something')
+  assert.equal(seen.size, 2)
 })
 
 test('neither agentd, nor the gateway, nor a port of the system can be reached', async () => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { AgentdError } from './agentd-errors.ts'
-import { type Destination, endToEnd, forwardCall, forwardUpgrade, only } from './forward.ts'
+import { type Destination, endToEnd, forwardCall, forwardUpgrade } from './forward.ts'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from './protocol.ts'
 import { type Agent, refuseUpgrade, type Service } from './server.ts'
 
@@ -65,7 +65,7 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
 function forProgram({ headers }: IncomingMessage): OutgoingHttpHeaders {
   const authorization = headers[PORT_AUTHORIZATION_HEADER]
   return {
-    ...only(endToEnd(headers), (name) => name !== 'authorization' && !name.startsWith('berth-')),
+    ...endToEnd(headers, (name) => name !== 'authorization' && !name.startsWith('berth-')),
     ...(typeof authorization === 'string' && { authorization }),
   }
 }

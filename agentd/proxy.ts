@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import { type Duplex, Transform } from 'node:stream'
 import { AgentdError } from './agentd-errors.ts'
 import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
-import { type Destination, endToEnd, forwardCall, forwardUpgrade, only } from './forward.ts'
+import { type Destination, endToEnd, forwardCall, forwardUpgrade } from './forward.ts'
 import { BROWSER_HEADER } from './protocol.ts'
 import { type Agent, type GatewayHandle, refuseUpgrade, type Service } from './server.ts'
 
@@ -79,7 +79,7 @@ const destination = (port: number, path: string, headers: OutgoingHttpHeaders): 
 /** The headers of a client that the gateway gets. */
 function forGateway(headers: IncomingHttpHeaders, port: number, token: string): OutgoingHttpHeaders {
   return {
-    ...only(endToEnd(headers), (name) => !NOT_FOR_THE_GATEWAY.test(name)),
+    ...endToEnd(headers, (name) => !NOT_FOR_THE_GATEWAY.test(name)),
     host: `127.0.0.1:${port}`,
     authorization: `Bearer ${token}`,
   }

@@ -1,7 +1,7 @@
 /** HTTP to an agent's gateway: a request goes on with what belongs to it, and the answer comes back as it flows. */
 import type { IncomingMessage } from 'node:http'
-import { pipeline } from 'node:stream/promises'
 import type { Request, Response } from 'express'
+import { passBody } from '../../../agentd/pass-body.ts'
 import { AGENTD_ERRORS } from '../../../agentd/protocol.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { type AgentdClient, AgentdError, parseAgentdError, readBounded } from '../../agents/agentd-client.ts'
@@ -65,11 +65,8 @@ export async function passToGateway(
   response.setTimeout(IDLE_MS, () => response.destroy())
   res.setTimeout(IDLE_MS, () => res.destroy())
   signal.addEventListener('abort', () => res.destroy(), { once: true })
-  // The first event of a stream may be minutes away.
-  res.flushHeaders()
-  await pipeline(response, res).catch(() => {
-    // The answer was cut short, and the client sees that: its connection is gone as well.
-  })
+  // An answer that is cut short ends the client's connection as well, and so it sees that it was.
+  await passBody(response, res)
 }
 
 function picked({ headers }: IncomingMessage, names: RegExp): Record<string, string> {

@@ -1,8 +1,8 @@
 /** A visitor's request or WebSocket, passed on to a port of an agent. */
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
-import { pipeline } from 'node:stream/promises'
 import type { Request, Response } from 'express'
+import { passBody } from '../../../agentd/pass-body.ts'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from '../../../agentd/protocol.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { type AgentdClient, AgentdError, parseAgentdError, readBounded } from '../../agents/agentd-client.ts'
@@ -99,11 +99,8 @@ async function exchange(
   response.setTimeout(IDLE_MS, () => response.destroy())
   res.setTimeout(IDLE_MS, () => res.destroy())
   signal.addEventListener('abort', () => res.destroy(), { once: true })
-  // The first event of a stream may be minutes away.
-  res.flushHeaders()
-  await pipeline(response, res).catch(() => {
-    // The answer was cut short, and the visitor sees that: the connection is gone as well.
-  })
+  // An answer that is cut short ends the visitor's connection as well, and so they see that it was.
+  await passBody(response, res)
 }
 
 function join({ agentd, agent, binding, req, res, ...page }: PageRequest, signal: AbortSignal) {

@@ -172,6 +172,26 @@ test('connections are used again; one that died unnoticed costs an attempt, and 
   assert.deepEqual(requests, ['GET', 'PUT', 'POST', 'lost'])
 })
 
+test("a kept connection carries one agent's requests only", async (t) => {
+  const client = await startClient(t)
+  const seen: [socket: number, authorization: string | undefined][] = []
+  const sockets: Socket[] = []
+  const server = createServer((req, res) => {
+    seen.push([sockets.indexOf(req.socket), req.headers.authorization])
+    res.end('{}')
+  })
+  server.on('connection', (socket) => sockets.push(socket))
+  const { address } = target(await listen(t, server))
+  for (const id of ['x0000001', 'x0000002', 'x0000001'])
+    await client.json({ agentId: id, address }, { path: '/' })
+  const [one, two] = ['x0000001', 'x0000002'].map((id) => `Bearer ${client.token(id)}`)
+  assert.deepEqual(seen, [
+    [0, one],
+    [1, two],
+    [0, one],
+  ])
+})
+
 test('an answer that comes before the end of a body ends it', async (t) => {
   const client = await startClient(t)
   const server = createServer((_req, res) => res.writeHead(413).end('{"error":"too_large","message":"no"}'))

@@ -1,0 +1,31 @@
+/** Passing on an answer that another server gives, for agentd and for Berth, which is in front of it. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/**
+ * Sends the head of `res`, and the body of `answer` as it comes. Resolves when all is sent, or one of them has gone, and
+ * with it the other. Not Node's `pipeline`, which makes and aborts a signal for each: that costs more than a small body.
+ */
+export function passBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
+  // An event stream may be silent for long, so the head waits only for what has come with it. The connection is held, as
+  // Node mixes up the chunks of an answer that is.
+  const { socket } = res
+  const release = () => socket?.uncork()
+  socket?.cork()
+  res.flushHeaders()
+  setImmediate(release)
+  answer.on('error', () => {})
+  answer.once('close', () => {
+    if (answer.complete) return
+    release()
+    res.destroy()
+  })
+  answer.pipe(res)
+  return new Promise((resolve) => {
+    const over = () => {
+      answer.destroy()
+      resolve()
+    }
+    if (res.closed) over()
+    else res.once('close', over)
+  })
+}
