@@ -11,6 +11,9 @@ import { type Block, StorageError } from './port.ts'
 import { type Descent, descend, ROOT } from './unixfs.ts'
 import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
 
+/** Blocks that are read ahead of the consumer. */
+const READ_AHEAD = 8
+
 export interface DagPart {
   /** Blocks that lead to the root, in order. */
   path: CID[]
@@ -82,16 +85,28 @@ export async function* wholeDag(
   { read, signal, duplicates }: Walk & Pick<DagPart, 'duplicates'>,
 ): AsyncGenerator<Block> {
   const visited = new Visited()
+  let last: { cid: CID; bytes: Promise<Uint8Array> } | null = null
   const frontier = new Frontier(async (cid) => {
-    const bytes = await read(cid)
+    const bytes = await (last?.cid === cid ? last.bytes : read(cid))
     return duplicates ? orderedLinks(cid, bytes) : (await distinctLinks(cid, bytes)).links
   })
+  const ahead: { cid: CID; bytes: Promise<Uint8Array> }[] = []
+  const next = async (): Promise<Block> => {
+    const { cid, bytes } = ahead.shift() as (typeof ahead)[number]
+    return { cid, bytes: await bytes }
+  }
   for (let cid: CID | null = root; cid; cid = await frontier.next()) {
     signal.throwIfAborted()
     if (!visited.add(cid) && !duplicates) continue
-    yield { cid, bytes: await read(cid) }
-    if (!isLeafCodec(cid)) frontier.push(cid)
+    const bytes = read(cid)
+    bytes.catch(() => {}) // it is awaited below, or nobody reads on
+    ahead.push({ cid, bytes })
+    if (ahead.length >= READ_AHEAD) yield await next()
+    if (isLeafCodec(cid)) continue
+    last = { cid, bytes }
+    frontier.push(cid)
   }
+  while (ahead.length > 0) yield await next()
 }
 
 /** The nodes of a directory: one, or all shards of a sharded one. */

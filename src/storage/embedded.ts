@@ -14,7 +14,7 @@ import { collectGarbage } from './embedded/gc.ts'
 import { buildBlocks, checkProfile, importCar, importFiles } from './embedded/import.ts'
 import type { BlockNetwork } from './embedded/network.ts'
 import { PinFolder } from './embedded/pins.ts'
-import { exportCar, readBlock, readFile, statDag } from './embedded/read.ts'
+import { exportCar, readBlock, readBlocks, readFile, statDag } from './embedded/read.ts'
 import { retrieveDag } from './embedded/retrieve.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
 import { listDirectory, resolvePath } from './unixfs.ts'
@@ -183,6 +183,8 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
       ),
     exportCar: (cid, { signal }) =>
       iterate(signal, stopped.signal, (combined) => exportCar(cid, read, combined)),
+    blocks: (cid, { signal }) =>
+      iterate(signal, stopped.signal, (combined) => readBlocks(cid, read, combined)),
     cat: (cid, { signal, ...range }) =>
       iterate(signal, stopped.signal, (combined) => readFile(cid, blocks, { ...range, signal: combined })),
     resolve: (cid, { path = '', signal }) =>

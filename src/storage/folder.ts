@@ -2,9 +2,13 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
-import { type Storage, StorageError } from './port.ts'
+import { inlineBytes } from './codecs.ts'
+import { blocksOf, type DagPart } from './dag-parts.ts'
+import { Visited } from './embedded/frontier.ts'
+import type { ReadBlock } from './path.ts'
+import { type Block, type Storage, StorageError } from './port.ts'
 import { listDirectory } from './unixfs.ts'
-import { decodeUnixFs } from './unixfs-node.ts'
+import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 
 /** Files, links and folders of one folder. A few nodes can have more paths than anybody can walk. */
 const ENTRIES_LIMIT = 500_000
@@ -12,10 +16,6 @@ const ENTRIES_LIMIT = 500_000
 const DEPTH_LIMIT = 200
 /** A symbolic link leads no further on Linux (PATH_MAX). */
 const TARGET_BYTES = 4095
-/** Small files that are read before they are asked for. */
-const READ_AHEAD = 16
-/** Nodes of a folder that are looked at side by side. */
-const LOOKS = 16
 
 export interface FolderEntry {
   /** Below the folder, with slashes between names. */
@@ -25,7 +25,10 @@ export interface FolderEntry {
   size: number
   /** Target of a symbolic link, as it is written there. */
   target?: string
-  /** The bytes of the file, or the target; exactly `size` of them, or it throws StorageError `invalid_object`. */
+  /**
+   * The bytes of the file, or the target; exactly `size` of them, or it throws StorageError `invalid_object`. To be read
+   * before the next entry is asked for.
+   */
   content(): AsyncIterable<Uint8Array>
 }
 
@@ -37,12 +40,13 @@ interface Options {
 interface Found {
   path: string
   cid: CID
-  type: 'file' | 'symlink' | 'directory'
+  /** Its root node; null for a file of one raw block. */
+  root: { bytes: Uint8Array; node: UnixFsNode } | null
 }
 
 /**
- * All files and symbolic links of a directory and those in it, in the order of git's trees. Never asks the network.
- * Empty directories do not show.
+ * All files and symbolic links of a directory and those in it, in the order of the DAG. Never asks the network, and has
+ * the node send the DAG as one stream. Empty directories do not show.
  * @throws StorageError `invalid_object` for what is no directory, for an entry that is neither file, link nor
  *   directory, and for names that no file can have, that come twice, or that leave the folder (see
  *   {@link assertEntryName}); `too_large` above 500,000 entries; `not_found`.
@@ -52,19 +56,41 @@ export async function* walkFolder(
   cid: CID,
   { signal }: Options,
 ): AsyncGenerator<FolderEntry> {
+  await using stream = new DagStream(storage, cid, signal)
+  const read: ReadBlock = (block) => stream.read(block)
   try {
-    const ahead: Promise<FolderEntry>[] = []
-    for await (const found of walk(storage, cid, signal)) {
-      const next = open(storage, found, signal)
-      next.catch(() => {}) // it is awaited below, or nobody reads on
-      ahead.push(next)
-      if (ahead.length >= READ_AHEAD) yield (await ahead.shift()) as FolderEntry
-    }
-    for (const next of ahead) yield await next
+    for await (const found of walk(storage, cid, read, signal)) yield await open(found, read, signal)
+    await stream.end()
   } catch (error) {
-    if (error instanceof StorageError || !signal.aborted) throw error
-    throw new StorageError('aborted', 'The walk was aborted', { cause: error })
+    throw asWalkError(error, signal)
   }
+}
+
+/**
+ * Paths of the files and symbolic links that {@link walkFolder} has, the first `max` of them. Contents are not read.
+ * @throws StorageError as `walkFolder`.
+ */
+export async function listPaths(
+  storage: Storage,
+  cid: CID,
+  { max, signal }: Options & { max: number },
+): Promise<string[]> {
+  const paths: string[] = []
+  const read: ReadBlock = (block) => storage.block(block, { signal })
+  try {
+    for await (const { path } of walk(storage, cid, read, signal)) {
+      paths.push(path)
+      if (paths.length === max) break
+    }
+  } catch (error) {
+    throw asWalkError(error, signal)
+  }
+  return paths
+}
+
+function asWalkError(error: unknown, signal: AbortSignal): unknown {
+  if (error instanceof StorageError || !signal.aborted) return error
+  return new StorageError('aborted', 'The walk was aborted', { cause: error })
 }
 
 /**
@@ -90,70 +116,105 @@ export async function readFolder(
   return files
 }
 
-async function* walk(storage: Storage, root: CID, signal: AbortSignal): AsyncGenerator<Found> {
+/**
+ * The blocks of a DAG, for a reader that meets them about as the stream has them: depth first. The stream has each once;
+ * what the reader meets again, or has let pass, is asked for by itself.
+ */
+class DagStream implements AsyncDisposable {
+  readonly #blocks: AsyncIterator<Block>
+  readonly #read: ReadBlock
+  readonly #met = new Visited()
+
+  constructor(storage: Storage, root: CID, signal: AbortSignal) {
+    this.#blocks = storage.blocks(root, { signal })[Symbol.asyncIterator]()
+    this.#read = (cid) => storage.block(cid, { signal })
+  }
+
+  async read(cid: CID): Promise<Uint8Array> {
+    if (inlineBytes(cid) || !this.#met.add(cid)) return this.#read(cid)
+    for (;;) {
+      const { done, value } = await this.#blocks.next()
+      if (done) return this.#read(cid)
+      if (value.cid.equals(cid)) return value.bytes
+      this.#met.add(value.cid)
+    }
+  }
+
+  /** Reads to the end: a node may say only there that something was wrong. */
+  async end(): Promise<void> {
+    while (!(await this.#blocks.next()).done);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#blocks.return?.()
+  }
+}
+
+async function* walk(
+  storage: Storage,
+  root: CID,
+  read: ReadBlock,
+  signal: AbortSignal,
+): AsyncGenerator<Found> {
   let count = 0
-  async function* inside(folder: CID, prefix: string, depth: number): AsyncGenerator<Found> {
+  async function* inside(
+    folder: CID,
+    bytes: Uint8Array,
+    prefix: string,
+    depth: number,
+  ): AsyncGenerator<Found> {
     if (depth > DEPTH_LIMIT) throw invalid(`${folder} is nested too deep`)
-    const names = new Set<string>()
-    const listed: { name: string; cid: CID }[] = []
-    for await (const { name, cid } of listDirectory(
-      folder,
-      (block) => storage.block(block, { signal }),
-      signal,
-    )) {
+    const entries = new Map<string, CID>()
+    // Shards are not read with the rest: a directory is checked before anything in it is passed on.
+    const readShard: ReadBlock = async (cid) => (cid.equals(folder) ? bytes : storage.block(cid, { signal }))
+    for await (const { name, cid } of listDirectory(folder, readShard, signal)) {
       assertEntryName(name)
-      if (names.has(name)) throw invalid(`${prefix}${name} is there twice`)
+      if (entries.has(name)) throw invalid(`${prefix}${name} is there twice`)
       if (++count > ENTRIES_LIMIT) throw tooLarge(`more than ${ENTRIES_LIMIT} entries`)
-      names.add(name)
-      listed.push({ name, cid })
+      entries.set(name, cid)
     }
-    const found: (Found & { order: Buffer })[] = []
-    for (let i = 0; i < listed.length; i += LOOKS) {
-      const some = listed.slice(i, i + LOOKS).map(async ({ name, cid }) => {
-        const type = await typeOf(storage, cid, signal)
-        // Git compares the name of a directory as if a slash ended it.
-        const order = Buffer.from(type === 'directory' ? `${name}/` : name)
-        return { path: `${prefix}${name}`, cid, type, order }
-      })
-      found.push(...(await Promise.all(some)))
-    }
-    found.sort((a, b) => Buffer.compare(a.order, b.order))
-    for (const { path, cid, type } of found) {
-      if (type === 'directory') yield* inside(cid, `${path}/`, depth + 1)
-      else yield { path, cid, type }
+    for (const [name, cid] of entries) {
+      const path = `${prefix}${name}`
+      const found = { path, cid, root: cid.code === raw.code ? null : await readNode(cid, read) }
+      if (!found.root?.node.unixfs.isDirectory()) yield found
+      else yield* inside(cid, found.root.bytes, `${path}/`, depth + 1)
     }
   }
-  yield* inside(root, '', 1)
+  yield* inside(root, await read(root), '', 1)
 }
 
-async function typeOf(storage: Storage, cid: CID, signal: AbortSignal): Promise<Found['type']> {
-  if (cid.code === raw.code) return 'file'
-  const { unixfs } = await readNode(storage, cid, signal)
-  if (unixfs.isDirectory()) return 'directory'
-  return unixfs.type === 'symlink' ? 'symlink' : 'file'
-}
-
-async function readNode(storage: Storage, cid: CID, signal: AbortSignal) {
-  const node = cid.code === dagPb.code ? decodeUnixFs(await storage.block(cid, { signal })) : null
+async function readNode(cid: CID, read: ReadBlock): Promise<NonNullable<Found['root']>> {
+  const bytes = await read(cid)
+  const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
   if (!node) throw invalid(`${cid} is neither file, link nor directory`)
-  return node
+  return { bytes, node }
 }
 
-/** Opens an entry: a file of one block is read, of a larger one the first node. */
-async function open(storage: Storage, { path, cid, type }: Found, signal: AbortSignal): Promise<FolderEntry> {
-  if (type === 'file' && cid.code === raw.code) {
-    const bytes = await storage.block(cid, { signal })
-    return { path, type, size: bytes.length, content: () => once(bytes) }
+/** Opens an entry: a file of one block is read. */
+async function open({ path, cid, root }: Found, read: ReadBlock, signal: AbortSignal): Promise<FolderEntry> {
+  if (!root) {
+    const bytes = await read(cid)
+    return { path, type: 'file', size: bytes.length, content: () => once(bytes) }
   }
-  const { unixfs, fileSize: size } = await readNode(storage, cid, signal)
-  if (type === 'symlink') {
+  const { unixfs, fileSize: size } = root.node
+  if (unixfs.type === 'symlink') {
     const bytes = unixfs.data ?? new Uint8Array()
     if (bytes.length > TARGET_BYTES) throw invalid(`${path} is a symbolic link that is too long`)
     const target = Buffer.from(bytes).toString()
-    return { path, type, size: bytes.length, target, content: () => once(bytes) }
+    return { path, type: 'symlink', size: bytes.length, target, content: () => once(bytes) }
   }
   if (size === Number.MAX_SAFE_INTEGER) throw invalid(`${path} has no size`)
-  return { path, type: 'file', size, content: () => exactly(storage.cat(cid, { signal }), size, path) }
+  const readHere: ReadBlock = async (block) => (block.equals(cid) ? root.bytes : read(block))
+  return { path, type: 'file', size, content: () => exactly(contentOf(cid, readHere, signal), size, path) }
+}
+
+/** The bytes of a file, part by part. */
+async function* contentOf(root: CID, read: ReadBlock, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const whole: DagPart = { path: [], root, scope: 'entity', duplicates: true }
+  for await (const { cid, bytes } of blocksOf(whole, { read, signal })) {
+    const part = cid.code === raw.code ? bytes : decodeUnixFs(bytes)?.unixfs.data
+    if (part) yield part
+  }
 }
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

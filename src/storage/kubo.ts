@@ -8,7 +8,7 @@ import { collectGarbage, findGarbage, readRepoBytes } from './kubo/garbage.ts'
 import { buildBlocks, importCar, importFiles } from './kubo/import.ts'
 import { asStorageError, isNotPinned, KuboError } from './kubo/kubo-errors.ts'
 import { pinNames } from './kubo/pin-names.ts'
-import { blockReader, exportCar, readBlock, readFile, statDag } from './kubo/read.ts'
+import { blockReader, exportCar, readBlock, readBlocks, readFile, statDag } from './kubo/read.ts'
 import { retrieveAndPin } from './kubo/retrieve.ts'
 import { KuboStream } from './kubo/stream.ts'
 import {
@@ -284,6 +284,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
         })
       }),
     exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(stream, cid, combined)),
+    blocks: (cid, { signal }) => iterate(signal, (combined) => readBlocks(stream, cid, combined)),
     cat: (cid, { signal, ...range }) =>
       iterate(signal, (combined) => readFile(stream, cid, { ...range, signal: combined })),
     resolve: (cid, { path = '', signal }) =>

@@ -229,6 +229,11 @@ export interface Storage {
    * ends it as `not_found`.
    */
   exportCar(cid: CID, options: { signal: AbortSignal }): AsyncIterable<Uint8Array>
+  /**
+   * The blocks of a DAG as `exportCar` has them, each verified. The node sends them without being asked for each: to be
+   * read on without long pauses, and to the end, as a failure may show only there.
+   */
+  blocks(cid: CID, options: { signal: AbortSignal }): AsyncIterable<Block>
   /** Bytes of a UnixFS file in the node's own blocks, verified; never asks the network. `path` walks directories. */
   cat(cid: CID, options: FileRange & { signal: AbortSignal }): AsyncIterable<Uint8Array>
   /**

@@ -3,7 +3,7 @@
 import { CID } from 'multiformats/cid'
 import { MANIFEST_BYTES } from '../../../agentd/manifest-check.ts'
 import { messages, notFound } from '../../errors.ts'
-import { walkFolder } from '../../storage/folder.ts'
+import { listPaths } from '../../storage/folder.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
@@ -55,12 +55,8 @@ export async function inspectSnapshot(
 /** Paths of the files in a snapshot, in git's order. */
 async function listFiles(storage: Storage, cid: string, signal: AbortSignal): Promise<string[]> {
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(READ_MS)])
-  const paths: string[] = []
-  for await (const { path } of walkFolder(storage, CID.parse(cid), { signal: bounded })) {
-    paths.push(path)
-    if (paths.length === MAX_PATHS) break
-  }
-  return paths
+  const paths = await listPaths(storage, CID.parse(cid), { max: MAX_PATHS, signal: bounded })
+  return paths.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 }
 
 interface Source {

@@ -8,7 +8,7 @@ import { wholeDag } from '../dag-parts.ts'
 import type { DagPbLinks } from '../dag-pb-links.ts'
 import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../measure.ts'
 import type { ReadBlock } from '../path.ts'
-import { type DagStat, type FileRange, StorageError } from '../port.ts'
+import { type Block, type DagStat, type FileRange, StorageError } from '../port.ts'
 import { descend, ROOT, resolvePath } from '../unixfs.ts'
 import { decodeUnixFs, type UnixFsNode } from '../unixfs-node.ts'
 import type { BlockFolder } from './blocks.ts'
@@ -171,7 +171,12 @@ export async function* exportCar(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   yield carHeader(root)
+  for await (const block of readBlocks(root, read, signal)) yield* carSection(block)
+}
+
+/** The blocks of a DAG, see `Storage.blocks`. */
+export async function* readBlocks(root: CID, read: ReadBlock, signal: AbortSignal): AsyncGenerator<Block> {
   for await (const block of wholeDag(root, { read, signal, duplicates: false })) {
-    if (!inlineBytes(block.cid)) yield* carSection(block)
+    if (!inlineBytes(block.cid)) yield block
   }
 }

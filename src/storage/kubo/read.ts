@@ -1,10 +1,10 @@
 import type { CID } from 'multiformats/cid'
-import { BLOCK_LIMIT } from '../car.ts'
+import { BLOCK_LIMIT, carBlocks } from '../car.ts'
 import { inlineBytes, matches } from '../codecs.ts'
 import { LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
 import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../measure.ts'
 import type { ReadBlock } from '../path.ts'
-import { type DagStat, type FileRange, StorageError } from '../port.ts'
+import { type Block, type DagStat, type FileRange, StorageError } from '../port.ts'
 import { resolvePath } from '../unixfs.ts'
 import { asStorageError } from './kubo-errors.ts'
 import type { KuboStream } from './stream.ts'
@@ -47,7 +47,7 @@ export function blockReader(stream: KuboStream, signal: AbortSignal): ReadBlock 
 export async function readBlock(stream: KuboStream, cid: CID, signal: AbortSignal): Promise<Uint8Array> {
   const bytes = await blockReader(stream, signal)(cid)
   if (inlineBytes(cid) || (await matches(cid, bytes))) return bytes
-  throw new StorageError('not_found', `Block ${cid} is damaged`)
+  throw damaged(cid)
 }
 
 /** Bytes of a UnixFS file that Kubo has. Kubo checks blocks as it reads them; a short answer is an error. */
@@ -128,3 +128,20 @@ export async function* exportCar(
     throw asStorageError(error)
   }
 }
+
+/** The blocks of a DAG, see `Storage.blocks`. */
+export async function* readBlocks(stream: KuboStream, root: CID, signal: AbortSignal): AsyncGenerator<Block> {
+  try {
+    for await (const block of carBlocks(exportCar(stream, root, signal))) {
+      if (block.bytes.length > LARGE_BLOCK_BYTES) await turn()
+      if (!(await matches(block.cid, block.bytes))) throw damaged(block.cid)
+      yield block
+    }
+  } catch (error) {
+    if (error instanceof StorageError) throw error
+    const message = `Kubo sent a CAR that is damaged: ${(error as Error).message}`
+    throw new StorageError('unavailable', message, { cause: error })
+  }
+}
+
+const damaged = (cid: CID) => new StorageError('not_found', `Block ${cid} is damaged`)

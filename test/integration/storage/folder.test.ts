@@ -5,8 +5,8 @@ import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
-import { readFolder, walkFolder } from '../../../src/storage/folder.ts'
-import type { Block, Storage } from '../../../src/storage/port.ts'
+import { listPaths, readFolder, walkFolder } from '../../../src/storage/folder.ts'
+import { type Block, type Storage, StorageError } from '../../../src/storage/port.ts'
 import { block } from './cases/blocks.ts'
 import { failsWith, MIB } from './cases/context.ts'
 import { collect, file, texts } from './content.ts'
@@ -57,11 +57,13 @@ describe('folders that are unpacked', () => {
     return all
   }
 
-  test('unpacked folders come in the order of git, which takes directories for names with a slash', async () => {
+  test('unpacked folders come in the order of their DAG, and their paths can be had without their contents', async () => {
     const { cid } = await storage.add(texts({ 'a/x': '1', 'a.b': '2', 'a-b/y': '3', a0: '4', 'Z/z': '5' }), {
       signal,
     })
-    assert.deepEqual(await paths(cid), ['Z/z', 'a-b/y', 'a.b', 'a/x', 'a0'])
+    const all = ['Z/z', 'a/x', 'a-b/y', 'a.b', 'a0']
+    assert.deepEqual(await paths(cid), all)
+    assert.deepEqual(await listPaths(storage, cid, { max: 3, signal }), all.slice(0, 3))
   })
 
   test('unpacked folders have files of any size, empty ones, and links as they are', async () => {
@@ -157,6 +159,41 @@ describe('folders that are unpacked', () => {
     }
     const cid = await keep(...blocks)
     await assert.rejects(readFolder(storage, cid, limits), failsWith('too_large'))
+  })
+
+  test('unpacked folders have what is in them twice, and what their reader let pass', async () => {
+    const same = { a: 'same', 'b.txt': 'other', 'x/deep/y': 'same' }
+    const all = Object.entries(same).flatMap(([path, text]) =>
+      ['1', '2'].map((at) => [`${at}/${path}`, text]),
+    )
+    const { cid } = await storage.add(texts(Object.fromEntries(all)), { signal })
+    const read = await readFolder(storage, cid, limits)
+    assert.deepEqual(
+      Object.fromEntries(read.map(({ path, bytes }) => [path, `${bytes}`])),
+      Object.fromEntries(all),
+    )
+
+    async function* mixed() {
+      yield* file('large', 3 * MIB, 'd/large')
+      yield* texts({ 'd/z.txt': 'after it' })
+    }
+    const large = await storage.add(mixed(), { signal })
+    const unread: string[] = []
+    for await (const { path, size } of walkFolder(storage, large.cid, { signal }))
+      unread.push(`${path} ${size}`)
+    assert.deepEqual(unread, [`d/large ${3 * MIB}`, 'd/z.txt 8'])
+  })
+
+  test('a folder whose node fails at the end of its stream is not taken for whole', async () => {
+    const { cid } = await storage.add(texts({ 'a.txt': 'a', 'b.txt': 'b' }), { signal })
+    const failing: Storage = {
+      ...storage,
+      async *blocks(...asked) {
+        yield* storage.blocks(...asked)
+        throw new StorageError('unavailable', 'the node says so at the end')
+      },
+    }
+    await assert.rejects(readFolder(failing, cid, limits), failsWith('unavailable'))
   })
 
   test('unpacked folders end when aborted, and where a block is missing', async () => {

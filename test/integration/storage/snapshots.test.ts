@@ -256,7 +256,7 @@ for (const driver of ['embedded', 'kubo'] as const) {
   })
 }
 
-/** A folder as `walkFolder` has it. */
+/** A folder as `walkFolder` has it, by path. */
 async function filesOf(storage: Storage, cid: CID): Promise<[string, string, string][]> {
   const files: [string, string, string][] = []
   for await (const { path, type, size, target, content } of walkFolder(storage, cid, { signal })) {
@@ -265,7 +265,7 @@ async function filesOf(storage: Storage, cid: CID): Promise<[string, string, str
     if (type === 'symlink') assert.equal(target, `${bytes}`)
     files.push([path, type, `${bytes}`])
   }
-  return files
+  return files.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 }
 
 const inOrder = (tree: Tree): [string, string, string][] =>

@@ -27,3 +27,10 @@ export function carOf(root: CID, blocks: Block[]): Buffer {
 export async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
+
+/** The CIDs of blocks, in their order. */
+export async function namesOf(blocks: AsyncIterable<Block>): Promise<string[]> {
+  const names: string[] = []
+  for await (const { cid } of blocks) names.push(`${cid}`)
+  return names
+}

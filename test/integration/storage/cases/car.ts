@@ -11,7 +11,7 @@ import { carHeader, carSection } from '../../../../src/storage/car.ts'
 import { collect, file, randomBytes, texts } from '../content.ts'
 import type { Subject } from '../contract.ts'
 import { openSubject } from '../embedded-subject.ts'
-import { block, carOf, inPieces, node } from './blocks.ts'
+import { block, carOf, inPieces, namesOf, node } from './blocks.ts'
 import { type Cases, cidOf, failsWith, heldBytes, MIB, pinned } from './context.ts'
 
 /** CARs, in and out. */
@@ -58,6 +58,22 @@ export function carCases(cases: Cases): void {
       assert.deepEqual(order, expected.map(String))
     })
 
+    test('blocks are those of a CAR, in its order, and those of a folder that comes again come once', async () => {
+      const storage = cases.storage()
+      const files = {
+        'a/x.txt': 'first',
+        'a/y.txt': 'same',
+        'b/x.txt': 'first',
+        'b/y.txt': 'same',
+        c: 'same',
+      }
+      const { cid } = await storage.add(texts(files), { signal })
+      const names = await namesOf(storage.blocks(cid, { signal }))
+      assert.equal(names.length, 4)
+      const car = await CarBlockIterator.fromIterable(storage.exportCar(cid, { signal }))
+      assert.deepEqual(names, await namesOf(car))
+    })
+
     test('exportCar of a block that is missing ends as not_found', async () => {
       const leaf = await cidOf('missing in a CAR')
       const bytes = dagCbor.encode({ leaf })
@@ -69,6 +85,7 @@ export function carCases(cases: Cases): void {
       await assert.rejects(cases.storage().pin(cid, pinning), failsWith('stalled'))
       await assert.rejects(collect(cases.storage().exportCar(cid, { signal })), failsWith('not_found'))
       await assert.rejects(collect(cases.storage().exportCar(leaf, { signal })), failsWith('not_found'))
+      await assert.rejects(namesOf(cases.storage().blocks(cid, { signal })), failsWith('not_found'))
     })
   })
 
