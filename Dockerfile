@@ -34,4 +34,4 @@ COPY --from=packages /app/node_modules ./node_modules
 COPY . .
 USER node
 EXPOSE 3000
-CMD ["node", "src/main.ts", "web"]
+CMD ["node", "--max-semi-space-size=8", "src/main.ts", "web"]

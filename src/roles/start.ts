@@ -26,6 +26,12 @@ import { Terminal } from './terminal.ts'
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 /** Stopped in this order: no request is taken any more when the workers go. */
 const ROLES = [['web'], ['worker', 'agent-proxy']]
+/**
+ * Bounds V8's young generation, in MB, as the Procfile, the Dockerfile and docker-compose.yml do. V8 grows it to 32 MB
+ * otherwise, and then the buffers of an upload start collections of the whole heap before one of the young generation
+ * takes them away: that was half of the processor time of an upload.
+ */
+const YOUNG_GENERATION = '--max-semi-space-size=8'
 
 /** Runs until Ctrl-C or SIGTERM. @throws ConfigError for what a person has to put right. */
 export async function start(config: Config): Promise<void> {
@@ -77,7 +83,11 @@ export async function start(config: Config): Promise<void> {
 
     const supervisor = supervise({
       roles: ROLES.map((group) =>
-        group.map((name) => ({ name, argv: [MAIN, name], env: { ...env, ...metricsPort(config, name) } })),
+        group.map((name) => ({
+          name,
+          argv: [YOUNG_GENERATION, MAIN, name],
+          env: { ...env, ...metricsPort(config, name) },
+        })),
       ),
       recordPath: rolesFile,
       onLine: (role, line) => terminal.line(role, line),

@@ -18,10 +18,23 @@ const stack = parse(text, { merge: true }) as {
 }
 
 const roles = Object.entries(stack.services)
-  .filter(([, { command }]) => command?.startsWith('node src/main.ts'))
+  .filter(([, { command }]) => command?.match(/^node .*src\/main\.ts/))
   .map(([name, { environment = {} }]) => ({ name, environment }))
 
 const names = Object.keys(settings.shape) as Setting[]
+
+it('the young generation of V8 has one bound wherever a role is started', () => {
+  const files = ['Procfile', 'Dockerfile', 'docker-compose.yml', 'src/roles/start.ts']
+  const bounds = files.map((name) => {
+    const content = readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
+    return [...new Set(content.match(/--max-semi-space-size=\d+/g))]
+  })
+  assert.deepEqual(
+    bounds,
+    files.map(() => bounds[0]),
+  )
+  assert.equal(bounds[0]?.length, 1)
+})
 
 it('x-settings has what `npm run docs:settings` writes', () => {
   assert.equal(text, withSettings(text))
