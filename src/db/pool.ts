@@ -43,8 +43,9 @@ export interface Pool extends Queryable {
 /**
  * The connection pool of one process. A statement that the server does not finish in 30 s fails, and
  * so does waiting 10 s for a connection: nothing waits for ever on a dead server.
+ * @param schema where names without one are looked up, if not in PostgreSQL's usual one.
  */
-export function createPool(url: string, max: number, log: Logger): Pool {
+export function createPool(url: string, max: number, log: Logger, schema = ''): Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max,
@@ -56,7 +57,7 @@ export function createPool(url: string, max: number, log: Logger): Pool {
     application_name: 'berth',
     // Short statements over many partial indexes look expensive to the planner, and compiling one takes
     // hundreds of times as long as running it. Prisma's driver gives and takes times without their offset, as UTC.
-    options: '-c jit=off -c timezone=UTC',
+    options: `-c jit=off -c timezone=UTC${schema && ` -c search_path=${schema}`}`,
   })
   // An idle connection that drops is replaced at the next query; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'))

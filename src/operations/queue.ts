@@ -3,9 +3,10 @@
  * and nothing else; it is a hint that may be lost, doubled or late.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { createPostgresBackend, Queue, Worker } from 'bullmq'
+import { createPostgresBackend, type PgPool, Queue, Worker } from 'bullmq'
+import { createPool } from '../db/pool.ts'
 import type { Logger } from '../log.ts'
-import type { QueueName } from './catalog.ts'
+import { QUEUES, type QueueName } from './catalog.ts'
 
 /** A dispatch of an operation: its job's id is another one each time, as a queue ignores an id it knows. */
 export interface DispatchedJob {
@@ -46,8 +47,10 @@ const CLOSE_MS = 5000
 /** A backend that hangs is taken for away after this. */
 const CALL_MS = 5000
 
-/** Connections of one PostgreSQL-backed queue or worker, beside the worker's LISTEN connection. */
-const CONNECTIONS = 2
+/** PostgreSQL connections of a process for statements of all its queues; each one that it consumes also has one to LISTEN. */
+const CONNECTIONS = 3
+/** Where BullMQ has its tables. */
+const SCHEMA = 'bullmq'
 
 export function createQueueBackend(
   { redisUrl, databaseUrl }: { redisUrl?: string | undefined; databaseUrl: string },
@@ -56,7 +59,9 @@ export function createQueueBackend(
   const closers: (() => Promise<void>)[] = []
   const onError = (error: Error) => log.debug({ err: error }, 'queue connection')
   const retryStrategy = (tries: number) => Math.min(tries * 100, 1000)
-  const postgres = { connectionString: databaseUrl, max: CONNECTIONS, keepAlive: true }
+  // One for all queues, as a connection at rest takes 3 MB of the server's memory. With Redis it opens none.
+  const pool = createPool(databaseUrl, CONNECTIONS + QUEUES.length, log, SCHEMA)
+  const postgres = pool as unknown as PgPool
 
   const openQueue = (name: QueueName) => {
     if (!redisUrl) {
@@ -109,7 +114,7 @@ export function createQueueBackend(
     async close() {
       // BullMQ waits for a backend that is away; what it would have written there is only a hint.
       await Promise.race([
-        Promise.all(closers.map((close) => close())),
+        Promise.all(closers.map((close) => close())).then(() => pool.end()),
         delay(CLOSE_MS, undefined, { ref: false }),
       ])
     },

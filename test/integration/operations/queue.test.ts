@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
+import { queryOne } from '../../../src/db/pool.ts'
+import { QUEUES } from '../../../src/operations/catalog.ts'
 import { createQueueBackend, type QueueBackend } from '../../../src/operations/queue.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
@@ -74,6 +76,26 @@ describe('queue on PostgreSQL', () => {
     backend: createQueueBackend({ databaseUrl: url }, log),
     close: async () => {},
   }))
+
+  it('the queues of a worker share three connections, and each has one more to listen', async (t) => {
+    const database = await startDatabase()
+    t.after(() => database.stop())
+    const backend = createQueueBackend({ databaseUrl: database.url }, database.log)
+    t.after(() => backend.close())
+    const seen: string[] = []
+    for (const name of QUEUES) backend.consume(name, 4, async (id) => void seen.push(id))
+    const jobs = () => Array.from({ length: 20 }, () => ({ id: 'job', jobId: uuidv7(), priority: 1 }))
+    const web = createQueueBackend({ databaseUrl: database.url }, database.log)
+    await Promise.all(QUEUES.map((name) => web.queue(name).add(jobs())))
+    await web.close()
+    await until('all jobs seen', () => seen.length === 20 * QUEUES.length)
+    const { count } = await queryOne<{ count: number }>(
+      database.pool,
+      `SELECT count(*)::int AS count FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    )
+    assert.ok(count > QUEUES.length && count <= 3 + QUEUES.length, `${count} connections`)
+  })
 })
 
 describe('queue on Redis', { skip: noRedis }, () => {
