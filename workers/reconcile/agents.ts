@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
-import { readKnownAgents } from '../../src/db/statements/worker-agents.ts'
+import { keepVersions, readKnownAgents } from '../../src/db/statements/worker-agents.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
 import type { Logger } from '../../src/log.ts'
 import { recordRepairs } from '../../src/operations/repairs.ts'
@@ -104,14 +104,6 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
 }
 
 /** Writes down which versions of the engine are at hand here, for `web`, which cannot ask. */
-async function refreshVersions({ prisma, runtime }: AgentWorkerServices, signal: AbortSignal): Promise<void> {
-  const versions = await runtime.engineVersions({ signal })
-  const { driver } = runtime
-  await prisma.$transaction([
-    prisma.engineVersion.deleteMany({ where: { runtime: driver, version: { notIn: versions } } }),
-    prisma.engineVersion.createMany({
-      data: versions.map((version) => ({ engine: 'openclaw', version, runtime: driver })),
-      skipDuplicates: true,
-    }),
-  ])
+async function refreshVersions({ pool, runtime }: AgentWorkerServices, signal: AbortSignal): Promise<void> {
+  await keepVersions.run(pool, runtime.driver, await runtime.engineVersions({ signal }))
 }

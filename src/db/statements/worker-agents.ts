@@ -1,6 +1,6 @@
 /**
- * Reads of agents by workers. By hand: each joins several tables as of one moment, which Prisma reads one after the
- * other.
+ * Statements of workers about agents. By hand: each read joins several tables as of one moment, which Prisma reads one
+ * after the other, and a worker at rest does without the 35 MB that Prisma takes from its first query on.
  */
 import { narrow, statement } from './statement.ts'
 
@@ -64,6 +64,16 @@ export const readVersionsInUse = statement({
   text: `SELECT engine_version AS version FROM agent WHERE purged_at IS NULL
     UNION SELECT input->>'version' FROM operation
       WHERE kind = 'agent.restart' AND state IN ('queued', 'running') AND input ? 'version'`,
+})
+
+/** Writes down that the runtime `$1` has the versions `$2` of the engine, and no others. */
+export const keepVersions = statement({
+  name: 'worker-keep-versions',
+  parameters: ['text', 'text[]'],
+  columns: {},
+  text: `WITH gone AS (DELETE FROM engine_version WHERE runtime = $1 AND version <> ALL ($2))
+    INSERT INTO engine_version (engine, version, runtime)
+    SELECT 'openclaw', version, $1 FROM unnest($2) version ON CONFLICT DO NOTHING`,
 })
 
 /** The skills that are attached to the agent `$1`, by name. */
