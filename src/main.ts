@@ -1,10 +1,11 @@
 /**
  * Entry of every process: `node src/main.ts <role>`. The roles are those of the Procfile, and `disks`; `start`
- * prepares the database (`prepare`) and runs those of the Procfile.
+ * prepares the database (`prepare`) and runs those of the Procfile. `compile` is a part of its first start.
  */
 import { loadConfig } from './config.ts'
 import { DatabaseAwayError } from './db/database-errors.ts'
 import { ConfigError } from './errors.ts'
+import { releaseMemoryAtRest } from './lib/process/memory-at-rest.ts'
 import { createLogger } from './log.ts'
 import { onStopSignals, type RunningRole } from './roles/running-role.ts'
 
@@ -27,6 +28,10 @@ try {
   switch (role) {
     case 'start':
       await (await import('./roles/start.ts')).start(config)
+      break
+    case 'compile':
+      await (await import('./roles/compile.ts')).compile()
+      process.exit(0)
       break
     case 'prepare':
       console.log(JSON.stringify(await (await import('./roles/prepare.ts')).prepare(config, log)))
@@ -56,6 +61,7 @@ try {
 
 /** Stops on a signal, and when the supervisor that started this process has died. */
 function runUntilToldToStop(running: RunningRole): void {
+  releaseMemoryAtRest()
   let stopping = false
   const begin = () => {
     if (stopping) return

@@ -14,7 +14,8 @@ import { freeMetricsPorts, freePort, type Running, run, until } from './processe
 import type { Server } from './servers.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const MAIN = join(ROOT, 'src/main.ts')
+/** What `npm start` runs. */
+const START = [join(ROOT, 'bin/start.mjs'), 'start']
 const CLI = join(ROOT, 'bin/berth.mjs')
 const START_MS = 180_000
 
@@ -108,7 +109,7 @@ export async function startStack(
   const url = `http://127.0.0.1:${port}`
   let supervisor: Running | undefined
   const restart = async () => {
-    const started = run(process.execPath, [MAIN, 'start'], { env, group: true })
+    const started = run(process.execPath, START, { env, group: true })
     supervisor = started
     await until(
       `Berth is ready`,
@@ -193,7 +194,7 @@ async function runCommand(
 
 /** Runs `npm start` with settings under which it ends by itself. */
 export async function startOnce(env: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string }> {
-  const started = run(process.execPath, [MAIN, 'start'], { env, group: true })
+  const started = run(process.execPath, START, { env, group: true })
   const deadline = setTimeout(() => started.end(), START_MS)
   await new Promise((resolve) => started.process.once('close', resolve))
   clearTimeout(deadline)

@@ -1,0 +1,22 @@
+// `npm start`. Plain JavaScript, and nothing that has types is loaded before it is in Node's cache of compiled code: the
+// supervisor would keep the program that strips them, which takes 12 MB, and so would each role.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import berth from '../package.json' with { type: 'json' }
+
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+const dataDir = process.env.BERTH_DATA_DIR || '.berth'
+process.env.NODE_COMPILE_CACHE ||= resolve(dataDir, 'cache')
+const cache = process.env.NODE_COMPILE_CACHE
+try {
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  if (!existsSync(join(cache, `berth-${berth.version}`)))
+    spawnSync(process.execPath, [main, 'compile'], { stdio: 'ignore' })
+} catch {
+  // A data folder that cannot be used is named by what comes next.
+}
+enableCompileCache(cache)
+await import(main)

@@ -1,0 +1,31 @@
+/** The first `npm start` on a machine: nothing that it leaves running has loaded what strips types, which takes 12 MB. */
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { it } from 'node:test'
+import { startStack } from '../../support/stack.ts'
+
+/** Not typed, as it is loaded by the processes that are looked at. */
+const RECORDER = `
+  import { writeFileSync } from 'node:fs'
+  process.on('exit', () =>
+    writeFileSync(process.env.BERTH_TEST_MODULES + '/' + process.argv[2], process.moduleLoadList.join('\\n')))`
+
+it('the supervisor and the roles of the first npm start find their code compiled', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-modules-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const stack = await startStack({
+    kind: 'embedded',
+    database: 'of the run',
+    env: {
+      NODE_COMPILE_CACHE: '',
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(RECORDER)}`,
+      BERTH_TEST_MODULES: folder,
+    },
+  })
+  await stack.stop()
+  for (const role of ['start', 'web', 'worker', 'agent-proxy'])
+    assert.doesNotMatch(await readFile(join(folder, role), 'utf8'), /amaro/, role)
+  assert.match(await readFile(join(folder, 'compile'), 'utf8'), /amaro/, 'a process that strips types is told')
+})
