@@ -50,7 +50,8 @@ export function createPool(url: string, max: number, log: Logger, schema = ''): 
     connectionString: url,
     max,
     connectionTimeoutMillis: 10_000,
-    idleTimeoutMillis: 30_000,
+    // An idle connection takes 2 to 6 MB of the server's memory, a new one some milliseconds.
+    idleTimeoutMillis: 10_000,
     keepAlive: true,
     statement_timeout: 30_000,
     query_timeout: 35_000,

@@ -58,20 +58,29 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
   ]
   // The Host header of a client is not repeated to others: `/` is wherever the document came from.
   const servers = [{ url: publicUrl ?? '/' }]
-  const document = { ...openApiDocument([...routes, ...ownRoutes], version), servers }
-  const sendDocument = sender('json', JSON.stringify(document))
-  const sendPage = sender('html', renderPage(document as unknown as Document, publicUrl))
+  const makeDocument = () => ({ ...openApiDocument([...routes, ...ownRoutes], version), servers })
+  const sendDocument = sender('json', () => JSON.stringify(makeDocument()))
+  const sendPage = sender('html', () => renderPage(makeDocument() as unknown as Document, publicUrl))
   return ownRoutes
 }
 
-/** Answers with the same text each time, a few hundred kilobytes: compressed, and once to each browser. */
-function sender(type: 'json' | 'html', text: string) {
-  const compressed = gzipSync(text)
-  const etag = `W/"${createHash('sha256').update(text).digest('base64url')}"`
+/**
+ * Answers with the same text each time, a few hundred kilobytes: compressed, and once to each browser. It is made when
+ * it is asked for first: many processes never are.
+ */
+function sender(type: 'json' | 'html', make: () => string) {
+  let made: { text: string; compressed: Buffer; etag: string } | undefined
   return (req: Request, res: Response): void => {
+    made ??= compress(make())
+    const { text, compressed, etag } = made
     res.type(type).set({ etag, 'cache-control': 'no-cache', vary: 'Accept-Encoding' })
     if (req.fresh) res.status(304).end()
     else if (req.acceptsEncodings('gzip')) res.set('content-encoding', 'gzip').send(compressed)
     else res.send(text)
   }
+}
+
+function compress(text: string) {
+  const etag = `W/"${createHash('sha256').update(text).digest('base64url')}"`
+  return { text, compressed: gzipSync(text), etag }
 }

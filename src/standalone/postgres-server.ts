@@ -29,6 +29,8 @@ const settings = (port: number) => ({
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_checkpoints: 'off',
+  // Nothing replicates to it.
+  max_logical_replication_workers: '0',
   // The text of a statement that fails may hold a secret.
   log_min_error_statement: 'panic',
 })

@@ -1,11 +1,16 @@
-/** Memory at rest of each role, against a Node.js process that has loaded Express and does nothing. */
+/**
+ * Memory at rest: of each role, against a Node.js process that has loaded Express and does nothing; and of all that a first
+ * `npm start` runs, with its PostgreSQL, after uploads, against what it may take.
+ */
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { run } from '../support/processes.ts'
 import { type StackKind, startStack } from '../support/stack.ts'
+import { bytesOfTree } from './support/process-memory.ts'
 import { print, type Result } from './support/report.ts'
 
 export const title = 'Memory at rest'
@@ -16,12 +21,19 @@ const STABLE = 0.01
 const SAMPLES = 8
 const SAMPLE_MS = 500
 const LIMIT_MS = 40_000
+const UPLOADS = 30
+const UPLOAD_BYTES = 10_000_000
+const CLIENTS = 4
+/** What all of Berth may take. */
+const ALL_BYTES = 300e6
+/** Idle connections are closed in this time, and processes have given back their memory. */
+const REST_MS = 20_000
 
 export async function bench(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const bare = run(process.execPath, ['--input-type=module', '-e', BARE])
   ending.defer(() => bare.end())
-  const bareBytes = await atRest(bare.process.pid ?? 0)
+  const bareBytes = await atRest(() => residentBytes(bare.process.pid ?? 0))
 
   const results: Result[] = []
   for (const kind of ['embedded', 'real'] as const) {
@@ -35,7 +47,38 @@ export async function bench(): Promise<Result[]> {
       })
     }
   }
+  const all = await measureAll()
+  results.push({
+    what: 'all that npm start runs, after 300 MB of uploads',
+    berth: megabytes(all),
+    bare: megabytes(ALL_BYTES),
+    ratio: all / ALL_BYTES,
+    goal: { atMost: 1 },
+  })
   return results
+}
+
+/** Proportional bytes of the supervisor and all that it has started, on a machine where it never ran. */
+async function measureAll(): Promise<number> {
+  await using ending = new AsyncDisposableStack()
+  const stack = await startStack({ kind: 'embedded', env: { NODE_COMPILE_CACHE: '' } })
+  ending.defer(() => stack.stop())
+  const headers = { authorization: `Bearer ${await stack.createKey()}` }
+  let next = 0
+  const client = async () => {
+    while (next++ < UPLOADS) {
+      const body = new FormData()
+      body.set('network', 'public')
+      body.set('file', new Blob([randomBytes(UPLOAD_BYTES)]), 'file')
+      const response = await fetch(`${stack.url}/v3/files`, { method: 'POST', headers, body })
+      if (!response.ok) throw new Error(`${response.status} ${await response.text()}`)
+    }
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, client))
+  await delay(REST_MS)
+  const supervisor = Number(await ps(await stack.pidOf('web'), 'ppid'))
+  // Awaited here: the stack is stopped when this function is left.
+  return await atRest(() => bytesOfTree(supervisor))
 }
 
 async function measureStack(kind: StackKind): Promise<{ role: string; bytes: number }[]> {
@@ -45,16 +88,19 @@ async function measureStack(kind: StackKind): Promise<{ role: string; bytes: num
   const running: { pid: number }[] = JSON.parse(await readFile(join(stack.dataDir, 'roles.json'), 'utf8'))
   // Awaited here: the stack is stopped when this function is left.
   return await Promise.all(
-    running.map(async ({ pid }) => ({ role: await roleOf(pid), bytes: await atRest(pid) })),
+    running.map(async ({ pid }) => ({
+      role: await roleOf(pid),
+      bytes: await atRest(() => residentBytes(pid)),
+    })),
   )
 }
 
-/** Resident bytes of a process once they stay the same, or as they are after 40 s. */
-async function atRest(pid: number): Promise<number> {
+/** Bytes once they stay the same, or as they are after 40 s. */
+async function atRest(read: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + LIMIT_MS
   const samples: number[] = []
   for (;;) {
-    samples.push(1024 * Number(await ps(pid, 'rss')))
+    samples.push(await read())
     const recent = samples.slice(-SAMPLES)
     const spread = Math.max(...recent) - Math.min(...recent)
     const stable = recent.length === SAMPLES && spread < STABLE * Math.max(...recent)
@@ -63,10 +109,12 @@ async function atRest(pid: number): Promise<number> {
   }
 }
 
+const residentBytes = async (pid: number) => 1024 * Number(await ps(pid, 'rss'))
+
 /** `main.ts <role>` is how a role is started. */
 const roleOf = async (pid: number) => (await ps(pid, 'args')).split(' ').at(-1) ?? ''
 
-async function ps(pid: number, column: 'rss' | 'args'): Promise<string> {
+async function ps(pid: number, column: 'rss' | 'args' | 'ppid'): Promise<string> {
   const { stdout } = await promisify(execFile)('ps', ['-ww', '-o', `${column}=`, '-p', String(pid)])
   return stdout.trim()
 }

@@ -27,5 +27,9 @@ it('the supervisor and the roles of the first npm start find their code compiled
   await stack.stop()
   for (const role of ['start', 'web', 'worker', 'agent-proxy'])
     assert.doesNotMatch(await readFile(join(folder, role), 'utf8'), /amaro/, role)
-  assert.match(await readFile(join(folder, 'compile'), 'utf8'), /amaro/, 'a process that strips types is told')
+  assert.match(
+    await readFile(join(folder, 'compile'), 'utf8'),
+    /amaro/,
+    'a process that strips types is told',
+  )
 })
