@@ -13,6 +13,7 @@ import { BlockFolder, ifThere, onDisk } from './embedded/blocks.ts'
 import { collectGarbage } from './embedded/gc.ts'
 import { buildBlocks, checkProfile, importCar, importFiles } from './embedded/import.ts'
 import type { BlockNetwork } from './embedded/network.ts'
+import { Pieces } from './embedded/pieces.ts'
 import { PinFolder } from './embedded/pins.ts'
 import { exportCar, readBlock, readBlocks, readFile, statDag } from './embedded/read.ts'
 import { retrieveDag } from './embedded/retrieve.ts'
@@ -59,6 +60,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
   const graceMs = options.gcGraceMs ?? HOUR_MS
   const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2, reserve: options.reserve })
   const pins = new PinFolder(dir, { markExpiryMs: Math.max(graceMs * MARK_GRACES, MIN_MARK_EXPIRY_MS) })
+  const pieces = new Pieces()
   const trashDir = join(dir, 'trash')
   const stopped = new AbortController()
   let network: Promise<BlockNetwork> | null = null
@@ -140,7 +142,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
           const total = await retrieveDag(
             cid,
             { ...pinOptions, signal },
-            { blocks, network: openNetwork, routingUrl },
+            { blocks, pieces, network: openNetwork, routingUrl },
           )
           await pins.add(cid)
           return total
@@ -192,7 +194,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     ls: (cid, { signal }) =>
       iterate(signal, stopped.signal, (combined) => listDirectory(cid, read, combined)),
     block: (cid, { signal }) => call(signal, () => read(cid)),
-    stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, blocks, combined)),
+    stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, { blocks, pieces }, combined)),
 
     gc: ({ signal, dryRun = false }) =>
       call(signal, async (combined) => {

@@ -13,6 +13,8 @@ import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 
 /** Leaves of one node that are asked for in one call. */
 const BATCH = 256
+/** Nodes that are read before it is their turn: the leaves of many files are nodes, and each read is a call. */
+const READ_AHEAD = 8
 /** The largest value of the columns for sizes and numbers of files; larger sums become this. */
 const SIZE_LIMIT = Number.MAX_SAFE_INTEGER
 const FILES_LIMIT = 2 ** 31 - 1
@@ -23,6 +25,8 @@ export interface LocalBlocks {
   read: ReadBlock
   /** The sizes of up to 256 blocks of the raw codec, in their order. */
   sizes(cids: CID[]): Promise<number[]>
+  /** The size of a piece of a file that is a node without links, where that is known; such a block is there. */
+  pieceSize?(cid: CID): Promise<number | undefined>
   /** The size of all the blocks of a DAG, each counted once. */
   totalSize(cid: CID): Promise<number>
   /** The first bytes of a file. */
@@ -63,12 +67,29 @@ async function sampleOf(file: CID, blocks: LocalBlocks): Promise<Uint8Array> {
 async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<Measure> {
   // Every node is remembered, as a few nodes can have more paths than anybody can walk.
   const measured = new Map<string, Measure>()
+  const begun = new Map<string, Promise<Uint8Array>>()
+
+  const readAhead = (children: Counted[]) => {
+    for (const { cid } of children) {
+      const key = `${cid}`
+      if (begun.size >= READ_AHEAD) return
+      if (cid.code !== dagPb.code || measured.has(key) || begun.has(key)) continue
+      const bytes = blocks.read(cid)
+      bytes.catch(() => {}) // whose turn it is says so
+      begun.set(key, bytes)
+    }
+  }
+  const read = (cid: CID) => {
+    const bytes = begun.get(`${cid}`) ?? blocks.read(cid)
+    begun.delete(`${cid}`)
+    return bytes
+  }
 
   const measure = async (cid: CID, above: Descent): Promise<Measure> => {
     signal.throwIfAborted()
     const known = measured.get(`${cid}`)
     if (known) return known
-    const node = cid.code === dagPb.code ? decodeUnixFs(await blocks.read(cid)) : null
+    const node = cid.code === dagPb.code ? decodeUnixFs(await read(cid)) : null
     const result = node
       ? await measureNode(cid, node, descend(above, cid, node.links.length))
       : ({ size: await blocks.totalSize(cid), blocks: 1, files: 1, type: 'other' } as const)
@@ -93,8 +114,22 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
       const sizes = await blocks.sizes(some.map((leaf) => leaf.cid))
       for (const [index, leaf] of some.entries()) add(leafOf(sizes[index] ?? 0), leaf.times)
     }
+    const unknown: Counted[] = []
+    for (let i = 0; i < nodes.length; i += BATCH) {
+      signal.throwIfAborted()
+      const some = nodes.slice(i, i + BATCH)
+      const sizes = await Promise.all(some.map(({ cid }) => blocks.pieceSize?.(cid)))
+      for (const [index, node] of some.entries()) {
+        const known = sizes[index]
+        if (known === undefined) unknown.push(node)
+        else add(leafOf(known), node.times)
+      }
+    }
     // The children follow each other: side by side, the whole DAG would be in memory.
-    for (const child of nodes) add(await measure(child.cid, here), child.times)
+    for (const [index, child] of unknown.entries()) {
+      readAhead(unknown.slice(index, index + READ_AHEAD))
+      add(await measure(child.cid, here), child.times)
+    }
     if (isDirectory) return { size, blocks: met, files, type: 'directory' }
     if (met > FREE_BLOCKS && size / BYTES_PER_BLOCK < met) {
       throw new StorageError('invalid_object', `${cid} is a file of ${met} blocks with ${size} bytes in them`)

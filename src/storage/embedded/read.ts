@@ -12,6 +12,7 @@ import { type Block, type DagStat, type FileRange, StorageError } from '../port.
 import { descend, ROOT, resolvePath } from '../unixfs.ts'
 import { decodeUnixFs, type UnixFsNode } from '../unixfs-node.ts'
 import type { BlockFolder } from './blocks.ts'
+import type { Pieces } from './pieces.ts'
 import { walkDag } from './walk.ts'
 
 /** Blocks that are read ahead of the consumer. */
@@ -143,7 +144,11 @@ async function resolveFile(cid: CID, blocks: BlockFolder, path: string, signal: 
 }
 
 /** Describes a DAG, see `Storage.stat`. */
-export function statDag(cid: CID, blocks: BlockFolder, signal: AbortSignal): Promise<DagStat> {
+export function statDag(
+  cid: CID,
+  { blocks, pieces }: { blocks: BlockFolder; pieces: Pieces },
+  signal: AbortSignal,
+): Promise<DagStat> {
   const local: LocalBlocks = {
     read: (block) => readBlock(block, blocks),
     sizes: (leaves) =>
@@ -154,6 +159,10 @@ export function statDag(cid: CID, blocks: BlockFolder, signal: AbortSignal): Pro
           return size
         }),
       ),
+    pieceSize: async (node) => {
+      const size = pieces.size(node)
+      return size === undefined || (await blocks.size(node)) === null ? undefined : size
+    },
     totalSize: async (root) => (await walkDag(root, { blocks, retrieve: null, signal })).bytes,
     sample: async (file) => {
       const sample: Uint8Array[] = []

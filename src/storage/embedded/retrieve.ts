@@ -4,6 +4,7 @@ import { badHostNode, type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
 import type { BlockFolder } from './blocks.ts'
 import type { BlockNetwork } from './network.ts'
+import type { Pieces } from './pieces.ts'
 import { search } from './search.ts'
 import { walkDag } from './walk.ts'
 
@@ -13,6 +14,7 @@ const REPEAT_SEARCH_MS = 30_000
 
 export interface RetrieveDeps {
   blocks: BlockFolder
+  pieces: Pieces
   /** Starts the network side when it is not running yet. @throws StorageError where there is none. */
   network: () => Promise<BlockNetwork>
   routingUrl: string | null
@@ -74,6 +76,7 @@ export async function retrieveDag(
       blocks: deps.blocks,
       signal,
       retrieve: options.offline ? null : retrieve,
+      onLeaf: (leaf, block) => deps.pieces.note(leaf, block),
       onBlock: (block) => {
         blocks++
         bytes += block.bytes

@@ -14,6 +14,8 @@ export interface WalkOptions {
   retrieve: ((cid: CID, signal: AbortSignal) => Promise<Uint8Array>) | null
   /** Called for each block that is now in the folder. `totalBytes` comes with the root only. */
   onBlock?: (block: { bytes: number; totalBytes?: number | null }) => void
+  /** Called for each block that may have links and has none. */
+  onLeaf?: (cid: CID, bytes: Uint8Array) => void
   signal: AbortSignal
 }
 
@@ -56,6 +58,7 @@ export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks
       const block = (bytes === null ? null : await blocks.read(cid)) ?? (await retrieve(cid))
       const read = await distinctLinks(cid, block)
       if (read.links.length > 0) frontier.push(cid)
+      else options.onLeaf?.(cid, block)
       totalBytes = read.totalBytes
       bytes = block.length
     }

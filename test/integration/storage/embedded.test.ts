@@ -7,6 +7,8 @@ import { after, before, describe, mock, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import * as dagCbor from '@ipld/dag-cbor'
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
 import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
@@ -212,6 +214,35 @@ describe('embedded node', () => {
     const { removedBlocks } = await storage.gc({ signal }).finally(() => gone.mock.restore())
     assert.deepEqual([gone.mock.callCount(), removedBlocks], [1, 0])
     assert.equal((await storage.stat(root.cid, { signal })).size, root.bytes.length + leaf.bytes.length)
+  })
+
+  test('a file that has come is described without reading all of it again, and a piece that is gone is missed', async () => {
+    const own = await newFolder()
+    const storage = await open({ dir: own, offline: true })
+    const unixfs = new UnixFS({ type: 'file' })
+    const pieces = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => {
+        const data = Buffer.alloc(1000, n)
+        unixfs.addBlockSize(1000n)
+        return block(
+          dagPb.encode({ Data: new UnixFS({ type: 'file', data }).marshal(), Links: [] }),
+          dagPb.code,
+        )
+      }),
+    )
+    const Links = pieces.map(({ cid }) => ({ Name: '', Hash: cid, Tsize: 1000 }))
+    const root = await block(dagPb.encode({ Data: unixfs.marshal(), Links }), dagPb.code)
+    await storage.importCar(inPieces(carOf(root.cid, [root, ...pieces]), MIB), { signal })
+    await storage.unpin(root.cid, { signal })
+    await pin(storage, root.cid, [])
+
+    const reads = mock.method(BlockFolder.prototype, 'read')
+    const { size } = await storage.stat(root.cid, { signal }).finally(() => reads.mock.restore())
+    assert.equal(size, 20_000)
+    const last = pieces.at(-1)?.cid as CID
+    assert.ok(!reads.mock.calls.some(({ arguments: [cid] }) => `${cid}` === `${last}`))
+    await rm(new BlockFolder(own, { touchAfterMs: 1 }).path(last))
+    await assert.rejects(storage.stat(root.cid, { signal }), failsWith('not_found'))
   })
 
   test('gc clears up after processes that died', async () => {
