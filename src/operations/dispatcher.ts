@@ -9,7 +9,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { tryLock } from '../db/advisory-locks.ts'
 import { type Pool, transaction } from '../db/pool.ts'
-import { dispatchOperations, noteLookups, readUnclaimed, releaseExpired } from '../db/statements/dispatch.ts'
+import {
+  dispatchOperations,
+  noteLookups,
+  readUnclaimed,
+  releaseExpired,
+  surveyQueues,
+} from '../db/statements/dispatch.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from './catalog.ts'
@@ -92,10 +98,17 @@ export class Dispatcher {
   async #run(): Promise<void> {
     const began = performance.now()
     try {
-      await this.#releaseExpiredLeases()
-      for (const [name, queue] of this.#queues) {
-        await this.#findLostJobs(name, queue)
-        await this.#dispatch(name, queue)
+      const { pool, ahead } = this.#options
+      const { rows } = await surveyQueues.run(pool, [...this.#queues.keys()], UNCLAIMED_MS, ahead)
+      const isReleased = rows.some(({ expired }) => expired)
+      if (isReleased) await this.#releaseExpiredLeases()
+      for (const { queue: text, unclaimed, waiting, room } of rows) {
+        const name = text as QueueName
+        const queue = this.#queues.get(name) as JobQueue
+        if (unclaimed) await this.#findLostJobs(name, queue)
+        // What was just released or lost makes room, and waits.
+        if (isReleased || unclaimed || (waiting && room > 0)) await this.#dispatch(name, queue)
+        if (waiting) await this.#showHeldBack(name)
       }
       this.#lastPass = performance.now()
       this.#passMs = this.#lastPass - began
@@ -135,23 +148,24 @@ export class Dispatcher {
   }
 
   async #dispatch(name: QueueName, queue: JobQueue): Promise<void> {
-    const { pool, ahead, activeLimits, onHeldBack } = this.#options
+    const { pool, ahead, activeLimits } = this.#options
     const limit = activeLimits[name] ?? null
     const picked = await transaction(pool, async (client) => {
       // The dispatchers count what is dispatched and add to it one at a time.
       if (!(await tryLock(client, 'dispatch', name))) return undefined
       return (await dispatchOperations.run(client, name, ahead, limit)).rows
     })
-    if (!picked) return
-    if (picked.length > 0) {
-      crashPoint('after-dispatch')
-      await queue.add(prioritize(picked))
-      this.#passAgain = true
-    }
-    if (limit !== null && performance.now() - this.#shownHeldBack > HELD_BACK_MS) {
-      this.#shownHeldBack = performance.now()
-      await onHeldBack?.()
-    }
+    if (!picked?.length) return
+    crashPoint('after-dispatch')
+    await queue.add(prioritize(picked))
+    this.#passAgain = true
+  }
+
+  async #showHeldBack(name: QueueName): Promise<void> {
+    const { activeLimits, onHeldBack } = this.#options
+    if (activeLimits[name] === undefined || performance.now() - this.#shownHeldBack <= HELD_BACK_MS) return
+    this.#shownHeldBack = performance.now()
+    await onHeldBack?.()
   }
 
   async #repair(reason: Reason<'operations'>, rows: { id: string }[]): Promise<void> {

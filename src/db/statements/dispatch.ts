@@ -1,6 +1,44 @@
 /** Handing operations over to the queue. By hand: each is one step, by the clock of the database, over many rows at once. */
 import { statement } from './statement.ts'
 
+/** The workspace of each operation of a queue that runs or is dispatched. */
+const underWay = (queue: string) =>
+  `SELECT workspace_id FROM operation WHERE queue = ${queue} AND state = 'running'
+   UNION ALL SELECT workspace_id FROM operation WHERE queue = ${queue} AND state = 'queued' AND dispatched_at IS NOT NULL`
+
+/** How many operations of a queue may be dispatched: free slots of workers, and so many ahead. */
+const room = (queue: string, ahead: string, rowsUnderWay: string) => `greatest(0, ${ahead}::int
+  + (SELECT coalesce(sum((concurrency->>${queue})::int), 0) FROM worker WHERE seen_at > now() - interval '15 seconds')
+  - (SELECT count(*) FROM ${rowsUnderWay}))::int`
+
+/**
+ * What there is to do in each of the queues `$1`, at one look: `$2` ms make a dispatch that nobody claimed, `$3` operations
+ * are dispatched ahead. Each answer is the first entry of an index, but for what runs and what is dispatched, which the
+ * workers bound.
+ */
+export const surveyQueues = statement({
+  name: 'operation-survey',
+  parameters: ['text[]', 'float8', 'int4'],
+  columns: {
+    queue: 'text',
+    /** Whether a lease has run out. */
+    expired: 'bool',
+    /** Whether a dispatch was not claimed. */
+    unclaimed: 'bool',
+    /** Whether operations wait to be dispatched, some of them perhaps until later. */
+    waiting: 'bool',
+    /** How many may be. */
+    room: 'int4',
+  },
+  text: `SELECT queue,
+      EXISTS (SELECT FROM operation o WHERE o.queue = q.queue AND state = 'running' AND lease_until < now()) AS expired,
+      EXISTS (SELECT FROM operation o WHERE o.queue = q.queue AND state = 'queued'
+              AND dispatched_at < now() - $2 * interval '1 ms') AS unclaimed,
+      EXISTS (SELECT FROM operation o WHERE o.queue = q.queue AND state = 'queued' AND dispatched_at IS NULL) AS waiting,
+      ${room('q.queue', '$3', `(${underWay('q.queue')}) under_way`)} AS room
+    FROM unnest($1::text[]) AS q (queue)`,
+})
+
 /** Puts back in line whatever a dead worker left behind, before all that wait. */
 export const releaseExpired = statement({
   name: 'operation-release-expired',
@@ -56,14 +94,8 @@ export const dispatchOperations = statement({
     /** Operations of the workspace that were dispatched or running before. */
     underWay: 'int4',
   },
-  text: `WITH RECURSIVE under_way AS (
-      SELECT workspace_id FROM operation WHERE queue = $1 AND state = 'running'
-      UNION ALL SELECT workspace_id FROM operation WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NOT NULL
-    ), room AS (
-      SELECT greatest(0, $2::int
-        + (SELECT coalesce(sum((concurrency->>$1)::int), 0) FROM worker WHERE seen_at > now() - interval '15 seconds')
-        - (SELECT count(*) FROM under_way)
-      )::int AS free
+  text: `WITH RECURSIVE under_way AS (${underWay('$1')}), room AS (
+      SELECT ${room('$1', '$2', 'under_way')} AS free
     ), busy AS (
       (SELECT workspace_id FROM operation
        WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NULL ORDER BY workspace_id LIMIT 1)
