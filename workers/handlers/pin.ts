@@ -84,8 +84,7 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
       mode === 'add' ? setStatus(pool, run, status) : undefined
     const progress = new ProgressReport(run, () => show('retrieving'))
     try {
-      await show('searching')
-      await run.report('searching')
+      await Promise.all([show('searching'), run.report('searching')])
       if (target.bytesLeft !== null && target.bytesLeft <= 0)
         throw failureBy('over_free_limit', 'no bytes left')
       const nodes = await resolveHostNodes(target.hostNodes, allowPrivateHostNodes)
@@ -104,8 +103,7 @@ function retrieval(services: StorageWorkerServices, mode: Mode): Handler<'pin.ad
       crashPoint('after-pin')
       // Content that was there already was not retrieved.
       if (done.blocks > 0) progress.update({ phase: 'retrieving', ...done, totalBytes: done.bytes })
-      await progress.close()
-      const stat = await storage.stat(target.cid, { signal: run.signal })
+      const [stat] = await Promise.all([storage.stat(target.cid, { signal: run.signal }), progress.close()])
       return await finish(services, run, target, stat, mode)
     } catch (error) {
       await progress.close()
