@@ -1,12 +1,9 @@
 /**
  * How long a pin takes from the request to its end, when the content lies on a host node beside it:
- * Berth on Kubo against `pin/add` of the same Kubo, and Berth on its embedded node. New content each time.
+ * Berth on Kubo against `pin/add` of the same Kubo, and Berth on its embedded node against another Kubo. New content each
+ * time.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createEmbeddedStorage } from '../../src/storage/embedded.ts'
 import { createKuboStorage } from '../../src/storage/kubo.ts'
 import type { AddEntry, Storage } from '../../src/storage/port.ts'
 import { startKubo } from '../support/kubo.ts'
@@ -18,6 +15,10 @@ export const title = 'Pinning from a local host node'
 
 const ROUNDS = 8
 const MIB = 1024 * 1024
+/** Pins of next to nothing, in whose time the fixed cost shows. */
+const SMALL_ROUNDS = 30
+/** What a pin may take beyond `ipfs pin add`, in milliseconds. */
+const FIXED_MS = 40
 const { signal } = new AbortController()
 
 /** What is pinned: so many files of so many bytes, random and so never known before. */
@@ -27,6 +28,7 @@ interface Content {
   fileBytes: number
 }
 const FILE: Content = { what: 'a file of 50 MiB', files: 1, fileBytes: 50 * MIB }
+const SMALL: Content = { what: 'a file of 1 KiB', files: 1, fileBytes: 1024 }
 const FOLDER: Content = { what: '2,000 files of 10 KiB', files: 2000, fileBytes: 10 * 1024 }
 
 interface HostNode {
@@ -35,7 +37,7 @@ interface HostNode {
 }
 
 export async function bench(): Promise<Result[]> {
-  return [...(await benchKubo()), ...(await benchEmbedded())]
+  return [...(await benchKubo()), ...(await benchEmbedded(false)), ...(await benchEmbedded(true))]
 }
 
 async function benchKubo(): Promise<Result[]> {
@@ -53,17 +55,10 @@ async function benchKubo(): Promise<Result[]> {
 
   const results: Result[] = []
   for (const content of [FILE, FOLDER]) {
-    const rounds: { berth: number; bare: number }[] = []
-    for (let i = -1; i < ROUNDS; i++) {
-      const byBerth = async () => time(pinByBerth(stack, key, host, await add(host, content)))
-      const byKubo = async () => time(pinByKubo(kuboUrl, host, await add(host, content)))
-      // In turns, who is first: the node still writes down what was pinned before.
-      const round =
-        i % 2 === 0
-          ? { berth: await byBerth(), bare: await byKubo() }
-          : { bare: await byKubo(), berth: await byBerth() }
-      if (i >= 0) rounds.push(round) // the first is the warm-up
-    }
+    const rounds = await inTurns(
+      async () => time(pinByBerth(stack, key, host, await add(host, content))),
+      async () => time(pinByKubo(kuboUrl, host, await add(host, content))),
+    )
     const berth = median(rounds.map(({ berth }) => berth))
     const bare = median(rounds.map(({ bare }) => bare))
     results.push({
@@ -74,33 +69,71 @@ async function benchKubo(): Promise<Result[]> {
       goal: content === FILE ? { atLeast: 0.9 } : undefined,
     })
   }
+  const small = await inTurns(
+    async () => time(pinByBerth(stack, key, host, await add(host, SMALL))),
+    async () => time(pinByKubo(kuboUrl, host, await add(host, SMALL))),
+    SMALL_ROUNDS,
+  )
+  const beyond = median(small.map(({ berth, bare }) => (berth - bare) * 1000))
+  const ms = (seconds: number) => `${(seconds * 1000).toFixed(1)} ms`
+  results.push({
+    what: `${SMALL.what} on Kubo, time beyond pin add ÷ ${FIXED_MS} ms`,
+    berth: ms(median(small.map(({ berth }) => berth))),
+    bare: ms(median(small.map(({ bare }) => bare))),
+    ratio: beyond / FIXED_MS,
+    goal: { atMost: 1 },
+  })
   return results
 }
 
-async function benchEmbedded(): Promise<Result[]> {
+/** The embedded node against a Kubo, each retrieving from the same other Kubo what that one has added in its own way. */
+async function benchEmbedded(asInstalled: boolean): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
   const stack = await startStack({ kind: 'embedded' })
   ending.defer(() => stack.stop())
-  const dir = await mkdtemp(join(tmpdir(), 'berth-bench-'))
-  ending.defer(() => rm(dir, { recursive: true, force: true }))
-  // The host node is this process: Berth's worker has one of its own.
-  const storage = createEmbeddedStorage({ dir, network: 'public', listen: ['/ip4/127.0.0.1/tcp/0'] })
-  await storage.start()
-  ending.defer(() => storage.stop())
-  const { addresses } = await storage.info({ signal })
-  const host = { storage, address: addresses[0] ?? '' }
+  const [remote, bare] = await Promise.all([startOther(asInstalled), startOther(asInstalled)])
+  ending.defer(async () => void (await Promise.all([remote.stop(), bare.stop()])))
+  const host = { address: remote.multiaddr }
   const key = await stack.createKey()
 
-  const results: Result[] = []
-  for (const content of [FILE, FOLDER]) {
-    const rounds: number[] = []
-    for (let i = -1; i < ROUNDS; i++) {
-      const seconds = await time(pinByBerth(stack, key, host, await add(host, content)))
-      if (i >= 0) rounds.push(seconds)
-    }
-    results.push({ what: `${content.what}, embedded`, berth: speed(content, median(rounds)) })
+  const rounds = await inTurns(
+    async () => time(pinByBerth(stack, key, host, await addByKubo(remote.apiUrl))),
+    async () => time(pinByKubo(bare.apiUrl, host, await addByKubo(remote.apiUrl))),
+  )
+  const berth = median(rounds.map(({ berth }) => berth))
+  const bareTime = median(rounds.map(({ bare }) => bare))
+  return [
+    {
+      what: `${FILE.what} from ${asInstalled ? 'a Kubo as it is installed' : 'a Kubo'}, embedded, time`,
+      berth: speed(FILE, berth),
+      bare: speed(FILE, bareTime),
+      ratio: median(rounds.map(({ berth, bare }) => berth / bare)),
+      goal: { atMost: 1.5 },
+    },
+  ]
+}
+
+const startOther = (asInstalled: boolean) => startKubo(undefined, undefined, { asInstalled })
+
+/** Measures both, in turns who is first: a node still writes down what was pinned before. The first round is the warm-up. */
+async function inTurns(byBerth: () => Promise<number>, byKubo: () => Promise<number>, count = ROUNDS) {
+  const rounds: { berth: number; bare: number }[] = []
+  for (let i = -1; i < count; i++) {
+    const round =
+      i % 2 === 0
+        ? { berth: await byBerth(), bare: await byKubo() }
+        : { bare: await byKubo(), berth: await byBerth() }
+    if (i >= 0) rounds.push(round)
   }
-  return results
+  return rounds
+}
+
+/** What `ipfs add` does: the blocks are as that Kubo makes them. */
+async function addByKubo(apiUrl: string): Promise<string> {
+  const form = new FormData()
+  form.set('file', new Blob([randomBytes(FILE.fileBytes)]), 'file')
+  const response = await fetch(`${apiUrl}/api/v0/add`, { method: 'POST', body: form })
+  return ((await response.json()) as { Hash: string }).Hash
 }
 
 async function add({ storage }: HostNode, { files, fileBytes }: Content): Promise<string> {
@@ -116,7 +149,7 @@ async function* random(bytes: number): AsyncGenerator<Uint8Array> {
 }
 
 /** What a client does: ask, then wait for the end of the operation. */
-async function pinByBerth(stack: Stack, key: string, host: HostNode, cid: string): Promise<void> {
+async function pinByBerth(stack: Stack, key: string, host: { address: string }, cid: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}` }
   const body = JSON.stringify({ cid, host_nodes: [host.address] })
   const accepted = await fetch(`${stack.url}/v3/files/public/pin_by_cid`, { method: 'POST', headers, body })
@@ -127,7 +160,7 @@ async function pinByBerth(stack: Stack, key: string, host: HostNode, cid: string
 }
 
 /** What Berth is held against: `ipfs swarm connect` and `ipfs pin add`, without the start of a process. */
-async function pinByKubo(apiUrl: string, host: HostNode, cid: string): Promise<void> {
+async function pinByKubo(apiUrl: string, host: { address: string }, cid: string): Promise<void> {
   for (const path of [`swarm/connect?arg=${encodeURIComponent(host.address)}`, `pin/add?arg=${cid}`]) {
     const response = await fetch(`${apiUrl}/api/v0/${path}`, { method: 'POST' })
     const text = await response.text()

@@ -34,20 +34,27 @@ export interface KuboNode {
 /**
  * Starts a Kubo daemon in a new temporary folder, on free ports of 127.0.0.1.
  * @param within where that folder is made.
+ * @param asInstalled whether it is as `ipfs init` makes it but for its addresses: blocks of 256 KiB, routing, relays.
  * @throws Error when there is no binary or the daemon does not answer within 30 s.
  */
-export async function startKubo(binary = kuboBinary, within = tmpdir()): Promise<KuboNode> {
+export async function startKubo(
+  binary = kuboBinary,
+  within = tmpdir(),
+  { asInstalled = false } = {},
+): Promise<KuboNode> {
   if (!binary) throw new Error('BERTH_TEST_KUBO is not set: it names the Kubo binary, see scripts/ci/kubo.sh')
   const repo = await mkdtemp(join(within, 'berth-kubo-'))
   const env = { ...process.env, IPFS_PATH: repo, IPFS_TELEMETRY: 'off' }
   const ipfs = async (...args: string[]) => (await run(binary, args, { env })).stdout.trim()
 
-  await ipfs('init', '--empty-repo', '--profile=unixfs-v1-2025')
+  await ipfs('init', ...(asInstalled ? [] : ['--empty-repo', '--profile=unixfs-v1-2025']))
   const [api, swarm] = [await freePort(), await freePort()]
-  const settings: Record<string, unknown> = {
+  const addresses = {
     'Addresses.API': `/ip4/127.0.0.1/tcp/${api}`,
     'Addresses.Gateway': [],
     'Addresses.Swarm': [`/ip4/127.0.0.1/tcp/${swarm}`],
+  }
+  const alone = {
     AutoConf: { Enabled: false },
     'AutoTLS.Enabled': false,
     Bootstrap: [],
@@ -59,7 +66,7 @@ export async function startKubo(binary = kuboBinary, within = tmpdir()): Promise
     'Swarm.RelayClient.Enabled': false,
     'Swarm.Transports.Network.Relay': false,
   }
-  for (const [key, value] of Object.entries(settings))
+  for (const [key, value] of Object.entries({ ...addresses, ...(asInstalled ? {} : alone) }))
     await ipfs('config', '--json', key, JSON.stringify(value))
   const apiUrl = `http://127.0.0.1:${api}`
   const peerId = await ipfs('config', 'Identity.PeerID')
