@@ -67,8 +67,12 @@ function findPostgresBin(): string | undefined {
 /**
  * A PostgreSQL of the distribution's, with a database `berth`; as root it runs as user `postgres`.
  * @param within where the folder of its data is made.
+ * @param settings of the server's own, by name.
  */
-export async function startPostgres(within = tmpdir()): Promise<Server> {
+export async function startPostgres(
+  within = tmpdir(),
+  settings: Record<string, string> = {},
+): Promise<Server> {
   const bin = findPostgres()
   const dir = await mkdtemp(join(within, 'berth-pg-'))
   const port = await freePort()
@@ -96,6 +100,7 @@ export async function startPostgres(within = tmpdir()): Promise<Server> {
     `unix_socket_directories=${dir}`,
     '-c',
     'max_connections=200',
+    ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ]
   const query = async (database: string, sql: string) => {
     const client = new pg.Client({ connectionString: `postgres://berth@127.0.0.1:${port}/${database}` })
