@@ -38,8 +38,8 @@ export async function withSession<T>(
   client.on('error', () => {})
   const end = () => void client.end().catch(() => {})
   try {
-    signal?.throwIfAborted()
     await client.connect()
+    signal?.throwIfAborted()
     signal?.addEventListener('abort', end)
     return await work(client as Queryable)
   } finally {

@@ -31,7 +31,10 @@ const BENCHMARKS: Record<string, Part[]> = {
   start: ['servers'],
   prisma: ['servers'],
   sizing: ['servers', 'kubo', 'docker', 'engines'],
+  scale: ['servers'],
 }
+/** It lasts, and has a page of its own: docs/scale.md. */
+const ONLY_BY_NAME = ['scale']
 const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 
 const { values: options, positionals } = parseArgs({
@@ -42,11 +45,12 @@ const unknown = positionals.filter((name) => !(name in BENCHMARKS))
 if (unknown.length > 0) {
   throw new Error(`no benchmark is named ${unknown}: there are ${Object.keys(BENCHMARKS).join(', ')}`)
 }
+const byDefault = Object.keys(BENCHMARKS).filter((name) => !ONLY_BY_NAME.includes(name))
 const earlier = options.against === undefined ? undefined : await readRun(options.against)
 
 const run = newRun()
 const tables: { title: string; results: Result[]; before: Map<string, Result> | undefined }[] = []
-for (const name of positionals.length > 0 ? positionals : Object.keys(BENCHMARKS)) {
+for (const name of positionals.length > 0 ? positionals : byDefault) {
   try {
     // A module of the tests reads the environment when it is loaded.
     Object.assign(process.env, await prepare(BENCHMARKS[name] ?? []))

@@ -48,6 +48,8 @@ const WORKER = '01900000-00dd-7000-8000-000000000000'
 const REQUESTS = 20
 const PASSES = 5
 const LONG_MS = 1000
+/** Slots of workers that have nothing to do. */
+const FREE = 100
 /** The pins that are compared at most: the pass reads them all. */
 const COMPARED = 1_000_000
 /** A tree over a thousand times the rows is one or two levels higher; of few pages one more is no growth. */
@@ -228,7 +230,7 @@ async function measurePasses(url: string, files: number): Promise<Costs> {
   const passes: Record<string, () => Promise<unknown>> = {
     'dispatcher: leases that ran out': () => releaseExpired.run(pool),
     'dispatcher: jobs that were lost': () => readUnclaimed.run(pool, 'pins', 3000, 100),
-    '* dispatcher: what is due': () => undone(pool, (db) => dispatchOperations.run(db, 'pins', 4, 250)),
+    '* dispatcher: what is due': () => undone(pool, (db) => dispatchOperations.run(db, 'pins', FREE, 250)),
     'dispatcher: pins behind the limit': () => markBackfilled.run(pool, 250),
     'worker: claiming an operation, and its end': async () => {
       const { epoch = 0 } = (await claimOperation.first(pool, id, WORKER, 60_000)) ?? {}
