@@ -1,14 +1,18 @@
 /**
- * How many small files the gateway serves, and how soon the first byte of a large one comes: Berth on Kubo
- * against `cat` of the same Kubo's RPC API, which is the least that a gateway in front of it can do. And what counting
- * costs.
+ * How many small files the gateway serves, and how soon the first byte of a large one comes, against `cat` of a Kubo's
+ * RPC API, which is the least that a gateway in front of it can do: on Kubo the same one, embedded one that has the
+ * same content beside it. Small files also against a server in Node that sends as many bytes. And what counting costs.
  */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { openAsBlob } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startKubo } from '../support/kubo.ts'
 import { startStack } from '../support/stack.ts'
-import { load } from './support/load.ts'
+import { load, type Target } from './support/load.ts'
 import { median } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
 import { createClient, fill } from './support/transfer.ts'
@@ -17,6 +21,8 @@ export const title = 'The gateway'
 
 const REQUESTS = 4000
 const CONCURRENCY = 16
+/** Rounds that are not counted: V8 compiles what runs often. */
+const WARM_UP = 2
 const ROUNDS = 3
 const COUNTING_ROUNDS = 9
 const FIRST_BYTES = 15
@@ -32,47 +38,67 @@ async function benchStack(kind: 'real' | 'embedded'): Promise<Result[]> {
   const stack = await startStack({ kind })
   ending.defer(() => stack.stop())
   const client = await createClient(stack)
+  const kubo = stack.parts?.kubo ?? (await startKubo())
+  if (!stack.parts) ending.defer(() => kubo.stop())
   const path = join(tmpdir(), `berth-bench-${process.pid}`)
   ending.defer(() => rm(path, { force: true }))
   const upload = async (bytes: number) => {
     await fill(path, bytes)
-    return client.upload(path, 'public')
+    const cid = await client.upload(path, 'public')
+    return { cid, kuboCid: stack.parts ? cid : await add(kubo.apiUrl, path) }
   }
   const small = await upload(SMALL)
   const large = await upload(LARGE)
-  const kubo = stack.parts?.kubo.apiUrl
+  const server = fork(new URL('./support/bare-file.program.ts', import.meta.url), [`${SMALL}`])
+  ending.defer(() => void server.kill())
+  const [bareUrl] = (await once(server, 'message')) as [string]
   const { url, host } = client.gateway
+  const cat = (cid: string) => `/api/v0/cat?arg=${cid}`
 
-  const rates: { berth: number; bare: number | undefined }[] = []
-  for (let i = -1; i < ROUNDS; i++) {
-    const gateway = { url, method: 'GET', path: () => `/ipfs/${small}`, headers: { host } } as const
-    const berth = await load(gateway, REQUESTS, CONCURRENCY)
-    const cat = { url: kubo ?? '', method: 'POST', path: () => `/api/v0/cat?arg=${small}` } as const
-    const bare = kubo ? await load(cat, REQUESTS, CONCURRENCY) : undefined
-    if (i >= 0) rates.push({ berth: berth.perSecond, bare: bare?.perSecond }) // the first is the warm-up
+  const rates: { berth: number; kubo: number; node: number }[] = []
+  for (let i = -WARM_UP; i < ROUNDS; i++) {
+    const perSecond = async (target: Target) => (await load(target, REQUESTS, CONCURRENCY)).perSecond
+    const rate = {
+      berth: await perSecond({ url, method: 'GET', path: () => `/ipfs/${small.cid}`, headers: { host } }),
+      kubo: await perSecond({ url: kubo.apiUrl, method: 'POST', path: () => cat(small.kuboCid) }),
+      node: await perSecond({ url: bareUrl, method: 'GET', path: () => '/' }),
+    }
+    if (i >= 0) rates.push(rate)
   }
-  const waits: { berth: number; bare: number | undefined }[] = []
+  const waits: { berth: number; bare: number }[] = []
   for (let i = 0; i < FIRST_BYTES; i++) {
-    const berth = await firstByte(url, 'GET', `/ipfs/${large}`, { host })
-    const bare = kubo ? await firstByte(kubo, 'POST', `/api/v0/cat?arg=${large}`) : undefined
+    const berth = await firstByte(url, 'GET', `/ipfs/${large.cid}`, { host })
+    const bare = await firstByte(kubo.apiUrl, 'POST', cat(large.kuboCid))
     waits.push({ berth, bare })
   }
   const on = kind === 'real' ? 'on Kubo' : 'embedded'
+  const against = (bare: 'kubo' | 'node') => rates.map((rate) => ({ berth: rate.berth, bare: rate[bare] }))
   return [
-    compare(
-      `files of 1 KiB, ${on}`,
-      rates,
-      (n) => `${n.toFixed(0)} /s`,
-      (berth, bare) => berth / bare,
-    ),
-    compare(
-      `first byte of 100 MB, ${on}`,
-      waits,
-      (ms) => `${ms.toFixed(1)} ms`,
-      (berth, bare) => berth / bare,
-    ),
+    {
+      ...compare(`files of 1 KiB, ${on}`, against('kubo'), rateOf),
+      goal: { atLeast: kind === 'real' ? 0.5 : 1 },
+    },
+    {
+      ...compare(`files of 1 KiB, ${on}, beside a bare server in Node`, against('node'), rateOf),
+      ...(kind === 'embedded' && { goal: { atLeast: 0.35 } }),
+    },
+    {
+      ...compare(`first byte of 100 MB, ${on}`, waits, (ms) => `${ms.toFixed(1)} ms`),
+      goal: { atMost: 1.5 },
+    },
   ]
 }
+
+/** Has a Kubo keep a file; resolves to its CID. */
+async function add(apiUrl: string, path: string): Promise<string> {
+  const form = new FormData()
+  form.set('file', await openAsBlob(path))
+  const answer = await fetch(`${apiUrl}/api/v0/add?cid-version=1`, { method: 'POST', body: form })
+  if (!answer.ok) throw new Error(`add: ${answer.status} ${await answer.text()}`)
+  return ((await answer.json()) as { Hash: string }).Hash
+}
+
+const rateOf = (n: number) => `${n.toFixed(0)} /s`
 
 /** A gateway that counts what it serves, against one that does not. */
 async function benchCounting(): Promise<Result> {
@@ -96,25 +122,17 @@ async function benchCounting(): Promise<Result> {
     const bare = await load(plain, REQUESTS, CONCURRENCY)
     if (i >= 0) rates.push({ berth: berth.perSecond, bare: bare.perSecond }) // the first is the warm-up
   }
-  return compare(
-    'files of 1 KiB, counted each second, or not at all',
-    rates,
-    (n) => `${n.toFixed(0)} /s`,
-    (berth, bare) => berth / bare,
-  )
+  return compare('files of 1 KiB, counted each second, or not at all', rates, rateOf)
 }
 
 function compare(
   what: string,
-  rounds: { berth: number; bare: number | undefined }[],
+  rounds: { berth: number; bare: number }[],
   show: (figure: number) => string,
-  ratio: (berth: number, bare: number) => number,
 ): Result {
   const berth = show(median(rounds.map(({ berth }) => berth)))
-  const bares = rounds.flatMap(({ bare }) => bare ?? [])
-  if (bares.length === 0) return { what, berth }
-  const ratios = rounds.map(({ berth, bare = Number.NaN }) => ratio(berth, bare))
-  return { what, berth, bare: show(median(bares)), ratio: median(ratios) }
+  const bare = show(median(rounds.map(({ bare }) => bare)))
+  return { what, berth, bare, ratio: median(rounds.map(({ berth, bare }) => berth / bare)) }
 }
 
 /** Milliseconds until the first byte of an answer; the rest is not waited for. */
