@@ -8,7 +8,15 @@ import { type Git, GitError } from './git.ts'
 import { dropIndex, indexStamp, putIndex, takeIndex } from './index-file.ts'
 import { keptRef } from './kept.ts'
 import { NOTHING, rawDiff } from './raw-diff.ts'
-import { CHECKED_REF, EMPTY_TREE, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
+import {
+  CHECKED_REF,
+  EMPTY_TREE,
+  idsOf,
+  NO_COMMIT,
+  openRepository,
+  type Repository,
+  retried,
+} from './repository.ts'
 
 const ATTEMPTS = 12
 /** From this one on, files that are written just now stay as they were in the last commit. */
@@ -77,10 +85,12 @@ export class Committer {
     await readIndex(git, head, options.attempt)
     const stamp = await indexStamp(git)
     const scan = new SecretScan(this.#repository.secrets())
-    const leftOut = await this.#stage(options, scan)
+    const [headTree, checked] = await idsOf(git, [`${head ?? 'HEAD'}^{tree}`, `${CHECKED_REF}^{tree}`])
+    const base = (this.#checkedFor === scan.key && checked) || EMPTY_TREE
+    const leftOut = await this.#stage(options, scan, base)
 
     const tree = await git.line(['write-tree'])
-    if (head !== null && (await git.line(['rev-parse', `${head}^{tree}`])) === tree) {
+    if (head !== null && headTree === tree) {
       await git.run(['update-ref', CHECKED_REF, head])
       this.#checkedFor = scan.key
       if ((await indexStamp(git)) !== stamp) await putIndex(git)
@@ -116,10 +126,12 @@ export class Committer {
     return (await lstat(join(this.#repository.root, path)).catch(() => undefined))?.ctimeMs
   }
 
-  /** Brings the index up to date with the files. @returns what was left out. */
-  async #stage({ attempt, startedAt }: Try, scan: SecretScan): Promise<string[]> {
+  /**
+   * Brings the index up to date with the files.
+   * @param base a tree that was looked through for the same secrets. @returns what was left out.
+   */
+  async #stage({ attempt, startedAt }: Try, scan: SecretScan, base: string): Promise<string[]> {
     const { git } = this.#repository
-    const base = this.#checkedFor === scan.key ? await checkedTree(git) : EMPTY_TREE
     const opened = new Set<string>()
     const skipped = new Set<string>()
     for (let tries = 1; ; ) {
@@ -202,12 +214,6 @@ async function readIndex(git: Git, head: string | null, attempt: number): Promis
   if (attempt === 1 && (await takeIndex(git))) return
   await dropIndex(git)
   if (head !== null && attempt < ATTEMPTS) await git.run(['read-tree', head])
-}
-
-async function checkedTree(git: Git): Promise<string> {
-  const args = ['rev-parse', '--quiet', '--verify', `${CHECKED_REF}^{tree}`]
-  const { code, stdout } = await git.attempt(args)
-  return code === 0 ? stdout.toString('utf8').trim() : EMPTY_TREE
 }
 
 /**

@@ -6,7 +6,7 @@ import { AgentdError } from '../agentd-errors.ts'
 import type { BlobsRequest, TreeChange } from '../protocol.ts'
 import type { Call } from '../server.ts'
 import { readBlobs } from './blobs.ts'
-import type { Git } from './git.ts'
+import { type Git, GitError } from './git.ts'
 import { rawDiff } from './raw-diff.ts'
 import { EMPTY_TREE, exists, isId } from './repository.ts'
 
@@ -16,12 +16,11 @@ const AT_ONCE = 1000
 const MAX_BYTES = 67_108_864
 /** A text is held in memory, as what is said of it comes first. */
 const TEXT_BYTES = 16_777_216
+const NDJSON = { 'content-type': 'application/x-ndjson' }
 
 /** `GET /v1/repository/changes`. */
 export async function sendChanges(git: Git, { url, res }: Call): Promise<undefined> {
-  const from = await commitOf(git, url, 'from', EMPTY_TREE)
-  const to = await commitOf(git, url, 'to')
-  res.writeHead(200, { 'content-type': 'application/x-ndjson' })
+  const commits = commitsOf(url, 'from', 'to')
   let lines: Change[] = []
   const flush = async () => {
     const sizes = await sizesOf(
@@ -33,12 +32,15 @@ export async function sendChanges(git: Git, { url, res }: Call): Promise<undefin
       return { ...line, size: sizes.get(line.blob) as number }
     })
     lines = []
+    if (!res.headersSent) res.writeHead(200, NDJSON)
     await write(res, Buffer.from(complete.map((line) => `${JSON.stringify(line)}\n`).join('')))
   }
-  for await (const change of changesBetween(git, from, to)) {
-    if (lines.push(change) >= AT_ONCE) await flush()
-  }
-  if (lines.length > 0) await flush()
+  await onCommits(git, commits, async ({ from, to }) => {
+    for await (const change of changesBetween(git, from, to)) {
+      if (lines.push(change) >= AT_ONCE) await flush()
+    }
+  })
+  await flush()
   res.end()
 }
 
@@ -94,16 +96,17 @@ export async function sendBlobs(git: Git, call: Call): Promise<undefined> {
 
 /** `GET /v1/repository/diff`. */
 export async function sendDiff(git: Git, { url, res }: Call): Promise<undefined> {
-  const from = await commitOf(git, url, 'from', EMPTY_TREE)
-  const to = await commitOf(git, url, 'to')
-  const args = ['diff', '--no-color', '--no-ext-diff', '--no-textconv', from, to]
-  await sendLines(res, maxOf(url), git.chunks(args))
+  const max = maxOf(url)
+  const diff = ['diff', '--no-color', '--no-ext-diff', '--no-textconv']
+  await onCommits(git, commitsOf(url, 'from', 'to'), ({ from, to }) =>
+    sendLines(res, max, git.chunks([...diff, from, to])),
+  )
 }
 
 /** `GET /v1/repository/files`. */
 export async function sendFiles(git: Git, { url, res }: Call): Promise<undefined> {
-  const commit = await commitOf(git, url, 'commit')
-  await sendLines(res, maxOf(url), fileLines(git, commit))
+  const max = maxOf(url)
+  await onCommits(git, commitsOf(url, 'commit'), ({ commit }) => sendLines(res, max, fileLines(git, commit)))
 }
 
 async function* fileLines(git: Git, commit: string): AsyncGenerator<Buffer> {
@@ -116,7 +119,7 @@ async function* fileLines(git: Git, commit: string): AsyncGenerator<Buffer> {
 
 /** `GET /v1/repository/file`. */
 export async function sendFile(git: Git, { url, res }: Call): Promise<undefined> {
-  const commit = await commitOf(git, url, 'commit')
+  const { commit } = commitsOf(url, 'commit')
   const path = url.searchParams.get('path') ?? ''
   if (
     path === '' ||
@@ -124,6 +127,7 @@ export async function sendFile(git: Git, { url, res }: Call): Promise<undefined>
     path.split('/').some((name) => name === '' || /^\.\.?$/.test(name))
   )
     throw new AgentdError('bad_request', 'path: must be a path below the root')
+  if (!(await exists(git, commit, 'commit'))) throw noCommit('commit')
   const found = await git.attempt(['rev-parse', '--quiet', '--verify', `${commit}:${path}`])
   const blob = found.stdout.toString('utf8').trim()
   const size = found.code === 0 ? (await sizesOf(git, [blob])).get(blob) : undefined
@@ -180,13 +184,35 @@ export function commitId(value: unknown, name: string): string {
   return value
 }
 
-async function commitOf(git: Git, url: URL, name: string, fallback?: string): Promise<string> {
-  const text = url.searchParams.get(name)
-  if (text === null && fallback !== undefined) return fallback
-  const id = commitId(text, name)
-  if (!(await exists(git, id, 'commit'))) throw new AgentdError('not_found', `${name}: no such commit`)
-  return id
+/** The ids of commits in a query; where `from` is not given, it is the empty tree. */
+function commitsOf<N extends string>({ searchParams }: URL, ...names: N[]): Record<N, string> {
+  const idOf = (name: N) =>
+    name === 'from' && !searchParams.has(name) ? EMPTY_TREE : commitId(searchParams.get(name), name)
+  return Object.fromEntries(names.map((name) => [name, idOf(name)])) as Record<N, string>
 }
+
+/**
+ * Has git work on commits. Only where it fails is it asked whether they are there: each question costs a process.
+ * @throws AgentdError not_found where one is not. @throws GitError
+ */
+async function onCommits<N extends string>(
+  git: Git,
+  commits: Record<N, string>,
+  work: (commits: Record<N, string>) => Promise<void>,
+): Promise<undefined> {
+  const named = Object.entries(commits) as [N, string][]
+  const peeled = named.map(([name, id]) => [name, id === EMPTY_TREE ? id : `${id}^{commit}`])
+  try {
+    await work(Object.fromEntries(peeled) as Record<N, string>)
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error
+    for (const [name, id] of named)
+      if (id !== EMPTY_TREE && !(await exists(git, id, 'commit'))) throw noCommit(name)
+    throw error
+  }
+}
+
+const noCommit = (name: string) => new AgentdError('not_found', `${name}: no such commit`)
 
 function maxOf(url: URL): number {
   const text = url.searchParams.get('max') ?? String(MAX_BYTES)

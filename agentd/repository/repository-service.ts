@@ -96,7 +96,7 @@ export class RepositoryService implements Service {
     return this.#change(async () => {
       if (manifest) await updateManifest(root, manifest)
       const commit = await this.#committer.commit(message)
-      if (commit.isNew) void this.#upkeep.look()
+      if (commit.isNew) this.#upkeep.soon()
       const object = await git.run(['cat-file', 'commit', commit.commit])
       const body: Committed = { ...commit, object: object.toString('base64') }
       return { body }
@@ -121,7 +121,7 @@ export class RepositoryService implements Service {
     const { commit } = (await call.json<ResetRequest>()) ?? {}
     const id = commitId(commit, 'commit')
     await this.#change(() => reset(this.#repository, this.#committer, id))
-    void this.#upkeep.look()
+    this.#upkeep.soon()
     return { body: { commit: id } }
   }
 

@@ -35,6 +35,14 @@ export async function headOf(git: Git): Promise<string | null> {
   return code === 0 ? stdout.toString('utf8').trim() : null
 }
 
+/** The ids of the objects that these names stand for, null where there is none; by one process. */
+export async function idsOf(git: Git, names: string[]): Promise<(string | null)[]> {
+  const input = names.map((name) => `${name}\n`).join('')
+  const { stdout } = await git.attempt(['cat-file', '--batch-check'], { input })
+  const lines = stdout.toString('utf8').split('\n')
+  return names.map((_, i) => /^([0-9a-f]{40}) \w+ \d+$/.exec(lines[i] ?? '')?.[1] ?? null)
+}
+
 /** Whether an object of this kind is there: `commit`, or `tree` of a commit. */
 export async function exists(git: Git, id: string, type: 'commit' | 'tree'): Promise<boolean> {
   return (await git.attempt(['cat-file', '-e', `${id}^{${type}}`])).code === 0
@@ -46,6 +54,8 @@ export async function exists(git: Git, id: string, type: 'commit' | 'tree'): Pro
  */
 export async function openRepository({ git, log }: Repository): Promise<string | null> {
   await ensureRepository(git, log)
+  const [commit, tree] = await idsOf(git, ['HEAD', 'HEAD^{tree}'])
+  if (commit && tree) return commit
   const head = await headOf(git)
   if (head === null || (await exists(git, head, 'tree'))) return head
   // The agent has deleted objects. All that refers to them would fail from now on.

@@ -12,7 +12,7 @@ import { Git } from './git.ts'
 import { keptRef } from './kept.ts'
 import { ensureRepository, removeLeftovers } from './layout.ts'
 import { Mutex, type Repository } from './repository.ts'
-import { RETRY_MS, Upkeep } from './upkeep.ts'
+import { RETRY_MS, SOON_MS, Upkeep } from './upkeep.ts'
 
 const DAY = 86_400_000
 const KEPT = 'refs/berth/kept'
@@ -146,6 +146,26 @@ test('a look that failed is done again by itself, and what was begun before agen
   await mkdir(mark)
   await upkeep.look()
   assert.ok(!has(other.commit))
+})
+
+test('upkeep waits until those who have asked for a commit have read it, and is done once for many commits', async (t) => {
+  const looks: (() => void)[] = []
+  const wait = globalThis.setTimeout
+  const held = (callback: () => void, ms?: number) =>
+    ms === SOON_MS ? wait(() => looks.push(callback), 0) : wait(callback, ms)
+  t.mock.method(globalThis, 'setTimeout', held as typeof wait)
+  const { has, keep, kept, make, run, upkeep } = await open(t)
+  run(['update-ref', 'HEAD', make('head').commit])
+  const old = make('old')
+  keep(old.commit, 31)
+  for (let i = 0; i < 3; i++) upkeep.soon()
+  const look = await until('it is to look', () => looks[0])
+  assert.deepEqual([looks.length, kept()], [1, [old.commit]])
+  look()
+  await until('it has looked', () => kept().length === 0)
+  assert.ok(has(old.commit))
+  upkeep.soon()
+  await until('it is to look again', () => looks[1])
 })
 
 test('nothing is collected while the agent has further working trees, whose index is not seen', async (t) => {

@@ -8,15 +8,26 @@ const REPACK_MS = 600_000
 /** Between a failure and the next look; doubled each time, up to {@link MOST_RETRY_MS}. */
 export const RETRY_MS = 30_000
 const MOST_RETRY_MS = 3_600_000
+/** A worker reads a new commit first: packing beside that would take half of the machine from it. */
+export const SOON_MS = 15_000
 
 export class Upkeep {
   readonly #repository: Repository
   #isBusy = false
   #failures = 0
   #retry: NodeJS.Timeout | undefined
+  #soon: NodeJS.Timeout | undefined
 
   constructor(repository: Repository) {
     this.#repository = repository
+  }
+
+  /** Looks a quarter of a minute after the first call. */
+  soon(): void {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined
+      void this.look()
+    }, SOON_MS).unref()
   }
 
   /**

@@ -89,14 +89,15 @@ export async function saveWorkspace(
   })
   crashPoint('snapshot-after-commit')
   const { leftOut } = commit
-  const fileManifest = await listFiles(access, commit.commit)
+  const listed = listFiles(access, commit.commit)
+  listed.catch(() => {}) // it is awaited below, or the save has failed
   if (newest?.commitSha === commit.commit)
-    return { content: newest, difference: undefined, fileManifest, leftOut }
+    return { content: newest, difference: undefined, fileManifest: await listed, leftOut }
   await run.report('store')
   const maxBytes = await diskBytesOf({ prisma, config }, agent)
   const stored = await store(access, storages[network], { commit, newest, maxBytes })
   crashPoint('snapshot-after-build')
-  return { ...stored, fileManifest, leftOut }
+  return { ...stored, fileManifest: await listed, leftOut }
 }
 
 const UNKNOWN: Difference = { changeSummary: null, contentDiff: null }
@@ -135,6 +136,10 @@ async function storeSince(
 ): Promise<{ content: Content; difference: Difference }> {
   const { commit: to, tree, object } = commit
   const changes = new Changes(base?.executables ?? [], { files: MAX_CHANGES, bytes: maxBytes })
+  // Without the commit before there is nothing to compare with: what is new is not known.
+  const isKnown = !newest || base !== undefined
+  const compared = isKnown ? diffCommits(access, { from: base?.commitSha, to }) : null
+  compared?.catch(() => {}) // it is awaited below, or the save has failed
   const { cid } = await buildSnapshot(storage, {
     base: base ? CID.parse(base.cid) : null,
     changes: changes.count(readChanges(access, { from: base?.commitSha, to })),
@@ -151,10 +156,8 @@ async function storeSince(
     treeSha: tree,
     executables,
   }
-  // Without the commit before there is nothing to compare with: what is new is not known.
-  if (newest && !base) return { content, difference: UNKNOWN }
-  const contentDiff = await diffCommits(access, { from: base?.commitSha, to })
-  return { content, difference: { changeSummary: changes.summary, contentDiff } }
+  if (!compared) return { content, difference: UNKNOWN }
+  return { content, difference: { changeSummary: changes.summary, contentDiff: await compared } }
 }
 
 /** The difference between two commits in words; unknown where one is missing. @throws AgentdError */
