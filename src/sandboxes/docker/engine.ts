@@ -1,5 +1,5 @@
 /** The connection to a Docker engine: which version of its API is spoken, and a bound on every call. */
-import Docker from 'dockerode'
+import type Docker from 'dockerode'
 import { orAborted } from '../../lib/until-aborted.ts'
 import { EngineError } from '../../openclaw/engine-error.ts'
 import { SandboxError, toSandboxError } from '../port.ts'
@@ -62,6 +62,8 @@ export class DockerEngine {
   }
 
   async #negotiate(): Promise<{ docker: Docker; facts: EngineFacts }> {
+    // Where agents were chosen to be processes it is never called, and takes 12 MB.
+    const { default: Docker } = await import('dockerode')
     const asking = new Docker({ ...this.#address, timeout: QUICK_MS })
     return this.#bounded('version', QUICK_MS, undefined, async () => {
       const { ApiVersion, MinAPIVersion } = await asking.version()
