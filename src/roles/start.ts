@@ -34,12 +34,6 @@ const ROLES = [['web'], ['worker', 'agent-proxy']]
  */
 const YOUNG_GENERATION = '--max-semi-space-size=8'
 
-/**
- * Settings of the C library's allocator, by which it gives back what it was asked to free: buffers of uploads would stay
- * between small pieces that are in use, in a heap for each thread.
- */
-const MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '131072' }
-
 /** Runs until Ctrl-C or SIGTERM. @throws ConfigError for what a person has to put right. */
 export async function start(config: Config): Promise<void> {
   const dataDir = config.BERTH_DATA_DIR
@@ -74,7 +68,6 @@ export async function start(config: Config): Promise<void> {
     const env = {
       // Without it every process strips the types again, and keeps the compiler in memory.
       NODE_COMPILE_CACHE: join(dataDir, 'cache'),
-      ...MALLOC,
       ...process.env,
       DATABASE_URL: databaseUrl,
       DATABASE_URL_FILE: '',
