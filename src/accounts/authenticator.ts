@@ -34,6 +34,11 @@ export class Authenticator {
     this.#keys = new Map()
   }
 
+  /** Whether a header holds a token that is known to be an API key's, good or not: no other credential has its claims. */
+  isKey(header: string | undefined): boolean {
+    return header !== undefined && this.#claims.has(tokenOf(header) ?? '')
+  }
+
   /**
    * Resolves the caller.
    * @param header the Authorization header.
@@ -42,7 +47,7 @@ export class Authenticator {
    */
   async authenticate(header: string | undefined): Promise<Principal> {
     if (!header) throw unauthorized(messages.noAuthorization, 'no_authorization')
-    const token = /^Bearer +(\S+)$/i.exec(header)?.[1]
+    const token = tokenOf(header)
     const claims = token && (await this.#verify(token))
     if (!claims) throw unauthorized(messages.badToken, 'bad_token')
     const key = await this.#find(claims)
@@ -78,3 +83,5 @@ export class Authenticator {
     return row
   }
 }
+
+const tokenOf = (header: string): string | undefined => /^Bearer +(\S+)$/i.exec(header)?.[1]

@@ -34,11 +34,14 @@ export function insertOperation(kind: OperationKind, row: Expressions): string {
   const { queue, subject, exclusive } = catalog[kind]
   const key = exclusive ? `'${subject}:' || ${row.inLineWith ?? row.targetId}` : 'NULL'
   const { agentId = 'NULL', input = 'NULL', idempotencyKey = 'NULL', fingerprint = 'NULL', from = '' } = row
+  // PostgreSQL inserts in two steps where there may be a conflict.
+  const onConflict =
+    'ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING'
   return `INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, concurrency_key, input,
       idempotency_key, fingerprint)
     SELECT ${row.id}, ${row.workspaceId}, '${kind}', '${queue}', ${row.targetId}, ${agentId}, ${key}, ${input}::jsonb,
       ${idempotencyKey}, ${fingerprint}::bytea ${from}
-    ON CONFLICT (workspace_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+    ${row.idempotencyKey ? onConflict : ''}
     RETURNING id, target_id`
 }
 

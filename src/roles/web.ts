@@ -191,7 +191,8 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
   const guard: Guard = {
     authenticate: async (header) =>
-      (await access.authenticate(header)) ?? (await authenticator.authenticate(header)),
+      (authenticator.isKey(header) ? undefined : await access.authenticate(header)) ??
+      (await authenticator.authenticate(header)),
     authorize: (...asked) => access.authorize(...asked),
     admitToWorkspace: (...asked) => access.admitToWorkspace(...asked),
   }

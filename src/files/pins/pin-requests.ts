@@ -140,14 +140,12 @@ export async function insertPin(
   const fileId = uuidv7()
   const operationId = uuidv7()
   const inserted = db.query<PinRecord>({
-    name: 'pin-accept',
-    text: ACCEPT,
+    name: idempotencyKey ? 'pin-accept-by-key' : 'pin-accept',
+    text: idempotencyKey ? ACCEPT_BY_KEY : ACCEPT,
     values: [
       operationId,
       fileId,
       caller.workspaceId,
-      idempotencyKey ?? null,
-      fingerprint ?? null,
       pin.cid,
       pin.canonical,
       pin.name,
@@ -156,6 +154,7 @@ export async function insertPin(
       pin.hostNodes,
       caller.userId,
       pin.hostNodesOptional ?? false,
+      ...(idempotencyKey ? [idempotencyKey, fingerprint ?? null] : []),
     ],
   })
   const { rows } = await inserted.catch((error) => {
@@ -178,19 +177,21 @@ const QUEUED = `workspace_id = $1 AND network = 'public' AND status <> 'pinned' 
   AND ($2::text IS NULL OR status = $2) AND ($3::text IS NULL OR cid_v1 = $3)`
 
 /** No row comes back when the group is not the workspace's, or when the idempotency key is known. */
-const ACCEPT = `
+const accept = (byKey: { idempotencyKey?: string; fingerprint?: string }) => `
   WITH accepted AS (
     ${insertOperation('pin.add', {
       id: '$1',
       workspaceId: '$3',
       targetId: '$2::uuid',
-      idempotencyKey: '$4',
-      fingerprint: '$5',
-      from: `WHERE $10::uuid IS NULL OR EXISTS (
-        SELECT FROM file_group WHERE id = $10 AND workspace_id = $3 AND network = 'public')`,
+      ...byKey,
+      from: `WHERE $8::uuid IS NULL OR EXISTS (
+        SELECT FROM file_group WHERE id = $8 AND workspace_id = $3 AND network = 'public')`,
     })}
   )
   INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes, user_id,
     host_nodes_optional)
-  SELECT target_id, $3, 'public', 'prechecking', $6, $7, $8, $9, $10, $11, $12, $13 FROM accepted
+  SELECT target_id, $3, 'public', 'prechecking', $4, $5, $6, $7, $8, $9, $10, $11 FROM accepted
   RETURNING ${COLUMNS}`
+
+const ACCEPT = accept({})
+const ACCEPT_BY_KEY = accept({ idempotencyKey: '$12', fingerprint: '$13' })
