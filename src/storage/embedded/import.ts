@@ -15,6 +15,7 @@ import {
   writeDirectory,
 } from '../unixfs-write.ts'
 import type { BlockFolder } from './blocks.ts'
+import { Leaves } from './leaves.ts'
 import { readBlock } from './read.ts'
 
 /** Imports files as UnixFS, see `Storage.add`. The root is not pinned. */
@@ -25,16 +26,18 @@ export async function importFiles(
 ): Promise<DagStat & { cid: CID }> {
   const meter = new ImportMeter()
   const writes = new WriteBehind(blocks)
+  const leaves = new Leaves()
   const put: PutBlock = async ({ cid, bytes }) => {
     signal.throwIfAborted()
-    await writes.put(cid, bytes)
+    await writes.put(cid, bytes, () => leaves.giveBack(bytes))
   }
 
   // Entries of an upload come one after the other on one stream, so they are read one at a time.
+  const { chunker, bufferImporter } = leaves
   const options: ImporterOptions =
     cidVersion === 0
       ? { profile: PROFILE_V0, wrapWithDirectory: true, fileImportConcurrency: 1 }
-      : { profile: PROFILE, treeBuilder: treeBuilder(put), fileImportConcurrency: 1 }
+      : { profile: PROFILE, treeBuilder: treeBuilder(put), fileImportConcurrency: 1, chunker, bufferImporter }
   let file: CID | null = null
   let directory: CID | null = null
   for await (const { cid, path } of importer(meter.watch(entries, signal), importerStore(put), options)) {
@@ -130,14 +133,21 @@ export class WriteBehind {
     this.#blocks = blocks
   }
 
-  /** Takes a block once there is room for it. @throws what an earlier write threw. */
-  async put(cid: CID, bytes: Uint8Array): Promise<void> {
+  /**
+   * Takes a block once there is room for it.
+   * @param onWritten is called when it is on the disk, and its bytes may change.
+   * @throws what an earlier write threw.
+   */
+  async put(cid: CID, bytes: Uint8Array, onWritten?: () => void): Promise<void> {
     // A write that ends wakes all who wait, and only one of them may go on.
     while (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
     const write = this.#write(cid, bytes)
     this.#underWay.add(write)
     write.then(
-      () => this.#underWay.delete(write),
+      () => {
+        this.#underWay.delete(write)
+        onWritten?.()
+      },
       () => {}, // stays, so that the next call throws it
     )
   }
