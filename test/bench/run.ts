@@ -26,7 +26,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   flat: ['servers', 'kubo'],
   snapshots: ['kubo'],
   agents: ['docker', 'engines'],
-  workspace: ['docker', 'engines'],
+  workspace: ['docker', 'engines', 'kubo'],
   pages: ['engines'],
   start: ['servers'],
   prisma: ['servers'],
