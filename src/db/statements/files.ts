@@ -99,7 +99,7 @@ export const findKeeper = statement({
     UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2) AS kept`,
 })
 
-/** Files and bytes of a workspace on both networks: their sum, and the changes that are not yet in it (migration 0026). */
+/** Files and bytes of a workspace on both networks: their sum, and the changes that are not yet in it (migration 0023). */
 export const readUsage = statement({
   name: 'usage',
   parameters: ['uuid'],
@@ -129,7 +129,7 @@ export const sumKeptContent = statement({
   text: addUp('kept_content', 'network'),
 })
 
-/** The same for each workspace (migration 0026). */
+/** The same for each workspace (migration 0023). */
 export const sumStoredContent = statement({
   name: 'stored-content-sum',
   parameters: [],
