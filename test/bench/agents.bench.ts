@@ -1,13 +1,11 @@
 /**
  * What Berth adds to an agent in Docker: to its start, held against `docker run` of the same image and the engine's
  * own boot; to its console, against `docker exec`; to its tasks, against the engine's CLI; to its chat, against the
- * gateway itself; and in memory. Needs a Docker engine, see `scripts/ci/docker.sh`.
+ * same gateway from within its container; and in memory. Needs a Docker engine, see `scripts/ci/docker.sh`.
  */
-import { execFile } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { type IncomingMessage, request } from 'node:http'
-import { text } from 'node:stream/consumers'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { BASE_IMAGE } from '../support/docker.ts'
 import { enginesDir } from '../support/engines.ts'
@@ -73,7 +71,7 @@ export async function bench(): Promise<Result[]> {
     compare('from the request to a running agent', starts, { goal: { atMost: 1.3 } }),
     compare('a console command', await commands(api, agent), { goal: { atMost: 0.12 } }),
     await tasks(api, agent),
-    compare('a chat turn over HTTP', await turns(api, agent, bare), { goal: { atMost: 1.15 } }),
+    compare('a chat turn over HTTP', await turns(api, agent), { goal: { atMost: 1.15 } }),
     await memory(api, agent),
     await proportionalMemory(agent),
   ]
@@ -138,33 +136,55 @@ async function tasks(api: Api, agent: Agent): Promise<Result> {
   }
 }
 
-async function turns(api: Api, agent: Agent, bare: BareGateway): Promise<{ berth: number; bare: number }[]> {
-  const rounds = []
-  for (let i = -2; i < TURNS; i++) {
-    const berth = await time(() => turn(api.url, agent.gatewayToken, `${agent.agentId}.agents.localhost`))
-    const alone = await time(() => turn(bare.url, bare.token))
-    if (i >= 0) rounds.push({ berth, bare: alone }) // the first turn of an engine takes seconds
+/** Through Berth, and to the same engine from within its container: two engines differ by more than Berth adds. */
+async function turns(api: Api, agent: Agent): Promise<{ berth: number; bare: number }[]> {
+  const host = `${agent.agentId}.agents.localhost`
+  const through = startTurns(process.execPath, ['-e', TURN, api.url, agent.gatewayToken, host])
+  const inside = ['exec', '-i', containerOf(agent), 'node', '-e', TURN, ENGINE_URL, agent.gatewayToken]
+  const direct = startTurns('docker', inside)
+  try {
+    const rounds = []
+    for (let i = -3; i < TURNS; i++) {
+      const round = { berth: await through.next(), bare: await direct.next() }
+      if (i >= 0) rounds.push(round) // the first turns of an engine take seconds
+    }
+    return rounds
+  } finally {
+    through.end()
+    direct.end()
   }
-  return rounds
 }
 
-/** One question and its whole answer. Node cannot resolve an agent's name, so the Host header says it. */
-async function turn(url: string, token: string, host?: string): Promise<void> {
-  const sent = request(`${url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...(host && { host }) },
-  })
-  sent.end(
-    JSON.stringify({
-      model: 'openclaw/default',
-      user: 'bench',
-      messages: [{ role: 'user', content: 'ping' }],
-    }),
-  )
-  const [response] = (await once(sent, 'response')) as [IncomingMessage]
-  const answer = await text(response)
-  if (response.statusCode !== 200 || !answer.includes('pong')) {
-    throw new Error(`chat at ${host ?? url}: ${response.statusCode} ${answer}`)
+const ENGINE_URL = 'http://127.0.0.1:18789'
+/**
+ * A program that asks one question for each line that it reads, and writes how long the whole answer took in ms. Node
+ * cannot resolve an agent's name, so the Host header says it.
+ */
+const TURN = `
+  const [url, token, host] = process.argv.slice(1)
+  const headers = { authorization: 'Bearer ' + token, 'content-type': 'application/json', ...(host && { host }) }
+  const messages = [{ role: 'user', content: 'ping' }]
+  require('node:readline').createInterface(process.stdin).on('line', () => {
+    const began = performance.now()
+    require('node:http').request(url + '/v1/chat/completions', { method: 'POST', headers }, async (response) => {
+      const answer = (await response.toArray()).join('')
+      const good = response.statusCode === 200 && answer.includes('pong')
+      console.log(good ? performance.now() - began : response.statusCode + ' ' + answer)
+    }).end(JSON.stringify({ model: 'openclaw/default', user: 'bench', messages }))
+  })`
+
+function startTurns(program: string, args: string[]) {
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  return {
+    async next(): Promise<number> {
+      child.stdin.write('\n')
+      const { value } = await lines.next()
+      const took = Number(value)
+      if (Number.isNaN(took)) throw new Error(`chat by ${program}: ${value}`)
+      return took
+    },
+    end: () => child.stdin.end(),
   }
 }
 
