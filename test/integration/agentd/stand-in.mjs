@@ -21,8 +21,9 @@ if (AGENT_IGNORE_SIGTERM) process.on('SIGTERM', () => say('info', 'SIGTERM is no
 // A helper in a session of its own, as the engine's spawn broker is.
 if (AGENT_HELPER) spawn('sleep', [AGENT_HELPER], { detached: true, stdio: 'ignore' })
 if (AGENT_FLOOD_BYTES) {
-  // Not by Node itself, which is slower than agentd.
-  const flood = `yes 'a line of a flood, of a flood, of a flood' | head -c ${AGENT_FLOOD_BYTES}; echo`
+  // Not by Node itself, which is slower than agentd. In JSON each character becomes six: what agentd passes on in a second
+  // is more than the system keeps for a reader that stands still.
+  const flood = `yes '${'\u0001'.repeat(4000)}' | head -c ${AGENT_FLOOD_BYTES}; echo`
   execSync(flood, { stdio: ['ignore', 'inherit', 'inherit'] })
   // Later: what comes at once with the flood is dropped with it.
   setTimeout(() => say('info', 'the flood is over'), 1500)
