@@ -51,6 +51,7 @@ describe('a full disk', { skip }, async () => {
   for (const [network, part, setting, disk] of NODES)
     it(`a full disk of the ${network} Kubo is 503 to new content, and what it keeps is there`, async () => {
       const full = `No space left: the disk of Kubo (${setting}) is full`
+      await isWell()
       const kept = await upload(api, ['network', network], file('kept', 'kept.txt'))
       await disk.fillTo(MIB)
       const forms: Part[][] = [
