@@ -15,6 +15,8 @@ export interface Server {
   /** Ends it in good order, without waiting for its clients; its data stays. */
   halt(): Promise<void>
   restart(): Promise<void>
+  /** What it has printed since it was started last. */
+  output(): string
   /** Ends it and removes its data. */
   stop(): Promise<void>
 }
@@ -147,6 +149,7 @@ async function startServer(
     restart: start,
     kill: () => running.end('SIGKILL'),
     halt: () => running.end(how.stopSignal),
+    output: () => running.output(),
     async stop() {
       await running.end(how.stopSignal)
       await rm(dir, { recursive: true, force: true })

@@ -18,27 +18,31 @@ const MEANINGS: [RegExp, StorageErrorCode][] = [
   [/hash functions? not allowed|digest too (large|small)/, 'invalid_object'],
   // The codecs begin with these words; only pin/add puts its own `pin:` before them.
   [
-    /^pin: (protobuf|cbor|unmarshal error|malformed stream|structure mismatch|message structure)/,
+    /^pin: (protobuf|cbor|decode\w+:|strconv|unmarshal error|malformed stream|structure mismatch|message structure)/,
     'invalid_object',
   ],
   [
-    /^pin: (invalid|unexpected|expected|expecting|unhandled|duplicate|cannot repeat|encountered) /,
+    /^pin: (invalid|illegal|unsupported|unexpected|expected|expecting|unhandled|duplicate|cannot repeat|encountered) /,
     'invalid_object',
   ],
   [/^pin: EOF$/, 'invalid_object'],
   [/this dag node is a directory|operation not supported|not unixfs|unknown node type/i, 'invalid_object'],
-  [/unrecognized node type|protobuf: |proto: /, 'invalid_object'],
+  // Go's protobuf package has, by the build, a space or a no-break space behind its name.
+  [/unrecognized node type|protobuf: |proto:\s/, 'invalid_object'],
 ]
 
 /** Of Kubo's blocks, and of the log of its datastore, where pins are. */
 const FULL = /no space left on device|disk quota exceeded/i
 
+/** What Kubo quotes of a block, for instance a key that is there twice: the author of the block chose these words. */
+const QUOTED = /"(?:[^"\\]|\\.)*"/g
+
 /** Turns a KuboError into an error of the port. Any other error passes as it is. */
 export function asStorageError(error: unknown): unknown {
   if (!(error instanceof KuboError)) return error
-  if (FULL.test(error.message))
-    return new NodeFullError('No space left: the disk of Kubo is full', { cause: error })
-  const code = MEANINGS.find(([words]) => words.test(error.message))?.[1] ?? 'unavailable'
+  const said = error.message.replace(QUOTED, '""')
+  if (FULL.test(said)) return new NodeFullError('No space left: the disk of Kubo is full', { cause: error })
+  const code = MEANINGS.find(([words]) => words.test(said))?.[1] ?? 'unavailable'
   return new StorageError(code, `Kubo: ${error.message}`, { cause: error })
 }
 
