@@ -210,7 +210,7 @@ async function open({ path, cid, root }: Found, read: ReadBlock, signal: AbortSi
 
 /** The bytes of a file, part by part. */
 async function* contentOf(root: CID, read: ReadBlock, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const whole: DagPart = { path: [], root, scope: 'entity', duplicates: true }
+  const whole: DagPart = { path: [], root, scope: 'entity', duplicates: true, inline: true }
   for await (const { cid, bytes } of blocksOf(whole, { read, signal })) {
     const part = cid.code === raw.code ? bytes : decodeUnixFs(bytes)?.unixfs.data
     if (part) yield part

@@ -3,7 +3,8 @@ import { after, before, describe, test } from 'node:test'
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
-import type { CID } from 'multiformats/cid'
+import { CID } from 'multiformats/cid'
+import { identity } from 'multiformats/hashes/identity'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 import { listPaths, readFolder, walkFolder } from '../../../src/storage/folder.ts'
 import { type Block, type Storage, StorageError } from '../../../src/storage/port.ts'
@@ -124,6 +125,31 @@ describe('folders that are unpacked', () => {
       const cid = await keep(leaf, lying, await directory(['f', lying]))
       await assert.rejects(paths(cid), failsWith('invalid_object'), `${said}`)
     }
+  })
+
+  test('unpacked folders have files whose CIDs carry their own bytes, or those of a part', async () => {
+    const inline = ({ cid, bytes }: Block): Block => ({
+      cid: CID.createV1(cid.code, identity.digest(bytes)),
+      bytes,
+    })
+    const leaf = await block(Buffer.from('a leaf, '))
+    const tail = inline(await block(Buffer.from('a tail')))
+    const parts = new UnixFS({ type: 'file', blockSizes: [8n, 6n] })
+    const large = await nodeOf(parts, [
+      ['', leaf],
+      ['', tail],
+    ])
+    const small = inline(await nodeOf(new UnixFS({ type: 'file', data: Buffer.from('a node') })))
+    const folder = await directory(['large', large], ['raw', tail], ['small', small])
+    const read = await readFolder(storage, await keep(leaf, large, folder), limits)
+    assert.deepEqual(
+      read.map(({ path, bytes }) => [path, `${bytes}`]),
+      [
+        ['large', 'a leaf, a tail'],
+        ['raw', 'a tail'],
+        ['small', 'a node'],
+      ],
+    )
   })
 
   test('unpacked folders are bounded in depth, files and bytes', async () => {
