@@ -86,7 +86,10 @@ async function ask(req: IncomingMessage, res: ServerResponse, to: Destination): 
   }
 }
 
-/** A connection that was used before was closed before it brought anything. */
+/** Codes of a closed connection, and of one on which no answer began: a program may send a body to a HEAD. */
+const STALE = /^(ECONNRESET|EPIPE|HPE_\w+)$/
+
+/** A connection that was used before broke before it brought anything. */
 class StaleConnection extends Error {}
 
 function askOver(
@@ -111,7 +114,7 @@ function askOver(
   sent.setTimeout(SILENCE_MS, () => sent.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`)))
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
     sent.on('error', (error) => {
-      const isStale = sent.reusedSocket && isErrno(error, 'ECONNRESET', 'EPIPE')
+      const isStale = sent.reusedSocket && STALE.test((error as NodeJS.ErrnoException).code ?? '')
       reject(isStale ? new StaleConnection(error.message, { cause: error }) : error)
     })
     sent.once('response', (answer) => {

@@ -147,6 +147,26 @@ test("what a program sends unasked, or behind its answer, is nobody's answer", a
   }
 })
 
+test('what a program sends behind an answer without a body does no harm to the next call', async (t) => {
+  // The body that a HEAD must not have comes just before the answer to what is asked next on its connection.
+  const careless = createTcpServer((socket) => {
+    let late = ''
+    socket.on('error', () => {})
+    socket.on('data', (head) => {
+      const isHead = head.toString().startsWith('HEAD')
+      socket.write(`${late}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n${isHead ? '' : 'body'}`)
+      late = isHead ? 'late' : ''
+    })
+  })
+  t.after(() => void careless.close())
+  careless.listen(0, '127.0.0.1')
+  await once(careless, 'listening')
+  const { port: to } = careless.address() as AddressInfo
+  await readAll(await ask({}, to, 'HEAD'))
+  const next = await ask({}, to)
+  assert.deepEqual([next.statusCode, String(await readAll(next))], [200, 'body'])
+})
+
 test('a connection whose answer the visitor did not read to its end is not used again', async () => {
   const seen = new Set<Socket>()
   let isClosed: Promise<unknown> | undefined
