@@ -34,8 +34,11 @@ const MEANINGS: [RegExp, StorageErrorCode][] = [
 /** Of Kubo's blocks, and of the log of its datastore, where pins are. */
 const FULL = /no space left on device|disk quota exceeded/i
 
-/** What Kubo quotes of a block, for instance a key that is there twice: the author of the block chose these words. */
-const QUOTED = /"(?:[^"\\]|\\.)*"/g
+/**
+ * What Kubo quotes of a block, for instance a key that is there twice: the author of the block chose these words. A quote
+ * without an end goes to the end of the text: to look for one behind each would take the square of the time.
+ */
+const QUOTED = /"(?:[^"\\]|\\.)*"?/gs
 
 /** Turns a KuboError into an error of the port. Any other error passes as it is. */
 export function asStorageError(error: unknown): unknown {
