@@ -23,8 +23,10 @@ import type { DispatchedJob, JobQueue } from './queue.ts'
 import { type Reason, recordRepairs } from './repairs.ts'
 
 const POLL_MS = 200
-/** Least rest before a pass that nobody has asked for, by the length of the last one: over many workspaces that wait it is long. */
+/** Rest before a pass that nobody has asked for, by the length of the last one: over many workspaces that wait it is long. */
 const REST_FACTOR = 9
+/** Most of that rest: after a pass that was held up once, what a dead worker left behind waits no longer. */
+const MOST_POLL_MS = 5000
 /** Rest after a pass: under load, one pass then dispatches what many requests brought. */
 const REST_MS = 20
 /** A job that was dispatched and not claimed for this long is looked up in the queue. */
@@ -79,8 +81,10 @@ export class Dispatcher {
     this.#pass = this.#run().finally(() => {
       this.#pass = undefined
       if (this.#passAgain) this.wake()
-      else if (!this.#stopped)
-        this.#timer = setTimeout(() => this.wake(), Math.max(POLL_MS, REST_FACTOR * this.#passMs))
+      else if (!this.#stopped) {
+        const restMs = Math.min(Math.max(POLL_MS, REST_FACTOR * this.#passMs), MOST_POLL_MS)
+        this.#timer = setTimeout(() => this.wake(), restMs)
+      }
     })
   }
 

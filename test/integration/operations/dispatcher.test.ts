@@ -174,4 +174,24 @@ describe('dispatcher', () => {
     await dispatcher.stop()
     assert.equal((await pool.query('SELECT FROM repair')).rowCount, 0)
   })
+
+  it('the dispatcher looks again within seconds, however long a pass was held up', async (t) => {
+    const { pool } = database
+    const { query } = pool
+    const now = performance.now.bind(performance)
+    let heldUpMs = 0
+    t.mock.method(performance, 'now', () => now() + heldUpMs)
+    const rests: (number | undefined)[] = []
+    const wait = globalThis.setTimeout
+    const record = (callback: () => void, ms?: number) => {
+      rests.push(ms)
+      return wait(callback, ms)
+    }
+    t.mock.method(pool, 'query', (...args: Parameters<typeof query>) => {
+      heldUpMs += 60_000
+      return query.apply(pool, args)
+    })
+    t.mock.method(globalThis, 'setTimeout', record as typeof wait)
+    await dispatch({}, () => rests.includes(5000))
+  })
 })
