@@ -8,6 +8,7 @@ import { assertError } from '../support/client.ts'
 import { missingCid, openContext } from './context.ts'
 import { openGateway } from './gateway.ts'
 import { NETWORKS, store } from './stored.ts'
+import { file, upload } from './upload-form.ts'
 
 const context = await openContext()
 const { sql, workspace } = context
@@ -70,6 +71,18 @@ describe('a signature', () => {
     assert.equal(await shown(plain), signature)
     assert.equal((await api.delete(`${plugins}/plugin/1`)).status, 200)
     assert.equal(await shown(signed), undefined)
+  })
+  it('a signature is also in the header of what is within a file, and has no file of its own any more', async () => {
+    const content = randomUUID()
+    const { id, cid } = await store(api, 'public', content)
+    const { signature } = (await api.post(pathOf(cid), newSigned())).body.data
+    assert.equal((await api.delete(`/v3/files/public/${id}`)).status, 200)
+    await upload(api, file(content, 'root/a.txt'), ['network', 'public'])
+    const gateway = await openGateway(context, mine)
+    await api.post(`/v3/gateways/plugins/${gateway.id}`, { plugin_id: 1 })
+    await api.request('PATCH', `/v3/gateways/${gateway.id}`, { json: { inner_cids: true } })
+    const { status, headers } = await gateway.head(`/ipfs/${cid}`)
+    assert.deepEqual([status, headers['pinata-signature']], [200, signature])
   })
   it('a signature needs a file of the workspace on that network', async () => {
     const cid = await newFile()

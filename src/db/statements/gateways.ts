@@ -64,6 +64,14 @@ export const findGatewayContents = statement({
     ) signed ON true`,
 })
 
+/** The signature of content of a workspace. By hand: a gateway needs it for each download of what is within a file. */
+export const findSignature = statement({
+  name: 'gateway-signature',
+  parameters: ['uuid', 'text', 'text'],
+  columns: { signature: 'text' },
+  text: 'SELECT signature FROM cid_signature WHERE workspace_id = $1 AND network = $2 AND cid_v1 = $3',
+})
+
 /** The CIDs of the newest `$2` public files of a workspace that have not ended. By hand: it goes by the index of lists. */
 export const listGatewayFiles = statement({
   name: 'gateway-files',

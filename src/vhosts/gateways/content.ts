@@ -1,9 +1,9 @@
 /** From the path of a gateway's URL to the content that it names, among what the workspace of the gateway keeps. */
 import { CID } from 'multiformats/cid'
 import type { Pool } from '../../db/pool.ts'
-import { listGatewayFiles } from '../../db/statements/gateways.ts'
+import { findSignature, listGatewayFiles } from '../../db/statements/gateways.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
-import { parseCid } from '../../files/cid.ts'
+import { canonicalCid, parseCid } from '../../files/cid.ts'
 import { LABEL_LENGTH } from '../../files/gateway-domain.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
 import type { InnerCids } from '../../storage/inner-cids.ts'
@@ -86,8 +86,12 @@ export async function findServed(
   const files = await listGatewayFiles.run(pool, gateway.workspaceId, FILES_LOOKED_AT)
   for (const file of files.rows) {
     signal.throwIfAborted()
-    if (await inner.has(CID.parse(file.cid), asked))
-      return { cid: asked, name: null, mimeType: null, signature: null }
+    if (!(await inner.has(CID.parse(file.cid), asked))) continue
+    // A file of its own may have been signed, and deleted.
+    const signed =
+      gateway.showsSignatures &&
+      (await findSignature.first(pool, gateway.workspaceId, network, canonicalCid(asked)))
+    return { cid: asked, name: null, mimeType: null, signature: signed ? signed.signature : null }
   }
   return undefined
 }
