@@ -9,7 +9,8 @@ export interface Loop {
 
 /**
  * Runs `work` at once and then `intervalMs` after each end. A failed run is logged and tried again.
- * @param options.rest how many times as long as a run it rests behind it, where that is longer: for work that grows.
+ * @param options.rest how many times as long as a run it rests behind it, where that is longer: for work that grows. One that
+ *   failed is no measure: it may have waited all the while for what was away.
  */
 export function startLoop(
   name: string,
@@ -22,13 +23,14 @@ export function startLoop(
   const { signal } = controller
   const running = (async () => {
     while (!signal.aborted) {
-      const began = performance.now()
+      let restMs = intervalMs
       try {
+        const began = performance.now()
         await work(signal)
+        restMs = Math.max(intervalMs, rest * (performance.now() - began))
       } catch (error) {
         if (!signal.aborted) log.warn({ err: error, loop: name }, 'loop failed; trying again')
       }
-      const restMs = Math.max(intervalMs, rest * (performance.now() - began))
       await delay(restMs, undefined, { signal }).catch(() => {})
     }
   })()
