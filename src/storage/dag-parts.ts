@@ -24,8 +24,6 @@ export interface DagPart {
   bytes?: ByteSpan | undefined
   /** A block that the walk meets again comes again. */
   duplicates: boolean
-  /** Identity CIDs, which carry their own bytes, come as well. */
-  inline?: boolean
 }
 
 /** From one byte of a file to another, both included. Negative ones count from its end; `to` may be its end itself. */
@@ -40,17 +38,17 @@ interface Walk {
 }
 
 /**
- * The blocks of a part.
+ * The blocks of a part. Identity CIDs carry their own bytes and are left out.
  * @throws StorageError `not_found` where a block is missing; `invalid_object` for nodes that do not decode, are nested
  *   too deep, or with `duplicates` come again and again (see `dag-limits.ts`).
  */
 export async function* blocksOf(part: DagPart, walk: Walk): AsyncGenerator<Block> {
-  const { path, duplicates, inline = false } = part
+  const { path, duplicates } = part
   const sent = new Visited()
   let repeated = 0
   let bytesSent = 0
   const isWanted = ({ cid, bytes }: Block) => {
-    if (!inline && inlineBytes(cid)) return false
+    if (inlineBytes(cid)) return false
     const isNew = sent.add(cid)
     bytesSent += bytes.length
     if (!isNew && ++repeated > FREE_BLOCKS + bytesSent / BYTES_PER_BLOCK) {
@@ -68,7 +66,8 @@ export async function* blocksOf(part: DagPart, walk: Walk): AsyncGenerator<Block
   }
 }
 
-async function* belowRoot(part: DagPart, walk: Walk): AsyncGenerator<Block> {
+/** The same, but for the path: all that the walk meets, as often as it does, and identity CIDs as well. */
+export async function* belowRoot(part: Omit<DagPart, 'path'>, walk: Walk): AsyncGenerator<Block> {
   const { root, scope, duplicates } = part
   if (scope === 'all') return yield* wholeDag(root, { ...walk, duplicates })
   const block = { cid: root, bytes: await walk.read(root) }

@@ -3,7 +3,8 @@ import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { inlineBytes } from './codecs.ts'
-import { blocksOf, type DagPart } from './dag-parts.ts'
+import { BYTES_PER_BLOCK, FREE_BLOCKS } from './dag-limits.ts'
+import { belowRoot } from './dag-parts.ts'
 import { Visited } from './embedded/frontier.ts'
 import type { ReadBlock } from './path.ts'
 import { type Block, type Storage, StorageError } from './port.ts'
@@ -210,10 +211,16 @@ async function open({ path, cid, root }: Found, read: ReadBlock, signal: AbortSi
 
 /** The bytes of a file, part by part. */
 async function* contentOf(root: CID, read: ReadBlock, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const whole: DagPart = { path: [], root, scope: 'entity', duplicates: true, inline: true }
-  for await (const { cid, bytes } of blocksOf(whole, { read, signal })) {
+  let met = 0
+  let sent = 0
+  const whole = { root, scope: 'entity', duplicates: true } as const
+  for await (const { cid, bytes } of belowRoot(whole, { read, signal })) {
+    if (++met > FREE_BLOCKS + sent / BYTES_PER_BLOCK)
+      throw invalid(`${met} blocks of ${root} have ${sent} bytes`)
     const part = cid.code === raw.code ? bytes : decodeUnixFs(bytes)?.unixfs.data
-    if (part) yield part
+    if (!part) continue
+    sent += part.length
+    yield part
   }
 }
 
