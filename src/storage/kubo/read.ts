@@ -133,6 +133,7 @@ export async function* exportCar(
 export async function* readBlocks(stream: KuboStream, root: CID, signal: AbortSignal): AsyncGenerator<Block> {
   try {
     for await (const block of carBlocks(exportCar(stream, root, signal))) {
+      if (inlineBytes(block.cid)) continue
       if (block.bytes.length > LARGE_BLOCK_BYTES) await turn()
       if (!(await matches(block.cid, block.bytes))) throw damaged(block.cid)
       yield block

@@ -5,9 +5,11 @@ import * as dagCbor from '@ipld/dag-cbor'
 import * as dagPb from '@ipld/dag-pb'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
+import { identity } from 'multiformats/hashes/identity'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { encode as varint } from 'uint8-varint'
 import { carHeader, carSection } from '../../../../src/storage/car.ts'
+import type { PutBlock } from '../../../../src/storage/port.ts'
 import { collect, file, randomBytes, texts } from '../content.ts'
 import type { Subject } from '../contract.ts'
 import { openSubject } from '../embedded-subject.ts'
@@ -72,6 +74,19 @@ export function carCases(cases: Cases): void {
       assert.equal(names.length, 4)
       const car = await CarBlockIterator.fromIterable(storage.exportCar(cid, { signal }))
       assert.deepEqual(names, await namesOf(car))
+    })
+
+    test('blocks are without those whose CIDs carry their own bytes', async () => {
+      const storage = cases.storage()
+      const stored = await block(Buffer.from('a block'))
+      const inline = CID.createV1(raw.code, identity.digest(Buffer.from('its own bytes')))
+      const folder = await node([inline, stored.cid])
+      const make = async (put: PutBlock) => {
+        for (const one of [stored, folder]) await put(one)
+        return folder.cid
+      }
+      const cid = await storage.build(make, { base: null, signal })
+      assert.deepEqual(await namesOf(storage.blocks(cid, { signal })), [`${cid}`, `${stored.cid}`])
     })
 
     test('exportCar of a block that is missing ends as not_found', async () => {
