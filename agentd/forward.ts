@@ -109,7 +109,7 @@ function askOver(
       ...(req.headers['transfer-encoding'] && { 'transfer-encoding': 'chunked' }),
     },
   })
-  // The client has gone, or agentd stops. A call that is over is no longer `sent`'s.
+  // Where the client has gone, or agentd stops. Behind a whole answer it does nothing: the connection is kept for others.
   res.once('close', () => sent.destroy())
   sent.setTimeout(SILENCE_MS, () => sent.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`)))
   const answered = new Promise<IncomingMessage>((resolve, reject) => {

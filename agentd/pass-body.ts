@@ -6,8 +6,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
  * with it the other. Not Node's `pipeline`, which makes and aborts a signal for each: that costs more than a small body.
  */
 export function passBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
-  // An event stream may be silent for long, so the head waits only for what has come with it. The connection is held, as
-  // Node mixes up the chunks of an answer that is.
+  // The head leaves together with the part of the body that has come with it, and waits for no more: an event stream may be
+  // silent for long. It is the connection that is corked, as Node mixes up the chunks of an answer that is corked itself.
   const { socket } = res
   const release = () => socket?.uncork()
   socket?.cork()

@@ -56,7 +56,7 @@ const RETENTION_MS = 3_600_000
 const PINS_REST = 19
 /** Below the least BERTH_ENGINE_GRACE_SECONDS: each run also marks the engines that are needed as used. */
 const ENGINES_MS = 3_600_000
-/** Interval of the look whether they are all there: an operator may add what one needs. */
+/** Interval of the look for late indexes that are missing: an operator may have added the extension that one needs. */
 const INDEXES_MS = 3_600_000
 /** Interval of the query for domains that are due. Each of them is looked up once a minute at most. */
 const DOMAINS_MS = 10_000

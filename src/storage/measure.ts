@@ -75,7 +75,7 @@ async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): 
       if (begun.size >= READ_AHEAD) return
       if (cid.code !== dagPb.code || measured.has(key) || begun.has(key)) continue
       const bytes = blocks.read(cid)
-      bytes.catch(() => {}) // whose turn it is says so
+      bytes.catch(() => {}) // it is awaited when its node is measured, or another error came first
       begun.set(key, bytes)
     }
   }
