@@ -210,6 +210,30 @@ describe('folders that are unpacked', () => {
     assert.deepEqual(unread, [`d/large ${3 * MIB}`, 'd/z.txt 8'])
   })
 
+  test('unpacked folders are the same whatever the order of their stream, and where it ends early', async () => {
+    const files = { 'a/x': '1', 'a/y': 'same', 'b/x': '1', 'b/z': '2', c: 'same', d: '3' }
+    const { cid } = await storage.add(texts(files), { signal })
+    const { cid: foreign } = await storage.add(texts({ 'e/f': 'other' }), { signal })
+    const blocks = await Array.fromAsync(storage.blocks(cid, { signal }))
+    const others = await Array.fromAsync(storage.blocks(foreign, { signal }))
+    for (const stream of [
+      blocks.toReversed(),
+      blocks.slice(0, 3),
+      [],
+      others,
+      blocks.flatMap((one, i) => [one, others[i % others.length] as Block, one]),
+    ]) {
+      const odd: Storage = {
+        ...storage,
+        async *blocks() {
+          yield* stream
+        },
+      }
+      const read = await readFolder(odd, cid, limits)
+      assert.deepEqual(Object.fromEntries(read.map(({ path, bytes }) => [path, `${bytes}`])), files)
+    }
+  })
+
   test('a folder whose node fails at the end of its stream is not taken for whole', async () => {
     const { cid } = await storage.add(texts({ 'a.txt': 'a', 'b.txt': 'b' }), { signal })
     const failing: Storage = {
