@@ -214,8 +214,12 @@ describe('folders that are unpacked', () => {
     const files = { 'a/x': '1', 'a/y': 'same', 'b/x': '1', 'b/z': '2', c: 'same', d: '3' }
     const { cid } = await storage.add(texts(files), { signal })
     const { cid: foreign } = await storage.add(texts({ 'e/f': 'other' }), { signal })
-    const blocks = await Array.fromAsync(storage.blocks(cid, { signal }))
-    const others = await Array.fromAsync(storage.blocks(foreign, { signal }))
+    const blocksOf = async (root: CID) => {
+      const all: Block[] = []
+      for await (const one of storage.blocks(root, { signal })) all.push(one)
+      return all
+    }
+    const [blocks, others] = [await blocksOf(cid), await blocksOf(foreign)]
     for (const stream of [
       blocks.toReversed(),
       blocks.slice(0, 3),
