@@ -44,6 +44,7 @@ export async function assertSettled(
   await assertRequests(subject, ledger, restarted)
   await assertSteps(subject.pool)
   await assertPins(subject, ledger)
+  await assertUsage(subject)
   await assertRepairs(subject, explained)
   for (const status of ledger.answers.keys()) assert.ok(ANSWERS.includes(status), `answered ${status}`)
 }
@@ -73,6 +74,20 @@ async function assertRequests(subject: Subject, ledger: Ledger, restarted: boole
   const files = await subject.pool.query<{ count: number }>('SELECT count(*)::int AS count FROM file')
   const kept = ledger.requests.filter(({ removed }) => !removed).length
   assert.equal(files.rows[0]?.count, kept, 'one file for each request that was not removed')
+}
+
+/** What plans count of each workspace is what it keeps, whoever was killed while it added the changes up. */
+async function assertUsage({ pool }: Subject): Promise<void> {
+  const { rows } = await pool.query(
+    `SELECT workspace_id, counted.files, kept.files AS kept, counted.bytes, kept.bytes AS kept_bytes FROM (
+       SELECT workspace_id, sum(files) AS files, sum(bytes) AS bytes
+       FROM (TABLE stored_content UNION ALL TABLE stored_content_change) change GROUP BY workspace_id) counted
+     FULL JOIN (
+       SELECT workspace_id, count(*) AS files, sum(size) AS bytes FROM file
+       WHERE status = 'pinned' AND removed_at IS NULL GROUP BY workspace_id) kept USING (workspace_id)
+     WHERE (coalesce(counted.files, 0), coalesce(counted.bytes, 0)) <> (coalesce(kept.files, 0), coalesce(kept.bytes, 0))`,
+  )
+  assert.deepEqual(rows, [])
 }
 
 async function assertPins(subject: Subject, ledger: Ledger): Promise<void> {
