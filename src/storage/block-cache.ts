@@ -1,13 +1,16 @@
 import type { CID } from 'multiformats/cid'
 import { inlineBytes } from './codecs.ts'
-import type { Storage } from './port.ts'
+import type { FileRange, Storage } from './port.ts'
+import { type FilePart, partsOfRange } from './unixfs.ts'
 
 /** The largest block that is kept: a small file, the root of a large one, a directory. */
 const BLOCK_BYTES = 128 * 1024
 /** Most bytes that are kept of one storage. */
 const CACHE_BYTES = 16 * 1024 * 1024
+/** Most parts of a file that are asked for one by one: a range of a megabyte is in two blocks of the profile. */
+const PARTS = 3
 /** What a block takes beside its bytes, about. */
-const ENTRY_BYTES = 256
+const ENTRY_BYTES = 512
 
 /**
  * A storage whose small blocks are kept in memory once they were read, those that were asked for last. The bytes of a CID
@@ -28,8 +31,25 @@ export function cachingBlocks(storage: Storage, cacheBytes = CACHE_BYTES): Stora
       size -= length + ENTRY_BYTES
     }
   }
+  /** Kubo reads ten blocks from where it begins in a file, before it sends the first; from a block alone it sends it at once. */
+  const partsOf = (cid: CID, { path, offset = 0, length }: FileRange): FilePart[] | undefined => {
+    if (storage.driver !== 'kubo' || path || length === undefined) return undefined
+    const root = kept.get(keyOf(cid))
+    try {
+      return root && partsOfRange({ cid, offset, length }, root, PARTS)
+    } catch {
+      return undefined // Kubo says what is wrong with the root
+    }
+  }
   return {
     ...storage,
+    async *cat(cid, range) {
+      const parts = partsOf(cid, range)
+      if (!parts) return yield* storage.cat(cid, range)
+      for (const part of parts) {
+        yield* storage.cat(part.cid, { offset: part.offset, length: part.length, signal: range.signal })
+      }
+    },
     async block(cid, options) {
       if (inlineBytes(cid)) return storage.block(cid, options)
       const key = keyOf(cid)

@@ -56,6 +56,40 @@ export function bytesOfFile(cid: CID, block: Uint8Array): Uint8Array | undefined
   return bytes.length === node.fileSize ? bytes : undefined
 }
 
+/** A part of a file: so many bytes from an offset within a node of it. */
+export interface FilePart {
+  cid: CID
+  offset: number
+  length: number
+}
+
+/**
+ * A range of a file, as the parts of what its root links to that have it: all of them up to `most`; of more the first,
+ * and the rest as a part of the whole file. Undefined where the block of the root does not say.
+ * @throws Error where a link does not decode.
+ */
+export function partsOfRange(
+  { cid, offset, length }: FilePart,
+  root: Uint8Array,
+  most: number,
+): FilePart[] | undefined {
+  const node = cid.code === dagPb.code ? decodeUnixFs(root) : null
+  if (node?.unixfs.type !== 'file' || node.unixfs.data?.length || node.links.length !== node.sizes.length)
+    return undefined
+  const parts: FilePart[] = []
+  let start = 0
+  for (const [index, size] of node.sizes.entries()) {
+    const from = Math.max(offset, start)
+    const to = Math.min(offset + length, start + size)
+    const [first] = parts
+    if (from < to && first && parts.length === most)
+      return [first, { cid, offset: offset + first.length, length: length - first.length }]
+    if (from < to) parts.push({ cid: node.links.at(index).Hash, offset: from - start, length: to - from })
+    start += size
+  }
+  return parts.length > 0 ? parts : undefined
+}
+
 /** See `Storage.ls`. */
 export async function* listDirectory(
   root: CID,

@@ -7,6 +7,7 @@ import { create } from 'kubo-rpc-client'
 import { CID } from 'multiformats/cid'
 import { code as raw } from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
+import { cachingBlocks } from '../../../src/storage/block-cache.ts'
 import { OFFLINE } from '../../../src/storage/kubo/client.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import type { Storage } from '../../../src/storage/port.ts'
@@ -16,7 +17,7 @@ import { freePort, until } from '../../support/processes.ts'
 import { startProvider as startHeldProvider } from '../../support/provider.ts'
 import { node } from './cases/blocks.ts'
 import { failsWith } from './cases/context.ts'
-import { collect, file, texts } from './content.ts'
+import { collect, file, randomBytes as randomContent, texts } from './content.ts'
 import { storageContract } from './contract.ts'
 import { startProvider } from './node-process.ts'
 
@@ -295,6 +296,36 @@ describe('kubo', { skip }, () => {
     await waiting.stop()
     silent.closeAllConnections()
     silent.close()
+  })
+
+  test('ranges of a file whose root is in memory are read from the blocks that have them', async () => {
+    const size = 5 * MIB + 7
+    const all = await collect(randomContent('ranges', size))
+    const { cid } = await storage.add(file('ranges', size), { signal })
+    const asked: CID[] = []
+    const cached = cachingBlocks({
+      ...storage,
+      cat(part, range) {
+        asked.push(part)
+        return storage.cat(part, range)
+      },
+    })
+    await cached.block(cid, { signal })
+    const ranges: [offset: number, length: number, wholeFile: number][] = [
+      [0, 1, 0],
+      [MIB - 1, 2, 0],
+      [MIB, 3 * MIB, 0],
+      [3 * MIB + 1, size, 0],
+      [MIB - 1, 3 * MIB, 1],
+      [0, size, 1],
+    ]
+    for (const [offset, length, wholeFile] of ranges) {
+      asked.length = 0
+      const part = await collect(cached.cat(cid, { offset, length, signal }))
+      assert.ok(part.equals(all.subarray(offset, offset + length)), `${offset}+${length}`)
+      assert.equal(asked.filter((one) => one.equals(cid)).length, wholeFile, `${offset}+${length}`)
+    }
+    assert.ok((await collect(cached.cat(cid, { signal }))).equals(all))
   })
 
   test('a daemon that hangs is unavailable, sooner than the caller gives up', async () => {
