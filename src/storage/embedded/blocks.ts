@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises'
+import * as fs from 'node:fs'
+import { mkdir, open, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { NextToLast } from 'blockstore-fs/sharding'
 import type { CID } from 'multiformats/cid'
 import { describeShortage } from '../../lib/disk.ts'
@@ -118,6 +120,28 @@ export class BlockFolder {
         throw error
       }
     })
+  }
+}
+
+const openFile = promisify(fs.open)
+const readPart = promisify(fs.read)
+
+/**
+ * The content of a file. To have another thread do something costs more than all of a small file: what does not wait for
+ * the disk once the file is open is done here, which halves the time of a block.
+ */
+async function readFile(path: string): Promise<Uint8Array> {
+  const file = await openFile(path, 'r')
+  try {
+    const bytes = Buffer.allocUnsafeSlow(fs.fstatSync(file).size)
+    for (let at = 0; at < bytes.length; ) {
+      const { bytesRead } = await readPart(file, bytes, at, bytes.length - at, at)
+      if (bytesRead === 0) return bytes.subarray(0, at) // it was cut meanwhile
+      at += bytesRead
+    }
+    return bytes
+  } finally {
+    fs.closeSync(file)
   }
 }
 
