@@ -7,6 +7,7 @@ import { isConfidential, SecretScan } from './confidential.ts'
 import { type Git, GitError } from './git.ts'
 import { dropIndex, indexStamp, putIndex, takeIndex } from './index-file.ts'
 import { keptRef } from './kept.ts'
+import { writeObjects } from './layout.ts'
 import { NOTHING, rawDiff } from './raw-diff.ts'
 import {
   CHECKED_REF,
@@ -202,7 +203,8 @@ export class Committer {
       else if (!stats?.isFile() || (await canRead(place))) older.push(record, NUL)
     }
     const add = ['update-index', '--add', '--remove', '--replace', '-z', '--stdin']
-    await git.run(add, { input: Buffer.concat(older), timeoutMs: ADD_MS })
+    const input = Buffer.concat(older)
+    await writeObjects(git, () => git.run(add, { input, timeoutMs: ADD_MS }))
     const some = busy.slice(0, LEFT_OUT).join(', ')
     if (some) log.warn(`as they were in the commit before, being written all the time: ${some}`)
     return complete
@@ -217,6 +219,18 @@ async function readIndex(git: Git, head: string | null, attempt: number): Promis
 }
 
 /**
+ * Has git write contents into one pack, as it does with large files: a file for each of thousands takes four times as
+ * long, here and wherever they are read. For one call of git, beside what it is told of `safe.directory`.
+ */
+const INTO_ONE_PACK = {
+  GIT_CONFIG_COUNT: '3',
+  GIT_CONFIG_KEY_1: 'core.bigFileThreshold',
+  GIT_CONFIG_VALUE_1: '1',
+  GIT_CONFIG_KEY_2: 'pack.compression',
+  GIT_CONFIG_VALUE_2: '1',
+}
+
+/**
  * `git add` of everything but `skipped`.
  * @returns false when files could not be read: they have gone meanwhile, are closed to the agent itself, or are a
  *   repository without a commit. All the others are added. @throws GitError
@@ -224,9 +238,12 @@ async function readIndex(git: Git, head: string | null, attempt: number): Promis
 export async function addAll(git: Git, skipped: string[] = []): Promise<boolean> {
   const paths = ['.', ...skipped.map((path) => `:(exclude,literal)${path}`)]
   const args = ['add', '--all', '--ignore-errors', '--pathspec-from-file=-', '--pathspec-file-nul']
-  const { code, stderr } = await git.attempt(args, { input: paths.join('\0'), timeoutMs: ADD_MS })
-  if (code > 1) throw new GitError('add', code, stderr)
-  return code === 0
+  const options = { input: paths.join('\0'), timeoutMs: ADD_MS, env: INTO_ONE_PACK }
+  return writeObjects(git, async () => {
+    const { code, stderr } = await git.attempt(args, options)
+    if (code > 1) throw new GitError('add', code, stderr)
+    return code === 0
+  })
 }
 
 async function changesSince(git: Git, tree: string): Promise<Change[]> {

@@ -55,6 +55,24 @@ export async function removeLeftovers(git: Git): Promise<void> {
   }
 }
 
+/** Objects and packs that git is writing. */
+const HALF_WRITTEN = /^tmp_(obj|pack)_/
+
+/** Has git write objects. What it has half written when it fails is removed: on a full disk it would keep it full. */
+export async function writeObjects<T>(git: Git, write: () => Promise<T>): Promise<T> {
+  const startedAt = Date.now()
+  try {
+    return await write()
+  } catch (error) {
+    for (const { name, parentPath } of await entries(join(git.dir, 'objects'), true)) {
+      const path = join(parentPath, name)
+      const stats = HALF_WRITTEN.test(name) && (await lstat(path).catch(() => undefined))
+      if (stats && stats.mtimeMs >= startedAt) await rm(path, { force: true })
+    }
+    throw error
+  }
+}
+
 /** Whether git takes the repository's HEAD for one. */
 async function hasHead(git: Git): Promise<boolean> {
   const path = join(git.dir, 'HEAD')

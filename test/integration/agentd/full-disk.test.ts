@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -89,5 +90,22 @@ for (const [what, make, skip] of [
       assert.deepEqual([status, body.exitCode], [200, 0], body.stderr)
       await agentd.start({ run: 'third' }, 2)
       await agentd.until('ready', 60_000, inRun('third', 'ready'))
+    })
+
+    test('a commit that the disk has no room for says so, and leaves the room that there was', async () => {
+      const root = join(agentd.home, 'clawd')
+      await agentd.call('PUT', '/v1/workspace', { json: { files: [] }, epoch: 2 })
+      // More than half of the disk: git would have it twice.
+      const large = join(root, 'large')
+      await run('dd', ['if=/dev/urandom', `of=${large}`, 'bs=1M', 'count=20'])
+      const commit = () =>
+        agentd.call<{ error?: string }>('POST', '/v1/repository/commit', {
+          json: { message: 'sync' },
+          epoch: 2,
+        })
+      assert.equal((await commit()).body.error, 'disk_full')
+      assert.deepEqual(globSync(join(root, '.git/objects/**/tmp_*')), [])
+      await rm(large)
+      assert.equal((await commit()).status, 200)
     })
   })

@@ -84,6 +84,18 @@ test('a change is committed, once', async () => {
   assert.deepEqual(files((await commit()).commit), ['.gitignore'])
 })
 
+test('the files of a commit are one pack, and as they were', async () => {
+  const text = 'the same line\n'.repeat(1000)
+  await Promise.all(Array.from({ length: 40 }, (_, i) => put(`data/${i}.txt`, `${i}\n${text}`)))
+  const { commit: made } = await commit()
+  assert.match(git('count-objects', '-v'), /^in-pack: 4[0-9]$[\s\S]*^packs: 1$/m)
+  assert.equal(git('show', `${made}:data/7.txt`), `7\n${text}`.trim())
+  // Text stays text: the size from which on git takes a file for a large one is that of the one call alone.
+  await put('data/7.txt', 'seven\n')
+  assert.match(git('diff', '--stat'), /1 insertion/)
+  git('fsck', '--strict')
+})
+
 test('the agent commits itself, leaves its branch, or deletes the repository', async () => {
   await put('a', 'a')
   const first = await commit()
@@ -354,6 +366,8 @@ test('many objects are packed, and none is lost', async () => {
   await put('kept', 'of nobody')
   const unreachable = git('hash-object', '-w', 'kept')
   await Promise.all(Array.from({ length: 2100 }, (_, i) => put(`many/${i}`, `${i}`)))
+  // The agent's own git makes an object of each; for a commit they would be one pack.
+  git('add', 'many')
   const { commit: id } = await commit()
   await until('they are packed', () => git('count-objects').startsWith('0 '), 300_000)
   assert.equal(git('fsck', '--no-dangling'), '')
