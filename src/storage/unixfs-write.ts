@@ -4,6 +4,7 @@ import { UnixFS } from 'ipfs-unixfs'
 import { type InProgressImportResult, importFile, type WritableStorage } from 'ipfs-unixfs-importer'
 import { DirSharded } from 'ipfs-unixfs-importer/utils'
 import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { encode as encodeVarint } from 'uint8-varint'
 import type { PutBlock } from './port.ts'
@@ -23,6 +24,8 @@ export const PROBE_BYTES = new Uint8Array(1024 * 1024 + 1)
 /** The CID of {@link PROBE_BYTES} under {@link PROFILE}. */
 export const PROBE_CID = CID.parse('bafybeihd4yzq7n5umhjngdum4r6k2to7egxfkf2jz6thvwzf6djus22cmq')
 
+/** Bytes of a chunk of the profile; a file of no more is one leaf. */
+const LEAF_BYTES = 1_048_576
 /** The profile shards a directory whose block would be larger. */
 const SHARD_ABOVE = 262_144
 /** Blocks of a file that are in memory together, at 1 MiB each. */
@@ -45,8 +48,31 @@ export function importerStore(put: PutBlock): WritableStorage {
   }
 }
 
-/** Writes a file as it comes, a few blocks at a time. */
+/** Writes a file as it comes, a few blocks at a time. One of a single leaf is that leaf: the importer takes ten times as long. */
 export async function writeFile(content: AsyncIterable<Uint8Array>, put: PutBlock): Promise<Entry> {
+  const chunks = content[Symbol.asyncIterator]()
+  const begin: Uint8Array[] = []
+  let size = 0
+  for (; size <= LEAF_BYTES; ) {
+    const { done, value } = await chunks.next()
+    if (done) return writeLeaf(Buffer.concat(begin), put)
+    begin.push(value)
+    size += value.length
+  }
+  async function* whole(): AsyncGenerator<Uint8Array> {
+    yield* begin.splice(0)
+    yield* { [Symbol.asyncIterator]: () => chunks }
+  }
+  return writeNodes(whole(), put)
+}
+
+async function writeLeaf(bytes: Uint8Array, put: PutBlock): Promise<Entry> {
+  const cid = CID.createV1(raw.code, await sha256.digest(bytes))
+  await put({ cid, bytes })
+  return { cid, size: bytes.length }
+}
+
+async function writeNodes(content: AsyncIterable<Uint8Array>, put: PutBlock): Promise<Entry> {
   const options = { profile: PROFILE, blockWriteConcurrency: BLOCKS_AT_ONCE } as const
   const { cid, size } = await importFile({ content }, importerStore(put), options)
   return { cid, size: Number(size) }
