@@ -76,25 +76,6 @@ export async function openCar(stream: AsyncIterable<Uint8Array>): Promise<Car> {
   }
 }
 
-/**
- * The blocks of a CAR that a node of Berth's sends, unchecked. @throws StorageError `invalid_object`; what the stream
- * throws passes as it is.
- */
-export async function* carBlocks(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Block> {
-  const iterator = stream[Symbol.asyncIterator]()
-  const readChunk = async () => {
-    const { done, value } = await iterator.next()
-    return done ? null : value
-  }
-  try {
-    const decoder = createDecoder(bounded(chunkReader(readChunk)))
-    await decoder.header()
-    yield* decoder.blocks()
-  } finally {
-    await iterator.return?.()
-  }
-}
-
 const invalid = (message: string, cause?: unknown) =>
   new StorageError('invalid_object', `Not a valid CAR: ${message}`, { cause })
 

@@ -10,18 +10,19 @@ import { StorageError } from './port.ts'
 /**
  * The links of a block, each CID once, in order, and the size that a dag-pb block announces for its whole DAG
  * (null for the other codecs). However many links the block has, it holds up nobody else of the process.
+ * `sizes` is what a dag-pb block says of the DAG below each link (`Tsize`); empty for the other codecs.
  * @throws StorageError `invalid_object` when the bytes do not decode as the CID's codec says.
  */
 export async function distinctLinks(
   cid: CID,
   bytes: Uint8Array,
-): Promise<{ links: CID[]; totalBytes: number | null }> {
+): Promise<{ links: CID[]; sizes: number[]; totalBytes: number | null }> {
   assertSupported(cid)
   if (cid.code === dagPb.code) return dagPbLinks(cid, bytes)
-  if (isLeafCodec(cid)) return { links: [], totalBytes: bytes.length }
+  if (isLeafCodec(cid)) return { links: [], sizes: [], totalBytes: bytes.length }
   const links =
     bytes.length > OBJECT_BYTES ? await linksOfObject(cid, bytes) : distinct(readLinks(cid, bytes).links)
-  return { links, totalBytes: links.length === 0 ? bytes.length : null }
+  return { links, sizes: [], totalBytes: links.length === 0 ? bytes.length : null }
 }
 
 /**
@@ -44,21 +45,29 @@ export async function orderedLinks(cid: CID, bytes: Uint8Array): Promise<CID[]> 
 /** Each CID once, in order. */
 const distinct = (cids: CID[]): CID[] => [...new Map(cids.map((cid) => [`${cid}`, cid])).values()]
 
-async function dagPbLinks(cid: CID, bytes: Uint8Array): Promise<{ links: CID[]; totalBytes: number }> {
-  const known = new Map<string, CID>()
+async function dagPbLinks(
+  cid: CID,
+  bytes: Uint8Array,
+): Promise<{ links: CID[]; sizes: number[]; totalBytes: number }> {
+  const known = new Set<string>()
+  const links: CID[] = []
+  const sizes: number[] = []
   let totalBytes = bytes.length
   try {
-    for await (const links of openDagPb(bytes).links.some()) {
-      for (const { Hash, Tsize = 0 } of links) {
+    for await (const some of openDagPb(bytes).links.some()) {
+      for (const { Hash, Tsize = 0 } of some) {
         totalBytes += Tsize
         const name = Buffer.from(Hash.bytes).toString('latin1')
-        if (!known.has(name)) known.set(name, Hash)
+        if (known.has(name)) continue
+        known.add(name)
+        links.push(Hash)
+        sizes.push(Tsize)
       }
     }
   } catch (error) {
     throw undecodable(cid, error as Error)
   }
-  return { links: [...known.values()], totalBytes }
+  return { links, sizes, totalBytes }
 }
 
 /** The thread gave a block up by the bounds of `dag-limits.ts`. The block may well decode. */

@@ -1,16 +1,16 @@
 import type { CID } from 'multiformats/cid'
-import { BLOCK_LIMIT, carBlocks } from '../car.ts'
+import { BLOCK_LIMIT } from '../car.ts'
 import { inlineBytes, matches } from '../codecs.ts'
 import { LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
 import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../measure.ts'
 import type { ReadBlock } from '../path.ts'
-import { type Block, type DagStat, type FileRange, StorageError } from '../port.ts'
+import { type DagStat, type FileRange, StorageError } from '../port.ts'
 import { resolvePath } from '../unixfs.ts'
 import { asStorageError } from './kubo-errors.ts'
 import type { KuboStream } from './stream.ts'
 
 const BLOCK_MS = 10_000
-const IDLE_MS = 30_000
+export const IDLE_MS = 30_000
 /** The CID of the empty raw block. `dag/stat` divides by the size of all leaves, and fails where all are empty. */
 const EMPTY_BLOCK = 'bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku'
 
@@ -126,22 +126,6 @@ export async function* exportCar(
     yield* stream.bytes('dag/export', params, { signal, idleMs: IDLE_MS })
   } catch (error) {
     throw asStorageError(error)
-  }
-}
-
-/** The blocks of a DAG, see `Storage.blocks`. */
-export async function* readBlocks(stream: KuboStream, root: CID, signal: AbortSignal): AsyncGenerator<Block> {
-  try {
-    for await (const block of carBlocks(exportCar(stream, root, signal))) {
-      if (inlineBytes(block.cid)) continue
-      if (block.bytes.length > LARGE_BLOCK_BYTES) await turn()
-      if (!(await matches(block.cid, block.bytes))) throw damaged(block.cid)
-      yield block
-    }
-  } catch (error) {
-    if (error instanceof StorageError) throw error
-    const message = `Kubo sent a CAR that is damaged: ${(error as Error).message}`
-    throw new StorageError('unavailable', message, { cause: error })
   }
 }
 

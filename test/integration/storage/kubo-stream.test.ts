@@ -4,9 +4,12 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { readBlocks } from '../../../src/storage/kubo/read.ts'
+import * as dagPb from '@ipld/dag-pb'
+import { UnixFS } from 'ipfs-unixfs'
+import { readBlocks } from '../../../src/storage/kubo/read-blocks.ts'
 import { KuboStream } from '../../../src/storage/kubo/stream.ts'
-import { block, carOf, namesOf, node } from './cases/blocks.ts'
+import type { Block } from '../../../src/storage/port.ts'
+import { block, namesOf } from './cases/blocks.ts'
 import { failsWith, MIB } from './cases/context.ts'
 import { collect } from './content.ts'
 
@@ -81,25 +84,77 @@ describe("Kubo's stream", () => {
     )
   })
 
-  test('blocks of a node are refused where one is damaged, where the stream is cut, and where the node fails at the end', async () => {
+  describe('blocks of a node', () => {
     const { signal } = new AbortController()
-    const leaf = await block(Buffer.from('leaf'))
-    const root = await node([leaf.cid])
-    const car = carOf(root.cid, [root, leaf])
-    const read = async (bytes: Uint8Array, trailer?: string) => {
-      const stream = await open((_, response) => {
+    /** What a node with these blocks has below the first of them; `onCat` changes the answers to `cat`. */
+    const read = async (blocks: Block[], onCat: (bytes: Buffer) => { bytes: Buffer; trailer?: string }) => {
+      const held = new Map(blocks.map(({ cid, bytes }) => [`${cid}`, bytes]))
+      const calls: string[] = []
+      const stream = await open((request, response) => {
+        const { pathname, searchParams } = new URL(`http://kubo${request.url}`)
+        calls.push(pathname.slice('/api/v0/'.length))
+        const asked = searchParams.getAll('arg').map((arg) => held.get(arg.replace('/ipfs/', '')))
+        const all = Buffer.concat(asked as Uint8Array[])
+        const { bytes, trailer } = pathname.endsWith('/cat') ? onCat(all) : { bytes: all }
         response.writeHead(200, { trailer: 'X-Stream-Error' })
         response.write(bytes)
         if (trailer) response.addTrailers({ 'X-Stream-Error': trailer })
         response.end()
       })
-      return namesOf(readBlocks(stream, root.cid, signal))
+      const names = await namesOf(readBlocks(stream, (blocks[0] as Block).cid, signal))
+      return { names, calls }
     }
-    assert.deepEqual(await read(car), [root.cid, leaf.cid].map(String))
-    const flipped = Buffer.from(car)
-    flipped[car.length - 1] = (flipped.at(-1) ?? 0) ^ 1
-    await assert.rejects(read(flipped), failsWith('not_found'))
-    await assert.rejects(read(car.subarray(0, -1)), failsWith('unavailable'))
-    await assert.rejects(read(car, 'the disk is broken'), /the disk is broken/)
+    const leavesOf = (count: number) =>
+      Promise.all(Array.from({ length: count }, (_, i) => block(Buffer.from(`leaf ${i}`.padEnd(100)))))
+    const whole = (bytes: Buffer) => ({ bytes })
+
+    test('blocks of a node come many leaves in a call, in the order of its DAG', async () => {
+      const leaves = await leavesOf(70)
+      const inner = await directory(leaves.slice(0, 30))
+      const root = await directory([leaves[69] as Block, inner, ...leaves.slice(30, 69)])
+      const { names, calls } = await read([root, inner, ...leaves], whole)
+      const order = [root, leaves[69] as Block, inner, ...leaves.slice(0, 69)]
+      assert.deepEqual(
+        names,
+        order.map(({ cid }) => `${cid}`),
+      )
+      assert.deepEqual(calls.sort(), ['block/get', 'block/get', 'cat', 'cat', 'cat'])
+    })
+
+    test('blocks of a node are asked for one by one where their parents lie about their sizes', async () => {
+      const leaves = await leavesOf(3)
+      const root = await directory(leaves.map(({ cid, bytes }, i) => ({ cid, bytes, size: 90 + 10 * i })))
+      for (const lie of [root, await directory(leaves.map((leaf) => ({ ...leaf, size: 10 })))]) {
+        const { names, calls } = await read([lie, ...leaves], whole)
+        assert.equal(names.length, 4)
+        assert.equal(calls.filter((call) => call === 'block/get').length, 4)
+      }
+    })
+
+    test('blocks of a node are refused where one is damaged, and where the node fails at the end', async () => {
+      const leaves = await leavesOf(3)
+      const root = await directory(leaves)
+      const damaged = (bytes: Buffer) => ({
+        bytes: bytes.map((byte, i) => (i === 150 ? byte ^ 1 : byte)) as Buffer,
+      })
+      // What is damaged on the way is there when it is asked for once more.
+      assert.equal((await read([root, ...leaves], damaged)).names.length, 4)
+      const broken = { cid: (leaves[1] as Block).cid, bytes: Buffer.alloc(100) }
+      const held = [root, leaves[0] as Block, broken, leaves[2] as Block]
+      await assert.rejects(read(held, whole), failsWith('not_found'))
+      const failing = (bytes: Buffer) => ({ bytes, trailer: 'the disk is broken' })
+      await assert.rejects(read([root, ...leaves], failing), /the disk is broken/)
+    })
   })
 })
+
+/** A directory whose entries have the sizes of these blocks, or those that are given. */
+function directory(entries: (Block & { size?: number })[]): Promise<Block> {
+  const Links = entries.map(({ cid, bytes, size }, i) => ({
+    Name: `${i}`.padStart(3, '0'),
+    Hash: cid,
+    Tsize: size ?? bytes.length,
+  }))
+  const Data = new UnixFS({ type: 'directory' }).marshal()
+  return block(dagPb.encode(dagPb.prepare({ Data, Links })), dagPb.code)
+}

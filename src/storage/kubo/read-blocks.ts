@@ -1,0 +1,171 @@
+/**
+ * The blocks of a DAG that Kubo has. As a CAR (`dag/export`) they cost Kubo and Berth twice the time: Kubo sends each in
+ * several parts. `cat` takes many leaves in one call; its answer is cut by the sizes that their parents claim.
+ */
+import type { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { BLOCK_LIMIT } from '../car.ts'
+import { inlineBytes, isLeafCodec, matches } from '../codecs.ts'
+import { LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
+import { Frontier, Visited } from '../embedded/frontier.ts'
+import { distinctLinks } from '../links.ts'
+import type { Block } from '../port.ts'
+import { asStorageError } from './kubo-errors.ts'
+import { IDLE_MS, readBlock } from './read.ts'
+import type { KuboStream } from './stream.ts'
+
+/** Leaves of one call. Kubo has all of them in memory, whatever size was claimed. */
+const LEAVES = 32
+/** Bytes of blocks that are collected before they are passed on; as many are on their way meanwhile. */
+const BATCH_BYTES = 4 * 1024 * 1024
+/** Nodes with links that are read before they are met: of one parent, and of all. */
+const AHEAD = 4
+const MOST_AHEAD = 16
+
+/** A block to pass on: one that was read, or a leaf that is said to have so many bytes. */
+type Wanted = Block | { cid: CID; size: number }
+
+/** See `Storage.blocks`. */
+export async function* readBlocks(stream: KuboStream, root: CID, given: AbortSignal): AsyncGenerator<Block> {
+  const ended = new AbortController()
+  const signal = AbortSignal.any([given, ended.signal])
+  let underWay: Promise<Block[]> | undefined
+  try {
+    for await (const batch of inBatches(walk(stream, root, signal))) {
+      const next = readBatch(stream, batch, signal)
+      next.catch(() => {}) // it is awaited below, or nobody reads on
+      if (underWay) yield* await underWay
+      underWay = next
+    }
+    if (underWay) yield* await underWay
+  } finally {
+    ended.abort()
+  }
+}
+
+/** All blocks of a DAG, each once and depth first; leaves whose size is known are not read yet. */
+async function* walk(stream: KuboStream, root: CID, signal: AbortSignal): AsyncGenerator<Wanted> {
+  const visited = new Visited()
+  const claimed = new WeakMap<CID, number>()
+  const nodes = new NodesAhead((cid) => readBlock(stream, cid, signal))
+  let last: Block | undefined
+  const frontier = new Frontier(async (cid) => {
+    const bytes = last?.cid === cid ? last.bytes : await readBlock(stream, cid, signal)
+    const { links, sizes } = await distinctLinks(cid, bytes)
+    for (const [index, size] of sizes.entries()) {
+      const link = links[index] as CID
+      if (link.code === raw.code && size <= BLOCK_LIMIT) claimed.set(link, size)
+    }
+    nodes.announce(links.filter((link) => !isLeafCodec(link)))
+    return links
+  })
+  for (let cid: CID | null = root; cid; cid = await frontier.next()) {
+    signal.throwIfAborted()
+    const size = claimed.get(cid)
+    if (!visited.add(cid)) nodes.drop(cid)
+    else if (size !== undefined && !inlineBytes(cid)) yield { cid, size }
+    else {
+      last = { cid, bytes: await nodes.take(cid) }
+      if (!inlineBytes(cid)) yield last
+      if (!isLeafCodec(cid)) frontier.push(cid)
+    }
+  }
+}
+
+/** Nodes that are read while their siblings before them are walked. */
+class NodesAhead {
+  readonly #read: (cid: CID) => Promise<Uint8Array>
+  readonly #ahead = new Map<CID, Promise<Uint8Array>>()
+  /** The sibling to read once a node is taken. */
+  readonly #later = new WeakMap<CID, CID>()
+
+  constructor(read: (cid: CID) => Promise<Uint8Array>) {
+    this.#read = read
+  }
+
+  /** Nodes that will be taken or dropped, in this order. */
+  announce(siblings: CID[]): void {
+    for (const [index, cid] of siblings.entries()) {
+      const later = siblings[index + AHEAD]
+      if (later) this.#later.set(cid, later)
+      if (index < AHEAD) this.#begin(cid)
+    }
+  }
+
+  take(cid: CID): Promise<Uint8Array> {
+    const bytes = this.#ahead.get(cid) ?? this.#read(cid)
+    this.drop(cid)
+    return bytes
+  }
+
+  drop(cid: CID): void {
+    this.#ahead.delete(cid)
+    const later = this.#later.get(cid)
+    if (later) this.#begin(later)
+  }
+
+  #begin(cid: CID): void {
+    if (this.#ahead.size >= MOST_AHEAD) return
+    const bytes = this.#read(cid)
+    bytes.catch(() => {}) // who takes it sees it
+    this.#ahead.set(cid, bytes)
+  }
+}
+
+async function* inBatches(wanted: AsyncIterable<Wanted>): AsyncGenerator<Wanted[]> {
+  let batch: Wanted[] = []
+  let bytes = 0
+  let leaves = 0
+  for await (const one of wanted) {
+    batch.push(one)
+    bytes += 'size' in one ? one.size : one.bytes.length
+    if ('size' in one) leaves++
+    if (leaves < LEAVES && bytes < BATCH_BYTES) continue
+    yield batch
+    batch = []
+    bytes = 0
+    leaves = 0
+  }
+  if (batch.length > 0) yield batch
+}
+
+async function readBatch(stream: KuboStream, batch: Wanted[], signal: AbortSignal): Promise<Block[]> {
+  const leaves = batch.flatMap((one) => ('size' in one ? [one] : []))
+  const all = leaves.length > 0 ? await catLeaves(stream, leaves, signal) : null
+  const blocks: Block[] = []
+  let at = 0
+  for (const one of batch) {
+    if ('bytes' in one) {
+      blocks.push(one)
+      continue
+    }
+    const { cid, size } = one
+    const bytes = all?.subarray(at, at + size)
+    at += size
+    if (size > LARGE_BLOCK_BYTES) await turn()
+    const isWhole = bytes?.length === size && (await matches(cid, bytes))
+    blocks.push({ cid, bytes: isWhole ? bytes : await readBlock(stream, cid, signal) })
+  }
+  return blocks
+}
+
+/** The bytes of leaves, one behind the other; null where they are not as many as was claimed. */
+async function catLeaves(
+  stream: KuboStream,
+  leaves: { cid: CID; size: number }[],
+  signal: AbortSignal,
+): Promise<Uint8Array | null> {
+  const all = Buffer.allocUnsafeSlow(leaves.reduce((sum, { size }) => sum + size, 0))
+  const params = { arg: leaves.map(({ cid }) => `/ipfs/${cid}`), offline: true, progress: false }
+  let filled = 0
+  try {
+    for await (const chunk of stream.bytes('cat', params, { signal, idleMs: IDLE_MS })) {
+      if (filled + chunk.length > all.length) return null
+      all.set(chunk, filled)
+      filled += chunk.length
+    }
+  } catch (error) {
+    throw asStorageError(error)
+  }
+  return filled === all.length ? all : null
+}
