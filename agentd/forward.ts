@@ -7,9 +7,12 @@ import {
   request,
   type ServerResponse,
 } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { type Duplex, PassThrough, pipeline, type Readable, type Transform } from 'node:stream'
 import { AgentdError, isErrno } from './agentd-errors.ts'
 import { passBody } from './pass-body.ts'
+import { passTo } from './pass-bytes.ts'
+import { TUNNEL_UPGRADE } from './protocol.ts'
 import { type Call, refuseUpgrade } from './server.ts'
 
 /** A model may think for minutes before its first word; a connection on which nothing moves for longer is dead. */
@@ -178,6 +181,30 @@ export function forwardUpgrade(
   asked.end()
 }
 
+/**
+ * Joins a client's connection with a new one to a server on this machine. Where nothing listens, the client is told so.
+ */
+export function forwardConnection(
+  socket: Duplex,
+  head: Buffer,
+  to: Pick<Destination, 'name' | 'addresses' | 'port'>,
+): void {
+  const onread = passTo(socket, () => upstream.resume())
+  const upstream: Socket = connect({ ...connection(to), noDelay: true, onread })
+  const gone = () => upstream.destroy()
+  const refuse = (error: Error) => refuseUpgrade(socket, 'not_ready', `${to.name}: ${error.message}`)
+  socket.once('close', gone)
+  upstream.once('error', refuse).once('connect', () => {
+    upstream.off('error', refuse)
+    socket.off('close', gone)
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${TUNNEL_UPGRADE}\r\n\r\n`,
+    )
+    if (head.length > 0) socket.unshift(head)
+    join(socket, socket, upstream)
+  })
+}
+
 /** The headers that concern more than this connection, and are passed on, as far as `keep` wants them. */
 export function endToEnd(
   headers: IncomingHttpHeaders,
@@ -190,7 +217,7 @@ export function endToEnd(
   return passed
 }
 
-const connection = ({ addresses, port }: Destination) => ({
+const connection = ({ addresses, port }: Pick<Destination, 'addresses' | 'port'>) => ({
   host: 'localhost',
   port,
   // Node goes on to the next address after a quarter of a second, which a busy machine takes for the first.

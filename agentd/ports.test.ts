@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type RequestListener, request, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { after, before, beforeEach, test } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
 import { readAll, type ServedAgentd, serveAgentd } from '../test/support/agentd-services.ts'
 import { portService } from './ports.ts'
+import { TUNNEL_UPGRADE } from './protocol.ts'
 
 let program: Server
 let listener: RequestListener
@@ -225,6 +227,61 @@ test('a port on which nothing listens, or no HTTP is spoken, is answered with an
     socket.terminate()
   }
 })
+
+test('a tunnel is a connection to the port, of which agentd reads nothing', async () => {
+  const socket = await tunnel(port)
+  for (const path of ['/a', '/b']) {
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    const [answer] = await once(socket, 'data')
+    assert.match(String(answer), new RegExp(`"url":"${path}","headers":{"host":"x"}`))
+  }
+  const isClosed = once(socket, 'close')
+  socket.write('no HTTP\r\n\r\n')
+  await isClosed
+})
+
+test('a tunnel passes on every byte in its order, also to a client that reads slowly', async (t) => {
+  const sent = randomBytes(8_000_000)
+  const talker = createTcpServer((socket) => void socket.on('error', () => {}).end(sent))
+  talker.listen(0, '127.0.0.1')
+  await once(talker, 'listening')
+  t.after(() => void talker.close())
+  const socket = await tunnel((talker.address() as AddressInfo).port)
+  const chunks: Buffer[] = []
+  for await (const chunk of socket) {
+    chunks.push(chunk)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  assert.ok(Buffer.concat(chunks).equals(sent))
+})
+
+test('a tunnel leads neither to agentd, nor to the gateway, nor to where nothing listens', async () => {
+  for (const other of [agentd.port, gateway.port, 80, 0])
+    await assert.rejects(tunnel(other), { message: '400 bad_request' }, String(other))
+  const closed = createTcpServer().listen(0, '127.0.0.1')
+  await once(closed, 'listening')
+  const { port: free } = closed.address() as AddressInfo
+  closed.close()
+  await once(closed, 'close')
+  await assert.rejects(tunnel(free), { message: '503 not_ready' })
+})
+
+/** @throws Error with agentd's status and code. */
+async function tunnel(to: number): Promise<Socket> {
+  const headers = { ...agentd.headers, connection: 'Upgrade', upgrade: TUNNEL_UPGRADE }
+  const asked = request({ port: agentd.port, path: `/v1/tunnel/${to}`, headers }).end()
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>()
+  asked.once('upgrade', (_response, socket, head) => {
+    if (head.length > 0) socket.unshift(head)
+    resolve(socket)
+  })
+  asked.once('response', (response) => {
+    readAll(response).then((body) => {
+      reject(new Error(`${response.statusCode} ${JSON.parse(String(body)).error}`))
+    }, reject)
+  })
+  return promise
+}
 
 function open(to: number): WebSocket {
   const headers = { ...agentd.headers, 'berth-path': '/live?x=1', origin: 'https://shop.example.test' }

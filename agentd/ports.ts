@@ -1,11 +1,12 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { AgentdError } from './agentd-errors.ts'
-import { type Destination, endToEnd, forwardCall, forwardUpgrade } from './forward.ts'
+import { type Destination, endToEnd, forwardCall, forwardConnection, forwardUpgrade } from './forward.ts'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from './protocol.ts'
 import { type Agent, refuseUpgrade, type Service } from './server.ts'
 
 const PATH = '/v1/port/*'
+const TUNNEL_PATH = '/v1/tunnel/*'
 /** The lower ones are the system's. */
 const MIN_PORT = 1025
 const MAX_PORT = 65_535
@@ -17,17 +18,41 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
   const tunnels = new Set<Duplex>()
 
   /** @throws AgentdError bad_request */
-  function destination(req: IncomingMessage, rest: string): Destination {
+  function programAt(req: IncomingMessage, rest: string): Pick<Destination, 'name' | 'addresses' | 'port'> {
     const port = /^\d{4,5}$/.test(rest) ? Number(rest) : 0
     // agentd and the gateway would take the call for one from their own machine.
     const isOurs = port === req.socket.localPort || port === gateway.port
     if (port < MIN_PORT || port > MAX_PORT || isOurs)
       throw new AgentdError('bad_request', `${rest} is no port of the agent's own`)
+    return { name: `port ${port}`, addresses: LOOPBACK, port }
+  }
+
+  /** @throws AgentdError bad_request */
+  function destination(req: IncomingMessage, rest: string): Destination {
+    const program = programAt(req, rest)
     const path = req.headers[PORT_PATH_HEADER]
     if (typeof path !== 'string' || !path.startsWith('/'))
       throw new AgentdError('bad_request', `${PORT_PATH_HEADER} must be a path`)
-    return { name: `port ${port}`, addresses: LOOPBACK, port, path, headers: forProgram(req) }
+    return { ...program, path, headers: forProgram(req) }
   }
+
+  /** An upgrade whose connection `join` takes. */
+  const upgrade = (
+    path: string,
+    join: (req: IncomingMessage, rest: string, socket: Duplex, head: Buffer) => void,
+  ): NonNullable<Service['upgrades']>[number] => ({
+    path,
+    handle({ req, rest }, socket, head) {
+      try {
+        join(req, rest, socket, head)
+        tunnels.add(socket)
+        socket.once('close', () => tunnels.delete(socket))
+      } catch (error) {
+        if (!(error instanceof AgentdError)) throw error
+        refuseUpgrade(socket, error.code, error.message)
+      }
+    },
+  })
 
   return {
     routes: [
@@ -40,20 +65,10 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
       },
     ],
     upgrades: [
-      {
-        path: PATH,
-        handle({ req, rest }, socket, head) {
-          try {
-            const to = destination(req, rest)
-            tunnels.add(socket)
-            socket.once('close', () => tunnels.delete(socket))
-            forwardUpgrade(socket, head, to)
-          } catch (error) {
-            if (!(error instanceof AgentdError)) throw error
-            refuseUpgrade(socket, error.code, error.message)
-          }
-        },
-      },
+      upgrade(PATH, (req, rest, socket, head) => forwardUpgrade(socket, head, destination(req, rest))),
+      upgrade(TUNNEL_PATH, (req, rest, socket, head) =>
+        forwardConnection(socket, head, programAt(req, rest)),
+      ),
     ],
     async stop() {
       for (const socket of tunnels) socket.destroy()

@@ -246,6 +246,11 @@ export const PORT_PATH_HEADER = 'berth-path'
 /** The visitor's `Authorization`, as the call itself has agentd's. */
 export const PORT_AUTHORIZATION_HEADER = 'berth-authorization'
 export const PORT_ANSWER_HEADER = 'berth-answer'
+/**
+ * `/v1/tunnel/<port>`, an upgrade: a connection to a port of the agent on loopback, of which agentd reads nothing; 503
+ * `not_ready` where nothing listens. agentd of 0.3.0 answers 404.
+ */
+export const TUNNEL_UPGRADE = 'tcp'
 
 /** `POST /v1/exec`. */
 export interface ExecRequest {

@@ -2,6 +2,7 @@
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { isIP, connect as openSocket, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { passTo } from '../../agentd/pass-bytes.ts'
 import { isPrivateAddress, toIPv4 } from '../lib/net/ip-address.ts'
 import { type Destination, formatDestination } from './destination.ts'
 
@@ -25,6 +26,8 @@ export interface DialOptions {
   /** Most time to resolve and connect. */
   connectMs: number
   resolve: Resolve
+  /** The connection that gets all bytes, where nothing else reads them. */
+  to?: Socket
 }
 
 /**
@@ -45,7 +48,7 @@ export async function dial(destination: Destination, options: DialOptions): Prom
     if (!options.isAllowed && addresses.some(({ address }) => isInside(address))) {
       throw new ProxyError(403, `${name} is not on the public internet`)
     }
-    return await connect(destination, addresses, deadline.signal)
+    return await connect(destination, addresses, options.to, deadline.signal)
   } catch (error) {
     if (error instanceof ProxyError) throw error
     if (deadline.signal.aborted) throw new ProxyError(504, `${name} did not answer in time`)
@@ -90,14 +93,16 @@ function isInside(address: string): boolean {
 function connect(
   { host, port }: Destination,
   addresses: LookupAddress[],
+  to: Socket | undefined,
   signal: AbortSignal,
 ): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = openSocket({
+    const socket: Socket = openSocket({
       host,
       port,
       allowHalfOpen: true,
       autoSelectFamily: true,
+      ...(to && { onread: passTo(to, () => socket.resume()) }),
       lookup: (_name, _options, found) => found(null, addresses),
     })
     const abort = () => socket.destroy(new Error('aborted'))

@@ -125,7 +125,8 @@ export class TunnelServer {
       // The same answer as where nothing answers: an agent that just starts has its network a moment later.
       if (!this.#isOwn(target.host)) throw new ProxyError(502, 'No agent of this Berth is there')
       const { connectMs, idleMs } = this.#limits
-      const upstream = await dial(target, { isAllowed: true, connectMs, resolve: noNames })
+      const options = { isAllowed: true, connectMs, resolve: noNames, to: detached.client }
+      const upstream = await dial(target, options)
       if (req.socket.destroyed) upstream.destroy()
       else await openTunnel(res, detached, upstream, idleMs)
     } catch (error) {

@@ -11,7 +11,7 @@ import {
   request,
 } from 'node:http'
 import type { Socket } from 'node:net'
-import { EPOCH_HEADER } from '../../agentd/protocol.ts'
+import { EPOCH_HEADER, TUNNEL_UPGRADE } from '../../agentd/protocol.ts'
 import { type AgentProxyAddress, openTunnel } from '../agent-proxy/tunnel-client.ts'
 
 /** agentd did not do what it was asked to; `code` is its own, or one of ours. */
@@ -52,8 +52,8 @@ export interface AgentdRequest {
   signal?: AbortSignal | undefined
 }
 
-/** What a request says of the connection that it needs. */
-type Connecting = RequestOptions & { agentId: string }
+/** What a request says of the connection that it needs; `program` is the port behind agentd, where it is not agentd itself. */
+type Connecting = RequestOptions & { agentId: string; program?: number | undefined }
 
 /** A connection that speaks WebSocket now. */
 export interface Switched {
@@ -68,6 +68,10 @@ const MAX_ERROR_BYTES = 65_536
 const ERROR_MS = 5000
 /** Unused connections are dropped after this: a tunnel costs two round trips. */
 const IDLE_MS = 30_000
+/** Shorter than programs keep an unused connection: who sends must be the first to drop it. */
+const PROGRAM_IDLE_MS = 2000
+/** Informational answers (103) of a program before its answer. */
+const MOST_INFORMATIONAL = 16
 /** Doing these twice is doing them once (RFC 9110, 9.2.2). */
 const IDEMPOTENT = ['GET', 'HEAD', 'PUT', 'DELETE']
 
@@ -81,6 +85,8 @@ export class AgentdClient {
   // Not by `Connection: close`: a server that closes on a body which it does not read resets the connection, and its
   // answer is lost.
   readonly #single = new HttpAgent({ keepAlive: true, maxFreeSockets: 0 })
+  /** Connections to agents' own programs that are used again. */
+  readonly #programs = new HttpAgent({ keepAlive: true, maxFreeSockets: 16, timeout: PROGRAM_IDLE_MS })
 
   constructor(way: AgentProxyAddress) {
     this.#way = way
@@ -94,6 +100,26 @@ export class AgentdClient {
         )
         return undefined
       }
+    }
+    // Node drops one on which anything comes between two requests, or whose answer was not read to its end.
+    this.#programs.getName = (options) => {
+      const { agentId, host, port, program } = options as Connecting
+      return `${agentId} ${host}:${port} ${program}`
+    }
+    this.#programs.createConnection = (options, done) => {
+      const { agentId, host, port, program } = options as Connecting
+      this.upgrade(
+        { agentId, address: `${host}:${port}` },
+        { path: `/v1/tunnel/${program}`, protocol: TUNNEL_UPGRADE },
+      ).then(
+        ({ socket, head }) => {
+          if (head.length > 0) socket.unshift(head)
+          done?.(null, socket)
+        },
+        ({ message }) =>
+          done?.(new AgentdError('unreachable', `there is no tunnel: ${message}`), undefined as never),
+      )
+      return undefined
     }
   }
 
@@ -160,17 +186,38 @@ export class AgentdClient {
   }
 
   /**
-   * Asks for a WebSocket, and resolves to the connection once agentd has switched, with what it sent behind its
-   * answer. Whoever gets the connection closes it.
+   * Sends a request without a body to a port of the agent's own, over a kept connection on which agentd moves bytes alone.
+   * Resolves to the program's answer, unread and whatever its status.
+   * @param options `headers` as the program gets them, `host` included.
+   * @throws AgentdError `timeout` or `bad_answer`; `unreachable` also where a kept connection had died unnoticed, or agentd
+   *   opens none. agentd can say what is wrong with the program: `/v1/port`.
+   */
+  async sendToProgram(
+    target: AgentdTarget,
+    port: number,
+    options: Pick<AgentdRequest, 'method' | 'path' | 'headers' | 'timeoutMs' | 'signal'>,
+  ): Promise<IncomingMessage> {
+    if (!target.address) throw noAddress()
+    return this.#send(target, options, this.#programs, port)
+  }
+
+  /**
+   * Asks for a WebSocket, or another protocol, and resolves to the connection once agentd has switched, with what it sent
+   * behind its answer. Whoever gets the connection closes it.
    * @throws AgentdError with agentd's code, where it refuses.
    */
   async upgrade(
     target: AgentdTarget,
-    options: Pick<AgentdRequest, 'path' | 'headers' | 'signal'>,
+    {
+      protocol = 'websocket',
+      ...options
+    }: Pick<AgentdRequest, 'path' | 'headers' | 'signal'> & {
+      protocol?: string
+    },
   ): Promise<Switched> {
     if (!target.address) throw noAddress()
     const { promise, resolve, reject } = Promise.withResolvers<Switched>()
-    const headers = { ...options.headers, connection: 'Upgrade', upgrade: 'websocket' }
+    const headers = { ...options.headers, connection: 'Upgrade', upgrade: protocol }
     const sent = this.#request(target, { ...options, headers }, this.#single)
     const late = setTimeout(() => sent.destroy(tooLate()), TIMEOUT_MS)
     sent.once('upgrade', (response, duplex, head) => {
@@ -197,6 +244,7 @@ export class AgentdClient {
   close(): void {
     this.#kept.destroy()
     this.#single.destroy()
+    this.#programs.destroy()
   }
 
   #open(address: string): Promise<Socket> {
@@ -205,9 +253,14 @@ export class AgentdClient {
     })
   }
 
-  #send(target: AgentdTarget, options: AgentdRequest, agent: HttpAgent): Promise<IncomingMessage> {
+  #send(
+    target: AgentdTarget,
+    options: AgentdRequest,
+    agent: HttpAgent,
+    program?: number,
+  ): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-    const sent = this.#request(target, options, agent)
+    const sent = this.#request(target, options, agent, program)
     const ms = options.timeoutMs ?? TIMEOUT_MS
     const late = setTimeout(() => sent.destroy(tooLate()), ms)
     let isAnswered = false
@@ -238,20 +291,29 @@ export class AgentdClient {
     return promise
   }
 
-  #request({ agentId, address }: AgentdTarget, options: AgentdRequest, agent: HttpAgent): ClientRequest {
+  #request(
+    { agentId, address }: AgentdTarget,
+    options: AgentdRequest,
+    agent: HttpAgent,
+    program?: number,
+  ): ClientRequest {
     const { hostname, port } = new URL(`http://${address}`)
     const json = options.json === undefined ? undefined : Buffer.from(JSON.stringify(options.json))
     const body = json ?? options.body
     const sent = request({
       agent,
       agentId,
+      program,
       host: hostname,
       port: port || 80,
       method: options.method ?? 'GET',
       path: options.path,
       headers: {
-        host: 'agentd',
-        authorization: `Bearer ${this.token(agentId)}`,
+        // A program must not see agentd's token.
+        ...(program === undefined && {
+          host: 'agentd',
+          authorization: `Bearer ${this.token(agentId)}`,
+        }),
         ...(json && { 'content-type': 'application/json' }),
         ...(Buffer.isBuffer(body) && { 'content-length': body.length }),
         ...(options.epoch !== undefined && { [EPOCH_HEADER]: String(options.epoch) }),
@@ -260,7 +322,11 @@ export class AgentdClient {
     } satisfies Connecting as Connecting)
     endWith(options.signal, sent)
     // Berth asks for no informational answers, and each costs time: they could come without an end.
-    sent.once('information', () => sent.destroy(new AgentdError('bad_answer', 'agentd answers in parts')))
+    let informational = program === undefined ? MOST_INFORMATIONAL : 0
+    sent.on('information', () => {
+      if (++informational > MOST_INFORMATIONAL)
+        sent.destroy(new AgentdError('bad_answer', 'agentd answers in parts'))
+    })
     if (body === undefined || Buffer.isBuffer(body)) sent.end(body)
     else body.on('error', (error: Error) => sent.destroy(error)).pipe(sent)
     return sent

@@ -1,6 +1,6 @@
 /** A visitor's request or WebSocket, passed on to a port of an agent. */
 
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Request, Response } from 'express'
 import { passBody } from '../../../agentd/pass-body.ts'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from '../../../agentd/protocol.ts'
@@ -76,24 +76,12 @@ async function visit(page: PageRequest): Promise<void> {
   }
 }
 
-async function exchange(
-  { agentd, agent, binding, where, req, res, ...page }: PageRequest,
-  signal: AbortSignal,
-) {
-  const response = await agentd.send(agent, {
-    method: req.method,
-    path: `/v1/port/${binding.port}`,
-    headers: { ...toProgram(req, page.visitor), [PORT_PATH_HEADER]: page.path },
-    ...(hasBody(req) && { body: req }),
-    timeoutMs: ANSWER_MS,
-    signal,
-  })
-  if (response.headers[PORT_ANSWER_HEADER] === undefined) {
-    const body = await readBounded(response, ERROR_BYTES, AbortSignal.timeout(ERROR_MS))
-    const { error = 'bad_answer', message = '' } = parseAgentdError(body.toString('utf8'))
-    throw new AgentdError(error, message, response.statusCode)
-  }
+async function exchange(page: PageRequest, signal: AbortSignal) {
+  const { binding, where, req, res } = page
+  const response = (await askProgram(page, signal)) ?? (await askAgentd(page, signal))
   res.status(response.statusCode ?? 502)
+  // An answer that goes on until its connection ends may have been cut: the visitor is not told that it was complete.
+  if (isUnframed(response, req)) res.useChunkedEncodingByDefault = false
   const headers = toVisitor(response.headers, { where, isProtected: binding.protected })
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value)
   response.setTimeout(IDLE_MS, () => response.destroy())
@@ -103,8 +91,52 @@ async function exchange(
   await passBody(response, res)
 }
 
+/**
+ * Asks over a kept connection to the program, where a request may be sent twice.
+ * @returns undefined where no answer has come: agentd asks once more then, and says what is wrong.
+ */
+async function askProgram(
+  { agentd, agent, binding, req, ...page }: PageRequest,
+  signal: AbortSignal,
+): Promise<IncomingMessage | undefined> {
+  if ((req.method !== 'GET' && req.method !== 'HEAD') || hasBody(req)) return undefined
+  const { authorization } = page.visitor
+  const headers = { ...toProgram(req, page.visitor), ...(authorization !== undefined && { authorization }) }
+  const options = { method: req.method, path: page.path, headers, timeoutMs: ANSWER_MS, signal }
+  return agentd.sendToProgram(agent, binding.port, options).catch((error) => {
+    if (signal.aborted || (error as AgentdError).code === 'timeout') throw error
+    return undefined
+  })
+}
+
+async function askAgentd(
+  { agentd, agent, binding, req, ...page }: PageRequest,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const response = await agentd.send(agent, {
+    method: req.method,
+    path: `/v1/port/${binding.port}`,
+    headers: toAgentd(req, page),
+    ...(hasBody(req) && { body: req }),
+    timeoutMs: ANSWER_MS,
+    signal,
+  })
+  if (response.headers[PORT_ANSWER_HEADER] !== undefined) return response
+  const body = await readBounded(response, ERROR_BYTES, AbortSignal.timeout(ERROR_MS))
+  const { error = 'bad_answer', message = '' } = parseAgentdError(body.toString('utf8'))
+  throw new AgentdError(error, message, response.statusCode)
+}
+
+/** Whether nothing but the end of the connection says where the body of an answer ends. */
+const isUnframed = ({ headers, statusCode }: IncomingMessage, { method }: Request): boolean =>
+  headers['content-length'] === undefined &&
+  headers['transfer-encoding'] === undefined &&
+  method !== 'HEAD' &&
+  statusCode !== 204 &&
+  statusCode !== 304
+
 function join({ agentd, agent, binding, req, res, ...page }: PageRequest, signal: AbortSignal) {
-  const headers = { ...toProgram(req, page.visitor), [PORT_PATH_HEADER]: page.path }
+  const headers = toAgentd(req, page)
   return joinSockets({ agentd, agent, path: `/v1/port/${binding.port}`, headers, req, res, signal })
 }
 
@@ -147,8 +179,21 @@ interface Visitor {
 }
 
 /** The headers of a request as agentd gets them for a port. */
+function toAgentd(
+  req: Request,
+  { visitor, path }: Pick<PageRequest, 'visitor' | 'path'>,
+): Record<string, string> {
+  const { authorization } = visitor
+  return {
+    ...toProgram(req, visitor),
+    ...(authorization !== undefined && { [PORT_AUTHORIZATION_HEADER]: authorization }),
+    [PORT_PATH_HEADER]: path,
+  }
+}
+
+/** The headers of a request as the program gets them, but for `Authorization`. */
 function toProgram(req: Request, visitor: Visitor): Record<string, string> {
-  const { cookie, authorization, prefix, isSecure } = visitor
+  const { cookie, prefix, isSecure } = visitor
   const { headers } = req
   const passed = endToEnd(headers).filter(
     (entry): entry is [string, string] =>
@@ -163,7 +208,6 @@ function toProgram(req: Request, visitor: Visitor): Record<string, string> {
     'x-forwarded-proto': isSecure ? 'https' : 'http',
     ...(prefix !== undefined && { 'x-forwarded-prefix': prefix }),
     ...(cookie && { cookie }),
-    ...(authorization !== undefined && { [PORT_AUTHORIZATION_HEADER]: authorization }),
     ...bodyFrame(req),
   }
 }

@@ -192,6 +192,82 @@ test("a kept connection carries one agent's requests only", async (t) => {
   ])
 })
 
+/** An agentd that opens tunnels: each connection is one to `program`. */
+async function startTunnels(t: TestContext, program: (socket: Socket, path: string) => void) {
+  const opened: string[] = []
+  const server = createServer()
+  server.on('upgrade', (req, socket) => {
+    opened.push(`${req.url} ${req.headers.authorization}`)
+    socket.on('error', () => {})
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n')
+    program(socket as Socket, req.url ?? '')
+  })
+  return { opened, port: await listen(t, server) }
+}
+
+test("a connection to an agent's program is used again for the same agent and port, and has no token of agentd", async (t) => {
+  const client = await startClient(t)
+  const program = createServer((req, res) => res.end(JSON.stringify({ url: req.url, headers: req.headers })))
+  const { opened, port } = await startTunnels(t, (socket) => void program.emit('connection', socket))
+  const get = async (agentId: string, to: number) => {
+    const request = { method: 'GET', path: '/x', headers: { host: 'shop.example.test', a: 'b' } }
+    const answer = await client.sendToProgram({ agentId, address: `127.0.0.1:${port}` }, to, request)
+    return JSON.parse(await text(answer))
+  }
+  for (const [id, to] of [
+    ['x0000001', 3000],
+    ['x0000001', 3000],
+    ['x0000001', 3001],
+    ['x0000002', 3000],
+    ['x0000001', 3000],
+  ] as const)
+    assert.deepEqual(await get(id, to), {
+      url: '/x',
+      headers: { host: 'shop.example.test', a: 'b', connection: 'keep-alive' },
+    })
+  const [one, two] = ['x0000001', 'x0000002'].map((id) => `Bearer ${client.token(id)}`)
+  assert.deepEqual(opened, [`/v1/tunnel/3000 ${one}`, `/v1/tunnel/3001 ${one}`, `/v1/tunnel/3000 ${two}`])
+})
+
+test("what an agent's program sends behind its answer, or without end before it, is nobody's answer", async (t) => {
+  const client = await startClient(t)
+  const answer = (body: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const { port } = await startTunnels(t, (socket, path) =>
+    socket.on('data', () => {
+      if (path.endsWith('/3000')) socket.write(`${answer('first')}${answer('lie')}`)
+      else if (path.endsWith('/3001')) {
+        socket.write(answer('first'))
+        setImmediate(() => socket.write(answer('lie')))
+      } else if (path.endsWith('/3002'))
+        socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(16) + answer('first'))
+      else socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(17))
+    }),
+  )
+  const get = (to: number) => client.sendToProgram(target(port), to, { path: '/', headers: { host: 'x' } })
+  for (const to of [3000, 3001, 3002])
+    for (let i = 0; i < 5; i++) assert.equal(await text(await get(to)), 'first', String(to))
+  await failsWith('bad_answer', get(3003))
+})
+
+test('an agentd that opens no tunnel, and a kept one that died unnoticed, are both told from an answer', async (t) => {
+  const client = await startClient(t)
+  let asked = 0
+  const { port } = await startTunnels(t, (socket) =>
+    socket.on('data', () => {
+      if (asked++ === 0) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx')
+      else socket.destroy()
+    }),
+  )
+  const get = (to: number) => client.sendToProgram(target(to), 3000, { path: '/', headers: { host: 'x' } })
+  assert.equal(await text(await get(port)), 'x')
+  await failsWith('unreachable', get(port))
+  const older = await listen(
+    t,
+    createServer((_req, res) => res.writeHead(404).end('{"error":"not_found","message":"no"}')),
+  )
+  await failsWith('unreachable', get(older))
+})
+
 test('an answer that comes before the end of a body ends it', async (t) => {
   const client = await startClient(t)
   const server = createServer((_req, res) => res.writeHead(413).end('{"error":"too_large","message":"no"}'))

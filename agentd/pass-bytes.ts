@@ -1,0 +1,35 @@
+/** Passing on the bytes of a connection, for agentd and for the agent proxy. */
+import type { OnReadOpts } from 'node:net'
+import type { Writable } from 'node:stream'
+
+/** For requests and pages: every open connection has one. */
+const SMALL = 16_384
+/** For a connection that fills the small one: fewer and larger reads. */
+const LARGE = 262_144
+
+/**
+ * The option `onread` of `net.connect` for a connection whose bytes all go to `to`, read into memory that is used again.
+ * Streams of Node take new memory for each read, and the passes that collect it cost more than the bytes. The
+ * connection's end and errors are still its user's to pass on, by `pipeline`.
+ * @param resume has the connection read on, once `to` has taken what was read.
+ */
+export function passTo(to: Writable, resume: () => void): OnReadOpts {
+  let next = Buffer.allocUnsafeSlow(SMALL)
+  let writes = 0
+  return {
+    buffer: () => next,
+    callback(size, memory) {
+      const bytes = memory.subarray(0, size)
+      const write = ++writes
+      let isWaiting = false
+      to.write(bytes, () => {
+        if (isWaiting && write === writes) resume()
+      })
+      if (size === SMALL && next.length === SMALL) next = Buffer.allocUnsafeSlow(LARGE)
+      else if (size < SMALL && next.length === LARGE) next = Buffer.allocUnsafeSlow(SMALL)
+      // The system has taken all of it, or the memory is not free before it has.
+      isWaiting = to.writableLength > 0
+      return !isWaiting
+    },
+  }
+}
