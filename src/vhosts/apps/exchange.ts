@@ -14,6 +14,7 @@ import { isUpgrade } from '../../http/upgrade.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
+import { releasePassed } from '../../lib/process/memory-at-rest.ts'
 import { COOKIE, isNavigation } from '../agents/credential.ts'
 import { type JoinedSockets, joinSockets } from '../joined-sockets.ts'
 
@@ -87,6 +88,7 @@ async function exchange(page: PageRequest, signal: AbortSignal) {
   response.setTimeout(IDLE_MS, () => response.destroy())
   res.setTimeout(IDLE_MS, () => res.destroy())
   signal.addEventListener('abort', () => res.destroy(), { once: true })
+  response.on('data', releasePassed)
   // An answer that is cut short ends the visitor's connection as well, and so they see that it was.
   await passBody(response, res)
 }

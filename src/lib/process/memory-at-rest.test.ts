@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { releasePassed } from './memory-at-rest.ts'
+
+test('buffers that were passed on do not stay until the whole heap is collected', async () => {
+  let most = 0
+  for (let i = 0; i < 4096; i++) {
+    releasePassed(Buffer.alloc(65_536))
+    if (i % 16 === 0) await new Promise((resolve) => setImmediate(resolve))
+    most = Math.max(most, process.memoryUsage().arrayBuffers)
+  }
+  assert.ok(most < 40_000_000, `${most}`)
+})
