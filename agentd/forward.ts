@@ -195,7 +195,8 @@ export function forwardConnection(
   const refuse = (error: Error) => refuseUpgrade(socket, 'not_ready', `${to.name}: ${error.message}`)
   socket.once('close', gone)
   upstream.once('error', refuse).once('connect', () => {
-    upstream.off('error', refuse)
+    // Nothing more to tell: a close follows each.
+    upstream.off('error', refuse).on('error', () => {})
     socket.off('close', gone)
     socket.write(
       `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${TUNNEL_UPGRADE}\r\n\r\n`,
