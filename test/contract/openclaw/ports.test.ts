@@ -137,7 +137,6 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 const server = createServer((req, res) => {
   if (req.url.endsWith('.html')) return res.setHeader('content-type', 'text/html').end('<title>Hello</title>')
-  if (req.url === '/unframed') return req.socket.end('HTTP/1.1 200 OK\\r\\n\\r\\nuntil it ends')
   res.setHeader('content-type', 'application/json')
   res.end(JSON.stringify({ url: req.url, host: req.headers.host, headers: req.headers }))
 })
@@ -198,11 +197,6 @@ describe('a program of an agent', async () => {
     assert.deepEqual(socket.messages, [{ url: '/live' }])
     assert.equal(socket.raw.readyState, WebSocket.OPEN)
     socket.raw.terminate()
-  })
-  it('a program’s answer that goes on until its connection ends does so for the visitor too, who cannot take it for whole', async () => {
-    const { status, text, headers } = await page.get('/unframed')
-    assert.deepEqual([status, text, headers.connection], [200, 'until it ends', 'close'])
-    assert.equal(headers['transfer-encoding'], undefined)
   })
   it('a program of an agent takes the gateway token where it is protected, and none any more where it is not', async () => {
     await api.put(`${path}/domains/${id}`, { protected: true })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { AgentHost } from '../../../support/agent-host.ts'
 import { sendRaw } from '../../../support/gateway.ts'
@@ -123,6 +123,31 @@ describe('a domain', () => {
     serve((_req, res) => void res.writeHead(200, { 'content-length': '99' }).end())
     const head = await page.host.ask('HEAD', '/')
     assert.deepEqual([head.status, head.headers['content-length']], [200, '99'])
+  })
+  it('an answer of a domain that has no length ends with its connection: nobody can tell that it was not cut', async () => {
+    const page = await domain()
+    await isThere(page)
+    serve(({ socket }) => void socket.end('HTTP/1.1 200 OK\r\n\r\nuntil it ends'))
+    const [head = '', body] = (
+      await sendRaw(world.url, `GET / HTTP/1.1\r\nHost: ${page.host.host}\r\n\r\n`)
+    ).split('\r\n\r\n')
+    assert.match(head, /^HTTP\/1.1 200 OK\r\n/)
+    assert.match(head, /^connection: close$/im)
+    assert.doesNotMatch(head, /^(transfer-encoding|content-length):/im)
+    assert.equal(body, 'until it ends')
+  })
+  it('a page’s connection is used again for other visitors, and never for what may be sent once only', async () => {
+    const page = await domain()
+    await isThere(page)
+    const used = new Set<Socket>()
+    serve((req, res) => {
+      used.add(req.socket)
+      res.end('x')
+    })
+    for (let i = 0; i < 5; i++) assert.equal((await page.host.get('/')).text, 'x')
+    assert.equal(used.size, 1)
+    for (let i = 0; i < 2; i++) assert.equal((await page.host.post('/', {})).text, 'x')
+    assert.equal(used.size, 3)
   })
   it('an answer of a domain flows as the program writes, and as fast as the visitor reads', async () => {
     const page = await domain()
