@@ -169,7 +169,8 @@ describe('a domain', () => {
     })
     const response = await page.host.stream('GET', '/')
     await untilStill('what is written', () => written)
-    assert.ok(written < 50_000_000, `${written} bytes are under way`)
+    // The system keeps up to 36 MB for each of the four connections on the way, the more the faster it was.
+    assert.ok(written < 150_000_000, `${written} bytes are under way`)
     response.destroy()
     await until('the program is told that the visitor has gone', () => isDone)
   })
