@@ -3,7 +3,7 @@
  * database is a copy of a migrated one. Nothing on it outlives the run, so it does not wait for the disk.
  */
 import { randomUUID } from 'node:crypto'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -29,8 +29,13 @@ const SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
   synchronous_commit: 'off',
+  max_wal_size: '256MB',
   timezone: 'UTC',
 }
+
+/** A file system in memory, and the room that it must have for the databases of a run. */
+const MEMORY = '/dev/shm'
+const ROOM = 4 * 2 ** 30
 
 export interface DatabaseServer {
   /** libpq URL of its database `postgres`, with its password. */
@@ -41,7 +46,7 @@ export interface DatabaseServer {
 
 /** Starts a server with a migrated template on a free port of loopback. */
 export async function startDatabaseServer(): Promise<DatabaseServer> {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-db-'))
+  const dir = await mkdtemp(join(await parentFolder(), 'berth-db-'))
   // As root, the server runs as another user, who must be able to enter.
   await chmod(dir, 0o711)
   const record = await createRecord(dir, await freePort())
@@ -71,6 +76,15 @@ export async function startDatabaseServer(): Promise<DatabaseServer> {
     throw new Error(`${(error as Error).message}\n${server.output()}`, { cause: error })
   }
   return { url, stop }
+}
+
+/**
+ * In memory, where there is room: each database is some hundred files, and ext4 looks long for the place of a new file
+ * where many have just been removed.
+ */
+async function parentFolder(): Promise<string> {
+  const { bavail, bsize } = await statfs(MEMORY).catch(() => ({ bavail: 0, bsize: 0 }))
+  return bavail * bsize >= ROOM ? MEMORY : tmpdir()
 }
 
 /** Makes a database on a server, migrated or without tables; `drop` ends who is connected to it. */
