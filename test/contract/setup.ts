@@ -22,9 +22,8 @@ export async function globalSetup(): Promise<void> {
   )
   dir = await mkdtemp(join(tmpdir(), 'berth-tokens-'))
   process.env[TOKEN_RECORD] = join(dir, 'tokens')
-  databases = await startDatabaseServer()
+  ;[databases, stack] = await Promise.all([startDatabaseServer(), startShared({ LOG_LEVEL: 'debug' })])
   process.env[DATABASE_SERVER] = databases.url
-  stack = await startShared({ LOG_LEVEL: 'debug' })
   process.env[SHARED] = JSON.stringify({ url: stack.url, env: stack.env, key: await stack.createKey() })
 }
 
