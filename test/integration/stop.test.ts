@@ -7,7 +7,7 @@ import { until } from '../support/processes.ts'
 import { startStack } from '../support/stack.ts'
 
 it('a stop answers those who wait, and says what it still waits for', async (t) => {
-  const stack = await startStack()
+  const stack = await startStack({ database: 'of the run' })
   let stopping: Promise<void> | undefined
   t.after(() => stopping ?? stack.stop())
   const headers = { authorization: `Bearer ${await stack.createKey()}`, 'content-type': 'application/json' }
