@@ -32,11 +32,7 @@ const rows = async () =>
   ])
 const files = () => readdir(dir)
 const nothingIsLeft = () =>
-  until(
-    'neither a row nor a file is left',
-    async () => !(await rows()).length && !(await files()).length,
-    5000,
-  )
+  until('neither a row nor a file is left', async () => !(await rows()).length && !(await files()).length)
 /** The address of the same upload at the other process. */
 const at = (url: string, location: string) => `${url}${new URL(location).pathname}`
 
@@ -116,7 +112,7 @@ describe('an upload that breaks off', () => {
     )
     sending.hangUp()
     const locked = async () => (await rows()).some(({ lease_until }) => lease_until !== null)
-    await until('its lock is free', async () => !(await locked()), 2000)
+    await until('its lock is free', async () => !(await locked()))
     const offset = Number((await head(at(second, location))).headers.get('upload-offset'))
     assert.equal((await patch(at(second, location), offset, bytes.subarray(offset), TUS)).status, 204)
     await nothingIsLeft()

@@ -22,6 +22,15 @@ await sql(
   [plan, 2.5 * MIB],
 )
 
+/** Reservations of a process that is killed end 20 s later. */
+const BEFORE_LEASES_END_MS = 15_000
+
+/** The bytes of a workspace, with those that are reserved. */
+async function usedBy(workspaceId: string): Promise<number> {
+  const [row] = await sql('SELECT used_bytes($1)::float8 AS used', [workspaceId])
+  return Number(row?.used)
+}
+
 type Api = Awaited<ReturnType<typeof workspace>>['api']
 const PUBLIC: Part = ['network', 'public']
 
@@ -106,7 +115,7 @@ const ways: Record<string, (api: Api) => Promise<Half>> = {
 describe('many uploads at a time, none of which ends', () => {
   for (const [what, open] of Object.entries(ways)) {
     it(`many uploads at a time as ${what} have no more bytes than are left, and give them back`, async () => {
-      const { api } = await workspace(plan)
+      const { api, id } = await workspace(plan)
       // Resumable uploads may announce four times what the plan stores.
       const count = what === 'resumable uploads' ? 10 : 20
       const halves = await Promise.all(Array.from({ length: count }, () => open(api)))
@@ -115,11 +124,8 @@ describe('many uploads at a time, none of which ends', () => {
       assert.deepEqual(new Set(refused().map(({ status }) => status)), new Set([403]))
       for (const { hangUp } of halves) hangUp()
       if (what === 'resumable uploads') return
-      await until(
-        'the room is back',
-        async () => (await send(api, [file(randomBytes(2.4 * MIB))])).status === 200,
-        5000,
-      )
+      await until('the room is back', async () => (await usedBy(id)) === 0, BEFORE_LEASES_END_MS)
+      assert.equal((await send(api, [file(randomBytes(2.4 * MIB))])).status, 200)
     })
   }
 })
@@ -163,14 +169,7 @@ it('20 uploads at a time in all ways: what is accepted fits, and the rest is ref
   const { bytes, files } = (await api.get('/v3/usage')).body.data
   assert.equal(files, accepted)
   assert.ok(bytes <= 2.5 * MIB && accepted >= 5, `${accepted} of ${bytes} bytes`)
-  await until(
-    'nothing is reserved',
-    async () => {
-      const [row] = await sql('SELECT used_bytes($1)::float8 AS used', [id])
-      return row?.used === bytes
-    },
-    5000,
-  )
+  await until('nothing is reserved', async () => (await usedBy(id)) === bytes, BEFORE_LEASES_END_MS)
 })
 
 it('bytes that a killed web process had reserved are free again in seconds', async () => {
@@ -183,14 +182,10 @@ it('bytes that a killed web process had reserved are free again in seconds', asy
     bytes,
   )
   const other = () => send(api, [file(randomBytes(MIB))])
-  const reserved = async () => {
-    const [row] = await sql('SELECT used_bytes($1)::float8 AS used', [id])
-    return Number(row?.used)
-  }
-  await until('it has reserved', async () => (await reserved()) > 2 * MIB)
+  await until('it has reserved', async () => (await usedBy(id)) > 2 * MIB)
   assert.equal((await other()).status, 403)
   await web.running.end('SIGKILL')
   half.hangUp()
-  await until('there is room again', async () => (await reserved()) === 0)
+  await until('there is room again', async () => (await usedBy(id)) === 0)
   assert.equal((await other()).status, 200)
 })

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { execService } from '../../../agentd/exec.ts'
 import type { ExecEvent, ExecRequest, ExecResult } from '../../../agentd/protocol.ts'
 import { readAll, type ServedAgentd, serveAgentd } from '../../support/agentd-services.ts'
+import { untilStill } from '../../support/processes.ts'
 
 let agentd: ServedAgentd
 
@@ -200,7 +201,7 @@ test('a slow reader holds the command up and loses nothing', async () => {
     headers: { accept: 'application/x-ndjson' },
   })
   response.pause()
-  await sleep(600)
+  await untilStill('what has come', () => response.socket.bytesRead)
   const lines = (await readAll(response)).toString().trim().split('\n')
   const events = lines.map((line) => JSON.parse(line))
   assert.deepEqual(events.pop(), { exit: { exitCode: 0, truncated: false, timedOut: false } })

@@ -62,7 +62,7 @@ describe('the update from 0.1.0', () => {
     ['worker', 'operation'],
   ] as const)
     it(`the update from 0.1.0 lets a transaction end that has changed ${first} and then changes ${second}`, {
-      timeout: 30_000,
+      timeout: 120_000,
     }, async () => {
       const client = await pool.connect()
       try {
@@ -93,7 +93,7 @@ describe('a migration that others hold up', () => {
   })
 
   it('a migration that others hold up lets go of who waits behind it, and is begun again until it gets its lock', {
-    timeout: 30_000,
+    timeout: 120_000,
   }, async () => {
     const told: string[] = []
     const migrated = migrate(pool, { onHeldUp: (name) => told.push(name) })
