@@ -31,6 +31,9 @@ export function isForeignKeyViolation(error: unknown, constraint: string): boole
   return codeOf(error) === '23503' && isAbout(error, constraint)
 }
 
+/** Whether a statement was refused for a value that it was given: nothing of it was written. */
+export const isRefusedValue = (error: unknown): boolean => /^(22|23|54)/.test(codeOf(error))
+
 /** Whether others held up a transaction for too long: they have its lock, or all the connections of the pool. */
 export function isHeldUp(error: unknown): boolean {
   const { message } = error as DatabaseError

@@ -6,7 +6,7 @@ import { cancelOperation, NOTIFY_CANCELED } from '../operations/cancel.ts'
 import { insertOperation } from '../operations/enqueue.ts'
 import type { Operations } from '../operations/operations.ts'
 import type { Network } from '../storage/port.ts'
-import { PENDING } from './pins/pin-requests.ts'
+import { PENDING } from './pins/pin-record.ts'
 
 const CONDITIONS = {
   pinned: `status = 'pinned'`,

@@ -6,7 +6,7 @@ import { findPinUnderWay } from '../db/statements/pins.ts'
 import { badRequest, forbidden, messages } from '../errors.ts'
 import { grants, type Principal } from '../http/principal.ts'
 import type { Asked, Operations, Started } from '../operations/operations.ts'
-import { insertPin } from './pins/pin-requests.ts'
+import { insertPin } from './pins/pin-inserts.ts'
 
 /**
  * Pins a CID for the caller's workspace, or finds its pin that is under way, and waits for it as `Prefer` says. What

@@ -1,7 +1,7 @@
 /** What must hold once everything has settled, whatever was killed before. */
 import assert from 'node:assert/strict'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { FAILURES } from '../../src/files/pins/pin-requests.ts'
+import { FAILURES } from '../../src/files/pins/pin-record.ts'
 import { until } from '../support/processes.ts'
 import { assertSteps } from './audit.ts'
 import { assertStored } from './content.ts'

@@ -12,7 +12,7 @@ import type { Transaction } from '../../src/db/prisma.ts'
 import { finishRetrieval, readRetrieval, showRetrieval } from '../../src/db/statements/pins.ts'
 import { lockCid } from '../../src/files/held-content.ts'
 import { resolveHostNodes } from '../../src/files/host-nodes.ts'
-import type { Failure, PENDING } from '../../src/files/pins/pin-requests.ts'
+import type { Failure, PENDING } from '../../src/files/pins/pin-record.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import {
   backoffMs,

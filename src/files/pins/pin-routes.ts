@@ -16,7 +16,8 @@ import { canonicalCid, parseCid } from '../cid.ts'
 import { checkHostNodes } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
 import { type RemovalServices, removal } from '../remove.ts'
-import { PIN_STATUSES, type PinService, pinRecord } from './pin-requests.ts'
+import { PIN_STATUSES, pinRecord } from './pin-record.ts'
+import type { PinService } from './pin-requests.ts'
 
 /** More than a node has: an ordinary Kubo names some twenty addresses. The first 20 that may be dialled are. */
 const MAX_HOST_NODES = 100

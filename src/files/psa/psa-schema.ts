@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { cid, limit, pathId, text } from '../../http/shapes.ts'
 import { keyvalues, keyvaluesFilter } from '../keyvalues.ts'
-import { FAILURES } from '../pins/pin-requests.ts'
+import { FAILURES } from '../pins/pin-record.ts'
 
 /** More than a node has: an ordinary Kubo sends some twenty. Which of them are kept is for `readOrigins`. */
 const MAX_ORIGINS = 100

@@ -1,0 +1,171 @@
+/**
+ * Writing a pin and its operation. Most of what a statement costs PostgreSQL and `web` is the same for one pin and for
+ * many: those that come while a statement is under way share the next one.
+ */
+import { uuidv7 } from 'uuidv7'
+import { isForeignKeyViolation, isRefusedValue } from '../../db/database-errors.ts'
+import type { Pool, Queryable } from '../../db/pool.ts'
+import { notFound } from '../../errors.ts'
+import type { Principal } from '../../http/principal.ts'
+import { insertOperation } from '../../operations/enqueue.ts'
+import { PIN_COLUMNS, type PinRecord } from './pin-record.ts'
+
+export interface NewPin {
+  /** The CID as the client spelled it, and in canonical form. */
+  cid: string
+  canonical: string
+  name: string | null
+  groupId: string | null
+  keyvalues: Record<string, string>
+  hostNodes: string[]
+  /** Host nodes are hints: where none can be reached, the search goes on. */
+  hostNodesOptional?: boolean
+}
+
+export interface Accepted {
+  record: PinRecord
+  operationId: string
+}
+
+type Caller = Pick<Principal, 'workspaceId' | 'userId'>
+
+/** An Idempotency-Key and the fingerprint of its request. */
+export interface Key {
+  idempotencyKey: string
+  fingerprint: Buffer
+}
+
+/** Statements of a process that write pins at a time. */
+const STATEMENTS = 2
+/** Pins that one statement writes. */
+const MOST = 32
+
+interface Waiting {
+  row: Row
+  resolve(accepted: Accepted | undefined): void
+  reject(error: unknown): void
+}
+
+/** Writes the pins of a process. */
+export class PinInserts {
+  readonly #pool: Pool
+  readonly #waiting: Waiting[] = []
+  #underWay = 0
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+  }
+
+  /**
+   * {@link insertPin}, in a statement with others that come at the same time. A pin with a group or a key has one of its
+   * own: it may wait for a lock.
+   */
+  insert(caller: Caller, pin: NewPin, key?: Key): Promise<Accepted | undefined> {
+    if (key || pin.groupId !== null) return insertPin(this.#pool, caller, pin, key)
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ row: rowOf(caller, pin), resolve, reject })
+      if (this.#underWay < STATEMENTS) void this.#writeAll()
+    })
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#underWay++
+    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, MOST))
+    this.#underWay--
+  }
+
+  async #write(pins: Waiting[]): Promise<void> {
+    try {
+      const accepted = await insertRows(
+        this.#pool,
+        pins.map(({ row }) => row),
+      )
+      for (const { row, resolve } of pins) resolve(accepted.get(row.file_id))
+    } catch (error) {
+      const isRefused = isRefusedValue(error)
+      // One that PostgreSQL does not take is refused alone.
+      if (isRefused && pins.length > 1) for (const pin of pins) await this.#write([pin])
+      // What stopped this statement would stop the next one, as late: nobody waits for more than one.
+      else for (const { reject } of isRefused ? pins : [...pins, ...this.#waiting.splice(0)]) reject(error)
+    }
+  }
+}
+
+/**
+ * Writes a pin and its operation, by one statement.
+ * @returns undefined when the group is not the workspace's, or when the idempotency key is known.
+ * @throws ApiError 404 for a group that was deleted meanwhile.
+ */
+export async function insertPin(
+  db: Queryable,
+  caller: Caller,
+  pin: NewPin,
+  key?: Key,
+): Promise<Accepted | undefined> {
+  const row = rowOf(caller, pin, key)
+  const accepted = await insertRows(db, [row], key).catch((error) => {
+    // Deleted between the statement's look at it and the insert.
+    if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
+    throw error
+  })
+  return accepted.get(row.file_id)
+}
+
+export const groupNotFound = () => notFound('group_id: there is no such group')
+
+type Row = ReturnType<typeof rowOf>
+
+const rowOf = ({ workspaceId, userId }: Caller, pin: NewPin, key?: Key) => ({
+  file_id: uuidv7(),
+  operation_id: uuidv7(),
+  workspace_id: workspaceId,
+  user_id: userId,
+  cid: pin.cid,
+  cid_v1: pin.canonical,
+  name: pin.name,
+  keyvalues: pin.keyvalues,
+  group_id: pin.groupId,
+  host_nodes: pin.hostNodes,
+  host_nodes_optional: pin.hostNodesOptional ?? false,
+  idempotency_key: key?.idempotencyKey,
+  fingerprint: key && `\\x${key.fingerprint.toString('hex')}`,
+})
+
+/** @returns what was accepted, by the file's id. */
+async function insertRows(db: Queryable, rows: Row[], key?: Key): Promise<Map<string, Accepted>> {
+  const inserted = await db.query<PinRecord>({
+    name: key ? 'pin-accept-by-key' : 'pin-accept',
+    text: key ? ACCEPT_BY_KEY : ACCEPT,
+    values: [JSON.stringify(rows)],
+  })
+  const operations = new Map(rows.map((row) => [row.file_id, row.operation_id]))
+  return new Map(
+    inserted.rows.map((record) => [record.id, { record, operationId: operations.get(record.id) as string }]),
+  )
+}
+
+/** No row comes back when the group is not the workspace's, or when the idempotency key is known. */
+const accept = (byKey: { idempotencyKey?: string; fingerprint?: string }) => `
+  WITH asked AS (
+    SELECT * FROM json_to_recordset($1::json) AS asked (file_id uuid, operation_id uuid, workspace_id uuid, user_id uuid,
+      cid text, cid_v1 text, name text, keyvalues jsonb, group_id uuid, host_nodes text[], host_nodes_optional boolean,
+      idempotency_key text, fingerprint bytea)
+  ), accepted AS (
+    ${insertOperation('pin.add', {
+      id: 'operation_id',
+      workspaceId: 'workspace_id',
+      targetId: 'file_id',
+      ...byKey,
+      from: `FROM asked WHERE group_id IS NULL OR EXISTS (SELECT FROM file_group
+        WHERE id = asked.group_id AND workspace_id = asked.workspace_id AND network = 'public')`,
+    })}
+  )
+  INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes, user_id,
+    host_nodes_optional)
+  SELECT file_id, workspace_id, 'public', 'prechecking', cid, cid_v1, name, keyvalues, group_id, host_nodes, user_id,
+    host_nodes_optional
+  FROM asked JOIN accepted ON accepted.target_id = asked.file_id
+  RETURNING ${PIN_COLUMNS}`
+
+const ACCEPT = accept({})
+const ACCEPT_BY_KEY = accept({ idempotencyKey: 'idempotency_key', fingerprint: 'fingerprint' })
