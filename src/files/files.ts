@@ -1,6 +1,5 @@
 /** Files: content that is pinned. Everything here is read from PostgreSQL; no answer waits for an IPFS node. */
 import { z } from 'zod'
-import { missingIndexes } from '../db/late-indexes.ts'
 import type { Queryable } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
@@ -25,6 +24,7 @@ import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { type FileRecord, fileRecord } from './file-record.ts'
 import { keyvaluesFilter, keyvaluesPatch, MAX_PAIRS, mergeFilters, TOO_MANY_PAIRS } from './keyvalues.ts'
+import { type NameSample, readNameIndex, wordsToLookUp } from './name-index.ts'
 import { type RemovalServices, removal } from './remove.ts'
 import { findUploadedFile } from './uploads/tus-rows.ts'
 
@@ -90,7 +90,7 @@ const fileChanges = z
   .meta(oneOrMore('name', 'keyvalues', 'expires_at'))
 type FileChanges = z.output<typeof fileChanges>
 
-/** Interval of the look whether names have an index: a worker may have made it meanwhile. */
+/** Interval of the look at the index of names: a worker may have made it meanwhile. */
 const INDEX_LOOK_MS = 60_000
 
 const TAG = 'Files'
@@ -102,12 +102,7 @@ const one = z.object({ data: fileRecord })
 /** Files of both networks. A pin request is none until it is pinned. */
 export function fileRoutes(services: RemovalServices & { prisma: PrismaClient }): Route[] {
   const { pool, prisma } = services
-  const readMissing = shared(INDEX_LOOK_MS, () => missingIndexes(pool))
-  const hasNameIndex = () =>
-    readMissing().then(
-      (missing) => !missing.includes('file_name_part'),
-      () => false,
-    )
+  const nameIndex = shared(INDEX_LOOK_MS, () => readNameIndex(pool).catch(() => undefined))
   return [
     route({
       method: 'get',
@@ -138,7 +133,7 @@ export function fileRoutes(services: RemovalServices & { prisma: PrismaClient })
                   after,
                   limit: limit + 1,
                 },
-                hasNameIndex,
+                nameIndex,
               )
         return {
           body: { data: { files: files.slice(0, limit), next_page_token: nextPageToken(files, limit) } },
@@ -254,15 +249,16 @@ const LOOKED_AT = 1000
 /**
  * A page of files by age. Only the filters that are asked for are in the statement: each has its own plan.
  * `removed_at` is NULL in every row; ordering by it as well is ordering by the index of the list.
- * @param isIndexed whether names are in an index by their parts, which has those of three letters or more.
+ * @param nameIndex what names are like, where they are in an index by their parts: it has those of three letters or more.
  */
 export async function listFiles(
   db: Queryable,
   workspaceId: string,
   { name, order, limit, ...filter }: FileFilter,
-  isIndexed: () => Promise<boolean>,
+  nameIndex: () => Promise<NameSample | undefined>,
 ): Promise<FileRecord[]> {
   const values: unknown[] = [workspaceId, filter.network]
+  const read = async (text: string) => (await db.query<FileRecord>(text, values)).rows
   const where = [`workspace_id = $1`, `network = $2`, `status = 'pinned'`, `removed_at IS NULL`]
   const add = (condition: (placeholder: string) => string, value: unknown) => {
     values.push(value)
@@ -277,18 +273,28 @@ export async function listFiles(
   if (filter.keyvalues !== null) add((p) => `keyvalues @> ${p}`, filter.keyvalues)
   if (filter.after !== undefined) add((p) => `id ${beyond} ${p}`, filter.after)
   const others = where.join(' AND ')
-  if (name !== undefined) add((p) => `name ILIKE ${p}`, `%${escapeLike(name)}%`)
-  const all = where.join(' AND ')
-  const text =
-    name !== undefined && /[\p{L}\p{N}]{3}/u.test(name) && (await isIndexed())
-      ? // The planner cannot know whether a page of these is near, where it would follow the list, or far. So it follows it for
-        // a while; OFFSET 0 keeps the limit from what it thinks of the rest.
-        `WITH looked AS MATERIALIZED (SELECT * FROM file WHERE ${others} ${page(LOOKED_AT)}),
-         near AS (SELECT * FROM looked WHERE name ILIKE $${values.length} ${page(limit)}),
-         far AS (SELECT * FROM file WHERE ${all} AND id ${beyond} (SELECT id FROM looked ${page(1)} OFFSET ${LOOKED_AT - 1})
-           AND (SELECT count(*) FROM looked) = ${LOOKED_AT} AND (SELECT count(*) FROM near) < ${limit} OFFSET 0)
-         SELECT ${FILE_COLUMNS} FROM (SELECT * FROM near UNION ALL SELECT * FROM far) found ${page(limit)}`
-      : `SELECT ${FILE_COLUMNS} FROM file WHERE ${all} ${page(limit)}`
-  const { rows } = await db.query<FileRecord>(text, values)
-  return rows
+  const has = (part: string) => {
+    values.push(`%${escapeLike(part)}%`)
+    return `ILIKE $${values.length}`
+  }
+  if (name === undefined) {
+    return read(`SELECT ${FILE_COLUMNS} FROM file WHERE ${others} ${page(limit)}`)
+  }
+  const whole = has(name)
+  const sample = /[\p{L}\p{N}]{3}/u.test(name) ? await nameIndex() : undefined
+  if (!sample)
+    return read(`SELECT ${FILE_COLUMNS} FROM file WHERE ${others} AND name ${whole} ${page(limit)}`)
+  const words = wordsToLookUp(name, sample).map((word) => `name ${has(word)}`)
+  // An expression is in no index.
+  const lookedUp = words.length > 0 ? `${words.join(' AND ')} AND name || '' ${whole}` : `name ${whole}`
+  // The planner cannot know whether a page of these is near, where it would follow the list, or far. So it follows it for
+  // a while; OFFSET 0 keeps the limit from what it thinks of the rest.
+  return read(
+    `WITH looked AS MATERIALIZED (SELECT * FROM file WHERE ${others} ${page(LOOKED_AT)}),
+     near AS (SELECT * FROM looked WHERE name ${whole} ${page(limit)}),
+     far AS (SELECT * FROM file WHERE ${others} AND ${lookedUp}
+       AND id ${beyond} (SELECT id FROM looked ${page(1)} OFFSET ${LOOKED_AT - 1})
+       AND (SELECT count(*) FROM looked) = ${LOOKED_AT} AND (SELECT count(*) FROM near) < ${limit} OFFSET 0)
+     SELECT ${FILE_COLUMNS} FROM (SELECT * FROM near UNION ALL SELECT * FROM far) found ${page(limit)}`,
+  )
 }

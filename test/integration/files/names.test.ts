@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { makeIndexes } from '../../../src/db/late-indexes.ts'
 import { listFiles } from '../../../src/files/files.ts'
+import { readNameIndex, wordsToLookUp } from '../../../src/files/name-index.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
 const FILES = 2600
@@ -22,7 +23,7 @@ describe(`files by a part of their name among ${FILES}`, () => {
         `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
          SELECT ($2 || '-7000-8000-' || lpad(i::text, 12, '0'))::uuid, $1::uuid, 'public', 'pinned', 'x', i::text,
            'file ' || CASE WHEN i <= 25 THEN 'oldest' WHEN i > $3 - 25 THEN 'newest' ELSE 'middle' END
-           || CASE WHEN i % 300 = 0 THEN ' seldom' ELSE '' END, jsonb_build_object('even', (i % 2 = 0)::text), '{}'
+           || CASE WHEN i % 300 = 0 THEN ' seldom' ELSE '' END || ' no' || i || '.txt', jsonb_build_object('even', (i % 2 = 0)::text), '{}'
          FROM generate_series(1, $3::int) i`,
         [owner, prefix, FILES],
       )
@@ -35,7 +36,9 @@ describe(`files by a part of their name among ${FILES}`, () => {
     const ids: string[] = []
     for (let after: string | undefined, more = true; more; ) {
       const filter = { network: 'public' as const, name, keyvalues, after, order, limit: 11 }
-      const page = await listFiles(database.pool, workspace, filter, async () => isIndexed)
+      const page = await listFiles(database.pool, workspace, filter, async () =>
+        isIndexed ? readNameIndex(database.pool) : undefined,
+      )
       ids.push(...page.map(({ id }) => id))
       after = page.at(-1)?.id
       more = page.length === 11
@@ -49,6 +52,9 @@ describe(`files by a part of their name among ${FILES}`, () => {
     ['seldom', 8],
     ['le sel', 8],
     ['nowhere', 0],
+    ['FILE middle No1234.txt', 1],
+    ['dle no120', 10],
+    ['middle no123_.txt', 0],
   ] as const)
     for (const order of ['ASC', 'DESC'] as const)
       it(`files by the part ${name} of their name are ${count}, ${order}, with an index and without`, async () => {
@@ -59,4 +65,10 @@ describe(`files by a part of their name among ${FILES}`, () => {
           assert.deepEqual(without, order === 'ASC' ? without.toSorted() : without.toSorted().reverse())
         }
       })
+
+  it('of a part of a name, words that most names have are not looked up', async () => {
+    const sample = await readNameIndex(database.pool)
+    assert.ok(sample)
+    assert.deepEqual(wordsToLookUp('file middle no1234.txt', sample), ['no1234'])
+  })
 })
