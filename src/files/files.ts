@@ -24,7 +24,7 @@ import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { type FileRecord, fileRecord } from './file-record.ts'
 import { keyvaluesFilter, keyvaluesPatch, MAX_PAIRS, mergeFilters, TOO_MANY_PAIRS } from './keyvalues.ts'
-import { type NameSample, readNameIndex, wordsToLookUp } from './name-index.ts'
+import { isInManyNames, type NameSample, readNameIndex, wordsToLookUp } from './name-index.ts'
 import { type RemovalServices, removal } from './remove.ts'
 import { findUploadedFile } from './uploads/tus-rows.ts'
 
@@ -282,7 +282,7 @@ export async function listFiles(
   }
   const whole = has(name)
   const sample = /[\p{L}\p{N}]{3}/u.test(name) ? await nameIndex() : undefined
-  if (!sample)
+  if (!sample || isInManyNames(name, sample))
     return read(`SELECT ${FILE_COLUMNS} FROM file WHERE ${others} AND name ${whole} ${page(limit)}`)
   const words = wordsToLookUp(name, sample).map((word) => `name ${has(word)}`)
   // An expression is in no index.

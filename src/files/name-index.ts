@@ -20,6 +20,15 @@ export async function readNameIndex(db: Queryable): Promise<NameSample | undefin
 
 /** A word is common that this share of names has. */
 const COMMON = 1 / 4
+/** Following the list finds a page of what this share of names has sooner than the index, which reads all that have it. */
+const WORTH_FOLLOWING = 1 / 20
+
+const shareOf = (part: string, sample: NameSample): number =>
+  sample.filter((name) => name.includes(part.toLowerCase())).length / sample.length
+
+/** Whether so many names have a part that a list with it is followed, as any other. */
+export const isInManyNames = (part: string, sample: NameSample): boolean =>
+  shareOf(part, sample) >= WORTH_FOLLOWING
 
 /**
  * The words of a part of a name that are looked up in the index in its place: all files that have the part have them. The
@@ -29,9 +38,7 @@ const COMMON = 1 / 4
 export function wordsToLookUp(part: string, sample: NameSample): string[] {
   // What PostgreSQL makes of another letter in lower case may depend on the next one.
   const words = /^[ -~]+$/.test(part) ? (part.match(/[a-z\d]{3,}/gi) ?? []) : []
-  const shareOf = (word: string) =>
-    sample.filter((name) => name.includes(word.toLowerCase())).length / sample.length
-  const shares = words.map(shareOf)
+  const shares = words.map((word) => shareOf(word, sample))
   const rare = words.filter((_, i) => Number(shares[i]) < COMMON)
   return shares.includes(0) && rare.length < words.length ? rare : []
 }

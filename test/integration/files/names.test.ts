@@ -52,6 +52,7 @@ describe(`files by a part of their name among ${FILES}`, () => {
     ['seldom', 8],
     ['le sel', 8],
     ['nowhere', 0],
+    ['middle', 2550],
     ['FILE middle No1234.txt', 1],
     ['dle no120', 10],
     ['middle no123_.txt', 0],
