@@ -157,10 +157,10 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     isPinned: (cid, { signal }) => call(signal, () => pins.has(cid)),
     list: ({ signal }) => iterate(signal, stopped.signal, () => pins.list()),
 
-    add: (entries, { cidVersion, signal }) =>
-      call(signal, (combined) =>
+    add: (entries, options) =>
+      call(options.signal, (signal) =>
         keepingImport(async () => {
-          const added = await importFiles(entries, blocks, { cidVersion, signal: combined })
+          const added = await importFiles(entries, blocks, { ...options, signal })
           await pins.add(added.cid.toV1())
           return added
         }),

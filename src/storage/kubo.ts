@@ -256,10 +256,10 @@ export function createKuboStorage(options: KuboOptions): Storage {
         }
       }),
 
-    add: (entries, { cidVersion, signal }) =>
-      call(signal, async (combined) => {
-        return apart(combined, async () => {
-          const added = await importFiles(stream, entries, { cidVersion, signal: combined })
+    add: (entries, options) =>
+      call(options.signal, async (signal) => {
+        return apart(signal, async () => {
+          const added = await importFiles(stream, entries, { ...options, signal })
           await keep(added.cid.toV1())
           return added
         })

@@ -123,6 +123,12 @@ export interface AddEntry {
   content: AsyncIterable<Uint8Array>
 }
 
+export interface AddOptions {
+  cidVersion?: 0 | 1 | undefined
+  folder?: (() => string | null) | undefined
+  signal: AbortSignal
+}
+
 /** The range of a file to read; all of it where nothing is given. */
 export interface FileRange {
   /** Path of the file below the CID; no leading slash. */
@@ -197,11 +203,10 @@ export interface Storage {
    * With `cidVersion: 0` it builds `unixfs-v0-2015` instead, and the CID is a CIDv0; the pin is that of
    * its CIDv1. An import that fails keeps nothing that GC cannot collect. On Kubo, a GC of its operator's in
    * the middle of an import makes that end as `unavailable`; the embedded node's GC leaves imports alone.
+   * @param options.folder is asked once all entries were read: the first name of all their paths, where they have one in
+   *   common; that directory is then the root, and the one around it is not kept.
    */
-  add(
-    entries: AsyncIterable<AddEntry>,
-    options: { cidVersion?: 0 | 1; signal: AbortSignal },
-  ): Promise<DagStat & { cid: CID }>
+  add(entries: AsyncIterable<AddEntry>, options: AddOptions): Promise<DagStat & { cid: CID }>
   /**
    * Imports the blocks of a CAR (version 1 or 2) and pins its root, by its CIDv1; `cid` is the root as the CAR
    * has it. Every block is checked against its CID. What the source throws passes as it is, here and in `add`.

@@ -2,11 +2,10 @@ import type { CID } from 'multiformats/cid'
 import { transaction } from '../../db/pool.ts'
 import { noteRelease } from '../../db/statements/garbage.ts'
 import { badRequest } from '../../errors.ts'
-import { type AddEntry, type Network, StorageError } from '../../storage/port.ts'
+import { type Network, StorageError } from '../../storage/port.ts'
 import { isKept, lockCid } from '../held-content.ts'
 import type { UploadServices } from './grant.ts'
 import type { StoredContent } from './keep.ts'
-import type { UploadPaths } from './paths.ts'
 
 /** Most time for a step over content that is in the store already. */
 const STEP_MS = 60_000
@@ -16,34 +15,6 @@ export interface ImportTarget {
   workspaceId: string
   network: Network
   signal: AbortSignal
-}
-
-/**
- * Adds files to the store, and pins them.
- * @param paths those of the entries, known once all entries have been read.
- * @returns the file, or the folder: the one that all files are in, if there is one. Nobody asks the store
- *   what it is, as `Storage.add` knows.
- */
-export async function importFiles(
-  { services, network, signal }: ImportTarget,
-  entries: AsyncIterable<AddEntry>,
-  paths: UploadPaths,
-  cidVersion: 0 | 1,
-): Promise<StoredContent> {
-  const storage = services.storages[network]
-  const added = await storage.add(entries, { cidVersion, signal })
-  if (paths.root === null) return added
-  // The store pinned a folder around it: which folder is common shows only after the last file.
-  try {
-    const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) }
-    const { cid } = await storage.resolve(added.cid, { path: paths.root, ...bounded })
-    // A client who goes does not end this, as it does not end the pin of an import.
-    const pinOptions = { offline: true, stallMs: STEP_MS, signal: AbortSignal.timeout(STEP_MS) }
-    await storage.pin(cid.toV1(), pinOptions)
-    return { ...added, cid }
-  } finally {
-    await release(services, network, added.cid)
-  }
 }
 
 /**

@@ -12,7 +12,7 @@ import type { UploadForm } from './form.ts'
 import { checkCar, checkNetwork, type UploadGrant, type UploadServices } from './grant.ts'
 import type { FileDetails, StoredContent } from './keep.ts'
 import { UploadPaths } from './paths.ts'
-import { type ImportTarget, importCar, importFiles, release } from './upload-import.ts'
+import { type ImportTarget, importCar, release } from './upload-import.ts'
 
 /** An upload by a form: what the form has said so far, and the way of its files into a store. */
 export class Upload {
@@ -93,7 +93,12 @@ export class Upload {
     const { car = false, cidVersion = 1 } = this.#choices
     if (car) checkCar(this.#grant, this.network)
     this.#isImporting = true
-    if (!car) return importFiles(target, entries, this.#paths, cidVersion)
+    if (!car) {
+      const { storages } = services
+      // Which folder is common shows only after the last file.
+      const folder = () => this.#paths.root
+      return storages[target.network].add(entries, { cidVersion, folder, signal: target.signal })
+    }
 
     const { value: file } = await entries.next()
     const stored = await importCar(target, file?.content ?? iterate([]))

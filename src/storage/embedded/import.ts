@@ -4,7 +4,8 @@ import { untilAborted } from '../../lib/until-aborted.ts'
 import { buildDag } from '../build.ts'
 import { openCar } from '../car.ts'
 import { ImportMeter } from '../measure.ts'
-import type { AddEntry, DagStat, PutBlock } from '../port.ts'
+import type { AddEntry, AddOptions, DagStat, PutBlock } from '../port.ts'
+import { resolvePath } from '../unixfs.ts'
 import {
   type Entry,
   importerStore,
@@ -22,7 +23,7 @@ import { readBlock } from './read.ts'
 export async function importFiles(
   entries: AsyncIterable<AddEntry>,
   blocks: BlockFolder,
-  { cidVersion, signal }: { cidVersion?: 0 | 1 | undefined; signal: AbortSignal },
+  { cidVersion, folder, signal }: AddOptions,
 ): Promise<DagStat & { cid: CID }> {
   const meter = new ImportMeter()
   const writes = new WriteBehind(blocks)
@@ -45,8 +46,10 @@ export async function importFiles(
     else if (path === meter.paths[0]) file = cid
   }
   await writes.settle()
-  const cid = meter.isFile ? file : directory
-  if (!cid) throw new Error('The importer ended without a root')
+  const root = meter.isFile ? file : directory
+  if (!root) throw new Error('The importer ended without a root')
+  const path = folder?.()
+  const { cid } = path ? await resolvePath(root, path, (cid) => readBlock(cid, blocks), signal) : { cid: root }
   return { cid, ...(await meter.stat()) }
 }
 

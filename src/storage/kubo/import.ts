@@ -5,7 +5,14 @@ import { untilAborted } from '../../lib/until-aborted.ts'
 import { buildDag } from '../build.ts'
 import { carHeader, carSection, openCar } from '../car.ts'
 import { ImportMeter } from '../measure.ts'
-import { type AddEntry, type Block, type DagStat, type PutBlock, StorageError } from '../port.ts'
+import {
+  type AddEntry,
+  type AddOptions,
+  type Block,
+  type DagStat,
+  type PutBlock,
+  StorageError,
+} from '../port.ts'
 import { PROBE_BYTES, PROBE_CID, PROFILE } from '../unixfs-write.ts'
 import { asStorageError } from './kubo-errors.ts'
 import { blockReader } from './read.ts'
@@ -33,10 +40,11 @@ interface AddRow {
 export async function importFiles(
   stream: KuboStream,
   entries: AsyncIterable<AddEntry>,
-  { cidVersion, signal }: { cidVersion?: 0 | 1 | undefined; signal: AbortSignal },
+  { cidVersion, folder, signal }: AddOptions,
 ): Promise<DagStat & { cid: CID }> {
   const meter = new ImportMeter()
-  let file: string | null = null
+  /** The file, or the folder that all may be in. */
+  let top: string | null = null
   let directory: string | null = null
   try {
     const profile = cidVersion === 0 ? V0_PARAMS : {}
@@ -44,12 +52,12 @@ export async function importFiles(
     const call = { signal, idleMs: IDLE_MS, body: multipart(meter.watch(entries, signal)) }
     for await (const { Name, Hash } of stream.rows<AddRow>('add', params, call)) {
       if (Name === '') directory = Hash
-      else if (Name === meter.paths[0]) file = Hash
+      else if (Name === meter.paths[0]?.split('/')[0]) top = Hash
     }
   } catch (error) {
     throw asStorageError(error)
   }
-  const root = meter.isFile ? file : directory
+  const root = meter.isFile || folder?.() ? top : directory
   if (!root) throw new StorageError('unavailable', 'Kubo ended add without a result')
   return { cid: CID.parse(root), ...(await meter.stat()) }
 }

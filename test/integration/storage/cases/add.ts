@@ -90,6 +90,21 @@ export function addCases({ storage }: Cases): void {
       assert.ok((await pinned(storage())).includes(`${single.cid}`))
     })
 
+    test('add keeps the folder that all entries are in, without the one around it, where it is told so', async () => {
+      for (const cidVersion of [0, 1] as const) {
+        const entries = texts({ 'a folder/b.txt': `b${cidVersion}`, 'a folder/c/d': 'd' })
+        const before = await pinned(storage())
+        const { cid } = await storage().add(entries, { cidVersion, folder: () => 'a folder', signal })
+        assert.equal(cid.version, cidVersion)
+        assert.equal(`${await cat(cid, { path: 'c/d' })}`, 'd')
+        const after = await pinned(storage())
+        assert.deepEqual(
+          after.filter((one) => !before.includes(one)),
+          [`${cid.toV1()}`],
+        )
+      }
+    })
+
     test('add ends promptly when aborted, also while the source hangs', async () => {
       const controller = new AbortController()
       async function* hanging() {
