@@ -6,15 +6,15 @@ FROM ${BASE_IMAGE} AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
 # Install scripts and optional packages only bring what the image does not need: Node, which the base has, an embedded
-# PostgreSQL, and a faster way to do what JavaScript does; but for the parts of sharp for this machine, in the versions
-# that are locked. What no program reads at run time goes as well: source maps, types, and Prisma's query compilers for
+# PostgreSQL, and a faster way to do what JavaScript does; but for the parts of sharp and koffi for this machine, in the
+# versions that are locked. What no program reads at run time goes as well: source maps, types, and Prisma's query compilers for
 # other databases.
 RUN --mount=type=secret,id=npm_ca \
     if [ -s /run/secrets/npm_ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/npm_ca; fi \
  && npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
  && npm install --no-save --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund $(node -p " \
       const { packages } = require('./package-lock.json'); \
-      ['sharp', 'sharp-libvips'].map((name) => '@img/' + name + '-linux-' + process.arch) \
+      ['@img/sharp', '@img/sharp-libvips', '@koromix/koffi'].map((name) => name + '-linux-' + process.arch) \
         .map((name) => name + '@' + packages['node_modules/' + name].version).join(' ')") \
  && find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' ')' -delete \
  && find node_modules/@prisma/client/runtime -name 'query_compiler_*' ! -name '*.postgresql.*' -delete

@@ -40,18 +40,35 @@ export function releasePassed({ length }: Uint8Array): void {
 
 /**
  * Gives back what a process needed for its start, or for a burst of work, once it is at rest: V8 by itself keeps the
- * pages of its heap, and code that ran once, until it needs them. Work that comes meanwhile waits for a tenth of a
- * second; a process that works is left alone.
+ * pages of its heap, and code that ran once, until it needs them, and so does the C library with freed buffers. Work
+ * that comes meanwhile waits for a tenth of a second; a process that works is left alone.
  */
 export function releaseMemoryAtRest(): void {
+  let trim: (() => void) | undefined
   let least = 0
   let before = performance.eventLoopUtilization()
-  setInterval(() => {
+  setInterval(async () => {
     const now = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
     if (utilization > RESTING || process.memoryUsage.rss() < least + WORTH_BYTES) return
+    trim ??= await openTrim()
     collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+    trim()
     least = process.memoryUsage.rss()
   }, REST_MS).unref()
+}
+
+/**
+ * `malloc_trim` of the C library, which by itself keeps what lies between pieces that are in use: 300 MB of uploads leave
+ * 60 MB. Does nothing where that is another library than glibc.
+ */
+async function openTrim(): Promise<() => void> {
+  try {
+    const { load } = await import('koffi')
+    const trim = load(null).func('int malloc_trim(size_t pad)')
+    return () => trim(0)
+  } catch {
+    return () => {}
+  }
 }

@@ -1,9 +1,20 @@
-/** Fills its heap for a moment, and prints its resident bytes every 100 ms. */
+/** Fills its memory for a moment, with objects or with `buffers`, and prints its resident bytes every 100 ms. */
 import { releaseMemoryAtRest } from '../../../src/lib/process/memory-at-rest.ts'
 
 releaseMemoryAtRest()
-let garbage: unknown[] | undefined = Array.from({ length: 2_000_000 }, (_, n) => ({ n }))
+const kept: Buffer[] = []
+const make = {
+  objects: () => Array.from({ length: 2_000_000 }, (_, n) => ({ n })),
+  // As those of uploads are: between small pieces that stay, so that the C library cannot give them back by itself.
+  buffers: () =>
+    Array.from({ length: 2000 }, () => {
+      const buffer = Buffer.allocUnsafeSlow(65_536).fill(1)
+      kept.push(Buffer.allocUnsafeSlow(5000))
+      return buffer
+    }),
+}
+let garbage: unknown[] | undefined = make[process.argv[2] as keyof typeof make]()
 setInterval(() => {
   garbage = undefined
-  console.log(`${process.memoryUsage.rss()} ${garbage}`)
+  console.log(`${process.memoryUsage.rss()} ${garbage} ${kept.length}`)
 }, 100)
