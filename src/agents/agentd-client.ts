@@ -90,37 +90,28 @@ export class AgentdClient {
 
   constructor(way: AgentProxyAddress) {
     this.#way = way
-    for (const agent of [this.#kept, this.#single]) {
-      // By agent as well: an address may be another one's next.
-      agent.getName = (options) => `${(options as Connecting).agentId} ${options?.host}:${options?.port}`
-      agent.createConnection = ({ host, port }, done) => {
-        this.#open(`${host}:${port}`).then(
+    const opening =
+      (open: (to: Connecting) => Promise<Socket>): HttpAgent['createConnection'] =>
+      (options, done) => {
+        open(options as Connecting).then(
           (socket) => done?.(null, socket),
           (error) => done?.(error, undefined as never),
         )
         return undefined
       }
+    const toAgentd = opening(({ host, port }) => this.#open(`${host}:${port}`))
+    for (const agent of [this.#kept, this.#single, this.#programs]) {
+      // By agent as well: an address may be another one's next.
+      agent.getName = (options) => {
+        const { agentId, host, port, program } = options as Connecting
+        return `${agentId} ${host}:${port} ${program}`
+      }
+      agent.createConnection = toAgentd
     }
     // Node drops one on which anything comes between two requests, or whose answer was not read to its end.
-    this.#programs.getName = (options) => {
-      const { agentId, host, port, program } = options as Connecting
-      return `${agentId} ${host}:${port} ${program}`
-    }
-    this.#programs.createConnection = (options, done) => {
-      const { agentId, host, port, program } = options as Connecting
-      this.upgrade(
-        { agentId, address: `${host}:${port}` },
-        { path: `/v1/tunnel/${program}`, protocol: TUNNEL_UPGRADE },
-      ).then(
-        ({ socket, head }) => {
-          if (head.length > 0) socket.unshift(head)
-          done?.(null, socket)
-        },
-        ({ message }) =>
-          done?.(new AgentdError('unreachable', `there is no tunnel: ${message}`), undefined as never),
-      )
-      return undefined
-    }
+    this.#programs.createConnection = opening(({ agentId, host, port, program }) =>
+      this.#openProgram({ agentId, address: `${host}:${port}` }, program),
+    )
   }
 
   /**
@@ -208,12 +199,8 @@ export class AgentdClient {
    */
   async upgrade(
     target: AgentdTarget,
-    {
-      protocol = 'websocket',
-      ...options
-    }: Pick<AgentdRequest, 'path' | 'headers' | 'signal'> & {
-      protocol?: string
-    },
+    options: Pick<AgentdRequest, 'path' | 'headers' | 'signal'>,
+    protocol = 'websocket',
   ): Promise<Switched> {
     if (!target.address) throw noAddress()
     const { promise, resolve, reject } = Promise.withResolvers<Switched>()
@@ -251,6 +238,16 @@ export class AgentdClient {
     return openTunnel(this.#way, address).catch((error) => {
       throw new AgentdError('unreachable', `agentd cannot be reached: ${error.message}`, 0, { cause: error })
     })
+  }
+
+  async #openProgram(agentd: AgentdTarget, port: number | undefined): Promise<Socket> {
+    try {
+      const { socket, head } = await this.upgrade(agentd, { path: `/v1/tunnel/${port}` }, TUNNEL_UPGRADE)
+      if (head.length > 0) socket.unshift(head)
+      return socket
+    } catch (error) {
+      throw new AgentdError('unreachable', `there is no tunnel: ${(error as Error).message}`)
+    }
   }
 
   #send(
@@ -291,12 +288,8 @@ export class AgentdClient {
     return promise
   }
 
-  #request(
-    { agentId, address }: AgentdTarget,
-    options: AgentdRequest,
-    agent: HttpAgent,
-    program?: number,
-  ): ClientRequest {
+  #request(to: AgentdTarget, options: AgentdRequest, agent: HttpAgent, program?: number): ClientRequest {
+    const { agentId, address } = to
     const { hostname, port } = new URL(`http://${address}`)
     const json = options.json === undefined ? undefined : Buffer.from(JSON.stringify(options.json))
     const body = json ?? options.body
@@ -310,10 +303,7 @@ export class AgentdClient {
       path: options.path,
       headers: {
         // A program must not see agentd's token.
-        ...(program === undefined && {
-          host: 'agentd',
-          authorization: `Bearer ${this.token(agentId)}`,
-        }),
+        ...(program === undefined && { host: 'agentd', authorization: `Bearer ${this.token(agentId)}` }),
         ...(json && { 'content-type': 'application/json' }),
         ...(Buffer.isBuffer(body) && { 'content-length': body.length }),
         ...(options.epoch !== undefined && { [EPOCH_HEADER]: String(options.epoch) }),

@@ -49,7 +49,9 @@ export async function importFiles(
   const root = meter.isFile ? file : directory
   if (!root) throw new Error('The importer ended without a root')
   const path = folder?.()
-  const { cid } = path ? await resolvePath(root, path, (cid) => readBlock(cid, blocks), signal) : { cid: root }
+  const { cid } = path
+    ? await resolvePath(root, path, (cid) => readBlock(cid, blocks), signal)
+    : { cid: root }
   return { cid, ...(await meter.stat()) }
 }
 
