@@ -3,11 +3,14 @@ import { test } from 'node:test'
 import { releasePassed } from './memory-at-rest.ts'
 
 test('buffers that were passed on do not stay until the whole heap is collected', async () => {
+  // Other tests of the same process have some.
+  const before = process.memoryUsage().arrayBuffers
   let most = 0
   for (let i = 0; i < 4096; i++) {
     releasePassed(Buffer.alloc(65_536))
     if (i % 16 === 0) await new Promise((resolve) => setImmediate(resolve))
-    most = Math.max(most, process.memoryUsage().arrayBuffers)
+    most = Math.max(most, process.memoryUsage().arrayBuffers - before)
   }
-  assert.ok(most < 40_000_000, `${most}`)
+  // V8 itself waits for 64 MB.
+  assert.ok(most < 50_000_000, `${most}`)
 })
