@@ -219,15 +219,19 @@ async function readIndex(git: Git, head: string | null, attempt: number): Promis
 }
 
 /**
- * Has git write contents into one pack, as it does with large files: a file for each of thousands takes four times as
- * long, here and wherever they are read. For one call of git, beside what it is told of `safe.directory`.
+ * Has git write contents into packs, as it does with large files: a file for each of thousands takes four times as long,
+ * here and wherever they are read. A pack ends at 32 MiB: for each object git goes through all that it has put into the
+ * pack, so the time would grow with the square of their number. For one call of git, beside what it is told of
+ * `safe.directory`.
  */
-const INTO_ONE_PACK = {
-  GIT_CONFIG_COUNT: '3',
+const INTO_PACKS = {
+  GIT_CONFIG_COUNT: '4',
   GIT_CONFIG_KEY_1: 'core.bigFileThreshold',
   GIT_CONFIG_VALUE_1: '1',
   GIT_CONFIG_KEY_2: 'pack.compression',
   GIT_CONFIG_VALUE_2: '1',
+  GIT_CONFIG_KEY_3: 'pack.packSizeLimit',
+  GIT_CONFIG_VALUE_3: '32m',
 }
 
 /**
@@ -238,7 +242,7 @@ const INTO_ONE_PACK = {
 export async function addAll(git: Git, skipped: string[] = []): Promise<boolean> {
   const paths = ['.', ...skipped.map((path) => `:(exclude,literal)${path}`)]
   const args = ['add', '--all', '--ignore-errors', '--pathspec-from-file=-', '--pathspec-file-nul']
-  const options = { input: paths.join('\0'), timeoutMs: ADD_MS, env: INTO_ONE_PACK }
+  const options = { input: paths.join('\0'), timeoutMs: ADD_MS, env: INTO_PACKS }
   return writeObjects(git, async () => {
     const { code, stderr } = await git.attempt(args, options)
     if (code > 1) throw new GitError('add', code, stderr)

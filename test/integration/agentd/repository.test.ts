@@ -1,7 +1,7 @@
 /** The agent's root as a git repository: commits, what is read of them, and what must not get into them. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
@@ -93,6 +93,14 @@ test('the files of a commit are one pack, and as they were', async () => {
   // Text stays text: the size from which on git takes a file for a large one is that of the one call alone.
   await put('data/7.txt', 'seven\n')
   assert.match(git('diff', '--stat'), /1 insertion/)
+  git('fsck', '--strict')
+})
+
+test('a commit of much more than 32 MiB is several packs', async () => {
+  const parts = Array.from({ length: 5 }, () => randomBytes(10_000_000))
+  await Promise.all(parts.map((bytes, i) => writeFile(join(root, `${i}`), bytes)))
+  await commit()
+  assert.match(git('count-objects', '-v'), /^packs: 2$/m)
   git('fsck', '--strict')
 })
 
