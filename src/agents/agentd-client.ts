@@ -180,8 +180,9 @@ export class AgentdClient {
    * Sends a request without a body to a port of the agent's own, over a kept connection on which agentd moves bytes alone.
    * Resolves to the program's answer, unread and whatever its status.
    * @param options `headers` as the program gets them, `host` included.
-   * @throws AgentdError `timeout` or `bad_answer`; `unreachable` also where a kept connection had died unnoticed, or agentd
-   *   opens none. agentd can say what is wrong with the program: `/v1/port`.
+   * @throws AgentdError `timeout` or `bad_answer`; `engine` where the program closed a new connection, or speaks no HTTP;
+   *   `unreachable` also where a kept connection had died unnoticed, or agentd opens none. agentd can say what is wrong with
+   *   the program: `/v1/port`.
    */
   async sendToProgram(
     target: AgentdTarget,
@@ -279,7 +280,7 @@ export class AgentdClient {
       socket.destroy()
       reject(new AgentdError('bad_answer', 'agentd switched protocols unasked'))
     })
-    sent.on('error', (error) => reject(explain(error, sent, options.signal)))
+    sent.on('error', (error) => reject(explain(error, sent, options.signal, program)))
     // Not every end of a connection is an error to Node.
     sent.once('close', () => {
       clearTimeout(late)
@@ -335,10 +336,17 @@ function endWith(signal: AbortSignal | undefined, sent: ClientRequest): void {
 /** A connection that was used before broke before it brought anything. */
 class StaleConnection extends AgentdError {}
 
-function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: AbortSignal): unknown {
+function explain(
+  error: NodeJS.ErrnoException,
+  sent: ClientRequest,
+  signal?: AbortSignal,
+  program?: number,
+): unknown {
   if (signal?.aborted) return signal.reason
   if (error instanceof AgentdError) return error
   const options = { cause: error }
+  if (program !== undefined && !sent.reusedSocket)
+    return new AgentdError('engine', `port ${program} did not answer: ${error.message}`, 0, options)
   // Node's parser did not take the answer for HTTP.
   if (error.code?.startsWith('HPE_'))
     return new AgentdError('bad_answer', 'agentd answered no HTTP', 0, options)

@@ -95,7 +95,8 @@ async function exchange(page: PageRequest, signal: AbortSignal) {
 
 /**
  * Asks over a kept connection to the program, where a request may be sent twice.
- * @returns undefined where no answer has come: agentd asks once more then, and says what is wrong.
+ * @returns undefined where no answer has come: agentd asks once more then, and says what is wrong. Not where the program
+ *   has failed on a new connection: it would fail, and take as long, once more.
  */
 async function askProgram(
   { agentd, agent, binding, req, ...page }: PageRequest,
@@ -106,7 +107,7 @@ async function askProgram(
   const headers = { ...toProgram(req, page.visitor), ...(authorization !== undefined && { authorization }) }
   const options = { method: req.method, path: page.path, headers, timeoutMs: ANSWER_MS, signal }
   return agentd.sendToProgram(agent, binding.port, options).catch((error) => {
-    if (signal.aborted || (error as AgentdError).code === 'timeout') throw error
+    if (signal.aborted || ['timeout', 'engine'].includes((error as AgentdError).code)) throw error
     return undefined
   })
 }

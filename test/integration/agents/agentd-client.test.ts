@@ -249,7 +249,7 @@ test("what an agent's program sends behind its answer, or without end before it,
   await failsWith('bad_answer', get(3003))
 })
 
-test('an agentd that opens no tunnel, and a kept one that died unnoticed, are both told from an answer', async (t) => {
+test('an agentd that opens no tunnel, and a kept one that died unnoticed, are told from a program that fails', async (t) => {
   const client = await startClient(t)
   let asked = 0
   const { port } = await startTunnels(t, (socket) =>
@@ -261,6 +261,7 @@ test('an agentd that opens no tunnel, and a kept one that died unnoticed, are bo
   const get = (to: number) => client.sendToProgram(target(to), 3000, { path: '/', headers: { host: 'x' } })
   assert.equal(await text(await get(port)), 'x')
   await failsWith('unreachable', get(port))
+  await failsWith('engine', get(port))
   const older = await listen(
     t,
     createServer((_req, res) => res.writeHead(404).end('{"error":"not_found","message":"no"}')),

@@ -149,6 +149,23 @@ describe('a domain', () => {
     for (let i = 0; i < 2; i++) assert.equal((await page.host.post('/', {})).text, 'x')
     assert.equal(used.size, 3)
   })
+  it('a page on which the program fails is asked for once', async () => {
+    const page = await domain()
+    await isThere(page)
+    for (const answer of ['', 'no HTTP\r\n\r\n']) {
+      // The connection that is kept is used up.
+      serve(
+        ({ socket }) => void socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'),
+      )
+      await page.host.get('/')
+      let asked = 0
+      serve(({ socket }) => {
+        asked++
+        socket.end(answer)
+      })
+      assert.deepEqual([(await page.host.get('/')).status, asked], [502, 1], answer)
+    }
+  })
   it('an answer of a domain flows as the program writes, and as fast as the visitor reads', async () => {
     const page = await domain()
     await isThere(page)
