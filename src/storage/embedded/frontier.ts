@@ -86,9 +86,16 @@ export class Visited {
   add(cid: CID): boolean {
     const isLeaf = isLeafCodec(cid)
     const known = isLeaf ? this.#leaves : this.#nodes
-    const key = isLeaf ? blockKey(cid) : `${cid.code}:${blockKey(cid)}`
+    const key = isLeaf ? blockKey(cid) : nodeKey(cid)
     if (known.has(key)) return false
     if (!isLeaf || known.size < LEAF_MEMORY) known.add(key)
     return true
   }
+
+  /** Whether it has met a node. */
+  hasNode(cid: CID): boolean {
+    return this.#nodes.has(nodeKey(cid))
+  }
 }
+
+const nodeKey = (cid: CID): string => `${cid.code}:${blockKey(cid)}`

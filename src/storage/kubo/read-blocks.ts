@@ -47,7 +47,7 @@ export async function* readBlocks(stream: KuboStream, root: CID, given: AbortSig
 async function* walk(stream: KuboStream, root: CID, signal: AbortSignal): AsyncGenerator<Wanted> {
   const visited = new Visited()
   const claimed = new WeakMap<CID, number>()
-  const nodes = new NodesAhead((cid) => readBlock(stream, cid, signal))
+  const nodes = new NodesAhead((cid) => readBlock(stream, cid, signal), visited)
   let last: Block | undefined
   const frontier = new Frontier(async (cid) => {
     const bytes = last?.cid === cid ? last.bytes : await readBlock(stream, cid, signal)
@@ -75,12 +75,15 @@ async function* walk(stream: KuboStream, root: CID, signal: AbortSignal): AsyncG
 /** Nodes that are read while their siblings before them are walked. */
 class NodesAhead {
   readonly #read: (cid: CID) => Promise<Uint8Array>
+  readonly #visited: Visited
   readonly #ahead = new Map<CID, Promise<Uint8Array>>()
   /** The sibling to read once a node is taken. */
   readonly #later = new WeakMap<CID, CID>()
 
-  constructor(read: (cid: CID) => Promise<Uint8Array>) {
+  /** @param visited those that it has are not read once more. */
+  constructor(read: (cid: CID) => Promise<Uint8Array>, visited: Visited) {
     this.#read = read
+    this.#visited = visited
   }
 
   /** Nodes that will be taken or dropped, in this order. */
@@ -105,7 +108,7 @@ class NodesAhead {
   }
 
   #begin(cid: CID): void {
-    if (this.#ahead.size >= MOST_AHEAD) return
+    if (this.#ahead.size >= MOST_AHEAD || this.#visited.hasNode(cid)) return
     const bytes = this.#read(cid)
     bytes.catch(() => {}) // who takes it sees it
     this.#ahead.set(cid, bytes)

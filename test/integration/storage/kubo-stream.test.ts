@@ -131,6 +131,16 @@ describe("Kubo's stream", () => {
       }
     })
 
+    test('blocks of a node that many others link to are asked for once', async () => {
+      const shared = await Promise.all((await leavesOf(100)).map((leaf) => directory([leaf])))
+      const parents: Block[] = []
+      for (let i = 0; i < 20; i++) parents.push(await directory([...shared, ...parents.slice(-1)]))
+      const root = await directory(parents)
+      const { names, calls } = await read([root, ...parents, ...shared, ...(await leavesOf(100))], whole)
+      assert.equal(names.length, 1 + 20 + 100 + 100)
+      assert.equal(calls.filter((call) => call === 'block/get').length, 1 + 20 + 100)
+    })
+
     test('blocks of a node are refused where one is damaged, and where the node fails at the end', async () => {
       const leaves = await leavesOf(3)
       const root = await directory(leaves)
