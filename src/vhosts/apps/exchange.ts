@@ -102,7 +102,9 @@ async function askProgram(
   { agentd, agent, binding, req, ...page }: PageRequest,
   signal: AbortSignal,
 ): Promise<IncomingMessage | undefined> {
-  if ((req.method !== 'GET' && req.method !== 'HEAD') || hasBody(req)) return undefined
+  const isRepeatable = (req.method === 'GET' || req.method === 'HEAD') && !hasBody(req)
+  // `GET *`, which agentd refuses.
+  if (!isRepeatable || !page.path.startsWith('/')) return undefined
   const { authorization } = page.visitor
   const headers = { ...toProgram(req, page.visitor), ...(authorization !== undefined && { authorization }) }
   const options = { method: req.method, path: page.path, headers, timeoutMs: ANSWER_MS, signal }

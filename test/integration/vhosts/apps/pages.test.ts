@@ -75,6 +75,14 @@ describe('a domain', () => {
       assert.ok(body.includes(JSON.stringify(path)), `${path}: ${body}`)
     }
   })
+  it('a domain passes on no target that is not a path', async () => {
+    const page = await domain()
+    await isThere(page)
+    for (const method of ['GET', 'POST']) {
+      const head = `${method} * HTTP/1.1\r\nHost: ${page.host.host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`
+      assert.match(await sendRaw(world.url, head), /^HTTP\/1\.1 502 /, method)
+    }
+  })
   it('a domain passes the answer on as it is, cookies for this host alone', async () => {
     const page = await domain()
     await isThere(page)
