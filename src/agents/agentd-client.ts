@@ -251,14 +251,9 @@ export class AgentdClient {
     }
   }
 
-  #send(
-    target: AgentdTarget,
-    options: AgentdRequest,
-    agent: HttpAgent,
-    program?: number,
-  ): Promise<IncomingMessage> {
+  #send(to: AgentdTarget, options: AgentdRequest, agent: HttpAgent, program?: number) {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-    const sent = this.#request(target, options, agent, program)
+    const sent = this.#request(to, options, agent, program)
     const ms = options.timeoutMs ?? TIMEOUT_MS
     const late = setTimeout(() => sent.destroy(tooLate()), ms)
     let isAnswered = false
@@ -336,12 +331,7 @@ function endWith(signal: AbortSignal | undefined, sent: ClientRequest): void {
 /** A connection that was used before broke before it brought anything. */
 class StaleConnection extends AgentdError {}
 
-function explain(
-  error: NodeJS.ErrnoException,
-  sent: ClientRequest,
-  signal?: AbortSignal,
-  program?: number,
-): unknown {
+function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: AbortSignal, program?: number) {
   if (signal?.aborted) return signal.reason
   if (error instanceof AgentdError) return error
   const options = { cause: error }
