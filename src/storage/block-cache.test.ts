@@ -2,11 +2,9 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import type { CID } from 'multiformats/cid'
 import { cachingBlocks } from './block-cache.ts'
-import { BlockFolder } from './embedded/blocks.ts'
 import { createEmbeddedStorage } from './embedded.ts'
 
 const signal = new AbortController().signal
@@ -33,9 +31,6 @@ async function open(t: TestContext, sizes: number[], cacheBytes?: number) {
   return {
     cids,
     read: (index: number) => cached.block(cids[index] as CID, { signal }),
-    cat: (index: number, offset: number, length: number) =>
-      buffer(cached.cat(cids[index] as CID, { offset, length, signal })),
-    loseRoot: (index: number) => rm(new BlockFolder(dir, { touchAfterMs: 0 }).path(cids[index] as CID)),
     lose: () => rm(join(dir, 'blocks'), { recursive: true }),
   }
 }
@@ -66,11 +61,4 @@ test('a block that is not there is looked for each time', async (t) => {
   const { read, lose } = await open(t, [KiB])
   await lose()
   for (let i = 0; i < 2; i++) await assert.rejects(read(0), { code: 'not_found' })
-})
-
-test('a range of a file whose root is in memory is read without its root', async (t) => {
-  const { read, cat, loseRoot } = await open(t, [3 * KiB * KiB])
-  await read(0)
-  await loseRoot(0)
-  assert.deepEqual(await cat(0, KiB * KiB - 3, 7), Buffer.alloc(7, 1))
 })

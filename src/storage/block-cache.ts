@@ -31,14 +31,14 @@ export function cachingBlocks(storage: Storage, cacheBytes = CACHE_BYTES): Stora
       size -= length + ENTRY_BYTES
     }
   }
-  /** Where a range is. The root need not be read again, and Kubo reads ten blocks from where it begins in a whole file. */
+  /** Kubo reads ten blocks from where it begins in a file, before it sends the first; from a block alone it sends it at once. */
   const partsOf = (cid: CID, { path, offset = 0, length }: FileRange): FilePart[] | undefined => {
-    if (path || length === undefined) return undefined
+    if (storage.driver !== 'kubo' || path || length === undefined) return undefined
     const root = kept.get(keyOf(cid))
     try {
       return root && partsOfRange({ cid, offset, length }, root, PARTS)
     } catch {
-      return undefined // the storage says what is wrong with the root
+      return undefined // Kubo says what is wrong with the root
     }
   }
   return {

@@ -19,6 +19,8 @@ const MIB = 1024 * 1024
 const SMALL_ROUNDS = 30
 /** What a pin may take beyond `ipfs pin add`, in milliseconds. */
 const FIXED_MS = 40
+/** No pin of these takes as long, in milliseconds. */
+const STALL_MS = 20_000
 const { signal } = new AbortController()
 
 /** What is pinned: so many files of so many bytes, random and so never known before. */
@@ -159,12 +161,26 @@ async function pinByBerth(stack: Stack, key: string, host: { address: string }, 
   if (!text.includes('"succeeded"')) throw new Error(text)
 }
 
-/** What Berth is held against: `ipfs swarm connect` and `ipfs pin add`, without the start of a process. */
+/**
+ * What Berth is held against: `ipfs swarm connect` and `ipfs pin add`, without the start of a process. At times a Kubo
+ * gets nothing from another one for as long as their connection stands; then this connects anew, as Berth does. The
+ * median of the rounds leaves such a round out.
+ */
 async function pinByKubo(apiUrl: string, host: { address: string }, cid: string): Promise<void> {
-  for (const path of [`swarm/connect?arg=${encodeURIComponent(host.address)}`, `pin/add?arg=${cid}`]) {
-    const response = await fetch(`${apiUrl}/api/v0/${path}`, { method: 'POST' })
+  const call = async (path: string, arg: string) => {
+    const url = `${apiUrl}/api/v0/${path}?arg=${encodeURIComponent(arg)}`
+    const response = await fetch(url, { method: 'POST', signal: AbortSignal.timeout(STALL_MS) })
     const text = await response.text()
     if (!response.ok) throw new Error(`${path}: ${text}`)
+  }
+  for (;;) {
+    await call('swarm/connect', host.address)
+    try {
+      return await call('pin/add', cid)
+    } catch (error) {
+      if ((error as Error).name !== 'TimeoutError') throw error
+      await call('swarm/disconnect', host.address)
+    }
   }
 }
 
