@@ -87,6 +87,7 @@ export const messages = {
   duplicateSecret: 'Duplicate secret name',
   conflictingSecrets: 'Conflicting secrets',
   secretLimit: 'Secret limit reached',
+  invitationLimit: 'Invitation limit reached',
   feedbackLimit: 'Feedback limit reached',
   invalidParameters: 'Invalid parameters',
   createTaskFailed: 'Failed to create cron job',

@@ -12,6 +12,8 @@ const REDACTED = ['authorization', 'token', 'cookie', 'JWT', 'value', 'botToken'
 const TOKENS: readonly (readonly [RegExp, string])[] = [
   // API keys and platform tokens.
   [/(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]+/g, '…'],
+  // Invitations.
+  [/invite_[\w-]{43}/g, '…'],
   // Gateway tokens are UUIDs of version 4; ids are of version 7, or have no dashes.
   [/[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}/gi, '…'],
   // Parameters of URLs, by names that may be escaped in part.
@@ -23,7 +25,7 @@ const TOKENS: readonly (readonly [RegExp, string])[] = [
 ]
 
 /** A text without the tokens in it. */
-function redactTokens(text: string): string {
+export function redactTokens(text: string): string {
   return TOKENS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text)
 }
 

@@ -5,6 +5,7 @@ import { countKeyUse, findApiKey } from '../db/statements/api-keys.ts'
 import { messages, unauthorized } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
 import type { SigningKeys } from '../lib/signing-keys.ts'
+import { KeyUses } from './key-uses.ts'
 import { type TokenClaims, verifyToken } from './tokens.ts'
 
 /** A cached key is trusted this long; a change is notified at once. */
@@ -14,6 +15,7 @@ const CACHE_SIZE = 10_000
 type FoundKey = NonNullable<Awaited<ReturnType<typeof findApiKey.first>>>
 
 export class Authenticator {
+  readonly uses: KeyUses
   readonly #pool: Pool
   readonly #signingKeys: SigningKeys
   readonly #notifications: Notifications
@@ -23,6 +25,7 @@ export class Authenticator {
 
   constructor(pool: Pool, signingKeys: SigningKeys, notifications: Notifications) {
     this.#pool = pool
+    this.uses = new KeyUses(pool)
     this.#signingKeys = signingKeys
     this.#notifications = notifications
     notifications.on('berth_api_key', () => this.forgetKeys())
@@ -59,6 +62,7 @@ export class Authenticator {
     if (key.maxUses !== null && (await countKeyUse.run(this.#pool, key.keyId)).rowCount !== 1) {
       throw unauthorized(messages.badToken, 'bad_token')
     }
+    this.uses.note(key.keyId)
     return { ...key, userId, role }
   }
 

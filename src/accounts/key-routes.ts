@@ -78,16 +78,14 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
       id,
       tag: TAG,
       summary: 'Revoke an API key',
-      description: 'Another key than the own one only where the own one has all of its scopes.',
+      description:
+        'Another key than the own one only where the own one has all of its scopes. Members see to keys of their own, owners to all.',
       scope: 'org:write',
       params,
       success: { status: 200, description: 'Revoked, from this moment on.', body: z.literal('Revoked') },
       errors: [404],
       async handle({ principal, params }) {
-        const found = await keys.find(params.key, principal.workspaceId)
-        if (!found) throw notFound('There is no such API key')
-        requireScopes(principal, found.scopes as Scope[])
-        await keys.revoke(found.id)
+        await revokeFor(keys, principal, params.key)
         onRevoked()
         return { body: 'Revoked' }
       },
@@ -132,6 +130,7 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
       id: 'listKeys',
       tag: TAG,
       summary: 'List API keys',
+      description: 'Owners see all keys of the workspace, others their own.',
       scope: 'org:read',
       query: z.object({
         revoked: flag.optional(),
@@ -151,7 +150,11 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
         body: z.object({ keys: z.array(keyItem), count: z.number() }),
       },
       async handle({ principal, query }) {
-        const found = await keys.list(principal.workspaceId, { ...query, limit: PAGE })
+        const found = await keys.list(principal.workspaceId, {
+          ...query,
+          ...visibleTo(principal),
+          limit: PAGE,
+        })
         const items = found.keys.map((key) => ({
           id: key.id,
           name: key.name,
@@ -171,6 +174,18 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
     revoke('put', '/v3/pinata/keys/:key', 'revokeKey'),
     revoke('delete', '/v3/api_keys/:key', 'deleteKey'),
   ]
+}
+
+/** Which keys a caller sees to: an owner of the workspace to all, others to their own. */
+export const visibleTo = ({ role, userId }: Principal) => (role === 'owner' ? {} : { userId })
+
+/** Revokes a key, by its id or its public half. @throws ApiError 404, 403 where it has scopes that the caller's lacks. */
+export async function revokeFor(keys: KeyService, principal: Principal, key: string): Promise<void> {
+  const found = await keys.find(key, principal.workspaceId)
+  if (!found || (principal.role !== 'owner' && found.userId !== principal.userId))
+    throw notFound('There is no such API key')
+  requireScopes(principal, found.scopes as Scope[])
+  await keys.revoke(found.id)
 }
 
 /** @throws ApiError 403 where the caller's key lacks one of them. */

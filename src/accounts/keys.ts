@@ -28,8 +28,8 @@ export interface KeyFilter {
   exhausted?: boolean | undefined
   /** Part of the name, in any case. */
   name?: string | undefined
-  offset?: number
-  limit?: number
+  /** Only keys of this user. */
+  userId?: string | undefined
 }
 
 export class KeyService {
@@ -57,10 +57,43 @@ export class KeyService {
     return { id, token, publicKey, secret }
   }
 
-  /** A page of a workspace's keys, newest first, and how many match in all. */
-  async list(workspaceId: string, filter: KeyFilter) {
-    const where = {
+  /** A workspace's keys from an offset on, newest first, and how many match in all. */
+  async list(
+    workspaceId: string,
+    { offset, limit, ...filter }: KeyFilter & { offset: number; limit: number },
+  ) {
+    const where = this.#matching(workspaceId, filter)
+    const [keys, count] = await Promise.all([
+      this.#prisma.apiKey.findMany({
+        where,
+        orderBy: { id: 'desc' },
+        skip: offset,
+        take: limit,
+        omit: { secretHash: true },
+      }),
+      this.#prisma.apiKey.count({ where }),
+    ])
+    return { keys, count }
+  }
+
+  /** A workspace's keys, newest first, with the names of their users. @param filter.after the last one of the page before. */
+  page(
+    workspaceId: string,
+    { after, limit, ...filter }: KeyFilter & { after?: string | undefined; limit?: number },
+  ) {
+    return this.#prisma.apiKey.findMany({
+      where: { ...this.#matching(workspaceId, filter), ...(after && { id: { lt: after } }) },
+      orderBy: { id: 'desc' },
+      ...(limit !== undefined && { take: limit }),
+      omit: { secretHash: true },
+      include: { user: { select: { name: true } } },
+    })
+  }
+
+  #matching(workspaceId: string, filter: KeyFilter) {
+    return {
       workspaceId,
+      ...(filter.userId && { userId: filter.userId }),
       ...(filter.revoked !== undefined && { revokedAt: filter.revoked ? { not: null } : null }),
       ...(filter.limitedUse !== undefined && { maxUses: filter.limitedUse ? { not: null } : null }),
       ...(filter.exhausted && { uses: { gte: this.#prisma.apiKey.fields.maxUses } }),
@@ -69,27 +102,22 @@ export class KeyService {
       }),
       ...(filter.name && { name: { contains: escapeLike(filter.name), mode: 'insensitive' as const } }),
     }
-    const [keys, count] = await Promise.all([
-      this.#prisma.apiKey.findMany({
-        where,
-        orderBy: { id: 'desc' },
-        skip: filter.offset ?? 0,
-        ...(filter.limit !== undefined && { take: filter.limit }),
-        omit: { secretHash: true },
-      }),
-      this.#prisma.apiKey.count({ where }),
-    ])
-    return { keys, count }
   }
 
   /** A key by its id or its public half: of one workspace, or of any where none is given. */
-  async find(key: string, workspaceId?: string): Promise<{ id: string; scopes: string[] } | undefined> {
+  async find(
+    key: string,
+    workspaceId?: string,
+  ): Promise<{ id: string; userId: string | null; scopes: string[] } | undefined> {
     const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(key)
     const where = {
       ...(workspaceId !== undefined && { workspaceId }),
       ...(isId ? { id: key } : { publicKey: key }),
     }
-    return (await this.#prisma.apiKey.findFirst({ where, select: { id: true, scopes: true } })) ?? undefined
+    return (
+      (await this.#prisma.apiKey.findFirst({ where, select: { id: true, userId: true, scopes: true } })) ??
+      undefined
+    )
   }
 
   /** Revokes a key; every process refuses it from then on. Idempotent. */

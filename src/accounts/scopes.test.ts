@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { grants, isWrite, SCOPES } from '../http/principal.ts'
+import { grants, isOfInstance, isWrite, SCOPES } from '../http/principal.ts'
 
 describe('scopes', () => {
-  it('scopes are granted by themselves, and all of them by admin', () => {
+  it('scopes are granted by themselves, and all of a workspace by admin', () => {
     for (const scope of SCOPES) {
       assert.ok(grants([scope], scope), scope)
-      assert.ok(grants(['admin'], scope), scope)
+      assert.equal(grants(['admin'], scope), !isOfInstance(scope), scope)
     }
   })
 
@@ -16,6 +16,14 @@ describe('scopes', () => {
     assert.ok(grants(['org:write'], 'org:read'))
     assert.ok(!grants(['org:files:read'], 'org:files:write'))
     assert.ok(!grants(['org:read'], 'org:files:write'))
+  })
+
+  it('scopes of the instance are granted by nothing else, and grant nothing else', () => {
+    assert.ok(grants(['instance:write'], 'instance:read'))
+    assert.ok(!grants(['instance:read'], 'instance:write'))
+    assert.ok(!grants(['org:write'], 'instance:read'))
+    for (const scope of SCOPES.filter((scope) => !isOfInstance(scope)))
+      assert.ok(!grants(['instance:write'], scope), scope)
   })
 
   it('scopes of the organisation cover every resource, but not the other way round', () => {

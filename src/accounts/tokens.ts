@@ -56,6 +56,6 @@ export function createKeyPair(): { publicKey: string; secret: string; secretHash
 }
 
 /** Secrets are random and long, so a plain hash is enough to store them. */
-function hashSecret(secret: string): Uint8Array<ArrayBuffer> {
+export function hashSecret(secret: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(createHash('sha256').update(secret).digest())
 }

@@ -1,13 +1,9 @@
-/** Workspaces, their users and plans, as `berth workspaces` and `berth users` manage them. */
+/** Workspaces and their plans: over HTTP, and by `berth workspaces`. */
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
+import { ApiError, badRequest, notFound } from '../errors.ts'
 import { createDefaultGateway } from '../files/gateway-domain.ts'
-import type { Role } from '../http/principal.ts'
-
-/** A request that cannot be met; the message is for the person at the terminal. */
-export class AccountError extends Error {
-  override name = 'AccountError'
-}
+import { announceKeys } from './members.ts'
 
 export interface NewWorkspace {
   name: string
@@ -16,19 +12,23 @@ export interface NewWorkspace {
   owner: string
 }
 
-/** Creates a workspace with a user who owns it, and its gateway. @throws AccountError when the name is taken. */
-export async function createWorkspace(
+/**
+ * Creates a workspace with a user who owns it, and its gateway.
+ * @param more what else its transaction writes.
+ * @throws ApiError 400 for a plan that is none, 409 when the name is taken.
+ */
+export async function createWorkspace<More = unknown>(
   prisma: PrismaClient,
   workspace: NewWorkspace,
-): Promise<{ id: string; ownerId: string }> {
+  more?: (tx: Prisma.TransactionClient, made: { id: string; ownerId: string }) => Promise<More>,
+): Promise<{ id: string; ownerId: string; more: More | undefined }> {
   await requirePlan(prisma, workspace.plan)
-  try {
-    return await prisma.$transaction((tx) => insertWorkspace(tx, workspace))
-  } catch (error) {
-    if (isUniqueViolation(error))
-      throw new AccountError(`a workspace named ${workspace.name} is there already`)
-    throw error
-  }
+  return refuseTakenName(workspace.name, () =>
+    prisma.$transaction(async (tx) => {
+      const made = await insertWorkspace(tx, workspace)
+      return { ...made, more: await more?.(tx, made) }
+    }),
+  )
 }
 
 /** The rows of a new workspace, for a transaction that has more to write. */
@@ -56,91 +56,54 @@ export async function listWorkspaces(prisma: PrismaClient) {
   }))
 }
 
-/** Finds a workspace by its name or id. @throws AccountError when there is none. */
+/** Finds a workspace by its name or id. @throws ApiError 404 */
 export async function findWorkspace(
   prisma: PrismaClient,
   nameOrId: string,
 ): Promise<{ id: string; name: string }> {
   const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(nameOrId)
-  const found = await prisma.workspace.findFirst({
-    where: { OR: [{ name: nameOrId }, ...(isId ? [{ id: nameOrId }] : [])] },
-    select: { id: true, name: true },
-  })
-  if (!found) throw new AccountError(`no workspace is named ${nameOrId}`)
+  const select = { id: true, name: true }
+  // Owners name their workspaces: a name may look like the id of another one.
+  const found =
+    (isId && (await prisma.workspace.findUnique({ where: { id: nameOrId }, select }))) ||
+    (await prisma.workspace.findUnique({ where: { name: nameOrId }, select }))
+  if (!found) throw notFound(`no workspace is named ${nameOrId}`)
   return found
 }
 
-/** Puts a workspace on another plan, at once for all of its keys. @throws AccountError */
-export async function setPlan(prisma: PrismaClient, nameOrId: string, plan: string): Promise<void> {
-  await requirePlan(prisma, plan)
-  const { id } = await findWorkspace(prisma, nameOrId)
-  await prisma.workspace.update({ where: { id }, data: { planName: plan } })
-  await announce(prisma, id)
-}
-
-/** Gives a user a role in a workspace, and makes the user where there is none of that name. */
-export async function setRole(
+/**
+ * Changes the name of a workspace, whose gateways stay as they are, or puts it on another plan, at once for all of its keys.
+ * What is left out stays.
+ * @returns whether it is there. @throws ApiError 400 for a plan that is none, 409 when the name is taken.
+ */
+export async function changeWorkspace(
   prisma: PrismaClient,
-  { workspaceId, user, role }: { workspaceId: string; user: string; role: Role },
-): Promise<{ id: string }> {
-  const { id: userId } = await prisma.user.upsert({
-    where: { name: user },
-    create: { name: user },
-    update: {},
-  })
-  await prisma.membership.upsert({
-    where: { workspaceId_userId: { workspaceId, userId } },
-    create: { workspaceId, userId, role },
-    update: { role },
-  })
-  await announce(prisma, workspaceId)
-  return { id: userId }
+  id: string,
+  { name, plan }: { name?: string | undefined; plan?: string | undefined },
+): Promise<boolean> {
+  if (plan !== undefined) await requirePlan(prisma, plan)
+  const data = { ...(name !== undefined && { name }), ...(plan !== undefined && { planName: plan }) }
+  return refuseTakenName(name, () =>
+    prisma.$transaction(async (tx) => {
+      const { count } = await tx.workspace.updateMany({ where: { id }, data })
+      await announceKeys(tx, id)
+      return count > 0
+    }),
+  )
 }
 
-/** Takes a user out of a workspace; that user's keys of it stop working. @throws AccountError */
-export async function removeMember(prisma: PrismaClient, workspaceId: string, user: string): Promise<void> {
-  const { count } = await prisma.membership.deleteMany({ where: { workspaceId, user: { name: user } } })
-  if (count === 0) throw new AccountError(`the workspace has no user named ${user}`)
-  await announce(prisma, workspaceId)
-}
-
-export async function listMembers(prisma: PrismaClient, workspaceId: string) {
-  const rows = await prisma.membership.findMany({
-    where: { workspaceId },
-    include: { user: true },
-    orderBy: { userId: 'asc' },
-  })
-  return rows.map(({ user, role }) => ({ id: user.id, name: user.name, role }))
-}
-
-/** The user whom a new key acts for where none is named: the workspace's first owner. */
-export async function findOwner(prisma: PrismaClient, workspaceId: string): Promise<string> {
-  const owner = await prisma.membership.findFirst({
-    where: { workspaceId, role: 'owner' },
-    orderBy: { userId: 'asc' },
-    select: { userId: true },
-  })
-  if (!owner) throw new AccountError('the workspace has no owner: name a user')
-  return owner.userId
+async function refuseTakenName<T>(name: string | undefined, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    if (isUniqueViolation(error))
+      throw new ApiError(409, 'workspace_taken', `name: a workspace named ${name} is there already`)
+    throw error
+  }
 }
 
 async function requirePlan(prisma: PrismaClient, name: string): Promise<void> {
   const plans = await prisma.plan.findMany({ select: { name: true } })
   if (plans.some((plan) => plan.name === name)) return
-  throw new AccountError(`no plan is named ${name}: there are ${plans.map((plan) => plan.name).join(', ')}`)
-}
-
-/** A member of the workspace by name. @throws AccountError when there is none. */
-export async function findUser(prisma: PrismaClient, workspaceId: string, name: string): Promise<string> {
-  const member = await prisma.membership.findFirst({
-    where: { workspaceId, user: { name } },
-    select: { userId: true },
-  })
-  if (!member) throw new AccountError(`the workspace has no user named ${name}`)
-  return member.userId
-}
-
-/** Tells every process to read its cached keys again. */
-async function announce(prisma: PrismaClient, workspaceId: string): Promise<void> {
-  await prisma.$executeRaw`SELECT pg_notify('berth_api_key', ${workspaceId})`
+  throw badRequest(`plan: no plan is named ${name}: there are ${plans.map((plan) => plan.name).join(', ')}`)
 }

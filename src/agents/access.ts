@@ -134,6 +134,7 @@ export class AgentAccess {
       workspaceId,
       userId,
       role: 'member',
+      isInstanceAdmin: false,
       scopes: ['org:agents:write'],
       plan,
       agent: {

@@ -48,6 +48,7 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
   membership: { workspace: OF_WORKSPACE },
   api_key: { workspace: OF_WORKSPACE },
   feedback: { workspace: OF_WORKSPACE },
+  invitation: { workspace: OF_WORKSPACE },
   operation: { workspace: OF_WORKSPACE },
   file_group: { workspace: OF_WORKSPACE },
   file: { workspace: OF_WORKSPACE },
@@ -178,7 +179,10 @@ export async function writePart(
   const { aside, scope, id } = part
   const inAside = (sql: string) => sql.replaceAll('aside.', `${aside}.`)
   const notes: string[] = []
-  if (scope === 'workspace') notes.push(...(await renameUsers(client, part)))
+  if (scope === 'workspace') {
+    await dropInstanceRights(client, part)
+    notes.push(...(await renameUsers(client, part)))
+  }
   // agentd and whatever else has seen a higher one refuses a lower one.
   const { rows: former } = await client.query<{ id: string; epoch: number }>(
     `DELETE FROM agent WHERE purged_at IS NOT NULL AND id IN (
@@ -220,6 +224,15 @@ export async function writePart(
     notes.push(...rows.map(({ note }) => `${note}: left out`))
   }
   return { rows: written, notes }
+}
+
+/** Who was an admin of the instance that the backup is of is none of this one. */
+async function dropInstanceRights(client: CopyConnection, { aside }: PartRows): Promise<void> {
+  await client.query(`UPDATE ${aside}.app_user SET is_admin = false WHERE is_admin`)
+  await client.query(
+    `UPDATE ${aside}.api_key SET scopes = array_remove(array_remove(scopes, 'instance:read'), 'instance:write')
+     WHERE scopes && ARRAY['instance:read', 'instance:write']`,
+  )
 }
 
 /** Users of the part whose names others have here get their ids at the end of their names. */

@@ -1,17 +1,15 @@
 /** `npx berth keys`, `workspaces` and `users`. */
 import { KeyService } from '../accounts/keys.ts'
 import {
-  AccountError,
-  createWorkspace,
+  findMember,
   findOwner,
-  findUser,
-  findWorkspace,
   listMembers,
-  listWorkspaces,
   removeMember,
-  setPlan,
+  setInstanceAdmin,
   setRole,
-} from '../accounts/workspaces.ts'
+} from '../accounts/members.ts'
+import { changeWorkspace, createWorkspace, findWorkspace, listWorkspaces } from '../accounts/workspaces.ts'
+import { notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
 import { loadSigningKey } from '../lib/signing-keys.ts'
 import { type Database, withDatabase } from './database.ts'
@@ -35,7 +33,7 @@ export function createKey(options: CreateOptions): Promise<void> {
       user === false
         ? null
         : typeof user === 'string'
-          ? await findUser(database.prisma, workspaceId, user)
+          ? await findMember(database.prisma, workspaceId, user)
           : await findOwner(database.prisma, workspaceId)
     const key = await keyService(database).create({
       workspaceId,
@@ -53,12 +51,12 @@ export function createKey(options: CreateOptions): Promise<void> {
 export function listKeys(options: { workspace: string; json?: boolean }): Promise<void> {
   return withDatabase(async (database) => {
     const { id } = await findWorkspace(database.prisma, options.workspace)
-    const { keys } = await keyService(database).list(id, {})
-    const rows = keys.map((key) => ({
+    const rows = (await keyService(database).page(id, {})).map((key) => ({
       id: key.id,
       name: key.name,
       scopes: key.scopes,
       created_at: key.createdAt,
+      last_used_at: key.lastUsedAt,
       expires_at: key.expiresAt,
       revoked_at: key.revokedAt,
     }))
@@ -70,7 +68,7 @@ export function revokeKey(id: string): Promise<void> {
   return withDatabase(async (database) => {
     const keys = keyService(database)
     const found = await keys.find(id)
-    if (!found) throw new AccountError(`no key has the id ${id}`)
+    if (!found) throw notFound(`no key has the id ${id}`)
     await keys.revoke(found.id)
     console.log('revoked')
   })
@@ -101,8 +99,15 @@ export function listUsers({ workspace, json }: { workspace: string; json?: boole
 export function removeUser(user: string, { workspace }: { workspace: string }): Promise<void> {
   return withDatabase(async ({ prisma }) => {
     const { id } = await findWorkspace(prisma, workspace)
-    await removeMember(prisma, id, user)
+    await removeMember(prisma, id, await findMember(prisma, id, user))
     console.log('removed')
+  })
+}
+
+export function setAdmin(user: string, { remove = false }: { remove?: boolean }): Promise<void> {
+  return withDatabase(async ({ prisma }) => {
+    await setInstanceAdmin(prisma, user, !remove)
+    console.log(remove ? 'removed' : `${user} is an admin of the instance`)
   })
 }
 
@@ -122,7 +127,7 @@ export function listWorkspacesCommand({ json }: { json?: boolean }): Promise<voi
 
 export function setPlanCommand(name: string, plan: string): Promise<void> {
   return withDatabase(async ({ prisma }) => {
-    await setPlan(prisma, name, plan)
+    await changeWorkspace(prisma, (await findWorkspace(prisma, name)).id, { plan })
     console.log(`${name} is on plan ${plan}`)
   })
 }

@@ -1,6 +1,7 @@
 /** `npx berth feedback`. */
 import { listFeedback, removeFeedback } from '../accounts/feedback.ts'
-import { AccountError, findWorkspace } from '../accounts/workspaces.ts'
+import { findWorkspace } from '../accounts/workspaces.ts'
+import { notFound } from '../errors.ts'
 import { withDatabase } from './database.ts'
 import { printRows } from './print.ts'
 
@@ -29,7 +30,7 @@ export function listFeedbackCommand(options: {
 export function removeFeedbackCommand(id: string): Promise<void> {
   return withDatabase(async ({ prisma }) => {
     const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(id)
-    if (!isId || !(await removeFeedback(prisma, id))) throw new AccountError(`no feedback has the id ${id}`)
+    if (!isId || !(await removeFeedback(prisma, id))) throw notFound(`no feedback has the id ${id}`)
     console.log('removed')
   })
 }

@@ -1,11 +1,10 @@
 /** `npx berth`: what an operator does at a terminal, beside a running Berth or without one. */
 import { Command, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { AccountError } from '../accounts/workspaces.ts'
 import { type Keep, parseKeep } from '../backup/retention.ts'
 import { BackupError } from '../backup/store.ts'
 import { DatabaseAwayError } from '../db/database-errors.ts'
-import { ConfigError } from '../errors.ts'
+import { ApiError, ConfigError } from '../errors.ts'
 import { isScope, SCOPES } from '../http/principal.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
 import { SandboxError } from '../sandboxes/port.ts'
@@ -18,6 +17,7 @@ import {
   listWorkspacesCommand,
   removeUser,
   revokeKey,
+  setAdmin,
   setPlanCommand,
 } from './accounts.ts'
 import { runMigrate } from './migrate.ts'
@@ -93,6 +93,12 @@ users
   .argument('<name>')
   .addOption(inWorkspace())
   .action(removeUser)
+users
+  .command('admin')
+  .description('make a user an admin of the instance; their keys need a scope of it as well')
+  .argument('<name>')
+  .option('--remove', 'take it from them')
+  .action(setAdmin)
 
 const feedback = berth.command('feedback').description('what users and agents tell the operator')
 feedback
@@ -181,14 +187,9 @@ berth.command('doctor').description('check each part and say what to do').action
 try {
   await berth.parseAsync()
 } catch (error) {
-  const expected = [
-    AccountError,
-    BackupError,
-    ConfigError,
-    SandboxError,
-    DatabaseAwayError,
-    EngineError,
-  ].some((type) => error instanceof type)
+  const expected = [ApiError, BackupError, ConfigError, SandboxError, DatabaseAwayError, EngineError].some(
+    (type) => error instanceof type,
+  )
   if (!expected) throw error
   console.error((error as Error).message)
   process.exitCode = 1

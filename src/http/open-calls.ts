@@ -29,11 +29,11 @@ export interface OpenCall {
   end(): void
 }
 
-/** A key that is good and belongs to a member with the same role, or the gateway token that an agent has. */
-export const byCaller = ({ keyId, role, agent }: Principal): Ground =>
+/** A key that is good and belongs to a user who may do the same as before, or the gateway token that an agent has. */
+export const byCaller = ({ keyId, role, isInstanceAdmin, agent }: Principal): Ground =>
   agent
     ? { of: 'agent', id: agent.agentId, fingerprint: `${agent.agentId}:${agent.fingerprint}` }
-    : { of: 'key', id: keyId, fingerprint: `${keyId}:${role}` }
+    : { of: 'key', id: keyId, fingerprint: `${keyId}:${role}:${isInstanceAdmin}` }
 
 /** Reads the fingerprints of the grounds that still hold: a call that has another one is ended. */
 export type ReadValidFingerprints = (grounds: Ground[]) => Promise<Set<string>>

@@ -46,6 +46,7 @@ function operation(route: Route): Json {
   const description = [
     route.description,
     scope === 'any' ? 'Any key will do.' : scope && `Scope: \`${[scope].flat().join('` or `')}\`.`,
+    route.role === 'owner' && 'For owners of the workspace only.',
     callers.includes('gateway') &&
       `The agent’s own gateway token will do as well${ofOneAgent ? '' : ', for what is that agent’s'}.`,
     ofOneAgent && callers.length === 0 && 'Not with the agent’s own tokens.',
@@ -60,6 +61,7 @@ function operation(route: Route): Json {
     summary,
     description: description.filter(Boolean).join('\n\n'),
     ...(aliases.length > 0 && { 'x-aliases': aliases }),
+    ...(route.role && { 'x-role': route.role }),
     ...(scope === null && { security: [] }),
     ...(basic && { security: [{ apiKey: [] }, { password: [] }] }),
     parameters: [
@@ -177,7 +179,7 @@ function failures(route: Route): Json {
   const statuses = new Set([...(route.errors ?? []), 429, 431, 500])
   // Checking a key fails when the database is away; most routes take no agent's token.
   if (route.scope !== null) for (const status of [401, 403, 503]) statuses.add(status)
-  if (route.path.includes('/:agentId')) statuses.add(404)
+  if (/\/:(agentId|workspaceId)/.test(route.path)) statuses.add(404)
   const hasBody = route.body || route.stream
   // Even of a path that has no shape, a parameter may be malformed: `%`.
   if (route.path.includes(':') || route.query || hasBody || route.operation) statuses.add(400)

@@ -19,6 +19,8 @@ export interface Principal {
   workspaceId: string
   userId: string
   role: Role
+  /** Whether the user may see to the whole instance, with scopes for it. */
+  isInstanceAdmin: boolean
   scopes: string[]
   plan: Plan
   /** Set where the caller is an agent, and what it may do ends there: by its gateway token or a platform token. */
@@ -38,9 +40,13 @@ const ACCESS = ['read', 'write'] as const
 /** Uploads that stay private, whatever the client asks for: a part of `org:files:write`. */
 const PRIVATE_UPLOADS = 'org:private_files:write'
 
-/** A scope of API keys: `org:<resource>:<read|write>`, `org:<read|write>` or `admin`. */
+/**
+ * A scope of API keys: `org:<resource>:<read|write>`, `org:<read|write>` or `admin` for a workspace; `instance:<read|write>`
+ * for the whole instance, which `admin` does not have and which is good for instance admins only.
+ */
 export type Scope =
   | 'admin'
+  | `instance:${(typeof ACCESS)[number]}`
   | typeof PRIVATE_UPLOADS
   | `org:${(typeof ACCESS)[number]}`
   | `org:${(typeof RESOURCES)[number]}:${(typeof ACCESS)[number]}`
@@ -50,14 +56,19 @@ export const SCOPES: readonly Scope[] = [
   ...ACCESS.map((access) => `org:${access}` as const),
   ...RESOURCES.flatMap((resource) => ACCESS.map((access) => `org:${resource}:${access}` as const)),
   PRIVATE_UPLOADS,
+  ...ACCESS.map((access) => `instance:${access}` as const),
 ]
 
 export function isScope(text: string): text is Scope {
   return (SCOPES as readonly string[]).includes(text)
 }
 
-/** Whether `held` grants `needed`: write includes read, `org:write` every resource, `admin` all. */
+/** Whether a scope is about the whole instance. */
+export const isOfInstance = (scope: string): boolean => scope.startsWith('instance:')
+
+/** Whether `held` grants `needed`: write includes read, `org:write` every resource, `admin` all but the instance's. */
 export function grants(held: readonly string[], needed: Scope): boolean {
+  if (isOfInstance(needed)) return held.includes(needed) || held.includes('instance:write')
   const enough: string[] = ['admin', needed]
   const [, resource, access] = /^org:(?:(\w+):)?(read|write)$/.exec(needed) ?? []
   if (access) enough.push('org:write')

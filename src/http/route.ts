@@ -5,13 +5,21 @@
 import { once } from 'node:events'
 import express, { type Request, type RequestHandler, type Response, Router } from 'express'
 import type { z } from 'zod'
-import { ApiError, badRequest, contractError, forbidden, messages, unauthorized } from '../errors.ts'
+import {
+  ApiError,
+  badRequest,
+  contractError,
+  forbidden,
+  messages,
+  notFound,
+  unauthorized,
+} from '../errors.ts'
 import type { BoundKind, Bounds } from '../lib/bounds.ts'
 import { clientAddress } from '../lib/net/ip-address.ts'
 import type { AddressLimits } from './address-limits.ts'
 import { abortOnDisconnect } from './disconnect.ts'
 import { byCaller, type OpenCalls } from './open-calls.ts'
-import { type AgentCaller, grants, isWrite, type Principal, type Scope } from './principal.ts'
+import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { askForPassword, idempotencyKey, type Prefer, parsePrefer, takePassword } from './request-headers.ts'
 import { describeIssue } from './shapes.ts'
@@ -54,6 +62,8 @@ export interface Route {
   description?: string
   /** The scope that the key needs, or one of several; `any` for every valid key, `null` for a route without a key. */
   scope: Scope | Scope[] | 'any' | null
+  /** Whether the key's user must be an owner of the workspace. */
+  role?: 'owner'
   /** The tokens of agents that are let in beside keys; none where it says nothing. */
   callers?: readonly AgentCaller[]
   /** Whether the key may also be the password of HTTP Basic. */
@@ -280,6 +290,12 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
   if (path.includes('/:agentId'))
     res.locals.agent = await guard.authorize(principal, String(req.params.agentId), callers)
   else guard.admitToWorkspace(principal, callers)
+  if (
+    path.includes('/:workspaceId') &&
+    req.params.workspaceId?.toString().toLowerCase() !== principal.workspaceId
+  )
+    throw notFound('There is no such workspace')
+  if (declared.role === 'owner' && principal.role !== 'owner') throw forbidden(messages.permissionDenied)
   res.locals.principal = principal
   res.locals.since = since
   const end = () => {
@@ -310,6 +326,8 @@ function bodyParser({ invalidBody }: Route): RequestHandler {
 export function requireScope(principal: Principal, scopes: Scope[]): void {
   const granted = scopes.filter((scope) => grants(principal.scopes, scope))
   if (granted.length === 0) throw forbidden(`Missing scope: ${scopes.join(' or ')}`, 'missing_scope')
+  if (granted.every(isOfInstance) && !principal.isInstanceAdmin)
+    throw forbidden('The user of this key is no admin of the instance', 'no_instance_admin')
   if (principal.role === 'viewer' && granted.every(isWrite)) throw forbidden(messages.permissionDenied)
 }
 

@@ -28,9 +28,9 @@ export interface Check {
   essential?: boolean
 }
 
-export interface Report {
+export interface Report<P = Part> {
   status: Status
-  parts: Record<string, Part>
+  parts: Record<string, P>
 }
 
 export interface ReadinessOptions {
@@ -43,7 +43,7 @@ export interface ReadinessOptions {
 /** Runs the checks of one process; all who ask within 2 s share one run. */
 export class Readiness {
   /** `down` without an essential part, `degraded` while any part is not ok. Never rejects; takes 2 s at most. */
-  readonly read: () => Promise<Report>
+  readonly explain: () => Promise<Report<Finding>>
   readonly #options: ReadinessOptions
   /** Checks that have not answered yet: a part that hangs is not asked once more with every look. */
   readonly #pending = new Map<string, Promise<Finding>>()
@@ -52,10 +52,20 @@ export class Readiness {
 
   constructor(options: ReadinessOptions) {
     this.#options = options
-    this.read = shared(CACHE_MS, () => this.#read())
+    this.explain = shared(CACHE_MS, () => this.#read())
   }
 
-  async #read(): Promise<Report> {
+  /** The same without what only the operator reads. */
+  async read(): Promise<Report> {
+    const { status, parts } = await this.explain()
+    const shown = Object.entries(parts).map(([name, { status, detail }]) => [
+      name,
+      detail ? { status, detail } : { status },
+    ])
+    return { status, parts: Object.fromEntries(shown) }
+  }
+
+  async #read(): Promise<Report<Finding>> {
     const { checks, observe } = this.#options
     const own = Object.entries(checks).map(
       async ([name, { find }]): Promise<[string, Finding]> => [
@@ -70,9 +80,7 @@ export class Readiness {
     const isWhole = findings.every(([, { status }]) => status === 'ok')
     return {
       status: isDown ? 'down' : isWhole ? 'ok' : 'degraded',
-      parts: Object.fromEntries(
-        findings.map(([name, { status, detail }]) => [name, detail ? { status, detail } : { status }]),
-      ),
+      parts: Object.fromEntries(findings),
     }
   }
 

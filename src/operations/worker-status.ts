@@ -1,6 +1,12 @@
 /** Which workers are alive, and how they see the IPFS nodes: each writes a row every few seconds. */
 import type { Pool } from '../db/pool.ts'
-import { forgetWorkers, readLiveWorkers, removeWorker, writeWorker } from '../db/statements/workers.ts'
+import {
+  forgetWorkers,
+  listWorkers,
+  readLiveWorkers,
+  removeWorker,
+  writeWorker,
+} from '../db/statements/workers.ts'
 import type { Part } from '../lib/readiness.ts'
 import type { IpfsStatus } from '../storage/port.ts'
 import type { QueueName } from './catalog.ts'
@@ -10,6 +16,7 @@ export type QueueConcurrency = Partial<Record<QueueName, number>>
 
 /** The parts as a worker has written them; null from a worker of an older version. */
 interface Seen {
+  slots: QueueConcurrency
   ipfs: IpfsStatus
   ipfsPrivate: IpfsStatus | null
   parts: Record<string, Part> | null
@@ -29,15 +36,24 @@ export class WorkerStatus {
     ipfsPrivate: IpfsStatus
     /** The worker's parts, as its own /readyz has them. */
     parts: Record<string, Part>
+    /** Of Berth. */
+    version: string
   }): Promise<void> {
-    const { id, concurrency, ipfs, ipfsPrivate, parts } = worker
+    const { id, concurrency, ipfs, ipfsPrivate, parts, version } = worker
     const json = JSON.stringify
-    await writeWorker.run(this.#pool, id, json(concurrency), json(ipfs), json(ipfsPrivate), json(parts))
+    const seen = [json(concurrency), json(ipfs), json(ipfsPrivate), json(parts)] as const
+    await writeWorker.run(this.#pool, id, ...seen, version)
     await forgetWorkers.run(this.#pool)
   }
 
   async remove(id: string): Promise<void> {
     await removeWorker.run(this.#pool, id)
+  }
+
+  /** Workers of the last hour, live ones or not, in the order of their ids. @param after the last one of the page before. */
+  async list(after: string | undefined, limit: number) {
+    const { rows } = await listWorkers.run(this.#pool, after ?? null, limit)
+    return rows.map(({ parts, ...worker }) => ({ ...worker, parts: (parts ?? {}) as Record<string, Part> }))
   }
 
   /**
@@ -46,6 +62,8 @@ export class WorkerStatus {
    */
   async read(): Promise<{
     count: number
+    /** Operations of each queue that all of them together run side by side. */
+    slots: QueueConcurrency
     ipfs: IpfsStatus | undefined
     ipfsPrivate: IpfsStatus | undefined
     /** The parts of each. */
@@ -54,11 +72,19 @@ export class WorkerStatus {
     const seen = (await readLiveWorkers.run(this.#pool)).rows as Seen[]
     return {
       count: seen.length,
+      slots: sumOf(seen.map(({ slots }) => slots)),
       ipfs: best(seen.map(({ ipfs }) => ipfs)),
       ipfsPrivate: best(seen.flatMap(({ ipfsPrivate }) => ipfsPrivate ?? [])),
       parts: seen.map(({ parts }) => parts ?? {}),
     }
   }
+}
+
+function sumOf(all: QueueConcurrency[]): QueueConcurrency {
+  const sums: QueueConcurrency = {}
+  for (const [queue, slots] of all.flatMap((one) => Object.entries(one) as [QueueName, number][]))
+    sums[queue] = (sums[queue] ?? 0) + slots
+  return sums
 }
 
 const best = (seen: IpfsStatus[]): IpfsStatus | undefined =>

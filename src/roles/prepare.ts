@@ -46,6 +46,7 @@ export async function findOrCreateFirstKey(pool: Pool, config: Config): Promise<
   const workspace = { name: FIRST_WORKSPACE, plan: 'unlimited', owner: 'owner' }
   const { token } = await prisma.$transaction(async (tx) => {
     const { id: workspaceId, ownerId: userId } = await insertWorkspace(tx, workspace)
+    await tx.user.update({ where: { id: userId }, data: { isAdmin: true } })
     return keys.create({ workspaceId, userId, name: 'first key', scopes: ['admin'] }, tx)
   })
   return token

@@ -3,8 +3,13 @@ import { Registry } from 'prom-client'
 import packageJson from '../../package.json' with { type: 'json' }
 import { Authenticator } from '../accounts/authenticator.ts'
 import { feedbackRoutes } from '../accounts/feedback-routes.ts'
+import { invitationRoutes } from '../accounts/invitation-routes.ts'
 import { keyRoutes } from '../accounts/key-routes.ts'
 import { KeyService } from '../accounts/keys.ts'
+import { memberRoutes } from '../accounts/member-routes.ts'
+import { workspaceKeyRoutes } from '../accounts/workspace-key-routes.ts'
+import { workspaceRoutes } from '../accounts/workspace-routes.ts'
+import { adminRoutes } from '../admin/admin-routes.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentAccess, isGatewayToken } from '../agents/access.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
@@ -74,6 +79,8 @@ import { openOperatorPorts } from './operator-ports.ts'
 import { counted, type RunningRole } from './running-role.ts'
 import { openUploads } from './uploads.ts'
 
+const KEY_USES_MS = 2000
+
 /**
  * The web role: the API, the gateways, and the dispatcher.
  * @param bounds how much work may be under way at a time.
@@ -102,6 +109,9 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
 
   const signingKeys = loadSigningKeys(config)
   const authenticator = new Authenticator(pool, signingKeys, notifications)
+  const forgetKeys = () => authenticator.forgetKeys()
+  const keys = new KeyService(prisma, signingKeys[0])
+  openKeyUses(authenticator, log, parts)
   const rateLimiter = new RateLimiter(redis)
   const addresses = new AddressLimits({
     requests: config.BERTH_ADDRESS_REQUESTS_PER_MINUTE,
@@ -173,8 +183,13 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...gatewayRoutes({ pool, prisma, gateways, bounds, config, ownership: new Ownership(config) }),
     ...analyticsRoutes(pool, gateways),
     ...usageRoutes(pool),
-    ...keyRoutes(new KeyService(prisma, signingKeys[0]), () => authenticator.forgetKeys()),
+    ...keyRoutes(keys, forgetKeys),
+    ...workspaceRoutes({ pool, prisma, forgetKeys }),
+    ...memberRoutes(prisma, forgetKeys),
+    ...invitationRoutes(prisma, keys, forgetKeys),
+    ...workspaceKeyRoutes(keys, forgetKeys),
     ...feedbackRoutes(prisma),
+    ...adminRoutes({ pool, prisma, keys, workers, readiness, forgetKeys }),
     ...operationRoutes({
       pool,
       operations,
@@ -263,6 +278,15 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     waitsFor: () => counted(server.requests(), 'request'),
     hurry: () => server.cut(),
   }
+}
+
+/** Writes when keys were used, behind the server's end, so that the last requests are in it. */
+function openKeyUses({ uses }: Authenticator, log: Logger, parts: Closers): void {
+  const loop = startLoop('uses of keys', KEY_USES_MS, log, () => uses.flush())
+  parts.add('uses of keys', async () => {
+    await loop.stop()
+    await uses.flush()
+  })
 }
 
 /** Counts what gateways serve, where that is wanted: behind the server's end, so that the last answers are in it. */

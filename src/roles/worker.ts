@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
+import packageJson from '../../package.json' with { type: 'json' }
 import { startAgentLoop } from '../../workers/reconcile/agents.ts'
 import { BACKUP_LOOK_MS, ScheduledBackups } from '../../workers/reconcile/backups.ts'
 import { removeExpiredFiles, tidyEngines } from '../../workers/reconcile/cleanup.ts'
@@ -138,7 +139,14 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       ])
       Object.assign(nodes, { ipfs, ipfsPrivate })
       const report = await readiness.read()
-      await status.write({ id, concurrency, ipfs, ipfsPrivate, parts: report.parts })
+      await status.write({
+        id,
+        concurrency,
+        ipfs,
+        ipfsPrivate,
+        parts: report.parts,
+        version: packageJson.version,
+      })
       written = performance.now()
     }),
     startLoop('expiry', config.BERTH_RECONCILE_SECONDS * 1000, log, (signal) =>

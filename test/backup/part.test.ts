@@ -202,6 +202,11 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
       /✔ restored the workspace default of .*, 1 home of agents\n/,
     )
 
+    const admins = (at: number) =>
+      databases.at(at)?.pool.query('SELECT name FROM app_user WHERE is_admin ORDER BY name')
+    assert.deepEqual((await admins(0))?.rows, [{ name: 'owner' }])
+    assert.deepEqual((await admins(1))?.rows, [], 'an admin of the one instance is none of the other')
+
     await berth(target, 'backup', join(root, 'both'))
     const both = await readTables(join(root, 'both'))
     const original = await tablesOf(dir, whole)

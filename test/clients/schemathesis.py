@@ -93,6 +93,8 @@ REFUSED = [
     (r"^/(v3/files|pinning/pinFileToIPFS)$", r": comes twice$", "names of parts that the form does not know"),
     (r"^/v3/gateways", r"domain: must be a domain name of", "an example of another route with a field of this name"),
     (r"^/v3/gateways", r"plugin_id: there is no such plugin$", "the id is that of another thing that was made"),
+    (r"^/v0/admin/workspaces", r"^plan: no plan is named ", "the plans that there are"),
+    (r"/invitations$", r"^email: must be an e-mail address$", "a text that is as long as may be, which keeps to no format"),
     (r"^/v0/clawhub$", r"cursor: not one of this list$", "what a list has given out"),
     (r"^/v0/templates$", r"pageToken: not a token of this API$", "what a list has given out"),
     (r"^/v0/templates", r"^(agentId|gitUrl|ref): (cannot|must) be given", "several fields"),

@@ -46,7 +46,9 @@ describe('berth keys', () => {
     const { id } = await json('keys', 'create', '-w', ws, '--name', 'listed')
     assert.equal(await berth('keys', 'revoke', id), 'revoked')
     const row = (await json('keys', 'list', '-w', ws)).find((key: { id: string }) => key.id === id)
-    assert.deepEqual(Object.keys(row), ['id', 'name', 'scopes', 'created_at', 'expires_at', 'revoked_at'])
+    assert.deepEqual(Object.keys(row), [
+      ...['id', 'name', 'scopes', 'created_at', 'last_used_at', 'expires_at', 'revoked_at'],
+    ])
     assert.ok(Date.parse(row.revoked_at) <= Date.now())
     assert.match(
       await berth('keys', 'list', '-w', ws),

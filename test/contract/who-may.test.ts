@@ -9,12 +9,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
+import { invite } from '../../src/accounts/invitations.ts'
 import { KeyService } from '../../src/accounts/keys.ts'
-import { createWorkspace, setRole } from '../../src/accounts/workspaces.ts'
+import { setInstanceAdmin, setRole } from '../../src/accounts/members.ts'
+import { createWorkspace } from '../../src/accounts/workspaces.ts'
 import { AgentAccess } from '../../src/agents/access.ts'
 import { loadConfig } from '../../src/config.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
-import { SCOPES } from '../../src/http/principal.ts'
+import { isOfInstance, SCOPES } from '../../src/http/principal.ts'
 import { loadSigningKey } from '../../src/lib/signing-keys.ts'
 import type { RunningRole } from '../../src/roles/running-role.ts'
 import { openWeb } from '../../src/roles/web.ts'
@@ -100,24 +102,42 @@ describe('who may do what', () => {
       createWorkspace(prisma, { name: randomUUID(), plan: 'unlimited', owner: 'owner' })
     const [own, other] = [await newWorkspace(), await newWorkspace()]
     const viewer = await setRole(prisma, { workspaceId: own.id, user: 'viewer', role: 'viewer' })
-    const newKey = (scope: string, { id, ownerId } = own, userId = ownerId) =>
-      keys.create({ workspaceId: id, userId, name: scope, scopes: [scope] })
+    const member = await setRole(prisma, { workspaceId: own.id, user: 'member', role: 'member' })
+    await setInstanceAdmin(prisma, 'owner', true)
+    const newKey = (scopes: string, { id, ownerId } = own, userId = ownerId) =>
+      keys.create({ workspaceId: id, userId, name: scopes, scopes: scopes.split(',') })
 
+    const everything = { name: 'everything', url, token: (await newKey('admin,instance:write')).token }
     const admin = { name: 'admin', url, token: (await newKey('admin')).token }
     const fixed: Credential[] = [{ name: 'nobody', url }, admin]
     for (const scope of SCOPES.filter((scope) => scope !== 'admin'))
       fixed.push({ name: scope, url, token: (await newKey(scope)).token })
     fixed.push({ name: 'viewer', url, token: (await newKey('admin', own, viewer.id)).token })
+    fixed.push({ name: 'member', url, token: (await newKey('admin', own, member.id)).token })
     fixed.push({ name: 'other workspace', url, token: (await newKey('admin', other)).token })
     const revoked = await newKey('admin')
     await keys.revoke(revoked.id)
     fixed.push({ name: 'revoked', url, token: revoked.token })
 
-    /** An agent that is a row only, with an operation that nobody runs. */
-    async function newAgent() {
+    /** Makes what a path names, where others than its workspace would find nothing of that name either. */
+    const MADE: Record<string, () => Promise<{ id: string }>> = {
+      userId: () => setRole(prisma, { workspaceId: own.id, user: randomUUID(), role: 'viewer' }),
+      keyId: () => newKey('org:read'),
+      invitationId: () =>
+        invite(prisma, {
+          ...{ workspaceId: own.id, invitedBy: own.ownerId, role: 'viewer', email: null },
+          expiresAt: new Date(Date.now() + 3_600_000),
+        }),
+    }
+
+    /** An agent that is a row only, with an operation that nobody runs, and what else the path of the route names. */
+    async function newTarget(path = '') {
+      const ids: Record<string, string> = {}
+      for (const [name, make] of Object.entries(MADE))
+        if (path.includes(`{${name}}`)) ids[name] = (await make()).id
       const row = { workspaceId: own.id, status: 'not_running', purgedAt: new Date() }
       const { id, agentId, gatewayToken } = await insertAgentRow(pool, row)
-      const agent = { agentId, gatewayToken, operation: uuidv7() }
+      const agent = { agentId, gatewayToken, operation: uuidv7(), workspaceId: own.id, ids }
       await pool.query(
         `INSERT INTO operation (id, workspace_id, kind, queue, target_id, agent_id, next_attempt_at)
          VALUES ($1, $2, 'agent.sync', 'nobody', $3, $4, now() + interval '1 day')`,
@@ -125,21 +145,24 @@ describe('who may do what', () => {
       )
       return agent
     }
-    const sibling = await newAgent()
+    const sibling = await newTarget()
     const wide = { name: 'wide', url: wideUrl, token: await access.mintPlatformToken(sibling) }
     const others: Credential[] = [...fixed, wide, { name: 'other agent', url, token: sibling.gatewayToken }]
 
     const routes = routesOf(document)
     const outcomesOf = async (route: (typeof routes)[number]): Promise<Outcomes> => {
       const outcomes: Outcomes = {}
-      const forAdmin = await ask(route, admin, await newAgent())
+      const forAdmin = await ask(route, everything, await newTarget(route.path))
       for (const credential of others)
-        outcomes[credential.name] = outcomeOf(await ask(route, credential, await newAgent()), forAdmin)
+        outcomes[credential.name] = outcomeOf(
+          await ask(route, credential, await newTarget(route.path)),
+          forAdmin,
+        )
       const forOwn = { gateway: [url], platform: [url, wideUrl] }
       for (const [name, urls] of Object.entries(forOwn)) {
         const found = new Set<Outcome>()
         for (const at of urls) {
-          const agent = await newAgent()
+          const agent = await newTarget(route.path)
           const token = name === 'gateway' ? agent.gatewayToken : await access.mintPlatformToken(agent)
           found.add(outcomeOf(await ask(route, { name, url: at, token }, agent), forAdmin))
         }
@@ -168,6 +191,7 @@ describe('who may do what', () => {
         assert.equal(outcomes['other workspace'], 401, route.id)
         assert.equal(outcomes['other agent'], 401, route.id)
       }
+      if (route.path.includes('{workspaceId}')) assert.equal(outcomes['other workspace'], 404, route.id)
     }
   })
   it('a token of an agent makes no keys or tokens and changes only what is its own; agents, secrets, skills and templates it makes with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone', () => {
@@ -193,6 +217,32 @@ describe('who may do what', () => {
       if (route.path.startsWith('/v3/') || route.path.startsWith('/psa'))
         for (const name of OF_AGENTS) assert.notEqual(outcomes[name], 'in', `${route.id}: ${name}`)
     }
+  })
+  it('a token of an agent, of whatever scope, sees nothing of workspaces, members, keys or the instance', () => {
+    const routes = guarded().filter(({ route }) => /^\/v0\/(workspaces|admin)|\/keys/.test(route.path))
+    assert.ok(routes.length > 5)
+    for (const { route, outcomes } of routes)
+      for (const name of OF_AGENTS) assert.equal(outcomes[name], 403, `${route.id}: ${name}`)
+  })
+  it('the instance is seen to by keys with its own scopes alone, and the members of a workspace by its owners alone', () => {
+    const ofInstance = guarded().filter(({ route }) => route.path.startsWith('/v0/admin/'))
+    assert.ok(ofInstance.length > 5)
+    for (const { route, outcomes } of ofInstance)
+      for (const [name, outcome] of Object.entries(outcomes))
+        assert.equal(
+          outcome === 'in',
+          isOfInstance(name) && (route.method === 'GET' || name.endsWith('write')),
+          `${route.id}: ${name}`,
+        )
+    const ofOwners = guarded().filter(
+      ({ route: { path, method } }) =>
+        /^\/v0\/workspaces\/\{workspaceId\}/.test(path) &&
+        !path.includes('/keys') &&
+        (path.endsWith('s') || method !== 'GET'),
+    )
+    assert.ok(ofOwners.length > 5)
+    for (const { route, outcomes } of ofOwners)
+      assert.deepEqual([outcomes.member, outcomes.viewer], [403, 403], route.id)
   })
   it('the table of who may do what is that of docs/security.md', async () => {
     const page = await readFile(PAGE, 'utf8')

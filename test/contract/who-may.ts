@@ -1,5 +1,5 @@
 /** Asks every route of the document with every sort of credential, and makes the table of `docs/security.md` of it. */
-import { SCOPES } from '../../src/http/principal.ts'
+import { isOfInstance, SCOPES } from '../../src/http/principal.ts'
 import type { Document, Operation } from '../support/openapi.ts'
 
 /** Whoever may ask for something. */
@@ -10,9 +10,12 @@ export interface Credential {
   token?: string
 }
 
-/** The agent and the operation that a request is about; of its own, since some requests delete it. */
+/** The workspace, and the agent and the operation that a request is about; of its own, since some requests delete it. */
 export interface Target {
+  workspaceId: string
   agentId: string
+  /** Ids of other parameters of the path, by their names. */
+  ids: Record<string, string>
   operation: string
 }
 
@@ -52,8 +55,9 @@ export const routesOf = ({ paths }: Document): Asked[] =>
 export async function ask(route: Asked, { url, token }: Credential, target: Target): Promise<number> {
   const path = route.path
     .replace('{agentId}', target.agentId)
+    .replace('{workspaceId}', target.workspaceId)
     .replace('/operations/{id}', `/operations/${target.operation}`)
-    .replace(/\{\w+\}/g, 'x')
+    .replace(/\{(\w+)\}/g, (_, name) => target.ids[name] ?? 'x')
   const response = await fetch(`${url}${path}`, {
     method: route.method,
     headers: {
@@ -76,6 +80,7 @@ export const outcomeOf = (status: number, forAdmin: number): Outcome =>
 export type Outcomes = Record<string, Outcome>
 
 const COLUMNS: [title: string, credential: string][] = [
+  ['member', 'member'],
   ['viewer', 'viewer'],
   ['gateway', 'gateway'],
   ['platform', 'platform'],
@@ -98,7 +103,7 @@ function leastScopes(outcomes: Outcomes): string {
       !(scope.endsWith(':write') && enough.includes(scope.replace('write', 'read') as never)),
   )
   if (least.length > 0) return least.map((scope) => `\`${scope.slice('org:'.length)}\``).join(', ')
-  return `\`${enough.find((scope) => scope.startsWith('org:'))}\``
+  return `\`${enough.find((scope) => scope.startsWith('org:')) ?? enough.find(isOfInstance) ?? enough[0]}\``
 }
 
 /** The table in Markdown, a part for each tag. */

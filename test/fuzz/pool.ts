@@ -10,7 +10,9 @@ export async function createWorkspace({ sql, workspace }: Context): Promise<Work
     `INSERT INTO plan (name, agent_limit, channels, custom_domains, pin_by_cid)
      VALUES ('fuzz', 0, true, true, true) ON CONFLICT DO NOTHING`,
   )
-  return workspace('fuzz')
+  const own = await workspace('fuzz')
+  // Its owner is the first user of the instance, and so an admin of it.
+  return { ...own, api: await own.created('--scopes', 'admin,instance:write') }
 }
 
 /** Things that are there, so that not every request ends as a 404. */
@@ -24,6 +26,13 @@ export async function createPool(api: Client): Promise<Pool> {
   const secrets = await Promise.all(
     ['OPENAI_API_KEY', 'CODEX_API_KEY', 'PLAIN'].map((name) => api.post('/v0/secrets', { name, value: 'x' })),
   )
+  const [workspace] = (await api.get('/v0/workspaces')).body.data.workspaces
+  const path = `/v0/workspaces/${workspace.id}`
+  const [members, listed] = [
+    await api.get(`${path}/members`),
+    await api.get(`${path}/keys`, { name: 'bafk' }),
+  ]
+  const idsOf = (rows: { id: string }[]) => rows.map(({ id }) => id)
   const secretIds = secrets.map(({ body }) => body.secret.id)
   const files = pins.map(({ record }) => record.id)
   const operations = pins.map(({ operation }) => operation)
@@ -46,6 +55,10 @@ export async function createPool(api: Client): Promise<Pool> {
     before: ['2026-01-01T00:00:00.0001Z', '9999-12-31T23:59:59+14:00'],
     after: ['0000-01-01T00:00:00Z', '2026-01-01T00:00:00-01:00'],
     meta: ['{}', '{"a":"b"}', '{"\\u0000":""}'],
+    workspaceId: [workspace.id],
+    invitationId: [(await api.post(`${path}/invitations`, { role: 'viewer' })).body.data.id],
+    userId: idsOf(members.body.data.members),
+    keyId: idsOf(listed.body.data.keys),
     secretId: secretIds,
     secretIds,
     channel: ['telegram', 'slack', 'discord', 'whatsapp'],

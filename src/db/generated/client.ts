@@ -69,6 +69,12 @@ export type Membership = Prisma.MembershipModel
  */
 export type ApiKey = Prisma.ApiKeyModel
 /**
+ * Model Invitation
+ * An invitation to a workspace: whoever has its token becomes a member, once. Ended ones stay for 90 days, as who let whom
+ * in.
+ */
+export type Invitation = Prisma.InvitationModel
+/**
  * Model Feedback
  * What a user or an agent told the operator.
  */

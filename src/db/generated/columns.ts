@@ -25,6 +25,7 @@ export const User = {
   id: 'uuid',
   name: 'text',
   createdAt: 'timestamptz',
+  isAdmin: 'bool',
 } as const
 
 export const Membership = {
@@ -46,6 +47,21 @@ export const ApiKey = {
   createdAt: 'timestamptz',
   updatedAt: 'timestamptz',
   expiresAt: 'timestamptz?',
+  revokedAt: 'timestamptz?',
+  lastUsedAt: 'timestamptz?',
+} as const
+
+export const Invitation = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  role: 'text',
+  email: 'text?',
+  tokenHash: 'bytea',
+  invitedBy: 'uuid',
+  createdAt: 'timestamptz',
+  expiresAt: 'timestamptz',
+  acceptedAt: 'timestamptz?',
+  acceptedBy: 'uuid?',
   revokedAt: 'timestamptz?',
 } as const
 
@@ -123,6 +139,7 @@ export const Worker = {
   seenAt: 'timestamptz',
   ipfsPrivate: 'jsonb?',
   parts: 'jsonb?',
+  version: 'text?',
 } as const
 
 export const Installation = {

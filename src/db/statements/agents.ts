@@ -122,8 +122,9 @@ export const readFingerprints = statement({
   name: 'open-calls',
   parameters: ['uuid[]', 'text[]', 'text[]'],
   columns: { fingerprint: 'text' },
-  text: `SELECT k.id || ':' || m.role AS fingerprint FROM api_key k
+  text: `SELECT k.id || ':' || m.role || ':' || u.is_admin AS fingerprint FROM api_key k
       JOIN membership m ON m.workspace_id = k.workspace_id AND m.user_id = k.user_id
+      JOIN app_user u ON u.id = m.user_id
     WHERE k.id = ANY($1) AND k.revoked_at IS NULL
     UNION ALL
     SELECT unnest(ARRAY[agent_id, agent_id || ':' || ${TOKEN_FINGERPRINT}]) FROM agent

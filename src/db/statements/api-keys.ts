@@ -10,18 +10,35 @@ export const findApiKey = statement({
     workspaceId: 'uuid',
     userId: 'uuid?',
     role: narrow<'owner' | 'member' | 'viewer' | null>('text'),
+    isInstanceAdmin: 'bool',
     scopes: 'text[]',
     maxUses: 'int4?',
     expiresAt: 'timestamptz?',
     plan: narrow<Plan>('json'),
   },
-  text: `SELECT k.id AS "keyId", k.workspace_id AS "workspaceId", k.user_id AS "userId", m.role, k.scopes,
+  text: `SELECT k.id AS "keyId", k.workspace_id AS "workspaceId", k.user_id AS "userId", m.role,
+      coalesce(u.is_admin, false) AS "isInstanceAdmin", k.scopes,
       k.max_uses AS "maxUses", k.expires_at AS "expiresAt", ${PLAN} AS plan
     FROM api_key k
     JOIN workspace w ON w.id = k.workspace_id
     JOIN plan p ON p.name = w.plan
     LEFT JOIN membership m ON m.workspace_id = k.workspace_id AND m.user_id = k.user_id
+    LEFT JOIN app_user u ON u.id = m.user_id
     WHERE k.id = $1 AND k.workspace_id = $2 AND k.revoked_at IS NULL`,
+})
+
+/**
+ * Notes when keys were used, at most once a minute each. By hand: a key that another process notes just now is passed over,
+ * so that nobody waits.
+ */
+export const noteKeyUses = statement({
+  name: 'api-key-note-uses',
+  parameters: ['uuid[]'],
+  columns: {},
+  text: `UPDATE api_key SET last_used_at = now() WHERE id IN (
+      SELECT id FROM api_key WHERE id = ANY($1)
+        AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+      FOR NO KEY UPDATE SKIP LOCKED)`,
 })
 
 /** Counts a use of a key that has some left. By hand: every request with such a key needs it. */

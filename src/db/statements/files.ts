@@ -100,6 +100,22 @@ export const findKeeper = statement({
 })
 
 /** Files and bytes of a workspace on both networks: their sum, and the changes that are not yet in it (migration 0023). */
+/** Agents of a workspace that are counted: a count at this value says that there are so many or more. */
+export const AGENT_COUNT_LIMIT = 1000
+
+/** What workspaces keep on both networks, and their agents. */
+export const readUsages = statement({
+  name: 'usages',
+  parameters: ['uuid[]'],
+  columns: { id: 'uuid', files: 'float8', bytes: 'float8', agents: 'int4' },
+  text: `SELECT w.id, s.files, s.bytes, a.agents FROM unnest($1::uuid[]) AS w (id)
+    CROSS JOIN LATERAL (SELECT coalesce(sum(files), 0)::float8 AS files, coalesce(sum(bytes), 0)::float8 AS bytes FROM (
+      SELECT files, bytes FROM stored_content WHERE workspace_id = w.id
+      UNION ALL SELECT files, bytes FROM stored_content_change WHERE workspace_id = w.id) stored) s
+    CROSS JOIN LATERAL (SELECT count(*)::int4 AS agents FROM (
+      SELECT FROM agent WHERE workspace_id = w.id AND deleted_at IS NULL LIMIT ${AGENT_COUNT_LIMIT}) counted) a`,
+})
+
 export const readUsage = statement({
   name: 'usage',
   parameters: ['uuid'],

@@ -1,14 +1,14 @@
 /** The rows of workers. By hand: who is alive goes by the clock of the database, and leases' connections have no Prisma. */
-import { narrow, statement } from './statement.ts'
+import { isoMillis, narrow, statement } from './statement.ts'
 
 const json = narrow<string>('jsonb')
 
-/** Writes that `$1` is alive: its concurrency, how it sees the public and the private node, and its parts. */
+/** Writes that `$1` is alive: its concurrency, how it sees the public and the private node, its parts, and its version. */
 export const writeWorker = statement({
   name: 'worker-write',
-  parameters: ['uuid', json, json, json, json],
+  parameters: ['uuid', json, json, json, json, 'text'],
   columns: {},
-  text: `INSERT INTO worker (id, concurrency, ipfs, ipfs_private, parts) VALUES ($1, $2, $3, $4, $5)
+  text: `INSERT INTO worker (id, concurrency, ipfs, ipfs_private, parts, version) VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (id) DO UPDATE
     SET ipfs = EXCLUDED.ipfs, ipfs_private = EXCLUDED.ipfs_private, parts = EXCLUDED.parts, seen_at = now()`,
 })
@@ -27,15 +27,34 @@ export const removeWorker = statement({
   text: 'DELETE FROM worker WHERE id = $1',
 })
 
+/** A page of workers behind `$1`: those that have written within the hour, in the order of their ids. */
+export const listWorkers = statement({
+  name: 'worker-list',
+  parameters: ['uuid?', 'int8'],
+  columns: {
+    id: 'uuid',
+    version: 'text?',
+    isAlive: 'bool',
+    startedAt: 'text',
+    seenAt: 'text',
+    slots: narrow<Record<string, number>>('jsonb'),
+    parts: narrow<unknown>('jsonb'),
+  },
+  text: `SELECT id, version, seen_at > now() - interval '15 seconds' AS "isAlive", ${isoMillis('started_at')} AS "startedAt",
+      ${isoMillis('seen_at')} AS "seenAt", concurrency AS slots, parts
+    FROM worker WHERE id > coalesce($1::uuid, '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT $2`,
+})
+
 /** Workers that have written within 15 seconds, the latest first. */
 export const readLiveWorkers = statement({
   name: 'worker-read',
   parameters: [],
   columns: {
+    slots: narrow<unknown>('jsonb'),
     ipfs: narrow<unknown>('jsonb'),
     ipfsPrivate: narrow<unknown>('jsonb'),
     parts: narrow<unknown>('jsonb'),
   },
-  text: `SELECT ipfs, ipfs_private AS "ipfsPrivate", parts FROM worker
+  text: `SELECT concurrency AS slots, ipfs, ipfs_private AS "ipfsPrivate", parts FROM worker
     WHERE seen_at > now() - interval '15 seconds' ORDER BY seen_at DESC`,
 })

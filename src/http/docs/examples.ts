@@ -2,6 +2,8 @@
  * One example of each route's body and answer, by the route's id. A test holds them against the schemas of the
  * routes, and finds routes that have none.
  */
+import { accountExamples } from './account-examples.ts'
+import { adminExamples } from './admin-examples.ts'
 import { agentExamples } from './agent-examples.ts'
 import { domainExamples } from './domain-examples.ts'
 import { engineExamples } from './engine-examples.ts'
@@ -290,6 +292,8 @@ export const examples: Record<string, Example> = {
   },
   deleteGatewayToken: deleted,
 
+  ...accountExamples,
+  ...adminExamples,
   ...agentExamples,
   ...domainExamples,
   ...snapshotExamples,

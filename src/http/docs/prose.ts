@@ -91,7 +91,17 @@ export const TAGS = [
   ['Issues', 'A closed beta, in which no account of Berth takes part: all of it is 404.'],
   ['Usage', 'Whether a key works, and how much its workspace stores.'],
   ['Operations', 'Work that outlives a request: its progress, its end, and how to cancel it.'],
+  ['Workspaces', 'What a key belongs to: its name, its plan and what it uses.'],
+  ['Members', 'Who works in the workspace, and as what: owner, member or viewer.'],
+  [
+    'Invitations',
+    'How others come into a workspace: an owner hands them a token, which makes a member of whoever has it, once.',
+  ],
   ['API keys', 'Who may call. A key belongs to one workspace, and its scopes say what it may do.'],
+  [
+    'Instance',
+    'For admins of the instance, with keys that have a scope for it: plans, all workspaces, what is kept, and how the parts are.',
+  ],
   ['Health', 'For load balancers and monitoring.'],
   ['Documentation', 'This document, for machines and for people.'],
 ] as const
@@ -99,6 +109,11 @@ export const TAGS = [
 /** Parameters that mean the same wherever they appear; a description at the route goes first. */
 export const PARAMETERS: Record<string, { description: string; enum?: string[]; example?: unknown }> = {
   id: { description: 'The id, a UUID. One that is malformed is nobody’s, and answers 404.' },
+  workspaceId: { description: 'The id of the workspace of the key, a UUID. Any other one answers 404.' },
+  userId: { description: 'The id of the user, a UUID.' },
+  invitationId: { description: 'The id of the invitation, a UUID.' },
+  keyId: { description: 'The id of the key, a UUID.' },
+  role: { description: 'Only members with this role.' },
   agentId: { description: 'The id of the agent, 8 characters.', example: 'x7f3k2ab' },
   network: { description: 'The IPFS network.', enum: ['public', 'private'] },
   fileId: { description: 'The id of the file, a UUID.' },

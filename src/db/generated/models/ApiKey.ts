@@ -49,6 +49,7 @@ export type ApiKeyMinAggregateOutputType = {
   updatedAt: Date | null
   expiresAt: Date | null
   revokedAt: Date | null
+  lastUsedAt: Date | null
 }
 
 export type ApiKeyMaxAggregateOutputType = {
@@ -64,6 +65,7 @@ export type ApiKeyMaxAggregateOutputType = {
   updatedAt: Date | null
   expiresAt: Date | null
   revokedAt: Date | null
+  lastUsedAt: Date | null
 }
 
 export type ApiKeyCountAggregateOutputType = {
@@ -80,6 +82,7 @@ export type ApiKeyCountAggregateOutputType = {
   updatedAt: number
   expiresAt: number
   revokedAt: number
+  lastUsedAt: number
   _all: number
 }
 
@@ -107,6 +110,7 @@ export type ApiKeyMinAggregateInputType = {
   updatedAt?: true
   expiresAt?: true
   revokedAt?: true
+  lastUsedAt?: true
 }
 
 export type ApiKeyMaxAggregateInputType = {
@@ -122,6 +126,7 @@ export type ApiKeyMaxAggregateInputType = {
   updatedAt?: true
   expiresAt?: true
   revokedAt?: true
+  lastUsedAt?: true
 }
 
 export type ApiKeyCountAggregateInputType = {
@@ -138,6 +143,7 @@ export type ApiKeyCountAggregateInputType = {
   updatedAt?: true
   expiresAt?: true
   revokedAt?: true
+  lastUsedAt?: true
   _all?: true
 }
 
@@ -241,6 +247,7 @@ export type ApiKeyGroupByOutputType = {
   updatedAt: Date
   expiresAt: Date | null
   revokedAt: Date | null
+  lastUsedAt: Date | null
   _count: ApiKeyCountAggregateOutputType | null
   _avg: ApiKeyAvgAggregateOutputType | null
   _sum: ApiKeySumAggregateOutputType | null
@@ -280,6 +287,7 @@ export type ApiKeyWhereInput = {
   updatedAt?: Prisma.DateTimeFilter<"ApiKey"> | Date | string
   expiresAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   revokedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
+  lastUsedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   user?: Prisma.XOR<Prisma.UserNullableScalarRelationFilter, Prisma.UserWhereInput> | null
   signedUploads?: Prisma.SignedUploadListRelationFilter
@@ -300,6 +308,7 @@ export type ApiKeyOrderByWithRelationInput = {
   updatedAt?: Prisma.SortOrder
   expiresAt?: Prisma.SortOrderInput | Prisma.SortOrder
   revokedAt?: Prisma.SortOrderInput | Prisma.SortOrder
+  lastUsedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
   user?: Prisma.UserOrderByWithRelationInput
   signedUploads?: Prisma.SignedUploadOrderByRelationAggregateInput
@@ -323,6 +332,7 @@ export type ApiKeyWhereUniqueInput = Prisma.AtLeast<{
   updatedAt?: Prisma.DateTimeFilter<"ApiKey"> | Date | string
   expiresAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   revokedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
+  lastUsedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   user?: Prisma.XOR<Prisma.UserNullableScalarRelationFilter, Prisma.UserWhereInput> | null
   signedUploads?: Prisma.SignedUploadListRelationFilter
@@ -343,6 +353,7 @@ export type ApiKeyOrderByWithAggregationInput = {
   updatedAt?: Prisma.SortOrder
   expiresAt?: Prisma.SortOrderInput | Prisma.SortOrder
   revokedAt?: Prisma.SortOrderInput | Prisma.SortOrder
+  lastUsedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.ApiKeyCountOrderByAggregateInput
   _avg?: Prisma.ApiKeyAvgOrderByAggregateInput
   _max?: Prisma.ApiKeyMaxOrderByAggregateInput
@@ -367,6 +378,7 @@ export type ApiKeyScalarWhereWithAggregatesInput = {
   updatedAt?: Prisma.DateTimeWithAggregatesFilter<"ApiKey"> | Date | string
   expiresAt?: Prisma.DateTimeNullableWithAggregatesFilter<"ApiKey"> | Date | string | null
   revokedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"ApiKey"> | Date | string | null
+  lastUsedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"ApiKey"> | Date | string | null
 }
 
 export type ApiKeyCreateInput = {
@@ -381,6 +393,7 @@ export type ApiKeyCreateInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
@@ -401,6 +414,7 @@ export type ApiKeyUncheckedCreateInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
 }
@@ -417,6 +431,7 @@ export type ApiKeyUpdateInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
@@ -437,6 +452,7 @@ export type ApiKeyUncheckedUpdateInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
 }
@@ -455,6 +471,7 @@ export type ApiKeyCreateManyInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
 }
 
 export type ApiKeyUpdateManyMutationInput = {
@@ -469,6 +486,7 @@ export type ApiKeyUpdateManyMutationInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 export type ApiKeyUncheckedUpdateManyInput = {
@@ -485,6 +503,7 @@ export type ApiKeyUncheckedUpdateManyInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 export type ApiKeyListRelationFilter = {
@@ -519,6 +538,7 @@ export type ApiKeyCountOrderByAggregateInput = {
   updatedAt?: Prisma.SortOrder
   expiresAt?: Prisma.SortOrder
   revokedAt?: Prisma.SortOrder
+  lastUsedAt?: Prisma.SortOrder
 }
 
 export type ApiKeyAvgOrderByAggregateInput = {
@@ -539,6 +559,7 @@ export type ApiKeyMaxOrderByAggregateInput = {
   updatedAt?: Prisma.SortOrder
   expiresAt?: Prisma.SortOrder
   revokedAt?: Prisma.SortOrder
+  lastUsedAt?: Prisma.SortOrder
 }
 
 export type ApiKeyMinOrderByAggregateInput = {
@@ -554,6 +575,7 @@ export type ApiKeyMinOrderByAggregateInput = {
   updatedAt?: Prisma.SortOrder
   expiresAt?: Prisma.SortOrder
   revokedAt?: Prisma.SortOrder
+  lastUsedAt?: Prisma.SortOrder
 }
 
 export type ApiKeySumOrderByAggregateInput = {
@@ -719,6 +741,7 @@ export type ApiKeyCreateWithoutWorkspaceInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
@@ -737,6 +760,7 @@ export type ApiKeyUncheckedCreateWithoutWorkspaceInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
 }
@@ -784,6 +808,7 @@ export type ApiKeyScalarWhereInput = {
   updatedAt?: Prisma.DateTimeFilter<"ApiKey"> | Date | string
   expiresAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   revokedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
+  lastUsedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
 }
 
 export type ApiKeyCreateWithoutUserInput = {
@@ -798,6 +823,7 @@ export type ApiKeyCreateWithoutUserInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
@@ -816,6 +842,7 @@ export type ApiKeyUncheckedCreateWithoutUserInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
 }
@@ -858,6 +885,7 @@ export type ApiKeyCreateWithoutSignedUploadsInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
@@ -877,6 +905,7 @@ export type ApiKeyUncheckedCreateWithoutSignedUploadsInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
 }
 
@@ -908,6 +937,7 @@ export type ApiKeyUpdateWithoutSignedUploadsInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
@@ -927,6 +957,7 @@ export type ApiKeyUncheckedUpdateWithoutSignedUploadsInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
 }
 
@@ -942,6 +973,7 @@ export type ApiKeyCreateWithoutUploadsInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
@@ -961,6 +993,7 @@ export type ApiKeyUncheckedCreateWithoutUploadsInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
 }
 
@@ -992,6 +1025,7 @@ export type ApiKeyUpdateWithoutUploadsInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
@@ -1011,6 +1045,7 @@ export type ApiKeyUncheckedUpdateWithoutUploadsInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
 }
 
@@ -1027,6 +1062,7 @@ export type ApiKeyCreateManyWorkspaceInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
 }
 
 export type ApiKeyUpdateWithoutWorkspaceInput = {
@@ -1041,6 +1077,7 @@ export type ApiKeyUpdateWithoutWorkspaceInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
@@ -1059,6 +1096,7 @@ export type ApiKeyUncheckedUpdateWithoutWorkspaceInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
 }
@@ -1076,6 +1114,7 @@ export type ApiKeyUncheckedUpdateManyWithoutWorkspaceInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 export type ApiKeyCreateManyUserInput = {
@@ -1091,6 +1130,7 @@ export type ApiKeyCreateManyUserInput = {
   updatedAt?: Date | string
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
 }
 
 export type ApiKeyUpdateWithoutUserInput = {
@@ -1105,6 +1145,7 @@ export type ApiKeyUpdateWithoutUserInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
@@ -1123,6 +1164,7 @@ export type ApiKeyUncheckedUpdateWithoutUserInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
 }
@@ -1140,6 +1182,7 @@ export type ApiKeyUncheckedUpdateManyWithoutUserInput = {
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
 }
 
 
@@ -1196,6 +1239,7 @@ export type ApiKeySelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   updatedAt?: boolean
   expiresAt?: boolean
   revokedAt?: boolean
+  lastUsedAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
   signedUploads?: boolean | Prisma.ApiKey$signedUploadsArgs<ExtArgs>
@@ -1217,6 +1261,7 @@ export type ApiKeySelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
   updatedAt?: boolean
   expiresAt?: boolean
   revokedAt?: boolean
+  lastUsedAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
 }, ExtArgs["result"]["apiKey"]>
@@ -1235,6 +1280,7 @@ export type ApiKeySelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
   updatedAt?: boolean
   expiresAt?: boolean
   revokedAt?: boolean
+  lastUsedAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
 }, ExtArgs["result"]["apiKey"]>
@@ -1253,9 +1299,10 @@ export type ApiKeySelectScalar = {
   updatedAt?: boolean
   expiresAt?: boolean
   revokedAt?: boolean
+  lastUsedAt?: boolean
 }
 
-export type ApiKeyOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "publicKey" | "secretHash" | "scopes" | "maxUses" | "uses" | "createdAt" | "updatedAt" | "expiresAt" | "revokedAt", ExtArgs["result"]["apiKey"]>
+export type ApiKeyOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "publicKey" | "secretHash" | "scopes" | "maxUses" | "uses" | "createdAt" | "updatedAt" | "expiresAt" | "revokedAt" | "lastUsedAt", ExtArgs["result"]["apiKey"]>
 export type ApiKeyInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
@@ -1297,6 +1344,10 @@ export type $ApiKeyPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     updatedAt: Date
     expiresAt: Date | null
     revokedAt: Date | null
+    /**
+     * To the minute.
+     */
+    lastUsedAt: Date | null
   }, ExtArgs["result"]["apiKey"]>
   composites: {}
 }
@@ -1737,6 +1788,7 @@ export interface ApiKeyFieldRefs {
   readonly updatedAt: Prisma.FieldRef<"ApiKey", 'DateTime'>
   readonly expiresAt: Prisma.FieldRef<"ApiKey", 'DateTime'>
   readonly revokedAt: Prisma.FieldRef<"ApiKey", 'DateTime'>
+  readonly lastUsedAt: Prisma.FieldRef<"ApiKey", 'DateTime'>
 }
     
 

@@ -28,18 +28,21 @@ export type UserMinAggregateOutputType = {
   id: string | null
   name: string | null
   createdAt: Date | null
+  isAdmin: boolean | null
 }
 
 export type UserMaxAggregateOutputType = {
   id: string | null
   name: string | null
   createdAt: Date | null
+  isAdmin: boolean | null
 }
 
 export type UserCountAggregateOutputType = {
   id: number
   name: number
   createdAt: number
+  isAdmin: number
   _all: number
 }
 
@@ -48,18 +51,21 @@ export type UserMinAggregateInputType = {
   id?: true
   name?: true
   createdAt?: true
+  isAdmin?: true
 }
 
 export type UserMaxAggregateInputType = {
   id?: true
   name?: true
   createdAt?: true
+  isAdmin?: true
 }
 
 export type UserCountAggregateInputType = {
   id?: true
   name?: true
   createdAt?: true
+  isAdmin?: true
   _all?: true
 }
 
@@ -139,6 +145,7 @@ export type UserGroupByOutputType = {
   id: string
   name: string
   createdAt: Date
+  isAdmin: boolean
   _count: UserCountAggregateOutputType | null
   _min: UserMinAggregateOutputType | null
   _max: UserMaxAggregateOutputType | null
@@ -166,6 +173,7 @@ export type UserWhereInput = {
   id?: Prisma.UuidFilter<"User"> | string
   name?: Prisma.StringFilter<"User"> | string
   createdAt?: Prisma.DateTimeFilter<"User"> | Date | string
+  isAdmin?: Prisma.BoolFilter<"User"> | boolean
   memberships?: Prisma.MembershipListRelationFilter
   keys?: Prisma.ApiKeyListRelationFilter
 }
@@ -174,6 +182,7 @@ export type UserOrderByWithRelationInput = {
   id?: Prisma.SortOrder
   name?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
+  isAdmin?: Prisma.SortOrder
   memberships?: Prisma.MembershipOrderByRelationAggregateInput
   keys?: Prisma.ApiKeyOrderByRelationAggregateInput
 }
@@ -185,6 +194,7 @@ export type UserWhereUniqueInput = Prisma.AtLeast<{
   OR?: Prisma.UserWhereInput[]
   NOT?: Prisma.UserWhereInput | Prisma.UserWhereInput[]
   createdAt?: Prisma.DateTimeFilter<"User"> | Date | string
+  isAdmin?: Prisma.BoolFilter<"User"> | boolean
   memberships?: Prisma.MembershipListRelationFilter
   keys?: Prisma.ApiKeyListRelationFilter
 }, "id" | "name">
@@ -193,6 +203,7 @@ export type UserOrderByWithAggregationInput = {
   id?: Prisma.SortOrder
   name?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
+  isAdmin?: Prisma.SortOrder
   _count?: Prisma.UserCountOrderByAggregateInput
   _max?: Prisma.UserMaxOrderByAggregateInput
   _min?: Prisma.UserMinOrderByAggregateInput
@@ -205,12 +216,14 @@ export type UserScalarWhereWithAggregatesInput = {
   id?: Prisma.UuidWithAggregatesFilter<"User"> | string
   name?: Prisma.StringWithAggregatesFilter<"User"> | string
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"User"> | Date | string
+  isAdmin?: Prisma.BoolWithAggregatesFilter<"User"> | boolean
 }
 
 export type UserCreateInput = {
   id?: string
   name: string
   createdAt?: Date | string
+  isAdmin?: boolean
   memberships?: Prisma.MembershipCreateNestedManyWithoutUserInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutUserInput
 }
@@ -219,6 +232,7 @@ export type UserUncheckedCreateInput = {
   id?: string
   name: string
   createdAt?: Date | string
+  isAdmin?: boolean
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutUserInput
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutUserInput
 }
@@ -227,6 +241,7 @@ export type UserUpdateInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   memberships?: Prisma.MembershipUpdateManyWithoutUserNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutUserNestedInput
 }
@@ -235,6 +250,7 @@ export type UserUncheckedUpdateInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutUserNestedInput
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutUserNestedInput
 }
@@ -243,36 +259,42 @@ export type UserCreateManyInput = {
   id?: string
   name: string
   createdAt?: Date | string
+  isAdmin?: boolean
 }
 
 export type UserUpdateManyMutationInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
 }
 
 export type UserUncheckedUpdateManyInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
 }
 
 export type UserCountOrderByAggregateInput = {
   id?: Prisma.SortOrder
   name?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
+  isAdmin?: Prisma.SortOrder
 }
 
 export type UserMaxOrderByAggregateInput = {
   id?: Prisma.SortOrder
   name?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
+  isAdmin?: Prisma.SortOrder
 }
 
 export type UserMinOrderByAggregateInput = {
   id?: Prisma.SortOrder
   name?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
+  isAdmin?: Prisma.SortOrder
 }
 
 export type UserScalarRelationFilter = {
@@ -319,6 +341,7 @@ export type UserCreateWithoutMembershipsInput = {
   id?: string
   name: string
   createdAt?: Date | string
+  isAdmin?: boolean
   keys?: Prisma.ApiKeyCreateNestedManyWithoutUserInput
 }
 
@@ -326,6 +349,7 @@ export type UserUncheckedCreateWithoutMembershipsInput = {
   id?: string
   name: string
   createdAt?: Date | string
+  isAdmin?: boolean
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutUserInput
 }
 
@@ -349,6 +373,7 @@ export type UserUpdateWithoutMembershipsInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   keys?: Prisma.ApiKeyUpdateManyWithoutUserNestedInput
 }
 
@@ -356,6 +381,7 @@ export type UserUncheckedUpdateWithoutMembershipsInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutUserNestedInput
 }
 
@@ -363,6 +389,7 @@ export type UserCreateWithoutKeysInput = {
   id?: string
   name: string
   createdAt?: Date | string
+  isAdmin?: boolean
   memberships?: Prisma.MembershipCreateNestedManyWithoutUserInput
 }
 
@@ -370,6 +397,7 @@ export type UserUncheckedCreateWithoutKeysInput = {
   id?: string
   name: string
   createdAt?: Date | string
+  isAdmin?: boolean
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutUserInput
 }
 
@@ -393,6 +421,7 @@ export type UserUpdateWithoutKeysInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   memberships?: Prisma.MembershipUpdateManyWithoutUserNestedInput
 }
 
@@ -400,6 +429,7 @@ export type UserUncheckedUpdateWithoutKeysInput = {
   id?: Prisma.StringFieldUpdateOperationsInput | string
   name?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutUserNestedInput
 }
 
@@ -447,6 +477,7 @@ export type UserSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = r
   id?: boolean
   name?: boolean
   createdAt?: boolean
+  isAdmin?: boolean
   memberships?: boolean | Prisma.User$membershipsArgs<ExtArgs>
   keys?: boolean | Prisma.User$keysArgs<ExtArgs>
   _count?: boolean | Prisma.UserCountOutputTypeDefaultArgs<ExtArgs>
@@ -456,21 +487,24 @@ export type UserSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   id?: boolean
   name?: boolean
   createdAt?: boolean
+  isAdmin?: boolean
 }, ExtArgs["result"]["user"]>
 
 export type UserSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
   name?: boolean
   createdAt?: boolean
+  isAdmin?: boolean
 }, ExtArgs["result"]["user"]>
 
 export type UserSelectScalar = {
   id?: boolean
   name?: boolean
   createdAt?: boolean
+  isAdmin?: boolean
 }
 
-export type UserOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "name" | "createdAt", ExtArgs["result"]["user"]>
+export type UserOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "name" | "createdAt" | "isAdmin", ExtArgs["result"]["user"]>
 export type UserInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   memberships?: boolean | Prisma.User$membershipsArgs<ExtArgs>
   keys?: boolean | Prisma.User$keysArgs<ExtArgs>
@@ -489,6 +523,10 @@ export type $UserPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
     id: string
     name: string
     createdAt: Date
+    /**
+     * Whether they may see to the whole instance, with a key that has a scope for it.
+     */
+    isAdmin: boolean
   }, ExtArgs["result"]["user"]>
   composites: {}
 }
@@ -917,6 +955,7 @@ export interface UserFieldRefs {
   readonly id: Prisma.FieldRef<"User", 'String'>
   readonly name: Prisma.FieldRef<"User", 'String'>
   readonly createdAt: Prisma.FieldRef<"User", 'DateTime'>
+  readonly isAdmin: Prisma.FieldRef<"User", 'Boolean'>
 }
     
 

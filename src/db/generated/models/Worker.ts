@@ -28,12 +28,14 @@ export type WorkerMinAggregateOutputType = {
   id: string | null
   startedAt: Date | null
   seenAt: Date | null
+  version: string | null
 }
 
 export type WorkerMaxAggregateOutputType = {
   id: string | null
   startedAt: Date | null
   seenAt: Date | null
+  version: string | null
 }
 
 export type WorkerCountAggregateOutputType = {
@@ -44,6 +46,7 @@ export type WorkerCountAggregateOutputType = {
   seenAt: number
   ipfsPrivate: number
   parts: number
+  version: number
   _all: number
 }
 
@@ -52,12 +55,14 @@ export type WorkerMinAggregateInputType = {
   id?: true
   startedAt?: true
   seenAt?: true
+  version?: true
 }
 
 export type WorkerMaxAggregateInputType = {
   id?: true
   startedAt?: true
   seenAt?: true
+  version?: true
 }
 
 export type WorkerCountAggregateInputType = {
@@ -68,6 +73,7 @@ export type WorkerCountAggregateInputType = {
   seenAt?: true
   ipfsPrivate?: true
   parts?: true
+  version?: true
   _all?: true
 }
 
@@ -151,6 +157,7 @@ export type WorkerGroupByOutputType = {
   seenAt: Date
   ipfsPrivate: runtime.JsonValue | null
   parts: runtime.JsonValue | null
+  version: string | null
   _count: WorkerCountAggregateOutputType | null
   _min: WorkerMinAggregateOutputType | null
   _max: WorkerMaxAggregateOutputType | null
@@ -182,6 +189,7 @@ export type WorkerWhereInput = {
   seenAt?: Prisma.DateTimeFilter<"Worker"> | Date | string
   ipfsPrivate?: Prisma.JsonNullableFilter<"Worker">
   parts?: Prisma.JsonNullableFilter<"Worker">
+  version?: Prisma.StringNullableFilter<"Worker"> | string | null
 }
 
 export type WorkerOrderByWithRelationInput = {
@@ -192,6 +200,7 @@ export type WorkerOrderByWithRelationInput = {
   seenAt?: Prisma.SortOrder
   ipfsPrivate?: Prisma.SortOrderInput | Prisma.SortOrder
   parts?: Prisma.SortOrderInput | Prisma.SortOrder
+  version?: Prisma.SortOrderInput | Prisma.SortOrder
 }
 
 export type WorkerWhereUniqueInput = Prisma.AtLeast<{
@@ -205,6 +214,7 @@ export type WorkerWhereUniqueInput = Prisma.AtLeast<{
   seenAt?: Prisma.DateTimeFilter<"Worker"> | Date | string
   ipfsPrivate?: Prisma.JsonNullableFilter<"Worker">
   parts?: Prisma.JsonNullableFilter<"Worker">
+  version?: Prisma.StringNullableFilter<"Worker"> | string | null
 }, "id">
 
 export type WorkerOrderByWithAggregationInput = {
@@ -215,6 +225,7 @@ export type WorkerOrderByWithAggregationInput = {
   seenAt?: Prisma.SortOrder
   ipfsPrivate?: Prisma.SortOrderInput | Prisma.SortOrder
   parts?: Prisma.SortOrderInput | Prisma.SortOrder
+  version?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.WorkerCountOrderByAggregateInput
   _max?: Prisma.WorkerMaxOrderByAggregateInput
   _min?: Prisma.WorkerMinOrderByAggregateInput
@@ -231,6 +242,7 @@ export type WorkerScalarWhereWithAggregatesInput = {
   seenAt?: Prisma.DateTimeWithAggregatesFilter<"Worker"> | Date | string
   ipfsPrivate?: Prisma.JsonNullableWithAggregatesFilter<"Worker">
   parts?: Prisma.JsonNullableWithAggregatesFilter<"Worker">
+  version?: Prisma.StringNullableWithAggregatesFilter<"Worker"> | string | null
 }
 
 export type WorkerCreateInput = {
@@ -241,6 +253,7 @@ export type WorkerCreateInput = {
   seenAt?: Date | string
   ipfsPrivate?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   parts?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  version?: string | null
 }
 
 export type WorkerUncheckedCreateInput = {
@@ -251,6 +264,7 @@ export type WorkerUncheckedCreateInput = {
   seenAt?: Date | string
   ipfsPrivate?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   parts?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  version?: string | null
 }
 
 export type WorkerUpdateInput = {
@@ -261,6 +275,7 @@ export type WorkerUpdateInput = {
   seenAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   ipfsPrivate?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   parts?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  version?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type WorkerUncheckedUpdateInput = {
@@ -271,6 +286,7 @@ export type WorkerUncheckedUpdateInput = {
   seenAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   ipfsPrivate?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   parts?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  version?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type WorkerCreateManyInput = {
@@ -281,6 +297,7 @@ export type WorkerCreateManyInput = {
   seenAt?: Date | string
   ipfsPrivate?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   parts?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  version?: string | null
 }
 
 export type WorkerUpdateManyMutationInput = {
@@ -291,6 +308,7 @@ export type WorkerUpdateManyMutationInput = {
   seenAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   ipfsPrivate?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   parts?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  version?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type WorkerUncheckedUpdateManyInput = {
@@ -301,6 +319,7 @@ export type WorkerUncheckedUpdateManyInput = {
   seenAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   ipfsPrivate?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   parts?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  version?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type WorkerCountOrderByAggregateInput = {
@@ -311,18 +330,21 @@ export type WorkerCountOrderByAggregateInput = {
   seenAt?: Prisma.SortOrder
   ipfsPrivate?: Prisma.SortOrder
   parts?: Prisma.SortOrder
+  version?: Prisma.SortOrder
 }
 
 export type WorkerMaxOrderByAggregateInput = {
   id?: Prisma.SortOrder
   startedAt?: Prisma.SortOrder
   seenAt?: Prisma.SortOrder
+  version?: Prisma.SortOrder
 }
 
 export type WorkerMinOrderByAggregateInput = {
   id?: Prisma.SortOrder
   startedAt?: Prisma.SortOrder
   seenAt?: Prisma.SortOrder
+  version?: Prisma.SortOrder
 }
 
 
@@ -335,6 +357,7 @@ export type WorkerSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   seenAt?: boolean
   ipfsPrivate?: boolean
   parts?: boolean
+  version?: boolean
 }, ExtArgs["result"]["worker"]>
 
 export type WorkerSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -345,6 +368,7 @@ export type WorkerSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
   seenAt?: boolean
   ipfsPrivate?: boolean
   parts?: boolean
+  version?: boolean
 }, ExtArgs["result"]["worker"]>
 
 export type WorkerSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -355,6 +379,7 @@ export type WorkerSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
   seenAt?: boolean
   ipfsPrivate?: boolean
   parts?: boolean
+  version?: boolean
 }, ExtArgs["result"]["worker"]>
 
 export type WorkerSelectScalar = {
@@ -365,9 +390,10 @@ export type WorkerSelectScalar = {
   seenAt?: boolean
   ipfsPrivate?: boolean
   parts?: boolean
+  version?: boolean
 }
 
-export type WorkerOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "concurrency" | "ipfs" | "startedAt" | "seenAt" | "ipfsPrivate" | "parts", ExtArgs["result"]["worker"]>
+export type WorkerOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "concurrency" | "ipfs" | "startedAt" | "seenAt" | "ipfsPrivate" | "parts" | "version", ExtArgs["result"]["worker"]>
 
 export type $WorkerPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   name: "Worker"
@@ -389,6 +415,10 @@ export type $WorkerPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      * Parts by name, as its /readyz has them. Null from a worker of an older version.
      */
     parts: runtime.JsonValue | null
+    /**
+     * Of Berth. Null from a worker of an older version.
+     */
+    version: string | null
   }, ExtArgs["result"]["worker"]>
   composites: {}
 }
@@ -819,6 +849,7 @@ export interface WorkerFieldRefs {
   readonly seenAt: Prisma.FieldRef<"Worker", 'DateTime'>
   readonly ipfsPrivate: Prisma.FieldRef<"Worker", 'Json'>
   readonly parts: Prisma.FieldRef<"Worker", 'Json'>
+  readonly version: Prisma.FieldRef<"Worker", 'String'>
 }
     
 

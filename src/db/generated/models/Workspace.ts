@@ -182,6 +182,7 @@ export type WorkspaceWhereInput = {
   groups?: Prisma.FileGroupListRelationFilter
   swaps?: Prisma.SwapListRelationFilter
   feedback?: Prisma.FeedbackListRelationFilter
+  invitations?: Prisma.InvitationListRelationFilter
 }
 
 export type WorkspaceOrderByWithRelationInput = {
@@ -197,6 +198,7 @@ export type WorkspaceOrderByWithRelationInput = {
   groups?: Prisma.FileGroupOrderByRelationAggregateInput
   swaps?: Prisma.SwapOrderByRelationAggregateInput
   feedback?: Prisma.FeedbackOrderByRelationAggregateInput
+  invitations?: Prisma.InvitationOrderByRelationAggregateInput
 }
 
 export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
@@ -215,6 +217,7 @@ export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
   groups?: Prisma.FileGroupListRelationFilter
   swaps?: Prisma.SwapListRelationFilter
   feedback?: Prisma.FeedbackListRelationFilter
+  invitations?: Prisma.InvitationListRelationFilter
 }, "id" | "name">
 
 export type WorkspaceOrderByWithAggregationInput = {
@@ -249,6 +252,7 @@ export type WorkspaceCreateInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateInput = {
@@ -263,6 +267,7 @@ export type WorkspaceUncheckedCreateInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUpdateInput = {
@@ -277,6 +282,7 @@ export type WorkspaceUpdateInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateInput = {
@@ -291,6 +297,7 @@ export type WorkspaceUncheckedUpdateInput = {
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyInput = {
@@ -423,6 +430,20 @@ export type WorkspaceUpdateOneRequiredWithoutKeysNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutKeysInput, Prisma.WorkspaceUpdateWithoutKeysInput>, Prisma.WorkspaceUncheckedUpdateWithoutKeysInput>
 }
 
+export type WorkspaceCreateNestedOneWithoutInvitationsInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutInvitationsInput, Prisma.WorkspaceUncheckedCreateWithoutInvitationsInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutInvitationsInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+}
+
+export type WorkspaceUpdateOneRequiredWithoutInvitationsNestedInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutInvitationsInput, Prisma.WorkspaceUncheckedCreateWithoutInvitationsInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutInvitationsInput
+  upsert?: Prisma.WorkspaceUpsertWithoutInvitationsInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutInvitationsInput, Prisma.WorkspaceUpdateWithoutInvitationsInput>, Prisma.WorkspaceUncheckedUpdateWithoutInvitationsInput>
+}
+
 export type WorkspaceCreateNestedOneWithoutFeedbackInput = {
   create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutFeedbackInput, Prisma.WorkspaceUncheckedCreateWithoutFeedbackInput>
   connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutFeedbackInput
@@ -504,6 +525,7 @@ export type WorkspaceCreateWithoutPlanInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutPlanInput = {
@@ -517,6 +539,7 @@ export type WorkspaceUncheckedCreateWithoutPlanInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutPlanInput = {
@@ -566,6 +589,7 @@ export type WorkspaceCreateWithoutMembershipsInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
@@ -579,6 +603,7 @@ export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutMembershipsInput = {
@@ -608,6 +633,7 @@ export type WorkspaceUpdateWithoutMembershipsInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
@@ -621,6 +647,7 @@ export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutKeysInput = {
@@ -634,6 +661,7 @@ export type WorkspaceCreateWithoutKeysInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutKeysInput = {
@@ -647,6 +675,7 @@ export type WorkspaceUncheckedCreateWithoutKeysInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutKeysInput = {
@@ -676,6 +705,7 @@ export type WorkspaceUpdateWithoutKeysInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutKeysInput = {
@@ -684,6 +714,79 @@ export type WorkspaceUncheckedUpdateWithoutKeysInput = {
   planName?: Prisma.StringFieldUpdateOperationsInput | string
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceCreateWithoutInvitationsInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
+  memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceUncheckedCreateWithoutInvitationsInput = {
+  id?: string
+  name: string
+  planName: string
+  createdAt?: Date | string
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceCreateOrConnectWithoutInvitationsInput = {
+  where: Prisma.WorkspaceWhereUniqueInput
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutInvitationsInput, Prisma.WorkspaceUncheckedCreateWithoutInvitationsInput>
+}
+
+export type WorkspaceUpsertWithoutInvitationsInput = {
+  update: Prisma.XOR<Prisma.WorkspaceUpdateWithoutInvitationsInput, Prisma.WorkspaceUncheckedUpdateWithoutInvitationsInput>
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutInvitationsInput, Prisma.WorkspaceUncheckedCreateWithoutInvitationsInput>
+  where?: Prisma.WorkspaceWhereInput
+}
+
+export type WorkspaceUpdateToOneWithWhereWithoutInvitationsInput = {
+  where?: Prisma.WorkspaceWhereInput
+  data: Prisma.XOR<Prisma.WorkspaceUpdateWithoutInvitationsInput, Prisma.WorkspaceUncheckedUpdateWithoutInvitationsInput>
+}
+
+export type WorkspaceUpdateWithoutInvitationsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
+  memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceUncheckedUpdateWithoutInvitationsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  planName?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
@@ -702,6 +805,7 @@ export type WorkspaceCreateWithoutFeedbackInput = {
   signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
@@ -715,6 +819,7 @@ export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
   signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutFeedbackInput = {
@@ -744,6 +849,7 @@ export type WorkspaceUpdateWithoutFeedbackInput = {
   signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
@@ -757,6 +863,7 @@ export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
   signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutGroupsInput = {
@@ -770,6 +877,7 @@ export type WorkspaceCreateWithoutGroupsInput = {
   signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGroupsInput = {
@@ -783,6 +891,7 @@ export type WorkspaceUncheckedCreateWithoutGroupsInput = {
   signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGroupsInput = {
@@ -812,6 +921,7 @@ export type WorkspaceUpdateWithoutGroupsInput = {
   signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
@@ -825,6 +935,7 @@ export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
   signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutGatewaysInput = {
@@ -838,6 +949,7 @@ export type WorkspaceCreateWithoutGatewaysInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
@@ -851,6 +963,7 @@ export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGatewaysInput = {
@@ -880,6 +993,7 @@ export type WorkspaceUpdateWithoutGatewaysInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
@@ -893,6 +1007,7 @@ export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSignaturesInput = {
@@ -906,6 +1021,7 @@ export type WorkspaceCreateWithoutSignaturesInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
@@ -919,6 +1035,7 @@ export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSignaturesInput = {
@@ -948,6 +1065,7 @@ export type WorkspaceUpdateWithoutSignaturesInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
@@ -961,6 +1079,7 @@ export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSwapsInput = {
@@ -974,6 +1093,7 @@ export type WorkspaceCreateWithoutSwapsInput = {
   signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSwapsInput = {
@@ -987,6 +1107,7 @@ export type WorkspaceUncheckedCreateWithoutSwapsInput = {
   signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSwapsInput = {
@@ -1016,6 +1137,7 @@ export type WorkspaceUpdateWithoutSwapsInput = {
   signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
@@ -1029,6 +1151,7 @@ export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
   signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyPlanInput = {
@@ -1048,6 +1171,7 @@ export type WorkspaceUpdateWithoutPlanInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutPlanInput = {
@@ -1061,6 +1185,7 @@ export type WorkspaceUncheckedUpdateWithoutPlanInput = {
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateManyWithoutPlanInput = {
@@ -1082,6 +1207,7 @@ export type WorkspaceCountOutputType = {
   groups: number
   swaps: number
   feedback: number
+  invitations: number
 }
 
 export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1092,6 +1218,7 @@ export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensi
   groups?: boolean | WorkspaceCountOutputTypeCountGroupsArgs
   swaps?: boolean | WorkspaceCountOutputTypeCountSwapsArgs
   feedback?: boolean | WorkspaceCountOutputTypeCountFeedbackArgs
+  invitations?: boolean | WorkspaceCountOutputTypeCountInvitationsArgs
 }
 
 /**
@@ -1153,6 +1280,13 @@ export type WorkspaceCountOutputTypeCountFeedbackArgs<ExtArgs extends runtime.Ty
   where?: Prisma.FeedbackWhereInput
 }
 
+/**
+ * WorkspaceCountOutputType without action
+ */
+export type WorkspaceCountOutputTypeCountInvitationsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.InvitationWhereInput
+}
+
 
 export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -1167,6 +1301,7 @@ export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArg
   groups?: boolean | Prisma.Workspace$groupsArgs<ExtArgs>
   swaps?: boolean | Prisma.Workspace$swapsArgs<ExtArgs>
   feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
+  invitations?: boolean | Prisma.Workspace$invitationsArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["workspace"]>
 
@@ -1203,6 +1338,7 @@ export type WorkspaceInclude<ExtArgs extends runtime.Types.Extensions.InternalAr
   groups?: boolean | Prisma.Workspace$groupsArgs<ExtArgs>
   swaps?: boolean | Prisma.Workspace$swapsArgs<ExtArgs>
   feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
+  invitations?: boolean | Prisma.Workspace$invitationsArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type WorkspaceIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1223,6 +1359,7 @@ export type $WorkspacePayload<ExtArgs extends runtime.Types.Extensions.InternalA
     groups: Prisma.$FileGroupPayload<ExtArgs>[]
     swaps: Prisma.$SwapPayload<ExtArgs>[]
     feedback: Prisma.$FeedbackPayload<ExtArgs>[]
+    invitations: Prisma.$InvitationPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -1631,6 +1768,7 @@ export interface Prisma__WorkspaceClient<T, Null = never, ExtArgs extends runtim
   groups<T extends Prisma.Workspace$groupsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$groupsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$FileGroupPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   swaps<T extends Prisma.Workspace$swapsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$swapsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SwapPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   feedback<T extends Prisma.Workspace$feedbackArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$feedbackArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$FeedbackPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  invitations<T extends Prisma.Workspace$invitationsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$invitationsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$InvitationPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -2230,6 +2368,30 @@ export type Workspace$feedbackArgs<ExtArgs extends runtime.Types.Extensions.Inte
   take?: number
   skip?: number
   distinct?: Prisma.FeedbackScalarFieldEnum | Prisma.FeedbackScalarFieldEnum[]
+}
+
+/**
+ * Workspace.invitations
+ */
+export type Workspace$invitationsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the Invitation
+   */
+  select?: Prisma.InvitationSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the Invitation
+   */
+  omit?: Prisma.InvitationOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.InvitationInclude<ExtArgs> | null
+  where?: Prisma.InvitationWhereInput
+  orderBy?: Prisma.InvitationOrderByWithRelationInput | Prisma.InvitationOrderByWithRelationInput[]
+  cursor?: Prisma.InvitationWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.InvitationScalarFieldEnum | Prisma.InvitationScalarFieldEnum[]
 }
 
 /**

@@ -1,0 +1,172 @@
+import { z } from 'zod'
+import type { PrismaClient } from '../db/prisma.ts'
+import { forbidden, messages } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { limit, nextPageToken, nothing, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import {
+  acceptInvitation,
+  INVITATION_STATES,
+  type Invitation,
+  invite,
+  listInvitations,
+  revokeInvitation,
+} from './invitations.ts'
+import type { KeyService } from './keys.ts'
+import { ROLES } from './workspace-routes.ts'
+
+const TAG = 'Invitations'
+const INVITATIONS = '/v0/workspaces/:workspaceId/invitations'
+const HOUR_MS = 3_600_000
+const WEEK_HOURS = 168
+
+const newInvitation = z.object({
+  role: z.enum(ROLES),
+  email: text(320)
+    .pipe(z.email('must be an e-mail address'))
+    .optional()
+    .describe('A note for whom it is. No mail is sent: hand the token over yourself.'),
+  expiresInHours: z
+    .number()
+    .int()
+    .min(1)
+    .max(30 * 24)
+    .default(WEEK_HOURS),
+})
+
+const invitationRecord = z.object({
+  id: z.string(),
+  role: z.enum(ROLES),
+  email: z.string().nullable(),
+  state: z.enum(INVITATION_STATES),
+  invitedBy: z.string().describe('The id of the user.'),
+  acceptedBy: z.string().nullable().describe('The id of the user who became a member by it.'),
+  createdAt: z.string(),
+  expiresAt: z.string(),
+})
+
+const token = text(100).min(1, 'must not be empty')
+const accepted = z.object({
+  data: z.object({
+    workspace: z.object({ id: z.string(), name: z.string() }),
+    user: z.object({ id: z.string(), name: z.string() }),
+    role: z.enum(ROLES),
+    token: z
+      .string()
+      .describe(
+        'An API key of the new member, with `admin`, or `org:read` for a viewer. It is shown this once.',
+      ),
+  }),
+})
+
+const view = ({ createdAt, expiresAt, ...rest }: Invitation) => ({
+  ...rest,
+  createdAt: createdAt.toISOString(),
+  expiresAt: expiresAt.toISOString(),
+})
+
+/** @param forgetKeys makes this process read its cached keys again; the others learn of it by notification. */
+export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetKeys: () => void): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: INVITATIONS,
+      id: 'createInvitation',
+      tag: TAG,
+      summary: 'Invite somebody',
+      description:
+        'Whoever is handed the token becomes a member, once. 403 `Invitation limit reached` while 100 wait, and for a key with a limited number of uses.',
+      scope: 'admin',
+      role: 'owner',
+      body: newInvitation,
+      success: {
+        status: 201,
+        description: 'The invitation, with its token. It is shown this once.',
+        body: z.object({ data: invitationRecord.extend({ token: z.string() }) }),
+      },
+      async handle({ principal, body: { role, email = null, expiresInHours } }) {
+        if (principal.maxUses !== null) throw forbidden(messages.permissionDenied)
+        const { workspaceId, userId: invitedBy } = principal
+        const expiresAt = new Date(Date.now() + expiresInHours * HOUR_MS)
+        const { token, ...made } = await invite(prisma, { workspaceId, invitedBy, role, email, expiresAt })
+        return { body: { data: { ...view(made), token } } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: INVITATIONS,
+      id: 'listInvitations',
+      tag: TAG,
+      summary: 'List invitations',
+      scope: 'org:read',
+      role: 'owner',
+      query: z.object({
+        state: z.enum(INVITATION_STATES).optional().describe('Only invitations in this state.'),
+        limit: limit(10, 250),
+        pageToken: pageToken.optional(),
+      }),
+      success: {
+        status: 200,
+        description: 'A page of invitations, newest first.',
+        body: z.object({
+          data: z.object({ invitations: z.array(invitationRecord), next_page_token: z.string() }),
+        }),
+      },
+      async handle({ principal, query: { state, limit, pageToken } }) {
+        const filter = { state, after: readPageToken(pageToken), limit: limit + 1 }
+        const found = await listInvitations(prisma, principal.workspaceId, filter)
+        const invitations = found.slice(0, limit).map(view)
+        return { body: { data: { invitations, next_page_token: nextPageToken(found, limit) } } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: `${INVITATIONS}/:invitationId`,
+      id: 'revokeInvitation',
+      tag: TAG,
+      summary: 'Revoke an invitation',
+      description:
+        'One that has ended stays as it is. 409 for one that was accepted: remove the member instead.',
+      scope: 'admin',
+      role: 'owner',
+      params: z.object({ invitationId: pathId }),
+      success: { status: 200, description: 'Nobody can accept it any more.', body: nothing },
+      errors: [404, 409],
+      async handle({ principal, params }) {
+        await revokeInvitation(prisma, principal.workspaceId, params.invitationId)
+        return { body: { data: null } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/invitations/accept',
+      id: 'acceptInvitation',
+      tag: TAG,
+      summary: 'Accept an invitation as a new user',
+      description: 'No key is needed: the token is the permission. 409 for a name that another user has.',
+      scope: null,
+      body: z.object({ token, name: text(255).trim().min(1, 'must not be empty') }),
+      success: { status: 201, description: 'The new member.', body: accepted },
+      errors: [404, 409],
+      async handle({ body: { token, name } }) {
+        return { body: { data: await acceptInvitation(prisma, keys, token, { name }) } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/invitations/join',
+      id: 'joinWorkspace',
+      tag: TAG,
+      summary: 'Accept an invitation as the user of the key',
+      description: 'For users who have a key of another workspace. 409 for a member of the workspace.',
+      scope: 'any',
+      body: z.object({ token }),
+      success: { status: 201, description: 'The new member.', body: accepted },
+      errors: [404, 409],
+      async handle({ principal: { userId }, body }) {
+        const data = await acceptInvitation(prisma, keys, body.token, { userId })
+        forgetKeys()
+        return { body: { data } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,169 @@
+/**
+ * Invitations to a workspace. An owner makes one and hands its token over; whoever has the token becomes a member, once. The
+ * token is shown when it is made; the row has its hash alone.
+ */
+import { randomBytes } from 'node:crypto'
+import { isUniqueViolation } from '../db/database-errors.ts'
+import type { Prisma, PrismaClient } from '../db/prisma.ts'
+import { ApiError, forbidden, messages, notFound } from '../errors.ts'
+import type { Role } from '../http/principal.ts'
+import type { KeyService } from './keys.ts'
+import { lockMembers, putMember } from './members.ts'
+import { hashSecret } from './tokens.ts'
+
+/** Invitations of a workspace that wait to be accepted. */
+const MAX_PENDING = 100
+/** Ended ones are forgotten then, by the next invitation to their workspace. */
+const KEPT_MS = 90 * 86_400_000
+
+export const INVITATION_STATES = ['pending', 'accepted', 'revoked', 'expired'] as const
+export type InvitationState = (typeof INVITATION_STATES)[number]
+
+export interface Invitation {
+  id: string
+  role: Role
+  email: string | null
+  state: InvitationState
+  invitedBy: string
+  acceptedBy: string | null
+  createdAt: Date
+  expiresAt: Date
+}
+
+/** What becomes of an invitation: the member, and a key that may do what the role allows. */
+export interface Accepted {
+  workspace: { id: string; name: string }
+  user: { id: string; name: string }
+  role: Role
+  token: string
+}
+
+const noInvitation = () => notFound('There is no such invitation')
+const isPending = () => ({ acceptedAt: null, revokedAt: null, expiresAt: { gt: new Date() } })
+
+const WHERE: Record<InvitationState, () => Prisma.InvitationWhereInput> = {
+  pending: isPending,
+  accepted: () => ({ acceptedAt: { not: null } }),
+  revoked: () => ({ revokedAt: { not: null } }),
+  expired: () => ({ acceptedAt: null, revokedAt: null, expiresAt: { lte: new Date() } }),
+}
+
+/** @throws ApiError 403 for who is no owner any more, and where too many wait. */
+export function invite(
+  prisma: PrismaClient,
+  invitation: {
+    workspaceId: string
+    invitedBy: string
+    role: Role
+    email: string | null
+    expiresAt: Date
+  },
+): Promise<Invitation & { token: string }> {
+  const { workspaceId, invitedBy } = invitation
+  const token = `invite_${randomBytes(32).toString('base64url')}`
+  return prisma.$transaction(async (tx) => {
+    await lockMembers(tx, workspaceId)
+    const owner = { workspaceId, userId: invitedBy, role: 'owner' }
+    if (!(await tx.membership.findFirst({ where: owner }))) throw forbidden(messages.permissionDenied)
+    await tx.invitation.deleteMany({
+      where: { workspaceId, expiresAt: { lt: new Date(Date.now() - KEPT_MS) } },
+    })
+    if ((await tx.invitation.count({ where: { workspaceId, ...isPending() } })) >= MAX_PENDING)
+      throw forbidden(messages.invitationLimit, 'invitation_limit')
+    const row = await tx.invitation.create({ data: { ...invitation, tokenHash: hashSecret(token) } })
+    return { ...toInvitation(row), token }
+  })
+}
+
+/** Newest first. @param filter.after the id of the last one of the page before. */
+export async function listInvitations(
+  prisma: PrismaClient,
+  workspaceId: string,
+  filter: { state?: InvitationState | undefined; after: string | undefined; limit: number },
+): Promise<Invitation[]> {
+  const { state, after, limit } = filter
+  const rows = await prisma.invitation.findMany({
+    where: { workspaceId, ...(state && WHERE[state]()), ...(after && { id: { lt: after } }) },
+    orderBy: { id: 'desc' },
+    take: limit,
+  })
+  return rows.map(toInvitation)
+}
+
+/** Ends an invitation that waits; one that has ended stays as it is. @throws ApiError 404, 409 for one that was accepted. */
+export async function revokeInvitation(prisma: PrismaClient, workspaceId: string, id: string): Promise<void> {
+  await prisma.invitation.updateMany({
+    where: { id, workspaceId, ...isPending() },
+    data: { revokedAt: new Date() },
+  })
+  const row = await prisma.invitation.findFirst({ where: { id, workspaceId } })
+  if (!row) throw noInvitation()
+  if (row.acceptedAt) throw new ApiError(409, 'accepted', 'The invitation has been accepted')
+}
+
+/**
+ * Makes a member of whoever has the token, and a key for them: all of it or nothing.
+ * @param who the name of a new user, or the id of one who is there.
+ * @throws ApiError 404 for a token that is good for nothing (any more), 409 where the name is taken or the user is a member.
+ */
+export async function acceptInvitation(
+  prisma: PrismaClient,
+  keys: KeyService,
+  token: string,
+  who: { name: string } | { userId: string },
+): Promise<Accepted> {
+  try {
+    return await prisma.$transaction((tx) => accept(tx, keys, token, who))
+  } catch (error) {
+    if ('name' in who && isUniqueViolation(error, 'app_user_name_key'))
+      throw new ApiError(409, 'user_taken', `name: a user named ${who.name} is there already`)
+    throw error
+  }
+}
+
+async function accept(
+  tx: Prisma.TransactionClient,
+  keys: KeyService,
+  token: string,
+  who: { name: string } | { userId: string },
+): Promise<Accepted> {
+  const tokenHash = hashSecret(token)
+  const found = await tx.invitation.findUnique({ where: { tokenHash }, include: { workspace: true } })
+  if (!found) throw noInvitation()
+  const { id, workspaceId, workspace } = found
+  const role = found.role as Role
+  await lockMembers(tx, workspaceId)
+  const user =
+    'name' in who
+      ? await tx.user.create({ data: { name: who.name } })
+      : await tx.user.findUniqueOrThrow({ where: { id: who.userId } })
+  const { count } = await tx.invitation.updateMany({
+    where: { id, ...isPending() },
+    data: { acceptedAt: new Date(), acceptedBy: user.id },
+  })
+  if (count === 0) throw noInvitation()
+  const where = { workspaceId_userId: { workspaceId, userId: user.id } }
+  if (await tx.membership.findUnique({ where }))
+    throw new ApiError(409, 'member', 'The user is a member of the workspace already')
+  await putMember(tx, { workspaceId, userId: user.id, role })
+  const scopes = [role === 'viewer' ? 'org:read' : 'admin']
+  const key = await keys.create({ workspaceId, userId: user.id, name: 'invitation', scopes }, tx)
+  return {
+    workspace: { id: workspaceId, name: workspace.name },
+    user: { id: user.id, name: user.name },
+    role,
+    token: key.token,
+  }
+}
+
+function toInvitation(row: Prisma.InvitationModel): Invitation {
+  const { id, role, email, invitedBy, acceptedBy, acceptedAt, revokedAt, createdAt, expiresAt } = row
+  const state = acceptedAt
+    ? 'accepted'
+    : revokedAt
+      ? 'revoked'
+      : expiresAt > new Date()
+        ? 'pending'
+        : 'expired'
+  return { id, role: role as Role, email, state, invitedBy, acceptedBy, createdAt, expiresAt }
+}

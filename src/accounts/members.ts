@@ -1,0 +1,154 @@
+/** Who works in a workspace, and as what. Changes of one workspace follow each other, so that it never loses its last owner. */
+import type { Prisma, PrismaClient } from '../db/prisma.ts'
+import { ApiError, notFound } from '../errors.ts'
+import type { Role } from '../http/principal.ts'
+
+/** A user with a role; the id is the user's. */
+export type Member = { id: string; name: string; role: Role }
+
+const noMember = () => notFound('There is no such member')
+
+/** Tells every process to read its cached keys again, once the transaction has committed. */
+export async function announceKeys(tx: Prisma.TransactionClient, workspaceId: string): Promise<void> {
+  await tx.$executeRaw`SELECT pg_notify('berth_api_key', ${workspaceId})`
+}
+
+/** Keeps others who change who belongs to the workspace waiting until the transaction ends. */
+export async function lockMembers(tx: Prisma.TransactionClient, workspaceId: string): Promise<void> {
+  await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
+}
+
+/**
+ * Gives a user a role, as a part of a transaction that has {@link lockMembers}. Keys that a user had before they left stay
+ * without use when they come back.
+ * @throws ApiError 409 where the workspace would have no owner.
+ */
+export async function putMember(
+  tx: Prisma.TransactionClient,
+  { workspaceId, userId, role }: { workspaceId: string; userId: string; role: Role },
+): Promise<void> {
+  const where = { workspaceId_userId: { workspaceId, userId } }
+  const before = await tx.membership.findUnique({ where })
+  if (before?.role === 'owner' && role !== 'owner') await requireOtherOwner(tx, workspaceId, userId)
+  if (role !== 'owner') await endInvitationsBy(tx, workspaceId, userId)
+  if (!before)
+    await tx.apiKey.updateMany({
+      where: { workspaceId, userId, revokedAt: null },
+      data: { revokedAt: new Date() },
+    })
+  await tx.membership.upsert({ where, create: { workspaceId, userId, role }, update: { role } })
+  await announceKeys(tx, workspaceId)
+}
+
+/** Gives a user a role in a workspace, and makes the user where there is none of that name. @throws ApiError 409 */
+export function setRole(
+  prisma: PrismaClient,
+  { workspaceId, user, role }: { workspaceId: string; user: string; role: Role },
+): Promise<{ id: string }> {
+  return prisma.$transaction(async (tx) => {
+    await lockMembers(tx, workspaceId)
+    const { id } = await tx.user.upsert({ where: { name: user }, create: { name: user }, update: {} })
+    await putMember(tx, { workspaceId, userId: id, role })
+    return { id }
+  })
+}
+
+/** Gives a member another role. @throws ApiError 404 for who is none, 409 for the last owner. */
+export function changeRole(
+  prisma: PrismaClient,
+  { workspaceId, userId, role }: { workspaceId: string; userId: string; role: Role },
+): Promise<Member> {
+  return prisma.$transaction(async (tx) => {
+    await lockMembers(tx, workspaceId)
+    const member = await tx.membership.findUnique({
+      where: { workspaceId_userId: { workspaceId, userId } },
+      include: { user: true },
+    })
+    if (!member) throw noMember()
+    await putMember(tx, { workspaceId, userId, role })
+    return { id: userId, name: member.user.name, role }
+  })
+}
+
+/** Takes a user out of a workspace; that user's keys of it stop working. @throws ApiError 404, 409 for the last owner. */
+export function removeMember(prisma: PrismaClient, workspaceId: string, userId: string): Promise<void> {
+  return prisma.$transaction(async (tx) => {
+    await lockMembers(tx, workspaceId)
+    const where = { workspaceId_userId: { workspaceId, userId } }
+    const member = await tx.membership.findUnique({ where })
+    if (!member) throw noMember()
+    if (member.role === 'owner') await requireOtherOwner(tx, workspaceId, userId)
+    await endInvitationsBy(tx, workspaceId, userId)
+    await tx.membership.delete({ where })
+    await announceKeys(tx, workspaceId)
+  })
+}
+
+/** Nobody gets in by the word of somebody who may not invite any more. */
+async function endInvitationsBy(
+  tx: Prisma.TransactionClient,
+  workspaceId: string,
+  invitedBy: string,
+): Promise<void> {
+  await tx.invitation.updateMany({
+    where: { workspaceId, invitedBy, acceptedAt: null, revokedAt: null },
+    data: { revokedAt: new Date() },
+  })
+}
+
+/** @throws ApiError 409 where there is no owner but this user. */
+async function requireOtherOwner(
+  tx: Prisma.TransactionClient,
+  workspaceId: string,
+  userId: string,
+): Promise<void> {
+  const others = await tx.membership.findFirst({
+    where: { workspaceId, role: 'owner', userId: { not: userId } },
+  })
+  if (!others) throw new ApiError(409, 'last_owner', 'The last owner of a workspace stays its owner')
+}
+
+/** Makes a user an admin of the instance, or no longer one, at once for all of their keys. @throws ApiError 404 */
+export function setInstanceAdmin(prisma: PrismaClient, name: string, isAdmin: boolean): Promise<void> {
+  return prisma.$transaction(async (tx) => {
+    const { count } = await tx.user.updateMany({ where: { name }, data: { isAdmin } })
+    if (count === 0) throw notFound(`no user is named ${name}`)
+    await announceKeys(tx, name)
+  })
+}
+
+/** Members in the order in which they became users. @param filter.after the id of the last one of the page before. */
+export async function listMembers(
+  prisma: PrismaClient,
+  workspaceId: string,
+  { role, after, limit }: { role?: Role | undefined; after?: string | undefined; limit?: number } = {},
+): Promise<Member[]> {
+  const rows = await prisma.membership.findMany({
+    where: { workspaceId, ...(role && { role }), ...(after && { userId: { gt: after } }) },
+    include: { user: true },
+    orderBy: { userId: 'asc' },
+    ...(limit !== undefined && { take: limit }),
+  })
+  return rows.map(({ user, role }) => ({ id: user.id, name: user.name, role: role as Role }))
+}
+
+/** The user whom a new key acts for where none is named: the workspace's first owner. @throws ApiError 404 */
+export async function findOwner(prisma: PrismaClient, workspaceId: string): Promise<string> {
+  const owner = await prisma.membership.findFirst({
+    where: { workspaceId, role: 'owner' },
+    orderBy: { userId: 'asc' },
+    select: { userId: true },
+  })
+  if (!owner) throw notFound('the workspace has no owner: name a user')
+  return owner.userId
+}
+
+/** A member of the workspace by name. @throws ApiError 404 */
+export async function findMember(prisma: PrismaClient, workspaceId: string, name: string): Promise<string> {
+  const member = await prisma.membership.findFirst({
+    where: { workspaceId, user: { name } },
+    select: { userId: true },
+  })
+  if (!member) throw notFound(`the workspace has no user named ${name}`)
+  return member.userId
+}

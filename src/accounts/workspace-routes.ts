@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import type { Pool } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { readUsage } from '../db/statements/files.ts'
+import { notFound } from '../errors.ts'
+import type { Principal } from '../http/principal.ts'
+import { type Route, route } from '../http/route.ts'
+import { text } from '../http/shapes.ts'
+import { planRecord, toPlanRecord } from './plans.ts'
+import { changeWorkspace } from './workspaces.ts'
+
+const TAG = 'Workspaces'
+export const ROLES = ['owner', 'member', 'viewer'] as const
+const workspaceName = text(255).trim().min(1, 'must not be empty')
+
+const workspaceRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  createdAt: z.string(),
+  plan: planRecord,
+  role: z.enum(ROLES).describe('Of the user of the key.'),
+  usage: z.object({ files: z.number(), bytes: z.number() }).describe('What both networks keep of it.'),
+})
+const one = z.object({ data: workspaceRecord })
+
+/**
+ * The workspace of the key.
+ * @param services.forgetKeys makes this process read its cached keys again; the others learn of it by notification.
+ */
+export function workspaceRoutes(services: {
+  pool: Pool
+  prisma: PrismaClient
+  forgetKeys: () => void
+}): Route[] {
+  const { pool, prisma, forgetKeys } = services
+  const read = async ({ workspaceId, role }: Principal): Promise<z.output<typeof workspaceRecord>> => {
+    const [found, usage] = await Promise.all([
+      prisma.workspace.findUnique({ where: { id: workspaceId }, include: { plan: true } }),
+      readUsage.one(pool, workspaceId),
+    ])
+    if (!found) throw notFound('There is no such workspace')
+    const { id, name, createdAt, plan } = found
+    return { id, name, createdAt: createdAt.toISOString(), plan: toPlanRecord(plan), role, usage }
+  }
+  return [
+    route({
+      method: 'get',
+      path: '/v0/workspaces',
+      id: 'listWorkspaces',
+      tag: TAG,
+      summary: 'List the workspaces that the key reaches',
+      description: 'A key reaches one: this is how its holder learns the id.',
+      scope: 'org:read',
+      success: {
+        status: 200,
+        description: 'The workspace.',
+        body: z.object({
+          data: z.object({ workspaces: z.array(workspaceRecord), next_page_token: z.string() }),
+        }),
+      },
+      async handle({ principal }) {
+        return { body: { data: { workspaces: [await read(principal)], next_page_token: '' } } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v0/workspaces/:workspaceId',
+      id: 'getWorkspace',
+      tag: TAG,
+      summary: 'Get the workspace, its plan and what it uses',
+      scope: 'org:read',
+      success: { status: 200, description: 'The workspace.', body: one },
+      async handle({ principal }) {
+        return { body: { data: await read(principal) } }
+      },
+    }),
+    route({
+      method: 'patch',
+      path: '/v0/workspaces/:workspaceId',
+      id: 'renameWorkspace',
+      tag: TAG,
+      summary: 'Rename the workspace',
+      description: 'Its gateways keep their names. 409 for a name that another workspace has.',
+      scope: 'admin',
+      role: 'owner',
+      body: z.object({ name: workspaceName }),
+      success: { status: 200, description: 'The workspace as it is now.', body: one },
+      errors: [409],
+      async handle({ principal, body }) {
+        await changeWorkspace(prisma, principal.workspaceId, body)
+        forgetKeys()
+        return { body: { data: await read(principal) } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,19 @@
+import type { KeyService } from '../accounts/keys.ts'
+import type { Pool } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import type { Readiness } from '../lib/readiness.ts'
+import type { WorkerStatus } from '../operations/worker-status.ts'
+
+/** What the routes of the instance work with. */
+export interface AdminServices {
+  pool: Pool
+  prisma: PrismaClient
+  keys: KeyService
+  workers: WorkerStatus
+  readiness: Readiness
+  /** Makes this process read its cached keys again; the others learn of it by notification. */
+  forgetKeys(): void
+}
+
+/** The group of these routes in the document. */
+export const TAG = 'Instance'

@@ -1,0 +1,176 @@
+import { z } from 'zod'
+import { planRecord, toPlanRecord } from '../accounts/plans.ts'
+import { changeWorkspace, createWorkspace } from '../accounts/workspaces.ts'
+import { AGENT_COUNT_LIMIT, readUsages } from '../db/statements/files.ts'
+import { notFound } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { limit, nextPageToken, oneOrMore, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import { type AdminServices, TAG } from './services.ts'
+
+const WORKSPACES = '/v0/admin/workspaces'
+const WORKSPACE = `${WORKSPACES}/:id`
+const params = z.object({ id: pathId })
+const name = text(255).trim().min(1, 'must not be empty')
+const plan = text(255)
+
+const workspaceRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  plan: z.string(),
+  createdAt: z.string(),
+  usage: z.object({
+    files: z.number(),
+    bytes: z.number().describe('Of content, on both networks.'),
+    agents: z.number().describe(`${AGENT_COUNT_LIMIT} stands for that many or more.`),
+  }),
+})
+const one = z.object({ data: workspaceRecord })
+const noWorkspace = () => notFound('There is no such workspace')
+
+const changes = z
+  .object({ name: name.optional(), plan: plan.optional() })
+  .refine(({ name, plan }) => name !== undefined || plan !== undefined, 'must have a name or plan')
+  .meta(oneOrMore('name', 'plan'))
+
+/** Plans, and the workspaces that are on them. */
+export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminServices): Route[] {
+  type Row = { id: string; name: string; planName: string; createdAt: Date }
+  const toRecords = async (rows: Row[]): Promise<z.output<typeof workspaceRecord>[]> => {
+    const usages = (
+      await readUsages.run(
+        pool,
+        rows.map(({ id }) => id),
+      )
+    ).rows
+    const usageOf = new Map(usages.map(({ id, ...usage }) => [id, usage]))
+    const none = { files: 0, bytes: 0, agents: 0 }
+    return rows.map(({ id, name, planName, createdAt }) => ({
+      id,
+      name,
+      plan: planName,
+      createdAt: createdAt.toISOString(),
+      usage: usageOf.get(id) ?? none,
+    }))
+  }
+  const read = async (id: string) => {
+    const row = await prisma.workspace.findUnique({ where: { id } })
+    const [record] = row ? await toRecords([row]) : []
+    if (!record) throw noWorkspace()
+    return record
+  }
+  return [
+    route({
+      method: 'get',
+      path: '/v0/admin/plans',
+      id: 'listPlans',
+      tag: TAG,
+      summary: 'List plans with their limits',
+      description: 'All of them, by name. They are rows of the database, which the operator changes there.',
+      scope: 'instance:read',
+      success: {
+        status: 200,
+        description: 'The plans.',
+        body: z.object({ data: z.object({ plans: z.array(planRecord), next_page_token: z.string() }) }),
+      },
+      async handle() {
+        const plans = await prisma.plan.findMany({ orderBy: { name: 'asc' } })
+        return { body: { data: { plans: plans.map(toPlanRecord), next_page_token: '' } } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: WORKSPACES,
+      id: 'listAllWorkspaces',
+      tag: TAG,
+      summary: 'List the workspaces of the instance, and what each uses',
+      scope: 'instance:read',
+      query: z.object({
+        name: text(255).optional().describe('Only the workspace of this name.'),
+        plan: plan.optional().describe('Only workspaces on this plan.'),
+        limit: limit(10, 100),
+        pageToken: pageToken.optional(),
+      }),
+      success: {
+        status: 200,
+        description: 'A page of workspaces, newest first.',
+        body: z.object({
+          data: z.object({ workspaces: z.array(workspaceRecord), next_page_token: z.string() }),
+        }),
+      },
+      async handle({ query: { name, plan, limit, pageToken } }) {
+        const after = readPageToken(pageToken)
+        const rows = await prisma.workspace.findMany({
+          where: {
+            ...(name !== undefined && { name }),
+            ...(plan !== undefined && { planName: plan }),
+            ...(after && { id: { lt: after } }),
+          },
+          orderBy: { id: 'desc' },
+          take: limit + 1,
+        })
+        const workspaces = await toRecords(rows.slice(0, limit))
+        return { body: { data: { workspaces, next_page_token: nextPageToken(rows, limit) } } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: WORKSPACES,
+      id: 'createWorkspace',
+      tag: TAG,
+      summary: 'Create a workspace',
+      description:
+        'With a gateway, a user who owns it, and a key of that user with `admin`. 409 for a name that another workspace has.',
+      scope: 'instance:write',
+      body: z.object({
+        name,
+        plan: plan.default('free'),
+        owner: name.describe('The name of a user; made where there is none.'),
+      }),
+      success: {
+        status: 201,
+        description: 'The workspace, with the token of the key. It is shown this once.',
+        body: z.object({ data: workspaceRecord.extend({ token: z.string() }) }),
+      },
+      errors: [409],
+      async handle({ body }) {
+        const { id, more: key } = await createWorkspace(prisma, body, (tx, { id, ownerId }) =>
+          keys.create({ workspaceId: id, userId: ownerId, name: 'first key', scopes: ['admin'] }, tx),
+        )
+        return { body: { data: { ...(await read(id)), token: key?.token } } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: WORKSPACE,
+      id: 'getAnyWorkspace',
+      tag: TAG,
+      summary: 'Get a workspace, and what it uses',
+      scope: 'instance:read',
+      params,
+      success: { status: 200, description: 'The workspace.', body: one },
+      errors: [404],
+      async handle({ params: { id } }) {
+        return { body: { data: await read(id) } }
+      },
+    }),
+    route({
+      method: 'patch',
+      path: WORKSPACE,
+      id: 'changeWorkspace',
+      tag: TAG,
+      summary: 'Put a workspace on another plan, or rename it',
+      description:
+        'What is left out stays as it is. A plan applies at once to all keys of the workspace. 409 for a name that another one has.',
+      scope: 'instance:write',
+      params,
+      body: changes,
+      success: { status: 200, description: 'The workspace as it is now.', body: one },
+      errors: [404, 409],
+      async handle({ params: { id }, body }) {
+        if (!(await changeWorkspace(prisma, id, body))) throw noWorkspace()
+        forgetKeys()
+        return { body: { data: await read(id) } }
+      },
+    }),
+  ]
+}

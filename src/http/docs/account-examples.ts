@@ -1,0 +1,90 @@
+/** Examples of the routes of workspaces, members and keys with their last use. */
+import type { Example } from './example.ts'
+
+export const WORKSPACE = '0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9'
+const OWNER = '0193a1b0-4410-7f6e-8d27-c05b9e61a3f2'
+const MEMBER = '0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60'
+
+export const PLAN_EXAMPLE = {
+  name: 'pro',
+  agentLimit: 20,
+  secretLimit: 500,
+  channels: true,
+  customDomains: true,
+  pinByCid: true,
+  hotSwaps: true,
+  maxFileBytes: 26_843_545_600,
+  storageBytes: 1_099_511_627_776,
+  requestsPerMinute: 600,
+  agentDiskMb: null,
+}
+
+const workspace = {
+  id: WORKSPACE,
+  name: 'catalogues',
+  createdAt: '2026-11-21T10:30:51.204Z',
+  plan: PLAN_EXAMPLE,
+  role: 'owner',
+  usage: { files: 128, bytes: 734_003_200 },
+}
+const member = { id: MEMBER, name: 'Ada', role: 'member' }
+
+const invitation = {
+  id: '0193a1c9-3b50-7e41-a7d6-0c9f52e81b34',
+  role: 'member',
+  email: 'ada@example.com',
+  state: 'pending',
+  invitedBy: OWNER,
+  acceptedBy: null,
+  createdAt: '2026-11-21T11:02:10.480Z',
+  expiresAt: '2026-11-28T11:02:10.476Z',
+}
+const INVITATION_TOKEN = 'invite_Zk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrT'
+const accepted = {
+  data: {
+    workspace: { id: WORKSPACE, name: 'catalogues' },
+    user: { id: MEMBER, name: 'Ada' },
+    role: 'member',
+    token: 'eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjOSJ9.c2lnbmF0dXJl',
+  },
+}
+
+export const accountExamples: Record<string, Example> = {
+  listWorkspaces: { response: { data: { workspaces: [workspace], next_page_token: '' } } },
+  getWorkspace: { response: { data: workspace } },
+  renameWorkspace: { request: { name: 'catalogues' }, response: { data: workspace } },
+  listMembers: { response: { data: { members: [member], next_page_token: '' } } },
+  changeMember: { request: { role: 'viewer' }, response: { data: { ...member, role: 'viewer' } } },
+  removeMember: { response: { data: null } },
+  createInvitation: {
+    request: { role: 'member', email: 'ada@example.com' },
+    response: { data: { ...invitation, token: INVITATION_TOKEN } },
+  },
+  listInvitations: { response: { data: { invitations: [invitation], next_page_token: '' } } },
+  revokeInvitation: { response: { data: null } },
+  acceptInvitation: { request: { token: INVITATION_TOKEN, name: 'Ada' }, response: accepted },
+  joinWorkspace: { request: { token: INVITATION_TOKEN }, response: accepted },
+  listWorkspaceKeys: {
+    response: {
+      data: {
+        keys: [
+          {
+            id: '0193a1c5-02aa-7a31-93be-6d1f8e20c94b',
+            name: 'website',
+            publicKey: '5f0c2b7be1d94a30a7e6',
+            user: { id: OWNER, name: 'owner' },
+            scopes: ['org:files:read', 'org:groups:read'],
+            maxUses: null,
+            uses: 0,
+            createdAt: '2026-11-21T10:59:01.133Z',
+            expiresAt: null,
+            revokedAt: null,
+            lastUsedAt: '2026-11-21T11:42:07.518Z',
+          },
+        ],
+        next_page_token: '',
+      },
+    },
+  },
+  revokeWorkspaceKey: { response: { data: null } },
+}

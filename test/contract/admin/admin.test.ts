@@ -1,0 +1,229 @@
+/** What an admin of the instance sees and does: plans, workspaces, usage, health, queues and workers. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import packageJson from '../../../package.json' with { type: 'json' }
+import { assertError, soon } from '../../support/client.ts'
+import { inlineCid, openContext } from '../context.ts'
+import { collectPages } from '../pages.ts'
+
+const context = await openContext()
+const { anonymous, berth, shared, sql, workspace } = context
+const home = await workspace()
+const NO_ADMIN = 'The user of this key is no admin of the instance'
+
+/** A new user who is a member of the workspace, an admin of the instance, and a key of theirs. */
+async function newAdmin(scopes = 'instance:write') {
+  const name = `admin-${randomUUID()}`
+  await berth('users', 'add', name, '-w', home.name)
+  await berth('users', 'admin', name)
+  return { name, api: await home.created('--user', name, '--scopes', scopes) }
+}
+const { api, name: adminName } = await newAdmin()
+
+describe('an admin of the instance', () => {
+  it('an admin of the instance needs both the flag and the scope', async () => {
+    const plans = '/v0/admin/plans'
+    assert.equal((await api.get(plans)).status, 200)
+    const other = `user-${randomUUID()}`
+    await berth('users', 'add', other, '-w', home.name, '-r', 'owner')
+    const flagless = await home.created('--user', other, '--scopes', 'admin,instance:write')
+    const reply = await flagless.get(plans)
+    assertError(reply, 403, NO_ADMIN)
+    assert.equal(reply.headers.get('error-code'), 'no_instance_admin')
+    const scopeless = await home.created('--user', adminName, '--scopes', 'admin')
+    assertError(await scopeless.get(plans), 403, 'Missing scope: instance:read')
+    assertError(await shared.get(plans), 403, 'Missing scope: instance:read')
+  })
+  it('an admin of the instance may read by the one scope, and write by the other', async () => {
+    const { api } = await newAdmin('instance:read')
+    assert.equal((await api.get('/v0/admin/workspaces')).status, 200)
+    const json = { plan: 'pro' }
+    assertError(
+      await api.request('PATCH', `/v0/admin/workspaces/${home.id}`, { json }),
+      403,
+      'Missing scope: instance:write',
+    )
+    assertError(await api.get('/v3/files/public'), 403, 'Missing scope: org:files:read')
+  })
+  it('an admin of the instance is none at once when the flag is taken, and cannot be made over HTTP', async () => {
+    const { api, name } = await newAdmin()
+    assert.equal((await api.get('/v0/admin/plans')).status, 200)
+    await berth('users', 'admin', name, '--remove')
+    assertError(
+      await soon(
+        () => api.get('/v0/admin/plans'),
+        ({ status }) => status !== 200,
+      ),
+      403,
+      NO_ADMIN,
+    )
+    await assert.rejects(berth('users', 'admin', 'nobody-at-all'), /no user is named nobody-at-all/)
+    const { api: owner } = await workspace()
+    const wanted = { keyName: 'x', permissions: { resources: ['instance:read'] } }
+    assertError(await owner.post('/v3/pinata/keys', wanted), 403, 'Workspace permission denied')
+  })
+})
+
+describe('plans of the instance', () => {
+  it('plans of the instance are listed with their limits', async () => {
+    const { plans } = (await api.get('/v0/admin/plans')).body.data
+    const free = plans.find(({ name }: { name: string }) => name === 'free')
+    assert.equal(free.pinByCid, false)
+    assert.ok(free.storageBytes > 0)
+    assert.deepEqual(
+      plans.map(({ name }: { name: string }) => name),
+      plans.map(({ name }: { name: string }) => name).sort(),
+    )
+  })
+})
+
+describe('workspaces of the instance', () => {
+  const create = (body: object) =>
+    api.post('/v0/admin/workspaces', {
+      name: `made-${randomUUID()}`,
+      owner: `owner-${randomUUID()}`,
+      ...body,
+    })
+
+  it('workspaces of the instance are made with an owner, a gateway and a key', async () => {
+    const name = `made-${randomUUID()}`
+    const { status, body } = await create({ name, plan: 'pro' })
+    assert.equal(status, 201)
+    const { token, ...made } = body.data
+    assert.deepEqual([made.name, made.plan, made.usage], [name, 'pro', { files: 0, bytes: 0, agents: 0 }])
+    const owner = anonymous.as(token)
+    const own = (await owner.get(`/v0/workspaces/${made.id}`)).body.data
+    assert.deepEqual([own.name, own.role, own.plan.name], [name, 'owner', 'pro'])
+    assert.equal((await owner.get('/v3/gateways')).body.data.rows.length, 1)
+    assert.deepEqual((await api.get(`/v0/admin/workspaces/${made.id}`)).body.data, made)
+    assertError(await create({ name }), 409, `name: a workspace named ${name} is there already`)
+    assert.equal((await create({})).body.data.plan, 'free')
+  })
+  it('workspaces of the instance are listed in pages, by name and by plan, with what each uses', async () => {
+    const name = `plan-${randomUUID()}`
+    await sql(`INSERT INTO plan (name, channels, custom_domains, pin_by_cid) VALUES ($1, true, true, true)`, [
+      name,
+    ])
+    const made = []
+    for (let i = 0; i < 3; i++) made.push((await create({ plan: name })).body.data)
+    const list = (query: Record<string, string>) =>
+      collectPages(api, '/v0/admin/workspaces', 'workspaces', query)
+    assert.deepEqual(
+      (await list({ plan: name, limit: '2' })).map(({ id }) => id),
+      made.map(({ id }) => id).reverse(),
+    )
+    const [first] = made
+    await anonymous.as(first.token).pin({ cid: `${inlineCid(name)}` }, { wait: 30 })
+    const [found] = (await api.get('/v0/admin/workspaces', { name: first.name })).body.data.workspaces
+    assert.equal(found.id, first.id)
+    assert.equal(found.usage.files, 1)
+    assert.ok(found.usage.bytes > 0)
+    assert.deepEqual(await list({ name: 'no workspace has this name' }), [])
+  })
+  it('workspaces of the instance get another plan at once, and another name', async () => {
+    const { id, token } = (await create({})).body.data
+    const theirs = anonymous.as(token)
+    const plan = async () => (await theirs.get('/v3/usage')).body.data.plan
+    assert.equal(await plan(), 'free')
+    const change = (json: object, target = id) =>
+      api.request('PATCH', `/v0/admin/workspaces/${target}`, { json })
+    assert.equal((await change({ plan: 'pro' })).body.data.plan, 'pro')
+    assert.equal(await plan(), 'pro')
+    const name = `named-${randomUUID()}`
+    const { data } = (await change({ name })).body
+    assert.deepEqual([data.name, data.plan], [name, 'pro'])
+    assertError(
+      await change({ name: home.name }),
+      409,
+      `name: a workspace named ${home.name} is there already`,
+    )
+    assertError(await change({ plan: 'gold' }), 400, /^plan: no plan is named gold: there are .*free/)
+    for (const target of [randomUUID(), 'x'])
+      assertError(await change({ plan: 'pro' }, target), 404, 'There is no such workspace')
+    assertError(await api.get(`/v0/admin/workspaces/${randomUUID()}`), 404, 'There is no such workspace')
+  })
+  const malformed: [object, RegExp | string][] = [
+    [{ name: undefined }, /^name: /],
+    [{ name: ' ' }, 'name: must not be empty'],
+    [{ owner: undefined }, /^owner: /],
+    [{ owner: '' }, 'owner: must not be empty'],
+    [{ plan: 'gold' }, /^plan: no plan is named gold/],
+    [{ plan: 5 }, /^plan: /],
+  ]
+  for (const [body, message] of malformed)
+    it(`workspaces of the instance are not made with ${JSON.stringify(body)}`, async () => {
+      assertError(await create(body), 400, message)
+    })
+  it('workspaces of the instance are not changed by nothing', async () => {
+    const reply = await api.request('PATCH', `/v0/admin/workspaces/${home.id}`, { json: {} })
+    assertError(reply, 400, 'body: must have a name or plan')
+  })
+  for (const query of ['limit=0', 'limit=101', 'pageToken=x', 'name=a%00b'])
+    it(`workspaces of the instance are not listed for ?${query}`, async () => {
+      assertError(await api.get('/v0/admin/workspaces', query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+})
+
+describe('the instance', () => {
+  it('the instance tells what it keeps, and how many agents it has', async () => {
+    const { networks, agents } = (await api.get('/v0/admin/usage')).body.data
+    for (const { files, bytes } of [networks.public, networks.private]) assert.ok(files >= 0 && bytes >= 0)
+    assert.deepEqual(Object.keys(agents).sort(), ['not_running', 'running', 'starting'])
+  })
+  it('the instance tells how each part is, as /readyz does', async () => {
+    const { data } = (await api.get('/v0/admin/health')).body
+    const { parts } = (await anonymous.get('/readyz')).body
+    const names = data.parts.map(({ name }: { name: string }) => name)
+    assert.deepEqual(names.sort(), Object.keys(parts).sort())
+    for (const { name, status, advice } of data.parts)
+      assert.ok(status === 'ok' || advice || name === 'host', `${name} is ${status} and has no advice`)
+  })
+  it('the instance tells what waits in its queues, and who serves them', async () => {
+    const [id, target] = [randomUUID(), randomUUID()]
+    await sql(
+      `INSERT INTO operation (id, workspace_id, kind, queue, target_id, next_attempt_at, created_at)
+       VALUES ($1, $2, 'agent.sync', 'nobody', $3, now() + interval '1 day', now() - interval '1 hour')`,
+      [id, home.id, target],
+    )
+    try {
+      const ask = () => api.get('/v0/admin/queues')
+      const queue = ({ body }: { body: any }, name: string) =>
+        body.data.queues.find((one: { name: string }) => one.name === name)
+      const reply = await soon(ask, (reply) => queue(reply, 'workspaces').oldestSeconds >= 3600)
+      assert.ok(queue(reply, 'workspaces').queued >= 1)
+      assert.ok(queue(reply, 'pins').slots >= 64)
+      assert.deepEqual(
+        reply.body.data.queues.map(({ name }: { name: string }) => name),
+        ['pins', 'repairs', 'storage', 'agents', 'workspaces'],
+      )
+    } finally {
+      await sql('DELETE FROM operation WHERE id = $1', [id])
+    }
+  })
+  it('the instance tells its workers with their versions, slots and last heartbeats, dead ones for an hour', async () => {
+    const dead = '00000000-0000-7000-8000-000000000001'
+    await sql(
+      `INSERT INTO worker (id, concurrency, ipfs, seen_at)
+       VALUES ($1, '{"pins": 1}', '{}', now() - interval '50 minutes')
+       ON CONFLICT (id) DO UPDATE SET seen_at = EXCLUDED.seen_at`,
+      [dead],
+    )
+    const all = (await collectPages(api, '/v0/admin/workers', 'workers', { limit: '1' })) as any[]
+    const gone = all.find(({ id }) => id === dead)
+    assert.deepEqual([gone.isAlive, gone.version, gone.slots, gone.parts], [false, null, { pins: 1 }, {}])
+    const alive = all.filter(({ isAlive }) => isAlive)
+    assert.ok(alive.length >= 1)
+    for (const { version, slots, parts, seenAt } of alive) {
+      assert.equal(version, packageJson.version)
+      assert.ok(slots.pins > 0)
+      assert.equal(parts.database.status, 'ok')
+      assert.ok(Date.now() - Date.parse(seenAt) < 60_000)
+    }
+    await sql('DELETE FROM worker WHERE id = $1', [dead])
+  })
+  for (const query of ['limit=0', 'limit=101', 'pageToken=x'])
+    it(`the instance does not list workers for ?${query}`, async () => {
+      assertError(await api.get('/v0/admin/workers', query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+})

@@ -1,0 +1,206 @@
+/** Invitations: made by owners, accepted once by whoever has the token. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { assertError, type Client } from '../../support/client.ts'
+import { openContext } from '../context.ts'
+import { collectPages } from '../pages.ts'
+import { addMember } from './rows.ts'
+
+const context = await openContext()
+const { anonymous, sql, workspace } = context
+const NONE = 'There is no such invitation'
+
+async function open() {
+  const own = await workspace()
+  const path = `/v0/workspaces/${own.id}/invitations`
+  const invite = (body: object = {}, client: Client = own.api) =>
+    client.post(path, { role: 'member', ...body })
+  return { ...own, path, invite, add: (role: string) => addMember(context, own, role) }
+}
+const newName = () => `invited-${randomUUID()}`
+const accept = (token: string, name = newName()) => anonymous.post('/v0/invitations/accept', { token, name })
+const countsOf = async (token: string) => (await accept(token)).status
+
+describe('an invitation', () => {
+  for (const [role, scope, write] of [
+    ['owner', 'admin', 200],
+    ['member', 'admin', 200],
+    ['viewer', 'org:read', 403],
+  ] as const)
+    it(`an invitation makes a new user ${role}, with a key for that`, async () => {
+      const { id, name, api, invite } = await open()
+      const made = await invite({ role, email: 'ada@example.com' })
+      assert.equal(made.status, 201)
+      const { token, ...invitation } = made.body.data
+      assert.deepEqual(
+        [invitation.state, invitation.email, invitation.acceptedBy],
+        ['pending', 'ada@example.com', null],
+      )
+      const user = newName()
+      const { status, body } = await accept(token, user)
+      assert.equal(status, 201)
+      assert.deepEqual([body.data.workspace, body.data.user.name, body.data.role], [{ id, name }, user, role])
+      const theirs = anonymous.as(body.data.token)
+      assert.equal((await theirs.post('/v3/groups/public', { name: 'mine' })).status, write)
+      const [key] = (await theirs.get(`/v0/workspaces/${id}/keys`)).body.data.keys.filter(
+        (key: { user: { id: string } }) => key.user.id === body.data.user.id,
+      )
+      assert.deepEqual(key.scopes, [scope])
+      assert.equal((await theirs.get(`/v0/workspaces/${id}/members`)).status, role === 'owner' ? 200 : 403)
+      const [listed] = (await api.get(`/v0/workspaces/${id}/invitations`)).body.data.invitations
+      assert.deepEqual(listed, { ...invitation, state: 'accepted', acceptedBy: body.data.user.id })
+    })
+  it('an invitation is stored as a hash', async () => {
+    const { id, invite } = await open()
+    const { token } = (await invite()).body.data
+    const [row] = await sql('SELECT i::text AS text FROM invitation i WHERE workspace_id = $1', [id])
+    assert.ok(row && !String(row.text).includes(token))
+  })
+  it('an invitation is accepted once, of many who try at the same time', async () => {
+    const { id, invite } = await open()
+    const { token } = (await invite()).body.data
+    const replies = await Promise.all(Array.from({ length: 8 }, () => accept(token)))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [201, ...Array(7).fill(404)])
+    const members = await sql('SELECT FROM membership WHERE workspace_id = $1', [id])
+    assert.equal(members.length, 2)
+    assertError(await accept(token), 404, NONE)
+  })
+  it('an invitation whose acceptance fails is still good', async () => {
+    const { invite } = await open()
+    const { token } = (await invite()).body.data
+    assertError(await accept(token, 'owner'), 409, 'name: a user named owner is there already')
+    assert.equal((await accept(token)).status, 201)
+  })
+  it('an invitation takes a user of another workspace in, with a key of their own', async () => {
+    const { id, invite } = await open()
+    const { api, add } = await open()
+    const user = await add('viewer')
+    const { token } = (await invite()).body.data
+    const joined = await user.api.post('/v0/invitations/join', { token })
+    assert.equal(joined.status, 201)
+    assert.deepEqual(joined.body.data.user, { id: user.id, name: user.name })
+    assert.equal(
+      (await anonymous.as(joined.body.data.token).get(`/v0/workspaces/${id}`)).body.data.role,
+      'member',
+    )
+    // What they are elsewhere does not change.
+    assertError(await user.api.post('/v3/groups/public', { name: 'x' }), 403, 'Workspace permission denied')
+    const { token: again } = (await invite({ role: 'owner' })).body.data
+    assertError(
+      await user.api.post('/v0/invitations/join', { token: again }),
+      409,
+      'The user is a member of the workspace already',
+    )
+    assertError(await api.post('/v0/invitations/join', { token }), 404, NONE)
+  })
+  it('an invitation ends at its time', async () => {
+    const { api, id, path, invite } = await open()
+    const { token } = (await invite({ expiresInHours: 1 })).body.data
+    await sql('UPDATE invitation SET expires_at = now() WHERE workspace_id = $1', [id])
+    assertError(await accept(token), 404, NONE)
+    assert.equal((await api.get(path, { state: 'expired' })).body.data.invitations.length, 1)
+  })
+  it('an invitation that ended long ago is forgotten with the next one', async () => {
+    const { api, id, path, invite } = await open()
+    await invite()
+    await sql(`UPDATE invitation SET expires_at = now() - interval '91 days' WHERE workspace_id = $1`, [id])
+    const { data } = (await invite()).body
+    const [left, ...more] = (await api.get(path)).body.data.invitations
+    assert.deepEqual([left.id, more], [data.id, []])
+  })
+  it('an invitation is revoked, unless it was accepted', async () => {
+    const { api, path, invite } = await open()
+    const [first, second] = [(await invite()).body.data, (await invite()).body.data]
+    for (let i = 0; i < 2; i++) assert.equal((await api.delete(`${path}/${first.id}`)).status, 200)
+    assertError(await accept(first.token), 404, NONE)
+    assert.equal(await countsOf(second.token), 201)
+    assertError(await api.delete(`${path}/${second.id}`), 409, 'The invitation has been accepted')
+    const other = await open()
+    const third = (await invite()).body.data
+    assertError(await other.api.delete(`${other.path}/${third.id}`), 404, NONE)
+    assert.equal(await countsOf(third.token), 201)
+  })
+  it('an invitation ends with the right of its maker to invite', async () => {
+    const { api, id, add, invite } = await open()
+    const member = (user: string) => `/v0/workspaces/${id}/members/${user}`
+    const [lowered, removed] = [await add('owner'), await add('owner')]
+    const [first, second] = [await invite({}, lowered.api), await invite({}, removed.api)]
+    await api.request('PATCH', member(lowered.id), { json: { role: 'member' } })
+    await api.delete(member(removed.id))
+    for (const { body } of [first, second]) assertError(await accept(body.data.token), 404, NONE)
+    assertError(await invite({}, lowered.api), 403, 'Workspace permission denied')
+  })
+  it('an invitation is not made by a key that could get more than it has', async () => {
+    const { api, keyed, invite } = await open()
+    assertError(await invite({}, await keyed('org:write')), 403, 'Missing scope: admin')
+    const { body } = await api.post('/v3/pinata/keys', {
+      keyName: 'x',
+      permissions: { admin: true },
+      maxUses: 9,
+    })
+    assertError(await invite({}, anonymous.as(body.JWT)), 403, 'Workspace permission denied')
+  })
+  it('an invitation is refused while a hundred wait', async () => {
+    const { api, id, path, invite } = await open()
+    const { id: first } = (await invite()).body.data
+    await sql(
+      `INSERT INTO invitation (id, workspace_id, role, token_hash, invited_by, expires_at)
+       SELECT gen_random_uuid(), $1, 'viewer', sha256(gen_random_uuid()::text::bytea), gen_random_uuid(), now() + interval '1 day'
+       FROM generate_series(1, 98)`,
+      [id],
+    )
+    const replies = await Promise.all(Array.from({ length: 4 }, () => invite()))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 403, 403, 403])
+    await api.delete(`${path}/${first}`)
+    assert.equal((await invite()).status, 201)
+    assertError(await invite(), 403, 'Invitation limit reached')
+  })
+  const malformed: [object, RegExp | string][] = [
+    [{ role: undefined }, /^role: /],
+    [{ role: 'admin' }, /^role: /],
+    [{ email: 'nobody' }, 'email: must be an e-mail address'],
+    [{ email: `${'x'.repeat(320)}@example.com` }, 'email: must have at most 320 characters'],
+    [{ expiresInHours: 0 }, /^expiresInHours: /],
+    [{ expiresInHours: 721 }, /^expiresInHours: /],
+    [{ expiresInHours: 1.5 }, /^expiresInHours: /],
+  ]
+  for (const [body, message] of malformed)
+    it(`an invitation is 400 for ${JSON.stringify(body).slice(0, 40)}`, async () => {
+      assertError(await (await open()).invite(body), 400, message)
+    })
+  for (const [body, message] of [
+    [{ name: 'x' }, /^token: /],
+    [{ token: '', name: 'x' }, 'token: must not be empty'],
+    [{ token: 'x' }, /^name: /],
+    [{ token: 'x', name: ' ' }, 'name: must not be empty'],
+  ] as const)
+    it(`an invitation is not accepted by ${JSON.stringify(body)}`, async () => {
+      assertError(await anonymous.post('/v0/invitations/accept', body), 400, message)
+    })
+  for (const token of ['x', `invite_${'A'.repeat(43)}`])
+    it(`an invitation is 404 for the token ${token.slice(0, 8)}`, async () => {
+      assertError(await accept(token), 404, NONE)
+    })
+})
+
+describe('invitations', () => {
+  it('invitations are listed in pages, of all states or of one', async () => {
+    const { api, path, invite } = await open()
+    for (let i = 0; i < 5; i++) await invite()
+    const all = await collectPages(api, path, 'invitations', { limit: '2' })
+    assert.equal(all.length, 5)
+    await api.delete(`${path}/${all[0]?.id}`)
+    const revoked = await collectPages(api, path, 'invitations', { state: 'revoked' })
+    assert.deepEqual(
+      revoked.map(({ id }) => id),
+      [all[0]?.id],
+    )
+    assert.equal((await collectPages(api, path, 'invitations', { state: 'pending', limit: '2' })).length, 4)
+  })
+  for (const query of ['state=open', 'limit=0', 'limit=251', 'pageToken=x'])
+    it(`invitations are not listed for ?${query}`, async () => {
+      const { api, path } = await open()
+      assertError(await api.get(path, query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+})

@@ -1,0 +1,230 @@
+/** The workspace of a key: its name and its members, and what each role may do. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { assertError, type Client, type Reply, soon } from '../../support/client.ts'
+import { openContext } from '../context.ts'
+import { collectPages } from '../pages.ts'
+import { addMember } from './rows.ts'
+
+const context = await openContext()
+const { workspace } = context
+const DENIED = 'Workspace permission denied'
+const LAST = 'The last owner of a workspace stays its owner'
+const refused = ({ status }: Reply) => status !== 200
+
+async function open() {
+  const own = await workspace()
+  const path = `/v0/workspaces/${own.id}`
+  const add = (role: string) => addMember(context, own, role)
+  return {
+    ...own,
+    path,
+    add,
+    owner: (await own.api.get(`${path}/members`)).body.data.members[0].id as string,
+  }
+}
+
+describe('a workspace', () => {
+  it('a workspace tells its plan with the limits of it, its use, and the role of the caller', async () => {
+    const { api, id, name, path } = await open()
+    const { data } = (await api.get(path)).body
+    assert.deepEqual([data.id, data.name, data.role, data.usage], [id, name, 'owner', { files: 0, bytes: 0 }])
+    assert.equal(data.plan.name, 'unlimited')
+    assert.equal(data.plan.storageBytes, null)
+    assert.deepEqual((await api.get('/v0/workspaces')).body.data, { workspaces: [data], next_page_token: '' })
+    const free = await workspace('free')
+    assert.ok((await free.api.get(`/v0/workspaces/${free.id}`)).body.data.plan.storageBytes > 0)
+  })
+  it('a workspace is renamed by its owner, to a name that no other one has', async () => {
+    const { api, path } = await open()
+    const name = `renamed-${randomUUID()}`
+    assert.equal((await api.request('PATCH', path, { json: { name: ` ${name} ` } })).body.data.name, name)
+    assert.equal((await api.get(path)).body.data.name, name)
+    const other = await open()
+    const taken = await other.api.request('PATCH', other.path, { json: { name } })
+    assertError(taken, 409, `name: a workspace named ${name} is there already`)
+  })
+  for (const [json, field] of [
+    [{}, /^name: /],
+    [{ name: ' ' }, 'name: must not be empty'],
+    [{ name: 'x'.repeat(256) }, 'name: must have at most 255 characters'],
+    [{ name: 'a\0' }, 'name: must not contain NUL or broken Unicode'],
+  ] as const)
+    it(`a workspace is not renamed by ${JSON.stringify(json).slice(0, 30)}`, async () => {
+      const { api, path } = await open()
+      assertError(await api.request('PATCH', path, { json }), 400, field)
+    })
+  it('a workspace of somebody else is 404 on every route, and stays as it is', async () => {
+    const [own, other] = [await open(), await open()]
+    for (const client of [own.api, await own.keyed('org:read')])
+      for (const path of ['', '/members', '/keys'])
+        assertError(await client.get(other.path + path), 404, 'There is no such workspace')
+    const json = { role: 'viewer' }
+    for (const id of [other.id.toUpperCase().slice(1), 'x', randomUUID()])
+      assert.equal((await own.api.get(`/v0/workspaces/${id}`)).status, 404)
+    const member = `${other.path}/members/${other.owner}`
+    assert.equal((await own.api.request('PATCH', member, { json })).status, 404)
+    assert.equal((await own.api.delete(member)).status, 404)
+    // Through the path of the own one neither.
+    const stray = await other.add('member')
+    for (const method of ['PATCH', 'DELETE'])
+      assertError(
+        await own.api.request(method, `${own.path}/members/${stray.id}`, method === 'PATCH' ? { json } : {}),
+        404,
+        'There is no such member',
+      )
+    assert.equal((await stray.api.get('/v3/files/public')).status, 200)
+  })
+})
+
+describe('members', () => {
+  it('members are listed in pages, of all roles or of one', async () => {
+    const { api, path, add } = await open()
+    for (const role of ['member', 'viewer', 'member']) await add(role)
+    const all = await collectPages(api, `${path}/members`, 'members', { limit: '3' })
+    assert.equal(all.length, 4)
+    assert.equal(new Set(all.map(({ id }) => id)).size, 4)
+    const found = await collectPages(api, `${path}/members`, 'members', { role: 'member', limit: '1' })
+    assert.equal(found.length, 2)
+  })
+  for (const query of ['role=king', 'limit=0', 'limit=251', 'pageToken=x'])
+    it(`members are not listed for ?${query}`, async () => {
+      const { api, path } = await open()
+      assertError(await api.get(`${path}/members`, query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+  it('members get another role at once, with the keys that they have', async () => {
+    const { api, path, add } = await open()
+    const { id, api: theirs } = await add('member')
+    const write = () => theirs.post('/v3/groups/public', { name: 'mine' })
+    assert.equal((await write()).status, 200)
+    const changed = await api.request('PATCH', `${path}/members/${id}`, { json: { role: 'viewer' } })
+    assert.equal(changed.body.data.role, 'viewer')
+    assertError(await write(), 403, DENIED)
+    await api.request('PATCH', `${path}/members/${id}`, { json: { role: 'owner' } })
+    assert.equal((await theirs.get(`${path}/members`)).status, 200)
+  })
+  it('members who were removed are refused at once, and their old keys stay refused when they come back', async () => {
+    const { api, path, name, add } = await open()
+    const { id, name: user, api: theirs } = await add('member')
+    const path_ = `${path}/members/${id}`
+    assert.equal((await api.delete(path_)).body.data, null)
+    assertError(await theirs.get('/v3/files/public'), 401, 'Missing userId')
+    assertError(await api.delete(path_), 404, 'There is no such member')
+    await context.berth('users', 'add', user, '--workspace', name)
+    const reply = await soon(
+      () => theirs.get('/v3/files/public'),
+      ({ body }) => body.error !== 'Missing userId',
+    )
+    assertError(reply, 401, 'Invalid, expired or revoked API key')
+  })
+  it('members: the last owner is neither removed nor lowered, by whomever', async () => {
+    const { api, path, owner, name } = await open()
+    const path_ = `${path}/members/${owner}`
+    assertError(await api.delete(path_), 409, LAST)
+    for (const role of ['member', 'viewer'])
+      assertError(await api.request('PATCH', path_, { json: { role } }), 409, LAST)
+    assert.equal((await api.request('PATCH', path_, { json: { role: 'owner' } })).status, 200)
+    await assert.rejects(context.berth('users', 'remove', 'owner', '-w', name), /The last owner/)
+    await assert.rejects(context.berth('users', 'add', 'owner', '-w', name, '-r', 'viewer'), /The last owner/)
+  })
+  it('members: of many owners who remove and lower each other at once, one stays owner', async () => {
+    const { api, id, path, add, owner } = await open()
+    const owners = [{ id: owner, api }, ...(await Promise.all(Array.from({ length: 5 }, () => add('owner'))))]
+    await Promise.all(
+      owners.flatMap(({ api }, i) =>
+        owners.map((other, j) =>
+          (i + j) % 2
+            ? api.delete(`${path}/members/${other.id}`)
+            : api.request('PATCH', `${path}/members/${other.id}`, { json: { role: 'member' } }),
+        ),
+      ),
+    )
+    const left = await context.sql(
+      `SELECT user_id FROM membership WHERE workspace_id = $1 AND role = 'owner'`,
+      [id],
+    )
+    assert.equal(left.length, 1)
+  })
+  it('members change by a key with admin alone', async () => {
+    const { path, owner, keyed } = await open()
+    const writer = await keyed('org:write')
+    assertError(await writer.delete(`${path}/members/${owner}`), 403, 'Missing scope: admin')
+    assert.equal((await writer.get(`${path}/members`)).status, 200)
+  })
+  for (const json of [{}, { role: 'king' }, { role: null }])
+    it(`members do not change by ${JSON.stringify(json)}`, async () => {
+      const { api, path, owner } = await open()
+      assertError(await api.request('PATCH', `${path}/members/${owner}`, { json }), 400, /^role: /)
+    })
+})
+
+describe('keys of a workspace', () => {
+  const lastUse = async (api: Client, path: string, name: string) =>
+    (await api.get(`${path}/keys`, { name })).body.data.keys[0]?.lastUsedAt
+
+  it('keys of a workspace tell when they were used last', async () => {
+    const { api, path } = await open()
+    const { body } = await api.post('/v3/pinata/keys', { keyName: 'seldom', permissions: { admin: true } })
+    assert.equal(await lastUse(api, path, 'seldom'), null)
+    const before = Date.now()
+    assert.equal((await context.anonymous.as(body.JWT).get('/v3/files/public')).status, 200)
+    const ask = () => api.get(`${path}/keys`, { name: 'seldom' })
+    const { body: found } = await soon(ask, ({ body }) => body.data.keys[0].lastUsedAt !== null)
+    const [key] = found.data.keys
+    assert.ok(Math.abs(Date.parse(key.lastUsedAt) - before) < 60_000)
+    assert.deepEqual(
+      [key.name, key.user.name, key.scopes, key.revokedAt],
+      ['seldom', 'owner', ['admin'], null],
+    )
+    assert.ok(!JSON.stringify(found).includes(body.pinata_api_secret))
+    // Within the minute it is not written again.
+    await context.anonymous.as(body.JWT).get('/v3/files/public')
+    assert.equal(await lastUse(api, path, 'seldom'), key.lastUsedAt)
+  })
+  it('keys of a workspace are listed in pages, by name, user and revocation', async () => {
+    const { api, path, keyed, owner, add } = await open()
+    for (let i = 0; i < 3; i++) await keyed('org:read')
+    const other = await add('member')
+    const keys = await collectPages(api, `${path}/keys`, 'keys', { limit: '2' })
+    assert.equal(keys.length, 5)
+    const [newest] = keys
+    assert.equal((await api.delete(`${path}/keys/${keys[1]?.id}`)).body.data, null)
+    const ids = async (query: Record<string, string>) =>
+      (await api.get(`${path}/keys`, query)).body.data.keys.map(({ id }: { id: string }) => id)
+    assert.deepEqual(await ids({ revoked: 'true' }), [keys[1]?.id])
+    assert.equal((await ids({ revoked: 'false' })).length, 4)
+    assert.deepEqual(await ids({ userId: other.id }), [newest?.id])
+    assert.equal((await ids({ userId: owner })).length, 4)
+    assert.deepEqual(await ids({ name: '%' }), [])
+  })
+  for (const query of ['revoked=yes', 'limit=0', 'limit=251', 'pageToken=x', 'name=a%00b'])
+    it(`keys of a workspace are not listed for ?${query}`, async () => {
+      const { api, path } = await open()
+      assertError(await api.get(`${path}/keys`, query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+  it('keys of a workspace are revoked at once by an owner; a member and a viewer see to their own alone', async () => {
+    const { api, path, add } = await open()
+    const [member, viewer] = [await add('member'), await add('viewer')]
+    const listed = async (client: Client) => (await client.get(`${path}/keys`)).body.data.keys
+    const all = await listed(api)
+    assert.equal(all.length, 3)
+    for (const { api: theirs, id } of [member, viewer]) {
+      const own = await listed(theirs)
+      assert.deepEqual(
+        own.map(({ user }: { user: { id: string } }) => user.id),
+        [id],
+      )
+      assert.equal((await theirs.get('/v3/pinata/keys')).body.count, 1)
+    }
+    const ofOwner = all.find(({ user }: { user: { name: string } }) => user.name === 'owner')
+    assertError(await member.api.delete(`${path}/keys/${ofOwner.id}`), 404, 'There is no such API key')
+    assertError(await member.api.put(`/v3/pinata/keys/${ofOwner.publicKey}`), 404, 'There is no such API key')
+    assertError(await viewer.api.delete(`${path}/keys/${(await listed(viewer.api))[0].id}`), 403, DENIED)
+    const ofMember = all.find(({ user }: { user: { id: string } }) => user.id === member.id)
+    assert.equal((await api.delete(`${path}/keys/${ofMember.id}`)).status, 200)
+    assert.ok(refused(await member.api.get('/v3/files/public')))
+    assert.equal((await api.delete(`${path}/keys/${ofMember.id}`)).status, 200, 'once more changes nothing')
+    assertError(await api.delete(`${path}/keys/${randomUUID()}`), 404, 'There is no such API key')
+  })
+})
