@@ -123,6 +123,9 @@ export const settings = z.object({
   BERTH_OPERATION_RETENTION_DAYS: integer(1, 3650)
     .default(30)
     .describe('Finished operations are forgotten after this.'),
+  BERTH_EVENTS_DAYS: integer(1, 3650)
+    .default(30)
+    .describe('Events are kept for so many days: a reader that was away for longer gets 410.'),
   BERTH_RECONCILE_SECONDS: seconds(0.1, 86_400)
     .default(300)
     .describe(

@@ -13,8 +13,8 @@ const TURN_TRIES = 12
 const TURN_MS = 250
 
 /**
- * Tables that are not copied: what migrations write, what processes say of themselves and of this machine, and sums that
- * triggers make anew of the rows of `file`.
+ * Tables that are not copied: what migrations write, what processes say of themselves and of this machine, sums that
+ * triggers make anew of the rows of `file`, and events: who followed them has seen what a restore takes back.
  */
 const LEFT_OUT = [
   '_prisma_migrations',
@@ -26,6 +26,7 @@ const LEFT_OUT = [
   'kept_content_change',
   'stored_content',
   'stored_content_change',
+  'event_pending',
 ]
 
 /** Rows that are copied of a table, where not all are. */
@@ -124,9 +125,16 @@ export async function loadTables(
   contentOf: (table: string) => Readable,
   onTable: (name: string, rows: number) => void,
 ): Promise<void> {
+  // What is brought has not changed.
+  await client.query("SET LOCAL berth.without_events = 'on'")
   const here = (await readTables(client)).map(({ name }) => name)
   const emptied = here.filter((name) => name !== '_prisma_migrations' && name !== 'restore_under_way')
   await client.query(`TRUNCATE ${emptied.map(quote).join(', ')} RESTART IDENTITY`)
+  // Events begin anew behind the restore: whoever asks for those from before is told that they are not here.
+  const { rows: partitions } = await client.query<{ name: string }>(
+    `SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = to_regclass('event')`,
+  )
+  for (const { name } of partitions) await client.query(`DROP TABLE ${name}`)
   const order = await referredFirst(client)
   const rank = (name: string) => order.indexOf(name)
   for (const { name, columns, rows } of [...tables].sort((a, b) => rank(a.name) - rank(b.name))) {
@@ -139,13 +147,13 @@ export async function loadTables(
     await client.query('SELECT setval($1::regclass, $2)', [quote(name), value])
 }
 
-/** Tables and the columns that are written, in order. */
+/** Tables and the columns that are written, in order; without partitions, whose rows are events. */
 async function readTables(client: CopyConnection): Promise<{ name: string; columns: string[] }[]> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `SELECT relname::text AS name, array_agg(attname::text ORDER BY attnum) AS columns
      FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
-       AND attgenerated = ''
+     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND NOT relispartition AND attnum > 0
+       AND NOT attisdropped AND attgenerated = ''
      GROUP BY relname ORDER BY relname`,
   )
   return rows

@@ -17,6 +17,10 @@ const KEYED = {
   swap: 3,
   /** A workspace: its agents are counted and one is added. */
   newAgent: 4,
+  /** All events: one process at a time gives them ids, so that whoever reads in their order misses none. */
+  events: 5,
+  /** The partitions of events: one process at a time makes them. */
+  eventPartitions: 6,
 } as const
 
 /** Locks of which there is one in the database, held by a session: whoever has it does the work, others pass. */
@@ -29,6 +33,8 @@ const SINGLE = {
   backupFiles: 0x62616366,
   /** The removal of engines that are out of use. */
   engines: 0x656e67,
+  /** The removal of events whose time is over. */
+  events: 0x65766e74,
   /** The making of indexes that no migration makes. */
   indexes: 0x6e616d65,
   /** The comparison of the public network's files with its pins. */

@@ -48,6 +48,10 @@ export type CrashPoint =
   /** Of an agent's disk: its group has a limit; it is out of the way, and all there. */
   | 'disk-after-limit'
   | 'disk-after-rename'
+  /** Of a batch of events: they have ids; what follows from them is written; it is committed. */
+  | 'events-before-fan-out'
+  | 'events-before-commit'
+  | 'events-after-commit'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

@@ -22,6 +22,7 @@ import type { Pool } from '../db/pool.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { markBackfilled } from '../db/statements/pins.ts'
 import { Ownership } from '../domains/ownership.ts'
+import { Sequencer } from '../events/sequencer.ts'
 import { analyticsRoutes } from '../files/analytics/analytics-routes.ts'
 import { RequestCounts } from '../files/analytics/request-counts.ts'
 import { fileRoutes } from '../files/files.ts'
@@ -265,6 +266,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   parts.add('names of proxies', trustProxies(app, config.BERTH_TRUST_PROXY, log))
   dispatcher.start()
   parts.add('dispatcher', () => dispatcher.stop())
+  openSequencer({ pool, notifications, log, parts })
   const names = new ServedNames({ pool, bounds, config, log })
   parts.add('TLS ask port', await openAskPort(config, names, log))
   const server = await listen(app, config.PORT, config.HOST)
@@ -278,6 +280,27 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     waitsFor: () => counted(server.requests(), 'request'),
     hurry: () => server.cut(),
   }
+}
+
+/** Publishes events: at once what an operation tells, and soon whatever else is there. */
+function openSequencer({
+  pool,
+  notifications,
+  log,
+  parts,
+}: {
+  pool: Pool
+  notifications: Notifications
+  log: Logger
+  parts: Closers
+}): void {
+  const sequencer = new Sequencer({ pool, log })
+  const forget = notifications.on('berth_operation', () => sequencer.wake())
+  sequencer.start()
+  parts.add('events', () => {
+    forget()
+    return sequencer.stop()
+  })
 }
 
 /** Writes when keys were used, behind the server's end, so that the last requests are in it. */

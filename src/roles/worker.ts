@@ -19,6 +19,7 @@ import { sumKeptContent, sumStoredContent } from '../db/statements/files.ts'
 import { Ownership } from '../domains/ownership.ts'
 import { verifyPendingDomains } from '../domains/verification.ts'
 import { ConfigError } from '../errors.ts'
+import { addPartitions, dropOldPartitions } from '../events/partitions.ts'
 import { forgetOldCounts } from '../files/analytics/request-counts.ts'
 import {
   addBackupMetrics,
@@ -159,6 +160,8 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     startLoop('retention', RETENTION_MS, log, async (signal) => {
       await forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal)
       await forgetOldCounts(pool, config.BERTH_ANALYTICS_DAYS, signal)
+      await addPartitions(pool)
+      await dropOldPartitions(pool, config.BERTH_EVENTS_DAYS, signal)
     }),
     startLoop('indexes', INDEXES_MS, log, async (signal) => {
       const reason = await makeIndexes(pool, signal)

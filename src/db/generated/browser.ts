@@ -93,6 +93,12 @@ export type Worker = Prisma.WorkerModel
  */
 export type Installation = Prisma.InstallationModel
 /**
+ * Model Event
+ * What changed, as its followers read it, in the order of its ids. Partitions of a day each, which are dropped after
+ * BERTH_EVENTS_DAYS; `src/events/event-types.ts` has the types.
+ */
+export type Event = Prisma.EventModel
+/**
  * Model FileGroup
  * A named set of files of one network.
  */

@@ -149,6 +149,16 @@ export const Installation = {
   createdAt: 'timestamptz',
 } as const
 
+export const Event = {
+  id: 'int8',
+  type: 'text',
+  createdAt: 'timestamptz',
+  workspaceId: 'uuid',
+  resourceType: 'text',
+  resourceId: 'text',
+  data: 'jsonb',
+} as const
+
 export const FileGroup = {
   id: 'uuid',
   workspaceId: 'uuid',

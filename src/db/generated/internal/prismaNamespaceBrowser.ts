@@ -64,6 +64,7 @@ export const ModelName = {
   GarbageCollection: 'GarbageCollection',
   Worker: 'Worker',
   Installation: 'Installation',
+  Event: 'Event',
   FileGroup: 'FileGroup',
   File: 'File',
   SignedUpload: 'SignedUpload',
@@ -293,6 +294,19 @@ export const InstallationScalarFieldEnum = {
 } as const
 
 export type InstallationScalarFieldEnum = (typeof InstallationScalarFieldEnum)[keyof typeof InstallationScalarFieldEnum]
+
+
+export const EventScalarFieldEnum = {
+  id: 'id',
+  type: 'type',
+  createdAt: 'createdAt',
+  workspaceId: 'workspaceId',
+  resourceType: 'resourceType',
+  resourceId: 'resourceId',
+  data: 'data'
+} as const
+
+export type EventScalarFieldEnum = (typeof EventScalarFieldEnum)[keyof typeof EventScalarFieldEnum]
 
 
 export const FileGroupScalarFieldEnum = {

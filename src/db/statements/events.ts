@@ -1,0 +1,70 @@
+/**
+ * Events. By hand: one statement gives ids and publishes, answers carry ids beyond what a number of JavaScript may hold, and
+ * the bounds of partitions are in PostgreSQL's catalogue alone.
+ */
+import { narrow, type Row, statement } from './statement.ts'
+
+const columns = {
+  /** `int8` as text. */
+  id: 'text',
+  type: 'text',
+  createdAt: 'timestamptz',
+  workspaceId: 'uuid',
+  resourceType: 'text',
+  resourceId: 'text',
+  data: narrow<Record<string, unknown>>('jsonb'),
+} as const
+export type EventRow = Row<typeof columns>
+
+const EVENT = `id::text, type, created_at AS "createdAt", workspace_id AS "workspaceId", resource_type AS "resourceType",
+  resource_id AS "resourceId", data`
+
+/** Whether an event waits for its id. */
+export const isEventPending = statement({
+  name: 'event-pending',
+  parameters: [],
+  columns: { isPending: 'bool' },
+  text: 'SELECT EXISTS (SELECT FROM event_pending) AS "isPending"',
+})
+
+/**
+ * Publishes at most `$1` pending events in the order in which they were written, and tells every process. Under the lock
+ * `events`, until the transaction ends: ids are visible in their order. A clock that goes back does not bring them back.
+ */
+export const publishEvents = statement({
+  name: 'event-publish',
+  parameters: ['int8'],
+  columns,
+  text: `WITH taken AS (
+      DELETE FROM event_pending
+      WHERE ctid = ANY (ARRAY(SELECT ctid FROM event_pending ORDER BY seq LIMIT $1)) RETURNING *),
+    last AS (
+      SELECT greatest((SELECT max(id) FROM event),
+        (extract(epoch FROM clock_timestamp()) * 1000)::bigint * 1024 - 1) AS id),
+    published AS (
+      INSERT INTO event (id, type, created_at, workspace_id, resource_type, resource_id, data)
+      SELECT last.id + row_number() OVER (ORDER BY seq), type, created_at, workspace_id, resource_type, resource_id, data
+      FROM taken, last RETURNING *),
+    told AS (SELECT pg_notify('berth_event', '') FROM published LIMIT 1)
+    SELECT ${EVENT} FROM published WHERE (SELECT count(*) FROM told) = 1 ORDER BY published.id`,
+})
+
+/** The partitions of events, the oldest first, and which ids they have. */
+export const readEventPartitions = statement({
+  name: 'event-partitions',
+  parameters: [],
+  columns: {
+    name: 'text',
+    /** The first id that it may have. */
+    lower: 'text',
+    /** The first one behind. */
+    upper: 'text',
+    /** It is being taken off, or was when its process was killed. */
+    isLeaving: 'bool',
+  },
+  text: `SELECT name, bound[1] AS lower, bound[2] AS upper, "isLeaving" FROM (
+      SELECT c.oid::regclass::text AS name, i.inhdetachpending AS "isLeaving",
+        regexp_match(pg_get_expr(c.relpartbound, c.oid), '\\(''(\\d+)''\\) TO \\(''(\\d+)''\\)') AS bound
+      FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'event'::regclass) part
+    ORDER BY bound[1]::bigint`,
+})

@@ -1,0 +1,78 @@
+/** The partitions of events: one for each day, made ahead of time and dropped when its time is over. */
+import { lock, tryLockSession } from '../db/advisory-locks.ts'
+import { type Pool, type Queryable, transaction } from '../db/pool.ts'
+import { withSession } from '../db/session.ts'
+import { readEventPartitions } from '../db/statements/events.ts'
+
+const DAY_MS = 86_400_000
+/** Days ahead for which there is one: a worker looks once an hour. */
+const AHEAD = 2
+/** Ids of a millisecond. */
+const PER_MS = 1024n
+/** A partition that is taken off waits for all who read events, such as a dump of the database. */
+const DETACH_MS = 3_600_000
+
+/** The first id that an event of this time may have. */
+const idAt = (ms: number): bigint => BigInt(ms) * PER_MS
+
+/** Whether an event was refused since there is no partition for it. */
+export const isWithoutPartition = (error: unknown): boolean => {
+  const { code, message = '' } = error as { code?: string; message?: string }
+  return code === '23514' && message.includes('no partition')
+}
+
+/**
+ * Makes the partitions of the next days, each behind the one before. The first one begins now: an earlier id is of an event
+ * that is not here. Nobody waits for it.
+ */
+export async function addPartitions(pool: Pool, ahead = AHEAD): Promise<void> {
+  await transaction(pool, async (tx) => {
+    await lock(tx, 'eventPartitions', '')
+    const { rows } = await readEventPartitions.run(tx)
+    const now = Date.now()
+    let from = rows.at(-1) ? BigInt((rows.at(-1) as { upper: string }).upper) : idAt(now)
+    const last = startOfDay(now) + ahead * DAY_MS
+    while (from < idAt(last)) {
+      // Where Berth stood still for days, one partition has all of them.
+      const day = Math.max(startOfDay(Number(from / PER_MS)), startOfDay(now))
+      const to = idAt(day + DAY_MS)
+      const name = `event_${new Date(day).toISOString().slice(0, 10).replaceAll('-', '')}`
+      // Attaching it locks out nobody who reads or writes events, which making it as a partition would.
+      await tx.query(`CREATE TABLE ${name} (LIKE event INCLUDING ALL)`)
+      await tx.query(`ALTER TABLE event ATTACH PARTITION ${name} FOR VALUES FROM (${from}) TO (${to})`)
+      from = to
+    }
+  })
+}
+
+const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
+
+/** Drops the partitions whose events are all older than so many days, unless another process does. Resolves to how many. */
+export async function dropOldPartitions(pool: Pool, days: number, signal: AbortSignal): Promise<number> {
+  const end = idAt(Date.now() - days * DAY_MS)
+  const options = { name: 'berth-events', statementMs: DETACH_MS, signal }
+  return withSession(pool.options.connectionString, options, async (session) => {
+    if (!(await tryLockSession(session, 'events'))) return 0
+    const { rows } = await readEventPartitions.run(session)
+    let dropped = 0
+    for (const { name, upper, isLeaving } of rows) {
+      if (!isLeaving && BigInt(upper) > end) continue
+      // One that was broken off is finished: until then no other can be taken off.
+      await session.query(
+        `ALTER TABLE event DETACH PARTITION ${name} ${isLeaving ? 'FINALIZE' : 'CONCURRENTLY'}`,
+      )
+      dropped++
+    }
+    await dropDetached(session)
+    return dropped
+  })
+}
+
+/** Those of this call, and what one that was killed has left. */
+async function dropDetached(session: Queryable): Promise<void> {
+  const { rows } = await session.query<{ name: string }>(
+    `SELECT relname::text AS name FROM pg_class
+     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname ~ '^event_[0-9]{8}$' AND NOT relispartition`,
+  )
+  for (const { name } of rows) await session.query(`DROP TABLE ${name}`)
+}

@@ -1,0 +1,111 @@
+/**
+ * Gives events their ids. Whoever changes something leaves its event in `event_pending`, in the same transaction; one process
+ * at a time, whichever has the lock, moves what is committed into `event`. So an event that commits late gets a late id, and
+ * a reader that goes on from the last id that it saw misses none. A process that is killed leaves a batch published or not.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { tryLock } from '../db/advisory-locks.ts'
+import { type Pool, transaction } from '../db/pool.ts'
+import { type EventRow, isEventPending, publishEvents } from '../db/statements/events.ts'
+import { crashPoint } from '../lib/crash-point.ts'
+import type { Logger } from '../log.ts'
+import type { FanOut, StoredEvent } from './event.ts'
+import { addPartitions, isWithoutPartition } from './partitions.ts'
+
+/** Interval of the look for what nobody has said is there: a NOTIFY in every accepted request would have them commit in turn. */
+const SWEEP_MS = 200
+/** Rest after a pass: under load, one batch then has what many requests brought. */
+const REST_MS = 20
+const BATCH = 2000
+
+const toEvent = ({ resourceType, resourceId, ...event }: EventRow): StoredEvent => ({
+  ...event,
+  resource: { type: resourceType, id: resourceId },
+})
+
+/**
+ * Publishes a batch, unless another process does.
+ * @returns how many; undefined where another process has the lock.
+ */
+export function publish(pool: Pool, fanOut?: FanOut, batch = BATCH): Promise<number | undefined> {
+  return transaction(pool, async (tx) => {
+    if (!(await tryLock(tx, 'events', ''))) return undefined
+    const { rows } = await publishEvents.run(tx, batch)
+    crashPoint('events-before-fan-out')
+    if (rows.length > 0) await fanOut?.(tx, rows.map(toEvent))
+    crashPoint('events-before-commit')
+    return rows.length
+  })
+}
+
+export interface SequencerOptions {
+  pool: Pool
+  log: Logger
+  fanOut?: FanOut
+}
+
+/** One in each web process: all of them try, so that nothing waits for one that died. */
+export class Sequencer {
+  readonly #options: SequencerOptions
+  #timer: NodeJS.Timeout | undefined
+  #pass: Promise<void> | undefined
+  #passAgain = false
+  #stopped = false
+  #failing = false
+
+  constructor(options: SequencerOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.wake()
+  }
+
+  /** Runs a pass now, or once more after the one that is running and its rest. */
+  wake(): void {
+    if (this.#stopped) return
+    if (this.#pass !== undefined) {
+      this.#passAgain = true
+      return
+    }
+    clearTimeout(this.#timer)
+    this.#passAgain = false
+    this.#pass = this.#run().finally(() => {
+      this.#pass = undefined
+      if (this.#passAgain) this.wake()
+      else if (!this.#stopped) this.#timer = setTimeout(() => this.wake(), SWEEP_MS)
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#pass
+  }
+
+  async #run(): Promise<void> {
+    const { pool, log, fanOut } = this.#options
+    try {
+      const { isPending } = await isEventPending.one(pool)
+      // What another process has just left out of its batch waits for the next pass of either.
+      if (isPending) {
+        await publish(pool, fanOut)
+        crashPoint('events-after-commit')
+        this.#passAgain = true
+      }
+      if (this.#failing) log.info('publishing events again')
+      this.#failing = false
+    } catch (error) {
+      if (isWithoutPartition(error)) {
+        this.#passAgain = true
+        await addPartitions(pool).catch((err) => log.warn({ err }, 'no partition for new events'))
+      } else if (!this.#failing) {
+        // The database is away, or a fan-out fails. Nothing is lost: what is pending stays.
+        log.warn({ err: error }, 'events are not published; trying until it works')
+        this.#failing = true
+      }
+      await delay(SWEEP_MS)
+    }
+    await delay(REST_MS)
+  }
+}

@@ -1,0 +1,44 @@
+/** Who may see which events. */
+import { z } from 'zod'
+import { grants, type Principal } from '../http/principal.ts'
+import { catalog, type OperationKind } from '../operations/catalog.ts'
+import type { StoredEvent } from './event.ts'
+import { type Audience, EVENT_TYPES, type EventType, eventTypes } from './event-types.ts'
+
+/** What of a caller decides. */
+export type Viewer = Pick<Principal, 'workspaceId' | 'userId' | 'role' | 'scopes' | 'agent'>
+
+/** Whether somebody may see an event. One of a type that this version does not know, nobody sees. */
+export function maySee(viewer: Viewer, event: StoredEvent): boolean {
+  if (event.workspaceId !== viewer.workspaceId || !Object.hasOwn(eventTypes, event.type)) return false
+  if (viewer.agent && event.data.agentId !== viewer.agent.agentId) return false
+  return isIn(viewer, eventTypes[event.type as EventType].audience, event)
+}
+
+function isIn(viewer: Viewer, audience: Audience, { data }: StoredEvent): boolean {
+  const isOwner = !viewer.agent && viewer.role === 'owner' && viewer.scopes.includes('admin')
+  if (audience === 'owner') return isOwner
+  if (audience === 'key')
+    return isOwner || (!viewer.agent && data.userId === viewer.userId && grants(viewer.scopes, 'org:read'))
+  let resource: 'files' | 'groups' | 'agents' | 'gateways' | undefined
+  if (audience === 'operation') resource = catalog[data.kind as OperationKind]?.resource
+  else if (audience === 'domain') resource = data.agentId ? 'agents' : 'gateways'
+  else resource = audience
+  return resource !== undefined && grants(viewer.scopes, `org:${resource}:read`)
+}
+
+const PATTERN = /^([a-z]+\.(\*|[a-z]+)|\*)$/
+
+/** A type, or all of a resource (`file.*`), or all (`*`): of those that there are. */
+export const typePattern = z
+  .string()
+  .refine(
+    (pattern) => PATTERN.test(pattern) && EVENT_TYPES.some((type) => matchesType(pattern, type)),
+    'must be a type of event, such as file.created, or file.* or *',
+  )
+
+/** Whether a type is one of those that a pattern of {@link typePattern} names. */
+export function matchesType(pattern: string, type: string): boolean {
+  if (pattern === '*') return true
+  return pattern.endsWith('.*') ? type.startsWith(pattern.slice(0, -1)) : pattern === type
+}
