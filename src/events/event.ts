@@ -1,6 +1,7 @@
 /** What an event is, to whoever stores, sends or reads it. */
 import { z } from 'zod'
 import type { Connection } from '../db/pool.ts'
+import type { EventRow } from '../db/statements/events.ts'
 
 /** An event as it is stored: a row of the table `event`. */
 export interface StoredEvent {
@@ -16,6 +17,11 @@ export interface StoredEvent {
   /** Of the shape that its type declares. No secrets. */
   data: Record<string, unknown>
 }
+
+export const toEvent = ({ resourceType, resourceId, ...event }: EventRow): StoredEvent => ({
+  ...event,
+  resource: { type: resourceType, id: resourceId },
+})
 
 /**
  * Called in the transaction that publishes events, in the order of their ids: what it writes is there with them, or not at

@@ -6,10 +6,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { tryLock } from '../db/advisory-locks.ts'
 import { type Pool, transaction } from '../db/pool.ts'
-import { type EventRow, isEventPending, publishEvents } from '../db/statements/events.ts'
+import { isEventPending, publishEvents } from '../db/statements/events.ts'
 import { crashPoint } from '../lib/crash-point.ts'
 import type { Logger } from '../log.ts'
-import type { FanOut, StoredEvent } from './event.ts'
+import { type FanOut, toEvent } from './event.ts'
 import { addPartitions, isWithoutPartition } from './partitions.ts'
 
 /** Interval of the look for what nobody has said is there: a NOTIFY in every accepted request would have them commit in turn. */
@@ -17,11 +17,6 @@ const SWEEP_MS = 200
 /** Rest after a pass: under load, one batch then has what many requests brought. */
 const REST_MS = 20
 const BATCH = 2000
-
-const toEvent = ({ resourceType, resourceId, ...event }: EventRow): StoredEvent => ({
-  ...event,
-  resource: { type: resourceType, id: resourceId },
-})
 
 /**
  * Publishes a batch, unless another process does.
@@ -52,6 +47,7 @@ export class Sequencer {
   #passAgain = false
   #stopped = false
   #failing = false
+  #hasPartitions = false
 
   constructor(options: SequencerOptions) {
     this.#options = options
@@ -86,6 +82,8 @@ export class Sequencer {
   async #run(): Promise<void> {
     const { pool, log, fanOut } = this.#options
     try {
+      if (!this.#hasPartitions) await addPartitions(pool)
+      this.#hasPartitions = true
       const { isPending } = await isEventPending.one(pool)
       // What another process has just left out of its batch waits for the next pass of either.
       if (isPending) {
@@ -97,13 +95,13 @@ export class Sequencer {
       this.#failing = false
     } catch (error) {
       if (isWithoutPartition(error)) {
+        this.#hasPartitions = false
         this.#passAgain = true
-        await addPartitions(pool).catch((err) => log.warn({ err }, 'no partition for new events'))
-      } else if (!this.#failing) {
-        // The database is away, or a fan-out fails. Nothing is lost: what is pending stays.
-        log.warn({ err: error }, 'events are not published; trying until it works')
-        this.#failing = true
+        return
       }
+      // The database is away, or a fan-out fails. Nothing is lost: what is pending stays.
+      if (!this.#failing) log.warn({ err: error }, 'events are not published; trying until it works')
+      this.#failing = true
       await delay(SWEEP_MS)
     }
     await delay(REST_MS)

@@ -8,28 +8,40 @@ const KEEP_ALIVE_MS = 15_000
 export interface EventStream {
   /** Sends an event with `data` as JSON. Resolves when the client can take the next one, or has gone. */
   send(name: string, data: unknown, id?: number): Promise<void>
+  /** The same of events that are {@link formatEvent} already, or an id alone: from there a client goes on. */
+  write(text: string): Promise<void>
   end(): void
 }
 
-/** Begins the answer. Whoever calls it ends the stream, whatever happens. */
-export function openEventStream(res: Response): EventStream {
+/** An event as it stands in the stream. */
+export function formatEvent(name: string, data: unknown, id?: number | string): string {
+  const idLine = id === undefined ? '' : `id: ${id}\n`
+  return `event: ${name}\n${idLine}data: ${JSON.stringify(data)}\n\n`
+}
+
+/**
+ * Begins the answer. Whoever calls it ends the stream, whatever happens.
+ * @param keepAlive what else is said to a quiet stream.
+ */
+export function openEventStream(res: Response, keepAlive: () => string = () => ''): EventStream {
   res.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
   })
   res.flushHeaders()
-  const keepAlive = setInterval(() => res.write(': keep-alive\n\n'), KEEP_ALIVE_MS)
+  const timer = setInterval(() => res.write(`: keep-alive\n${keepAlive()}\n`), KEEP_ALIVE_MS)
+  const write = async (text: string) => {
+    const flushed = res.write(text)
+    // A response that is closed already emits neither event again.
+    if (flushed || res.destroyed || res.closed) return
+    await Promise.race([once(res, 'drain'), once(res, 'close')])
+  }
   return {
-    async send(name, data, id) {
-      const idLine = id === undefined ? '' : `id: ${id}\n`
-      const flushed = res.write(`event: ${name}\n${idLine}data: ${JSON.stringify(data)}\n\n`)
-      // A response that is closed already emits neither event again.
-      if (flushed || res.destroyed || res.closed) return
-      await Promise.race([once(res, 'drain'), once(res, 'close')])
-    },
+    send: (name, data, id) => write(formatEvent(name, data, id)),
+    write,
     end() {
-      clearInterval(keepAlive)
+      clearInterval(timer)
       res.end()
     },
   }

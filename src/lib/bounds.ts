@@ -30,7 +30,7 @@ export const BOUNDS = {
     caller: 32,
     workspace: 128,
     process: 512,
-    reason: `A dashboard has a few in each tab. ${COST}`,
+    reason: `A dashboard has a few in each tab. Each of an operation reads it once a second; those of events share their reads, and each holds a thousand events at most.`,
   },
   waits: {
     name: 'waits for operations',

@@ -22,7 +22,9 @@ import type { Pool } from '../db/pool.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { markBackfilled } from '../db/statements/pins.ts'
 import { Ownership } from '../domains/ownership.ts'
+import { eventRoutes } from '../events/event-routes.ts'
 import { Sequencer } from '../events/sequencer.ts'
+import { EventTail } from '../events/tail.ts'
 import { analyticsRoutes } from '../files/analytics/analytics-routes.ts'
 import { RequestCounts } from '../files/analytics/request-counts.ts'
 import { fileRoutes } from '../files/files.ts'
@@ -161,7 +163,9 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const allowPrivateHostNodes = config.BERTH_ALLOW_PRIVATE_HOST_NODES
   // The disk of a Kubo is not Berth's to look at.
   const admitPin = async () => (storages.public.driver === 'embedded' ? disk.admit() : undefined)
+  const tail = new EventTail({ pool, notifications, log })
   const routes: Route[] = [
+    ...eventRoutes({ pool, tail }),
     ...pinRoutes({ pool, pins, operations, admitPin, allowPrivateHostNodes }),
     ...psaRoutes({ pool, pins, workers, operations, admitPin, allowPrivateHostNodes }),
     ...openUploads(config, {
@@ -274,6 +278,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   // First of all: the server waits for connections that were upgraded, and would not end them.
   parts.add('connections to agents', () => connections.close())
   parts.add('waits', () => operations.close())
+  parts.add('event streams', () => tail.close())
   return {
     url: config.PUBLIC_URL ?? server.url,
     stop: () => parts.close(),

@@ -68,3 +68,30 @@ export const readEventPartitions = statement({
       FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'event'::regclass) part
     ORDER BY bound[1]::bigint`,
 })
+
+/** At most `$2` events of all workspaces behind the id `$1`. */
+export const readNewEvents = statement({
+  name: 'event-new',
+  parameters: ['text', 'int8'],
+  columns,
+  text: `SELECT ${EVENT} FROM event WHERE id > $1::text::bigint ORDER BY event.id LIMIT $2`,
+})
+
+/** At most `$3` events of the workspace `$1` behind the id `$2`. */
+export const readEvents = statement({
+  name: 'event-read',
+  parameters: ['uuid', 'text', 'int8'],
+  columns,
+  text: `SELECT ${EVENT} FROM event WHERE workspace_id = $1 AND id > $2::text::bigint ORDER BY event.id LIMIT $3`,
+})
+
+/** From which id on events are here, and the last one that was given; the one before `first` where there is none. */
+export const readEventSpan = statement({
+  name: 'event-span',
+  parameters: [],
+  columns: { first: 'text', last: 'text' },
+  text: `SELECT first::text, greatest((SELECT max(id) FROM event), first - 1)::text AS last FROM (
+      SELECT coalesce(min((regexp_match(pg_get_expr(c.relpartbound, c.oid), '\\(''(\\d+)''\\) TO'))[1]::bigint), 1) AS first
+      FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+      WHERE i.inhparent = 'event'::regclass AND NOT i.inhdetachpending) span`,
+})

@@ -7,6 +7,7 @@ import { adminExamples } from './admin-examples.ts'
 import { agentExamples } from './agent-examples.ts'
 import { domainExamples } from './domain-examples.ts'
 import { engineExamples } from './engine-examples.ts'
+import { eventExamples } from './event-examples.ts'
 import type { Example } from './example.ts'
 import { skillExamples } from './skill-examples.ts'
 import { snapshotExamples } from './snapshot-examples.ts'
@@ -297,6 +298,7 @@ export const examples: Record<string, Example> = {
   ...agentExamples,
   ...domainExamples,
   ...snapshotExamples,
+  ...eventExamples,
   ...skillExamples,
   ...templateExamples,
   testAuthentication: {

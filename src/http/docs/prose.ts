@@ -91,6 +91,10 @@ export const TAGS = [
   ['Issues', 'A closed beta, in which no account of Berth takes part: all of it is 404.'],
   ['Usage', 'Whether a key works, and how much its workspace stores.'],
   ['Operations', 'Work that outlives a request: its progress, its end, and how to cancel it.'],
+  [
+    'Events',
+    'What changes in a workspace, as it happens. `docs/events.md` has the types, and who sees which.',
+  ],
   ['Workspaces', 'What a key belongs to: its name, its plan and what it uses.'],
   ['Members', 'Who works in the workspace, and as what: owner, member or viewer.'],
   [

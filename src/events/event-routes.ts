@@ -1,0 +1,177 @@
+/** `GET /v0/events`: the events of a workspace, as they come or from an id on. */
+import type { Response } from 'express'
+import { z } from 'zod'
+import type { Pool } from '../db/pool.ts'
+import { readEventSpan, readEvents } from '../db/statements/events.ts'
+import { ApiError, badRequest } from '../errors.ts'
+import { openEventStream } from '../http/event-stream.ts'
+import { type Route, route } from '../http/route.ts'
+import { type StoredEvent, toEvent } from './event.ts'
+import { type EventTail, type Told, tell } from './tail.ts'
+import { matchesType, maySee, typePattern, type Viewer } from './visibility.ts'
+
+/** Events that wait for a reader who is slow; one who has more of them reads them from the table. */
+const MOST_WAITING = 1000
+const PAGE = 500
+/** The greatest id that PostgreSQL holds. */
+const MOST = 2n ** 63n - 1n
+const NO_ID = 'must be the id of an event'
+
+const eventId = z
+  .string()
+  .regex(/^\d{1,19}$/, { error: NO_ID, abort: true })
+  .refine((id) => BigInt(id) <= MOST, NO_ID)
+
+const query = z.object({
+  type: z
+    .string()
+    .max(1000, 'must have at most 1000 characters')
+    .transform((text) => text.split(','))
+    .pipe(z.array(typePattern))
+    .optional()
+    .meta({ format: 'event-types' })
+    .describe('Only events of these types, comma separated; `file.*` is all of files.'),
+  resource: z
+    .string()
+    .regex(/^[a-z]{1,20}:[\w/-]{1,100}$/, 'must be a type and an id, such as agent:x1a2b3c4')
+    .optional()
+    .describe('Only events of this resource; `agent:<id>` has those of what belongs to the agent as well.'),
+  after: eventId.optional().describe('As `Last-Event-ID`, for clients that cannot send it.'),
+})
+type Filter = Pick<z.output<typeof query>, 'type' | 'resource'>
+
+export function eventRoutes({ pool, tail }: { pool: Pool; tail: EventTail }): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/v0/events',
+      id: 'streamEvents',
+      callers: ['gateway', 'platform'],
+      bound: 'eventStreams',
+      tag: 'Events',
+      summary: 'Follow what changes, as server-sent events',
+      description:
+        'From now on; with `Last-Event-ID` from behind that event, also where another process or an earlier run of ' +
+        'Berth has sent it. Only what the key may read. Ids alone, without an event, keep a quiet stream from ' +
+        'falling behind. 410 where events behind that id are not kept any more: read what you follow, then begin anew.',
+      scope: ['org:files:read', 'org:groups:read', 'org:gateways:read', 'org:agents:read'],
+      query,
+      success: {
+        status: 200,
+        description: 'Events, each under the name of its type.',
+        mediaType: 'text/event-stream',
+      },
+      errors: [410],
+      async handle({ principal, query: { after, ...filter }, req, res, signal }) {
+        const from = lastEventId(req.get('last-event-id')) ?? after
+        if (from !== undefined) await refuseGone(pool, from)
+        const until = AbortSignal.any([signal, tail.closing])
+        await stream({ pool, tail }, { viewer: principal, filter, from }, res, until)
+        return undefined
+      },
+    }),
+  ]
+}
+
+/** @throws ApiError 400 */
+function lastEventId(header: string | undefined): string | undefined {
+  if (!header) return undefined
+  const parsed = eventId.safeParse(header)
+  if (!parsed.success) throw badRequest(`Last-Event-ID: ${NO_ID}`)
+  return parsed.data
+}
+
+/** @throws ApiError 410 where events behind an id are gone, or the id is of a Berth before a restore. */
+async function refuseGone(pool: Pool, id: string): Promise<void> {
+  const { first, last } = await readEventSpan.one(pool)
+  if (BigInt(id) >= BigInt(first) - 1n && BigInt(id) <= BigInt(last)) return
+  throw new ApiError(
+    410,
+    'events_gone',
+    'Last-Event-ID: events behind it are not kept any more; read what you follow, and begin anew without it',
+  )
+}
+
+interface Reader {
+  viewer: Viewer
+  filter: Filter
+  /** The id behind which it begins; undefined for now. */
+  from: string | undefined
+}
+
+/**
+ * Sends events until `until` fires: from the table what is behind, then from the tail. A reader too slow for that goes
+ * back to the table, so nothing is held for it.
+ */
+async function stream(
+  { pool, tail }: { pool: Pool; tail: EventTail },
+  { viewer, filter, from }: Reader,
+  res: Response,
+  until: AbortSignal,
+): Promise<void> {
+  let waiting: Told[] = []
+  let isBehind = from !== undefined
+  let wake = () => {}
+  let isQuiet = false
+  const { from: end, stop } = await tail.follow(viewer.workspaceId, (told) => {
+    if (waiting.length + told.length <= MOST_WAITING) waiting.push(...told)
+    else {
+      waiting = []
+      isBehind = true
+    }
+    isQuiet = false
+    wake()
+  })
+  let sent = from ?? end
+  // A reader of little that comes back later has an id that is still kept.
+  const position = () => {
+    if (isQuiet && tail.position !== undefined) sent = tail.position
+    return `id: ${sent}\n`
+  }
+  const onAbort = () => wake()
+  until.addEventListener('abort', onAbort)
+  const events = openEventStream(res, position)
+  try {
+    await events.write(`id: ${sent}\n\n`)
+    while (!until.aborted) {
+      isQuiet = !isBehind && waiting.length === 0
+      if (isQuiet) {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+        continue
+      }
+      let batch: Told[]
+      if (isBehind) {
+        isBehind = false
+        const { rows } = await readEvents.run(pool, viewer.workspaceId, sent, PAGE)
+        batch = rows.map((row) => tell(toEvent(row)))
+        isBehind ||= rows.length === PAGE
+      } else {
+        batch = waiting.splice(0)
+      }
+      // What the table had, the tail may tell again.
+      const from = BigInt(sent)
+      const fresh = batch.filter(({ at }) => at > from)
+      const last = fresh.at(-1)
+      if (!last) continue
+      sent = last.event.id
+      const text = fresh
+        .filter(({ event }) => isAsked(filter, event) && maySee(viewer, event))
+        .map((told) => told.text)
+        .join('')
+      if (text) await events.write(text)
+    }
+  } finally {
+    stop()
+    until.removeEventListener('abort', onAbort)
+    events.end()
+  }
+}
+
+function isAsked({ type, resource }: Filter, event: StoredEvent): boolean {
+  if (type && !type.some((pattern) => matchesType(pattern, event.type))) return false
+  if (!resource) return true
+  const ofAgent = resource.startsWith('agent:') && resource.slice('agent:'.length) === event.data.agentId
+  return ofAgent || resource === `${event.resource.type}:${event.resource.id}`
+}

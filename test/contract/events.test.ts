@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { insertAgentRow } from '../support/agent-row.ts'
+import { assertError, type Client } from '../support/client.ts'
+import { EventReader } from '../support/event-stream.ts'
+import { until } from '../support/processes.ts'
+import { inlineCid, openContext } from './context.ts'
+import { startWebProcess } from './web-process.ts'
+
+const EVENTS = '/v0/events'
+const context = await openContext()
+const { api, id: workspaceId, keyed } = await context.workspace()
+const other = await context.workspace()
+
+const open: EventReader[] = []
+after(() => {
+  for (const reader of open) reader.stop()
+})
+async function follow(...asked: Parameters<typeof EventReader.open>): Promise<EventReader> {
+  const reader = await EventReader.open(...asked)
+  open.push(reader)
+  return reader
+}
+const makeGroup = async (client: Client, name: string): Promise<string> =>
+  (await client.post('/v3/groups/public', { name })).body.data.id
+const types = ({ events }: EventReader) => events.map(({ type }) => type)
+const names = ({ events }: EventReader) => events.map(({ data }) => data.name)
+
+describe('the stream of events', () => {
+  it('the stream of events tells what changes from now on, with all that an event is', async () => {
+    const earlier = await follow(api, 'type=group.created')
+    await makeGroup(api, 'before')
+    await earlier.has(1)
+    const reader = await follow(api, 'type=group.*')
+    const id = await makeGroup(api, 'a group')
+    await api.put(`/v3/groups/public/${id}`, { name: 'renamed' })
+    await api.delete(`/v3/groups/public/${id}`)
+    const events = await reader.has(3)
+    assert.deepEqual(types(reader), ['group.created', 'group.updated', 'group.deleted'])
+    const [{ id: eventId, createdAt, ...first }] = events as [(typeof events)[number]]
+    assert.deepEqual(first, {
+      type: 'group.created',
+      workspaceId,
+      resource: { type: 'group', id },
+      data: { network: 'public', name: 'a group', isPublic: false },
+    })
+    assert.match(eventId, /^\d{16}$/)
+    assert.equal(new Date(createdAt).toISOString(), createdAt)
+    assert.deepEqual(
+      events.map((event) => event.id),
+      events.map((event) => event.id).sort(),
+    )
+  })
+
+  it('the stream of events tells of a pin how it goes', async () => {
+    const reader = await follow(api, 'type=file.*,pin.*')
+    const { record } = await api.pin({ cid: `${inlineCid('followed')}`, name: 'one' }, { wait: 120 })
+    await api.put(`/v3/files/public/${record.id}`, { name: 'two' })
+    await api.delete(`/v3/files/public/${record.id}`)
+    await reader.has(4)
+    assert.deepEqual(
+      types(reader).filter((type) => type !== 'pin.retrieving'),
+      ['file.created', 'pin.pinned', 'file.updated', 'file.deleted'],
+    )
+    for (const { resource } of reader.events) assert.deepEqual(resource, { type: 'file', id: record.id })
+    assert.deepEqual(reader.events.find(({ type }) => type === 'file.updated')?.data.changed, ['name'])
+  })
+
+  it('the stream of events goes on behind Last-Event-ID, which goes before ?after=', async () => {
+    const reader = await follow(api, 'type=group.created')
+    const from = reader.lastId
+    for (const name of ['a', 'b', 'c']) await makeGroup(api, name)
+    const [first, second] = await reader.has(3)
+    reader.stop()
+    const query = 'type=group.created'
+    const byHeader = await follow(api, `${query}&after=${from}`, { 'last-event-id': second?.id ?? '' })
+    const byQuery = await follow(api, `${query}&after=${first?.id}`)
+    await makeGroup(api, 'd')
+    await byHeader.has(2)
+    await byQuery.has(3)
+    assert.deepEqual(
+      [names(byHeader), names(byQuery)],
+      [
+        ['c', 'd'],
+        ['b', 'c', 'd'],
+      ],
+    )
+  })
+
+  it('the stream of events has more than one page of what was missed, each event once', async () => {
+    const { lastId } = await follow(api)
+    await context.sql(
+      `SELECT note_event('group.created', $1, 'group', n::text, jsonb_build_object('name', n)) FROM generate_series(1, 1234) n`,
+      [workspaceId],
+    )
+    const reader = await follow(api, `after=${lastId}&type=group.created`)
+    await reader.has(1234)
+    assert.deepEqual(
+      names(reader),
+      Array.from({ length: 1234 }, (_, i) => i + 1),
+    )
+  })
+
+  it('the stream of events is filtered by resource, an agent with all that belongs to it', async () => {
+    const agent = await insertAgentRow({ query: context.sql }, { workspaceId, purgedAt: new Date() })
+    const made = await follow(api, 'type=group.created')
+    const id = await makeGroup(api, 'mine')
+    await made.has(1)
+    const { lastId } = await follow(api)
+    const groups = await follow(api, `after=${lastId}&resource=group:${id}`)
+    const agents = await follow(api, `after=${lastId}&resource=agent:${agent.agentId}`)
+    await makeGroup(api, 'another')
+    await api.put(`/v3/groups/public/${id}`, { name: 'still mine' })
+    await context.sql(`UPDATE agent SET status = 'not_running', status_reason = 'x' WHERE id = $1`, [
+      agent.id,
+    ])
+    await context.sql(
+      `INSERT INTO agent_channel (agent_id, channel, settings) VALUES ($1, 'telegram', '{}')`,
+      [agent.id],
+    )
+    await groups.has(1)
+    await agents.has(2)
+    assert.deepEqual(types(groups), ['group.updated'])
+    assert.deepEqual(types(agents), ['agent.error', 'channel.created'])
+  })
+})
+
+describe('who may follow events', () => {
+  it('a key sees what its scopes let it read, and nothing of another workspace', async () => {
+    const files = await follow(await keyed('org:files:read'))
+    const all = await follow(api)
+    await makeGroup(other.api, 'theirs')
+    await makeGroup(api, 'ours')
+    await api.pin({ cid: `${inlineCid('seen')}` })
+    await files.has(1)
+    await until('the file came', () => types(all).includes('file.created'))
+    assert.ok(!types(files).includes('group.created'))
+    assert.ok(!names(all).includes('theirs') && names(all).includes('ours'))
+  })
+
+  it('a key without a scope of what has events gets 403', async () => {
+    const key = await keyed('org:analytics:read')
+    assertError(await key.get(EVENTS), 403, /^Missing scope: org:files:read or /)
+  })
+
+  it('a request without a key gets 401', async () => {
+    assertError(await context.anonymous.get(EVENTS), 401, /^Missing Authorization header/)
+  })
+
+  it("an agent's gateway token sees the events of its agent alone", async () => {
+    const [one, two] = await Promise.all(
+      [1, 2].map(() => insertAgentRow({ query: context.sql }, { workspaceId, purgedAt: new Date() })),
+    )
+    const reader = await follow({ url: context.url, key: one?.gatewayToken })
+    await makeGroup(api, 'not for agents')
+    for (const agent of [two, one])
+      await context.sql(`UPDATE agent SET status = 'not_running' WHERE id = $1`, [agent?.id])
+    await reader.has(1)
+    assert.deepEqual(
+      reader.events.map(({ resource }) => resource.id),
+      [one?.agentId],
+    )
+  })
+
+  it('a stream ends with its key', async () => {
+    const created = await api.post('/v3/pinata/keys', {
+      keyName: 'short',
+      permissions: { resources: ['org:files:read'] },
+    })
+    const reader = await follow({ url: context.url, key: created.body.JWT })
+    await api.put(`/v3/pinata/keys/${created.body.pinata_api_key}`)
+    await reader.ended()
+  })
+})
+
+describe('what is refused of events', () => {
+  const bad: [query: Record<string, string>, field: RegExp][] = [
+    [{ type: 'file' }, /^type\[0\]: must be a type of event/],
+    [{ type: 'file.*,file.burnt' }, /^type\[1\]: must be a type of event/],
+    [{ type: '' }, /^type\[0\]: /],
+    [{ resource: 'agent' }, /^resource: must be a type and an id/],
+    [{ resource: 'agent:' }, /^resource: /],
+    [{ after: 'x' }, /^after: must be the id of an event/],
+    [{ after: '-1' }, /^after: /],
+    [{ after: '9999999999999999999' }, /^after: /],
+  ]
+  for (const [query, field] of bad)
+    it(`events with ${new URLSearchParams(query)} are 400`, async () => {
+      assertError(await api.get(EVENTS, query), 400, field)
+    })
+
+  it('a Last-Event-ID that is none is 400', async () => {
+    for (const id of ['x', '1.5', '9999999999999999999'])
+      assertError(
+        await api.get(EVENTS, undefined, { 'last-event-id': id }),
+        400,
+        /^Last-Event-ID: must be the id/,
+      )
+  })
+
+  it('events behind one that is not kept any more, or that no Berth with these rows has given, are 410', async () => {
+    const { lastId } = await follow(api)
+    for (const after of ['0', '1', String(BigInt(lastId) + 10n ** 12n)]) {
+      const reply = await api.get(EVENTS, { after })
+      assertError(reply, 410, /^Last-Event-ID: events behind it are not kept any more/)
+      assert.equal(reply.headers.get('error-code'), 'events_gone')
+    }
+  })
+})
+
+describe('events of several processes', () => {
+  it('a reader goes on at another web process, and both tell the same in the same order', async () => {
+    const web = await startWebProcess(context.env)
+    after(() => web.running.end())
+    const query = 'type=group.created'
+    const first = await follow(api, query)
+    await makeGroup(api, 'at the first')
+    await first.has(1)
+    const second = await follow({ url: web.url, key: api.key }, query, { 'last-event-id': first.lastId })
+    const there = api.as(api.key)
+    for (const [i, url] of [context.url, web.url, context.url].entries())
+      await fetch(`${url}/v3/groups/public`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${there.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ name: `made ${i}` }),
+      })
+    await first.has(4)
+    await second.has(3)
+    assert.deepEqual(names(second), ['made 0', 'made 1', 'made 2'])
+    assert.deepEqual(
+      first.events.slice(1).map(({ id }) => id),
+      second.events.map(({ id }) => id),
+    )
+  })
+})
