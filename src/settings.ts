@@ -161,6 +161,9 @@ export const settings = z.object({
   BERTH_ANALYTICS_DAYS: integer(0, 3650)
     .default(90)
     .describe('What gateways serve is counted, and kept for so many days; 0: nothing is counted.'),
+  BERTH_AUDIT_DAYS: integer(1, 3650)
+    .default(180)
+    .describe('The audit of who did what is kept for so many days.'),
   BERTH_ANALYTICS_FLUSH_SECONDS: seconds(0.1, 3600)
     .default(60)
     .describe('Interval at which a web process writes what its gateways have served.'),

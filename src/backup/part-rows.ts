@@ -91,8 +91,11 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
   agent_route: { workspace: OF_AGENTS, agent: OF_AGENT },
 }
 
-/** Tables whose rows are of all of Berth: those that are here stay as they are. */
-export const OF_NOBODY = ['installation', 'repair', 'repair_total', 'garbage_collection']
+/**
+ * Tables whose rows are of all of Berth: those that are here stay as they are. The audit tells what was done here, and not
+ * what a workspace did elsewhere.
+ */
+export const OF_NOBODY = ['installation', 'repair', 'repair_total', 'garbage_collection', 'audit']
 /** Tables of many rows that nothing of an agent refers to. */
 export const OF_NO_AGENT = [
   'operation',

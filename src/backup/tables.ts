@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { tryLockSession } from '../db/advisory-locks.ts'
 import { type CopyConnection, quoteIdentifier } from '../db/copy-connection.ts'
+import { isPartitioned, makePartition, type Partitioned, partitionsOf } from '../db/partitions.ts'
 import type { Queryable } from '../db/pool.ts'
 import { type BackupWriter, type Manifest, NETWORKS, rootsFile, tableFile } from './layout.ts'
 import { BackupError } from './store.ts'
@@ -27,6 +28,7 @@ const LEFT_OUT = [
   'stored_content',
   'stored_content_change',
   'event_pending',
+  'event',
 ]
 
 /** Rows that are copied of a table, where not all are. */
@@ -128,7 +130,11 @@ export async function loadTables(
   // What is brought has not changed.
   await client.query("SET LOCAL berth.without_events = 'on'")
   const here = (await readTables(client)).map(({ name }) => name)
-  const emptied = here.filter((name) => name !== '_prisma_migrations' && name !== 'restore_under_way')
+  const kept = ['_prisma_migrations', 'restore_under_way']
+  const emptied = here.filter((name) => !kept.includes(name) && !isPartitioned(name))
+  for (const name of here.filter(isPartitioned))
+    for (const partition of await partitionsOf(client as Queryable, name))
+      await client.query(`DROP TABLE ${partition}`)
   await client.query(`TRUNCATE ${emptied.map(quote).join(', ')} RESTART IDENTITY`)
   // Events begin anew behind the restore: whoever asks for those from before is told that they are not here.
   const { rows: partitions } = await client.query<{ name: string }>(
@@ -138,22 +144,48 @@ export async function loadTables(
   const order = await referredFirst(client)
   const rank = (name: string) => order.indexOf(name)
   for (const { name, columns, rows } of [...tables].sort((a, b) => rank(a.name) - rank(b.name))) {
-    const sink = client.query(copyFrom(`COPY ${quote(name)} (${listOf(columns)}) FROM STDIN`))
-    await pipeline(contentOf(name), sink)
-    if (sink.rowCount !== rows) throw new Error(`table ${name} has ${sink.rowCount} rows, not ${rows}`)
+    const load = async (into: string) => {
+      const sink = client.query(copyFrom(`COPY ${quote(into)} (${listOf(columns)}) FROM STDIN`))
+      await pipeline(contentOf(name), sink)
+      return sink.rowCount
+    }
+    const loaded = isPartitioned(name) ? await loadPartitioned(client, name, columns, load) : await load(name)
+    if (loaded !== rows) throw new Error(`table ${name} has ${loaded} rows, not ${rows}`)
     onTable(name, rows)
   }
   for (const [name, value] of Object.entries(sequences))
     await client.query('SELECT setval($1::regclass, $2)', [quote(name), value])
 }
 
-/** Tables and the columns that are written, in order; without partitions, whose rows are events. */
+/**
+ * Loads rows by way of a table aside, since their days are known only then.
+ * @param load writes the rows into a table. @returns what it returns.
+ */
+async function loadPartitioned<T>(
+  client: CopyConnection,
+  name: Partitioned,
+  columns: string[],
+  load: (into: string) => Promise<T>,
+): Promise<T> {
+  await client.query(`CREATE TEMP TABLE staged (LIKE ${name}) ON COMMIT DROP`)
+  const loaded = await load('staged')
+  const { rows } = await client.query<{ day: string }>(
+    `SELECT DISTINCT to_char(created_at, 'YYYYMMDD') AS day FROM staged`,
+  )
+  for (const { day } of rows) await makePartition(client as Queryable, name, day)
+  const list = listOf(columns)
+  await client.query(`INSERT INTO ${name} (${list}) OVERRIDING SYSTEM VALUE SELECT ${list} FROM staged`)
+  await client.query('DROP TABLE staged')
+  return loaded
+}
+
+/** Tables and the columns that are written, in order. */
 async function readTables(client: CopyConnection): Promise<{ name: string; columns: string[] }[]> {
   const { rows } = await client.query<{ name: string; columns: string[] }>(
     `SELECT relname::text AS name, array_agg(attname::text ORDER BY attnum) AS columns
      FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND NOT relispartition AND attnum > 0
-       AND NOT attisdropped AND attgenerated = ''
+     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+       AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
      GROUP BY relname ORDER BY relname`,
   )
   return rows
@@ -164,7 +196,8 @@ export async function referredFirst(client: CopyConnection): Promise<string[]> {
   const { rows } = await client.query<{ name: string; referred: string[] }>(
     `SELECT relname::text AS name, array_remove(array_agg(DISTINCT confrelid::regclass::text), NULL) AS referred
      FROM pg_class LEFT JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'f' AND confrelid <> conrelid
-     WHERE pg_class.relnamespace = current_schema()::regnamespace AND relkind = 'r' GROUP BY relname ORDER BY relname`,
+     WHERE pg_class.relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+     GROUP BY relname ORDER BY relname`,
   )
   const order: string[] = []
   const referred = new Map(rows.map((row) => [row.name, row.referred]))

@@ -9,6 +9,7 @@ import { ConfigError } from '../errors.ts'
 import { lockSession } from './advisory-locks.ts'
 import { isHeldUp } from './database-errors.ts'
 import type { Migration } from './migrations.ts'
+import { makePartitions } from './partitions.ts'
 import type { Pool, Queryable } from './pool.ts'
 import { pendingMigrations, refuseHalfRestored } from './schema-state.ts'
 
@@ -58,6 +59,7 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
       started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0)`)
     const pending = await pendingMigrations(client as Queryable, options.migrations)
     for (const migration of pending) await applyBetweenOthers(client, migration, options)
+    await makePartitions(client as Queryable)
     // Loaded for this alone: who only looks at the schema has no use for BullMQ.
     const { runMigrations } = await import('bullmq')
     await runMigrations(client, 'bullmq')

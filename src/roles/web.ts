@@ -18,6 +18,7 @@ import { AgentConnections, readValidFingerprints } from '../agents/connections.t
 import { urlOf } from '../agents/urls.ts'
 import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
+import { makePartitions } from '../db/partitions.ts'
 import type { Pool } from '../db/pool.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { markBackfilled } from '../db/statements/pins.ts'
@@ -83,6 +84,7 @@ import { counted, type RunningRole } from './running-role.ts'
 import { openUploads } from './uploads.ts'
 
 const KEY_USES_MS = 2000
+const PARTITIONS_MS = 600_000
 
 /**
  * The web role: the API, the gateways, and the dispatcher.
@@ -115,6 +117,8 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const forgetKeys = () => authenticator.forgetKeys()
   const keys = new KeyService(prisma, signingKeys[0])
   openKeyUses(authenticator, log, parts)
+  const partitions = startLoop('partitions', PARTITIONS_MS, log, () => makePartitions(pool))
+  parts.add('partitions', () => partitions.stop())
   const rateLimiter = new RateLimiter(redis)
   const addresses = new AddressLimits({
     requests: config.BERTH_ADDRESS_REQUESTS_PER_MINUTE,

@@ -13,6 +13,7 @@ import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
 import type { Config } from '../config.ts'
 import { makeIndexes } from '../db/late-indexes.ts'
+import { dropPartitions, makePartitions } from '../db/partitions.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
 import { sumKeptContent, sumStoredContent } from '../db/statements/files.ts'
@@ -162,6 +163,8 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       await forgetOldCounts(pool, config.BERTH_ANALYTICS_DAYS, signal)
       await addPartitions(pool)
       await dropOldPartitions(pool, config.BERTH_EVENTS_DAYS, signal)
+      await makePartitions(pool)
+      await dropPartitions(pool, 'audit', config.BERTH_AUDIT_DAYS)
     }),
     startLoop('indexes', INDEXES_MS, log, async (signal) => {
       const reason = await makeIndexes(pool, signal)

@@ -80,6 +80,12 @@ export type Invitation = Prisma.InvitationModel
  */
 export type Feedback = Prisma.FeedbackModel
 /**
+ * Model Audit
+ * Who did what: one row for each write, sign-in and command at the terminal. A partition for each day, dropped whole after
+ * BERTH_AUDIT_DAYS; triggers refuse to change a row. Rows refer to nothing: they outlive what they tell of.
+ */
+export type Audit = Prisma.AuditModel
+/**
  * Model Operation
  * One long operation: the row is the truth and its own outbox, the queue only carries its id.
  * 

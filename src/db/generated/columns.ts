@@ -75,6 +75,25 @@ export const Feedback = {
   createdAt: 'timestamptz',
 } as const
 
+export const Audit = {
+  id: 'uuid',
+  createdAt: 'timestamptz',
+  workspaceId: 'uuid?',
+  via: 'text',
+  userId: 'uuid?',
+  keyId: 'uuid?',
+  agentId: 'text?',
+  action: 'text',
+  method: 'text?',
+  route: 'text?',
+  resource: 'text',
+  status: 'int4?',
+  errorCode: 'text?',
+  requestId: 'text?',
+  address: 'text?',
+  userAgent: 'text?',
+} as const
+
 export const Operation = {
   id: 'uuid',
   workspaceId: 'uuid',

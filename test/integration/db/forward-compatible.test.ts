@@ -19,11 +19,11 @@ const FACTS = `
     SELECT c.relname AS tab, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
       c.relkind, a.atthasdef OR a.attidentity <> '' AS given
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND a.attnum > 0 AND NOT a.attisdropped
   ), fact AS (
     SELECT 'gives' AS sort, tab, format('column %s.%s of %s', tab, name, type) AS fact, ARRAY[name] AS cols FROM col
     UNION ALL SELECT 'gives', tab, format('NULL in %s.%s', tab, name), ARRAY[name] FROM col
-      WHERE NOT required AND relkind = 'r'
+      WHERE NOT required AND relkind <> 'v'
     UNION ALL SELECT 'gives', tab, format('default of %s.%s', tab, name), ARRAY[name] FROM col WHERE given
     UNION ALL SELECT 'gives', '', format('function %s(%s) of %s', proname, pg_get_function_identity_arguments(oid),
       pg_get_function_result(oid)), '{}' FROM pg_proc WHERE pronamespace = 'public'::regnamespace
@@ -32,7 +32,7 @@ const FACTS = `
       FROM pg_index JOIN pg_class c ON c.oid = indrelid, unnest(ARRAY['gives', 'asks']) sort
       WHERE indisunique AND c.relnamespace = 'public'::regnamespace
     UNION ALL SELECT 'asks', tab, format('value of %s.%s', tab, name), '{}' FROM col
-      WHERE required AND NOT given AND relkind = 'r'
+      WHERE required AND NOT given AND relkind <> 'v'
     UNION ALL SELECT 'asks', conrelid::regclass::text, format('%s on %s', pg_get_constraintdef(oid), conrelid::regclass),
       ARRAY(SELECT attname FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey))
       FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype IN ('c', 'f', 'x')

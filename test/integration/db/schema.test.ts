@@ -116,17 +116,17 @@ function statedInComments(models: Model[]): string[] {
 async function statedInDatabase(): Promise<string[]> {
   const { rows } = await database.pool.query<{ table: string; column: string | null; line: string }>(`
     SELECT c.conrelid::regclass::text AS table, a.attname AS column, pg_get_constraintdef(c.oid) AS line
-    FROM pg_constraint c
+    FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid AND NOT t.relispartition
     LEFT JOIN pg_attribute a ON a.attrelid = c.conrelid AND ARRAY[a.attnum] = c.conkey
     WHERE c.contype = 'c' AND c.connamespace = 'public'::regnamespace
     UNION ALL
     SELECT a.attrelid::regclass::text, a.attname, format('COLLATE "%s"', o.collname)
     FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid JOIN pg_collation o ON o.oid = a.attcollation
-    WHERE t.relkind = 'r' AND t.relnamespace = 'public'::regnamespace AND o.collname <> 'default' AND a.attnum > 0
+    WHERE t.relkind IN ('r', 'p') AND NOT t.relispartition AND t.relnamespace = 'public'::regnamespace AND o.collname <> 'default' AND a.attnum > 0
     UNION ALL
     SELECT i.indrelid::regclass::text, NULL, pg_get_indexdef(i.indexrelid)
     FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
-    WHERE t.relnamespace = 'public'::regnamespace AND (0 = ANY (i.indkey) OR i.indnkeyatts < i.indnatts)`)
+    WHERE t.relnamespace = 'public'::regnamespace AND NOT t.relispartition AND (0 = ANY (i.indkey) OR i.indnkeyatts < i.indnatts)`)
   return rows
     .filter(({ table }) => table !== '_prisma_migrations')
     .map(({ table, column, line }) => `${table}${column ? `.${column}` : ''}: ${oneOf(line)}`)

@@ -58,6 +58,7 @@ export const ModelName = {
   ApiKey: 'ApiKey',
   Invitation: 'Invitation',
   Feedback: 'Feedback',
+  Audit: 'Audit',
   Operation: 'Operation',
   Repair: 'Repair',
   RepairTotal: 'RepairTotal',
@@ -202,6 +203,28 @@ export const FeedbackScalarFieldEnum = {
 } as const
 
 export type FeedbackScalarFieldEnum = (typeof FeedbackScalarFieldEnum)[keyof typeof FeedbackScalarFieldEnum]
+
+
+export const AuditScalarFieldEnum = {
+  id: 'id',
+  createdAt: 'createdAt',
+  workspaceId: 'workspaceId',
+  via: 'via',
+  userId: 'userId',
+  keyId: 'keyId',
+  agentId: 'agentId',
+  action: 'action',
+  method: 'method',
+  route: 'route',
+  resource: 'resource',
+  status: 'status',
+  errorCode: 'errorCode',
+  requestId: 'requestId',
+  address: 'address',
+  userAgent: 'userAgent'
+} as const
+
+export type AuditScalarFieldEnum = (typeof AuditScalarFieldEnum)[keyof typeof AuditScalarFieldEnum]
 
 
 export const OperationScalarFieldEnum = {

@@ -1,0 +1,88 @@
+/**
+ * Tables that are partitioned by day (UTC): what is old goes as a whole table, which costs the same for any number of rows.
+ * Partitions are made a week ahead by each migration and by every `web` and `worker`, so that a write always finds its own.
+ */
+import { isHeldUp } from './database-errors.ts'
+import type { Queryable } from './pool.ts'
+
+/** Partitioned tables, with the type of the key: a UUID of version 7 begins with its time. */
+const TABLES = { audit: 'uuid' } as const
+export type Partitioned = keyof typeof TABLES
+
+export const isPartitioned = (table: string): table is Partitioned => Object.hasOwn(TABLES, table)
+
+/** Days from today on. Yesterday's is for clocks that differ. */
+const FIRST_DAY = -1
+const LAST_DAY = 7
+const DAY_MS = 86_400_000
+/** Who waits for a lock has all others wait behind it. */
+const LOCK_MS = 500
+
+/** Makes the partitions that are missing from yesterday to next week, of tables that are there. */
+export async function makePartitions(db: Queryable): Promise<void> {
+  const { rows } = await db.query<{ table: Partitioned; day: string }>(
+    `SELECT t AS table, to_char(day, 'YYYYMMDD') AS day
+     FROM unnest($1::text[]) AS t, generate_series($2::int, $3::int) AS ahead,
+       LATERAL (SELECT (now() AT TIME ZONE 'UTC')::date + ahead AS day) AS days
+     WHERE to_regclass(t) IS NOT NULL AND to_regclass(t || to_char(day, '_YYYYMMDD')) IS NULL`,
+    [Object.keys(TABLES), FIRST_DAY, LAST_DAY],
+  )
+  for (const { table, day } of rows) await makePartition(db, table, day)
+}
+
+/**
+ * Makes the partition of a day, in a way that keeps nobody from reading or writing the others. Triggers that refuse TRUNCATE
+ * are its own, which PostgreSQL does not give it.
+ * @param day as `YYYYMMDD`.
+ */
+export async function makePartition(db: Queryable, table: Partitioned, day: string): Promise<void> {
+  const name = `${table}_${day}`
+  const start = Date.parse(`${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`)
+  const [from, to] = [start, start + DAY_MS].map((ms) => keyAt(table, ms))
+  await db.query(`DO $make$
+    DECLARE refusal record;
+    BEGIN
+      LOCK TABLE ${table} IN SHARE UPDATE EXCLUSIVE MODE;
+      IF to_regclass('${name}') IS NOT NULL THEN RETURN; END IF;
+      CREATE TABLE ${name} (LIKE ${table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+      ALTER TABLE ${table} ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${to}');
+      FOR refusal IN SELECT tgname, tgfoid::regproc AS function FROM pg_trigger
+        WHERE tgrelid = '${table}'::regclass AND tgtype & 32 <> 0
+      LOOP
+        EXECUTE format('CREATE TRIGGER %I BEFORE TRUNCATE ON ${name} FOR EACH STATEMENT EXECUTE FUNCTION %s()',
+          refusal.tgname, refusal.function);
+      END LOOP;
+    END $make$`)
+}
+
+/** The names of a table's partitions, the oldest first. */
+export async function partitionsOf(db: Queryable, table: Partitioned): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = to_regclass($1) ORDER BY name`,
+    [table],
+  )
+  return rows.map(({ name }) => name)
+}
+
+/** Drops the partitions of days that are more than so many days past; those that somebody reads, at a later call. */
+export async function dropPartitions(db: Queryable, table: Partitioned, days: number): Promise<void> {
+  const past = new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10).replaceAll('-', '')
+  for (const name of await partitionsOf(db, table))
+    if (name < `${table}_${past}`) await dropPartition(db, name)
+}
+
+async function dropPartition(db: Queryable, name: string): Promise<void> {
+  const dropped = db.query(
+    `DO $drop$ BEGIN PERFORM set_config('lock_timeout', '${LOCK_MS}', true); DROP TABLE IF EXISTS ${name}; END $drop$`,
+  )
+  await dropped.catch((error) => {
+    if (!isHeldUp(error)) throw error
+  })
+}
+
+/** The least key of a moment. */
+function keyAt(table: Partitioned, ms: number): string {
+  if (TABLES[table] !== 'uuid') return new Date(ms).toISOString()
+  const hex = ms.toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
+}

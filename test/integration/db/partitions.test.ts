@@ -1,0 +1,87 @@
+/** Tables that are partitioned by day, and that the rows of `audit` stay as they are. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { dropPartitions, makePartition, makePartitions, partitionsOf } from '../../../src/db/partitions.ts'
+import { transaction } from '../../../src/db/pool.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+let database: TestDatabase
+before(async () => {
+  database = await startDatabase()
+})
+after(() => database?.stop())
+
+const write = (id: string) =>
+  database.pool.query(
+    `INSERT INTO audit (id, created_at, via, action, resource) VALUES ($1, now(), 'terminal', 'a', 'b')`,
+    [id],
+  )
+/** The least id of a day. */
+const idOf = (day: string) => {
+  const hex = Date.parse(day).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000001`
+}
+
+describe('tables by day', () => {
+  it('a migrated database has the partitions of yesterday and of the next week', async () => {
+    assert.equal((await partitionsOf(database.pool, 'audit')).length, 9)
+    await write(uuidv7())
+    for (const days of [-1, 7]) {
+      const day = new Date(Date.now() + days * 86_400_000)
+      await write(idOf(day.toISOString().slice(0, 10)))
+    }
+  })
+
+  it('partitions that are missing are made once, by whoever comes first', async () => {
+    const [first = ''] = await partitionsOf(database.pool, 'audit')
+    await database.pool.query(`DROP TABLE ${first}`)
+    await Promise.all(Array.from({ length: 8 }, () => makePartitions(database.pool)))
+    assert.equal((await partitionsOf(database.pool, 'audit'))[0], first)
+  })
+
+  it('a partition is made and another dropped beside an open transaction that writes', async () => {
+    await transaction(database.pool, async (client) => {
+      await client.query('SELECT FROM audit LIMIT 1')
+      await makePartition(database.pool, 'audit', '20200101')
+    })
+    await write(idOf('2020-01-01'))
+    await makePartition(database.pool, 'audit', '20200102')
+    await write(idOf('2020-01-02'))
+    await assert.rejects(write(idOf('2020-01-03')), { code: '23514' })
+  })
+
+  it('days beyond the retention go with their rows, and no others', async () => {
+    const days = (Date.now() - Date.parse('2020-01-02')) / 86_400_000
+    await dropPartitions(database.pool, 'audit', Math.floor(days))
+    const { rows } = await database.pool.query<{ id: string }>('SELECT id FROM audit ORDER BY id LIMIT 1')
+    assert.equal(rows[0]?.id, idOf('2020-01-02'))
+  })
+
+  it('a partition that is being read is dropped at a later call', async () => {
+    await transaction(database.pool, async (client) => {
+      await client.query('SELECT FROM audit_20200102')
+      await dropPartitions(database.pool, 'audit', 1)
+    })
+    const names = await partitionsOf(database.pool, 'audit')
+    assert.ok(names.includes('audit_20200102'))
+    await dropPartitions(database.pool, 'audit', 1)
+    assert.equal((await partitionsOf(database.pool, 'audit')).length, 9)
+  })
+
+  it('rows of the audit are neither changed nor removed, by the table or by a partition', async () => {
+    const id = uuidv7()
+    await write(id)
+    const today = new Date().toISOString().slice(0, 10).replaceAll('-', '')
+    for (const table of ['audit', `audit_${today}`])
+      for (const change of [
+        `UPDATE ${table} SET action = 'x'`,
+        `DELETE FROM ${table}`,
+        `TRUNCATE ${table}`,
+        `INSERT INTO audit SELECT * FROM ${table} WHERE id = '${id}' ON CONFLICT (id) DO UPDATE SET action = 'x'`,
+      ])
+        await assert.rejects(database.pool.query(change), { code: '42501' }, change)
+    const { rows } = await database.pool.query('SELECT FROM audit WHERE id = $1', [id])
+    assert.equal(rows.length, 1)
+  })
+})
