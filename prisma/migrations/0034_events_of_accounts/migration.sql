@@ -17,7 +17,7 @@ CREATE TRIGGER file_group_event_deleted AFTER DELETE ON file_group FOR EACH ROW
 CREATE FUNCTION note_swap_event() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM note_event('swap.created', NEW.workspace_id, 'swap', NEW.id::text,
-    jsonb_build_object('network', NEW.network, 'cid', NEW.cid, 'mappedCid', NEW.mapped_cid));
+    jsonb_build_object('network', NEW.network, 'cid', NEW.cid_v1, 'mappedCid', NEW.mapped_cid));
   RETURN NULL;
 END $$;
 CREATE TRIGGER swap_event_created AFTER INSERT ON swap FOR EACH ROW EXECUTE FUNCTION note_swap_event();
