@@ -88,6 +88,7 @@ export const messages = {
   conflictingSecrets: 'Conflicting secrets',
   secretLimit: 'Secret limit reached',
   invitationLimit: 'Invitation limit reached',
+  webhookLimit: 'Webhook limit reached',
   feedbackLimit: 'Feedback limit reached',
   invalidParameters: 'Invalid parameters',
   createTaskFailed: 'Failed to create cron job',

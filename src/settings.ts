@@ -100,7 +100,7 @@ export const settings = z.object({
   BERTH_QUEUES: list
     .optional()
     .describe(
-      'Queues this worker serves, comma separated, of pins, repairs, storage, agents and workspaces. Not set: all.',
+      'Queues this worker serves, comma separated, of pins, repairs, storage, agents, workspaces and webhooks. Not set: all.',
     ),
   BERTH_PIN_CONCURRENCY: integer(1, 1000)
     .default(16)
@@ -126,6 +126,14 @@ export const settings = z.object({
   BERTH_EVENTS_DAYS: integer(1, 3650)
     .default(30)
     .describe('Events are kept for so many days: a reader that was away for longer gets 410.'),
+  BERTH_WEBHOOK_ALLOW: list
+    .default([])
+    .describe(
+      'Targets of webhooks, as `host:port`, comma separated, that may have private addresses and take http; `*.` stands for every name below.',
+    ),
+  BERTH_WEBHOOK_DELIVERY_DAYS: integer(1, 3650)
+    .default(7)
+    .describe('Deliveries of webhooks that have ended are kept for so many days.'),
   BERTH_RECONCILE_SECONDS: seconds(0.1, 86_400)
     .default(300)
     .describe(

@@ -1,4 +1,5 @@
 /** The parts that handlers are built from, and how a file of `workers/handlers` declares them. */
+import type { Destination } from '../src/agent-proxy/destination.ts'
 import type { AgentdClient } from '../src/agents/agentd-client.ts'
 import type { Config } from '../src/config.ts'
 import type { Pool } from '../src/db/pool.ts'
@@ -22,6 +23,11 @@ export interface StorageWorkerServices {
   /** Content that is not found within this time after the first attempt is `expired`. */
   expiryMs: number
   allowPrivateHostNodes: boolean
+  webhooks: {
+    encryption: Encryption
+    /** Targets that may have private addresses. */
+    allowed: readonly Destination[]
+  }
 }
 
 /** The parts that handlers of agents are built from. */

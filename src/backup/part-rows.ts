@@ -49,6 +49,7 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
   api_key: { workspace: OF_WORKSPACE },
   feedback: { workspace: OF_WORKSPACE },
   invitation: { workspace: OF_WORKSPACE },
+  webhook: { workspace: OF_WORKSPACE },
   operation: { workspace: OF_WORKSPACE },
   file_group: { workspace: OF_WORKSPACE },
   file: { workspace: OF_WORKSPACE },

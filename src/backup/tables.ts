@@ -15,7 +15,8 @@ const TURN_MS = 250
 
 /**
  * Tables that are not copied: what migrations write, what processes say of themselves and of this machine, sums that
- * triggers make anew of the rows of `file`, and events: who followed them has seen what a restore takes back.
+ * triggers make anew of the rows of `file`, and events with their deliveries: who followed them has seen what a restore takes
+ * back.
  */
 const LEFT_OUT = [
   '_prisma_migrations',
@@ -29,6 +30,7 @@ const LEFT_OUT = [
   'stored_content_change',
   'event_pending',
   'event',
+  'webhook_delivery',
 ]
 
 /** Rows that are copied of a table, where not all are. */

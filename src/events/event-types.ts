@@ -246,6 +246,14 @@ const types = {
     example: { ...ofInvitation.example, acceptedBy: '01936a2f-11aa-7bb2-8c3d-4e5f60718293' },
   },
   'invitation.revoked': { summary: 'An invitation was taken back.', ...ofInvitation },
+  'webhook.disabled': {
+    summary: 'A webhook is told of nothing more, since its target failed.',
+    audience: 'owner',
+    resource: 'webhook',
+    resourceId: 'the webhook',
+    data: z.object({ url: z.string(), reason: z.enum(['client', 'failing', 'gone', 'behind']) }),
+    example: { url: 'https://example.com/berth', reason: 'failing' },
+  },
 } as const satisfies Record<string, Declaration>
 
 export type EventType = keyof typeof types

@@ -20,11 +20,11 @@ function isIn(viewer: Viewer, audience: Audience, { data }: StoredEvent): boolea
   if (audience === 'owner') return isOwner
   if (audience === 'key')
     return isOwner || (!viewer.agent && data.userId === viewer.userId && grants(viewer.scopes, 'org:read'))
-  let resource: 'files' | 'groups' | 'agents' | 'gateways' | undefined
+  let resource: 'files' | 'groups' | 'agents' | 'gateways' | null | undefined
   if (audience === 'operation') resource = catalog[data.kind as OperationKind]?.resource
   else if (audience === 'domain') resource = data.agentId ? 'agents' : 'gateways'
   else resource = audience
-  return resource !== undefined && grants(viewer.scopes, `org:${resource}:read`)
+  return resource !== undefined && resource !== null && grants(viewer.scopes, `org:${resource}:read`)
 }
 
 const PATTERN = /^([a-z]+\.(\*|[a-z]+)|\*)$/

@@ -52,6 +52,9 @@ export type CrashPoint =
   | 'events-before-fan-out'
   | 'events-before-commit'
   | 'events-after-commit'
+  /** Of a round of deliveries: they are sent; how that went is noted. */
+  | 'webhook-before-note'
+  | 'webhook-after-note'
 
 const [point, once] = (process.env.BERTH_CRASH_AT ?? '').split('@')
 

@@ -8,8 +8,8 @@ import { messages } from '../errors.ts'
 import { grants, type Scope } from '../http/principal.ts'
 
 /** A queue of jobs; each worker process serves the queues it was told to. */
-export type QueueName = 'pins' | 'repairs' | 'storage' | 'agents' | 'workspaces'
-export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage', 'agents', 'workspaces']
+export type QueueName = 'pins' | 'repairs' | 'storage' | 'agents' | 'workspaces' | 'webhooks'
+export const QUEUES: readonly QueueName[] = ['pins', 'repairs', 'storage', 'agents', 'workspaces', 'webhooks']
 
 /** When an attempt that failed is repeated; `backoffMs` has the formula. */
 export interface Retry {
@@ -27,13 +27,13 @@ interface Kind {
   summary: string
   queue: QueueName
   /** The table of the row that `target_id` names; `content` where it names nothing but the operation itself. */
-  subject: 'file' | 'agent' | 'content'
+  subject: 'file' | 'agent' | 'content' | 'webhook'
   /** Whether at most one operation of the same subject runs at a time, in the order of their ids. */
   exclusive: boolean
   /** Whether a request takes a waiting operation with the same input instead of adding another; for exclusive kinds. */
   coalesces: boolean
-  /** The resource whose readers may read the operation, and whose writers may cancel it, see {@link scopeOf}. */
-  resource: 'files' | 'agents'
+  /** The resource whose readers may read the operation, and whose writers may cancel it; null for one that no client sees. */
+  resource: 'files' | 'agents' | null
   /** The input of the handler, beside the subject. */
   input: z.ZodObject
   /** The result for the client that started it. */
@@ -224,6 +224,20 @@ const kinds = {
     timeoutMs: null,
     failureMessage: INTERNAL,
   },
+  'webhook.deliver': {
+    summary: 'Send the deliveries of a webhook that are due',
+    subject: 'webhook',
+    exclusive: true,
+    coalesces: true,
+    resource: null,
+    queue: 'webhooks',
+    input: nothing,
+    result: nothing,
+    cancelable: false,
+    retry: { maxErrors: 1000, firstMs: 1000, maxMs: 60_000, forMs: null },
+    timeoutMs: null,
+    failureMessage: INTERNAL,
+  },
 } as const satisfies Record<string, Kind>
 
 export type OperationKind = keyof typeof kinds
@@ -243,13 +257,18 @@ export type KindsOf<P extends { queue: QueueName } | { subject: Kind['subject'] 
 
 export type AgentOperation = KindsOf<{ subject: 'agent' }>
 
-/** The scope to read an operation of this kind, or to cancel it (`write`). */
-export const scopeOf = (kind: OperationKind, access: 'read' | 'write'): Scope =>
-  `org:${catalog[kind].resource}:${access}`
+/** The scope to read an operation of this kind, or to cancel it (`write`); undefined for a kind that no client sees. */
+export const scopeOf = (kind: OperationKind, access: 'read' | 'write'): Scope | undefined => {
+  const { resource } = catalog[kind]
+  return resource ? `org:${resource}:${access}` : undefined
+}
 
 /** The kinds of operations that a holder of these scopes may read. */
 export const readableKinds = (scopes: readonly string[]): OperationKind[] =>
-  OPERATION_KINDS.filter((kind) => grants(scopes, scopeOf(kind, 'read')))
+  OPERATION_KINDS.filter((kind) => {
+    const scope = scopeOf(kind, 'read')
+    return scope !== undefined && grants(scopes, scope)
+  })
 
 export const OPERATION_STATES = ['queued', 'running', 'succeeded', 'failed', 'canceled'] as const
 export type OperationState = (typeof OPERATION_STATES)[number]

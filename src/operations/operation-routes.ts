@@ -48,9 +48,10 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
   const find = async (principal: Principal, id: string, access: 'read' | 'write') => {
     const { workspaceId, agent } = principal
     const operation = await findOperation(pool, workspaceId, id)
-    if (!operation || (agent && !agent.isWide && operation.target !== agent.agentId))
+    const scope = operation && scopeOf(operation.kind, access)
+    if (!scope || (agent && !agent.isWide && operation.target !== agent.agentId))
       throw notFound('There is no such operation')
-    requireScope(principal, [scopeOf(operation.kind, access)])
+    requireScope(principal, [scope])
     return operation
   }
   return [

@@ -10,6 +10,7 @@ import { memberRoutes } from '../accounts/member-routes.ts'
 import { workspaceKeyRoutes } from '../accounts/workspace-key-routes.ts'
 import { workspaceRoutes } from '../accounts/workspace-routes.ts'
 import { adminRoutes } from '../admin/admin-routes.ts'
+import { readDestinations } from '../agent-proxy/destination.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentAccess, isGatewayToken } from '../agents/access.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
@@ -77,6 +78,8 @@ import { ImageCache } from '../vhosts/gateways/images/cache.ts'
 import { Images } from '../vhosts/gateways/images/images.ts'
 import { byHost, inTurn } from '../vhosts/hosts.ts'
 import { openAskPort, ServedNames } from '../vhosts/tls-ask.ts'
+import { addDeliveries } from '../webhooks/deliveries.ts'
+import { webhookRoutes } from '../webhooks/webhook-routes.ts'
 import { webReadiness } from './checks.ts'
 import { openDatabase } from './database.ts'
 import { openOperatorPorts } from './operator-ports.ts'
@@ -85,6 +88,8 @@ import { openUploads } from './uploads.ts'
 
 const KEY_USES_MS = 2000
 const PARTITIONS_MS = 600_000
+/** Webhooks of one workspace to which is sent side by side, so that its dead targets hold up nobody else. */
+const WEBHOOKS_OF_WORKSPACE = 8
 
 /**
  * The web role: the API, the gateways, and the dispatcher.
@@ -108,7 +113,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     queue: backend.queue,
     log,
     ahead: config.BERTH_DISPATCH_AHEAD,
-    activeLimits: { pins: config.BERTH_PIN_ACTIVE_LIMIT },
+    activeLimits: { pins: config.BERTH_PIN_ACTIVE_LIMIT, webhooks: WEBHOOKS_OF_WORKSPACE },
     onHeldBack: () => markBackfilled.run(pool, config.BERTH_PIN_ACTIVE_LIMIT),
   })
 
@@ -198,6 +203,12 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...invitationRoutes(prisma, keys, forgetKeys),
     ...workspaceKeyRoutes(keys, forgetKeys),
     ...feedbackRoutes(prisma),
+    ...webhookRoutes({
+      prisma,
+      encryption: loadEncryption(config),
+      allowed: readDestinations(config.BERTH_WEBHOOK_ALLOW, 'BERTH_WEBHOOK_ALLOW'),
+      wake: () => operations.wake(),
+    }),
     ...adminRoutes({ pool, prisma, keys, workers, readiness, forgetKeys }),
     ...operationRoutes({
       pool,
@@ -303,7 +314,7 @@ function openSequencer({
   log: Logger
   parts: Closers
 }): void {
-  const sequencer = new Sequencer({ pool, log })
+  const sequencer = new Sequencer({ pool, log, fanOut: addDeliveries })
   const forget = notifications.on('berth_operation', () => sequencer.wake())
   sequencer.start()
   parts.add('events', () => {

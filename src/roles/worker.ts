@@ -9,6 +9,7 @@ import { reconcilePins } from '../../workers/reconcile/pins.ts'
 import { startSnapshotLoop } from '../../workers/reconcile/snapshots.ts'
 import { loadHandlers } from '../../workers/registry.ts'
 import type { AgentWorkerServices } from '../../workers/services.ts'
+import { readDestinations } from '../agent-proxy/destination.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { AgentdClient } from '../agents/agentd-client.ts'
 import type { Config } from '../config.ts'
@@ -46,6 +47,7 @@ import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
 import { postgresFolder } from '../standalone/postgres.ts'
 import { isOwn, observeNode, openStorages, type Storages } from '../storage/open.ts'
 import type { IpfsStatus } from '../storage/port.ts'
+import { enqueueDueRounds, forgetOldDeliveries } from '../webhooks/deliveries.ts'
 import { workerReadiness } from './checks.ts'
 import { openDatabase } from './database.ts'
 import { openOperatorPorts } from './operator-ports.ts'
@@ -61,6 +63,10 @@ const PINS_REST = 19
 const ENGINES_MS = 3_600_000
 /** Interval of the look for late indexes that are missing: an operator may have added the extension that one needs. */
 const INDEXES_MS = 3_600_000
+/** Rounds of deliveries side by side: they wait for others, and nearly nothing else. */
+const WEBHOOKS = 64
+/** Interval of the look for deliveries that are to be tried again. */
+const WEBHOOKS_MS = 1000
 /** Interval of the query for domains that are due. Each of them is looked up once a minute at most. */
 const DOMAINS_MS = 10_000
 /** Within the time that the supervisor gives a worker. */
@@ -129,6 +135,10 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       retryMs: config.BERTH_PIN_RETRY_SECONDS * 1000,
       expiryMs: config.BERTH_PIN_EXPIRY_SECONDS * 1000,
       allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
+      webhooks: {
+        encryption: loadEncryption(config),
+        allowed: readDestinations(config.BERTH_WEBHOOK_ALLOW, 'BERTH_WEBHOOK_ALLOW'),
+      },
     }),
   })
   const ownership = new Ownership(config)
@@ -161,6 +171,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     startLoop('retention', RETENTION_MS, log, async (signal) => {
       await forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal)
       await forgetOldCounts(pool, config.BERTH_ANALYTICS_DAYS, signal)
+      await forgetOldDeliveries(pool, config.BERTH_WEBHOOK_DELIVERY_DAYS, signal)
       await addPartitions(pool)
       await dropOldPartitions(pool, config.BERTH_EVENTS_DAYS, signal)
       await makePartitions(pool)
@@ -171,6 +182,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       if (reason)
         log.info({ reason }, 'lists filtered by a part of a name are slow: PostgreSQL has no pg_trgm')
     }),
+    startLoop('webhooks', WEBHOOKS_MS, log, () => enqueueDueRounds(pool)),
     startLoop('domains', DOMAINS_MS, log, (signal) => verifyPendingDomains({ pool, ownership }, log, signal)),
   ]
   for (const storage of Object.values(storages)) {
@@ -283,6 +295,7 @@ function queueConcurrency(config: Config): QueueConcurrency {
     storage: Math.ceil(pins / 4),
     agents: config.BERTH_AGENT_CONCURRENCY,
     workspaces: Math.ceil(config.BERTH_AGENT_CONCURRENCY / 2),
+    webhooks: WEBHOOKS,
   }
   return Object.fromEntries(
     Object.entries(concurrency).filter(([name]) => chosen.length === 0 || chosen.includes(name)),

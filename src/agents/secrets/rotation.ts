@@ -1,4 +1,6 @@
-/** All that SECRETS_KEY encrypts is encrypted anew when it changes: secrets, variables and the tokens of channels. */
+/**
+ * All that SECRETS_KEY encrypts is encrypted anew when it changes: secrets, variables, the tokens of channels, and what signs
+ * for webhooks. */
 import type { PrismaClient } from '../../db/prisma.ts'
 import type { Encryption } from '../../lib/encryption.ts'
 import type { Channel } from '../channels/channel-schema.ts'
@@ -44,6 +46,7 @@ async function renewAll(prisma: PrismaClient, encryption: Encryption): Promise<R
   const rotation: Rotation = { renewed: 0, readable: 0, unreadable: [] }
   for await (const value of readSecrets(prisma)) await renew(value, encryption, rotation)
   for await (const value of readChannelTokens(prisma)) await renew(value, encryption, rotation)
+  for await (const value of readWebhookSecrets(prisma)) await renew(value, encryption, rotation)
   return rotation
 }
 
@@ -110,6 +113,34 @@ async function* readChannelTokens(prisma: PrismaClient): AsyncGenerator<Encrypte
             }),
         }
       }
+    after = page.at(-1)?.id
+    if (page.length < PAGE) return
+  }
+}
+
+async function* readWebhookSecrets(prisma: PrismaClient): AsyncGenerator<Encrypted> {
+  for (let after: string | undefined; ; ) {
+    const page = await prisma.webhook.findMany({
+      where: after === undefined ? {} : { id: { gt: after } },
+      orderBy: { id: 'asc' },
+      take: PAGE,
+      select: { id: true, workspaceId: true, secret: true, formerSecret: true },
+    })
+    for (const { id, workspaceId, secret, formerSecret } of page) {
+      const of = { name: `secret of webhook ${id}`, workspaceId, context: id }
+      const { updateMany } = prisma.webhook
+      yield {
+        ...of,
+        ciphertext: secret,
+        replace: (anew) => updateMany({ where: { id, secret }, data: { secret: anew } }),
+      }
+      if (formerSecret)
+        yield {
+          ...of,
+          ciphertext: formerSecret,
+          replace: (anew) => updateMany({ where: { id, formerSecret }, data: { formerSecret: anew } }),
+        }
+    }
     after = page.at(-1)?.id
     if (page.length < PAGE) return
   }

@@ -62,6 +62,19 @@ export type Feedback = Prisma.FeedbackModel
  */
 export type Audit = Prisma.AuditModel
 /**
+ * Model Webhook
+ * An address that is told of a workspace's events. `due_at` is when the next of its deliveries that no operation has is to
+ * be tried: null where none waits.
+ */
+export type Webhook = Prisma.WebhookModel
+/**
+ * Model WebhookDelivery
+ * An event for one webhook. It waits for its next try, or has ended.
+ * 
+ * CHECK (((next_attempt_at IS NULL) = (ended_at IS NOT NULL)))
+ */
+export type WebhookDelivery = Prisma.WebhookDeliveryModel
+/**
  * Model Operation
  * One long operation: the row is the truth and its own outbox, the queue only carries its id.
  * 

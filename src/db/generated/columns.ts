@@ -94,6 +94,40 @@ export const Audit = {
   userAgent: 'text?',
 } as const
 
+export const Webhook = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  url: 'text',
+  events: 'text[]',
+  agentId: 'text?',
+  groupId: 'uuid?',
+  secret: 'bytea',
+  formerSecret: 'bytea?',
+  formerUntil: 'timestamptz?',
+  createdAt: 'timestamptz',
+  updatedAt: 'timestamptz',
+  disabledReason: 'text?',
+  failingSince: 'timestamptz?',
+  silences: 'int4',
+  pausedUntil: 'timestamptz?',
+  dueAt: 'timestamptz?',
+} as const
+
+export const WebhookDelivery = {
+  id: 'uuid',
+  webhookId: 'uuid',
+  type: 'text',
+  body: 'text',
+  createdAt: 'timestamptz',
+  attempts: 'int4',
+  nextAttemptAt: 'timestamptz?',
+  lastAttemptAt: 'timestamptz?',
+  endedAt: 'timestamptz?',
+  status: 'int4?',
+  response: 'text?',
+  error: 'text?',
+} as const
+
 export const Operation = {
   id: 'uuid',
   workspaceId: 'uuid',

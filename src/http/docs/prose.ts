@@ -87,6 +87,10 @@ export const TAGS = [
     'Domains and routes',
     'How the pages of an agent’s own programs are reached: by names of their own, or by paths of its host.',
   ],
+  [
+    'Webhooks',
+    'Addresses that are told of the events of a workspace, each delivery signed as Standard Webhooks 1.0 says, and tried again for a day.',
+  ],
   ['Feedback', 'Messages for the operator of this Berth, who reads them with `npx berth feedback`.'],
   ['Issues', 'A closed beta, in which no account of Berth takes part: all of it is 404.'],
   ['Usage', 'Whether a key works, and how much its workspace stores.'],
@@ -117,6 +121,7 @@ export const PARAMETERS: Record<string, { description: string; enum?: string[]; 
   userId: { description: 'The id of the user, a UUID.' },
   invitationId: { description: 'The id of the invitation, a UUID.' },
   keyId: { description: 'The id of the key, a UUID.' },
+  deliveryId: { description: 'The id of the delivery, a UUID.' },
   role: { description: 'Only members with this role.' },
   agentId: { description: 'The id of the agent, 8 characters.', example: 'x7f3k2ab' },
   network: { description: 'The IPFS network.', enum: ['public', 'private'] },

@@ -90,6 +90,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
       retryMs: 1,
       expiryMs: 1,
       allowPrivateHostNodes: false,
+      webhooks: { encryption: services.encryption, allowed: [] },
     })
   let handlers = await load()
   const runner = () => new Runner({ pool, prisma, leases: pool, log, workerId: uuidv7(), handlers })

@@ -10,6 +10,7 @@ import { createPrisma } from '../../../src/db/prisma.ts'
 import { findFile } from '../../../src/db/statements/files.ts'
 import { changeFile } from '../../../src/files/files.ts'
 import { removeFile } from '../../../src/files/remove.ts'
+import { Encryption } from '../../../src/lib/encryption.ts'
 import { Runner } from '../../../src/operations/runner.ts'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 import type { Storages } from '../../../src/storage/open.ts'
@@ -39,8 +40,9 @@ describe('files whose time has come', () => {
     for (const storage of Object.values(storages)) await storage.start()
     const { pool, log } = database
     const prisma = createPrisma(pool)
+    const webhooks = { encryption: new Encryption(''), allowed: [] }
     const limits = { stallMs: 1000, retryMs: 1000, expiryMs: 1000, allowPrivateHostNodes: true }
-    const handlers = await loadHandlers({ pool, prisma, storages, ...limits, agents: undefined })
+    const handlers = await loadHandlers({ pool, prisma, storages, ...limits, agents: undefined, webhooks })
     runner = new Runner({ pool, prisma, leases: pool, workerId: uuidv7(), log, handlers })
   })
   after(async () => {

@@ -32,6 +32,7 @@ describe('dispatcher', () => {
       storage: new RecordingQueue(),
       agents: new RecordingQueue(),
       workspaces: new RecordingQueue(),
+      webhooks: new RecordingQueue(),
     }
     const dispatcher = new Dispatcher({
       pool: database.pool,

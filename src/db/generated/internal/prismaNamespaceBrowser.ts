@@ -59,6 +59,8 @@ export const ModelName = {
   Invitation: 'Invitation',
   Feedback: 'Feedback',
   Audit: 'Audit',
+  Webhook: 'Webhook',
+  WebhookDelivery: 'WebhookDelivery',
   Operation: 'Operation',
   Repair: 'Repair',
   RepairTotal: 'RepairTotal',
@@ -225,6 +227,46 @@ export const AuditScalarFieldEnum = {
 } as const
 
 export type AuditScalarFieldEnum = (typeof AuditScalarFieldEnum)[keyof typeof AuditScalarFieldEnum]
+
+
+export const WebhookScalarFieldEnum = {
+  id: 'id',
+  workspaceId: 'workspaceId',
+  url: 'url',
+  events: 'events',
+  agentId: 'agentId',
+  groupId: 'groupId',
+  secret: 'secret',
+  formerSecret: 'formerSecret',
+  formerUntil: 'formerUntil',
+  createdAt: 'createdAt',
+  updatedAt: 'updatedAt',
+  disabledReason: 'disabledReason',
+  failingSince: 'failingSince',
+  silences: 'silences',
+  pausedUntil: 'pausedUntil',
+  dueAt: 'dueAt'
+} as const
+
+export type WebhookScalarFieldEnum = (typeof WebhookScalarFieldEnum)[keyof typeof WebhookScalarFieldEnum]
+
+
+export const WebhookDeliveryScalarFieldEnum = {
+  id: 'id',
+  webhookId: 'webhookId',
+  type: 'type',
+  body: 'body',
+  createdAt: 'createdAt',
+  attempts: 'attempts',
+  nextAttemptAt: 'nextAttemptAt',
+  lastAttemptAt: 'lastAttemptAt',
+  endedAt: 'endedAt',
+  status: 'status',
+  response: 'response',
+  error: 'error'
+} as const
+
+export type WebhookDeliveryScalarFieldEnum = (typeof WebhookDeliveryScalarFieldEnum)[keyof typeof WebhookDeliveryScalarFieldEnum]
 
 
 export const OperationScalarFieldEnum = {

@@ -183,6 +183,7 @@ export type WorkspaceWhereInput = {
   swaps?: Prisma.SwapListRelationFilter
   feedback?: Prisma.FeedbackListRelationFilter
   invitations?: Prisma.InvitationListRelationFilter
+  webhooks?: Prisma.WebhookListRelationFilter
 }
 
 export type WorkspaceOrderByWithRelationInput = {
@@ -199,6 +200,7 @@ export type WorkspaceOrderByWithRelationInput = {
   swaps?: Prisma.SwapOrderByRelationAggregateInput
   feedback?: Prisma.FeedbackOrderByRelationAggregateInput
   invitations?: Prisma.InvitationOrderByRelationAggregateInput
+  webhooks?: Prisma.WebhookOrderByRelationAggregateInput
 }
 
 export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
@@ -218,6 +220,7 @@ export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
   swaps?: Prisma.SwapListRelationFilter
   feedback?: Prisma.FeedbackListRelationFilter
   invitations?: Prisma.InvitationListRelationFilter
+  webhooks?: Prisma.WebhookListRelationFilter
 }, "id" | "name">
 
 export type WorkspaceOrderByWithAggregationInput = {
@@ -253,6 +256,7 @@ export type WorkspaceCreateInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateInput = {
@@ -268,6 +272,7 @@ export type WorkspaceUncheckedCreateInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUpdateInput = {
@@ -283,6 +288,7 @@ export type WorkspaceUpdateInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateInput = {
@@ -298,6 +304,7 @@ export type WorkspaceUncheckedUpdateInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyInput = {
@@ -458,6 +465,20 @@ export type WorkspaceUpdateOneRequiredWithoutFeedbackNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutFeedbackInput, Prisma.WorkspaceUpdateWithoutFeedbackInput>, Prisma.WorkspaceUncheckedUpdateWithoutFeedbackInput>
 }
 
+export type WorkspaceCreateNestedOneWithoutWebhooksInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutWebhooksInput, Prisma.WorkspaceUncheckedCreateWithoutWebhooksInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutWebhooksInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+}
+
+export type WorkspaceUpdateOneRequiredWithoutWebhooksNestedInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutWebhooksInput, Prisma.WorkspaceUncheckedCreateWithoutWebhooksInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutWebhooksInput
+  upsert?: Prisma.WorkspaceUpsertWithoutWebhooksInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutWebhooksInput, Prisma.WorkspaceUpdateWithoutWebhooksInput>, Prisma.WorkspaceUncheckedUpdateWithoutWebhooksInput>
+}
+
 export type WorkspaceCreateNestedOneWithoutGroupsInput = {
   create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutGroupsInput, Prisma.WorkspaceUncheckedCreateWithoutGroupsInput>
   connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutGroupsInput
@@ -526,6 +547,7 @@ export type WorkspaceCreateWithoutPlanInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutPlanInput = {
@@ -540,6 +562,7 @@ export type WorkspaceUncheckedCreateWithoutPlanInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutPlanInput = {
@@ -590,6 +613,7 @@ export type WorkspaceCreateWithoutMembershipsInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
@@ -604,6 +628,7 @@ export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutMembershipsInput = {
@@ -634,6 +659,7 @@ export type WorkspaceUpdateWithoutMembershipsInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
@@ -648,6 +674,7 @@ export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutKeysInput = {
@@ -662,6 +689,7 @@ export type WorkspaceCreateWithoutKeysInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutKeysInput = {
@@ -676,6 +704,7 @@ export type WorkspaceUncheckedCreateWithoutKeysInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutKeysInput = {
@@ -706,6 +735,7 @@ export type WorkspaceUpdateWithoutKeysInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutKeysInput = {
@@ -720,6 +750,7 @@ export type WorkspaceUncheckedUpdateWithoutKeysInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutInvitationsInput = {
@@ -734,6 +765,7 @@ export type WorkspaceCreateWithoutInvitationsInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutInvitationsInput = {
@@ -748,6 +780,7 @@ export type WorkspaceUncheckedCreateWithoutInvitationsInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutInvitationsInput = {
@@ -778,6 +811,7 @@ export type WorkspaceUpdateWithoutInvitationsInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutInvitationsInput = {
@@ -792,6 +826,7 @@ export type WorkspaceUncheckedUpdateWithoutInvitationsInput = {
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutFeedbackInput = {
@@ -806,6 +841,7 @@ export type WorkspaceCreateWithoutFeedbackInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
@@ -820,6 +856,7 @@ export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutFeedbackInput = {
@@ -850,6 +887,7 @@ export type WorkspaceUpdateWithoutFeedbackInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
@@ -863,6 +901,83 @@ export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
   signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceCreateWithoutWebhooksInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
+  memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceUncheckedCreateWithoutWebhooksInput = {
+  id?: string
+  name: string
+  planName: string
+  createdAt?: Date | string
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceCreateOrConnectWithoutWebhooksInput = {
+  where: Prisma.WorkspaceWhereUniqueInput
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutWebhooksInput, Prisma.WorkspaceUncheckedCreateWithoutWebhooksInput>
+}
+
+export type WorkspaceUpsertWithoutWebhooksInput = {
+  update: Prisma.XOR<Prisma.WorkspaceUpdateWithoutWebhooksInput, Prisma.WorkspaceUncheckedUpdateWithoutWebhooksInput>
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutWebhooksInput, Prisma.WorkspaceUncheckedCreateWithoutWebhooksInput>
+  where?: Prisma.WorkspaceWhereInput
+}
+
+export type WorkspaceUpdateToOneWithWhereWithoutWebhooksInput = {
+  where?: Prisma.WorkspaceWhereInput
+  data: Prisma.XOR<Prisma.WorkspaceUpdateWithoutWebhooksInput, Prisma.WorkspaceUncheckedUpdateWithoutWebhooksInput>
+}
+
+export type WorkspaceUpdateWithoutWebhooksInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
+  memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceUncheckedUpdateWithoutWebhooksInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  planName?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
@@ -878,6 +993,7 @@ export type WorkspaceCreateWithoutGroupsInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGroupsInput = {
@@ -892,6 +1008,7 @@ export type WorkspaceUncheckedCreateWithoutGroupsInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGroupsInput = {
@@ -922,6 +1039,7 @@ export type WorkspaceUpdateWithoutGroupsInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
@@ -936,6 +1054,7 @@ export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutGatewaysInput = {
@@ -950,6 +1069,7 @@ export type WorkspaceCreateWithoutGatewaysInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
@@ -964,6 +1084,7 @@ export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGatewaysInput = {
@@ -994,6 +1115,7 @@ export type WorkspaceUpdateWithoutGatewaysInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
@@ -1008,6 +1130,7 @@ export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSignaturesInput = {
@@ -1022,6 +1145,7 @@ export type WorkspaceCreateWithoutSignaturesInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
@@ -1036,6 +1160,7 @@ export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSignaturesInput = {
@@ -1066,6 +1191,7 @@ export type WorkspaceUpdateWithoutSignaturesInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
@@ -1080,6 +1206,7 @@ export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSwapsInput = {
@@ -1094,6 +1221,7 @@ export type WorkspaceCreateWithoutSwapsInput = {
   groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSwapsInput = {
@@ -1108,6 +1236,7 @@ export type WorkspaceUncheckedCreateWithoutSwapsInput = {
   groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSwapsInput = {
@@ -1138,6 +1267,7 @@ export type WorkspaceUpdateWithoutSwapsInput = {
   groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
@@ -1152,6 +1282,7 @@ export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyPlanInput = {
@@ -1172,6 +1303,7 @@ export type WorkspaceUpdateWithoutPlanInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutPlanInput = {
@@ -1186,6 +1318,7 @@ export type WorkspaceUncheckedUpdateWithoutPlanInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateManyWithoutPlanInput = {
@@ -1208,6 +1341,7 @@ export type WorkspaceCountOutputType = {
   swaps: number
   feedback: number
   invitations: number
+  webhooks: number
 }
 
 export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1219,6 +1353,7 @@ export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensi
   swaps?: boolean | WorkspaceCountOutputTypeCountSwapsArgs
   feedback?: boolean | WorkspaceCountOutputTypeCountFeedbackArgs
   invitations?: boolean | WorkspaceCountOutputTypeCountInvitationsArgs
+  webhooks?: boolean | WorkspaceCountOutputTypeCountWebhooksArgs
 }
 
 /**
@@ -1287,6 +1422,13 @@ export type WorkspaceCountOutputTypeCountInvitationsArgs<ExtArgs extends runtime
   where?: Prisma.InvitationWhereInput
 }
 
+/**
+ * WorkspaceCountOutputType without action
+ */
+export type WorkspaceCountOutputTypeCountWebhooksArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.WebhookWhereInput
+}
+
 
 export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -1302,6 +1444,7 @@ export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArg
   swaps?: boolean | Prisma.Workspace$swapsArgs<ExtArgs>
   feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
   invitations?: boolean | Prisma.Workspace$invitationsArgs<ExtArgs>
+  webhooks?: boolean | Prisma.Workspace$webhooksArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["workspace"]>
 
@@ -1339,6 +1482,7 @@ export type WorkspaceInclude<ExtArgs extends runtime.Types.Extensions.InternalAr
   swaps?: boolean | Prisma.Workspace$swapsArgs<ExtArgs>
   feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
   invitations?: boolean | Prisma.Workspace$invitationsArgs<ExtArgs>
+  webhooks?: boolean | Prisma.Workspace$webhooksArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type WorkspaceIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1360,6 +1504,7 @@ export type $WorkspacePayload<ExtArgs extends runtime.Types.Extensions.InternalA
     swaps: Prisma.$SwapPayload<ExtArgs>[]
     feedback: Prisma.$FeedbackPayload<ExtArgs>[]
     invitations: Prisma.$InvitationPayload<ExtArgs>[]
+    webhooks: Prisma.$WebhookPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -1769,6 +1914,7 @@ export interface Prisma__WorkspaceClient<T, Null = never, ExtArgs extends runtim
   swaps<T extends Prisma.Workspace$swapsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$swapsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SwapPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   feedback<T extends Prisma.Workspace$feedbackArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$feedbackArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$FeedbackPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   invitations<T extends Prisma.Workspace$invitationsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$invitationsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$InvitationPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  webhooks<T extends Prisma.Workspace$webhooksArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$webhooksArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$WebhookPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -2392,6 +2538,30 @@ export type Workspace$invitationsArgs<ExtArgs extends runtime.Types.Extensions.I
   take?: number
   skip?: number
   distinct?: Prisma.InvitationScalarFieldEnum | Prisma.InvitationScalarFieldEnum[]
+}
+
+/**
+ * Workspace.webhooks
+ */
+export type Workspace$webhooksArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the Webhook
+   */
+  select?: Prisma.WebhookSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the Webhook
+   */
+  omit?: Prisma.WebhookOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.WebhookInclude<ExtArgs> | null
+  where?: Prisma.WebhookWhereInput
+  orderBy?: Prisma.WebhookOrderByWithRelationInput | Prisma.WebhookOrderByWithRelationInput[]
+  cursor?: Prisma.WebhookWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.WebhookScalarFieldEnum | Prisma.WebhookScalarFieldEnum[]
 }
 
 /**

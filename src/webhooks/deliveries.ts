@@ -1,0 +1,109 @@
+/**
+ * Deliveries: one for each event and each webhook that wants it, written in the transaction that publishes the event. They are
+ * the truth about what is still to be sent; an operation of the webhook sends those that are due.
+ */
+import { uuidv7 } from 'uuidv7'
+import { type Pool, type Queryable, transaction } from '../db/pool.ts'
+import {
+  forgetDeliveries,
+  insertDeliveries,
+  noteWaiting,
+  readListening,
+  takeDue,
+} from '../db/statements/webhooks.ts'
+import { type StoredEvent, viewEvent } from '../events/event.ts'
+import { matchesType } from '../events/visibility.ts'
+import { insertOperation } from '../operations/enqueue.ts'
+
+/** What a webhook wants to be told of. */
+export interface Filter {
+  /** Types of events, or patterns of them. */
+  events: readonly string[]
+  agentId: string | null
+  groupId: string | null
+}
+
+/** Webhooks for which one look enqueues operations. */
+const MOST_DUE = 500
+const FORGET_BATCH = 10_000
+
+/** Whether a webhook wants an event. */
+export function wants({ events, agentId, groupId }: Filter, { type, resource, data }: StoredEvent): boolean {
+  if (agentId !== null && data.agentId !== agentId) return false
+  if (groupId !== null && data.groupId !== groupId && !(resource.type === 'group' && resource.id === groupId))
+    return false
+  return events.some((pattern) => matchesType(pattern, type))
+}
+
+/** Adds the deliveries of events that are being published, and has them sent. */
+export async function addDeliveries(tx: Queryable, events: StoredEvent[]): Promise<void> {
+  const workspaces = new Set(events.map(({ workspaceId }) => workspaceId))
+  const { rows: webhooks } = await readListening.run(tx, [...workspaces])
+  if (webhooks.length === 0) return
+  const added = events.flatMap((event) => {
+    const wanting = webhooks.filter(
+      (webhook) => webhook.workspaceId === event.workspaceId && wants(webhook, event),
+    )
+    if (wanting.length === 0) return []
+    const body = JSON.stringify(viewEvent(event))
+    return wanting.map((webhook) => ({ id: uuidv7(), webhook, type: event.type, body }))
+  })
+  if (added.length === 0) return
+  await insertDeliveries.run(
+    tx,
+    added.map(({ id }) => id),
+    added.map(({ webhook }) => webhook.id),
+    added.map(({ type }) => type),
+    added.map(({ body }) => body),
+  )
+  const told = [...new Set(added.map(({ webhook }) => webhook))]
+  const paused = told.filter(({ isPaused }) => isPaused).map(({ id }) => id)
+  if (paused.length > 0) await noteWaiting.run(tx, paused)
+  await enqueueRounds(
+    tx,
+    told.filter(({ isPaused }) => !isPaused),
+  )
+}
+
+/**
+ * Enqueues the operation that sends what is due, for each of these webhooks. One that waits and was not begun is left: its worker
+ * cannot begin it before this transaction ends, and so sees what this one has added.
+ */
+export async function enqueueRounds(
+  tx: Queryable,
+  webhooks: readonly { id: string; workspaceId: string }[],
+): Promise<void> {
+  if (webhooks.length === 0) return
+  const insert = insertOperation('webhook.deliver', {
+    id: 'asked.id',
+    workspaceId: 'asked.workspace_id',
+    targetId: 'asked.webhook_id',
+    from: 'FROM asked WHERE NOT EXISTS (SELECT FROM waiting WHERE waiting.target_id = asked.webhook_id)',
+  })
+  await tx.query({
+    name: 'webhook-enqueue',
+    text: `WITH asked AS (SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS a (id, workspace_id, webhook_id)),
+      waiting AS (
+        SELECT target_id FROM operation
+        WHERE concurrency_key IN (SELECT 'webhook:' || webhook_id FROM asked) AND state = 'queued' AND attempts = 0
+        FOR UPDATE SKIP LOCKED)
+      ${insert}`,
+    values: [
+      webhooks.map(() => uuidv7()),
+      webhooks.map(({ workspaceId }) => workspaceId),
+      webhooks.map(({ id }) => id),
+    ],
+  })
+}
+
+/** Has sent what was to be tried again by now. */
+export function enqueueDueRounds(pool: Pool): Promise<void> {
+  return transaction(pool, async (tx) => enqueueRounds(tx, (await takeDue.run(tx, MOST_DUE)).rows))
+}
+
+/** Forgets deliveries that ended `days` ago, in batches, until none is left. */
+export async function forgetOldDeliveries(pool: Pool, days: number, signal: AbortSignal): Promise<void> {
+  let changed: number | null = FORGET_BATCH
+  while (changed === FORGET_BATCH && !signal.aborted)
+    changed = (await forgetDeliveries.run(pool, FORGET_BATCH, days)).rowCount
+}

@@ -1,0 +1,329 @@
+import { z } from 'zod'
+import type { Prisma } from '../db/prisma.ts'
+import { notFound } from '../errors.ts'
+import { EVENT_TYPES } from '../events/event-types.ts'
+import { type Declared, type Route, route, type Schema } from '../http/route.ts'
+import { limit, nextPageToken, nothing, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import { AGENT_ID } from '../lib/agent-id.ts'
+import {
+  changeWebhook,
+  createWebhook,
+  deleteWebhook,
+  findWebhook,
+  listWebhooks,
+  redeliver,
+  rotateSecret,
+  testWebhook,
+  type Webhook,
+  type WebhookServices,
+} from './webhooks.ts'
+
+const TAG = 'Webhooks'
+const WEBHOOKS = '/v0/webhooks'
+const WEBHOOK = `${WEBHOOKS}/:id`
+const DELIVERIES = `${WEBHOOK}/deliveries`
+const params = z.object({ id: pathId })
+const deliveryParams = z.object({ id: pathId, deliveryId: pathId })
+
+const families = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))]
+/** What `events` may have: a type, all of one sort, or all there are. */
+const PATTERNS = ['*', ...families, ...EVENT_TYPES] as const
+const STATES = ['pending', 'delivered', 'failed'] as const
+
+const url = text(2048).meta({ format: 'webhook-url' })
+const events = z
+  .array(z.enum(PATTERNS, 'must be a type of events, such as `file.created`, `file.*` or `*`'))
+  .min(1, 'must name a type of events')
+  .max(PATTERNS.length)
+const agentId = z.string().regex(AGENT_ID, 'must be the id of an agent').nullable()
+const groupId = z.uuid('must be the id of a group').nullable()
+
+const newWebhook = z.object({
+  url,
+  events,
+  agentId: agentId.default(null).describe('Only events about this agent.'),
+  groupId: groupId.default(null).describe('Only events about this group and its files.'),
+})
+const changes = z.object({
+  url: url.optional(),
+  events: events.optional(),
+  agentId: agentId.optional(),
+  groupId: groupId.optional(),
+  enabled: z.boolean().optional(),
+})
+
+const webhookRecord = z.object({
+  id: z.string(),
+  url: z.string(),
+  events: z.array(z.string()),
+  agentId: z.string().nullable(),
+  groupId: z.string().nullable(),
+  enabled: z.boolean(),
+  disabledReason: z
+    .enum(['client', 'failing', 'gone', 'behind'])
+    .nullable()
+    .describe(
+      '`client`: by a request. `failing`: nothing was taken for five days. `gone`: the target answered 410. `behind`: 100,000 deliveries waited.',
+    ),
+  failingSince: z.string().nullable().describe('When the first try failed since the last one that did not.'),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+})
+const withSecret = webhookRecord.extend({ secret: z.string().describe('Shown this once.') })
+
+const deliveryRecord = z.object({
+  id: z.string().describe('`webhook-id` is this behind `msg_`, in each try.'),
+  type: z.string(),
+  state: z.enum(STATES),
+  attempts: z.number(),
+  createdAt: z.string(),
+  lastAttemptAt: z.string().nullable(),
+  nextAttemptAt: z.string().nullable(),
+  endedAt: z.string().nullable(),
+  status: z.number().nullable().describe('Of the last answer; null where there was none.'),
+  response: z.string().nullable().describe('The beginning of the last answer.'),
+  error: z.string().nullable().describe('Why the last try failed.'),
+})
+const wholeDelivery = deliveryRecord.extend({ body: z.string().describe('What is sent.') })
+
+/** Owners alone see to webhooks, which are told of everything in the workspace. */
+const owners = { tag: TAG, scope: 'admin', role: 'owner' } as const
+
+/** Declares a route under `/v0/webhooks` that is also one under `/v3/webhooks`. */
+function webhookRoute<
+  P extends Schema | undefined = undefined,
+  Q extends Schema | undefined = undefined,
+  B extends Schema | undefined = undefined,
+>(declared: Omit<Declared<P, Q, B>, keyof typeof owners>): Route {
+  const aliases = [declared.path.replace('/v0/', '/v3/')]
+  return route({ ...owners, aliases, ...declared } as Declared<P, Q, B>)
+}
+
+/** @param wake has what is committed sent at once. */
+export function webhookRoutes(services: WebhookServices & { wake: () => void }): Route[] {
+  const { prisma, wake } = services
+  return [
+    webhookRoute({
+      method: 'get',
+      path: WEBHOOKS,
+      id: 'listWebhooks',
+      summary: 'List webhooks',
+      query: z.object({ limit: limit(10, 100), pageToken: pageToken.optional() }),
+      success: {
+        status: 200,
+        description: 'A page of webhooks, newest first, without their secrets.',
+        body: z.object({ data: z.object({ webhooks: z.array(webhookRecord), next_page_token: z.string() }) }),
+      },
+      async handle({ principal: { workspaceId }, query: { limit, pageToken } }) {
+        const found = await listWebhooks(prisma, workspaceId, {
+          after: readPageToken(pageToken),
+          limit: limit + 1,
+        })
+        const webhooks = found.slice(0, limit).map(toRecord)
+        return { body: { data: { webhooks, next_page_token: nextPageToken(found, limit) } } }
+      },
+    }),
+    webhookRoute({
+      method: 'post',
+      path: WEBHOOKS,
+      id: 'createWebhook',
+      summary: 'Have a URL told of events',
+      description:
+        'https, to a host on the public internet, unless the operator allows another one by name. 403 `Webhook limit reached` at 20. ' +
+        '503 `Secrets not configured` where the operator wants no secrets to be stored.',
+      body: newWebhook,
+      success: {
+        status: 201,
+        description: 'The webhook, with the secret that signs its deliveries.',
+        body: z.object({ data: withSecret }),
+      },
+      async handle({ principal: { workspaceId }, body }) {
+        const made = await createWebhook(services, workspaceId, body)
+        return { body: { data: { ...toRecord(made), secret: made.shownSecret } } }
+      },
+    }),
+    webhookRoute({
+      method: 'get',
+      path: WEBHOOK,
+      id: 'getWebhook',
+      summary: 'Get a webhook',
+      params,
+      success: { status: 200, description: 'The webhook.', body: z.object({ data: webhookRecord }) },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id } }) {
+        return { body: { data: toRecord(await findWebhook(prisma, workspaceId, id)) } }
+      },
+    }),
+    webhookRoute({
+      method: 'patch',
+      path: WEBHOOK,
+      id: 'changeWebhook',
+      summary: 'Change a webhook, or switch it off or on',
+      description:
+        'What is left out stays as it is. Switched off, it ends what waits; switched on, it is told of what happens from then on.',
+      params,
+      body: changes,
+      success: { status: 200, description: 'The webhook.', body: z.object({ data: webhookRecord }) },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id }, body }) {
+        return { body: { data: toRecord(await changeWebhook(services, workspaceId, id, body)) } }
+      },
+    }),
+    webhookRoute({
+      method: 'delete',
+      path: WEBHOOK,
+      id: 'deleteWebhook',
+      summary: 'Delete a webhook',
+      description: 'What still waits is not sent.',
+      params,
+      success: { status: 200, description: 'Deleted.', body: nothing },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id } }) {
+        await deleteWebhook(prisma, workspaceId, id)
+        return { body: { data: null } }
+      },
+    }),
+    webhookRoute({
+      method: 'post',
+      path: `${WEBHOOK}/rotate`,
+      id: 'rotateWebhookSecret',
+      summary: 'Give a webhook another secret',
+      description:
+        'The former one signs as well for 24 hours, so that receivers can change it without losing anything.',
+      params,
+      success: {
+        status: 200,
+        description: 'The webhook, with its new secret.',
+        body: z.object({ data: withSecret }),
+      },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id } }) {
+        const rotated = await rotateSecret(services, workspaceId, id)
+        return { body: { data: { ...toRecord(rotated), secret: rotated.shownSecret } } }
+      },
+    }),
+    webhookRoute({
+      method: 'post',
+      path: `${WEBHOOK}/test`,
+      id: 'testWebhook',
+      summary: 'Send a webhook a test',
+      description:
+        'A delivery of the type `webhook.test`, whatever the webhook listens to. 409 while it is disabled. How it went is in the delivery.',
+      params,
+      success: { status: 201, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
+      errors: [404, 409],
+      async handle({ principal: { workspaceId }, params: { id } }) {
+        const delivery = await testWebhook(prisma, workspaceId, id)
+        wake()
+        return { body: { data: toWholeDelivery(delivery) } }
+      },
+    }),
+    webhookRoute({
+      method: 'get',
+      path: DELIVERIES,
+      id: 'listDeliveries',
+      summary: 'List what a webhook was sent, or is to be sent',
+      params,
+      query: z.object({
+        state: z.enum(STATES).optional(),
+        limit: limit(10, 250),
+        pageToken: pageToken.optional(),
+      }),
+      success: {
+        status: 200,
+        description: 'A page of deliveries, newest first.',
+        body: z.object({
+          data: z.object({ deliveries: z.array(deliveryRecord), next_page_token: z.string() }),
+        }),
+      },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id }, query: { state, limit, pageToken } }) {
+        await findWebhook(prisma, workspaceId, id)
+        const after = readPageToken(pageToken)
+        const found = await prisma.webhookDelivery.findMany({
+          where: { webhookId: id, ...(state && WHERE[state]), ...(after && { id: { lt: after } }) },
+          orderBy: { id: 'desc' },
+          take: limit + 1,
+        })
+        const deliveries = found.slice(0, limit).map(toDelivery)
+        return { body: { data: { deliveries, next_page_token: nextPageToken(found, limit) } } }
+      },
+    }),
+    webhookRoute({
+      method: 'get',
+      path: `${DELIVERIES}/:deliveryId`,
+      id: 'getDelivery',
+      summary: 'Get a delivery with what is sent',
+      params: deliveryParams,
+      success: { status: 200, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
+      errors: [404],
+      async handle({ principal: { workspaceId }, params: { id, deliveryId } }) {
+        await findWebhook(prisma, workspaceId, id)
+        const delivery = await prisma.webhookDelivery.findFirst({ where: { id: deliveryId, webhookId: id } })
+        if (!delivery) throw notFound('There is no such delivery')
+        return { body: { data: toWholeDelivery(delivery) } }
+      },
+    }),
+    webhookRoute({
+      method: 'post',
+      path: `${DELIVERIES}/:deliveryId/redeliver`,
+      id: 'redeliver',
+      summary: 'Send a delivery once more',
+      description:
+        'With the same `webhook-id`, and all its tries from the beginning. 409 while it is under way or the webhook is disabled.',
+      params: deliveryParams,
+      success: { status: 200, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
+      errors: [404, 409],
+      async handle({ principal: { workspaceId }, params: { id, deliveryId } }) {
+        const delivery = await redeliver(prisma, workspaceId, id, deliveryId)
+        wake()
+        return { body: { data: toWholeDelivery(delivery) } }
+      },
+    }),
+  ]
+}
+
+const WHERE: Record<(typeof STATES)[number], Prisma.WebhookDeliveryWhereInput> = {
+  pending: { endedAt: null },
+  delivered: { endedAt: { not: null }, error: null },
+  failed: { endedAt: { not: null }, error: { not: null } },
+}
+
+function toRecord(webhook: Webhook): z.output<typeof webhookRecord> {
+  const { id, url, events, agentId, groupId, disabledReason, failingSince, createdAt, updatedAt } = webhook
+  return {
+    id,
+    url,
+    events,
+    agentId,
+    groupId,
+    enabled: disabledReason === null,
+    disabledReason: disabledReason as z.output<typeof webhookRecord>['disabledReason'],
+    failingSince: failingSince?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  }
+}
+
+function toDelivery(delivery: Prisma.WebhookDeliveryModel): z.output<typeof deliveryRecord> {
+  const { id, type, attempts, createdAt, lastAttemptAt, nextAttemptAt, endedAt, status, response, error } =
+    delivery
+  return {
+    id,
+    type,
+    state: endedAt === null ? 'pending' : error === null ? 'delivered' : 'failed',
+    attempts,
+    createdAt: createdAt.toISOString(),
+    lastAttemptAt: lastAttemptAt?.toISOString() ?? null,
+    nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
+    endedAt: endedAt?.toISOString() ?? null,
+    status,
+    response,
+    error,
+  }
+}
+
+const toWholeDelivery = (delivery: Prisma.WebhookDeliveryModel): z.output<typeof wholeDelivery> => ({
+  ...toDelivery(delivery),
+  body: delivery.body,
+})

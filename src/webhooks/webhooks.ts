@@ -1,0 +1,206 @@
+/** Webhooks of a workspace: made, changed, deleted, and their secrets. */
+import { randomBytes } from 'node:crypto'
+import { uuidv7 } from 'uuidv7'
+import type { Destination } from '../agent-proxy/destination.ts'
+import { inTransaction, type Prisma, type PrismaClient, type Transaction } from '../db/prisma.ts'
+import { endWaiting, insertDeliveries, repeatDelivery } from '../db/statements/webhooks.ts'
+import { ApiError, contractError, forbidden, messages, notFound } from '../errors.ts'
+import { viewEvent } from '../events/event.ts'
+import type { Encryption } from '../lib/encryption.ts'
+import { enqueueRounds } from './deliveries.ts'
+import { readTarget } from './target.ts'
+
+/** Webhooks of a workspace: each event is written once for each of them. */
+const MAX_WEBHOOKS = 20
+/** For so long after a rotation the former secret signs as well. */
+const OVERLAP_MS = 86_400_000
+
+export type Webhook = Prisma.WebhookModel
+
+export interface WebhookServices {
+  prisma: PrismaClient
+  encryption: Encryption
+  /** `BERTH_WEBHOOK_ALLOW`. */
+  allowed: readonly Destination[]
+}
+
+export interface WebhookFields {
+  url: string
+  events: string[]
+  agentId: string | null
+  groupId: string | null
+}
+
+/** Fields that are absent stay as they are. */
+export type WebhookChanges = { [Field in keyof WebhookFields]?: WebhookFields[Field] | undefined } & {
+  enabled?: boolean | undefined
+}
+
+/** The secret is shown when it is made, and never again. */
+export type WithSecret = Webhook & { shownSecret: string }
+
+export const noWebhook = () => notFound('There is no such webhook')
+
+/** @throws ApiError 400 for the URL, 403 where there are too many, 503 without a key to encrypt with. */
+export function createWebhook(
+  { prisma, encryption, allowed }: WebhookServices,
+  workspaceId: string,
+  fields: WebhookFields,
+): Promise<WithSecret> {
+  readTarget(fields.url, allowed)
+  const id = uuidv7()
+  const { shownSecret, secret } = newSecret(encryption, { id, workspaceId })
+  return inTransaction(prisma, async (tx) => {
+    // Others who add to the workspace wait, so that none gets past the limit.
+    await tx.$queryRaw`SELECT FROM workspace WHERE id = ${workspaceId}::uuid FOR NO KEY UPDATE`
+    if ((await tx.webhook.count({ where: { workspaceId } })) >= MAX_WEBHOOKS)
+      throw forbidden(messages.webhookLimit, 'webhook_limit')
+    return { ...(await tx.webhook.create({ data: { id, workspaceId, ...fields, secret } })), shownSecret }
+  })
+}
+
+/** Newest first. @param page.after the id of the last one of the page before. */
+export function listWebhooks(
+  prisma: PrismaClient,
+  workspaceId: string,
+  { after, limit }: { after: string | undefined; limit: number },
+): Promise<Webhook[]> {
+  return prisma.webhook.findMany({
+    where: { workspaceId, ...(after && { id: { lt: after } }) },
+    orderBy: { id: 'desc' },
+    take: limit,
+  })
+}
+
+/** @throws ApiError 404 */
+export async function findWebhook(prisma: PrismaClient, workspaceId: string, id: string): Promise<Webhook> {
+  const webhook = await prisma.webhook.findFirst({ where: { id, workspaceId } })
+  if (!webhook) throw noWebhook()
+  return webhook
+}
+
+/**
+ * Changes what is given. One that is enabled again, or has another URL, begins anew: what failed before does not count.
+ * @throws ApiError 400 for the URL, 404
+ */
+export function changeWebhook(
+  { prisma, allowed }: WebhookServices,
+  workspaceId: string,
+  id: string,
+  { enabled, url, events, agentId, groupId }: WebhookChanges,
+): Promise<Webhook> {
+  if (url !== undefined) readTarget(url, allowed)
+  return inTransaction(prisma, async (tx) => {
+    const before = await lockWebhook(tx, workspaceId, id)
+    const isAnew = (enabled && before.disabledReason !== null) || url !== undefined
+    if (enabled === false) await endWaiting.run(tx, id, 'The webhook was disabled')
+    return tx.webhook.update({
+      where: { id },
+      data: {
+        ...(url !== undefined && { url }),
+        ...(events !== undefined && { events }),
+        ...(agentId !== undefined && { agentId }),
+        ...(groupId !== undefined && { groupId }),
+        ...(isAnew && { failingSince: null, silences: 0, pausedUntil: null }),
+        ...(enabled && { disabledReason: null }),
+        ...(enabled === false && { disabledReason: before.disabledReason ?? 'client', dueAt: null }),
+        updatedAt: new Date(),
+      },
+    })
+  })
+}
+
+/** What still waits is not sent. @throws ApiError 404 */
+export function deleteWebhook(prisma: PrismaClient, workspaceId: string, id: string): Promise<void> {
+  return inTransaction(prisma, async (tx) => {
+    const { count } = await tx.webhook.deleteMany({ where: { id, workspaceId } })
+    if (count === 0) throw noWebhook()
+    await endWaiting.run(tx, id, 'The webhook was deleted')
+  })
+}
+
+/** Gives a webhook another secret; the former one signs as well for a day. @throws ApiError 404, 503 */
+export function rotateSecret(
+  { prisma, encryption }: WebhookServices,
+  workspaceId: string,
+  id: string,
+): Promise<WithSecret> {
+  return inTransaction(prisma, async (tx) => {
+    const { secret: formerSecret } = await lockWebhook(tx, workspaceId, id)
+    const { shownSecret, secret } = newSecret(encryption, { id, workspaceId })
+    const now = Date.now()
+    const data = { secret, formerSecret, formerUntil: new Date(now + OVERLAP_MS), updatedAt: new Date(now) }
+    return { ...(await tx.webhook.update({ where: { id }, data })), shownSecret }
+  })
+}
+
+/** Sends a webhook an event of the type `webhook.test`, whatever it listens to. @throws ApiError 404, 409 while it is disabled. */
+export function testWebhook(
+  prisma: PrismaClient,
+  workspaceId: string,
+  id: string,
+): Promise<Prisma.WebhookDeliveryModel> {
+  return inTransaction(prisma, async (tx) => {
+    await lockEnabled(tx, workspaceId, id)
+    const deliveryId = uuidv7()
+    const resource = { type: 'webhook', id }
+    const test = {
+      id: deliveryId,
+      type: 'webhook.test',
+      createdAt: new Date(),
+      workspaceId,
+      resource,
+      data: {},
+    }
+    await insertDeliveries.run(tx, [deliveryId], [id], [test.type], [JSON.stringify(viewEvent(test))])
+    await enqueueRounds(tx, [{ id, workspaceId }])
+    return tx.webhookDelivery.findUniqueOrThrow({ where: { id: deliveryId } })
+  })
+}
+
+/** Sends a delivery that has ended once more, with the same `webhook-id`. @throws ApiError 404, 409 */
+export function redeliver(
+  prisma: PrismaClient,
+  workspaceId: string,
+  webhookId: string,
+  id: string,
+): Promise<Prisma.WebhookDeliveryModel> {
+  return inTransaction(prisma, async (tx) => {
+    await lockEnabled(tx, workspaceId, webhookId)
+    const { rowCount } = await repeatDelivery.run(tx, webhookId, id)
+    const delivery = await tx.webhookDelivery.findFirst({ where: { id, webhookId } })
+    if (!delivery) throw notFound('There is no such delivery')
+    if (rowCount === 0) throw new ApiError(409, 'delivery_pending', 'The delivery is under way')
+    await enqueueRounds(tx, [{ id: webhookId, workspaceId }])
+    return delivery
+  })
+}
+
+/** The secrets that sign now, the newest first. @throws Error where SECRETS_KEY has changed. */
+export function openSecrets(encryption: Encryption, webhook: Webhook): string[] {
+  const { id, workspaceId, secret, formerSecret, formerUntil } = webhook
+  const isBoth = formerSecret && formerUntil && formerUntil > new Date()
+  return [secret, ...(isBoth ? [formerSecret] : [])].map((one) => encryption.decrypt(workspaceId, id, one))
+}
+
+function newSecret(encryption: Encryption, { id, workspaceId }: { id: string; workspaceId: string }) {
+  if (!encryption.configured)
+    throw contractError(503, 'secrets_not_configured', messages.secretsNotConfigured, 'SECRETS_KEY is empty')
+  const shownSecret = `whsec_${randomBytes(32).toString('base64')}`
+  return { shownSecret, secret: Uint8Array.from(encryption.encrypt(workspaceId, id, shownSecret)) }
+}
+
+/** @throws ApiError 404 */
+async function lockWebhook(tx: Transaction, workspaceId: string, id: string): Promise<Webhook> {
+  await tx.$queryRaw`SELECT FROM webhook WHERE id = ${id}::uuid FOR NO KEY UPDATE`
+  const webhook = await tx.webhook.findFirst({ where: { id, workspaceId } })
+  if (!webhook) throw noWebhook()
+  return webhook
+}
+
+/** Locks a webhook that is to be sent something at once, however long it was to be left alone. @throws ApiError 404, 409 */
+async function lockEnabled(tx: Transaction, workspaceId: string, id: string): Promise<void> {
+  const { disabledReason } = await lockWebhook(tx, workspaceId, id)
+  if (disabledReason !== null) throw new ApiError(409, 'webhook_disabled', 'The webhook is disabled')
+  await tx.webhook.update({ where: { id }, data: { pausedUntil: null } })
+}

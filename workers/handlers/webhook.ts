@@ -1,0 +1,140 @@
+/** A round of deliveries: what is due of one webhook is sent, and what comes of each is noted. */
+import { Counter } from 'prom-client'
+import { inTransaction, type PrismaClient, type Transaction } from '../../src/db/prisma.ts'
+import {
+  countWaiting,
+  endWaiting,
+  forgetRounds,
+  noteAttempt,
+  noteDue,
+  noteFailing,
+  noteWell,
+  readDueDeliveries,
+} from '../../src/db/statements/webhooks.ts'
+import { crashPoint } from '../../src/lib/crash-point.ts'
+import { OperationCanceled } from '../../src/operations/handler.ts'
+import { readTarget } from '../../src/webhooks/target.ts'
+import { openSecrets } from '../../src/webhooks/webhooks.ts'
+import { defineHandler } from '../services.ts'
+import { OpenTarget, type Outcome } from '../webhooks/send.ts'
+
+/** Waits after a failed try, in milliseconds: the last of them is followed by the last try. */
+const WAITS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 36_000].map((seconds) => seconds * 1000)
+/** A target that has failed for so long is sent nothing more. */
+const FAILING_MS = 5 * 86_400_000
+/** One of which so many deliveries wait is too far behind. */
+const MOST_WAITING = 100_000
+/** Tries of one webhook side by side. */
+const AT_ONCE = 8
+/** A round ends after this, so that other webhooks have their turn; the rest is another round. */
+const ROUND_MS = 10_000
+
+const tries = new Counter({
+  name: 'berth_webhook_tries_total',
+  help: 'Tries to deliver an event to a webhook, by how they ended',
+  labelNames: ['result'],
+})
+
+interface Due {
+  id: string
+  body: string
+  attempts: number
+}
+interface Tried {
+  delivery: Due
+  outcome: Outcome
+}
+
+export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhooks }) => ({
+  async handle(run) {
+    const { targetId: id } = run.operation
+    const webhook = await prisma.webhook.findFirst({ where: { id, disabledReason: null } })
+    if (!webhook) throw new OperationCanceled('the webhook is gone, or disabled')
+    const isPaused = webhook.pausedUntil !== null && webhook.pausedUntil > new Date()
+    if (!isPaused) {
+      const secrets = openSecrets(webhooks.encryption, webhook)
+      const target = new OpenTarget(readTarget(webhook.url, webhooks.allowed), { secrets, atOnce: AT_ONCE })
+      // One that has just failed is asked with one delivery.
+      const atOnce = webhook.silences > 0 ? 1 : AT_ONCE
+      const end = performance.now() + ROUND_MS
+      try {
+        let isWell = true
+        while (isWell && performance.now() < end) {
+          const { rows } = await readDueDeliveries.run(pool, id, atOnce)
+          if (rows.length === 0) break
+          const send = async (delivery: Due) => ({
+            delivery,
+            outcome: await target.send(delivery, run.signal),
+          })
+          const tried = await Promise.all(rows.map(send))
+          crashPoint('webhook-before-note')
+          isWell = await note(prisma, id, tried)
+          crashPoint('webhook-after-note')
+        }
+      } finally {
+        target.close()
+      }
+    }
+    return run.succeed(async (tx) => {
+      await noteDue.run(tx, id)
+      await forgetRounds.run(tx, id, run.operation.id)
+      return {}
+    })
+  },
+}))
+
+/** Notes how tries went, all of it or nothing. Resolves to whether the target is to be sent more. */
+function note(prisma: PrismaClient, webhookId: string, tried: readonly Tried[]): Promise<boolean> {
+  for (const { outcome } of tried) tries.inc({ result: outcome.error === null ? 'delivered' : 'failed' })
+  return inTransaction(prisma, async (tx) => {
+    // Before its deliveries, as those who change the webhook do.
+    const isSilent = tried.every(({ outcome }) => outcome.isSilent)
+    const isWell = tried.some(({ outcome }) => outcome.error === null)
+    const failing = isWell ? undefined : await noteFailing.first(tx, webhookId, isSilent)
+    if (isWell) await noteWell.run(tx, webhookId)
+    for (const { delivery, outcome } of tried) {
+      const { id, attempts } = delivery
+      const { status, response, error } = outcome
+      await noteAttempt.run(
+        tx,
+        id,
+        attempts,
+        status,
+        response,
+        error,
+        error === null ? null : waitMs(attempts),
+      )
+    }
+    if (isWell) return true
+    const reason = await findReason(tx, webhookId, tried, failing?.failingMs ?? 0)
+    if (reason) await disable(tx, webhookId, reason)
+    return !reason && !isSilent
+  })
+}
+
+/** Null behind the last try. Spread by a tenth, so that what failed together does not come back together. */
+function waitMs(attempts: number): number | null {
+  const ms = WAITS_MS[attempts]
+  return ms === undefined ? null : ms * (0.9 + Math.random() * 0.2)
+}
+
+/** Why a target that has just failed is to be sent nothing more. */
+async function findReason(
+  tx: Transaction,
+  webhookId: string,
+  tried: readonly Tried[],
+  failingMs: number,
+): Promise<'gone' | 'failing' | 'behind' | undefined> {
+  if (tried.some(({ outcome }) => outcome.status === 410)) return 'gone'
+  if (failingMs > FAILING_MS) return 'failing'
+  const { waiting } = await countWaiting.one(tx, webhookId, MOST_WAITING)
+  return waiting >= MOST_WAITING ? 'behind' : undefined
+}
+
+async function disable(tx: Transaction, webhookId: string, reason: string): Promise<void> {
+  await tx.webhook.updateMany({
+    where: { id: webhookId, disabledReason: null },
+    data: { disabledReason: reason, dueAt: null },
+  })
+  await endWaiting.run(tx, webhookId, 'The webhook was disabled')
+}

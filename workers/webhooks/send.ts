@@ -1,0 +1,156 @@
+/**
+ * Sends deliveries to the target of a webhook, signed as Standard Webhooks 1.0 says (https://www.standardwebhooks.com). Nothing of
+ * a target is trusted: the address that is connected to is the one that was checked, redirects are not followed, and how long
+ * it takes and how much of its answer is read is bounded.
+ */
+import { createHmac } from 'node:crypto'
+import { Resolver } from 'node:dns/promises'
+import http from 'node:http'
+import https from 'node:https'
+import { isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { connect as openTls } from 'node:tls'
+import packageJson from '../../package.json' with { type: 'json' }
+import { dial, type Resolve, resolveBySystem } from '../../src/agent-proxy/dial.ts'
+import type { Target } from '../../src/webhooks/target.ts'
+
+/** For one try, from the connection to the end of the answer. */
+const TRY_MS = 15_000
+const CONNECT_MS = 10_000
+/** Bytes of an answer that are read and kept. */
+const ANSWER_BYTES = 1024
+/** Statuses that say that the target is not well, rather than that it does not like this delivery. */
+const UNWELL = new Set([408, 425, 429])
+
+/** How a try went. */
+export interface Outcome {
+  /** Null where there was no answer. */
+  status: number | null
+  /** The beginning of the answer. */
+  response: string | null
+  /** Why it failed; null where it did not. */
+  error: string | null
+  /** Whether the target gave no answer, or one that says that it is not well. */
+  isSilent: boolean
+}
+
+/** The addresses of a name by DNS alone: lookups by the system share four threads, which a slow name server would hold. */
+const resolveByDns: Resolve = async (name) => {
+  const resolver = new Resolver({ timeout: 2000, tries: 2 })
+  const [four, six] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+  if (four.status === 'rejected' && six.status === 'rejected') throw four.reason
+  return [
+    ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
+    ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
+  ]
+}
+
+/** `webhook-signature`: one signature for each secret. @param body as it is sent. */
+export function sign(id: string, timestamp: number, body: string, secrets: readonly string[]): string {
+  return secrets
+    .map((secret) => {
+      const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+      return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`
+    })
+    .join(' ')
+}
+
+/** A target for one round of deliveries, whose connections it keeps from one to the next. */
+export class OpenTarget {
+  readonly #target: Target
+  readonly #secrets: readonly string[]
+  readonly #agent: http.Agent
+
+  /** @param options.atOnce most connections. */
+  constructor(target: Target, { secrets, atOnce }: { secrets: readonly string[]; atOnce: number }) {
+    this.#target = target
+    this.#secrets = secrets
+    const isTls = target.url.protocol === 'https:'
+    const options = { keepAlive: true, maxSockets: atOnce, createConnection: () => undefined }
+    this.#agent = isTls ? new https.Agent(options) : new http.Agent(options)
+    this.#agent.createConnection = (_options, connected) => {
+      this.#connect().then(
+        (socket) => connected?.(null, socket),
+        (error) => connected?.(error, undefined as unknown as Duplex),
+      )
+      return undefined
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  /** Tries a delivery. Rejects only when `signal` fires. */
+  async send({ id, body }: { id: string; body: string }, signal: AbortSignal): Promise<Outcome> {
+    const late = AbortSignal.timeout(TRY_MS)
+    try {
+      const { status, response } = await this.#post(id, body, AbortSignal.any([signal, late]))
+      if (status >= 200 && status < 300) return { status, response, error: null, isSilent: false }
+      const isRedirect = status >= 300 && status < 400
+      const error = isRedirect ? `${status}: redirects are not followed` : `the target answered ${status}`
+      return { status, response, error, isSilent: status >= 500 || UNWELL.has(status) }
+    } catch (error) {
+      signal.throwIfAborted()
+      const { code, message } = error as NodeJS.ErrnoException
+      const why = late.aborted
+        ? `no answer within ${TRY_MS / 1000} s`
+        : code
+          ? `${code}: ${message}`
+          : message
+      return { status: null, response: null, error: why.slice(0, 500), isSilent: true }
+    }
+  }
+
+  #post(id: string, body: string, signal: AbortSignal): Promise<{ status: number; response: string }> {
+    const { url } = this.#target
+    const timestamp = Math.floor(Date.now() / 1000)
+    const webhookId = `msg_${id}`
+    const bytes = Buffer.from(body)
+    const headers = {
+      'Content-Type': 'application/json',
+      'Content-Length': bytes.length,
+      'User-Agent': `Berth/${packageJson.version}`,
+      'webhook-id': webhookId,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': sign(webhookId, timestamp, body, this.#secrets),
+    }
+    const { request } = url.protocol === 'https:' ? https : http
+    return new Promise((resolve, reject) => {
+      const sent = request(url, { method: 'POST', agent: this.#agent, headers, signal })
+      sent.once('error', reject)
+      sent.once('response', (answer) => {
+        const chunks: Buffer[] = []
+        let length = 0
+        const done = () => {
+          // Text that PostgreSQL can hold.
+          const response = Buffer.concat(chunks).subarray(0, ANSWER_BYTES).toString().replaceAll('\0', '')
+          resolve({ status: answer.statusCode ?? 0, response })
+        }
+        answer.on('data', (chunk: Buffer) => {
+          chunks.push(chunk)
+          length += chunk.length
+          if (length < ANSWER_BYTES) return
+          done()
+          answer.destroy()
+        })
+        answer.once('end', done)
+        answer.once('error', reject)
+      })
+      sent.end(bytes)
+    })
+  }
+
+  async #connect(): Promise<Duplex> {
+    const { url, destination, isAllowed } = this.#target
+    const resolve = isAllowed ? resolveBySystem : resolveByDns
+    const socket = await dial(destination, { isAllowed, connectMs: CONNECT_MS, resolve })
+    if (url.protocol === 'http:') return socket
+    const servername = isIP(destination.host) ? '' : destination.host
+    const tls = openTls({ socket, servername, host: destination.host, ALPNProtocols: ['http/1.1'] })
+    return new Promise((done, fail) => {
+      tls.once('secureConnect', () => done(tls))
+      tls.once('error', fail)
+    })
+  }
+}
