@@ -60,10 +60,15 @@ export class OpenTarget {
   readonly #target: Target
   readonly #secrets: readonly string[]
   readonly #agent: http.Agent
+  readonly #tryMs: number
 
   /** @param options.atOnce most connections. */
-  constructor(target: Target, { secrets, atOnce }: { secrets: readonly string[]; atOnce: number }) {
+  constructor(
+    target: Target,
+    { secrets, atOnce, tryMs = TRY_MS }: { secrets: readonly string[]; atOnce: number; tryMs?: number },
+  ) {
     this.#target = target
+    this.#tryMs = tryMs
     this.#secrets = secrets
     const isTls = target.url.protocol === 'https:'
     const options = { keepAlive: true, maxSockets: atOnce, createConnection: () => undefined }
@@ -83,7 +88,7 @@ export class OpenTarget {
 
   /** Tries a delivery. Rejects only when `signal` fires. */
   async send({ id, body }: { id: string; body: string }, signal: AbortSignal): Promise<Outcome> {
-    const late = AbortSignal.timeout(TRY_MS)
+    const late = AbortSignal.timeout(this.#tryMs)
     try {
       const { status, response } = await this.#post(id, body, AbortSignal.any([signal, late]))
       if (status >= 200 && status < 300) return { status, response, error: null, isSilent: false }
@@ -94,7 +99,7 @@ export class OpenTarget {
       signal.throwIfAborted()
       const { code, message } = error as NodeJS.ErrnoException
       const why = late.aborted
-        ? `no answer within ${TRY_MS / 1000} s`
+        ? `no answer within ${this.#tryMs / 1000} s`
         : code
           ? `${code}: ${message}`
           : message
