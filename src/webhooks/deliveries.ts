@@ -16,7 +16,7 @@ import { matchesType } from '../events/visibility.ts'
 import { insertOperation } from '../operations/enqueue.ts'
 
 /** What a webhook wants to be told of. */
-export interface Filter {
+interface Filter {
   /** Types of events, or patterns of them. */
   events: readonly string[]
   agentId: string | null
@@ -28,7 +28,7 @@ const MOST_DUE = 500
 const FORGET_BATCH = 10_000
 
 /** Whether a webhook wants an event. */
-export function wants({ events, agentId, groupId }: Filter, { type, resource, data }: StoredEvent): boolean {
+function wants({ events, agentId, groupId }: Filter, { type, resource, data }: StoredEvent): boolean {
   if (agentId !== null && data.agentId !== agentId) return false
   if (groupId !== null && data.groupId !== groupId && !(resource.type === 'group' && resource.id === groupId))
     return false

@@ -39,7 +39,7 @@ export type WebhookChanges = { [Field in keyof WebhookFields]?: WebhookFields[Fi
 /** The secret is shown when it is made, and never again. */
 export type WithSecret = Webhook & { shownSecret: string }
 
-export const noWebhook = () => notFound('There is no such webhook')
+const noWebhook = () => notFound('There is no such webhook')
 
 /** @throws ApiError 400 for the URL, 403 where there are too many, 503 without a key to encrypt with. */
 export function createWebhook(

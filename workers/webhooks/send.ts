@@ -46,7 +46,7 @@ const resolveByDns: Resolve = async (name) => {
 }
 
 /** `webhook-signature`: one signature for each secret. @param body as it is sent. */
-export function sign(id: string, timestamp: number, body: string, secrets: readonly string[]): string {
+function sign(id: string, timestamp: number, body: string, secrets: readonly string[]): string {
   return secrets
     .map((secret) => {
       const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')

@@ -12,7 +12,6 @@ import type { Example } from './example.ts'
 import { skillExamples } from './skill-examples.ts'
 import { snapshotExamples } from './snapshot-examples.ts'
 import { templateExamples } from './template-examples.ts'
-import { webhookExamples } from './webhook-examples.ts'
 
 const FILE = '0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7'
 const USER = '0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60'
@@ -295,7 +294,6 @@ export const examples: Record<string, Example> = {
   deleteGatewayToken: deleted,
 
   ...accountExamples,
-  ...webhookExamples,
   ...adminExamples,
   ...agentExamples,
   ...domainExamples,
