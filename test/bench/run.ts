@@ -20,6 +20,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   transfer: ['servers', 'kubo'],
   gateway: ['servers', 'kubo'],
   users: ['servers', 'kubo'],
+  events: ['servers'],
   images: [],
   hollow: [],
   memory: ['servers', 'kubo'],

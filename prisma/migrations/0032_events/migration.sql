@@ -34,14 +34,22 @@ BEGIN
   VALUES (note_event.type, note_event.workspace_id, note_event.resource_type, note_event.resource_id, note_event.data);
 END $$;
 
--- The argument of each trigger is the type of its events. This one stands alone: accepting a pin runs it.
+-- Pins that are accepted together are one statement, and so are their events.
+CREATE FUNCTION note_new_files() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF coalesce(current_setting('berth.without_events', true), '') = 'on' THEN RETURN NULL; END IF;
+  INSERT INTO event_pending (type, workspace_id, resource_type, resource_id, data)
+  SELECT 'file.created', workspace_id, 'file', id, jsonb_build_object('network', network, 'cid', cid, 'name', name,
+    'status', status, 'size', size, 'mimeType', mime_type, 'groupId', group_id) FROM made;
+  RETURN NULL;
+END $$;
+
+-- The argument of each other trigger is the type of its events.
 CREATE FUNCTION note_file_event() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   f file := coalesce(NEW, OLD);
 BEGIN
-  IF coalesce(current_setting('berth.without_events', true), '') = 'on' THEN RETURN NULL; END IF;
-  INSERT INTO event_pending (type, workspace_id, resource_type, resource_id, data)
-  VALUES (TG_ARGV[0], f.workspace_id, 'file', f.id, jsonb_build_object('network', f.network, 'cid', f.cid, 'name', f.name,
+  PERFORM note_event(TG_ARGV[0], f.workspace_id, 'file', f.id::text, jsonb_build_object('network', f.network, 'cid', f.cid, 'name', f.name,
     'status', f.status, 'size', f.size, 'mimeType', f.mime_type, 'groupId', f.group_id)
     || CASE WHEN TG_ARGV[0] = 'file.updated' THEN jsonb_build_object('changed', to_jsonb(array_remove(ARRAY[
       CASE WHEN OLD.name IS DISTINCT FROM NEW.name THEN 'name' END,
@@ -50,7 +58,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER file_event_created AFTER INSERT ON file FOR EACH ROW EXECUTE FUNCTION note_file_event('file.created');
+CREATE TRIGGER file_event_created AFTER INSERT ON file REFERENCING NEW TABLE AS made FOR EACH STATEMENT
+  EXECUTE FUNCTION note_new_files();
 CREATE TRIGGER file_event_updated AFTER UPDATE OF name, keyvalues, group_id ON file FOR EACH ROW
   WHEN (NEW.removed_at IS NULL
     AND (OLD.name, OLD.keyvalues, OLD.group_id) IS DISTINCT FROM (NEW.name, NEW.keyvalues, NEW.group_id))
