@@ -1,0 +1,303 @@
+/** Each change of a row that is an event leaves one, in its transaction; nothing else does. */
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { transaction } from '../../../src/db/pool.ts'
+import { EVENT_TYPES, type EventType, eventTypes } from '../../../src/events/event-types.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+
+let database: TestDatabase
+let workspaceId: string
+const userId = uuidv7()
+/** Types that any test of this file has met. */
+const met = new Set<string>()
+before(async () => {
+  database = await startDatabase()
+  workspaceId = await database.createWorkspace()
+  await run(`INSERT INTO app_user (id, name) VALUES ($1, 'somebody')`, userId)
+})
+after(() => database?.stop())
+beforeEach(() => database.pool.query('TRUNCATE event_pending'))
+
+const run = (sql: string, ...values: unknown[]) => database.pool.query(sql, values)
+
+interface Left {
+  type: EventType
+  resource: string
+  data: Record<string, unknown>
+}
+
+/** What was left since the last look, oldest first, of the shape that its type declares. */
+async function left(): Promise<Left[]> {
+  const { rows } = await database.pool.query<Left & { workspace: string }>(
+    `WITH taken AS (DELETE FROM event_pending RETURNING *)
+     SELECT type, workspace_id AS workspace, resource_type || ':' || resource_id AS resource, data FROM taken ORDER BY seq`,
+  )
+  return rows.map(({ workspace, ...event }) => {
+    met.add(event.type)
+    assert.equal(workspace, workspaceId)
+    assert.equal(event.resource.split(':')[0], eventTypes[event.type].resource)
+    assert.deepEqual(eventTypes[event.type].data.strict().parse(event.data), event.data)
+    return event
+  })
+}
+const leftTypes = async () => (await left()).map(({ type }) => type)
+
+async function insertFile(status: string): Promise<string> {
+  const id = uuidv7()
+  await run(
+    `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
+     VALUES ($1, $2, 'public', $3, 'c', 'c', 'a file', '{}', '{}')`,
+    id,
+    workspaceId,
+    status,
+  )
+  return id
+}
+
+describe('events of files', () => {
+  it('a pin leaves an event when it is accepted, gets its first block, and is kept', async () => {
+    const id = await insertFile('prechecking')
+    for (const status of ['backfilled', 'searching', 'retrieving', 'retrieving', 'pinned', 'pinned'])
+      await run('UPDATE file SET status = $2 WHERE id = $1', id, status)
+    const events = await left()
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['file.created', 'pin.retrieving', 'pin.pinned'],
+    )
+    for (const { resource } of events) assert.equal(resource, `file:${id}`)
+    assert.equal(events[0]?.data.status, 'prechecking')
+  })
+
+  it('a pin that fails leaves an event, and one more where the plan is the reason', async () => {
+    for (const status of ['expired', 'over_max_size', 'invalid_object', 'bad_host_node']) {
+      const id = await insertFile('searching')
+      await run('UPDATE file SET status = $2 WHERE id = $1', id, status)
+      assert.deepEqual(await leftTypes(), ['file.created', 'pin.failed'], status)
+    }
+    const id = await insertFile('retrieving')
+    await run(`UPDATE file SET status = 'over_free_limit' WHERE id = $1`, id)
+    assert.deepEqual(await leftTypes(), ['file.created', 'pin.failed', 'quota.reached'])
+  })
+
+  it('a file leaves an event of what is changed, and once when it is deleted', async () => {
+    const group = uuidv7()
+    await run(
+      `INSERT INTO file_group (id, workspace_id, network, name) VALUES ($1, $2, 'public', 'g')`,
+      group,
+      workspaceId,
+    )
+    const id = await insertFile('pinned')
+    await left()
+    await run(`UPDATE file SET name = 'a file', keyvalues = '{}' WHERE id = $1`, id)
+    assert.deepEqual(await left(), [])
+    await run(`UPDATE file SET name = 'b', keyvalues = '{"a":"b"}', group_id = $2 WHERE id = $1`, id, group)
+    const [updated] = await left()
+    assert.deepEqual(
+      [updated?.type, updated?.data.changed, updated?.data.groupId],
+      ['file.updated', ['name', 'keyvalues', 'groupId'], group],
+    )
+    await run('UPDATE file SET removed_at = now() WHERE id = $1', id)
+    await run('DELETE FROM file WHERE id = $1', id)
+    assert.deepEqual(await leftTypes(), ['file.deleted'])
+    const other = await insertFile('pinned')
+    await run('DELETE FROM file WHERE id = $1', other)
+    assert.deepEqual(await leftTypes(), ['file.created', 'file.deleted'])
+  })
+
+  it('files that one statement inserts leave an event each', async () => {
+    await run(
+      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes)
+       SELECT gen_random_uuid(), $1, 'private', 'pinned', 'c', 'c', '{}', '{}' FROM generate_series(1, 3)`,
+      workspaceId,
+    )
+    assert.deepEqual(await leftTypes(), ['file.created', 'file.created', 'file.created'])
+  })
+
+  it('a group and a swap leave events', async () => {
+    const id = uuidv7()
+    await run(
+      `INSERT INTO file_group (id, workspace_id, network, name) VALUES ($1, $2, 'public', 'g')`,
+      id,
+      workspaceId,
+    )
+    for (const name of ['g', 'h']) await run('UPDATE file_group SET name = $2 WHERE id = $1', id, name)
+    await run('DELETE FROM file_group WHERE id = $1', id)
+    await run(`INSERT INTO swap (workspace_id, network, cid_v1) VALUES ($1, 'public', 'c')`, workspaceId)
+    assert.deepEqual(await leftTypes(), ['group.created', 'group.updated', 'group.deleted', 'swap.created'])
+  })
+})
+
+describe('events of operations', () => {
+  it('an operation leaves an event for each step and its end, and none for its lease', async () => {
+    const id = uuidv7()
+    await run(
+      `INSERT INTO operation (id, workspace_id, kind, queue, target_id) VALUES ($1, $2, 'pin.add', 'pins', $1)`,
+      id,
+      workspaceId,
+    )
+    for (const change of [
+      `state = 'running', version = 1`,
+      'lease_until = now()',
+      `step = 'retrieving', progress = '{"blocks":1}'`,
+      `step = 'retrieving', progress = '{"blocks":1}'`,
+      `state = 'queued', error_code = 'stalled'`,
+      `state = 'succeeded'`,
+    ])
+      await run(`UPDATE operation SET ${change} WHERE id = $1`, id)
+    assert.deepEqual(
+      (await left()).map(({ type, data }) => [type, data.state, data.step]),
+      [
+        ['operation.progress', 'running', 'retrieving'],
+        ['operation.progress', 'succeeded', 'retrieving'],
+      ],
+    )
+  })
+})
+
+describe('events of accounts', () => {
+  it('a key leaves an event when it is made and when it is revoked, without what opens anything', async () => {
+    const insert = (id: string) =>
+      run(
+        `INSERT INTO api_key (id, workspace_id, user_id, name, public_key, secret_hash, scopes)
+         VALUES ($1::uuid, $2, $3, 'ci', $1::text, 'secret', '{org:files:read}')`,
+        id,
+        workspaceId,
+        userId,
+      )
+    const [revoked, deleted] = [uuidv7(), uuidv7()]
+    await insert(revoked)
+    await run('UPDATE api_key SET uses = 1, last_used_at = now() WHERE id = $1', revoked)
+    for (let times = 0; times < 2; times++)
+      await run('UPDATE api_key SET revoked_at = now() WHERE id = $1', revoked)
+    await run('DELETE FROM api_key WHERE id = $1', revoked)
+    await insert(deleted)
+    await run('DELETE FROM api_key WHERE id = $1', deleted)
+    const events = await left()
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['key.created', 'key.revoked', 'key.created', 'key.revoked'],
+    )
+    assert.deepEqual(events[0]?.data, { name: 'ci', userId, scopes: ['org:files:read'] })
+  })
+
+  it('a member leaves events, and an invitation', async () => {
+    await run(`INSERT INTO membership VALUES ($1, $2, 'viewer')`, workspaceId, userId)
+    for (const role of ['viewer', 'member'])
+      await run('UPDATE membership SET role = $2 WHERE user_id = $1', userId, role)
+    await run('DELETE FROM membership WHERE user_id = $1', userId)
+    for (const ending of ['accepted_at = now(), accepted_by = invited_by', 'revoked_at = now()']) {
+      const id = uuidv7()
+      await run(
+        `INSERT INTO invitation (id, workspace_id, role, email, token_hash, invited_by, expires_at)
+         VALUES ($1::uuid, $2, 'member', 'a@example.com', $1::text::bytea, $3, now())`,
+        id,
+        workspaceId,
+        userId,
+      )
+      await run(`UPDATE invitation SET ${ending} WHERE id = $1`, id)
+    }
+    assert.deepEqual(await leftTypes(), [
+      'member.added',
+      'member.updated',
+      'member.removed',
+      'invitation.created',
+      'invitation.accepted',
+      'invitation.created',
+      'invitation.revoked',
+    ])
+  })
+})
+
+describe('events of agents', () => {
+  it('an agent leaves an event for each change of its status, and when it is deleted', async () => {
+    const { id, agentId } = await insertAgentRow(database.pool, { workspaceId, status: 'starting' })
+    for (const status of ['running', 'running', 'starting', 'not_running', 'starting', 'running'])
+      await run('UPDATE agent SET status = $2 WHERE id = $1', id, status)
+    for (let times = 0; times < 2; times++) await run('UPDATE agent SET deleted_at = now() WHERE id = $1', id)
+    await run(`UPDATE agent SET status = 'not_running' WHERE id = $1`, id)
+    const events = await left()
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['agent.created', 'agent.running', 'agent.stopped', 'agent.error', 'agent.running', 'agent.deleted'],
+    )
+    for (const { resource, data } of events)
+      assert.deepEqual([resource, data.agentId], [`agent:${agentId}`, agentId])
+  })
+
+  it('what belongs to an agent leaves events that name it, and of a channel no token', async () => {
+    const { id, agentId } = await insertAgentRow(database.pool, { workspaceId })
+    await left()
+    await run(
+      `INSERT INTO snapshot (id, agent_id, workspace_id, user_id, network, cid, commit_sha, commit_object, tree_sha)
+       VALUES ($1, $2, $3, $1, 'private', 'c', 'abc', '', 'def')`,
+      uuidv7(),
+      id,
+      workspaceId,
+    )
+    await run(
+      `INSERT INTO agent_channel (agent_id, channel, settings, ciphertext) VALUES ($1, 'telegram', '{}', 'hidden')`,
+      id,
+    )
+    for (const settings of ['{}', '{"a":1}'])
+      await run(
+        'UPDATE agent_channel SET settings = $2, updated_at = now() WHERE agent_id = $1',
+        id,
+        settings,
+      )
+    await run('DELETE FROM agent_channel WHERE agent_id = $1', id)
+    const domain = uuidv7()
+    await run(
+      `INSERT INTO domain (id, agent_id, workspace_id, user_id, custom_domain, target_port, status)
+       VALUES ($1, $2, $3, $1, 'ada.example.com', 3000, 'pending_ownership')`,
+      domain,
+      id,
+      workspaceId,
+    )
+    for (let times = 0; times < 2; times++)
+      await run(`UPDATE domain SET status = 'verified' WHERE id = $1`, domain)
+    const events = await left()
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      ['snapshot.created', 'channel.created', 'channel.updated', 'channel.deleted', 'domain.verified'],
+    )
+    for (const { data } of events) assert.equal(data.agentId, agentId)
+    assert.ok(!JSON.stringify(events).includes('hidden'))
+  })
+})
+
+describe('a change and its event', () => {
+  it('a change that is rolled back leaves no event', async () => {
+    const id = await insertFile('pinned')
+    await left()
+    const undone = transaction(database.pool, async (tx) => {
+      await tx.query(`UPDATE file SET name = 'b' WHERE id = $1`, [id])
+      throw new Error('undone')
+    })
+    await assert.rejects(undone, /undone/)
+    assert.deepEqual(await left(), [])
+  })
+
+  it('what a restore brings leaves no event', async () => {
+    await transaction(database.pool, async (tx) => {
+      await tx.query("SET LOCAL berth.without_events = 'on'")
+      await tx.query(
+        `INSERT INTO file_group (id, workspace_id, network, name) VALUES (gen_random_uuid(), $1, 'public', 'g')`,
+        [workspaceId],
+      )
+      await tx.query(
+        `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, keyvalues, host_nodes)
+         VALUES (gen_random_uuid(), $1, 'public', 'pinned', 'c', 'c', '{}', '{}')`,
+        [workspaceId],
+      )
+    })
+    assert.deepEqual(await left(), [])
+    await insertFile('pinned')
+    assert.deepEqual(await leftTypes(), ['file.created'])
+  })
+
+  it('every type of event is left by some change', () => {
+    assert.deepEqual([...met].sort(), [...EVENT_TYPES].sort())
+  })
+})
