@@ -1,6 +1,8 @@
+import type { Response } from 'express'
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages } from '../errors.ts'
+import { noteCaller } from '../http/audit.ts'
 import { type Route, route } from '../http/route.ts'
 import { limit, nextPageToken, nothing, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
 import {
@@ -63,6 +65,10 @@ const view = ({ createdAt, expiresAt, ...rest }: Invitation) => ({
   createdAt: createdAt.toISOString(),
   expiresAt: expiresAt.toISOString(),
 })
+
+/** The audit has it with the workspace that has one more member. */
+const noteMember = (res: Response, { workspace, user }: z.output<typeof accepted>['data']) =>
+  noteCaller(res, { workspaceId: workspace.id, userId: user.id })
 
 /** @param forgetKeys makes this process read its cached keys again; the others learn of it by notification. */
 export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetKeys: () => void): Route[] {
@@ -147,8 +153,10 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetK
       body: z.object({ token, name: text(255).trim().min(1, 'must not be empty') }),
       success: { status: 201, description: 'The new member.', body: accepted },
       errors: [404, 409],
-      async handle({ body: { token, name } }) {
-        return { body: { data: await acceptInvitation(prisma, keys, token, { name }) } }
+      async handle({ body: { token, name }, res }) {
+        const data = await acceptInvitation(prisma, keys, token, { name })
+        noteMember(res, data)
+        return { body: { data } }
       },
     }),
     route({
@@ -162,8 +170,9 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService, forgetK
       body: z.object({ token }),
       success: { status: 201, description: 'The new member.', body: accepted },
       errors: [404, 409],
-      async handle({ principal: { userId }, body }) {
+      async handle({ principal: { userId }, body, res }) {
         const data = await acceptInvitation(prisma, keys, body.token, { userId })
+        noteMember(res, data)
         forgetKeys()
         return { body: { data } }
       },

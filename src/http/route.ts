@@ -17,6 +17,7 @@ import {
 import type { BoundKind, Bounds } from '../lib/bounds.ts'
 import { clientAddress } from '../lib/net/ip-address.ts'
 import type { AddressLimits } from './address-limits.ts'
+import { type Audit, type EntryOfChange, isAudited } from './audit.ts'
 import { abortOnDisconnect } from './disconnect.ts'
 import { byCaller, type OpenCalls } from './open-calls.ts'
 import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
@@ -38,6 +39,8 @@ export interface Context<P, Q, B> {
   prefer: Prefer
   /** The `Idempotency-Key` header, checked. */
   idempotencyKey: string | undefined
+  /** The entry of the audit, for a handler that writes it together with its change; undefined for a read. */
+  entry: EntryOfChange | undefined
   req: Request
   res: Response
   /** Fires when the client has gone, or its key or token is no longer good. */
@@ -129,6 +132,7 @@ export interface RouteServices {
   addresses: AddressLimits
   bounds: Bounds
   calls: OpenCalls
+  audit: Audit
 }
 
 const BODY_LIMIT = '1mb'
@@ -213,13 +217,19 @@ function refuseMethod(methods: Route['method'][]): RequestHandler {
  * @throws ApiError 401 without a good key, 403 without the scope, 429 above the limit of the plan or the address.
  */
 export async function authenticateRequest(
-  { guard, rateLimiter, addresses }: RouteServices,
+  { guard, rateLimiter, addresses, audit }: RouteServices,
   req: Request,
   res: Response,
   scope: Scope | Scope[] | 'any',
 ): Promise<Principal> {
   const { authorization } = req.headers
-  const principal = await addresses.login(req, () => guard.authenticate(authorization))
+  const principal = await addresses
+    .login(req, () => guard.authenticate(authorization))
+    .catch((error) => {
+      if (authorization !== undefined && error instanceof ApiError) audit.failedSignIn(req, res, error.code)
+      throw error
+    })
+  res.locals.caller = principal
   await rateLimiter.consume(principal, res)
   if (scope !== 'any') requireScope(principal, [scope].flat())
   return principal
@@ -260,6 +270,7 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
         body: declared.body && parse(declared.body, req.body, declared.invalidBody),
         prefer: declared.operation ? parsePrefer(req.headers.prefer) : { waitMs: undefined },
         idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
+        entry: res.locals.entry,
         req,
         res,
         signal,
@@ -271,13 +282,15 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     // A change that was made is answered; a read is not, once the key has been revoked.
     if (declared.method === 'get') throwIfEnded(signal)
     if (!result || res.headersSent) return
+    res.locals.answer = result.body
     res.status(result.status ?? declared.success.status)
     if (result.headers) res.set(result.headers)
     res.json(result.body)
   }
+  const recorded = isAudited(declared) ? [services.audit.ofRoute(declared)] : []
   // The key is checked before the body is read.
-  if (!declared.body) return [authorize, answer]
-  return [authorize, limitBodyTime, boundBodies(services.bounds), bodyParser(declared), answer]
+  if (!declared.body) return [...recorded, authorize, answer]
+  return [...recorded, authorize, limitBodyTime, boundBodies(services.bounds), bodyParser(declared), answer]
 }
 
 /** Leaves the caller, and the agent of the path, in `res.locals`. @throws ApiError */

@@ -17,6 +17,7 @@ import { AgentdClient } from '../agents/agentd-client.ts'
 import { agentRoutes } from '../agents/all-routes.ts'
 import { AgentConnections, readValidFingerprints } from '../agents/connections.ts'
 import { urlOf } from '../agents/urls.ts'
+import { AuditLog } from '../audit/audit-log.ts'
 import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { makePartitions } from '../db/partitions.ts'
@@ -45,6 +46,7 @@ import { usageRoutes } from '../files/usage.ts'
 import { addDatabaseMetrics } from '../health/database-metrics.ts'
 import { addBoundMetrics, addDiskMetrics, addPartMetrics, addPoolMetrics } from '../health/process-metrics.ts'
 import { AddressLimits } from '../http/address-limits.ts'
+import { Audit } from '../http/audit.ts'
 import { documentRoutes } from '../http/docs.ts'
 import { healthRoutes } from '../http/health.ts'
 import { listen } from '../http/listen.ts'
@@ -87,6 +89,7 @@ import { counted, type RunningRole } from './running-role.ts'
 import { openUploads } from './uploads.ts'
 
 const KEY_USES_MS = 2000
+const AUDIT_MS = 2000
 const PARTITIONS_MS = 600_000
 /** Webhooks of one workspace to which is sent side by side, so that its dead targets hold up nobody else. */
 const WEBHOOKS_OF_WORKSPACE = 8
@@ -231,7 +234,8 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     authorize: (...asked) => access.authorize(...asked),
     admitToWorkspace: (...asked) => access.admitToWorkspace(...asked),
   }
-  const services = { guard, rateLimiter, addresses, bounds, calls }
+  const audit = new Audit(openAuditLog(pool, log, parts))
+  const services = { guard, rateLimiter, addresses, bounds, calls, audit }
   const apps = {
     domain: config.BERTH_APP_DOMAIN,
     isSecure: config.PUBLIC_URL?.startsWith('https:') ?? false,
@@ -330,6 +334,17 @@ function openKeyUses({ uses }: Authenticator, log: Logger, parts: Closers): void
     await loop.stop()
     await uses.flush()
   })
+}
+
+/** Writes the audit, behind the server's end, so that the last requests are in it. */
+function openAuditLog(pool: Pool, log: Logger, parts: Closers): AuditLog {
+  const auditLog = new AuditLog(pool, log)
+  const loop = startLoop('audit', AUDIT_MS, log, () => auditLog.flush())
+  parts.add('audit', async () => {
+    await loop.stop()
+    await auditLog.flush()
+  })
+  return auditLog
 }
 
 /** Counts what gateways serve, where that is wanted: behind the server's end, so that the last answers are in it. */

@@ -1,11 +1,13 @@
 /**
- * Writing a pin and its operation. Most of what a statement costs PostgreSQL and `web` is the same for one pin and for
+ * Writing a pin, its operation and its entry of the audit. Most of what a statement costs PostgreSQL and `web` is the same for one pin and for
  * many: those that come while a statement is under way share the next one.
  */
 import { uuidv7 } from 'uuidv7'
 import { isForeignKeyViolation, isRefusedValue } from '../../db/database-errors.ts'
 import type { Pool, Queryable } from '../../db/pool.ts'
+import { insertAudit, packEntry } from '../../db/statements/audit.ts'
 import { notFound } from '../../errors.ts'
+import type { EntryOfChange } from '../../http/audit.ts'
 import type { Principal } from '../../http/principal.ts'
 import { insertOperation } from '../../operations/enqueue.ts'
 import { PIN_COLUMNS, type PinRecord } from './pin-record.ts'
@@ -30,9 +32,15 @@ export interface Accepted {
 type Caller = Pick<Principal, 'workspaceId' | 'userId'>
 
 /** An Idempotency-Key and the fingerprint of its request. */
-export interface Key {
+interface Key {
   idempotencyKey: string
   fingerprint: Buffer
+}
+
+/** What is written with a pin. */
+interface Along {
+  key?: Key | undefined
+  entry?: EntryOfChange | undefined
 }
 
 /** Statements of a process that write pins at a time. */
@@ -60,10 +68,10 @@ export class PinInserts {
    * {@link insertPin}, in a statement with others that come at the same time. A pin with a group or a key has one of its
    * own: it may wait for a lock.
    */
-  insert(caller: Caller, pin: NewPin, key?: Key): Promise<Accepted | undefined> {
-    if (key || pin.groupId !== null) return insertPin(this.#pool, caller, pin, key)
+  insert(caller: Caller, pin: NewPin, along: Along = {}): Promise<Accepted | undefined> {
+    if (along.key || pin.groupId !== null) return insertPin(this.#pool, caller, pin, along)
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ row: rowOf(caller, pin), resolve, reject })
+      this.#waiting.push({ row: rowOf(caller, pin, along), resolve, reject })
       if (this.#underWay < STATEMENTS) void this.#writeAll()
     })
   }
@@ -100,10 +108,10 @@ export async function insertPin(
   db: Queryable,
   caller: Caller,
   pin: NewPin,
-  key?: Key,
+  along: Along = {},
 ): Promise<Accepted | undefined> {
-  const row = rowOf(caller, pin, key)
-  const accepted = await insertRows(db, [row], key).catch((error) => {
+  const row = rowOf(caller, pin, along)
+  const accepted = await insertRows(db, [row], along.key).catch((error) => {
     // Deleted between the statement's look at it and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
     throw error
@@ -115,21 +123,25 @@ export const groupNotFound = () => notFound('group_id: there is no such group')
 
 type Row = ReturnType<typeof rowOf>
 
-const rowOf = ({ workspaceId, userId }: Caller, pin: NewPin, key?: Key) => ({
-  file_id: uuidv7(),
-  operation_id: uuidv7(),
-  workspace_id: workspaceId,
-  user_id: userId,
-  cid: pin.cid,
-  cid_v1: pin.canonical,
-  name: pin.name,
-  keyvalues: pin.keyvalues,
-  group_id: pin.groupId,
-  host_nodes: pin.hostNodes,
-  host_nodes_optional: pin.hostNodesOptional ?? false,
-  idempotency_key: key?.idempotencyKey,
-  fingerprint: key && `\\x${key.fingerprint.toString('hex')}`,
-})
+function rowOf({ workspaceId, userId }: Caller, pin: NewPin, { key, entry }: Along = {}) {
+  const fileId = uuidv7()
+  return {
+    file_id: fileId,
+    operation_id: uuidv7(),
+    workspace_id: workspaceId,
+    user_id: userId,
+    cid: pin.cid,
+    cid_v1: pin.canonical,
+    name: pin.name,
+    keyvalues: pin.keyvalues,
+    group_id: pin.groupId,
+    host_nodes: pin.hostNodes,
+    host_nodes_optional: pin.hostNodesOptional ?? false,
+    idempotency_key: key?.idempotencyKey,
+    fingerprint: key && `\\x${key.fingerprint.toString('hex')}`,
+    entry: entry && packEntry(entry.of(fileId)),
+  }
+}
 
 /** @returns what was accepted, by the file's id. */
 async function insertRows(db: Queryable, rows: Row[], key?: Key): Promise<Map<string, Accepted>> {
@@ -149,7 +161,7 @@ const accept = (byKey: { idempotencyKey?: string; fingerprint?: string }) => `
   WITH asked AS (
     SELECT * FROM json_to_recordset($1::json) AS asked (file_id uuid, operation_id uuid, workspace_id uuid, user_id uuid,
       cid text, cid_v1 text, name text, keyvalues jsonb, group_id uuid, host_nodes text[], host_nodes_optional boolean,
-      idempotency_key text, fingerprint bytea)
+      idempotency_key text, fingerprint bytea, entry text[])
   ), accepted AS (
     ${insertOperation('pin.add', {
       id: 'operation_id',
@@ -159,6 +171,8 @@ const accept = (byKey: { idempotencyKey?: string; fingerprint?: string }) => `
       from: `FROM asked WHERE group_id IS NULL OR EXISTS (SELECT FROM file_group
         WHERE id = asked.group_id AND workspace_id = asked.workspace_id AND network = 'public')`,
     })}
+  ), audited AS (
+    ${insertAudit('FROM asked JOIN accepted ON accepted.target_id = asked.file_id WHERE entry IS NOT NULL')}
   )
   INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, group_id, host_nodes, user_id,
     host_nodes_optional)

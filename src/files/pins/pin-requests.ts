@@ -1,6 +1,7 @@
 /** Pin requests: accepted, listed and withdrawn. The work itself is `workers/handlers/pin.ts`. */
 import type { Pool } from '../../db/pool.ts'
 import { notFound } from '../../errors.ts'
+import type { EntryOfChange } from '../../http/audit.ts'
 import type { Principal } from '../../http/principal.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import { findRepeated, fingerprintOf } from '../../operations/enqueue.ts'
@@ -27,12 +28,21 @@ export class PinService {
   /**
    * Accepts a pin: the file and its operation are written by one statement; the caller has it dispatched. A repeat with
    * the same idempotency key finds what the first one made.
+   * @param options.entry of the audit, which is written with them.
    * @throws ApiError 404 for a group that is not there, 422 for a known key with another request.
    */
-  async accept(caller: Principal, pin: NewPin, idempotencyKey?: string): Promise<Accepted> {
+  async accept(
+    caller: Principal,
+    pin: NewPin,
+    {
+      idempotencyKey,
+      entry,
+    }: { idempotencyKey?: string | undefined; entry?: EntryOfChange | undefined } = {},
+  ): Promise<Accepted> {
     const key = idempotencyKey ? { idempotencyKey, fingerprint: hash(pin) } : undefined
     crashPoint('before-commit')
-    const accepted = await this.#inserts.insert(caller, pin, key)
+    const accepted = await this.#inserts.insert(caller, pin, { key, entry })
+    if (accepted) entry?.written()
     crashPoint('after-commit')
     const found = accepted ?? (key && (await this.#repeated(caller, key.idempotencyKey, key.fingerprint)))
     if (!found) throw groupNotFound()

@@ -84,7 +84,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       success: { status: 200, description: 'The pin record.', body: z.object({ data: pinRecord }) },
       errors: [404, 507],
       operation: true,
-      async handle({ principal, body, idempotencyKey, ...asked }) {
+      async handle({ principal, body, idempotencyKey, entry, ...asked }) {
         if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
         const cid = parseCid(body.cid)
         const hostNodes = body.host_nodes ?? []
@@ -100,7 +100,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
             keyvalues: body.keyvalues ?? {},
             hostNodes,
           },
-          idempotencyKey,
+          { idempotencyKey, entry },
         )
         const { headers } = await operations.started('pin.add', operationId, {
           principal,

@@ -95,10 +95,10 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       body: pin,
       success: { status: 202, description: 'The pin.', body: pinStatus },
       errors: [409, 507],
-      async handle({ principal, body }) {
+      async handle({ principal, body, entry }) {
         const asked = newPin(principal, body)
         await admitPin()
-        const { record } = await pins.accept(principal, asked)
+        const { record } = await pins.accept(principal, asked, { entry })
         operations.wake()
         return show(principal.workspaceId, record.id)
       },

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { badRequest, forbidden, notFound } from '../../errors.ts'
+import { noteCaller } from '../../http/audit.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
@@ -88,7 +89,8 @@ export function signRoutes(services: SignRouteServices): Route[] {
         const url = new URL(`${apiBase(req, publicUrl)}${req.originalUrl}`)
         const caller = await signedUploads.resolve(url, params.network)
         // Counted beside the key's own requests: strangers who have a URL must not use those up.
-        const { workspaceId, plan } = caller.grant.uploader
+        const { workspaceId, userId, plan } = caller.grant.uploader
+        noteCaller(res, { workspaceId, userId, keyId: caller.keyId })
         const keyId = `signed by ${caller.keyId}`
         await rateLimiter.consume({ keyId, workspaceId, plan }, res)
         return bounds.run('uploads', { keyId, workspaceId }, async () => {

@@ -15,6 +15,7 @@ import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { ApiError, notFound } from '../../errors.ts'
+import { noteCaller } from '../../http/audit.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { Logger } from '../../log.ts'
@@ -174,6 +175,7 @@ export class ResumableUploads {
     setHeaders(res)
     checkOffered(req)
     const upload = await openUpload(this.#options.pool, id, token)
+    noteUploader(res, upload)
     await this.#options.bounds.run('resumableUploads', upload, async () => {
       let outcome = upload.outcome
       let received = outcome ? upload.length : await this.#makeReady(upload, req, gone)
@@ -216,6 +218,7 @@ export class ResumableUploads {
     checkOffered(req)
     const { pool } = this.#options
     const upload = await openUpload(pool, id, token)
+    noteUploader(res, upload)
     await this.#hold(id, gone, async () => {
       const { outcome } = (await readUpload(pool, id)) ?? upload
       if (outcome && 'cid' in outcome) throw new ApiError(409, 'finished', 'The upload is a file already')
@@ -380,3 +383,7 @@ function setOutcome(res: Response, outcome: Outcome): void {
   if ('refusal' in outcome) throw outcome.refusal
   res.set('Upload-Cid', outcome.cid)
 }
+
+/** Whoever has the address acts for the user who began the upload. */
+const noteUploader = (res: Response, { workspaceId, keyId, uploader }: Upload) =>
+  noteCaller(res, { workspaceId, keyId, userId: uploader?.userId ?? null })

@@ -86,7 +86,10 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
     const principal = await authenticateRequest(parts.services, req, res, SCOPE)
     const agent = await parts.access.authorize(principal, agentId, ['gateway', 'platform'])
     if (route) return answerRoute(parts, { agent, route, since }, req, res)
-    if (keepsToken) return showWithCookie(req, res, { ...agent, url, isSecure: parts.isSecure })
+    if (keepsToken) {
+      await parts.services.audit.signIn(req, res, principal, `agents/${agentId}`)
+      return showWithCookie(req, res, { ...agent, url, isSecure: parts.isSecure })
+    }
     if (target?.kind !== 'gateway' && target?.kind !== 'logs')
       throw notFound(`No such route: ${req.method} ${req.path}`)
     await bounds.run(isUpgrade(req) ? 'agentSockets' : 'agentRequests', principal, () =>

@@ -119,7 +119,9 @@ async function logIn(
   }
   const own = { ...services, guard: { ...services.guard, authenticate } }
   const principal = await authenticateRequest(own, req, res, 'org:agents:write')
-  return { principal, agent: await access.authorize(principal, agentId, ['gateway']) }
+  const agent = await access.authorize(principal, agentId, ['gateway'])
+  await services.audit.signIn(req, res, principal, `agents/${agentId}`)
+  return { principal, agent }
 }
 
 /** The `connect` request that a message is; undefined for any other. */

@@ -1,0 +1,85 @@
+/** Entries of the audit, as they are written: those that come while a statement is under way share the next one. */
+import { setImmediate } from 'node:timers/promises'
+import { isRefusedValue } from '../db/database-errors.ts'
+import type { Pool } from '../db/pool.ts'
+import { type AuditRow, writeAudit } from '../db/statements/audit.ts'
+import type { AuditSink } from '../http/audit.ts'
+import type { Logger } from '../log.ts'
+
+/** Entries of one statement. */
+const MOST = 500
+/** Entries that stay in memory while the database takes none. */
+const MOST_LATE = 10_000
+
+interface Waiting {
+  row: AuditRow
+  resolve(): void
+  reject(error: unknown): void
+}
+
+/** Writes the audit of a process. */
+export class AuditLog implements AuditSink {
+  readonly #pool: Pool
+  readonly #log: Logger
+  readonly #waiting: Waiting[] = []
+  readonly #late: AuditRow[] = []
+  #isWriting = false
+
+  constructor(pool: Pool, log: Logger) {
+    this.#pool = pool
+    this.#log = log
+  }
+
+  /**
+   * Resolves when the entry is in the database.
+   * @throws what the database said; the entry is then written by a later {@link flush}, where this process lives on.
+   */
+  write(row: AuditRow): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ row, resolve, reject })
+      if (!this.#isWriting) void this.#writeWaiting()
+    })
+  }
+
+  /** Writes what the database did not take before. */
+  async flush(): Promise<void> {
+    while (this.#late.length > 0) {
+      const rows = this.#late.slice(0, MOST)
+      await writeAudit(this.#pool, rows)
+      this.#late.splice(0, rows.length)
+    }
+  }
+
+  async #writeWaiting(): Promise<void> {
+    this.#isWriting = true
+    // Those of one turn of the event loop come together.
+    await setImmediate()
+    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, MOST))
+    this.#isWriting = false
+  }
+
+  async #write(waiting: Waiting[]): Promise<void> {
+    try {
+      await writeAudit(
+        this.#pool,
+        waiting.map(({ row }) => row),
+      )
+      for (const { resolve } of waiting) resolve()
+    } catch (error) {
+      const isRefused = isRefusedValue(error)
+      // One that PostgreSQL does not take is refused alone.
+      if (isRefused && waiting.length > 1) {
+        for (const one of waiting) await this.#write([one])
+        return
+      }
+      const room = isRefused ? 0 : MOST_LATE - this.#late.length
+      this.#late.push(...waiting.slice(0, room).map(({ row }) => row))
+      const lost = Math.max(0, waiting.length - room)
+      this.#log.warn(
+        { err: error, entries: waiting.length, lost },
+        'entries of the audit are not written yet',
+      )
+      for (const { reject } of waiting) reject(error)
+    }
+  }
+}

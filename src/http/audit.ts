@@ -1,0 +1,208 @@
+/**
+ * The audit of requests: who did what, and how it ended. One place for all routes: what is written about a request comes
+ * from the declaration of its route, so that no route can forget it.
+ */
+import type { Request, RequestHandler, Response } from 'express'
+import { type AuditCaller, type AuditEntry, type AuditRow, auditRow } from '../db/statements/audit.ts'
+import { redactTokens } from '../log.ts'
+import type { Principal } from './principal.ts'
+import { WindowCounts } from './window-counts.ts'
+
+/** What the audit takes from the declaration of a route. */
+interface AuditedRoute {
+  id: string
+  method: string
+  path: string
+  success: { status: number }
+}
+
+/** Keeps entries. It is handed in, so that routing does not know where. */
+export interface AuditSink {
+  /** Resolves when the entry is in the database. */
+  write(row: AuditRow): Promise<void>
+}
+
+/** The entry of a request, for a handler that writes it in the statement of its change: neither is there without the other. */
+export interface EntryOfChange {
+  /** The entry of a request that was done. @param made the id of what it makes. */
+  of(made: string): AuditRow
+  /** Called when it is written. */
+  written(): void
+}
+
+const NOBODY: AuditCaller = { via: 'nobody', workspaceId: null, userId: null, keyId: null, agentId: null }
+const MINUTE_MS = 60_000
+/** Entries a minute about failed sign-ins, from one address and in one process: a flood must not fill the disk. */
+const FAILURES_OF_ADDRESS = 10
+const FAILURES = 120
+const MAX_USER_AGENT = 160
+/** The status of an answer that nobody waited for any more. */
+const CLIENT_GONE = 499
+
+/** Whether what a route does is written down: all that is no read. */
+export const isAudited = ({ method }: Pick<AuditedRoute, 'method'>): boolean =>
+  !['get', 'head', 'options'].includes(method)
+
+/** Names the caller of a request without a key, where the handler learns who that is. */
+export function noteCaller(res: Response, caller: Partial<AuditCaller>): void {
+  res.locals.auditCaller = { ...NOBODY, via: 'link', ...caller }
+}
+
+export class Audit {
+  readonly #sink: AuditSink
+  readonly #failures = new WindowCounts(MINUTE_MS)
+  readonly #limited = new WindowCounts(MINUTE_MS)
+
+  constructor(sink: AuditSink) {
+    this.#sink = sink
+  }
+
+  /**
+   * Writes down how a request of a route ends, before the end of its answer leaves: who has seen an answer finds its entry.
+   * Where it cannot be written, an answer that has not begun becomes an error.
+   */
+  ofRoute(declared: AuditedRoute): RequestHandler {
+    return (req, res, next) => {
+      // Beyond this route they are others.
+      const { params } = req
+      const { end } = res
+      let isWritten = false
+      const write = (status: number): Promise<void> | undefined => {
+        isWritten = true
+        if (!this.#isWanted(req, res, callerOf(res), status)) return undefined
+        return this.#sink.write(rowOf(status, res.locals.answer))
+      }
+      const rowOf = (status: number, answer: unknown) =>
+        auditRow({
+          ...entryOf(req, res, callerOf(res), status),
+          action: declared.id,
+          method: declared.method.toUpperCase(),
+          route: declared.path,
+          resource: resourceOf(declared, params, answer),
+        })
+      const ofChange: EntryOfChange = {
+        of: (id) => rowOf(declared.success.status, { id }),
+        written() {
+          isWritten = true
+        },
+      }
+      res.locals.entry = ofChange
+      const endWritten = (...given: unknown[]): Response => {
+        res.end = end
+        const writing = isWritten ? undefined : write(res.statusCode)
+        const finish = () => Reflect.apply(end, res, given)
+        if (!writing) return finish()
+        writing.then(finish, (error) => {
+          if (res.headersSent || res.statusCode >= 400) return finish()
+          res.removeHeader('Content-Length')
+          next(error)
+        })
+        return res
+      }
+      res.end = endWritten as typeof end
+      res.once('close', () => {
+        // The sink tells of its own troubles.
+        if (!isWritten) write(CLIENT_GONE)?.catch(() => {})
+      })
+      next()
+    }
+  }
+
+  /** Writes down that somebody exchanged a token for a cookie, or for an open connection. */
+  async signIn(req: Request, res: Response, principal: Principal, resource: string): Promise<void> {
+    res.locals.auditCaller = callerFrom(principal)
+    await this.#sink.write(
+      auditRow({ ...entryOf(req, res, res.locals.auditCaller, 200), ...SIGN_IN, resource }),
+    )
+  }
+
+  /** Writes down that a credential was refused, within the bounds of a minute. The answer does not wait. */
+  failedSignIn(req: Request, res: Response, code: string): void {
+    res.locals.hasFailed = true
+    if (!this.#hasRoom(req)) return
+    const entry = { ...entryOf(req, res, NOBODY, 401), ...SIGN_IN, errorCode: code, resource: '' }
+    this.#sink.write(auditRow(entry)).catch(() => {})
+  }
+
+  #isWanted(req: Request, res: Response, caller: AuditCaller, status: number): boolean {
+    if (caller.via === 'nobody' && status >= 400) return !res.locals.hasFailed && this.#hasRoom(req)
+    // Of what is beyond a limit, the first in each minute.
+    return status !== 429 || this.#limited.add(caller.keyId ?? caller.agentId ?? '').count === 1
+  }
+
+  #hasRoom({ ip = '' }: Request): boolean {
+    if (this.#failures.add(`address ${ip}`).count > FAILURES_OF_ADDRESS) return false
+    return this.#failures.add('all').count <= FAILURES
+  }
+}
+
+const SIGN_IN = { action: 'signIn', method: null, route: null }
+
+function callerOf({ locals }: Response): AuditCaller {
+  return locals.auditCaller ?? (locals.caller ? callerFrom(locals.caller) : NOBODY)
+}
+
+const callerFrom = ({ agent, keyId, workspaceId, userId }: Principal): AuditCaller => ({
+  via: agent?.by ?? 'key',
+  workspaceId,
+  userId,
+  keyId: agent ? null : keyId,
+  agentId: agent?.agentId ?? null,
+})
+
+function entryOf(
+  req: Request,
+  res: Response,
+  caller: AuditCaller,
+  status: number,
+): Omit<AuditEntry, 'action' | 'method' | 'route' | 'resource'> {
+  const code = status >= 400 ? String(res.getHeader('Error-Code') ?? status) : null
+  return {
+    ...caller,
+    status,
+    errorCode: status === CLIENT_GONE ? 'client_gone' : code,
+    requestId: String(req.id ?? '') || null,
+    address: req.ip ?? null,
+    userAgent:
+      redactTokens(req.get('user-agent') ?? '')
+        .slice(0, MAX_USER_AGENT)
+        .toWellFormed() || null,
+  }
+}
+
+/** Parameters of paths that are secrets. */
+const SECRETS = ['token']
+/** What an id or a name looks like; anything else a client may have put there by mistake. */
+const NAME = /^[\w.:@~-]{1,64}$/
+
+/**
+ * The resource of a request: the path up to its last parameter, without a version and without secrets, or all of the path
+ * where it has none. What a POST has made stands behind the whole path.
+ */
+export function resourceOf(
+  { path, method }: Pick<AuditedRoute, 'path' | 'method'>,
+  params: object,
+  answer: unknown,
+) {
+  const values = new Map(Object.entries(params))
+  const parts = path.split('/').filter((part) => part !== '' && !/^v\d$/.test(part))
+  const named = parts.map((part) => (/^[:*]/.test(part) ? nameOf(part.slice(1), values) : part))
+  const made = method === 'post' ? idOf(answer) : undefined
+  if (made !== undefined && !named.includes(made)) return [...named, made].join('/')
+  const last = parts.findLastIndex((part) => /^[:*]/.test(part))
+  const shown = last === -1 ? named : named.slice(0, last + 1)
+  return shown.filter((part) => part !== '').join('/')
+}
+
+function nameOf(parameter: string, values: Map<string, unknown>): string {
+  if (SECRETS.includes(parameter)) return ''
+  const value = [values.get(parameter) ?? ''].flat().join('/')
+  return value.split('/').every((part) => NAME.test(part)) ? redactTokens(value) : '…'
+}
+
+/** The id in an answer, wherever the sort of resource has it. */
+function idOf(answer: unknown): string | undefined {
+  const body = (answer ?? {}) as Record<string, Record<string, unknown>>
+  const ids = [body.data?.id, body.agent?.agentId, body.id, body.requestid, body.pinata_api_key]
+  return ids.find((id): id is string & Record<string, unknown> => typeof id === 'string')
+}
