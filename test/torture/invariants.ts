@@ -45,6 +45,7 @@ export async function assertSettled(
   await assertSteps(subject.pool)
   await assertPins(subject, ledger)
   await assertUsage(subject)
+  await assertEvents(subject, ledger)
   await assertRepairs(subject, explained)
   for (const status of ledger.answers.keys()) assert.ok(ANSWERS.includes(status), `answered ${status}`)
 }
@@ -88,6 +89,35 @@ async function assertUsage({ pool }: Subject): Promise<void> {
      WHERE (coalesce(counted.files, 0), coalesce(counted.bytes, 0)) <> (coalesce(kept.files, 0), coalesce(kept.bytes, 0))`,
   )
   assert.deepEqual(rows, [])
+}
+
+/** Every change of a file is told once, in its order, and nothing else is. */
+async function assertEvents({ pool }: Subject, { requests }: Ledger): Promise<void> {
+  await until('all events are published', async () => {
+    const { rowCount } = await pool.query('SELECT FROM event_pending LIMIT 1')
+    return rowCount === 0
+  })
+  const { rows } = await pool.query<{ id: string; status: string | null; types: string[] }>(
+    `SELECT resource_id AS id, f.status, array_agg(type ORDER BY event.id) AS types
+     FROM event LEFT JOIN file f ON f.id::text = resource_id WHERE resource_type = 'file' GROUP BY resource_id, f.status`,
+  )
+  assert.equal(rows.length, requests.length, 'events of each request, and of no other')
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  for (const { fileId, removed } of requests) {
+    const { types = [], status = null } = byId.get(fileId ?? '') ?? {}
+    const count = (type: string) => types.filter((one) => one === type).length
+    const what = `${fileId}, ${status}: ${types.join(', ')}`
+    assert.equal(types[0], 'file.created', what)
+    assert.equal(count('file.created'), 1, what)
+    assert.equal(count('file.deleted'), removed ? 1 : 0, what)
+    if (removed) assert.ok(count('pin.pinned') + count('pin.failed') <= 1, what)
+    else
+      assert.deepEqual(
+        [count('pin.pinned'), count('pin.failed')],
+        status === 'pinned' ? [1, 0] : [0, 1],
+        what,
+      )
+  }
 }
 
 async function assertPins(subject: Subject, ledger: Ledger): Promise<void> {
