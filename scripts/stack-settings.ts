@@ -1,11 +1,15 @@
 /** Which settings the stack of docker-compose.yml leaves to its operator: all but these. */
 import type { Config } from '../src/config.ts'
+import { kubernetesSettings } from '../src/kubernetes-settings.ts'
 import { settings } from '../src/settings.ts'
 
 export type Setting = keyof Config
 
 /** Settings that an operator of the stack cannot set, each with the reason. */
 export const FIXED: Partial<Record<Setting, string>> = {
+  ...Object.fromEntries(
+    Object.keys(kubernetesSettings).map((name) => [name, 'agents of the stack are in Docker']),
+  ),
   HOST: 'containers listen for their own networks; what is published says the address',
   PORT: 'in the container it is always 3000; PORT in `.env` is the one that is published',
   BERTH_DATA_DIR: 'a volume',

@@ -1,18 +1,20 @@
 /** The settings of agents: where and how they run, what they may use, and how they are reached. A part of `settings.ts`. */
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { kubernetesSettings } from './kubernetes-settings.ts'
 import { flag, integer, list, seconds, socketPath, text, url } from './setting-types.ts'
 
 export const agentSettings = {
   BERTH_RUNTIME: z
-    .enum(['docker', 'process', 'auto'])
+    .enum(['docker', 'process', 'kubernetes', 'auto'])
     .default('auto')
     .describe(
-      'Where agents run: `docker`, `process` (no isolation: to try it out) or `auto`, which takes Docker where it answers and can have an engine image.',
+      'Where agents run: `docker`, `kubernetes`, `process` (no isolation: to try it out) or `auto`, which takes Docker where it answers and can have an engine image.',
     ),
   DOCKER_HOST: url('unix', 'tcp', 'http', 'https')
     .optional()
     .describe('The Docker engine of the worker. Not set: its usual socket.'),
+  ...kubernetesSettings,
   BERTH_INSTANCE: text
     .regex(/^[a-z0-9-]{1,40}$/, 'must have letters, digits and dashes only')
     .optional()

@@ -156,6 +156,8 @@ async function checkAgents(config: Config): Promise<Finding[]> {
     const finding = await checkRuntime(runtime, config.DOCKER_HOST)
     if (finding.status !== 'ok') return [toFinding('Agents', finding)]
     const versions = await runtime.engineVersions()
+    if (driver === 'kubernetes')
+      return [{ part: 'Agents', ok: true, said: `in Kubernetes, engine ${versions.join(', ')}` }]
     const said = `in Docker, engine ${versions.join(', ') || 'built with the first agent'}`
     return [{ part: 'Agents', ok: true, said }, ...(await measureDocker(config))]
   } finally {

@@ -115,7 +115,7 @@ const shortOf = (driver: Storage['driver'], cause: string): Finding => ({
 
 /** The name of the part that agents run in. */
 export const runtimePart = (runtime: SandboxRuntime['driver']) =>
-  runtime === 'docker' ? 'docker' : 'processes'
+  ({ docker: 'docker', kubernetes: 'kubernetes', process: 'processes' })[runtime]
 
 /** Whether agents can be made and seen. */
 export async function checkRuntime(runtime: SandboxRuntime, socket: string | undefined): Promise<Finding> {
@@ -126,9 +126,14 @@ export async function checkRuntime(runtime: SandboxRuntime, socket: string | und
     const cause = reasonOf(error)
     if (runtime.driver === 'process')
       return { status: 'down', detail: 'cannot be seen', cause, advice: 'Check BERTH_AGENTS_DIR.' }
+    if (runtime.driver === 'kubernetes')
+      return { status: 'down', detail: 'cannot be used', cause, advice: ADVICE_ON_CLUSTER }
     return { status: 'down', cause, ...explainDocker(error, socket) }
   }
 }
+
+const ADVICE_ON_CLUSTER =
+  'Check that the API server answers, BERTH_KUBERNETES_CONFIG and BERTH_KUBERNETES_NAMESPACE, and that the account of `worker` has the rights of deploy/kubernetes/agents.yaml.'
 
 /** Whether agents get disks with a hard limit, and there is room for another one. */
 export async function checkAgentDisks(socket: string, reserveBytes: number | undefined): Promise<Finding> {

@@ -12,14 +12,14 @@ const NO_WORKER = {
   advice: 'Run `npm start`, or `node src/main.ts worker`.',
 }
 
-/** `workers`, both IPFS networks, and `docker` or `processes` where a worker serves agents. Never rejects. */
+/** `workers`, both IPFS networks, and `docker`, `kubernetes` or `processes` where a worker serves agents. Never rejects. */
 export async function observeWorkers(workers: WorkerStatus): Promise<Record<string, Finding>> {
   const found: Record<string, Finding> = {}
   const all = await look(async () => {
     const { count, ipfs, ipfsPrivate, parts } = await workers.read()
     found.ipfs = checkNode(ipfs)
     found.ipfs_private = checkNode(ipfsPrivate)
-    for (const name of ['docker', 'processes']) {
+    for (const name of ['docker', 'kubernetes', 'processes']) {
       const finding = summarize(parts.flatMap((own) => own[name] ?? []))
       if (finding) found[name] = finding
     }

@@ -24,7 +24,7 @@ export function healthRoutes(readiness: Readiness): Route[] {
       tag: 'Health',
       summary: 'Whether Berth can work, part by part',
       description:
-        '503 while `database`, `queue` or `schema` is down. Other parts that are away are shown as `down`, and delay work without losing it. What agents run in is `docker` or `processes`, as the workers that serve agents see it.',
+        '503 while `database`, `queue` or `schema` is down. Other parts that are away are shown as `down`, and delay work without losing it. What agents run in is `docker`, `kubernetes` or `processes`, as the workers that serve agents see it.',
       scope: null,
       success: {
         status: 200,

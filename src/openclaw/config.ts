@@ -9,7 +9,7 @@ import type { Config } from '../config.ts'
 import { fromContainer } from '../lib/net/host-machine.ts'
 
 /** The place of the agent, which decides how it reaches this machine. */
-type Runtime = 'docker' | 'process'
+type Runtime = 'docker' | 'kubernetes' | 'process'
 
 type Json = Record<string, unknown>
 type ModelSettings = Pick<
@@ -125,7 +125,7 @@ function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null 
     maxTokens: Math.min(MAX_REPLY_TOKENS, contextWindow),
   }
   return {
-    baseUrl: runtime === 'docker' ? fromContainer(url) : url,
+    baseUrl: runtime === 'process' ? url : fromContainer(url),
     apiKey: `\${${KEY_VARIABLE}}`,
     api: 'openai-completions',
     models: [model],

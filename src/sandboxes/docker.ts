@@ -20,6 +20,9 @@ import { DockerEngine, ignoring, SLOW_MS } from './docker/engine.ts'
 import { dockerEvents } from './docker/events.ts'
 import { addressOf, endpointOf, hasLabels, isWhole, toSandbox, toStats } from './docker/found.ts'
 import { readHome, writeHome } from './docker/home.ts'
+import { ensureNetwork, removeNetwork } from './docker/network.ts'
+import { containerOptions } from './docker/spec.ts'
+import { ensureVolume, listVolumes, removeVolume, type VolumeParts } from './docker/volumes.ts'
 import {
   AGENT_LABEL,
   belongsToOthers,
@@ -29,10 +32,7 @@ import {
   nameOf,
   ownOf,
   SPEC_LABEL,
-} from './docker/names.ts'
-import { ensureNetwork, removeNetwork } from './docker/network.ts'
-import { containerOptions } from './docker/spec.ts'
-import { ensureVolume, listVolumes, removeVolume, type VolumeParts } from './docker/volumes.ts'
+} from './names.ts'
 import type { Owner } from './owner.ts'
 import {
   type CallOptions,

@@ -4,9 +4,12 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { askAgentProxy, loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import type { Config } from '../config.ts'
+import { ConfigError } from '../errors.ts'
 import { reserveSetting } from '../lib/disk.ts'
 import type { Logger } from '../log.ts'
 import { DockerRuntime } from './docker.ts'
+import { Cluster } from './kubernetes/cluster.ts'
+import { KubernetesRuntime } from './kubernetes.ts'
 import type { Owner } from './owner.ts'
 import type { SandboxDriver, SandboxRuntime } from './port.ts'
 import { openProcessRuntime } from './process.ts'
@@ -19,6 +22,10 @@ const AGENTD_DIR = join(import.meta.dirname, '../../agentd')
  * @throws SandboxError whose message says what to do, when agents cannot run here as processes.
  */
 export async function openRuntime(config: Config, log: Logger, owner: Owner): Promise<SandboxRuntime> {
+  if (config.BERTH_RUNTIME === 'kubernetes') {
+    log.info({ runtime: 'kubernetes', why: 'BERTH_RUNTIME' }, 'agents run in Kubernetes')
+    return createKubernetes(config, owner)
+  }
   const docker = config.BERTH_RUNTIME === 'process' ? null : createDocker(config, owner)
   const { runtime, why } = docker
     ? await choose(config, docker)
@@ -48,6 +55,35 @@ function createDocker(config: Config, owner: Owner): DockerRuntime {
     disksSocket: config.BERTH_DISKS_SOCKET,
     baseImage: config.BERTH_BASE_IMAGE,
     enginesDir: config.BERTH_ENGINES_DIR ?? join(config.BERTH_DATA_DIR, 'engines'),
+  })
+}
+
+function createKubernetes(config: Config, owner: Owner): KubernetesRuntime {
+  const namespace = config.BERTH_KUBERNETES_NAMESPACE
+  const egressUrl = config.BERTH_KUBERNETES_EGRESS_URL
+  if (!egressUrl)
+    throw new ConfigError('BERTH_KUBERNETES_EGRESS_URL has to be set: agents have no other way out')
+  return new KubernetesRuntime({
+    cluster: new Cluster(config.BERTH_KUBERNETES_CONFIG, namespace),
+    owner,
+    versions: [...new Set([config.BERTH_ENGINE_VERSION, ...config.BERTH_ENGINE_VERSIONS])],
+    pods: {
+      image: config.BERTH_KUBERNETES_IMAGE,
+      pullSecrets: config.BERTH_KUBERNETES_PULL_SECRETS,
+      account: config.BERTH_KUBERNETES_ACCOUNT,
+      runtimeClass: config.BERTH_KUBERNETES_RUNTIME_CLASS,
+      nodeSelector: config.BERTH_KUBERNETES_NODE_SELECTOR,
+      tolerations: config.BERTH_KUBERNETES_TOLERATIONS,
+      requestPercent: config.BERTH_KUBERNETES_REQUEST_PERCENT,
+      egressUrl,
+      openNetwork: config.BERTH_KUBERNETES_OPEN_NETWORK,
+    },
+    proxy: {
+      labels: config.BERTH_KUBERNETES_PROXY_LABELS,
+      namespace: config.BERTH_KUBERNETES_PROXY_NAMESPACE ?? namespace,
+      networks: config.BERTH_KUBERNETES_PROXY_NETWORKS,
+    },
+    storageClass: config.BERTH_KUBERNETES_STORAGE_CLASS,
   })
 }
 

@@ -1,5 +1,5 @@
 /**
- * The runtime of agents: Docker containers, or processes of this machine. A sandbox holds one agent's agentd and all
+ * The runtime of agents: Docker containers, pods of a cluster, or processes of this machine. A sandbox holds one agent's agentd and all
  * that it starts; its volume is the agent's home, which outlives it. Every call may be made twice.
  */
 
@@ -9,7 +9,7 @@ import { hasCode } from '../lib/files.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
 import type { Tidying } from '../openclaw/tidy.ts'
 
-export type SandboxDriver = 'docker' | 'process'
+export type SandboxDriver = 'docker' | 'process' | 'kubernetes'
 
 /** The specification of a sandbox. */
 export interface SandboxSpec {
@@ -67,6 +67,8 @@ export type SandboxErrorCode =
   | 'not_found'
   /** The engine version is neither there nor can it be made. */
   | 'no_image'
+  /** The cluster has no room for it just now: its quota is used up, or no node takes it. */
+  | 'no_room'
   /** No space is left. */
   | 'disk_full'
   | 'internal'

@@ -12,15 +12,39 @@ const RECORDER = new URL('../support/record-packages.ts', import.meta.url).href
 const ROLES = {
   web: {
     uses: ['express', 'pg'],
-    never: ['dockerode', 'kubo-rpc-client', 'libp2p', '@aws-sdk/client-s3', 'sharp'],
+    never: [
+      'dockerode',
+      '@kubernetes/client-node',
+      'kubo-rpc-client',
+      'libp2p',
+      '@aws-sdk/client-s3',
+      'sharp',
+    ],
   },
   worker: {
     uses: ['pg', 'bullmq'],
-    never: ['express', '@tus/server', '@fastify/busboy', 'helmet', '@aws-sdk/client-s3'],
+    never: [
+      '@kubernetes/client-node',
+      'express',
+      '@tus/server',
+      '@fastify/busboy',
+      'helmet',
+      '@aws-sdk/client-s3',
+    ],
   },
   'agent-proxy': {
     uses: ['pino'],
-    never: ['express', 'dockerode', 'pg', 'bullmq', 'ioredis', '@prisma/client', 'kubo-rpc-client', 'libp2p'],
+    never: [
+      'express',
+      'dockerode',
+      '@kubernetes/client-node',
+      'pg',
+      'bullmq',
+      'ioredis',
+      '@prisma/client',
+      'kubo-rpc-client',
+      'libp2p',
+    ],
   },
 }
 

@@ -53,10 +53,16 @@ export const removeNamespace = (name: string) => kubectl('delete', 'namespace', 
 export const read = (namespace: string, object: string, path: string) =>
   kubectl('--namespace', namespace, 'get', object, '--output', `jsonpath={${path}}`)
 
-/** SIGKILL of programs of the node, which starts each of them again. The cluster is one of scripts/ci/kubernetes. */
-export async function killPrograms(...programs: string[]): Promise<void> {
+/** SIGKILL of programs of the node, which starts each of them again. */
+export const killPrograms = (...programs: string[]) => runScript('kill.sh', programs)
+
+/** Puts images on the node, from archives as `docker save` writes them. */
+export const loadImages = (...archives: string[]) => runScript('load.sh', archives)
+
+/** The cluster is one of scripts/ci/kubernetes. */
+async function runScript(name: string, args: string[]): Promise<void> {
   const [, number = '0'] = /kubernetes-(\d)\/kubeconfig$/.exec(KUBECONFIG ?? '') ?? []
-  await run(join(SCRIPTS, 'kill.sh'), programs, { env: { ...process.env, BERTH_TEST_CLUSTER: number } })
+  await run(join(SCRIPTS, name), args, { env: { ...process.env, BERTH_TEST_CLUSTER: number } })
 }
 
 /** Where the cluster's own parts listen. */

@@ -49,7 +49,8 @@ export class SandboxEnded extends Error {
 
 /** Whether an error is about a part that is away, and may be back later. */
 export function isOutage(error: unknown): boolean {
-  if (error instanceof SandboxError) return error.code === 'unreachable'
+  // Room in a cluster comes back as a part does: by itself, or by its operator.
+  if (error instanceof SandboxError) return error.code === 'unreachable' || error.code === 'no_room'
   if (error instanceof StorageError) return error.code === 'unavailable' || error.code === 'no_space'
   return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
 }

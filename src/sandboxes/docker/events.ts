@@ -1,10 +1,10 @@
 /** Events of a Berth's containers, as the engine tells them, for as long as somebody listens. */
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { AGENT_LABEL, isLabelled, LABELLED } from '../names.ts'
 import type { Owner } from '../owner.ts'
 import type { SandboxEvent } from '../port.ts'
 import type { DockerEngine } from './engine.ts'
-import { AGENT_LABEL, isLabelled, LABELLED } from './names.ts'
 
 const RETRY_MS = 1000
 const TYPES: Record<string, SandboxEvent['type']> = { start: 'started', die: 'exited', destroy: 'removed' }

@@ -1,8 +1,8 @@
 /** Reading what the engine says of a container. */
 import type { ContainerInspectInfo, ContainerStats } from 'dockerode'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
+import { AGENT_LABEL, VERSION_LABEL } from '../names.ts'
 import type { Sandbox, SandboxStats } from '../port.ts'
-import { AGENT_LABEL, VERSION_LABEL } from './names.ts'
 
 /** The engine's word for "never". */
 const NEVER = '0001-01-01T00:00:00Z'

@@ -3,8 +3,8 @@
  * that has an empty home and nothing else: so neither the agent's container nor an image of its engine has to be there.
  */
 import { Readable } from 'node:stream'
+import { nameOf } from '../names.ts'
 import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
-import { nameOf } from './names.ts'
 import { HOME, UID } from './spec.ts'
 
 const EMPTY_IMAGE = 'berth-empty-home'

@@ -6,10 +6,10 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NetworkInspectInfo } from 'dockerode'
+import { belongsToOthers, INSTANCE_LABEL, isLabelled, LABELLED, labelsOf, nameOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
 import { SandboxError } from '../port.ts'
 import { type DockerEngine, ignoring, reasonOf, SLOW_MS, statusOf } from './engine.ts'
-import { belongsToOthers, INSTANCE_LABEL, isLabelled, LABELLED, labelsOf, nameOf } from './names.ts'
 
 /** Attempts to find a free subnet: one that another process takes at this moment is in no list yet. */
 const TRIES = 50

@@ -1,8 +1,8 @@
 /** The options of an agent's container. */
 import type { ContainerCreateOptions } from 'dockerode'
 import { AGENTD_PORT, type AgentdConfig, GATEWAY_PORT } from '../../../agentd/protocol.ts'
+import { labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { hashOf, type SandboxSpec } from '../port.ts'
-import { labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from './names.ts'
 import type { Subnet } from './network.ts'
 
 /** The user `node` of the image, and its group. */

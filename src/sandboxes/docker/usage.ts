@@ -1,8 +1,8 @@
 /** Disk space of one Berth in Docker. */
 import { type ImageSize, imageBytes } from '../../openclaw/image.ts'
+import { LABELLED, ownOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
 import { DockerEngine } from './engine.ts'
-import { LABELLED, ownOf } from './names.ts'
 
 interface Held {
   count: number

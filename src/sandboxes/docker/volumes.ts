@@ -1,10 +1,10 @@
 /** Volumes of agents' homes: each is Docker's own, or on a disk of the disk helper's with a hard limit. */
 import type { VolumeInspectInfo } from 'dockerode'
+import { AGENT_LABEL, belongsToOthers, isLabelled, LABELLED, labelsOf, nameOf, ownOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
 import type { CallOptions } from '../port.ts'
 import { type DiskHelper, isOnDisk, mountOf } from './disk-helper.ts'
 import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
-import { AGENT_LABEL, belongsToOthers, isLabelled, LABELLED, labelsOf, nameOf, ownOf } from './names.ts'
 
 export interface VolumeParts {
   engine: DockerEngine

@@ -1,16 +1,16 @@
-/** Names and labels of an agent's container, volume and network in Docker, by which they are found again. */
+/** Names and labels of what an agent has in Docker or in Kubernetes, by which it is found again. */
 
-import type { Owner } from '../owner.ts'
-import { SandboxError } from '../port.ts'
+import type { Owner } from './owner.ts'
+import { SandboxError } from './port.ts'
 
-/** Which Berth made it: two of them may share an engine. */
+/** Which Berth made it: two of them may share a Docker or a namespace. */
 export const INSTANCE_LABEL = 'berth.instance'
 export const AGENT_LABEL = 'berth.agent'
 export const VERSION_LABEL = 'berth.engine-version'
-/** Hash of all that a container was made from. */
+/** Hash of all that a sandbox was made from. */
 export const SPEC_LABEL = 'berth.spec'
 
-/** The name of an agent's container, of its volume and of its network. */
+/** The name of an agent’s container or pod, of its volume and of its network. */
 export const nameOf = (agentId: string): string => `berth-${agentId}`
 
 export const labelsOf = (instance: string, agentId: string): Record<string, string> => ({
@@ -29,7 +29,7 @@ export function isLabelled({ instance, former }: Owner, labels: Labels): boolean
   return label !== undefined && (label === instance || former.includes(label))
 }
 
-/** The error for a thing in Docker that has a name of ours and not our label. */
+/** The error for a thing that has a name of ours and not our label. */
 export function belongsToOthers(what: string, name: string, labels: Labels): SandboxError {
   const label = labels?.[INSTANCE_LABEL]
   const advice = label ? ` (${INSTANCE_LABEL}=${label}; if that was this one, set BERTH_INSTANCE to it)` : ''

@@ -1,0 +1,76 @@
+/** The settings of agents in Kubernetes. A part of `agent-settings.ts`. */
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { flag, integer, list, text, url } from './setting-types.ts'
+
+const name = text.regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be a name in Kubernetes')
+const labels = list.pipe(
+  z.array(text.regex(/^[^=\s]+=[^=\s]*$/, 'must be label=value pairs, comma separated')),
+)
+
+export const kubernetesSettings = {
+  BERTH_KUBERNETES_CONFIG: text
+    .transform((path) => resolve(path))
+    .optional()
+    .describe('Path of the kubeconfig of `worker`. Not set: the account of the pod that it runs in.'),
+  BERTH_KUBERNETES_NAMESPACE: name
+    .default('berth-agents')
+    .describe('Namespace of agents, which holds nothing else.'),
+  BERTH_KUBERNETES_IMAGE: text
+    .regex(/\{version\}/, 'must have {version} where the version of the engine stands')
+    .default('berth-openclaw:{version}')
+    .describe(
+      'Engine images, as nodes find them. There has to be one for BERTH_ENGINE_VERSION and for each of BERTH_ENGINE_VERSIONS.',
+    ),
+  BERTH_KUBERNETES_PULL_SECRETS: list
+    .default([])
+    .describe('Secrets in the namespace of agents with which nodes pull engine images.'),
+  BERTH_KUBERNETES_ACCOUNT: name
+    .default('berth-agent')
+    .describe('ServiceAccount of agents, which has no rights; no token of it is mounted.'),
+  BERTH_KUBERNETES_STORAGE_CLASS: name
+    .optional()
+    .describe("StorageClass of agents' volumes. Not set: the cluster's default."),
+  BERTH_KUBERNETES_RUNTIME_CLASS: name
+    .optional()
+    .describe("RuntimeClass of agents, such as gVisor's. Not set: the cluster's default."),
+  BERTH_KUBERNETES_NODE_SELECTOR: labels
+    .default([])
+    .describe('Labels of the nodes that agents run on, as label=value. Not set: any node.'),
+  BERTH_KUBERNETES_TOLERATIONS: list
+    .pipe(
+      z.array(
+        text.regex(
+          /^[^=:\s]+(=[^:\s]*)?(:(NoSchedule|NoExecute|PreferNoSchedule))?$/,
+          'must be taints, comma separated',
+        ),
+      ),
+    )
+    .default([])
+    .describe('Taints of nodes that agents tolerate, as key, key=value or key=value:effect.'),
+  BERTH_KUBERNETES_REQUEST_PERCENT: integer(1, 100)
+    .default(25)
+    .describe('How much of its memory and processors an agent has reserved for it on its node.'),
+  BERTH_KUBERNETES_EGRESS_URL: url('http')
+    .optional()
+    .describe(
+      "The agent proxy's egress as agents reach it. They resolve no names: of a Service take the address. Has to be set with BERTH_RUNTIME=kubernetes.",
+    ),
+  BERTH_KUBERNETES_PROXY_LABELS: labels
+    .default(['app=berth-agent-proxy'])
+    .describe('Labels of the pods of the agent proxy: they alone reach agents, and agents reach them alone.'),
+  BERTH_KUBERNETES_PROXY_NAMESPACE: name
+    .optional()
+    .describe('Namespace of the agent proxy. Not set: that of agents.'),
+  BERTH_KUBERNETES_PROXY_NETWORKS: list
+    .pipe(z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks like 10.0.0.4/32')))
+    .default([])
+    .describe(
+      'Addresses of an agent proxy that is no pod, or one in the network of its node, in place of its labels.',
+    ),
+  BERTH_KUBERNETES_OPEN_NETWORK: flag
+    .default(false)
+    .describe(
+      'Whether agents start although the network of the cluster enforces no NetworkPolicy: they reach whatever a pod reaches there.',
+    ),
+}

@@ -1,0 +1,337 @@
+/**
+ * Agents as pods of a Kubernetes cluster. Names are fixed (`berth-<agentId>`) and are the locks. A sandbox is its record, a
+ * ConfigMap that says what is to run; its pod is there while it runs. The claim is made first and removed last, so
+ * whatever a killed worker leaves half-made is found through it. docs/kubernetes.md says why these objects.
+ */
+import type { V1ConfigMap, V1Pod } from '@kubernetes/client-node'
+import { ensureClaim, listClaims, removeClaim } from './kubernetes/claims.ts'
+import { type Cluster, ignoring } from './kubernetes/cluster.ts'
+import { kubernetesEvents } from './kubernetes/events.ts'
+import { execIn } from './kubernetes/exec.ts'
+import {
+  isEnded,
+  isOf,
+  isRunning,
+  obstacleTo,
+  runOf,
+  toSandbox,
+  wasStarted,
+  withRun,
+} from './kubernetes/found.ts'
+import { readHome, writeHome } from './kubernetes/home.ts'
+import {
+  homePod,
+  imageOf,
+  ownedBy,
+  type PodOptions,
+  type ProxyPeers,
+  policyOf,
+  recordOf,
+} from './kubernetes/objects.ts'
+import { deletePod, readPod, waitForPod } from './kubernetes/pods.ts'
+import { parseStats, STATS } from './kubernetes/stats.ts'
+import {
+  AGENT_LABEL,
+  belongsToOthers,
+  INSTANCE_LABEL,
+  isLabelled,
+  nameOf,
+  ownOf,
+  SPEC_LABEL,
+  VERSION_LABEL,
+} from './names.ts'
+import type { Owner } from './owner.ts'
+import {
+  type CallOptions,
+  type EngineAtHand,
+  type Sandbox,
+  SandboxError,
+  type SandboxEvent,
+  type SandboxRuntime,
+  type SandboxSpec,
+  type SandboxStats,
+} from './port.ts'
+
+export interface KubernetesOptions {
+  cluster: Cluster
+  /** Which Berth this is: it sees nothing of what others have made in the same namespace. */
+  owner: Owner
+  /** Versions of the engine for which there are images. */
+  versions: string[]
+  pods: PodOptions
+  proxy: ProxyPeers
+  storageClass?: string | undefined
+}
+
+const GRACE_MS = 10_000
+/** Most of it is for pulling an image; a worker that dies meanwhile loses nothing. */
+const START_MS = 5 * 60_000
+/** Someone else changes the same sandbox at each try. */
+const TRIES = 20
+
+export class KubernetesRuntime implements SandboxRuntime {
+  readonly driver = 'kubernetes'
+  readonly #options: KubernetesOptions
+  readonly #cluster: Cluster
+  readonly #closing = new AbortController()
+
+  constructor(options: KubernetesOptions) {
+    this.#options = options
+    this.#cluster = options.cluster
+  }
+
+  async ensureVolume(
+    agentId: string,
+    { signal, diskBytes }: CallOptions & { diskBytes?: number | undefined } = {},
+  ): Promise<void> {
+    await ensureClaim({ ...this.#options, signal }, agentId, diskBytes)
+  }
+
+  async create(spec: SandboxSpec, { signal }: CallOptions = {}): Promise<void> {
+    const { agentId, engineVersion } = spec
+    const { owner, pods, versions } = this.#options
+    if (!versions.includes(engineVersion))
+      throw new SandboxError('no_image', `there is no image of version ${engineVersion}`)
+    await this.ensureVolume(agentId, { signal, diskBytes: spec.agentd.diskBytes })
+    const record = recordOf(spec, owner.instance, pods)
+    await this.#retrying(agentId, async () => {
+      const found = await this.#readRecord(agentId, signal)
+      if (found && !isLabelled(owner, found.metadata?.labels))
+        throw belongsToOthers('ConfigMap', nameOf(agentId), found.metadata?.labels)
+      const pod = await readPod(this.#cluster, nameOf(agentId), signal)
+      const current = found && isSame(found, record)
+      if (current && (!pod || isOf(pod, found))) return true
+      // One that others have made is told when it is to start.
+      if (pod && this.#isOwn(pod)) await deletePod(this.#cluster, pod, { graceSeconds: 10, signal })
+      return current || (await this.#writeRecord(found, record, signal))
+    })
+  }
+
+  async start(agentId: string, { signal }: CallOptions = {}): Promise<Sandbox> {
+    await this.#retrying(agentId, async () => {
+      const record = await this.#existing(agentId, signal)
+      const pod = await readPod(this.#cluster, nameOf(agentId), signal)
+      if (pod && !this.#isOwn(pod)) throw belongsToOthers('pod', nameOf(agentId), pod.metadata?.labels)
+      if (pod && isOf(pod, record) && !isEnded(pod) && !pod.metadata?.deletionTimestamp) return true
+      if (pod) await deletePod(this.#cluster, pod, { graceSeconds: isEnded(pod) ? 0 : 10, signal })
+      // Noted first: a pod that a lost node took with it has run.
+      const noted = wasStarted(record) ? record : await this.#writeRecord(record, withRun(record, {}), signal)
+      return noted && (await this.#makePod(agentId, record, signal))
+    })
+    await waitForPod(this, nameOf(agentId), { ms: START_MS, signal }, (pod) => {
+      const obstacle = pod ? obstacleTo(pod) : new SandboxError('internal', 'its pod is deleted as it starts')
+      if (obstacle) throw obstacle
+      return pod !== undefined && isRunning(pod)
+    })
+    const sandbox = await this.inspect(agentId, { signal })
+    if (sandbox) return sandbox
+    throw new SandboxError('not_found', `there is no sandbox of ${agentId}`)
+  }
+
+  async stop(
+    agentId: string,
+    { signal, graceMs = GRACE_MS }: CallOptions & { graceMs?: number } = {},
+  ): Promise<void> {
+    const record = await this.#own(agentId, signal)
+    const pod = record && (await readPod(this.#cluster, nameOf(agentId), signal))
+    if (!pod || !this.#isOwn(pod) || isEnded(pod)) return
+    // With 0 the API server would forget the pod while it still runs.
+    const graceSeconds = Math.max(1, Math.ceil(graceMs / 1000))
+    const last = await deletePod(this.#cluster, pod, { graceSeconds, signal })
+    await this.#retrying(agentId, async () => {
+      const now = await this.#own(agentId, signal)
+      return !now || (await this.#writeRecord(now, withRun(now, runOf(last)), signal))
+    })
+  }
+
+  async remove(agentId: string, { signal, volume }: CallOptions & { volume: boolean }): Promise<void> {
+    const name = nameOf(agentId)
+    const { namespace } = this.#cluster
+    const pod = await readPod(this.#cluster, name, signal)
+    if (pod && this.#isOwn(pod)) await deletePod(this.#cluster, pod, { graceSeconds: 1, signal })
+    const record = await this.#own(agentId, signal)
+    // Its policy goes with it.
+    if (record)
+      await this.#cluster.call('delete record', { signal }, ({ core }) => {
+        const body = { preconditions: { uid: record.metadata?.uid ?? '' } }
+        return core.deleteNamespacedConfigMap({ namespace, name, body }).catch(ignoring(404, 409))
+      })
+    if (volume) await removeClaim({ ...this.#options, signal }, agentId)
+  }
+
+  async *readHome(agentId: string, { signal }: CallOptions = {}): AsyncGenerator<Uint8Array> {
+    yield* readHome(await this.#homeParts(agentId, signal))
+  }
+
+  async writeHome(
+    agentId: string,
+    content: AsyncIterable<Uint8Array>,
+    { signal }: CallOptions = {},
+  ): Promise<void> {
+    if (await this.#own(agentId, signal)) throw new SandboxError('internal', `${agentId} has a sandbox`)
+    await this.remove(agentId, { volume: true, signal })
+    await this.ensureVolume(agentId, { signal })
+    await writeHome(await this.#homeParts(agentId, signal), content)
+  }
+
+  async inspect(agentId: string, { signal }: CallOptions = {}): Promise<Sandbox | undefined> {
+    const record = await this.#own(agentId, signal)
+    return record && toSandbox(record, await readPod(this.#cluster, nameOf(agentId), signal))
+  }
+
+  async list({ signal }: CallOptions = {}): Promise<{ sandboxes: Sandbox[]; volumes: string[] }> {
+    // Volumes first: what is made meanwhile is in both lists, and what is removed in neither.
+    const volumes = await listClaims({ ...this.#options, signal })
+    const query = { namespace: this.#cluster.namespace, labelSelector: INSTANCE_LABEL }
+    const records = await this.#cluster.call('list records', { signal }, ({ core }) =>
+      core.listNamespacedConfigMap(query),
+    )
+    const pods = await this.#cluster.call('list pods', { signal }, ({ core }) =>
+      core.listNamespacedPod(query),
+    )
+    const own = await ownOf(
+      this.#options.owner,
+      records.items.map((record) => ({ record, Labels: record.metadata?.labels })),
+    )
+    const podOf = new Map(pods.items.map((pod) => [pod.metadata?.labels?.[AGENT_LABEL], pod]))
+    const sandboxes = own.map(({ record }) =>
+      toSandbox(record, podOf.get(record.metadata?.labels?.[AGENT_LABEL])),
+    )
+    const withSandbox = new Set(sandboxes.map((sandbox) => sandbox.agentId))
+    return { sandboxes, volumes: volumes.filter((agentId) => !withSandbox.has(agentId)) }
+  }
+
+  async stats(agentId: string, { signal }: CallOptions = {}): Promise<SandboxStats> {
+    const { state } = toSandbox(
+      await this.#existing(agentId, signal),
+      await readPod(this.#cluster, nameOf(agentId), signal),
+    )
+    if (state !== 'running') return { memoryBytes: 0, cpuSeconds: 0, pids: 0 }
+    let text = ''
+    for await (const chunk of execIn(this.#cluster, nameOf(agentId), STATS, { signal })) text += chunk
+    return parseStats(text)
+  }
+
+  events({ signal }: { signal: AbortSignal }): AsyncIterable<SandboxEvent> {
+    const either = AbortSignal.any([signal, this.#closing.signal])
+    return kubernetesEvents(this.#cluster, this.#options.owner, either)
+  }
+
+  async engineVersions(): Promise<string[]> {
+    return this.#options.versions
+  }
+
+  async engines(): Promise<EngineAtHand[]> {
+    const { versions, pods } = this.#options
+    return versions.map((version) => ({ version, place: imageOf(pods.image, version), bytes: 0 }))
+  }
+
+  async prepareEngine(version: string): Promise<void> {
+    throw new SandboxError(
+      'no_image',
+      `nodes pull images of the engine; none of version ${version} is named in BERTH_ENGINE_VERSIONS`,
+    )
+  }
+
+  /** Images are the registry's and the nodes' own. */
+  async removeEngine(): Promise<void> {}
+
+  async tidyEngines(): Promise<string[]> {
+    return []
+  }
+
+  async ping({ signal }: CallOptions = {}): Promise<void> {
+    const { namespace } = this.#cluster
+    await this.#cluster.call('ping', { signal }, ({ core }) =>
+      core.listNamespacedPod({ namespace, limit: 1 }),
+    )
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+  }
+
+  get cluster(): Cluster {
+    return this.#cluster
+  }
+
+  #isOwn = ({ metadata }: V1Pod | V1ConfigMap) => isLabelled(this.#options.owner, metadata?.labels)
+
+  #readRecord(agentId: string, signal: AbortSignal | undefined): Promise<V1ConfigMap | undefined> {
+    const { namespace } = this.#cluster
+    return this.#cluster.call('read record', { signal }, ({ core }) =>
+      core.readNamespacedConfigMap({ namespace, name: nameOf(agentId) }).catch(ignoring(404)),
+    )
+  }
+
+  async #own(agentId: string, signal: AbortSignal | undefined): Promise<V1ConfigMap | undefined> {
+    const record = await this.#readRecord(agentId, signal)
+    return record && this.#isOwn(record) ? record : undefined
+  }
+
+  async #existing(agentId: string, signal: AbortSignal | undefined): Promise<V1ConfigMap> {
+    const record = await this.#own(agentId, signal)
+    if (record) return record
+    throw new SandboxError('not_found', `there is no sandbox of ${agentId}`)
+  }
+
+  /** @returns whether nobody has changed it since it was read. */
+  async #writeRecord(
+    before: V1ConfigMap | undefined,
+    record: V1ConfigMap,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    const { namespace } = this.#cluster
+    const { name = '', ...metadata } = record.metadata ?? {}
+    const { resourceVersion } = before?.metadata ?? {}
+    const body = { ...record, metadata: { ...metadata, name, ...(resourceVersion && { resourceVersion }) } }
+    const written = await this.#cluster.call('write record', { signal }, ({ core }) =>
+      (before
+        ? core.replaceNamespacedConfigMap({ namespace, name, body })
+        : core.createNamespacedConfigMap({ namespace, body })
+      ).catch(ignoring(404, 409)),
+    )
+    return written !== undefined
+  }
+
+  /** @returns whether no other pod has the name. */
+  async #makePod(agentId: string, record: V1ConfigMap, signal: AbortSignal | undefined): Promise<boolean> {
+    const { namespace } = this.#cluster
+    const { owner, pods, proxy } = this.#options
+    const ownerReferences = ownedBy(record)
+    const policy = policyOf(agentId, owner.instance, proxy, pods.egressUrl)
+    const pod = JSON.parse(record.data?.pod ?? '{}') as V1Pod
+    await this.#cluster.call('make policy', { signal }, async ({ networking }) => {
+      const body = { ...policy, metadata: { ...policy.metadata, ownerReferences } }
+      const made = await networking.createNamespacedNetworkPolicy({ namespace, body }).catch(ignoring(409))
+      if (!made) await networking.replaceNamespacedNetworkPolicy({ namespace, name: nameOf(agentId), body })
+    })
+    const made = await this.#cluster.call('make pod', { signal }, ({ core }) =>
+      core
+        .createNamespacedPod({ namespace, body: { ...pod, metadata: { ...pod.metadata, ownerReferences } } })
+        .catch(ignoring(409)),
+    )
+    return made !== undefined
+  }
+
+  async #homeParts(agentId: string, signal: AbortSignal | undefined) {
+    const { pods, versions } = this.#options
+    const record = await this.#own(agentId, signal)
+    const pod = record && (await readPod(this.#cluster, nameOf(agentId), signal))
+    const version = record?.metadata?.labels?.[VERSION_LABEL] ?? versions[0] ?? ''
+    // A claim is of one node at a time.
+    const node = pod && isRunning(pod) ? pod.spec?.nodeName : undefined
+    const helper = homePod(agentId, imageOf(pods.image, version), { ...pods, ...(node && { node }) })
+    return { cluster: this.#cluster, pods: this, agentId, pod: helper, signal }
+  }
+
+  /** Looks and acts again until nobody came between. */
+  async #retrying(agentId: string, act: () => Promise<boolean>): Promise<void> {
+    for (let tries = 0; tries < TRIES; tries++) if (await act()) return
+    throw new SandboxError('internal', `the sandbox of ${agentId} is changed by others all the time`)
+  }
+}
+
+/** Whether a record says what another one would. */
+const isSame = (a: V1ConfigMap, b: V1ConfigMap) =>
+  [SPEC_LABEL, INSTANCE_LABEL].every((label) => a.metadata?.labels?.[label] === b.metadata?.labels?.[label])

@@ -1,0 +1,93 @@
+/** Events of a Berth's sandboxes, as its pods and records change. */
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { V1ConfigMap, V1Pod } from '@kubernetes/client-node'
+import { AGENT_LABEL, INSTANCE_LABEL, isLabelled } from '../names.ts'
+import type { Owner } from '../owner.ts'
+import type { SandboxEvent } from '../port.ts'
+import type { Cluster } from './cluster.ts'
+import { isRunning } from './found.ts'
+import { watchedPods } from './pods.ts'
+import { type Watched, watchObjects } from './watch.ts'
+
+const RETRY_MS = 1000
+
+/** Yields until `signal` fires; goes on by itself when the cluster was away. */
+export async function* kubernetesEvents(
+  cluster: Cluster,
+  owner: Owner,
+  signal: AbortSignal,
+): AsyncGenerator<SandboxEvent> {
+  const events = new Readable({ objectMode: true, read() {} })
+  const tell = (event: SandboxEvent) => events.push(event)
+  const all = [followPods(cluster, owner, tell), followRecords(cluster, owner, tell)]
+  const following = all.map(async (follow) => {
+    while (!signal.aborted) {
+      // Whoever needs the cluster learns by calls of their own that it is away.
+      await follow(signal).catch(() => {})
+      await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
+    }
+  })
+  void Promise.all(following).then(() => events.push(null))
+  yield* events
+}
+
+type Follower = (signal: AbortSignal) => Promise<void>
+
+/** Started and ended: by what each pod was when it was seen before. */
+function followPods(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) => void): Follower {
+  /** The pods that run, by name. */
+  const running = new Map<string, { uid: string; agentId: string }>()
+  const note = (pod: V1Pod, gone: boolean) => {
+    const { name = '', uid = '', labels } = pod.metadata ?? {}
+    const agentId = labels?.[AGENT_LABEL]
+    if (!agentId || !isLabelled(owner, labels)) return
+    const before = running.get(name)
+    const runs = !gone && isRunning(pod)
+    if (before && (!runs || before.uid !== uid)) {
+      running.delete(name)
+      tell({ agentId, type: 'exited' })
+    }
+    if (runs && before?.uid !== uid) {
+      running.set(name, { uid, agentId })
+      tell({ agentId, type: 'started' })
+    }
+    // Whether it ever ran was not seen.
+    if (!before && !runs && (gone || pod.status?.phase === 'Failed')) tell({ agentId, type: 'exited' })
+  }
+  const watched = watchedPods(cluster.namespace, { labelSelector: INSTANCE_LABEL })
+  return async (signal) => {
+    for await (const change of watchObjects(cluster, watched, signal)) {
+      if ('type' in change) {
+        note(change.object, change.type === 'DELETED')
+        continue
+      }
+      const names = new Set(change.all.map(({ metadata }) => metadata?.name))
+      for (const [name, { agentId }] of running) {
+        if (names.has(name)) continue
+        running.delete(name)
+        tell({ agentId, type: 'exited' })
+      }
+      for (const pod of change.all) note(pod, false)
+    }
+  }
+}
+
+/** A sandbox is removed when its record is. */
+function followRecords(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) => void): Follower {
+  const { namespace } = cluster
+  const selector = { labelSelector: INSTANCE_LABEL }
+  const watched: Watched<V1ConfigMap> = {
+    path: `/api/v1/namespaces/${namespace}/configmaps`,
+    ...selector,
+    list: ({ core }) => core.listNamespacedConfigMap({ namespace, ...selector }),
+  }
+  return async (signal) => {
+    for await (const change of watchObjects(cluster, watched, signal)) {
+      if (!('type' in change) || change.type !== 'DELETED') continue
+      const { labels } = change.object.metadata ?? {}
+      const agentId = labels?.[AGENT_LABEL]
+      if (agentId && isLabelled(owner, labels)) tell({ agentId, type: 'removed' })
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/** Commands in a pod through the API server: for homes and measurements alone, since all else goes through agentd. */
+import { PassThrough, Writable } from 'node:stream'
+import type { V1Status } from '@kubernetes/client-node'
+import { SandboxError } from '../port.ts'
+import type { Cluster } from './cluster.ts'
+import { AGENT } from './objects.ts'
+
+/** Of the API server's protocol: the first byte of a frame names its stream; 255 closes the one that follows. */
+const INPUT = Buffer.from([0])
+const END_OF_INPUT = Buffer.from([255, 0])
+const FRAME_BYTES = 64 * 1024
+const KEPT_ERRORS = 2000
+
+export interface ExecOptions {
+  input?: AsyncIterable<Uint8Array>
+  signal?: AbortSignal | undefined
+  /** Exit codes that are no failure, beside 0. */
+  allowed?: number[]
+}
+
+/** Yields what a command prints, no faster than that is taken. @throws SandboxError when it fails. */
+export async function* execIn(
+  cluster: Cluster,
+  pod: string,
+  command: string[],
+  { input, signal, allowed = [] }: ExecOptions = {},
+): AsyncGenerator<Uint8Array> {
+  const output = new PassThrough({ highWaterMark: 1_048_576 })
+  const { promise: ended, resolve: end, reject: fail } = Promise.withResolvers<V1Status>()
+  ended.catch((error) => output.destroy(error))
+  let errors = ''
+  let pause = () => {}
+  const connection = await cluster.call('exec', { signal }, ({ library, config }) =>
+    new library.Exec(config).exec(
+      cluster.namespace,
+      pod,
+      AGENT,
+      command,
+      // The client hands on whatever comes: what is too much stops the connection.
+      new Writable({
+        write(chunk, _, done) {
+          if (!output.write(chunk)) pause()
+          done()
+        },
+        final(done) {
+          output.end()
+          done()
+        },
+      }),
+      new Writable({
+        write(chunk, _, done) {
+          errors = `${errors}${chunk}`.slice(-KEPT_ERRORS)
+          done()
+        },
+      }),
+      input ? new PassThrough() : null,
+      false,
+      end,
+    ),
+  )
+  pause = () => connection.pause()
+  output.on('drain', () => connection.resume())
+  connection.on('close', () =>
+    fail(new SandboxError('unreachable', 'the connection into a pod of the cluster broke off')),
+  )
+  connection.on('error', fail)
+  const abort = () => fail(signal?.reason)
+  signal?.addEventListener('abort', abort, { once: true })
+  try {
+    if (input) send(connection, input).catch(fail)
+    yield* output
+    const status = await ended
+    const code = exitCodeOf(status)
+    if (code !== 0 && !allowed.includes(code))
+      throw new SandboxError('internal', `${command[0]} failed in the pod (${code}): ${errors.trim()}`)
+  } finally {
+    signal?.removeEventListener('abort', abort)
+    connection.terminate()
+  }
+}
+
+type Connection = { send(data: Uint8Array, done: (error?: Error) => void): void }
+
+/** Sends each piece once the one before has gone out. */
+async function send(connection: Connection, input: AsyncIterable<Uint8Array>): Promise<void> {
+  const write = (frame: Uint8Array) =>
+    new Promise<void>((resolve, reject) =>
+      connection.send(frame, (error) => (error ? reject(error) : resolve())),
+    )
+  for await (const chunk of input)
+    for (let at = 0; at < chunk.length; at += FRAME_BYTES)
+      await write(Buffer.concat([INPUT, chunk.subarray(at, at + FRAME_BYTES)]))
+  await write(END_OF_INPUT)
+}
+
+function exitCodeOf({ status, details }: V1Status): number {
+  if (status === 'Success') return 0
+  const cause = details?.causes?.find(({ reason }) => reason === 'ExitCode')
+  return Number(cause?.message ?? -1)
+}

@@ -1,0 +1,110 @@
+/** Reading what a cluster says of a sandbox. */
+import type { V1ConfigMap, V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
+import { AGENTD_PORT } from '../../../agentd/protocol.ts'
+import { AGENT_LABEL, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
+import { type Sandbox, SandboxError } from '../port.ts'
+import { OPEN_NETWORK } from './guard.ts'
+import { AGENT } from './objects.ts'
+
+/** Annotation of a record whose sandbox was started: how its last run ended, as far as it has. */
+const LAST_RUN = 'berth.last-run'
+
+/** The part of a sandbox that outlives its pod. */
+type Run = Pick<Sandbox, 'exitCode' | 'oomKilled' | 'startedAt'>
+
+const NOTHING_KNOWN: Run = { exitCode: null, oomKilled: false, startedAt: null }
+
+export const isEnded = (pod: V1Pod) => pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed'
+
+/** Whether a pod was made from what the record says now. */
+export const isOf = (pod: V1Pod, record: V1ConfigMap) =>
+  pod.metadata?.labels?.[SPEC_LABEL] === record.metadata?.labels?.[SPEC_LABEL] &&
+  pod.metadata?.ownerReferences?.[0]?.uid === record.metadata?.uid
+
+const agentOf = (pod: V1Pod): V1ContainerStatus | undefined =>
+  pod.status?.containerStatuses?.find(({ name }) => name === AGENT)
+
+/** How a pod's run went so far. */
+export function runOf(pod: V1Pod): Run {
+  const { terminated, running } = agentOf(pod)?.state ?? {}
+  return {
+    exitCode: terminated?.exitCode ?? null,
+    oomKilled: terminated?.reason === 'OOMKilled',
+    startedAt: toText(terminated?.startedAt ?? running?.startedAt),
+  }
+}
+
+/** A watch has times as text, a call as dates. */
+const toText = (time: Date | string | undefined) => (time ? new Date(time).toISOString() : null)
+
+/** Whether a sandbox was started since its record was made. */
+export const wasStarted = (record: V1ConfigMap) => lastRun(record) !== undefined
+
+/** The record with a note of its last run. */
+export const withRun = (record: V1ConfigMap, run: Run | object): V1ConfigMap => ({
+  ...record,
+  metadata: {
+    ...record.metadata,
+    annotations: { ...record.metadata?.annotations, [LAST_RUN]: JSON.stringify(run) },
+  },
+})
+
+function lastRun({ metadata }: V1ConfigMap): Run | undefined {
+  const note = metadata?.annotations?.[LAST_RUN]
+  return note === undefined ? undefined : { ...NOTHING_KNOWN, ...JSON.parse(note) }
+}
+
+/** Whether the agent's own container runs and can be reached. */
+export const isRunning = (pod: V1Pod): boolean =>
+  Boolean(agentOf(pod)?.state?.running && pod.status?.podIP) && !isEnded(pod)
+
+export function toSandbox(record: V1ConfigMap, found: V1Pod | undefined): Sandbox {
+  const { [AGENT_LABEL]: agentId = '', [VERSION_LABEL]: engineVersion = '' } = record.metadata?.labels ?? {}
+  const pod = found && isOf(found, record) ? found : undefined
+  const none = { agentId, engineVersion, address: null, ...NOTHING_KNOWN }
+  if (!pod) {
+    const run = lastRun(record)
+    return run ? { ...none, ...run, state: 'exited' } : { ...none, state: 'created' }
+  }
+  if (isEnded(pod)) return { ...none, ...runOf(pod), state: 'exited' }
+  if (!isRunning(pod)) return { ...none, state: 'created' }
+  const address = `${pod.status?.podIP}:${AGENTD_PORT}`
+  return { ...none, ...runOf(pod), state: 'running', address }
+}
+
+const BAD_IMAGE = ['ImagePullBackOff', 'ErrImageNeverPull', 'InvalidImageName']
+const BAD_CONTAINER = ['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']
+
+/** Why a pod will not run, as far as it is known for sure; undefined while it may. */
+export function obstacleTo(pod: V1Pod): SandboxError | undefined {
+  const { initContainerStatuses = [], containerStatuses = [], reason, message } = pod.status ?? {}
+  for (const { state, image } of [...initContainerStatuses, ...containerStatuses]) {
+    const { reason = '', message } = state?.waiting ?? {}
+    if (BAD_IMAGE.includes(reason))
+      return new SandboxError('no_image', `the image ${image} cannot be pulled: ${message ?? reason}`)
+    if (BAD_CONTAINER.includes(reason)) return new SandboxError('internal', message ?? reason)
+  }
+  if (!isEnded(pod)) return undefined
+  const guard = initContainerStatuses[0]?.state?.terminated
+  if (guard?.exitCode === OPEN_NETWORK)
+    return new SandboxError('internal', 'the network of the cluster does not enforce its NetworkPolicy')
+  if (guard && guard.exitCode !== 0)
+    return new SandboxError('internal', `the agent's home cannot be prepared: ${guard.reason}`)
+  const run = runOf(pod)
+  const why = reason ? `${reason}: ${message}` : `exit code ${run.exitCode}`
+  return new SandboxError('internal', `it ended while it started: ${why}`)
+}
+
+/** What a pod that does not run waits for, in the words of the cluster. */
+export function whatIsMissing(pod: V1Pod | undefined): SandboxError {
+  const unplaced = pod?.status?.conditions?.find(
+    ({ type, status }) => type === 'PodScheduled' && status === 'False',
+  )
+  if (unplaced)
+    return new SandboxError('no_room', `no node of the cluster takes the agent: ${unplaced.message}`)
+  const waits = [...(pod?.status?.initContainerStatuses ?? []), ...(pod?.status?.containerStatuses ?? [])]
+    .map(({ state }) => state?.waiting?.message ?? state?.waiting?.reason)
+    .find(Boolean)
+  const text = waits ?? pod?.status?.message ?? `its pod is ${pod?.status?.phase ?? 'gone'}`
+  return new SandboxError('unreachable', `the agent's node has not started it yet: ${text}`)
+}

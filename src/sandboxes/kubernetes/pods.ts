@@ -1,0 +1,85 @@
+/** Pods by their names: looking, waiting and deleting. */
+import type { V1Pod } from '@kubernetes/client-node'
+import { SandboxError } from '../port.ts'
+import { type Bounds, type Cluster, ignoring } from './cluster.ts'
+import { whatIsMissing } from './found.ts'
+import { type Watched, watchObjects } from './watch.ts'
+
+/** The pods of a cluster that a selector names. */
+export interface Pods {
+  cluster: Cluster
+}
+
+export function watchedPods(
+  namespace: string,
+  selector: { labelSelector?: string; fieldSelector?: string },
+): Watched<V1Pod> {
+  return {
+    path: `/api/v1/namespaces/${namespace}/pods`,
+    ...selector,
+    list: ({ core }) => core.listNamespacedPod({ namespace, ...selector }),
+  }
+}
+
+export function readPod(
+  cluster: Cluster,
+  name: string,
+  signal: AbortSignal | undefined,
+): Promise<V1Pod | undefined> {
+  const { namespace } = cluster
+  return cluster.call('read pod', { signal }, ({ core }) =>
+    core.readNamespacedPod({ namespace, name }).catch(ignoring(404)),
+  )
+}
+
+/**
+ * Resolves when `done` says so of the pod, or of undefined while there is none. Resolves to the pod as it was seen last.
+ * @throws SandboxError that says what the pod waits for, when it takes longer than `ms`; what `done` throws.
+ */
+export async function waitForPod(
+  { cluster }: Pods,
+  name: string,
+  { ms = 60_000, signal }: Bounds,
+  done: (pod: V1Pod | undefined) => boolean,
+): Promise<V1Pod | undefined> {
+  const bound = AbortSignal.timeout(ms)
+  const end = new AbortController()
+  const either = AbortSignal.any([bound, end.signal, ...(signal ? [signal] : [])])
+  let last: V1Pod | undefined
+  try {
+    const watched = watchedPods(cluster.namespace, { fieldSelector: `metadata.name=${name}` })
+    for await (const change of watchObjects(cluster, watched, either)) {
+      const now = 'all' in change ? change.all[0] : change.type === 'DELETED' ? undefined : change.object
+      // One that is deleted tells for the last time how it ended.
+      last = now ?? ('object' in change ? change.object : last)
+      if (done(now)) return last
+    }
+  } catch (error) {
+    if (!bound.aborted || signal?.aborted) throw error
+    throw whatIsMissing(last)
+  } finally {
+    end.abort()
+  }
+  throw new SandboxError('internal', 'the watch ended')
+}
+
+/** Ends a pod and waits until it is gone. @returns it as it was seen last. @throws SandboxError */
+export async function deletePod(
+  cluster: Cluster,
+  pod: V1Pod,
+  { graceSeconds, signal }: { graceSeconds: number; signal: AbortSignal | undefined },
+): Promise<V1Pod> {
+  const { namespace } = cluster
+  const { name = '', uid } = pod.metadata ?? {}
+  const body = { gracePeriodSeconds: graceSeconds, preconditions: { ...(uid && { uid }) } }
+  await cluster.call('delete pod', { signal }, ({ core }) =>
+    // Another pod has the name by now: this one is gone.
+    core.deleteNamespacedPod({ namespace, name, body }).catch(ignoring(404, 409)),
+  )
+  const ms = (graceSeconds + GONE_SECONDS) * 1000
+  const last = await waitForPod({ cluster }, name, { ms, signal }, (now) => now?.metadata?.uid !== uid)
+  return last?.metadata?.uid === uid && last ? last : pod
+}
+
+/** How long a node may take to confirm that a pod has ended, beside its grace. */
+const GONE_SECONDS = 30

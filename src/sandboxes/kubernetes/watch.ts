@@ -1,0 +1,100 @@
+/**
+ * Following objects of a cluster. The client's own informer asks for no bookmarks and ends with the first failure, such as
+ * a restart of the API server; this goes on.
+ */
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { KubernetesListObject, KubernetesObject } from '@kubernetes/client-node'
+import { type Client, type Cluster, statusOf } from './cluster.ts'
+
+/** All is listed anew after so long, whatever the watch says. */
+const RESYNC_MS = 10 * 60_000
+const FIRST_PAUSE_MS = 100
+const LAST_PAUSE_MS = 5000
+/** The resource version is too old to go on from. */
+const GONE = 410
+
+export interface Watched<T extends KubernetesObject> {
+  /** Of the API server, below which the objects are. */
+  path: string
+  labelSelector?: string
+  fieldSelector?: string
+  list(client: Client): Promise<KubernetesListObject<T>>
+}
+
+export type Change<T> = { all: T[] } | { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: T }
+
+/**
+ * Yields all objects, then each change, and all of them again where changes may have been missed.
+ * @throws SandboxError when they cannot be listed; the signal's reason.
+ */
+export async function* watchObjects<T extends KubernetesObject>(
+  cluster: Cluster,
+  watched: Watched<T>,
+  signal: AbortSignal,
+): AsyncGenerator<Change<T>> {
+  for (;;) {
+    const { items, metadata } = await cluster.call(`list ${watched.path}`, { signal }, watched.list)
+    yield { all: items }
+    yield* follow(cluster, watched, metadata?.resourceVersion, signal)
+  }
+}
+
+/** Goes on over connections that end, until a new list is due. */
+async function* follow<T extends KubernetesObject>(
+  cluster: Cluster,
+  watched: Watched<T>,
+  from: string | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<Change<T>> {
+  const resync = performance.now() + RESYNC_MS
+  let version = from
+  let pause = FIRST_PAUSE_MS
+  while (performance.now() < resync) {
+    try {
+      for await (const change of connect(cluster, watched, version, signal)) {
+        if (change.type === 'ERROR') {
+          if ((change.object as { code?: number }).code === GONE) return
+          break
+        }
+        pause = FIRST_PAUSE_MS
+        version = change.object.metadata?.resourceVersion
+        if (change.type !== 'BOOKMARK') yield change as Change<T>
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      if (statusOf(error) === GONE) return
+    }
+    await sleep(pause * (0.5 + Math.random()), undefined, { signal })
+    pause = Math.min(2 * pause, LAST_PAUSE_MS)
+  }
+}
+
+interface Line<T> {
+  type: string
+  object: T
+}
+
+/** The lines of one connection. */
+async function* connect<T extends KubernetesObject>(
+  cluster: Cluster,
+  { path, labelSelector, fieldSelector }: Watched<T>,
+  resourceVersion: string | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<Line<T>> {
+  const lines = new Readable({ objectMode: true, signal, read() {} })
+  const query = { resourceVersion, labelSelector, fieldSelector, allowWatchBookmarks: true }
+  const connection = await cluster.call(`watch ${path}`, { signal }, ({ library, config }) =>
+    new library.Watch(config).watch(
+      path,
+      query,
+      (type: string, object: T) => lines.push({ type, object }),
+      (error) => (error ? lines.destroy(error) : lines.push(null)),
+    ),
+  )
+  try {
+    yield* lines
+  } finally {
+    connection.abort()
+  }
+}
