@@ -262,6 +262,11 @@ async function openAgents(
     throw error instanceof SandboxError ? new ConfigError(error.message) : error
   })
   parts.add('containers', () => runtime.close())
+  const obstacle = await runtime.findObstacle?.().catch((error) => {
+    log.warn({ err: error }, 'cannot find out whether agents are walled in here; each start of one does')
+    return null
+  })
+  if (obstacle) throw new ConfigError(obstacle)
   if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(runtime, leaving))
   const agentd = new AgentdClient(loadAgentProxy(config))
   parts.add('tunnels to agents', () => agentd.close())

@@ -19,15 +19,9 @@ import {
   withRun,
 } from './kubernetes/found.ts'
 import { readHome, writeHome } from './kubernetes/home.ts'
-import {
-  homePod,
-  imageOf,
-  ownedBy,
-  type PodOptions,
-  type ProxyPeers,
-  policyOf,
-  recordOf,
-} from './kubernetes/objects.ts'
+import { isNetworkShut, OPEN_NETWORK_ADVICE } from './kubernetes/network-check.ts'
+import { ownedBy, type ProxyPeers, policyOf, recordOf } from './kubernetes/objects.ts'
+import { checkPod, homePod, imageOf, type PodOptions } from './kubernetes/pod-spec.ts'
 import { deletePod, readPod, waitForPod } from './kubernetes/pods.ts'
 import { parseStats, STATS } from './kubernetes/stats.ts'
 import {
@@ -61,11 +55,13 @@ export interface KubernetesOptions {
   pods: PodOptions
   proxy: ProxyPeers
   storageClass?: string | undefined
+  /** How long a start waits for its pod, for tests. */
+  startMs?: number
 }
 
 const GRACE_MS = 10_000
-/** Most of it is for pulling an image; a worker that dies meanwhile loses nothing. */
-const START_MS = 5 * 60_000
+/** What takes longer, such as pulling an image, goes on by itself, and is looked at by the next attempt. */
+const START_MS = 60_000
 /** Someone else changes the same sandbox at each try. */
 const TRIES = 20
 
@@ -118,11 +114,18 @@ export class KubernetesRuntime implements SandboxRuntime {
       const noted = wasStarted(record) ? record : await this.#writeRecord(record, withRun(record, {}), signal)
       return noted && (await this.#makePod(agentId, record, signal))
     })
-    await waitForPod(this, nameOf(agentId), { ms: START_MS, signal }, (pod) => {
-      const obstacle = pod ? obstacleTo(pod) : new SandboxError('internal', 'its pod is deleted as it starts')
-      if (obstacle) throw obstacle
-      return pod !== undefined && isRunning(pod)
-    })
+    await waitForPod(
+      this.#cluster,
+      nameOf(agentId),
+      { ms: this.#options.startMs ?? START_MS, signal },
+      (pod) => {
+        const obstacle = pod
+          ? obstacleTo(pod)
+          : new SandboxError('internal', 'its pod is deleted as it starts')
+        if (obstacle) throw obstacle
+        return pod !== undefined && isRunning(pod)
+      },
+    )
     const sandbox = await this.inspect(agentId, { signal })
     if (sandbox) return sandbox
     throw new SandboxError('not_found', `there is no sandbox of ${agentId}`)
@@ -240,6 +243,18 @@ export class KubernetesRuntime implements SandboxRuntime {
     return []
   }
 
+  async findObstacle({ signal }: CallOptions = {}): Promise<string | null> {
+    const { owner, pods, versions } = this.#options
+    if (pods.openNetwork) return null
+    const image = imageOf(pods.image, versions[0] ?? '')
+    const isShut = await isNetworkShut(
+      this.#cluster,
+      checkPod(`berth-check-${owner.instance}`, image, pods),
+      signal,
+    )
+    return isShut ? null : OPEN_NETWORK_ADVICE
+  }
+
   async ping({ signal }: CallOptions = {}): Promise<void> {
     const { namespace } = this.#cluster
     await this.#cluster.call('ping', { signal }, ({ core }) =>
@@ -249,10 +264,6 @@ export class KubernetesRuntime implements SandboxRuntime {
 
   async close(): Promise<void> {
     this.#closing.abort()
-  }
-
-  get cluster(): Cluster {
-    return this.#cluster
   }
 
   #isOwn = ({ metadata }: V1Pod | V1ConfigMap) => isLabelled(this.#options.owner, metadata?.labels)
@@ -322,7 +333,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     // A claim is of one node at a time.
     const node = pod && isRunning(pod) ? pod.spec?.nodeName : undefined
     const helper = homePod(agentId, imageOf(pods.image, version), { ...pods, ...(node && { node }) })
-    return { cluster: this.#cluster, pods: this, agentId, pod: helper, signal }
+    return { cluster: this.#cluster, agentId, pod: helper, signal }
   }
 
   /** Looks and acts again until nobody came between. */

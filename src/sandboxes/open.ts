@@ -58,6 +58,9 @@ function createDocker(config: Config, owner: Owner): DockerRuntime {
   })
 }
 
+/** The network of a cluster enforces a policy within seconds. */
+const GUARD_SECONDS = 60
+
 function createKubernetes(config: Config, owner: Owner): KubernetesRuntime {
   const namespace = config.BERTH_KUBERNETES_NAMESPACE
   const egressUrl = config.BERTH_KUBERNETES_EGRESS_URL
@@ -77,6 +80,7 @@ function createKubernetes(config: Config, owner: Owner): KubernetesRuntime {
       requestPercent: config.BERTH_KUBERNETES_REQUEST_PERCENT,
       egressUrl,
       openNetwork: config.BERTH_KUBERNETES_OPEN_NETWORK,
+      guardSeconds: GUARD_SECONDS,
     },
     proxy: {
       labels: config.BERTH_KUBERNETES_PROXY_LABELS,

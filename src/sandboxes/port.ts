@@ -34,6 +34,8 @@ export interface Sandbox {
   /** Why it ended, while it is `exited`. */
   exitCode: number | null
   oomKilled: boolean
+  /** Why it ended, in a cluster that ended it. */
+  cause?: string
   /** ISO 8601; null before the first start. */
   startedAt: string | null
 }
@@ -128,6 +130,11 @@ export interface SandboxRuntime {
    * same machine, has needed for `graceMs` milliseconds. @returns what was removed.
    */
   tidyEngines(options: CallOptions & Tidying): Promise<string[]>
+  /**
+   * Why agents must not run here, which whoever starts them asks once; null when they may. Where it is missing, nothing keeps
+   * them from it. @throws SandboxError when that cannot be found out now.
+   */
+  findObstacle?(options?: CallOptions): Promise<string | null>
   /** @throws SandboxError `unreachable` when it cannot be used now. */
   ping(options?: CallOptions): Promise<void>
   close(): Promise<void>

@@ -43,7 +43,11 @@ export class SandboxEnded extends Error {
   override name = 'SandboxEnded'
 
   constructor(sandbox: Sandbox | undefined) {
-    super(sandbox ? `the agent's container ended with exit code ${sandbox.exitCode}` : 'it has no container')
+    super(
+      sandbox
+        ? `the agent's container ended: ${sandbox.cause ?? `exit code ${sandbox.exitCode}`}`
+        : 'it has no container',
+    )
   }
 }
 

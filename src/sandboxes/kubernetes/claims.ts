@@ -18,7 +18,7 @@ const DEFAULT_BYTES = 10 * 1024 ** 3
 /** The volume of a pod that has just ended is still in use. */
 const GONE_MS = 60_000
 
-/** Makes the agent's claim where there is none. One that is too small grows, where its class lets it. @throws SandboxError */
+/** Makes the agent's claim where there is none; one that is there keeps its size. @throws SandboxError */
 export async function ensureClaim(
   { cluster, owner, storageClass, signal }: ClaimParts,
   agentId: string,

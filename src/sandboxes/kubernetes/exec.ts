@@ -3,7 +3,7 @@ import { PassThrough, Writable } from 'node:stream'
 import type { V1Status } from '@kubernetes/client-node'
 import { SandboxError } from '../port.ts'
 import type { Cluster } from './cluster.ts'
-import { AGENT } from './objects.ts'
+import { AGENT } from './pod-spec.ts'
 
 /** Of the API server's protocol: the first byte of a frame names its stream; 255 closes the one that follows. */
 const INPUT = Buffer.from([0])

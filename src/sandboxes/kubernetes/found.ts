@@ -4,7 +4,7 @@ import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { AGENT_LABEL, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { type Sandbox, SandboxError } from '../port.ts'
 import { OPEN_NETWORK } from './guard.ts'
-import { AGENT } from './objects.ts'
+import { AGENT } from './pod-spec.ts'
 
 /** Annotation of a record whose sandbox was started: how its last run ended, as far as it has. */
 const LAST_RUN = 'berth.last-run'
@@ -13,6 +13,8 @@ const LAST_RUN = 'berth.last-run'
 type Run = Pick<Sandbox, 'exitCode' | 'oomKilled' | 'startedAt'>
 
 const NOTHING_KNOWN: Run = { exitCode: null, oomKilled: false, startedAt: null }
+
+const POD_DELETED = 'its pod was deleted, by a drain of its node for example'
 
 export const isEnded = (pod: V1Pod) => pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed'
 
@@ -64,9 +66,13 @@ export function toSandbox(record: V1ConfigMap, found: V1Pod | undefined): Sandbo
   const none = { agentId, engineVersion, address: null, ...NOTHING_KNOWN }
   if (!pod) {
     const run = lastRun(record)
-    return run ? { ...none, ...run, state: 'exited' } : { ...none, state: 'created' }
+    if (!run) return { ...none, state: 'created' }
+    return { ...none, ...run, state: 'exited', ...(run.exitCode === null && { cause: POD_DELETED }) }
   }
-  if (isEnded(pod)) return { ...none, ...runOf(pod), state: 'exited' }
+  if (isEnded(pod)) {
+    const { reason, message } = pod.status ?? {}
+    return { ...none, ...runOf(pod), state: 'exited', ...(reason && { cause: `${reason}: ${message}` }) }
+  }
   if (!isRunning(pod)) return { ...none, state: 'created' }
   const address = `${pod.status?.podIP}:${AGENTD_PORT}`
   return { ...none, ...runOf(pod), state: 'running', address }
@@ -77,22 +83,19 @@ const BAD_CONTAINER = ['CreateContainerConfigError', 'CreateContainerError', 'Ru
 
 /** Why a pod will not run, as far as it is known for sure; undefined while it may. */
 export function obstacleTo(pod: V1Pod): SandboxError | undefined {
-  const { initContainerStatuses = [], containerStatuses = [], reason, message } = pod.status ?? {}
+  const { initContainerStatuses = [], containerStatuses = [], reason } = pod.status ?? {}
   for (const { state, image } of [...initContainerStatuses, ...containerStatuses]) {
     const { reason = '', message } = state?.waiting ?? {}
     if (BAD_IMAGE.includes(reason))
       return new SandboxError('no_image', `the image ${image} cannot be pulled: ${message ?? reason}`)
     if (BAD_CONTAINER.includes(reason)) return new SandboxError('internal', message ?? reason)
   }
-  if (!isEnded(pod)) return undefined
+  // Of an agent that has ended itself, its state tells.
+  if (!isEnded(pod) || agentOf(pod)?.state?.terminated || reason) return undefined
   const guard = initContainerStatuses[0]?.state?.terminated
   if (guard?.exitCode === OPEN_NETWORK)
     return new SandboxError('internal', 'the network of the cluster does not enforce its NetworkPolicy')
-  if (guard && guard.exitCode !== 0)
-    return new SandboxError('internal', `the agent's home cannot be prepared: ${guard.reason}`)
-  const run = runOf(pod)
-  const why = reason ? `${reason}: ${message}` : `exit code ${run.exitCode}`
-  return new SandboxError('internal', `it ended while it started: ${why}`)
+  return new SandboxError('internal', `the agent's home cannot be prepared: ${guard?.reason ?? 'unknown'}`)
 }
 
 /** What a pod that does not run waits for, in the words of the cluster. */

@@ -6,7 +6,7 @@ import type { V1Pod } from '@kubernetes/client-node'
 import { nameOf } from '../names.ts'
 import { type Cluster, ignoring } from './cluster.ts'
 import { execIn } from './exec.ts'
-import { type Pods, waitForPod } from './pods.ts'
+import { waitForPod } from './pods.ts'
 
 const READY_MS = 120_000
 const TAR = ['tar', '--directory', '/home/node']
@@ -15,7 +15,6 @@ const CHANGED = 1
 
 export interface HomeParts {
   cluster: Cluster
-  pods: Pods
   agentId: string
   pod: V1Pod
   signal: AbortSignal | undefined
@@ -47,22 +46,22 @@ export async function writeHome(parts: HomeParts, content: AsyncIterable<Uint8Ar
 
 /** The helper of an agent that nobody removed may hold the claim of another node. */
 async function makeHelper(parts: HomeParts): Promise<string> {
-  const { cluster, pods, pod, signal } = parts
+  const { cluster, pod, signal } = parts
   await removeHelper(parts)
   const { namespace } = cluster
   await cluster.call('make helper', { signal }, ({ core }) =>
     core.createNamespacedPod({ namespace, body: pod }),
   )
   const name = pod.metadata?.name ?? ''
-  await waitForPod(pods, name, { ms: READY_MS, signal }, (found) => found?.status?.phase === 'Running')
+  await waitForPod(cluster, name, { ms: READY_MS, signal }, (found) => found?.status?.phase === 'Running')
   return name
 }
 
-async function removeHelper({ cluster, pods, agentId }: HomeParts): Promise<void> {
+async function removeHelper({ cluster, agentId }: HomeParts): Promise<void> {
   const name = `${nameOf(agentId)}-home`
   const { namespace } = cluster
   const removed = await cluster.call('remove helper', {}, ({ core }) =>
     core.deleteNamespacedPod({ namespace, name, gracePeriodSeconds: 0 }).catch(ignoring(404)),
   )
-  if (removed) await waitForPod(pods, name, { ms: READY_MS }, (found) => found === undefined)
+  if (removed) await waitForPod(cluster, name, { ms: READY_MS }, (found) => found === undefined)
 }

@@ -1,44 +1,9 @@
 /** The objects of an agent in a cluster, as they are made. */
-import type { V1ConfigMap, V1NetworkPolicy, V1PersistentVolumeClaim, V1Pod } from '@kubernetes/client-node'
-import { AGENTD_PORT, type AgentdConfig, GATEWAY_PORT } from '../../../agentd/protocol.ts'
+import type { V1ConfigMap, V1NetworkPolicy, V1PersistentVolumeClaim } from '@kubernetes/client-node'
+import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { AGENT_LABEL, labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { hashOf, type SandboxSpec } from '../port.ts'
-import { GUARD } from './guard.ts'
-
-/** The user `node` of the image, and its group. */
-const UID = 1000
-const HOME = '/home/node'
-const ENGINE_DIR = '/opt/openclaw'
-/** Part of the agent's memory, not beside it. */
-const TMP_BYTES = 512 * 1024 * 1024
-const STOP_SECONDS = 10
-/** The volume's own root may have folders of its file system. */
-const HOME_FOLDER = 'home'
-/** What the container writes beside its volumes: its log. */
-const SCRATCH = '256Mi'
-/** The container of agentd; the guard runs before it. */
-export const AGENT = 'agent'
-/** Kubernetes has no word for these limits; what follows is the ENTRYPOINT of agentd/Dockerfile. */
-const COMMAND = [...['/bin/sh', '-c', 'ulimit -c 0; ulimit -f "$1"; shift; exec "$@"', 'sh']]
-const ENTRYPOINT = ['/usr/bin/tini', '--', 'node', '--max-semi-space-size=1', '/opt/agentd/main.ts']
-
-/** How agents' pods are made in this cluster. */
-export interface PodOptions {
-  /** Name of an engine image, with `{version}`. */
-  image: string
-  pullSecrets: string[]
-  account: string
-  runtimeClass?: string | undefined
-  /** `label=value` */
-  nodeSelector: string[]
-  /** `key[=value][:effect]` */
-  tolerations: string[]
-  requestPercent: number
-  /** The agent proxy's egress as agents reach it. */
-  egressUrl: string
-  /** Whether agents start although no NetworkPolicy is enforced. */
-  openNetwork: boolean
-}
+import { CHECK_LABEL, type PodOptions, podOf, readLabels } from './pod-spec.ts'
 
 /** Who is the agent proxy: pods by their labels, or networks. */
 export interface ProxyPeers {
@@ -73,160 +38,6 @@ export const ownedBy = ({ metadata }: V1ConfigMap) => [
   },
 ]
 
-function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
-  const { agentId, engineVersion } = spec
-  const image = imageOf(options.image, engineVersion)
-  const { memoryBytes } = spec.limits
-  const tmpBytes = Math.min(TMP_BYTES, Math.floor(memoryBytes / 4))
-  return {
-    spec: {
-      ...placement(options),
-      hostname: spec.hostname,
-      restartPolicy: 'Never',
-      terminationGracePeriodSeconds: STOP_SECONDS,
-      // Names resolve at the egress proxy: nothing answers here.
-      dnsPolicy: 'None',
-      dnsConfig: {
-        nameservers: ['127.0.0.1'],
-        options: [
-          { name: 'timeout', value: '1' },
-          { name: 'attempts', value: '1' },
-        ],
-      },
-      initContainers: [guardContainer(image, options)],
-      containers: [
-        {
-          name: AGENT,
-          image,
-          imagePullPolicy: 'IfNotPresent',
-          command: [...COMMAND, String(Math.ceil(spec.agentd.diskBytes / 512)), ...ENTRYPOINT],
-          env: Object.entries(environment(spec, options)).map(([name, value]) => ({ name, value })),
-          workingDir: HOME,
-          securityContext: WALLS,
-          resources: resources(spec, options),
-          volumeMounts: [
-            { name: 'home', mountPath: HOME, subPath: HOME_FOLDER },
-            { name: 'tmp', mountPath: '/tmp' },
-          ],
-        },
-      ],
-      volumes: [
-        { name: 'home', persistentVolumeClaim: { claimName: nameOf(agentId) } },
-        { name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: String(tmpBytes) } },
-      ],
-    },
-  }
-}
-
-/** A pod that holds an agent's home and does nothing, for as long as it is read or written. */
-export function homePod(agentId: string, image: string, options: PodOptions & { node?: string }): V1Pod {
-  return {
-    metadata: { name: `${nameOf(agentId)}-home` },
-    spec: {
-      ...placement(options),
-      ...(options.node && { nodeName: options.node }),
-      restartPolicy: 'Never',
-      terminationGracePeriodSeconds: 0,
-      initContainers: [guardContainer(image, { ...options, openNetwork: true })],
-      containers: [
-        {
-          name: AGENT,
-          image,
-          imagePullPolicy: 'IfNotPresent',
-          command: ['sleep', 'infinity'],
-          securityContext: WALLS,
-          resources: { limits: { memory: '128Mi', cpu: '1' }, requests: { memory: '32Mi', cpu: '10m' } },
-          volumeMounts: [{ name: 'home', mountPath: HOME, subPath: HOME_FOLDER }],
-        },
-      ],
-      volumes: [{ name: 'home', persistentVolumeClaim: { claimName: nameOf(agentId) } }],
-    },
-  }
-}
-
-export const imageOf = (image: string, version: string) => image.replaceAll('{version}', version)
-
-const WALLS = {
-  allowPrivilegeEscalation: false,
-  privileged: false,
-  readOnlyRootFilesystem: true,
-  runAsNonRoot: true,
-  runAsUser: UID,
-  runAsGroup: UID,
-  capabilities: { drop: ['ALL'] },
-  seccompProfile: { type: 'RuntimeDefault' },
-}
-
-/** What all pods of agents have, whatever runs in them. */
-function placement({ account, runtimeClass, pullSecrets, nodeSelector, tolerations }: PodOptions) {
-  return {
-    serviceAccountName: account,
-    automountServiceAccountToken: false,
-    enableServiceLinks: false,
-    securityContext: { fsGroup: UID, fsGroupChangePolicy: 'OnRootMismatch' },
-    ...(runtimeClass && { runtimeClassName: runtimeClass }),
-    ...(pullSecrets.length > 0 && { imagePullSecrets: pullSecrets.map((name) => ({ name })) }),
-    ...(nodeSelector.length > 0 && { nodeSelector: readLabels(nodeSelector) }),
-    ...(tolerations.length > 0 && { tolerations: tolerations.map(readToleration) }),
-  }
-}
-
-/** Makes the agent's home, as the agent, and waits until the network is shut. */
-function guardContainer(image: string, { openNetwork }: PodOptions) {
-  return {
-    name: 'guard',
-    image,
-    imagePullPolicy: 'IfNotPresent',
-    command: ['node', '-e', GUARD],
-    env: [
-      { name: 'GUARD_FOLDER', value: `/volume/${HOME_FOLDER}` },
-      { name: 'GUARD_OPEN', value: openNetwork ? 'yes' : 'no' },
-    ],
-    securityContext: WALLS,
-    resources: { limits: { memory: '128Mi', cpu: '1' }, requests: { memory: '32Mi', cpu: '10m' } },
-    volumeMounts: [{ name: 'home', mountPath: '/volume' }],
-  }
-}
-
-function resources({ limits }: SandboxSpec, { requestPercent }: PodOptions) {
-  const share = (amount: number) => Math.ceil((amount * requestPercent) / 100)
-  const cpus = Math.round(limits.cpus * 1000)
-  return {
-    limits: { memory: String(limits.memoryBytes), cpu: `${cpus}m`, 'ephemeral-storage': SCRATCH },
-    requests: {
-      memory: String(share(limits.memoryBytes)),
-      cpu: `${share(cpus)}m`,
-      'ephemeral-storage': SCRATCH,
-    },
-  }
-}
-
-function environment(spec: SandboxSpec, { egressUrl }: PodOptions): Record<string, string> {
-  const agentd: AgentdConfig = {
-    ...spec.agentd,
-    host: '0.0.0.0',
-    port: AGENTD_PORT,
-    home: HOME,
-    engineDir: ENGINE_DIR,
-    gatewayPort: GATEWAY_PORT,
-  }
-  // Only the agent's own loopback is reached past the proxy: the policy lets nothing else through.
-  const direct = 'localhost,127.0.0.1,::1'
-  return {
-    HOME,
-    HTTP_PROXY: egressUrl,
-    HTTPS_PROXY: egressUrl,
-    NO_PROXY: direct,
-    http_proxy: egressUrl,
-    https_proxy: egressUrl,
-    no_proxy: direct,
-    // Node does not look at them otherwise.
-    NODE_USE_ENV_PROXY: '1',
-    ...spec.env,
-    AGENTD_CONFIG: JSON.stringify(agentd),
-  }
-}
-
 /** In only from the agent proxy, and out only to it. */
 export function policyOf(
   agentId: string,
@@ -255,6 +66,15 @@ export function policyOf(
   }
 }
 
+/** What a pod of a check must not get past. */
+export const checkPolicy = (name: string): V1NetworkPolicy => ({
+  metadata: { name },
+  spec: {
+    podSelector: { matchLabels: { [CHECK_LABEL]: name } },
+    policyTypes: ['Ingress', 'Egress'],
+  },
+})
+
 /** The claim of an agent's home. It has no owner, so that nothing but its own removal takes the data. */
 export function claimOf(
   agentId: string,
@@ -268,18 +88,5 @@ export function claimOf(
       resources: { requests: { storage: String(options.bytes) } },
       ...(options.storageClass && { storageClassName: options.storageClass }),
     },
-  }
-}
-
-function readLabels(pairs: string[]): Record<string, string> {
-  return Object.fromEntries(pairs.map((pair) => pair.split('=') as [string, string]))
-}
-
-function readToleration(text: string) {
-  const [, key, value, effect] = /^([^=:]+)(?:=([^:]*))?(?::(.+))?$/.exec(text) ?? []
-  return {
-    ...(key && { key }),
-    ...(value === undefined ? { operator: 'Exists' } : { operator: 'Equal', value }),
-    ...(effect && { effect }),
   }
 }

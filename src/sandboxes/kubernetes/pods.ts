@@ -5,11 +5,7 @@ import { type Bounds, type Cluster, ignoring } from './cluster.ts'
 import { whatIsMissing } from './found.ts'
 import { type Watched, watchObjects } from './watch.ts'
 
-/** The pods of a cluster that a selector names. */
-export interface Pods {
-  cluster: Cluster
-}
-
+/** What a watch and its list need of the pods that a selector names. */
 export function watchedPods(
   namespace: string,
   selector: { labelSelector?: string; fieldSelector?: string },
@@ -37,7 +33,7 @@ export function readPod(
  * @throws SandboxError that says what the pod waits for, when it takes longer than `ms`; what `done` throws.
  */
 export async function waitForPod(
-  { cluster }: Pods,
+  cluster: Cluster,
   name: string,
   { ms = 60_000, signal }: Bounds,
   done: (pod: V1Pod | undefined) => boolean,
@@ -77,7 +73,7 @@ export async function deletePod(
     core.deleteNamespacedPod({ namespace, name, body }).catch(ignoring(404, 409)),
   )
   const ms = (graceSeconds + GONE_SECONDS) * 1000
-  const last = await waitForPod({ cluster }, name, { ms, signal }, (now) => now?.metadata?.uid !== uid)
+  const last = await waitForPod(cluster, name, { ms, signal }, (now) => now?.metadata?.uid !== uid)
   return last?.metadata?.uid === uid && last ? last : pod
 }
 

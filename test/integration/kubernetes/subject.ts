@@ -88,6 +88,7 @@ export async function newOptions(
       requestPercent: 25,
       egressUrl: `http://${machine}:3128`,
       openNetwork: false,
+      guardSeconds: 30,
     },
     proxy: { labels: [], namespace, networks: [`${machine}/32`] },
     ...changes,

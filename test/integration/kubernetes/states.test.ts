@@ -1,0 +1,228 @@
+/** What happens to an agent in a cluster, and how that is told. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type KubernetesOptions, KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
+import { nameOf } from '../../../src/sandboxes/names.ts'
+import { SandboxError, type SandboxEvent } from '../../../src/sandboxes/port.ts'
+import { apply, BUSYBOX, killPrograms, kubectl, whyNotKubernetes } from '../../support/kubernetes.ts'
+import { until } from '../../support/processes.ts'
+import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
+import { type Ground, makeGround, newOptions } from './subject.ts'
+
+describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, () => {
+  let ground: Ground
+  let options: KubernetesOptions
+  let runtime: KubernetesRuntime
+  before(async () => {
+    ground = await makeGround()
+    options = await newOptions(ground)
+    runtime = new KubernetesRuntime(options)
+  })
+  after(async () => {
+    await runtime?.close()
+    await ground?.remove()
+  })
+
+  const inNamespace = (...args: string[]) => kubectl('--namespace', ground.namespace, ...args)
+  const running = async () => {
+    const agentId = newAgent()
+    await runtime.create(specOf(agentId))
+    const sandbox = await runtime.start(agentId)
+    await until('agentd answers', async () => (await runIn(sandbox.address, 'true')).code === 0)
+    return { ...sandbox, agentId }
+  }
+  const exited = (agentId: string) =>
+    until('it is exited', async () => {
+      const sandbox = await runtime.inspect(agentId)
+      return sandbox?.state === 'exited' && sandbox
+    })
+  /** The error of a start in a cluster that is set otherwise. */
+  const failureOf = async (
+    changes: Partial<KubernetesOptions>,
+    pods: Partial<KubernetesOptions['pods']> = {},
+  ) => {
+    const other = new KubernetesRuntime({
+      ...options,
+      startMs: 8000,
+      ...changes,
+      pods: { ...options.pods, ...pods },
+    })
+    const agentId = newAgent()
+    await other.create(specOf(agentId))
+    const error = await other.start(agentId).then(
+      () => null,
+      (error) => error,
+    )
+    assert(error instanceof SandboxError, String(error))
+    await other.remove(agentId, { volume: true })
+    return error
+  }
+
+  it('an agent whose image cannot be pulled is no_image, with the name of the image', async () => {
+    const error = await failureOf({ startMs: 60_000 }, { image: 'berth.test/nowhere:{version}' })
+    assert.equal(error.code, 'no_image')
+    assert.match(error.message, /berth\.test\/nowhere:2026\.1\.1 cannot be pulled/)
+  })
+
+  it('an agent that no node takes is no_room, in the words of the cluster', async () => {
+    const error = await failureOf({}, { nodeSelector: ['disk=golden'] })
+    assert.equal(error.code, 'no_room')
+    assert.match(error.message, /no node of the cluster takes the agent: 0\/1 nodes are available/)
+  })
+
+  it('an agent whose claim cannot be bound is no_room', async () => {
+    const error = await failureOf({ storageClass: 'nowhere' })
+    assert.equal(error.code, 'no_room')
+    assert.match(error.message, /persistentvolumeclaim|PersistentVolumeClaim/)
+  })
+
+  it('an agent that drains with its node has ended, and starts again with its home', async () => {
+    const { agentId, address } = await running()
+    await outputIn(address, 'echo kept > ~/note')
+    const uid = await inNamespace('get', 'pod', nameOf(agentId), '--output=jsonpath={.metadata.uid}')
+    // What `kubectl drain` asks for each pod that it does not refuse to move.
+    const refused = await kubectl(
+      'drain',
+      'node',
+      '--dry-run=server',
+      `--pod-selector=berth.agent=${agentId}`,
+      '--delete-emptydir-data',
+    )
+    assert.match(refused, new RegExp(`evicting pod ${ground.namespace}/${nameOf(agentId)}`))
+    await inNamespace('delete', 'pod', nameOf(agentId))
+    assert.deepEqual(await runtime.inspect(agentId), {
+      agentId,
+      state: 'exited',
+      engineVersion: specOf(agentId).engineVersion,
+      address: null,
+      exitCode: null,
+      oomKilled: false,
+      cause: 'its pod was deleted, by a drain of its node for example',
+      startedAt: null,
+    })
+    const again = await runtime.start(agentId)
+    await until('agentd answers', async () => (await runIn(again.address, 'true')).code === 0)
+    assert.equal(await outputIn(again.address, 'cat ~/note'), 'kept')
+    assert.notEqual(
+      await inNamespace('get', 'pod', nameOf(agentId), '--output=jsonpath={.metadata.uid}'),
+      uid,
+    )
+  })
+
+  it('an agent that was killed for want of memory says so', async () => {
+    const { agentId, address } = await running()
+    const hog = `node -e 'const a=[];for(;;)a.push(Buffer.alloc(16777216,1))'`
+    assert.notEqual((await runIn(address, hog)).code, 0)
+    await runIn(address, 'kill -9 $PPID').catch(() => {})
+    assert.equal((await exited(agentId)).oomKilled, true)
+  })
+
+  it('an agent that the cluster ends says why', async () => {
+    const { agentId } = await running()
+    await inNamespace('patch', 'pod', nameOf(agentId), '--patch', '{"spec":{"activeDeadlineSeconds":1}}')
+    const { cause } = await exited(agentId)
+    assert.match(
+      cause ?? '',
+      /^DeadlineExceeded: Pod was active on the node longer than the specified deadline/,
+    )
+  })
+
+  it('a pod that has an agent’s name and is somebody else’s stays', async () => {
+    const agentId = newAgent()
+    const metadata = { name: nameOf(agentId), namespace: ground.namespace }
+    const spec = {
+      nodeSelector: { disk: 'golden' },
+      securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          name: 'other',
+          image: BUSYBOX,
+          securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+        },
+      ],
+    }
+    await apply({ apiVersion: 'v1', kind: 'Pod', metadata, spec })
+    await runtime.create(specOf(agentId))
+    await assert.rejects(runtime.start(agentId), /the pod .* belongs to somebody else/)
+    await runtime.remove(agentId, { volume: true })
+    await inNamespace('get', 'pod', nameOf(agentId))
+  })
+
+  it('a namespace whose quota is used up is no_room, and says so', async () => {
+    const other = await makeGround()
+    try {
+      const quota = { hard: { pods: '0' } }
+      const metadata = { name: 'none', namespace: other.namespace }
+      await apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata, spec: quota })
+      const { cluster } = await newOptions(other)
+      const error = await failureOf({ cluster })
+      assert.equal(error.code, 'no_room')
+      assert.match(error.message, /the quota of the cluster is used up.*exceeded quota: none/)
+    } finally {
+      await other.remove()
+    }
+  })
+
+  it('a namespace in which another policy opens what must be shut starts no agent and no worker', async () => {
+    const other = await makeGround()
+    try {
+      await apply({
+        apiVersion: 'networking.k8s.io/v1',
+        kind: 'NetworkPolicy',
+        metadata: { name: 'open', namespace: other.namespace },
+        spec: { podSelector: {}, policyTypes: ['Egress'], egress: [{}] },
+      })
+      const { cluster, pods } = await newOptions(other)
+      const open = new KubernetesRuntime({ ...options, cluster, pods: { ...pods, guardSeconds: 3 } })
+      assert.match((await open.findObstacle()) ?? '', /does not enforce NetworkPolicy/)
+      const error = await failureOf({ cluster, startMs: 60_000 }, { guardSeconds: 3 })
+      assert.match(error.message, /the network of the cluster does not enforce its NetworkPolicy/)
+    } finally {
+      await other.remove()
+    }
+  })
+
+  it('workers that ask at once whether agents are walled in here are told that they are', async () => {
+    const again = new KubernetesRuntime(options)
+    assert.deepEqual(await Promise.all([runtime.findObstacle(), again.findObstacle()]), [null, null])
+  })
+})
+
+describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () => {
+  it('an agent starts and its events go on while etcd and the API server are killed', async () => {
+    const ground = await makeGround()
+    const runtime = new KubernetesRuntime(await newOptions(ground))
+    const listening = new AbortController()
+    const seen: SandboxEvent[] = []
+    const listener = (async () => {
+      for await (const event of runtime.events(listening)) seen.push(event)
+    })()
+    try {
+      const agentId = newAgent()
+      await runtime.create(specOf(agentId))
+      const starting = runtime.start(agentId)
+      await killPrograms('kube-apiserver', 'etcd')
+      // The attempt that was under way may be lost; the next one goes on from what is there.
+      await starting.catch(() => {})
+      const sandbox = await until('it starts', () => runtime.start(agentId).catch(() => false as const))
+      assert.equal(sandbox.state, 'running')
+      await until('its start is told', () =>
+        seen.some((event) => event.agentId === agentId && event.type === 'started'),
+      )
+      await killPrograms('kube-apiserver')
+      const removed = () =>
+        runtime.remove(agentId, { volume: true }).then(
+          () => true,
+          () => false,
+        )
+      await until('it is removed', removed)
+      await until('its removal is told', () =>
+        seen.some((event) => event.agentId === agentId && event.type === 'removed'),
+      )
+    } finally {
+      listening.abort()
+      await listener
+      await ground.remove()
+    }
+  })
+})
