@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { kubernetesSettings } from './kubernetes-settings.ts'
-import { flag, integer, list, seconds, socketPath, text, url } from './setting-types.ts'
+import { flag, integer, list, networks, seconds, socketPath, text, url } from './setting-types.ts'
 
 export const agentSettings = {
   BERTH_RUNTIME: z
@@ -190,4 +190,22 @@ export const agentSettings = {
   BERTH_EGRESS_ALLOW: list
     .default([])
     .describe('host:port pairs that the egress proxy lets through although they are private.'),
+  BERTH_EGRESS_REFUSE: networks
+    .default([])
+    .describe(
+      'Networks (`address/bits`) that the egress proxy refuses although they are public, such as those of the nodes of a cluster.',
+    ),
+  BERTH_EGRESS_URL: url('http')
+    .optional()
+    .describe(
+      'Where agents reach the egress of several agent proxies, as they do in a cluster: its Service. Each proxy then serves all addresses in BERTH_AGENT_SUBNETS, and needs AGENT_PROXY_KEY. Not set: one proxy, on the machine of the agents.',
+    ),
+  BERTH_AGENT_PROXY_STOP_SECONDS: seconds(0, 3600)
+    .default(0)
+    .describe(
+      'How long an agent proxy that is told to stop still takes connections while /readyz is 503, until nothing leads to it any more.',
+    ),
+  BERTH_AGENT_PROXY_DRAIN_SECONDS: seconds(0, 3600)
+    .default(5)
+    .describe('How long the connections of an agent proxy have to end after that.'),
 }

@@ -1,4 +1,5 @@
 /** Types of the values of settings: what they accept, and what they are read as. */
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
@@ -12,6 +13,18 @@ export const list = text.transform((value) =>
     .split(',')
     .map((item) => item.trim())
     .filter(Boolean),
+)
+/** A list of `address/bits`. */
+export const networks = list.refine(
+  (items) =>
+    items.every((item) => {
+      const [address = '', bits = '', ...more] = item.split('/')
+      const version = isIP(address)
+      return (
+        version > 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128) && !more.length
+      )
+    }),
+  'must be networks like 192.0.2.0/24 or 2001:db8::/32, with commas between them',
 )
 export const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
 /** Seconds, also a part of one. */

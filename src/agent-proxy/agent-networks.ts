@@ -92,7 +92,7 @@ export class AgentNetworks {
     const { egress, port, log } = this.#options
     const settings = { host: 'BERTH_AGENT_SUBNETS', port: 'BERTH_EGRESS_PORT' }
     try {
-      await egress.listen({ host: address, port, settings }, network)
+      await egress.listen({ host: address, port, settings }, { network, isOfOne: true })
       this.#open.set(address, network)
       this.#failed.delete(address)
       log.debug({ network }, "the egress proxy listens on an agent's network")

@@ -1,6 +1,6 @@
 /** The way from a destination to a connection: resolve once, check, connect to what was checked. */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
-import { isIP, connect as openSocket, type Socket } from 'node:net'
+import { type BlockList, isIP, connect as openSocket, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { passTo } from '../../agentd/pass-bytes.ts'
 import { isPrivateAddress, toIPv4 } from '../lib/net/ip-address.ts'
@@ -26,6 +26,8 @@ export interface DialOptions {
   /** Most time to resolve and connect. */
   connectMs: number
   resolve: Resolve
+  /** Addresses that are refused as private ones are. */
+  refused?: BlockList
   /** The connection that gets all bytes, where nothing else reads them. */
   to?: Socket
 }
@@ -45,7 +47,7 @@ export async function dial(destination: Destination, options: DialOptions): Prom
       findAddresses(destination.host, options.resolve),
       aborted(deadline),
     ])
-    if (!options.isAllowed && addresses.some(({ address }) => isInside(address))) {
+    if (!options.isAllowed && addresses.some(({ address }) => isInside(address, options.refused))) {
       throw new ProxyError(403, `${name} is not on the public internet`)
     }
     return await connect(destination, addresses, options.to, deadline.signal)
@@ -84,9 +86,10 @@ async function findAddresses(host: string, resolve: Resolve): Promise<LookupAddr
  * Not public, or an address of this machine: from here, services that a firewall in front of the
  * machine keeps from the internet would answer there.
  */
-function isInside(address: string): boolean {
+function isInside(address: string, refused?: BlockList): boolean {
   if (isPrivateAddress(address)) return true
   const plain = toIPv4(address) ?? address
+  if (refused?.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4')) return true
   return Object.values(networkInterfaces()).some((all) => all?.some((own) => own.address === plain))
 }
 

@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList } from 'node:net'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Binding } from '../lib/net/bind.ts'
+import { toIPv4 } from '../lib/net/ip-address.ts'
 import type { Logger } from '../log.ts'
 import {
   type Destination,
@@ -22,8 +23,8 @@ import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from '
 const LIMITS = {
   /** Requests and tunnels side by side; the next is answered with 503. */
   exchanges: 4096,
-  /** The share of one agent's network in `exchanges`. */
-  networkExchanges: 128,
+  /** The share of one agent in `exchanges`. */
+  agentExchanges: 128,
   headerBytes: 16 * 1024,
   /** Most time until a client has sent the head of its request. */
   headerMs: 10_000,
@@ -38,6 +39,8 @@ const LIMITS = {
 export interface EgressOptions {
   /** Reached although their addresses are private; a host that begins with `*.` stands for every name below. */
   allowed: readonly Destination[]
+  /** Public addresses that are refused as private ones are. */
+  refused?: BlockList
   log: Logger
   registry: Registry
   limits?: Partial<typeof LIMITS>
@@ -46,12 +49,21 @@ export interface EgressOptions {
   onRefusal?: (refusal: ProxyError) => void
 }
 
+/** Who may connect to an address on which the proxy listens. */
+export interface Admitted {
+  /** `address/bits`: nobody else. */
+  network: string
+  /** The network of one agent; in one of several each address is an agent. */
+  isOfOne: boolean
+}
+
 /** An address on which the proxy listens. */
 interface Door {
   listener: Listener
-  /** Exchanges under way, and the most of them. */
-  open: number
+  /** Exchanges under way, by address where each is an agent; and the most of them. */
+  open: Map<string, number>
   limit: number
+  isByAddress: boolean
 }
 
 export class EgressProxy {
@@ -59,15 +71,25 @@ export class EgressProxy {
   readonly #limits: typeof LIMITS
   readonly #allowed: readonly Destination[]
   readonly #resolve: Resolve
+  readonly #refused: BlockList | undefined
   readonly #onRefusal: EgressOptions['onRefusal']
   readonly #doors = new Map<string, Door>()
   readonly #outcomes: Counter<'kind' | 'outcome'>
   #open = 0
 
-  constructor({ allowed, log, registry, limits, resolve = resolveBySystem, onRefusal }: EgressOptions) {
+  constructor({
+    allowed,
+    refused,
+    log,
+    registry,
+    limits,
+    resolve = resolveBySystem,
+    onRefusal,
+  }: EgressOptions) {
     this.#log = log
     this.#limits = { ...LIMITS, ...limits }
     this.#allowed = allowed
+    this.#refused = refused
     this.#resolve = resolve
     this.#onRefusal = onRefusal
     this.#outcomes = new Counter({
@@ -88,20 +110,22 @@ export class EgressProxy {
   }
 
   /**
-   * Starts to listen on an address, and resolves with the port.
-   * @param network `address/bits` of an agent's network: nobody else may connect, and no more than one agent may ask.
+   * Starts to listen on an address, and resolves with the port. No agent may ask for more than its share.
    * @throws ConfigError when it cannot listen where it is told to.
    */
-  async listen(binding: Binding, network?: string): Promise<number> {
+  async listen(binding: Binding, admitted?: Admitted): Promise<number> {
     const limits = this.#limits
-    const limit = network ? limits.networkExchanges : limits.exchanges
+    const isByAddress = admitted?.isOfOne === false
+    const limit = admitted ? limits.agentExchanges : limits.exchanges
     const door: Door = {
-      open: 0,
+      open: new Map(),
       limit,
+      isByAddress,
       listener: new Listener({
         ...limits,
-        connections: 2 * limit,
-        ...(network && { admits: insideOf(network) }),
+        connections: 2 * (isByAddress ? limits.exchanges : limit),
+        ...(isByAddress && { connectionsOfOne: 2 * limit }),
+        ...(admitted && { admits: insideOf(admitted.network) }),
         exchange: (...exchange) => this.#exchange(door, ...exchange),
       }),
     }
@@ -133,10 +157,12 @@ export class EgressProxy {
     const start = performance.now()
     let outcome = 'passed'
     let name: string | undefined
+    const agent = door.isByAddress ? (req.socket.remoteAddress ?? '') : ''
+    const open = (door.open.get(agent) ?? 0) + 1
+    door.open.set(agent, open)
     this.#open++
-    door.open++
     try {
-      if (this.#open > this.#limits.exchanges || door.open > door.limit)
+      if (this.#open > this.#limits.exchanges || open > door.limit)
         throw new ProxyError(503, 'Too many connections')
       const { destination, path } = readTarget(req)
       name = formatDestination(destination)
@@ -144,6 +170,7 @@ export class EgressProxy {
         isAllowed: hasDestination(this.#allowed, destination),
         connectMs: this.#limits.connectMs,
         resolve: this.#resolve,
+        ...(this.#refused && { refused: this.#refused }),
       })
       const { idleMs, headerBytes } = this.#limits
       if (req.socket.destroyed) upstream.destroy()
@@ -157,7 +184,9 @@ export class EgressProxy {
       refuse(res, refusal)
     } finally {
       this.#open--
-      door.open--
+      const left = (door.open.get(agent) ?? 1) - 1
+      if (left === 0) door.open.delete(agent)
+      else door.open.set(agent, left)
       this.#outcomes.inc({ kind, outcome })
       const ms = Math.round(performance.now() - start)
       // Neither path nor headers: both carry credentials.
@@ -184,5 +213,5 @@ function insideOf(network: string): (address: string) => boolean {
   const [address = '', bits] = network.split('/')
   const inside = new BlockList()
   inside.addSubnet(address, Number(bits), 'ipv4')
-  return (client) => inside.check(client, 'ipv4')
+  return (client) => inside.check(toIPv4(client) ?? '::', 'ipv4')
 }

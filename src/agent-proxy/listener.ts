@@ -26,6 +26,8 @@ export interface ListenerOptions {
   admits?(address: string): boolean
   /** Connections side by side. */
   connections: number
+  /** Those of them that one address may have; without it all. */
+  connectionsOfOne?: number
   headerBytes: number
   /** Most time until a client has sent the head of its request. */
   headerMs: number
@@ -39,6 +41,8 @@ export class Listener {
   readonly #options: ListenerOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
+  /** Connections by the address of the client. */
+  readonly #clients = new Map<string, number>()
 
   constructor(options: ListenerOptions) {
     this.#options = options
@@ -69,7 +73,7 @@ export class Listener {
   }
 
   #createServer(): Server {
-    const { admits, connections, headerBytes, headerMs, idleMs } = this.#options
+    const { connections, headerBytes, headerMs, idleMs } = this.#options
     const server = createServer({
       maxHeaderSize: headerBytes,
       headersTimeout: headerMs,
@@ -86,9 +90,7 @@ export class Listener {
     server.on('connection', (socket: Socket) => {
       // Node's server handles errors only until a CONNECT or an upgrade. After each comes a close.
       socket.on('error', () => {})
-      if (admits && !admits(socket.remoteAddress ?? '')) return void socket.destroy()
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
+      if (!this.#admit(socket)) socket.destroy()
     })
     server.on('clientError', (error, socket) => refuseMalformed(error, socket as Socket))
     server.on('request', (req, res) => void this.#options.exchange('request', req, res, undefined))
@@ -99,6 +101,23 @@ export class Listener {
       this.#detached('connect', req, { client: client as Socket, head }),
     )
     return server
+  }
+
+  /** Counts a connection until it is closed; false where it may not be. */
+  #admit(socket: Socket): boolean {
+    const { admits, connectionsOfOne = Infinity } = this.#options
+    const address = socket.remoteAddress ?? ''
+    const count = this.#clients.get(address) ?? 0
+    if (count >= connectionsOfOne || (admits && !admits(address))) return false
+    this.#clients.set(address, count + 1)
+    this.#sockets.add(socket)
+    socket.once('close', () => {
+      this.#sockets.delete(socket)
+      const left = (this.#clients.get(address) ?? 1) - 1
+      if (left === 0) this.#clients.delete(address)
+      else this.#clients.set(address, left)
+    })
+    return true
   }
 
   #detached(kind: 'upgrade' | 'connect', req: IncomingMessage, detached: Detached): void {

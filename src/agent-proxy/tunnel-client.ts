@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Config, loadAgentProxyKey } from '../config.ts'
 
 /** Port of the agent proxy when no setting says it. */
@@ -40,6 +41,12 @@ export interface AgentProxyFacts {
 
 /** Longer than the agent proxy takes to give up, so that its reason arrives. */
 const OPEN_MS = 5000
+/** A machine that was lost answers nothing at all. */
+const CONNECT_MS = 1000
+/** Time in which the Service of agent proxies forgets one that is gone, and pauses between the tries. */
+const RETRY_MS = 2500
+const FIRST_PAUSE_MS = 10
+const LAST_PAUSE_MS = 250
 
 /** The agent proxy opens no tunnel. */
 export class TunnelError extends Error {
@@ -80,10 +87,36 @@ export async function askAgentProxy({ key, ...place }: AgentProxyAddress): Promi
 }
 
 /**
- * Opens a tunnel (`CONNECT`, RFC 9110, 9.3.6) to an `address:port`. Whoever gets the connection closes it.
- * @throws TunnelError, or another Error that says why there is none, within 5 s; and what `signal` says.
+ * Opens a tunnel (`CONNECT`, RFC 9110, 9.3.6) to an `address:port`. Whoever gets the connection closes it. Behind one
+ * address may be several agent proxies: where one is gone, or goes before it has opened the tunnel, others are tried.
+ * @throws TunnelError, or another Error that says why there is none, within 5 s.
  */
-export function openTunnel({ key, ...place }: AgentProxyAddress, address: string): Promise<Socket> {
+export async function openTunnel(way: AgentProxyAddress, address: string): Promise<Socket> {
+  const bound = new AbortController()
+  const giveUp = () => bound.abort(noAnswer())
+  let mayRetry = true
+  const timers = [setTimeout(giveUp, OPEN_MS), setTimeout(() => (mayRetry = false), RETRY_MS)]
+  try {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
+      try {
+        return await tryTunnel(way, address, bound.signal)
+      } catch (error) {
+        if (error instanceof TunnelError || !mayRetry) throw error
+      }
+      await sleep(pauseMs)
+    }
+  } finally {
+    for (const timer of timers) clearTimeout(timer)
+  }
+}
+
+const noAnswer = () => new Error('the agent proxy does not answer')
+
+function tryTunnel(
+  { key, ...place }: AgentProxyAddress,
+  address: string,
+  signal: AbortSignal,
+): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const sent = request({
       ...place,
@@ -92,9 +125,10 @@ export function openTunnel({ key, ...place }: AgentProxyAddress, address: string
       path: address,
       headers: { host: address, 'proxy-authorization': `Bearer ${key}` },
     })
-    const late = setTimeout(() => sent.destroy(new Error('the agent proxy does not answer')), OPEN_MS)
+    signal.addEventListener('abort', () => sent.destroy(signal.reason), { once: true })
+    const unconnected = setTimeout(() => sent.destroy(noAnswer()), CONNECT_MS)
+    sent.once('socket', (socket) => socket.once('connect', () => clearTimeout(unconnected)))
     sent.once('connect', (response, socket: Socket, head: Buffer) => {
-      clearTimeout(late)
       // A later error ends in `close`, which the user of the connection sees.
       socket.on('error', () => {})
       if (response.statusCode !== 200) {
@@ -111,7 +145,7 @@ export function openTunnel({ key, ...place }: AgentProxyAddress, address: string
     })
     sent.on('error', reject)
     sent.once('close', () => {
-      clearTimeout(late)
+      clearTimeout(unconnected)
       reject(new Error('the agent proxy closed the connection'))
     })
     sent.end()

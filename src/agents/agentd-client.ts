@@ -84,12 +84,14 @@ export class AgentdClient {
   readonly #kept = new HttpAgent({ keepAlive: true, maxFreeSockets: 16, timeout: IDLE_MS })
   // Not by `Connection: close`: a server that closes on a body which it does not read resets the connection, and its
   // answer is lost.
-  readonly #single = new HttpAgent({ keepAlive: true, maxFreeSockets: 0 })
+  readonly #single = new HttpAgent({ keepAlive: true })
   /** Connections to agents' own programs that are used again. */
   readonly #programs = new HttpAgent({ keepAlive: true, maxFreeSockets: 16, timeout: PROGRAM_IDLE_MS })
 
   constructor(way: AgentProxyAddress) {
     this.#way = way
+    // As an option, Node takes 0 for not given.
+    this.#single.maxFreeSockets = 0
     const opening =
       (open: (to: Connecting) => Promise<Socket>): HttpAgent['createConnection'] =>
       (options, done) => {

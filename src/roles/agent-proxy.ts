@@ -1,3 +1,5 @@
+import { BlockList, isIP } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Registry } from 'prom-client'
 import { AgentNetworks } from '../agent-proxy/agent-networks.ts'
 import { checkAgentProxy, checkEgress } from '../agent-proxy/checks.ts'
@@ -19,44 +21,71 @@ import { openOperatorPorts } from './operator-ports.ts'
 import type { RunningRole } from './running-role.ts'
 
 /**
- * Starts the agent proxy, on the network of a machine that runs agents: tunnels in to them, and their egress.
+ * Starts the agent proxy: tunnels in to agents, and their egress. It is on the network of a machine that runs agents, or
+ * one of several in a cluster (BERTH_EGRESS_URL).
  * @throws ConfigError
  */
 export async function openAgentProxy(config: Config, log: Logger): Promise<RunningRole> {
+  if (config.BERTH_EGRESS_URL && !config.AGENT_PROXY_KEY)
+    throw new ConfigError('AGENT_PROXY_KEY: several agent proxies need the same, so it has to be set')
   const parts = new Closers(log)
   const registry = new Registry()
-  const { port: egressPort, networks } = await openEgress(config, log, parts, registry)
-  const address = await openTunnelServer(config, { egressPort, networks, log, parts, registry })
-  const egress = { host: config.BERTH_EGRESS_HOST, port: egressPort }
-  const readiness = proxyReadiness({ address, egress, log })
+  const drainMs = config.BERTH_AGENT_PROXY_DRAIN_SECONDS * 1000
+  const shared: Shared = { config, log, registry, drainMs }
+  const { egress, port: egressPort, networks } = await openEgress(shared)
+  const { tunnelServer, address } = await openTunnelServer(shared, { egressPort, networks })
+  parts.add('connections', async () => {
+    await networks?.stop()
+    await Promise.all([tunnelServer.close(), egress.close()])
+  })
+  const place = { host: config.BERTH_EGRESS_HOST, port: egressPort }
+  const stopping = new AbortController()
+  const readiness = proxyReadiness({ address, egress: place, stopping: stopping.signal, log })
   addPartMetrics(registry, readiness)
   await openOperatorPorts(config, { log, parts, registry, readiness })
-  return { stop: () => parts.close() }
+  const hurried = new AbortController()
+  return {
+    stop: async () => {
+      stopping.abort()
+      const { signal } = hurried
+      await sleep(config.BERTH_AGENT_PROXY_STOP_SECONDS * 1000, undefined, { signal }).catch(() => {})
+      await parts.close()
+    },
+    hurry: () => hurried.abort(),
+  }
 }
 
-/** Resolves with the address of the server. */
+/** What both servers are made of. */
+interface Shared {
+  config: Config
+  log: Logger
+  registry: Registry
+  /** BERTH_AGENT_PROXY_DRAIN_SECONDS. */
+  drainMs: number
+}
+
 async function openTunnelServer(
-  config: Config,
-  options: { egressPort: number; networks: AgentNetworks; log: Logger; parts: Closers; registry: Registry },
-): Promise<AgentProxyAddress> {
-  const { egressPort, networks, log, parts, registry } = options
-  // Agents that are processes are at ports of loopback.
-  const loopback = config.BERTH_RUNTIME === 'docker' ? [] : ['127.0.0.0/8']
+  { config, log, registry, drainMs }: Shared,
+  { egressPort, networks }: { egressPort: number; networks: AgentNetworks | undefined },
+): Promise<{ tunnelServer: TunnelServer; address: AgentProxyAddress }> {
   const key = loadAgentProxyKey(config)
+  // Agents that are processes are at ports of loopback. In a cluster nobody but its network policies knows whose pod
+  // has an address.
+  const loopback = config.BERTH_RUNTIME === 'docker' || !networks ? [] : ['127.0.0.0/8']
   const tunnelServer = new TunnelServer({
     key,
     networks: [config.BERTH_AGENT_SUBNETS, ...loopback],
-    isOwn: (address) => address.startsWith('127.') || networks.has(address),
+    isOwn: (address) => !networks || address.startsWith('127.') || networks.has(address),
     facts: { egressPort },
     log,
     registry,
+    limits: { drainMs },
   })
-  parts.add('tunnel server', () => tunnelServer.close())
   const { BERTH_AGENT_PROXY_SOCKET: socket, BERTH_AGENT_PROXY_ADDRESS: host } = config
   if (socket) {
     await tunnelServer.listenOnSocket(socket, 'BERTH_AGENT_PROXY_SOCKET')
     log.info({ socket }, 'the agent proxy listens')
-    return { socketPath: socket, key }
+    return { tunnelServer, address: { socketPath: socket, key } }
   }
   const settings = { host: 'BERTH_AGENT_PROXY_ADDRESS', port: 'BERTH_AGENT_PROXY_PORT' }
   const port = await tunnelServer.listen({
@@ -65,36 +94,51 @@ async function openTunnelServer(
     settings,
   })
   log.info({ host, port }, 'the agent proxy listens')
-  return { hostname: host, port, key }
+  return { tunnelServer, address: { hostname: host, port, key } }
 }
 
-async function openEgress(
-  config: Config,
-  log: Logger,
-  parts: Closers,
-  registry: Registry,
-): Promise<{ port: number; networks: AgentNetworks }> {
-  const egress = new EgressProxy({ allowed: allowedDestinations(config), log, registry })
-  const { BERTH_EGRESS_HOST: host, BERTH_EGRESS_PORT } = config
+/** Resolves without networks where agents are on none of this machine: they come from BERTH_AGENT_SUBNETS then. */
+async function openEgress({ config, log, registry, drainMs }: Shared): Promise<{
+  egress: EgressProxy
+  port: number
+  networks?: AgentNetworks
+}> {
+  const allowed = allowedDestinations(config)
+  const refused = blockList(config.BERTH_EGRESS_REFUSE)
+  const egress = new EgressProxy({ allowed, refused, log, registry, limits: { drainMs } })
+  const { BERTH_EGRESS_HOST: host, BERTH_EGRESS_PORT, BERTH_AGENT_SUBNETS: subnets } = config
   const settings = { host: 'BERTH_EGRESS_HOST', port: 'BERTH_EGRESS_PORT' }
+  if (config.BERTH_EGRESS_URL) {
+    const binding = { host, port: BERTH_EGRESS_PORT ?? FIRST_EGRESS_PORT, settings }
+    const port = await egress.listen(binding, { network: subnets, isOfOne: false })
+    log.info({ host, port }, 'the egress proxy listens')
+    return { egress, port }
+  }
   const listen = (port: number) => egress.listen({ host, port, settings })
   const port = await (BERTH_EGRESS_PORT === undefined
     ? listenOnKeptPort(config.BERTH_DATA_DIR, listen)
     : listen(BERTH_EGRESS_PORT))
-  parts.add('egress proxy', () => egress.close())
   // A port that was chosen anew is held by no agent of 0.1.0.
   const former = port === FIRST_EGRESS_PORT || BERTH_EGRESS_PORT !== undefined
   const networks = new AgentNetworks({
     egress,
     port,
-    subnets: config.BERTH_AGENT_SUBNETS,
+    subnets,
     isOwn: (bridge) => isBridgeOf(port, bridge) || (former && isFormerBridge(bridge)),
     log,
   })
   await networks.start()
-  parts.add("agents' networks", () => networks.stop())
   log.info({ host, port }, 'the egress proxy listens')
-  return { port, networks }
+  return { egress, port, networks }
+}
+
+function blockList(networks: string[]): BlockList {
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/')
+    list.addSubnet(address, Number(bits), isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  }
+  return list
 }
 
 /**
@@ -107,6 +151,8 @@ function allowedDestinations(config: Config): Destination[] {
   const agents = own(agentsApiUrl(config), 'BERTH_AGENT_DOMAIN')
   const hosts = [agents, { ...agents, host: `*.${agents.host}` }]
   if (config.PUBLIC_URL) return [...allowed, ...hosts, own(config.PUBLIC_URL, 'PUBLIC_URL')]
+  // What is on loopback is of the proxy's own pod.
+  if (config.BERTH_EGRESS_URL) return [...allowed, ...hosts]
   const names = ANSWERS_ON_LOOPBACK.includes(config.HOST) ? ['localhost', '127.0.0.1'] : [config.HOST]
   return [...allowed, ...hosts, ...names.map((host) => ({ host, port: config.PORT }))]
 }
@@ -126,12 +172,17 @@ function proxyReadiness(services: {
   /** The address of the role's own tunnel server. */
   address: AgentProxyAddress
   egress: { host: string; port: number }
+  /** Aborted when it is told to stop. */
+  stopping: AbortSignal
   log: Logger
 }): Readiness {
-  const { address, egress, log } = services
+  const { address, egress, stopping, log } = services
   const checks: Record<string, Check> = {
     way_in: { find: () => checkAgentProxy(address), essential: true },
-    egress: { find: () => checkEgress(egress), essential: true },
+    egress: {
+      find: () => (stopping.aborted ? { status: 'down', detail: 'is stopping' } : checkEgress(egress)),
+      essential: true,
+    },
   }
   return new Readiness({ checks, log })
 }

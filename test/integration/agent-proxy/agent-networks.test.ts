@@ -112,7 +112,7 @@ test('an address that is not to be had is said once, and tried again', async (t)
 test('an agent has no more than its share of connections', async (t) => {
   const accepted: Socket[] = []
   const upstream = await serveTcp(t, (socket) => void accepted.push(socket))
-  const { port, setUp } = await start(t, [`127.0.0.1:${upstream}`], { networkExchanges: 2 })
+  const { port, setUp } = await start(t, [`127.0.0.1:${upstream}`], { agentExchanges: 2 })
   setUp('127.9.0.1/29', '127.9.0.9/29')
   const openFrom = async (from: string, host: string) => {
     const sent = request({

@@ -268,6 +268,40 @@ test('a tunnel beyond the bound is a 503, until one ends', async (t) => {
   assert.match(metrics, /berth_egress_exchanges_total\{kind="connect",outcome="503"\} 1/)
 })
 
+test('each agent of several at one address of the proxy has its share, and nobody else gets in', async (t) => {
+  const upstream = await serveTcp(t, () => {})
+  const target = `127.0.0.1:${upstream}`
+  const { proxy } = await startProxy(t, [target], { limits: { agentExchanges: 1 } })
+  const settings = { host: 'BERTH_EGRESS_HOST', port: 'BERTH_EGRESS_PORT' }
+  const binding = { host: '127.0.0.2', port: 0, settings }
+  const port = await proxy.listen(binding, { network: '127.0.1.0/24', isOfOne: false })
+  const from = (localAddress: string) => {
+    const socket = connect({ host: '127.0.0.2', port, localAddress })
+    t.after(() => socket.destroy())
+    socket.on('error', () => {})
+    socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    const first = new Promise<string>((resolve) => {
+      socket.once('data', (data) => resolve(String(data)))
+      socket.once('close', () => resolve(''))
+    })
+    return { socket, first }
+  }
+  const one = from('127.0.1.1')
+  assert.match(await one.first, / 200 /)
+  assert.match(await from('127.0.1.2').first, / 200 /, 'another agent')
+  assert.match(await from('127.0.1.1').first, / 503 /)
+  assert.doesNotMatch(await from('127.0.2.1').first, /HTTP/, 'not an agent')
+  one.socket.resetAndDestroy()
+  await until('its tunnel is closed', async () => / 200 /.test(await from('127.0.1.1').first))
+  await until('idle connections are bounded as well', async () => {
+    const idle = connect({ host: '127.0.0.2', port, localAddress: '127.0.1.3' })
+    t.after(() => idle.destroy())
+    idle.on('error', () => {})
+    const more = from('127.0.1.3')
+    return !/HTTP/.test(await more.first)
+  })
+})
+
 test('the log has counts at debug, and no credentials', async (t) => {
   const upstream = await serveHttp(t, (_req, res) => res.end())
   const { port, lines } = await startProxy(t, [`127.0.0.1:${upstream}`])
