@@ -101,6 +101,36 @@ describe('the stream of events', () => {
     )
   })
 
+  it('a reader who does not read for a while has all events afterwards, each once and in order', async () => {
+    const count = 20_000
+    const names: number[] = []
+    const response = await fetch(`${context.url}${EVENTS}?type=group.created`, {
+      headers: { authorization: `Bearer ${api.key}` },
+    })
+    // More than fits into what is on its way, and more than waits for a reader.
+    await context.sql(
+      `SELECT note_event('group.created', $1, 'group', 'x', jsonb_build_object('n', n, 'text', repeat('x', 500)))
+       FROM generate_series(1, $2::int) n`,
+      [workspaceId, count],
+    )
+    await until(
+      'all are published',
+      async () => (await context.sql('SELECT FROM event_pending LIMIT 1')).length === 0,
+    )
+    let rest = ''
+    for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const found = [...(rest + text).matchAll(/"data":\{"n":(\d+),/g)]
+      names.push(...found.map(([, n]) => Number(n)))
+      const last = found.at(-1)
+      rest = (rest + text).slice(last ? last.index + last[0].length : 0)
+      if (names.length >= count) break
+    }
+    assert.deepEqual(
+      names,
+      Array.from({ length: count }, (_, i) => i + 1),
+    )
+  })
+
   it('the stream of events is filtered by resource, an agent with all that belongs to it', async () => {
     const agent = await insertAgentRow({ query: context.sql }, { workspaceId, purgedAt: new Date() })
     const made = await follow(api, 'type=group.created')
