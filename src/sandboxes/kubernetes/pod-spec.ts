@@ -14,8 +14,8 @@ const TMP_BYTES = 512 * 1024 * 1024
 const STOP_SECONDS = 10
 /** The volume's own root may have folders of its file system. */
 const HOME_FOLDER = 'home'
-/** What the container writes beside its volumes: its log. */
-const SCRATCH = '256Mi'
+/** What the container writes beside its volumes, its log: at most, and reserved. */
+const SCRATCH = { limit: '256Mi', request: '16Mi' }
 /** Label of what finds out whether the network is shut. */
 export const CHECK_LABEL = 'berth.check'
 /** The container of agentd; the guard runs before it. */
@@ -182,11 +182,11 @@ function resources({ limits }: SandboxSpec, { requestPercent }: PodOptions) {
   const share = (amount: number) => Math.ceil((amount * requestPercent) / 100)
   const cpus = Math.round(limits.cpus * 1000)
   return {
-    limits: { memory: String(limits.memoryBytes), cpu: `${cpus}m`, 'ephemeral-storage': SCRATCH },
+    limits: { memory: String(limits.memoryBytes), cpu: `${cpus}m`, 'ephemeral-storage': SCRATCH.limit },
     requests: {
       memory: String(share(limits.memoryBytes)),
       cpu: `${share(cpus)}m`,
-      'ephemeral-storage': SCRATCH,
+      'ephemeral-storage': SCRATCH.request,
     },
   }
 }

@@ -30,12 +30,13 @@ export function readPod(
 
 /**
  * Resolves when `done` says so of the pod, or of undefined while there is none. Resolves to the pod as it was seen last.
- * @throws SandboxError that says what the pod waits for, when it takes longer than `ms`; what `done` throws.
+ * @throws SandboxError that says what the pod waits for, or what `late` says, when it takes longer than `ms`; what `done`
+ * throws.
  */
 export async function waitForPod(
   cluster: Cluster,
   name: string,
-  { ms = 60_000, signal }: Bounds,
+  { ms = 60_000, signal, late = whatIsMissing }: Bounds & { late?: (pod: V1Pod | undefined) => SandboxError },
   done: (pod: V1Pod | undefined) => boolean,
 ): Promise<V1Pod | undefined> {
   const bound = AbortSignal.timeout(ms)
@@ -52,7 +53,7 @@ export async function waitForPod(
     }
   } catch (error) {
     if (!bound.aborted || signal?.aborted) throw error
-    throw whatIsMissing(last)
+    throw late(last)
   } finally {
     end.abort()
   }
@@ -73,7 +74,12 @@ export async function deletePod(
     core.deleteNamespacedPod({ namespace, name, body }).catch(ignoring(404, 409)),
   )
   const ms = (graceSeconds + GONE_SECONDS) * 1000
-  const last = await waitForPod(cluster, name, { ms, signal }, (now) => now?.metadata?.uid !== uid)
+  const late = () =>
+    new SandboxError(
+      'unreachable',
+      'the node of the agent does not say that the agent has ended: it may be lost',
+    )
+  const last = await waitForPod(cluster, name, { ms, signal, late }, (now) => now?.metadata?.uid !== uid)
   return last?.metadata?.uid === uid && last ? last : pod
 }
 
