@@ -23,7 +23,18 @@ export const agentSettings = {
     ),
   BERTH_BASE_IMAGE: text
     .default('node:24-bookworm-slim')
-    .describe('What engine images are built from: Debian with Node 24.'),
+    .describe(
+      'What engine images are built from: Debian with Node 24. For `berth engines build --push` and `--output` also the path of an archive.',
+    ),
+  BERTH_ENGINE_IMAGE: text
+    .regex(
+      /^[^{}]*(\{engine\}[^{}]*)*:[\w.-]*\{version\}[\w.-]*$/,
+      'must be an image with {version} in its tag',
+    )
+    .optional()
+    .describe(
+      'Image of an engine version for clusters, such as registry.example.org/berth/{engine}:{version}, which `berth engines build --push` writes.',
+    ),
   BERTH_ENGINE_VERSION: text.default('2026.9.6').describe('Version of OpenClaw that new agents run.'),
   BERTH_ENGINE_VERSIONS: list
     .default(['2026.9.6', '2026.9.5'])

@@ -24,6 +24,7 @@ describe('configuration', () => {
     BERTH_PIN_CONCURRENCY: '0',
     BERTH_PIN_STALL_SECONDS: 'soon',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'perhaps',
+    BERTH_ENGINE_IMAGE: 'registry.example.org/{version}/openclaw',
     BERTH_EGRESS_REFUSE: '192.0.2.0/24, 192.0.2.0/33',
   }
   for (const [name, value] of Object.entries(wrong)) {

@@ -1,10 +1,14 @@
 /** `berth engines`: the versions of OpenClaw that agents can run, as images or as folders. */
+import { join } from 'node:path'
 import { styleText } from 'node:util'
 import { loadConfig } from '../config.ts'
 import type { PrismaClient } from '../db/prisma.ts'
+import { ConfigError } from '../errors.ts'
 import { createLogger } from '../log.ts'
+import { buildClusterImage } from '../openclaw/cluster-image.ts'
 import { EngineError } from '../openclaw/engine-error.ts'
 import { availableVersions, compareVersions, requireEngineVersion } from '../openclaw/install.ts'
+import { engineImageReference } from '../openclaw/oci/reference.ts'
 import { openRuntime } from '../sandboxes/open.ts'
 import { NOBODY } from '../sandboxes/owner.ts'
 import type { SandboxRuntime } from '../sandboxes/port.ts'
@@ -41,18 +45,51 @@ export function listEngines({ json }: { json?: boolean }): Promise<void> {
   )
 }
 
+export interface BuildFlags {
+  /** Into the registry of BERTH_ENGINE_IMAGE. */
+  push?: boolean
+  /** Into an archive. */
+  output?: string
+  /** `linux/amd64`, what an image for clusters is for. */
+  platform: string
+}
+
 /** Builds the image of a version, or installs it; what is done is shown as it happens. */
-export async function buildEngine(version: string): Promise<void> {
+export async function buildEngine(version: string, flags: BuildFlags): Promise<void> {
   requireEngineVersion(version)
   const began = performance.now()
   const seconds = () => ((performance.now() - began) / 1000).toFixed(1).padStart(6)
-  await withRuntime(async (runtime) => {
-    await runtime.prepareEngine(version, {
-      onLine: (line) => console.log(`${styleText('dim', `${seconds()} s`)}  ${shorten(line)}`),
-    })
-    const engine = (await runtime.engines()).find((one) => one.version === version)
-    console.log(`${styleText('green', '✔')} ${version} is ready: ${engine?.place}`)
+  const onLine = (line: string) => console.log(`${styleText('dim', `${seconds()} s`)}  ${shorten(line)}`)
+  const place =
+    flags.push || flags.output !== undefined
+      ? await buildForCluster(version, flags, onLine)
+      : await withRuntime(async (runtime) => {
+          await runtime.prepareEngine(version, { onLine })
+          return (await runtime.engines()).find((one) => one.version === version)?.place
+        })
+  console.log(`${styleText('green', '✔')} ${version} is ready: ${place}`)
+}
+
+/** @returns the image's name, with its digest. */
+async function buildForCluster(
+  version: string,
+  { output, platform }: BuildFlags,
+  onLine: (line: string) => void,
+): Promise<string> {
+  const config = loadConfig()
+  const { BERTH_ENGINE_IMAGE: template, BERTH_BASE_IMAGE: baseImage } = config
+  if (!template) throw new ConfigError('BERTH_ENGINE_IMAGE: not set, so the image has no name')
+  const name = engineImageReference(template, version)
+  const digest = await buildClusterImage({
+    version,
+    baseImage,
+    enginesDir: config.BERTH_ENGINES_DIR ?? join(config.BERTH_DATA_DIR, 'engines'),
+    architecture: platform.replace('linux/', ''),
+    name,
+    to: output === undefined ? 'registry' : { archive: output },
+    onLine,
   })
+  return `${name}@${digest}`
 }
 
 /** @throws EngineError while agents run it. */

@@ -124,7 +124,14 @@ engines
   .command('build')
   .description('build the image of a version, or install it, ahead of the first agent that needs it')
   .argument('<version>', 'for example 2026.9.6')
-  .action(async (version) => (await engineCommands()).buildEngine(version))
+  .option('--push', 'for clusters, without Docker: write the image BERTH_ENGINE_IMAGE into its registry')
+  .addOption(new Option('--output <file>', 'the same, into an archive').conflicts('push'))
+  .addOption(
+    new Option('--platform <platform>', 'what the image of --push or --output is for')
+      .choices(['linux/amd64', 'linux/arm64'])
+      .default(process.arch === 'arm64' ? 'linux/arm64' : 'linux/amd64'),
+  )
+  .action(async (version, options) => (await engineCommands()).buildEngine(version, options))
 engines
   .command('remove')
   .description('remove a version that no agent runs')

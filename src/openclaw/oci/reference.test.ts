@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { engineImageReference, formatReference, parseReference, versionsOfTags } from './reference.ts'
+
+test('the name of an image is read as Docker reads it', () => {
+  const digest = `sha256:${'a'.repeat(64)}`
+  const cases: [text: string, full: string][] = [
+    ['node:24-bookworm', 'docker.io/library/node:24-bookworm'],
+    ['berth/openclaw', 'docker.io/berth/openclaw:latest'],
+    ['localhost/a:1', 'localhost/a:1'],
+    ['registry:5000/a/b:1', 'registry:5000/a/b:1'],
+    ['registry.example.org/a__b/c-d:1', 'registry.example.org/a__b/c-d:1'],
+    ['[::1]:5000/a:1', '[::1]:5000/a:1'],
+    [`registry.example.org/a:1@${digest}`, `registry.example.org/a@${digest}`],
+  ]
+  for (const [text, full] of cases) assert.equal(formatReference(parseReference(text)), full, text)
+})
+
+test('what is no name of an image is refused', () => {
+  for (const text of [
+    '',
+    'A/b:1',
+    'a:',
+    'a:-1',
+    'a//b:1',
+    'a/../b:1',
+    'a@sha256:1',
+    'a b',
+    'x.test/a:1/..',
+    'a?b=c:1',
+  ])
+    assert.throws(() => parseReference(text), /is no name of an image/, text)
+})
+
+test('the image of a version has the engine and the version in its name', () => {
+  const template = 'registry.example.org/berth/{engine}:v{version}-slim'
+  assert.equal(
+    engineImageReference(template, '2026.9.6'),
+    'registry.example.org/berth/openclaw:v2026.9.6-slim',
+  )
+  assert.throws(() => engineImageReference(template, '../x'), /is not a version/)
+  const tags = ['v2026.9.5-slim', 'v2026.10.1-slim', '2026.9.6', 'v2026.9.7', 'vx-slim', '-slim']
+  assert.deepEqual(versionsOfTags(template, tags), ['2026.10.1', '2026.9.5'])
+})

@@ -1,0 +1,239 @@
+/** A client of registries (OCI distribution spec 1.1): what building an image takes of it, and no more. */
+import { createHash } from 'node:crypto'
+import { createWriteStream, openAsBlob } from 'node:fs'
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { temporaryName } from '../../lib/files.ts'
+import { EngineError } from '../engine-error.ts'
+import { credentialsFor } from './credentials.ts'
+import {
+  type Architecture,
+  type Blob,
+  choosePlatform,
+  type Descriptor,
+  MEDIA,
+  type PackedImage,
+  type RawImage,
+  type RawLayer,
+  readConfig,
+  readManifest,
+  sha256,
+} from './image.ts'
+import { type ImageReference, parseReference } from './reference.ts'
+
+const ASK_MS = 30_000
+/** A layer may have hundreds of megabytes. */
+const BLOB_MS = 30 * 60_000
+const MANIFEST_BYTES = 4 * 1024 * 1024
+const TOKEN_BYTES = 256 * 1024
+/** Pages of tags that are read at most. */
+const PAGES = 100
+
+/** Plain HTTP is for a registry on this machine alone. */
+const LOCAL = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/
+
+interface Asked extends RequestInit {
+  ms?: number
+  /** Statuses that are no error. */
+  ok?: number[]
+}
+
+export class Registry {
+  readonly #name: string
+  readonly #repository: string
+  readonly #base: URL
+  readonly #signal: AbortSignal | undefined
+  #authorization: string | undefined
+
+  constructor({ registry, repository }: ImageReference, signal?: AbortSignal) {
+    this.#name = registry
+    this.#repository = repository
+    const host = registry === 'docker.io' ? 'registry-1.docker.io' : registry
+    this.#base = new URL(`${LOCAL.test(registry) ? 'http' : 'https'}://${host}/v2/${repository}/`)
+    this.#signal = signal
+  }
+
+  /** Brings an image into `dir`. @throws EngineError */
+  async pull(tag: string, architecture: Architecture, dir: string): Promise<RawImage> {
+    let bytes = await this.#manifest(tag)
+    if (isIndex(bytes)) bytes = await this.#manifest(choosePlatform(bytes, architecture).digest)
+    const { config, layers } = readManifest(bytes)
+    const blobs: RawLayer[] = []
+    for (const layer of layers) blobs.push(await this.#download(layer, dir))
+    return { config: readConfig(await this.#small(config)), layers: blobs }
+  }
+
+  /** Writes an image under a tag, which is there whole or not at all. @returns the image's digest. @throws EngineError */
+  async push(tag: string, { manifest, config, layers }: PackedImage): Promise<string> {
+    for (const blob of [...layers, config]) await this.#upload(blob)
+    const headers = { 'content-type': manifest.descriptor.mediaType }
+    const body = await openAsBlob(manifest.path)
+    await this.#ask(new URL(`manifests/${tag}`, this.#base), { method: 'PUT', headers, body })
+    return manifest.descriptor.digest
+  }
+
+  /** All tags; none where there is no such repository. @throws EngineError */
+  async tags(): Promise<string[]> {
+    const tags: string[] = []
+    let page: URL | undefined = new URL('tags/list?n=1000', this.#base)
+    for (let pages = 0; page && pages < PAGES; pages++) {
+      const answer: Response = await this.#ask(page, { ok: [404] })
+      if (answer.status === 404) return []
+      const body = JSON.parse((await readBounded(answer, MANIFEST_BYTES)).toString('utf8'))
+      for (const tag of Array.isArray(body?.tags) ? body.tags : []) tags.push(String(tag))
+      const [, next] = /<([^>]+)>; *rel="?next"?/.exec(answer.headers.get('link') ?? '') ?? []
+      page = next === undefined ? undefined : new URL(next, page)
+    }
+    return tags
+  }
+
+  async #manifest(tag: string): Promise<Buffer> {
+    const accept = [MEDIA.index, MEDIA.manifest, MEDIA.dockerIndex, MEDIA.dockerManifest].join(', ')
+    const answer = await this.#ask(new URL(`manifests/${tag}`, this.#base), { headers: { accept } })
+    const bytes = await readBounded(answer, MANIFEST_BYTES)
+    if (tag.includes(':') && sha256(bytes) !== tag) throw this.#wrong(tag)
+    return bytes
+  }
+
+  async #small(descriptor: Descriptor): Promise<Buffer> {
+    const bytes = await readBounded(await this.#ask(this.#blob(descriptor), {}), MANIFEST_BYTES)
+    if (sha256(bytes) !== descriptor.digest) throw this.#wrong(descriptor.digest)
+    return bytes
+  }
+
+  async #download(descriptor: Descriptor, dir: string): Promise<RawLayer> {
+    const answer = await this.#ask(this.#blob(descriptor), { ms: BLOB_MS })
+    const draft = temporaryName(join(dir, 'blob'))
+    const hash = createHash('sha256')
+    let left = descriptor.size
+    await pipeline(
+      Readable.from((answer.body ?? []) as AsyncIterable<Buffer>),
+      async function* (chunks: AsyncIterable<Buffer>) {
+        for await (const chunk of chunks) {
+          left -= chunk.length
+          if (left < 0) return
+          hash.update(chunk)
+          yield chunk
+        }
+      },
+      createWriteStream(draft),
+    ).catch((error) => {
+      throw this.#broken(error)
+    })
+    if (left !== 0 || `sha256:${hash.digest('hex')}` !== descriptor.digest)
+      throw this.#wrong(descriptor.digest)
+    const path = join(dir, descriptor.digest.slice('sha256:'.length))
+    await rename(draft, path)
+    return { path, digest: descriptor.digest }
+  }
+
+  /** A blob that the registry has already is not sent again. */
+  async #upload({ descriptor, path }: Blob): Promise<void> {
+    const found = await this.#ask(this.#blob(descriptor), { method: 'HEAD', ok: [404] })
+    if (found.status !== 404) return
+    const begun = await this.#ask(new URL('blobs/uploads/', this.#base), { method: 'POST' })
+    const place = new URL(begun.headers.get('location') ?? '', begun.url)
+    place.searchParams.set('digest', descriptor.digest)
+    const headers = { 'content-type': 'application/octet-stream' }
+    await this.#ask(place, { method: 'PUT', headers, body: await openAsBlob(path), ms: BLOB_MS })
+  }
+
+  readonly #blob = ({ digest }: Descriptor) => new URL(`blobs/${digest}`, this.#base)
+
+  /** Sends a request, once more with a token where the registry asks for one. @throws EngineError for its refusals. */
+  async #ask(url: URL, { ms = ASK_MS, ok = [], ...init }: Asked): Promise<Response> {
+    const send = async () => {
+      const headers = new Headers(init.headers)
+      // A place for uploads may be of another host, which has an authorization of its own in its query.
+      if (this.#authorization && url.origin === this.#base.origin)
+        headers.set('authorization', this.#authorization)
+      const bound = AbortSignal.timeout(ms)
+      const signal = this.#signal ? AbortSignal.any([this.#signal, bound]) : bound
+      return fetch(url, { ...init, headers, signal }).catch((error) => {
+        throw this.#broken(error)
+      })
+    }
+    let answer = await send()
+    if (answer.status === 401 && url.origin === this.#base.origin) {
+      await answer.body?.cancel()
+      this.#authorization = await this.#authorize(answer.headers.get('www-authenticate') ?? '', init.method)
+      answer = await send()
+    }
+    if (answer.ok || ok.includes(answer.status)) return answer
+    await answer.body?.cancel()
+    throw this.#refusal(answer.status)
+  }
+
+  /** What the registry wants to see (RFC 9110, 11.6.1, and the token protocol of the distribution registry). */
+  async #authorize(challenge: string, method = 'GET'): Promise<string | undefined> {
+    const known = await credentialsFor(this.#name)
+    const basic = known && `Basic ${Buffer.from(known).toString('base64')}`
+    if (!/^bearer /i.test(challenge)) return basic
+    const said = Object.fromEntries(
+      [...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, text]) => [key, text]),
+    )
+    const realm = URL.canParse(said.realm) ? new URL(said.realm) : undefined
+    // Or the password would go over the network in the clear.
+    if (!realm || (realm.protocol !== 'https:' && !LOCAL.test(realm.host)))
+      throw new EngineError('failed', `${this.#name} names no place for tokens that can be trusted`)
+    if (said.service) realm.searchParams.set('service', said.service)
+    const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
+    realm.searchParams.set('scope', said.scope ?? `repository:${this.#repository}:${actions}`)
+    const answer = await fetch(realm, {
+      headers: basic ? { authorization: basic } : {},
+      signal: AbortSignal.timeout(ASK_MS),
+    }).catch((error) => {
+      throw this.#broken(error)
+    })
+    if (!answer.ok) throw this.#refusal(answer.status)
+    const { token, access_token } = JSON.parse((await readBounded(answer, TOKEN_BYTES)).toString('utf8'))
+    return `Bearer ${token ?? access_token}`
+  }
+
+  #refusal(status: number): EngineError {
+    const what = `${this.#name}/${this.#repository}`
+    if (status === 401 || status === 403)
+      return new EngineError(
+        'failed',
+        `${what}: the registry takes no credentials of this machine (${status}): docker login`,
+      )
+    if (status === 404) return new EngineError('failed', `${what} is not in the registry`)
+    return new EngineError('failed', `${what}: the registry answers ${status}`)
+  }
+
+  #broken(error: Error): unknown {
+    if (this.#signal?.aborted) return this.#signal.reason
+    const why = (error.cause as Error | undefined)?.message || error.message
+    return new EngineError('offline', `the registry ${this.#name} does not answer: ${why}`, { cause: error })
+  }
+
+  #wrong(digest: string): EngineError {
+    return new EngineError('failed', `the registry ${this.#name} sent something else than ${digest}`)
+  }
+}
+
+/** Tags of the repository of an image. @throws EngineError */
+export function listTags(reference: ImageReference | string, signal?: AbortSignal): Promise<string[]> {
+  return new Registry(typeof reference === 'string' ? parseReference(reference) : reference, signal).tags()
+}
+
+function isIndex(bytes: Buffer): boolean {
+  try {
+    return Array.isArray(JSON.parse(bytes.toString('utf8')).manifests)
+  } catch {
+    return false
+  }
+}
+
+async function readBounded(answer: Response, most: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of (answer.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.length
+    if (size > most) throw new EngineError('failed', 'the registry sent too much')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
