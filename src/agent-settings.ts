@@ -33,7 +33,7 @@ export const agentSettings = {
     )
     .optional()
     .describe(
-      'Image of an engine version for clusters, such as registry.example.org/berth/{engine}:{version}, which `berth engines build --push` writes.',
+      'Image of an engine version for clusters, such as registry.example.org/berth/{engine}:{version}, which `berth engines build --push` writes. Has to be set with BERTH_RUNTIME=kubernetes, and there has to be one for BERTH_ENGINE_VERSION and each of BERTH_ENGINE_VERSIONS.',
     ),
   BERTH_ENGINE_VERSION: text.default('2026.9.6').describe('Version of OpenClaw that new agents run.'),
   BERTH_ENGINE_VERSIONS: list
@@ -209,7 +209,7 @@ export const agentSettings = {
   BERTH_EGRESS_URL: url('http')
     .optional()
     .describe(
-      'Where agents reach the egress of several agent proxies, as they do in a cluster: its Service. Each proxy then serves all addresses in BERTH_AGENT_SUBNETS, and needs AGENT_PROXY_KEY. Not set: one proxy, on the machine of the agents.',
+      'Where agents reach the egress of several agent proxies, as they do in a cluster: the address of its Service, since agents resolve no names. Has to be set with BERTH_RUNTIME=kubernetes. Each proxy then serves all addresses in BERTH_AGENT_SUBNETS, and needs AGENT_PROXY_KEY. Not set: one proxy, on the machine of the agents.',
     ),
   BERTH_AGENT_PROXY_STOP_SECONDS: seconds(0, 3600)
     .default(0)

@@ -1,7 +1,7 @@
 /** The settings of agents in Kubernetes. A part of `agent-settings.ts`. */
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { flag, integer, list, text, url } from './setting-types.ts'
+import { flag, integer, list, text } from './setting-types.ts'
 
 const name = text.regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be a name in Kubernetes')
 const labels = list.pipe(
@@ -16,12 +16,6 @@ export const kubernetesSettings = {
   BERTH_KUBERNETES_NAMESPACE: name
     .default('berth-agents')
     .describe('Namespace of agents, which holds nothing else.'),
-  BERTH_KUBERNETES_IMAGE: text
-    .regex(/\{version\}/, 'must have {version} where the version of the engine stands')
-    .default('berth-openclaw:{version}')
-    .describe(
-      'Engine images, as nodes find them. There has to be one for BERTH_ENGINE_VERSION and for each of BERTH_ENGINE_VERSIONS.',
-    ),
   BERTH_KUBERNETES_PULL_SECRETS: list
     .default([])
     .describe('Secrets in the namespace of agents with which nodes pull engine images.'),
@@ -51,11 +45,6 @@ export const kubernetesSettings = {
   BERTH_KUBERNETES_REQUEST_PERCENT: integer(1, 100)
     .default(25)
     .describe('How much of its memory and processors an agent has reserved for it on its node.'),
-  BERTH_KUBERNETES_EGRESS_URL: url('http')
-    .optional()
-    .describe(
-      "The agent proxy's egress as agents reach it. They resolve no names: of a Service take the address. Has to be set with BERTH_RUNTIME=kubernetes.",
-    ),
   BERTH_KUBERNETES_PROXY_LABELS: labels
     .default(['app=berth-agent-proxy'])
     .describe('Labels of the pods of the agent proxy: they alone reach agents, and agents reach them alone.'),

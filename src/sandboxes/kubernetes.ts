@@ -4,6 +4,7 @@
  * whatever a killed worker leaves half-made is found through it. docs/kubernetes.md says why these objects.
  */
 import type { V1ConfigMap, V1Pod } from '@kubernetes/client-node'
+import { engineImageReference } from '../openclaw/oci/reference.ts'
 import { ensureClaim, listClaims, removeClaim } from './kubernetes/claims.ts'
 import { type Cluster, ignoring } from './kubernetes/cluster.ts'
 import { kubernetesEvents } from './kubernetes/events.ts'
@@ -21,7 +22,7 @@ import {
 import { readHome, writeHome } from './kubernetes/home.ts'
 import { isNetworkShut, OPEN_NETWORK_ADVICE } from './kubernetes/network-check.ts'
 import { ownedBy, type ProxyPeers, policyOf, recordOf } from './kubernetes/objects.ts'
-import { checkPod, homePod, imageOf, type PodOptions } from './kubernetes/pod-spec.ts'
+import { checkPod, homePod, type PodOptions } from './kubernetes/pod-spec.ts'
 import { deletePod, readPod, waitForPod } from './kubernetes/pods.ts'
 import { parseStats, STATS } from './kubernetes/stats.ts'
 import {
@@ -226,7 +227,11 @@ export class KubernetesRuntime implements SandboxRuntime {
 
   async engines(): Promise<EngineAtHand[]> {
     const { versions, pods } = this.#options
-    return versions.map((version) => ({ version, place: imageOf(pods.image, version), bytes: 0 }))
+    return versions.map((version) => ({
+      version,
+      place: engineImageReference(pods.image, version),
+      bytes: 0,
+    }))
   }
 
   async prepareEngine(version: string): Promise<void> {
@@ -246,7 +251,7 @@ export class KubernetesRuntime implements SandboxRuntime {
   async findObstacle({ signal }: CallOptions = {}): Promise<string | null> {
     const { owner, pods, versions } = this.#options
     if (pods.openNetwork) return null
-    const image = imageOf(pods.image, versions[0] ?? '')
+    const image = engineImageReference(pods.image, versions[0] ?? '')
     const isShut = await isNetworkShut(
       this.#cluster,
       checkPod(`berth-check-${owner.instance}`, image, pods),
@@ -332,7 +337,10 @@ export class KubernetesRuntime implements SandboxRuntime {
     const version = record?.metadata?.labels?.[VERSION_LABEL] ?? versions[0] ?? ''
     // A claim is of one node at a time.
     const node = pod && isRunning(pod) ? pod.spec?.nodeName : undefined
-    const helper = homePod(agentId, imageOf(pods.image, version), { ...pods, ...(node && { node }) })
+    const helper = homePod(agentId, engineImageReference(pods.image, version), {
+      ...pods,
+      ...(node && { node }),
+    })
     return { cluster: this.#cluster, agentId, pod: helper, signal }
   }
 

@@ -63,15 +63,15 @@ const GUARD_SECONDS = 60
 
 function createKubernetes(config: Config, owner: Owner): KubernetesRuntime {
   const namespace = config.BERTH_KUBERNETES_NAMESPACE
-  const egressUrl = config.BERTH_KUBERNETES_EGRESS_URL
-  if (!egressUrl)
-    throw new ConfigError('BERTH_KUBERNETES_EGRESS_URL has to be set: agents have no other way out')
+  const { BERTH_EGRESS_URL: egressUrl, BERTH_ENGINE_IMAGE: image } = config
+  if (!egressUrl) throw new ConfigError('BERTH_EGRESS_URL has to be set: agents have no other way out')
+  if (!image) throw new ConfigError('BERTH_ENGINE_IMAGE has to be set: agents of a cluster run no other one')
   return new KubernetesRuntime({
     cluster: new Cluster(config.BERTH_KUBERNETES_CONFIG, namespace),
     owner,
     versions: [...new Set([config.BERTH_ENGINE_VERSION, ...config.BERTH_ENGINE_VERSIONS])],
     pods: {
-      image: config.BERTH_KUBERNETES_IMAGE,
+      image,
       pullSecrets: config.BERTH_KUBERNETES_PULL_SECRETS,
       account: config.BERTH_KUBERNETES_ACCOUNT,
       runtimeClass: config.BERTH_KUBERNETES_RUNTIME_CLASS,

@@ -1,6 +1,7 @@
 /** The pods of an agent, and those of Berth's own beside it, as they are made. */
 import type { V1Pod } from '@kubernetes/client-node'
 import { AGENTD_PORT, type AgentdConfig, GATEWAY_PORT } from '../../../agentd/protocol.ts'
+import { engineImageReference } from '../../openclaw/oci/reference.ts'
 import { nameOf } from '../names.ts'
 import type { SandboxSpec } from '../port.ts'
 import { GUARD } from './guard.ts'
@@ -26,7 +27,7 @@ const ENTRYPOINT = ['/usr/bin/tini', '--', 'node', '--max-semi-space-size=1', '/
 
 /** How agents' pods are made in this cluster. */
 export interface PodOptions {
-  /** Name of an engine image, with `{version}`. */
+  /** BERTH_ENGINE_IMAGE. */
   image: string
   pullSecrets: string[]
   account: string
@@ -47,7 +48,7 @@ export interface PodOptions {
 /** What runs in an agent's pod; its names are the record's. */
 export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
   const { agentId, engineVersion } = spec
-  const image = imageOf(options.image, engineVersion)
+  const image = engineImageReference(options.image, engineVersion)
   const { memoryBytes } = spec.limits
   const tmpBytes = Math.min(TMP_BYTES, Math.floor(memoryBytes / 4))
   return {
@@ -111,8 +112,6 @@ export function homePod(agentId: string, image: string, options: PodOptions & { 
     },
   }
 }
-
-export const imageOf = (image: string, version: string) => image.replaceAll('{version}', version)
 
 const WALLS = {
   allowPrivilegeEscalation: false,
