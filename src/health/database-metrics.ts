@@ -54,6 +54,12 @@ export const STATEMENTS = {
       removed_bytes::float AS "removedBytes" FROM garbage_collection`,
     values: [],
   },
+  // The first of the heap, which is nearly the oldest: no index has them.
+  events: {
+    text: `SELECT coalesce(
+      (SELECT extract(epoch FROM now() - created_at) FROM event_pending LIMIT 1), 0)::float AS value`,
+    values: [],
+  },
   repairs: { text: 'SELECT loop, reason, count::float AS value FROM repair_total', values: [] },
 } satisfies Record<string, { text: string; values: unknown[] }>
 
@@ -110,6 +116,16 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
         const ages = rows.filter(({ kind }) => catalog[kind as keyof typeof catalog].queue === queue)
         this.set({ queue }, Math.max(0, ...ages.map(({ value }) => value ?? 0)))
       }
+    },
+  })
+  new Gauge({
+    name: 'berth_event_waiting_seconds',
+    help: 'Age of an event that is not published yet, one of the oldest; 0 when none waits.',
+    registers,
+    async collect() {
+      const [row] = await read('events')
+      this.remove()
+      if (row) this.set(row.value)
     },
   })
   new Gauge({
