@@ -108,16 +108,14 @@ export class KeyService {
   async find(
     key: string,
     workspaceId?: string,
-  ): Promise<{ id: string; userId: string | null; scopes: string[] } | undefined> {
+  ): Promise<{ id: string; workspaceId: string; userId: string | null; scopes: string[] } | undefined> {
     const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(key)
     const where = {
       ...(workspaceId !== undefined && { workspaceId }),
       ...(isId ? { id: key } : { publicKey: key }),
     }
-    return (
-      (await this.#prisma.apiKey.findFirst({ where, select: { id: true, userId: true, scopes: true } })) ??
-      undefined
-    )
+    const select = { id: true, workspaceId: true, userId: true, scopes: true }
+    return (await this.#prisma.apiKey.findFirst({ where, select })) ?? undefined
   }
 
   /** Revokes a key; every process refuses it from then on. Idempotent. */

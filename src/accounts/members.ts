@@ -108,12 +108,17 @@ async function requireOtherOwner(
   if (!others) throw new ApiError(409, 'last_owner', 'The last owner of a workspace stays its owner')
 }
 
-/** Makes a user an admin of the instance, or no longer one, at once for all of their keys. @throws ApiError 404 */
-export function setInstanceAdmin(prisma: PrismaClient, name: string, isAdmin: boolean): Promise<void> {
+/**
+ * Makes a user an admin of the instance, or no longer one, at once for all of their keys.
+ * @returns the user's id. @throws ApiError 404
+ */
+export function setInstanceAdmin(prisma: PrismaClient, name: string, isAdmin: boolean): Promise<string> {
   return prisma.$transaction(async (tx) => {
-    const { count } = await tx.user.updateMany({ where: { name }, data: { isAdmin } })
-    if (count === 0) throw notFound(`no user is named ${name}`)
+    const user = await tx.user.findUnique({ where: { name } })
+    if (!user) throw notFound(`no user is named ${name}`)
+    await tx.user.update({ where: { name }, data: { isAdmin } })
     await announceKeys(tx, name)
+    return user.id
   })
 }
 

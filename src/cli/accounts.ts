@@ -12,6 +12,7 @@ import { changeWorkspace, createWorkspace, findWorkspace, listWorkspaces } from 
 import { notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
 import { loadSigningKey } from '../lib/signing-keys.ts'
+import { audited } from './audited.ts'
 import { type Database, withDatabase } from './database.ts'
 import { printRows } from './print.ts'
 
@@ -26,9 +27,10 @@ interface CreateOptions {
 }
 
 export function createKey(options: CreateOptions): Promise<void> {
-  return withDatabase(async (database) => {
+  return audited('keys create', async (database, about) => {
     const { name, scopes, expires, user } = options
     const { id: workspaceId } = await findWorkspace(database.prisma, options.workspace)
+    about.workspaceId = workspaceId
     const userId =
       user === false
         ? null
@@ -42,6 +44,7 @@ export function createKey(options: CreateOptions): Promise<void> {
       scopes,
       expiresAt: expires ?? null,
     })
+    about.resource = `keys/${key.id}`
     if (!options.json) return console.log(key.token)
     const expiresAt = expires?.toISOString() ?? null
     console.log(JSON.stringify({ id: key.id, token: key.token, name, scopes, expires_at: expiresAt }))
@@ -65,10 +68,11 @@ export function listKeys(options: { workspace: string; json?: boolean }): Promis
 }
 
 export function revokeKey(id: string): Promise<void> {
-  return withDatabase(async (database) => {
+  return audited('keys revoke', async (database, about) => {
     const keys = keyService(database)
     const found = await keys.find(id)
     if (!found) throw notFound(`no key has the id ${id}`)
+    Object.assign(about, { workspaceId: found.workspaceId, resource: `keys/${found.id}` })
     await keys.revoke(found.id)
     console.log('revoked')
   })
@@ -82,9 +86,11 @@ export function addUser(
   user: string,
   { workspace, role, json }: { workspace: string; role: Role; json?: boolean },
 ): Promise<void> {
-  return withDatabase(async ({ prisma }) => {
+  return audited('users add', async ({ prisma }, about) => {
     const { id: workspaceId } = await findWorkspace(prisma, workspace)
+    about.workspaceId = workspaceId
     const { id } = await setRole(prisma, { workspaceId, user, role })
+    about.resource = `users/${id}`
     console.log(json ? JSON.stringify({ id, name: user, role }) : id)
   })
 }
@@ -97,16 +103,19 @@ export function listUsers({ workspace, json }: { workspace: string; json?: boole
 }
 
 export function removeUser(user: string, { workspace }: { workspace: string }): Promise<void> {
-  return withDatabase(async ({ prisma }) => {
+  return audited('users remove', async ({ prisma }, about) => {
     const { id } = await findWorkspace(prisma, workspace)
-    await removeMember(prisma, id, await findMember(prisma, id, user))
+    about.workspaceId = id
+    const userId = await findMember(prisma, id, user)
+    about.resource = `users/${userId}`
+    await removeMember(prisma, id, userId)
     console.log('removed')
   })
 }
 
 export function setAdmin(user: string, { remove = false }: { remove?: boolean }): Promise<void> {
-  return withDatabase(async ({ prisma }) => {
-    await setInstanceAdmin(prisma, user, !remove)
+  return audited(remove ? 'users admin --remove' : 'users admin', async ({ prisma }, about) => {
+    about.resource = `users/${await setInstanceAdmin(prisma, user, !remove)}`
     console.log(remove ? 'removed' : `${user} is an admin of the instance`)
   })
 }
@@ -115,8 +124,9 @@ export function createWorkspaceCommand(
   name: string,
   { plan, owner, json }: { plan: string; owner: string; json?: boolean },
 ): Promise<void> {
-  return withDatabase(async ({ prisma }) => {
+  return audited('workspaces create', async ({ prisma }, about) => {
     const { id } = await createWorkspace(prisma, { name, plan, owner })
+    Object.assign(about, { workspaceId: id, resource: `workspaces/${id}` })
     console.log(json ? JSON.stringify({ id, name, plan }) : id)
   })
 }
@@ -126,8 +136,10 @@ export function listWorkspacesCommand({ json }: { json?: boolean }): Promise<voi
 }
 
 export function setPlanCommand(name: string, plan: string): Promise<void> {
-  return withDatabase(async ({ prisma }) => {
-    await changeWorkspace(prisma, (await findWorkspace(prisma, name)).id, { plan })
+  return audited('workspaces set-plan', async ({ prisma }, about) => {
+    const { id } = await findWorkspace(prisma, name)
+    Object.assign(about, { workspaceId: id, resource: `workspaces/${id}` })
+    await changeWorkspace(prisma, id, { plan })
     console.log(`${name} is on plan ${plan}`)
   })
 }

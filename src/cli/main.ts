@@ -114,6 +114,22 @@ feedback
   .argument('<id>', 'its id')
   .action(async (id) => (await feedbackCommands()).removeFeedbackCommand(id))
 
+berth
+  .command('audit')
+  .description('list who did what, the newest first')
+  .option('-w, --workspace <name|id>', 'only in a workspace')
+  .option('-u, --user <name>', 'only what a user did')
+  .option('-k, --key <id>', 'only what was done with an API key')
+  .option('-a, --agent <id>', 'only what an agent did with its tokens')
+  .option('--action <name>', 'only this action: createKey, signIn, "users add"')
+  .option('-r, --resource <path>', 'only this resource and its parts: agents/x7f3k2ab')
+  .addOption(new Option('--result <result>', 'only what ended so').choices(['done', 'refused']))
+  .option('--from <time>', 'only from this time on', parseTime)
+  .option('--to <time>', 'only before this time', parseTime)
+  .option('-n, --limit <count>', 'how many lines of the table', parseCount, 100)
+  .option('--json', 'print all that fit as JSON lines')
+  .action(async (options) => (await import('./audit.ts')).printAudit(options))
+
 const engines = berth.command('engines').description('versions of OpenClaw that agents can run')
 engines
   .command('list')

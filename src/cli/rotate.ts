@@ -6,13 +6,13 @@ import { rotateSecrets } from '../agents/secrets/rotation.ts'
 import { countAgents, rotateGatewayTokens } from '../agents/tokens/token-rotation.ts'
 import { ConfigError } from '../errors.ts'
 import { loadEncryption } from '../lib/encryption.ts'
-import { withDatabase } from './database.ts'
+import { audited } from './audited.ts'
 
 /**
  * Encrypts with the SECRETS_KEY that is set what is encrypted with the previous one. The exit code is 1 where a value decrypts with neither key.
  */
 export function runRotateSecrets(): Promise<void> {
-  return withDatabase(async ({ prisma, config }) => {
+  return audited('keys rotate-secrets', async ({ prisma, config }) => {
     if (!config.SECRETS_KEY_PREVIOUS)
       throw new ConfigError('SECRETS_KEY_PREVIOUS: set it to the key that secrets were encrypted with so far')
     const encryption = loadEncryption(config)
@@ -36,9 +36,13 @@ interface Options {
 
 /** It prints no token: clients read theirs from the API. */
 export function rotateAgentTokens({ workspace, agent, resume }: Options): Promise<void> {
-  return withDatabase(async ({ prisma }) => {
+  return audited('keys rotate-agent-tokens', async ({ prisma }, about) => {
     const begun = resume ?? new Date()
     const workspaceId = workspace && (await findWorkspace(prisma, workspace)).id
+    Object.assign(about, {
+      ...(workspaceId && { workspaceId }),
+      resource: agent ? `agents/${agent}` : 'agents',
+    })
     const rotation = { begun, workspaceId, agentId: agent }
     const of = await countAgents(prisma, rotation)
     if (of === 0) return console.log('there are no such agents')

@@ -2,6 +2,7 @@
  * Tables that are partitioned by day (UTC): what is old goes as a whole table, which costs the same for any number of rows.
  * Partitions are made a week ahead by each migration and by every `web` and `worker`, so that a write always finds its own.
  */
+import { leastUuid } from '../lib/uuid-time.ts'
 import { isHeldUp } from './database-errors.ts'
 import type { Queryable } from './pool.ts'
 
@@ -81,8 +82,5 @@ async function dropPartition(db: Queryable, name: string): Promise<void> {
 }
 
 /** The least key of a moment. */
-function keyAt(table: Partitioned, ms: number): string {
-  if (TABLES[table] !== 'uuid') return new Date(ms).toISOString()
-  const hex = ms.toString(16).padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
-}
+const keyAt = (table: Partitioned, ms: number): string =>
+  TABLES[table] === 'uuid' ? leastUuid(ms) : new Date(ms).toISOString()

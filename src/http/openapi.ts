@@ -154,7 +154,7 @@ function parameterSchema(input: Json, output: Json): Json {
 }
 
 function success({ id, scope, operation }: Route, success: Route['success']): Json {
-  const { response, others } = examples[id] ?? {}
+  const { response, others, lines } = examples[id] ?? {}
   const mediaType = success.mediaType ?? (success.body && 'application/json')
   return {
     description: success.description,
@@ -169,6 +169,7 @@ function success({ id, scope, operation }: Route, success: Route['success']): Js
           schema: success.body ? jsonSchema(success.body, 'output') : { type: 'string' },
           example: others?.[success.status] ?? response,
         },
+        ...(success.lines && { [success.lines]: { schema: { type: 'string' }, example: lines } }),
       },
     }),
   }

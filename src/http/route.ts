@@ -79,8 +79,8 @@ export interface Route {
   invalidBody?: string
   /** A body that the handler reads from `req` itself: its media type and, for the document, its parts. */
   stream?: { mediaType: string; schema: Schema }
-  /** The status and schema of success, and the media type where it is not JSON. */
-  success: { status: number; description: string; body?: Schema; mediaType?: string }
+  /** The status and schema of success, and the media type where it is not JSON; `lines` is one for JSON lines beside it. */
+  success: { status: number; description: string; body?: Schema; mediaType?: string; lines?: string }
   /** Another success, with a body of its own or none. */
   otherSuccess?: { status: number; description: string; body?: Schema }
   /** A failure whose body has more than `error`: the contract has one. */

@@ -165,6 +165,13 @@ export const BOUNDS = {
     process: 32,
     reason: 'An agent has five domains at most. A DNS server may take seconds.',
   },
+  exports: {
+    name: 'exports of the audit',
+    caller: 2,
+    workspace: 4,
+    process: 16,
+    reason: 'Each reads the database as fast as its client takes it, and holds a page or two in memory.',
+  },
   hostLookups: {
     name: 'lookups of unknown hosts',
     caller: 8,

@@ -18,6 +18,7 @@ import { agentRoutes } from '../agents/all-routes.ts'
 import { AgentConnections, readValidFingerprints } from '../agents/connections.ts'
 import { urlOf } from '../agents/urls.ts'
 import { AuditLog } from '../audit/audit-log.ts'
+import { auditRoutes } from '../audit/audit-routes.ts'
 import type { Config } from '../config.ts'
 import { Notifications } from '../db/notifications.ts'
 import { makePartitions } from '../db/partitions.ts'
@@ -213,6 +214,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       wake: () => operations.wake(),
     }),
     ...adminRoutes({ pool, prisma, keys, workers, readiness, forgetKeys }),
+    ...auditRoutes({ pool, bounds }),
     ...operationRoutes({
       pool,
       operations,

@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
 import { assertError } from '../support/client.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import { inlineCid, openContext } from './context.ts'
+import { collectPages } from './pages.ts'
 import { ask, routesOf } from './who-may.ts'
+import { addMember } from './workspaces/rows.ts'
 
 const context = await openContext()
-const { anonymous, sql, workspace } = context
+const { anonymous, berth, sql, workspace } = context
 
 /** The entries of a workspace, the oldest first. */
 const entriesOf = (workspaceId: string) =>
@@ -92,7 +95,7 @@ describe('an entry of the audit', () => {
     assert.ok(writes.length > 60)
     const target = { workspaceId: id, agentId: 'x1234567', ids: {}, operation: randomUUID() }
     for (const route of writes) await ask(route, { name: 'a key', url: anonymous.url, token }, target)
-    const actions = (await entriesOf(id)).map(({ action }) => action)
+    const actions = (await entriesOf(id)).filter(({ via }) => via === 'key').map(({ action }) => action)
     assert.deepEqual(
       actions,
       writes.map(({ id }) => id),
@@ -128,5 +131,177 @@ describe('an entry of the audit', () => {
     const { id, api } = await workspace()
     await api.get('/v3/groups/public')
     assert.deepEqual(await entriesOf(id), [])
+  })
+})
+
+const timeOf = (row: Record<string, unknown> | undefined) => new Date(row?.created_at as Date).toISOString()
+const LINES = { accept: 'application/x-ndjson' }
+const linesOf = (text: string) =>
+  text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+
+describe('the audit of a workspace', () => {
+  it('the audit of a workspace is listed in pages, newest first', async () => {
+    const { id, api } = await workspace()
+    for (let i = 0; i < 5; i++) await api.post('/v3/groups/public', { name: `group ${i}` })
+    const all = (await api.get('/v0/audit')).body.data.entries
+    const rows = await entriesOf(id)
+    assert.deepEqual(
+      all.map((entry: { id: string }) => entry.id),
+      rows.map((row) => row.id).reverse(),
+    )
+    assert.equal(all[0].createdAt, timeOf(rows.at(-1)))
+    assert.deepEqual(await collectPages(api, '/v0/audit', 'entries', { limit: '2' }), all)
+  })
+
+  it('the audit of a workspace is filtered', async () => {
+    const own = await workspace()
+    const member = await addMember(context, own, 'member')
+    const { body } = await own.api.post('/v3/groups/public', { name: 'one' })
+    const group = `groups/public/${body.data.id}`
+    await member.api.request('PUT', `/v3/groups/public/${body.data.id}`, { json: { name: 'two' } })
+    await own.api.delete(`/v3/groups/public/${randomUUID()}`)
+    const [key] = await sql('SELECT id FROM api_key WHERE workspace_id = $1 AND user_id = $2', [
+      own.id,
+      member.id,
+    ])
+    const [made] = await entriesOf(own.id).then((rows) =>
+      rows.filter(({ action }) => action === 'createGroup'),
+    )
+    const at = timeOf(made)
+    const actions = async (query: Record<string, string>) => {
+      const { entries } = (await own.api.get('/v0/audit', query)).body.data
+      return entries.map(({ action }: { action: string }) => action)
+    }
+    const CASES: [Record<string, string>, string[]][] = [
+      [{ userId: member.id }, ['updateGroup']],
+      [{ keyId: String(key?.id) }, ['updateGroup']],
+      [{ agentId: 'x1234567' }, []],
+      [{ action: 'createGroup' }, ['createGroup']],
+      [{ resource: group }, ['updateGroup', 'createGroup']],
+      [{ resource: 'groups/public' }, ['deleteGroup', 'updateGroup', 'createGroup']],
+      [{ resource: 'groups/pub' }, []],
+      [{ result: 'refused' }, ['deleteGroup']],
+      [{ result: 'done', resource: 'groups' }, ['updateGroup', 'createGroup']],
+      [{ from: at, resource: 'groups' }, ['deleteGroup', 'updateGroup', 'createGroup']],
+      [{ to: at, resource: 'groups' }, []],
+      [{ from: '2000-01-01T00:00:00Z', to: '2000-01-02T00:00:00+01:00' }, []],
+    ]
+    for (const [query, expected] of CASES)
+      assert.deepEqual(await actions(query), expected, JSON.stringify(query))
+  })
+
+  it('the audit of a workspace takes no filter that it does not understand', async () => {
+    const { api } = await workspace()
+    const CASES: [Record<string, string>, string][] = [
+      [{ from: 'yesterday' }, 'from: must be a time as in RFC 3339'],
+      [{ to: '2026-11-21' }, 'to: must be a time as in RFC 3339'],
+      [{ limit: '1001' }, 'limit: must be at most 1000'],
+      [{ pageToken: 'x' }, 'pageToken: not a token of this API'],
+    ]
+    for (const [query, message] of CASES) assertError(await api.get('/v0/audit', query), 400, message)
+    assert.equal((await api.get('/v0/audit', { result: 'maybe' })).status, 400)
+  })
+
+  it('the audit of a workspace is exported as JSON lines', async () => {
+    const { id, api } = await workspace()
+    await sql(
+      `INSERT INTO audit (id, created_at, workspace_id, via, action, resource)
+       SELECT id, now(), $1, 'key', 'deleteGroup', 'groups' FROM unnest($2::uuid[]) AS id`,
+      [id, Array.from({ length: 1100 }, () => uuidv7())],
+    )
+    const reply = await api.get('/v0/audit', { action: 'deleteGroup' }, LINES)
+    assert.match(String(reply.headers.get('content-type')), /^application\/x-ndjson/)
+    const entries = linesOf(reply.body)
+    assert.equal(entries.length, 1100)
+    assert.deepEqual(
+      entries.slice(0, 100),
+      (await api.get('/v0/audit', { action: 'deleteGroup' })).body.data.entries,
+    )
+    assert.equal((await api.get('/v0/audit', { resource: 'nothing' }, LINES)).body, '')
+  })
+
+  it('the audit of a workspace is for its owners alone, and for no agent', async () => {
+    const own = await workspace()
+    for (const role of ['member', 'viewer']) {
+      const { api } = await addMember(context, own, role)
+      assertError(await api.get('/v0/audit'), 403, 'Workspace permission denied')
+    }
+    const scoped = await own.created('--scopes', 'org:files:read')
+    assertError(await scoped.get('/v0/audit'), 403, 'Missing scope: org:read')
+    assertError(await own.api.get('/v0/admin/audit'), 403, 'Missing scope: instance:read')
+    assert.deepEqual((await (await workspace()).api.get('/v0/audit')).body.data.entries, [])
+  })
+})
+
+describe('the audit of the instance', () => {
+  it('the audit of the instance has all workspaces, and what is of none', async () => {
+    const own = await workspace()
+    const name = `admin-${randomUUID()}`
+    await berth('users', 'add', name, '-w', own.name)
+    await berth('users', 'admin', name)
+    const admin = await own.created('--user', name, '--scopes', 'instance:read')
+    const other = await workspace()
+    await other.api.post('/v3/groups/public', { name: 'elsewhere' })
+    const of = async (query: Record<string, string>) =>
+      (await admin.get('/v0/admin/audit', query)).body.data.entries
+    const [entry, ...more] = await of({ workspaceId: other.id })
+    assert.deepEqual([entry.action, entry.workspaceId, more], ['createGroup', other.id, []])
+    assert.equal(
+      (await of({ limit: '1000' })).some(({ id }: { id: string }) => id === entry.id),
+      true,
+    )
+    const lines = await admin.get('/v0/admin/audit', { workspaceId: other.id }, LINES)
+    assert.deepEqual(linesOf(lines.body), [entry])
+  })
+})
+
+describe('berth audit', () => {
+  it('berth audit has the commands that change something, and why one was refused', async () => {
+    const { id, name } = await workspace()
+    const user = `user-${randomUUID()}`
+    const { id: userId } = JSON.parse(await berth('users', 'add', user, '-w', name, '--json'))
+    const key = JSON.parse(await berth('keys', 'create', '-w', name, '-u', user, '--json'))
+    await berth('keys', 'revoke', key.id)
+    await berth('workspaces', 'set-plan', name, 'pro')
+    await assert.rejects(berth('workspaces', 'set-plan', name, 'no-such-plan'))
+    await berth('users', 'remove', user, '-w', name)
+    await berth('keys', 'list', '-w', name)
+    const printed = linesOf(await berth('audit', '-w', name, '--json')).reverse()
+    const keyResource = `keys/${key.id}`
+    assert.deepEqual(
+      printed.map(({ action, resource, errorCode }) => [action, resource, errorCode]),
+      [
+        ['users add', `users/${userId}`, null],
+        ['keys create', keyResource, null],
+        ['keys revoke', keyResource, null],
+        ['workspaces set-plan', `workspaces/${id}`, null],
+        ['workspaces set-plan', `workspaces/${id}`, 'bad_request'],
+        ['users remove', `users/${userId}`, null],
+      ],
+    )
+    assert.ok(printed.every(({ via }) => via === 'terminal') && !JSON.stringify(printed).includes(key.token))
+    const table = await berth('audit', '-w', name, '-r', keyResource, '--result', 'done', '-n', '1')
+    assert.match(
+      table,
+      /^time +via +who +from +action +resource +result\n\S+ +terminal +- +- +keys revoke +keys\/\S+ +done$/,
+    )
+  })
+
+  it('berth audit has what was done over HTTP, by user, and refuses filters that name nothing', async () => {
+    const own = await workspace()
+    const member = await addMember(context, own, 'member')
+    await member.api.post('/v3/groups/public', { name: 'one' })
+    await own.api.post('/v3/groups/public', { name: 'two' })
+    const [entry, ...more] = linesOf(await berth('audit', '--user', member.name, '--json'))
+    assert.deepEqual(
+      [entry.action, entry.userName, entry.workspaceId, more],
+      ['createGroup', member.name, own.id, []],
+    )
+    await assert.rejects(berth('audit', '--user', 'nobody-at-all'), /no user is named nobody-at-all/)
+    await assert.rejects(berth('audit', '--key', 'x'), /--key: must be the id of a key/)
+    await assert.rejects(berth('audit', '--from', 'soon'), /not a time/)
   })
 })

@@ -1,7 +1,8 @@
 /** The audit. By hand: a statement writes the entries of many requests, and every request that writes waits for one. */
 import { uuidv7 } from 'uuidv7'
+import { timeOfUuid } from '../../lib/uuid-time.ts'
 import type { Queryable } from '../pool.ts'
-import { statement } from './statement.ts'
+import { isoMillis, narrow, statement } from './statement.ts'
 
 /** The credential of a caller: `link` is a signed URL, an invitation, or the address of a resumable upload. */
 type Via = 'key' | 'gateway' | 'platform' | 'link' | 'nobody' | 'terminal'
@@ -35,11 +36,8 @@ export type AuditRow = AuditEntry & { id: string; createdAt: string }
 /** An entry of now. */
 export function auditRow(entry: AuditEntry): AuditRow {
   const id = uuidv7()
-  return { ...entry, id, createdAt: timeOf(id).toISOString() }
+  return { ...entry, id, createdAt: timeOfUuid(id).toISOString() }
 }
-
-/** The time in a UUID of version 7. */
-const timeOf = (id: string) => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
 
 /** The columns, in the order of a packed entry, with the fields that they have. */
 const COLUMNS: [column: string, type: string, field: keyof AuditRow][] = [
@@ -86,3 +84,44 @@ const writePacked = statement({
 export const writeAudit = async (db: Queryable, rows: AuditRow[]): Promise<void> => {
   await writePacked.run(db, JSON.stringify(rows.map((row) => ({ entry: packEntry(row) }))))
 }
+
+/** Entries that fit, the newest first: those from the id `$2` on and before `$3`. @param condition which workspaces', by `$1`. */
+const readEntries = (name: string, condition: string) =>
+  statement({
+    name,
+    parameters: ['uuid?', 'uuid', 'uuid', 'uuid?', 'uuid?', 'text?', 'text?', 'text?', 'bool?', 'int8'],
+    columns: {
+      id: 'uuid',
+      createdAt: 'text',
+      workspaceId: 'uuid?',
+      via: narrow<Via>('text'),
+      userId: 'uuid?',
+      userName: 'text?',
+      keyId: 'uuid?',
+      agentId: 'text?',
+      action: 'text',
+      method: 'text?',
+      route: 'text?',
+      resource: 'text',
+      status: 'int4?',
+      errorCode: 'text?',
+      requestId: 'text?',
+      address: 'text?',
+      userAgent: 'text?',
+    },
+    text: `SELECT e.id, ${isoMillis('e.created_at')} AS "createdAt", workspace_id AS "workspaceId", via,
+        user_id AS "userId", u.name AS "userName", key_id AS "keyId", agent_id AS "agentId", action, method, route,
+        resource, status, error_code AS "errorCode", request_id AS "requestId", address, user_agent AS "userAgent"
+      FROM audit e LEFT JOIN app_user u ON u.id = e.user_id
+      WHERE ${condition} AND e.id >= $2 AND e.id < $3 AND ($4::uuid IS NULL OR user_id = $4)
+        AND ($5::uuid IS NULL OR key_id = $5) AND ($6::text IS NULL OR agent_id = $6)
+        AND ($7::text IS NULL OR action = $7)
+        AND ($8::text IS NULL OR resource = $8 OR starts_with(resource, $8 || '/'))
+        AND ($9::bool IS NULL OR (error_code IS NULL) = $9)
+      ORDER BY e.id DESC LIMIT $10`,
+  })
+
+/** Of one workspace. */
+export const readAudit = readEntries('audit-read', 'workspace_id = $1')
+/** Of all, or of one. */
+export const readWholeAudit = readEntries('audit-read-all', '($1::uuid IS NULL OR workspace_id = $1)')

@@ -49,7 +49,33 @@ const accepted = {
   },
 }
 
+const entries = [
+  {
+    id: '0193a1d0-8a3e-7b52-9c64-e1f70b2d9a58',
+    createdAt: '2026-11-21T11:10:22.718Z',
+    workspaceId: WORKSPACE,
+    via: 'key',
+    user: { id: MEMBER, name: 'Ada' },
+    keyId: '0193a1bf-7e33-7f08-b2c1-94a5d6e7f801',
+    agentId: null,
+    action: 'createSecret',
+    method: 'POST',
+    route: '/v0/secrets',
+    resource: 'secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26',
+    status: 201,
+    errorCode: null,
+    requestId: '5f3d0c9be84d4c5f8e1d7a92b06c3f41',
+    address: '203.0.113.20',
+    userAgent: 'curl/8.5.0',
+  },
+]
+export const AUDIT_EXAMPLE = {
+  response: { data: { entries, next_page_token: '' } },
+  lines: `${JSON.stringify(entries[0])}\n`,
+}
+
 export const accountExamples: Record<string, Example> = {
+  listAudit: AUDIT_EXAMPLE,
   listWorkspaces: { response: { data: { workspaces: [workspace], next_page_token: '' } } },
   getWorkspace: { response: { data: workspace } },
   renameWorkspace: { request: { name: 'catalogues' }, response: { data: workspace } },

@@ -1,5 +1,5 @@
 /** Examples of the routes of the instance. */
-import { PLAN_EXAMPLE, WORKSPACE } from './account-examples.ts'
+import { AUDIT_EXAMPLE, PLAN_EXAMPLE, WORKSPACE } from './account-examples.ts'
 import type { Example } from './example.ts'
 
 const workspace = {
@@ -11,6 +11,7 @@ const workspace = {
 }
 
 export const adminExamples: Record<string, Example> = {
+  listInstanceAudit: AUDIT_EXAMPLE,
   listPlans: { response: { data: { plans: [PLAN_EXAMPLE], next_page_token: '' } } },
   listAllWorkspaces: { response: { data: { workspaces: [workspace], next_page_token: '' } } },
   createWorkspace: {

@@ -107,6 +107,11 @@ export const TAGS = [
   ],
   ['API keys', 'Who may call. A key belongs to one workspace, and its scopes say what it may do.'],
   [
+    'Audit',
+    'Who did what, to what, when, from where, and how it ended, for owners of the workspace. Entries are neither changed nor ' +
+      'removed, and kept for the time that the operator has set.',
+  ],
+  [
     'Instance',
     'For admins of the instance, with keys that have a scope for it: plans, all workspaces, what is kept, and how the parts are.',
   ],

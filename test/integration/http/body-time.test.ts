@@ -7,6 +7,7 @@ import { after, describe, it, mock } from 'node:test'
 import express from 'express'
 import { z } from 'zod'
 import { AddressLimits } from '../../../src/http/address-limits.ts'
+import { Audit } from '../../../src/http/audit.ts'
 import { errorHandler } from '../../../src/http/error-handler.ts'
 import { mountRoutes, type RouteServices, route } from '../../../src/http/route.ts'
 import { createLogger } from '../../../src/log.ts'
@@ -31,9 +32,10 @@ const slow = route({
   },
 })
 const app = express()
-// A route without a key needs no other service.
+// A route without a key needs no other services.
 const addresses = new AddressLimits({ requests: 0, failedLogins: 0, isGatewayToken: () => false })
-mountRoutes(app, [slow], { addresses } as RouteServices)
+const audit = new Audit({ write: async () => {} })
+mountRoutes(app, [slow], { addresses, audit } as RouteServices)
 app.use(errorHandler(createLogger('test', 'silent')))
 const server = createServer(app).listen(0, '127.0.0.1')
 await once(server, 'listening')

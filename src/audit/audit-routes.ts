@@ -1,0 +1,132 @@
+import { once } from 'node:events'
+import type { Request, Response } from 'express'
+import { z } from 'zod'
+import type { Pool } from '../db/pool.ts'
+import type { Principal } from '../http/principal.ts'
+import { type Route, type RouteResponse, route } from '../http/route.ts'
+import { limit, nextPageToken, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import type { Bounds } from '../lib/bounds.ts'
+import { type AuditFilter, eachPage, listAudit, RESULTS } from './audit.ts'
+
+const JSON_LINES = 'application/x-ndjson'
+const EXPORT = `With \`Accept: ${JSON_LINES}\`: all that fit, a JSON object in each line, without pages.`
+
+const time = z.iso
+  .datetime({ offset: true, error: 'must be a time as in RFC 3339' })
+  .transform((value) => new Date(value))
+
+const filters = {
+  userId: pathId.optional().describe('Only what this user did.'),
+  keyId: pathId.optional().describe('Only what was done with this API key.'),
+  agentId: text(64).optional().describe('Only what this agent did with a token of its own.'),
+  action: text(64).optional().describe('Only this action: the id of a route in this document, or `signIn`.'),
+  resource: text(255)
+    .optional()
+    .describe('Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`.'),
+  result: z.enum(RESULTS).optional().describe('Only what was done, or only what was refused or failed.'),
+  from: time.optional().describe('Only entries from this time on.'),
+  to: time.optional().describe('Only entries before this time.'),
+  limit: limit(100, 1000),
+  pageToken: pageToken.optional(),
+}
+
+const nullable = z.string().nullable()
+const entry = z.object({
+  id: z.string(),
+  createdAt: z.string(),
+  workspaceId: nullable.describe('Null for what is of no workspace.'),
+  via: z
+    .enum(['key', 'gateway', 'platform', 'link', 'nobody', 'terminal'])
+    .describe(
+      'The credential: an API key, a token of an agent, a signed address or an invitation, none, or `npx berth`.',
+    ),
+  user: z.object({ id: z.string(), name: nullable }).nullable(),
+  keyId: nullable,
+  agentId: nullable.describe('The agent whose token it was.'),
+  action: z.string(),
+  method: nullable,
+  route: nullable.describe('The pattern of the path.'),
+  resource: z.string(),
+  status: z.number().nullable().describe('Of HTTP; 499 where the client had gone; null for a command.'),
+  errorCode: nullable.describe('Null where it was done.'),
+  requestId: nullable,
+  address: nullable,
+  userAgent: nullable,
+})
+const success = {
+  status: 200,
+  description: 'A page of entries, newest first.',
+  body: z.object({ data: z.object({ entries: z.array(entry), next_page_token: z.string() }) }),
+  lines: JSON_LINES,
+}
+
+type Row = Awaited<ReturnType<typeof listAudit>>[number]
+
+const toEntry = ({ userId, userName, ...row }: Row): z.output<typeof entry> => ({
+  ...row,
+  user: userId === null ? null : { id: userId, name: userName },
+})
+
+/** Who did what: of a workspace for its owners, of the whole instance for its admins. */
+export function auditRoutes({ pool, bounds }: { pool: Pool; bounds: Bounds }): Route[] {
+  interface Asked {
+    req: Request
+    res: Response
+    principal: Principal
+    signal: AbortSignal
+  }
+  type Query = AuditFilter & { limit: number; pageToken?: string | undefined }
+  const answer = async (
+    of: string | null,
+    { limit, pageToken, ...filter }: Query,
+    { req, res, principal, signal }: Asked,
+  ): Promise<RouteResponse | undefined> => {
+    const after = readPageToken(pageToken)
+    if (req.accepts(['application/json', JSON_LINES]) === JSON_LINES) {
+      const pages = eachPage(pool, of, { ...filter, after })
+      await bounds.run('exports', principal, () => sendLines(res, pages, signal))
+      return undefined
+    }
+    const rows = await listAudit(pool, of, { ...filter, after }, limit + 1)
+    const entries = rows.slice(0, limit).map(toEntry)
+    return { body: { data: { entries, next_page_token: nextPageToken(rows, limit) } } }
+  }
+  return [
+    route({
+      method: 'get',
+      path: '/v0/audit',
+      id: 'listAudit',
+      tag: 'Audit',
+      summary: 'List who did what in the workspace',
+      description: `Every request that is no read, and every sign-in. ${EXPORT}`,
+      scope: 'org:read',
+      role: 'owner',
+      query: z.object(filters),
+      success,
+      handle: ({ query, ...asked }) => answer(asked.principal.workspaceId, query, asked),
+    }),
+    route({
+      method: 'get',
+      path: '/v0/admin/audit',
+      id: 'listInstanceAudit',
+      tag: 'Instance',
+      summary: 'List who did what in the instance',
+      description: `As \`GET /v0/audit\`, of all workspaces, with what is of none: refused sign-ins and commands. ${EXPORT}`,
+      scope: 'instance:read',
+      query: z.object({ ...filters, workspaceId: pathId.optional().describe('Only of this workspace.') }),
+      success,
+      handle: ({ query: { workspaceId, ...query }, ...asked }) => answer(workspaceId ?? null, query, asked),
+    }),
+  ]
+}
+
+/** Sends entries as fast as the client reads them: one page is in memory, or two. */
+async function sendLines(res: Response, pages: AsyncIterable<Row[]>, signal: AbortSignal): Promise<void> {
+  for await (const rows of pages) {
+    if (!res.headersSent) res.writeHead(200, { 'content-type': JSON_LINES, 'cache-control': 'no-store' })
+    const lines = rows.map((row) => `${JSON.stringify(toEntry(row))}\n`).join('')
+    if (!res.write(lines)) await once(res, 'drain', { signal })
+    if (signal.aborted) return
+  }
+  res.end()
+}

@@ -1,0 +1,61 @@
+/** Commands that change something, and their entries in the audit. */
+import { userInfo } from 'node:os'
+import packageJson from '../../package.json' with { type: 'json' }
+import { auditRow, writeAudit } from '../db/statements/audit.ts'
+import { ApiError } from '../errors.ts'
+import { type Database, withDatabase } from './database.ts'
+
+/** What a command says of itself for its entry, as soon as it knows. */
+interface About {
+  workspaceId?: string
+  resource?: string
+}
+
+/**
+ * Runs a command on the database that Berth uses, and writes that it did, or why it did not, behind it.
+ * @param action the words of the command.
+ * @throws what `work` throws.
+ */
+export function audited(
+  action: string,
+  work: (database: Database, about: About) => Promise<void>,
+): Promise<void> {
+  return withDatabase(async (database) => {
+    const about: About = {}
+    const write = (errorCode: string | null) => writeAudit(database.pool, [rowOf(action, about, errorCode)])
+    try {
+      await work(database, about)
+    } catch (error) {
+      await write(error instanceof ApiError ? error.code : 'failed').catch(() => {})
+      throw error
+    }
+    await write(null)
+  })
+}
+
+const rowOf = (action: string, { workspaceId, resource }: About, errorCode: string | null) =>
+  auditRow({
+    via: 'terminal',
+    workspaceId: workspaceId ?? null,
+    userId: null,
+    keyId: null,
+    agentId: null,
+    action,
+    method: null,
+    route: null,
+    resource: resource ?? '',
+    status: null,
+    errorCode,
+    requestId: null,
+    address: null,
+    userAgent: `berth/${packageJson.version} (${userName()})`,
+  })
+
+/** Who is at the terminal, as the machine knows them. A container may have no name for its user. */
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `user ${process.getuid?.()}`
+  }
+}
