@@ -218,13 +218,15 @@ describe('who may do what', () => {
         for (const name of OF_AGENTS) assert.notEqual(outcomes[name], 'in', `${route.id}: ${name}`)
     }
   })
-  it('a token of an agent, of whatever scope, sees nothing of workspaces, members, keys or the instance', () => {
-    const routes = guarded().filter(({ route }) => /^\/v0\/(workspaces|admin)|\/keys/.test(route.path))
+  it('a token of an agent, of whatever scope, sees nothing of workspaces, members, keys, webhooks or the instance', () => {
+    const routes = guarded().filter(({ route }) =>
+      /^\/v0\/(workspaces|webhooks|admin)|\/keys/.test(route.path),
+    )
     assert.ok(routes.length > 5)
     for (const { route, outcomes } of routes)
       for (const name of OF_AGENTS) assert.equal(outcomes[name], 403, `${route.id}: ${name}`)
   })
-  it('the instance is seen to by keys with its own scopes alone, and the members of a workspace by its owners alone', () => {
+  it('the instance is seen to by keys with its own scopes alone, and the members and webhooks of a workspace by its owners alone', () => {
     const ofInstance = guarded().filter(({ route }) => route.path.startsWith('/v0/admin/'))
     assert.ok(ofInstance.length > 5)
     for (const { route, outcomes } of ofInstance)
@@ -236,9 +238,10 @@ describe('who may do what', () => {
         )
     const ofOwners = guarded().filter(
       ({ route: { path, method } }) =>
-        /^\/v0\/workspaces\/\{workspaceId\}/.test(path) &&
-        !path.includes('/keys') &&
-        (path.endsWith('s') || method !== 'GET'),
+        path.startsWith('/v0/webhooks') ||
+        (/^\/v0\/workspaces\/\{workspaceId\}/.test(path) &&
+          !path.includes('/keys') &&
+          (path.endsWith('s') || method !== 'GET')),
     )
     assert.ok(ofOwners.length > 5)
     for (const { route, outcomes } of ofOwners)

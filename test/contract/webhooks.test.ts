@@ -1,0 +1,362 @@
+/** Webhooks of a workspace over HTTP: made, changed, deleted, and their deliveries read. No target of these is ever reached. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { assertError, type Client } from '../support/client.ts'
+import { insertAgent } from './agents/rows.ts'
+import { openContext } from './context.ts'
+import { collectPages } from './pages.ts'
+import { startWebProcess } from './web-process.ts'
+import { addMember } from './workspaces/rows.ts'
+
+const context = await openContext()
+const { anonymous, env, sql, workspace } = context
+const PATH = '/v0/webhooks'
+const NONE = 'There is no such webhook'
+const NO_DELIVERY = 'There is no such delivery'
+// Nothing has a name below `.invalid` (RFC 6761).
+const URL_OF_NOBODY = 'https://hooks.invalid/berth?from=1'
+const MADE = { url: URL_OF_NOBODY, events: ['webhook.disabled'] }
+
+async function open() {
+  const own = await workspace()
+  const { api } = own
+  return {
+    ...own,
+    create: (body: object = {}, client: Client = api) => client.post(PATH, { ...MADE, ...body }),
+    patch: (id: string, json: object, client: Client = api) =>
+      client.request('PATCH', `${PATH}/${id}`, { json }),
+  }
+}
+/** A webhook, and deliveries to it that nobody sends: `ended` says which have ended, and with which error. */
+async function openDelivered(...ended: (string | null | undefined)[]) {
+  const own = await open()
+  const { secret: _, ...webhook } = (await own.create()).body.data
+  const path = `${PATH}/${webhook.id}`
+  const ids: string[] = []
+  for (const error of ended) {
+    const id = uuidv7()
+    ids.unshift(id)
+    await sql(
+      `INSERT INTO webhook_delivery (id, webhook_id, type, body, next_attempt_at, ended_at, error, status, response, attempts)
+       VALUES ($1, $2, 'webhook.disabled', '{"id":"1"}', CASE WHEN $3 THEN NULL ELSE now() + interval '1 day' END,
+         CASE WHEN $3 THEN now() END, $4, CASE WHEN $3 THEN 200 END, CASE WHEN $3 THEN 'taken' END, CASE WHEN $3 THEN 1 ELSE 0 END)`,
+      [id, webhook.id, error !== undefined, error ?? null],
+    )
+  }
+  return { ...own, webhook, path, deliveries: `${path}/deliveries`, ids }
+}
+const idsOf = (items: { id: string }[]) => items.map(({ id }) => id)
+
+describe('a webhook', () => {
+  it('a webhook is made with all that it was given, and its secret is shown this once', async () => {
+    const { api, create } = await open()
+    const { status, body } = await create()
+    assert.equal(status, 201)
+    const { secret, id, createdAt, updatedAt, ...rest } = body.data
+    assert.deepEqual(rest, {
+      ...MADE,
+      agentId: null,
+      groupId: null,
+      enabled: true,
+      disabledReason: null,
+      failingSince: null,
+    })
+    assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
+    assert.equal(createdAt, updatedAt)
+    const { secret: _, ...shown } = body.data
+    assert.deepEqual((await api.get(`${PATH}/${id}`)).body.data, shown)
+    assert.deepEqual((await api.get(PATH)).body.data, { webhooks: [shown], next_page_token: '' })
+    const [row] = await sql('SELECT w::text AS text, secret FROM webhook w WHERE id = $1', [id])
+    const kept = `${row?.text}${Buffer.from(row?.secret as Uint8Array).toString('latin1')}`
+    const key = String(secret).slice('whsec_'.length)
+    for (const plain of [key, Buffer.from(key, 'base64').toString('latin1')])
+      assert.ok(!kept.includes(plain), 'the secret is encrypted')
+  })
+  it('a webhook listens to types, to all of one sort, or to all there are, of an agent or a group', async () => {
+    const { create } = await open()
+    for (const body of [
+      { events: ['*'] },
+      { events: ['file.*', 'pin.pinned'], groupId: randomUUID() },
+      { events: ['agent.*'], agentId: 'x1a2b3c4' },
+    ]) {
+      const { data } = (await create(body)).body
+      assert.deepEqual(data, { ...data, ...body })
+    }
+  })
+  it('a webhook is changed in what is given, and in nothing else', async () => {
+    const { api, create, patch } = await open()
+    const { secret: _, ...made } = (await create()).body.data
+    const url = 'https://other.invalid/'
+    for (const change of [
+      { url },
+      { events: ['*'] },
+      { agentId: 'x1a2b3c4' },
+      { groupId: randomUUID() },
+      { agentId: null, groupId: null },
+      {},
+    ]) {
+      const before = (await api.get(`${PATH}/${made.id}`)).body.data
+      const { status, body } = await patch(made.id, change)
+      assert.equal(status, 200)
+      assert.deepEqual(body.data, { ...before, ...change, updatedAt: body.data.updatedAt })
+      assert.deepEqual((await api.get(`${PATH}/${made.id}`)).body.data, body.data)
+    }
+  })
+  it('a webhook that is switched off ends what waits, and is switched on again without it', async () => {
+    const { api, path, deliveries, webhook, patch } = await openDelivered(undefined)
+    const off = (await patch(webhook.id, { enabled: false })).body.data
+    assert.deepEqual([off.enabled, off.disabledReason], [false, 'client'])
+    const [ended] = (await api.get(deliveries)).body.data.deliveries
+    assert.deepEqual([ended.state, ended.error], ['failed', 'The webhook was disabled'])
+    assertError(await api.post(`${path}/test`, {}), 409, 'The webhook is disabled')
+    assertError(await api.post(`${deliveries}/${ended.id}/redeliver`, {}), 409, 'The webhook is disabled')
+    await sql(`UPDATE webhook SET disabled_reason = 'failing', failing_since = now() WHERE id = $1`, [
+      webhook.id,
+    ])
+    const failed = (await patch(webhook.id, { enabled: false })).body.data
+    assert.deepEqual([failed.disabledReason, failed.failingSince === null], ['failing', false])
+    const on = (await patch(webhook.id, { enabled: true })).body.data
+    assert.deepEqual([on.enabled, on.disabledReason, on.failingSince], [true, null, null])
+    assert.equal((await api.get(deliveries)).body.data.deliveries[0].state, 'failed')
+  })
+  it('a webhook that is deleted is gone, and what waits is ended', async () => {
+    const { api, path, ids } = await openDelivered(undefined)
+    const { status, body } = await api.delete(path)
+    assert.deepEqual([status, body], [200, { data: null }])
+    for (const reply of [await api.get(path), await api.delete(path), await api.get(`${path}/deliveries`)])
+      assertError(reply, 404, NONE)
+    const [row] = await sql('SELECT error, ended_at FROM webhook_delivery WHERE id = $1', [ids[0]])
+    assert.equal(row?.error, 'The webhook was deleted')
+    assert.ok(row?.ended_at)
+  })
+  it('a webhook gets another secret, which is shown this once', async () => {
+    const { api, create } = await open()
+    const { secret, ...made } = (await create()).body.data
+    const { status, body } = await api.post(`${PATH}/${made.id}/rotate`, {})
+    assert.equal(status, 200)
+    const { secret: another, ...rotated } = body.data
+    assert.match(another, /^whsec_[A-Za-z0-9+/]{43}=$/)
+    assert.notEqual(another, secret)
+    assert.deepEqual(rotated, { ...made, updatedAt: rotated.updatedAt })
+    assert.deepEqual((await api.get(`${PATH}/${made.id}`)).body.data, rotated)
+  })
+  it('a webhook of a workspace that has 20 is refused, however many are made at once', async () => {
+    const { api, create } = await open()
+    for (let i = 0; i < 17; i++) assert.equal((await create()).status, 201)
+    const replies = await Promise.all(Array.from({ length: 6 }, () => create()))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 201, 201, 403, 403, 403])
+    assertError(await create(), 403, 'Webhook limit reached')
+    const { webhooks } = (await api.get(PATH, { limit: '100' })).body.data
+    assert.equal(webhooks.length, 20)
+    await api.delete(`${PATH}/${webhooks[0].id}`)
+    assert.equal((await create()).status, 201)
+  })
+  it('webhooks are listed in pages, the newest first', async () => {
+    const { api, create } = await open()
+    const made: string[] = []
+    for (let i = 0; i < 5; i++) made.unshift((await create()).body.data.id)
+    assert.deepEqual(idsOf(await collectPages(api, PATH, 'webhooks', { limit: '2' })), made)
+  })
+  it('webhooks have the same routes below /v3', async () => {
+    const { api, create, webhook, ids } = await openDelivered(null)
+    const { id } = (await create({}, api)).body.data
+    const path = `/v3/webhooks/${webhook.id}`
+    assert.equal((await api.get('/v3/webhooks')).body.data.webhooks.length, 2)
+    assert.equal((await api.post('/v3/webhooks', MADE)).status, 201)
+    assert.deepEqual((await api.get(path)).body.data, webhook)
+    assert.equal((await api.request('PATCH', path, { json: {} })).status, 200)
+    assert.equal((await api.post(`${path}/rotate`, {})).status, 200)
+    assert.equal((await api.post(`${path}/test`, {})).status, 201)
+    assert.equal((await api.get(`${path}/deliveries`)).body.data.deliveries.length, 2)
+    assert.equal((await api.get(`${path}/deliveries/${ids[0]}`)).body.data.id, ids[0])
+    assert.equal((await api.post(`${path}/deliveries/${ids[0]}/redeliver`, {})).status, 200)
+    assert.equal((await api.delete(`/v3/webhooks/${id}`)).status, 200)
+  })
+})
+
+describe('a bad webhook', () => {
+  const bad: [object, RegExp | string][] = [
+    [{ url: undefined }, /^url: /],
+    [{ url: 7 }, /^url: /],
+    [{ url: '' }, 'url: must be an https URL'],
+    [{ url: 'hooks.invalid' }, 'url: must be an https URL'],
+    [{ url: 'ftp://hooks.invalid/' }, 'url: must be an https URL'],
+    [{ url: 'http://hooks.invalid/' }, 'url: must be an https URL'],
+    [{ url: `https://hooks.invalid/${'x'.repeat(2048)}` }, 'url: must have at most 2048 characters'],
+    [{ url: 'https://hooks.invalid/\0' }, 'url: must not contain NUL or broken Unicode'],
+    [{ url: 'https://user@hooks.invalid/' }, 'url: must not have a user or password'],
+    [{ url: 'https://:word@hooks.invalid/' }, 'url: must not have a user or password'],
+    [{ url: 'https://hooks.invalid/#part' }, 'url: must not have a fragment'],
+    [{ url: 'https://hooks.invalid:0/' }, 'url: must name a host and a port'],
+    [{ url: 'https://127.0.0.1/' }, 'url: 127.0.0.1 is not on the public internet'],
+    [{ url: 'https://127.1:8443/' }, 'url: 127.0.0.1:8443 is not on the public internet'],
+    [{ url: 'https://169.254.169.254/' }, 'url: 169.254.169.254 is not on the public internet'],
+    [{ url: 'https://[::1]/' }, 'url: [::1] is not on the public internet'],
+    [{ url: 'https://[::ffff:10.0.0.1]/' }, /^url: \[::ffff:a00:1\] is not on the public internet$/],
+    [{ events: undefined }, /^events: /],
+    [{ events: [] }, 'events: must name a type of events'],
+    [{ events: 'file.created' }, /^events: /],
+    [
+      { events: ['*', 'file.eaten'] },
+      'events[1]: must be a type of events, such as `file.created`, `file.*` or `*`',
+    ],
+    [{ events: Array(200).fill('*') }, /^events: /],
+    [{ agentId: 'X' }, 'agentId: must be the id of an agent'],
+    [{ agentId: 7 }, /^agentId: /],
+    [{ groupId: 'x' }, 'groupId: must be the id of a group'],
+  ]
+  for (const [body, message] of bad) {
+    const shown = JSON.stringify({ ...body, ...('url' in body && { url: String(body.url).slice(0, 40) }) })
+    it(`a bad webhook is 400 when it is made, and changes none: ${shown.slice(0, 60)}`, async () => {
+      const { api, create, patch } = await open()
+      assertError(await create(body), 400, message)
+      assert.deepEqual((await api.get(PATH)).body.data.webhooks, [])
+      const [value] = Object.values(body)
+      if (value === undefined) return
+      const { secret: _, ...made } = (await create()).body.data
+      assertError(await patch(made.id, { events: ['*'], ...body }), 400, message)
+      assert.deepEqual((await api.get(`${PATH}/${made.id}`)).body.data, made)
+    })
+  }
+  it('a bad webhook is 400 when `enabled` is no boolean', async () => {
+    const { create, patch } = await open()
+    assertError(await patch((await create()).body.data.id, { enabled: 'no' }), 400, /^enabled: /)
+  })
+  for (const query of ['limit=0', 'limit=101', 'limit=x', 'pageToken=x'])
+    it(`webhooks are not listed for ?${query}`, async () => {
+      assertError(await (await open()).api.get(PATH, query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+})
+
+describe('the deliveries of a webhook', () => {
+  it('deliveries are listed in pages, of all states or of one, without what is sent', async () => {
+    const { api, deliveries, ids } = await openDelivered(undefined, null, 'the target answered 500', null)
+    const list = (query: Record<string, string>) => collectPages(api, deliveries, 'deliveries', query)
+    assert.deepEqual(idsOf(await list({ limit: '3' })), ids)
+    assert.deepEqual(idsOf(await list({ state: 'delivered', limit: '1' })), [ids[0], ids[2]])
+    assert.deepEqual(idsOf(await list({ state: 'failed' })), [ids[1]])
+    assert.deepEqual(idsOf(await list({ state: 'pending' })), [ids[3]])
+    const [first] = (await api.get(deliveries)).body.data.deliveries
+    const { createdAt, endedAt, ...rest } = first
+    assert.ok(Date.parse(createdAt) && Date.parse(endedAt))
+    assert.deepEqual(rest, {
+      id: ids[0],
+      type: 'webhook.disabled',
+      state: 'delivered',
+      attempts: 1,
+      lastAttemptAt: null,
+      nextAttemptAt: null,
+      status: 200,
+      response: 'taken',
+      error: null,
+    })
+    assert.deepEqual((await api.get(`${deliveries}/${ids[0]}`)).body.data, { ...first, body: '{"id":"1"}' })
+  })
+  for (const query of ['state=open', 'limit=0', 'limit=251', 'pageToken=x'])
+    it(`deliveries are not listed for ?${query}`, async () => {
+      const { api, deliveries } = await openDelivered()
+      assertError(await api.get(deliveries, query), 400, new RegExp(`^${query.split('=')[0]}: `))
+    })
+  it('a test is a delivery of its own, of an event of the webhook', async () => {
+    const { api, id: workspaceId, path, webhook } = await openDelivered()
+    const { status, body } = await api.post(`${path}/test`, {})
+    assert.equal(status, 201)
+    const { id, state, type, attempts, createdAt } = body.data
+    assert.deepEqual([state, type, attempts], ['pending', 'webhook.test', 0])
+    const sent = JSON.parse(body.data.body)
+    assert.ok(Math.abs(Date.parse(sent.createdAt) - Date.parse(createdAt)) < 60_000)
+    assert.deepEqual(sent, {
+      id,
+      type: 'webhook.test',
+      createdAt: sent.createdAt,
+      workspaceId,
+      resource: { type: 'webhook', id: webhook.id },
+      data: {},
+    })
+  })
+  it('a delivery that has ended is sent once more under its id, and one that waits is not', async () => {
+    const { api, deliveries, ids } = await openDelivered('the target answered 500', undefined)
+    const [waiting, failed] = ids
+    const { status, body } = await api.post(`${deliveries}/${failed}/redeliver`, {})
+    assert.equal(status, 200)
+    assert.deepEqual([body.data.id, body.data.state, body.data.attempts], [failed, 'pending', 0])
+    const refused = await api.post(`${deliveries}/${waiting}/redeliver`, {})
+    assertError(refused, 409, 'The delivery is under way')
+  })
+  it('a delivery of another webhook, and one that never was, is 404', async () => {
+    const [own, other] = [await openDelivered(null), await openDelivered(null)]
+    for (const id of [other.ids[0], randomUUID(), 'x']) {
+      assertError(await own.api.get(`${own.deliveries}/${id}`), 404, NO_DELIVERY)
+      assertError(await own.api.post(`${own.deliveries}/${id}/redeliver`, {}), 404, NO_DELIVERY)
+    }
+    const { deliveries } = (await other.api.get(other.deliveries)).body.data
+    assert.deepEqual([deliveries[0].state, deliveries.length], ['delivered', 1])
+  })
+})
+
+describe('who sees to webhooks', () => {
+  const routes = (id: string, delivery: string): [string, string, object?][] => [
+    ['GET', `/${id}`],
+    ['PATCH', `/${id}`, { enabled: false, events: ['*'] }],
+    ['DELETE', `/${id}`],
+    ['POST', `/${id}/rotate`, {}],
+    ['POST', `/${id}/test`, {}],
+    ['GET', `/${id}/deliveries`],
+    ['GET', `/${id}/deliveries/${delivery}`],
+    ['POST', `/${id}/deliveries/${delivery}/redeliver`, {}],
+  ]
+  it('a webhook of another workspace, and one that never was, is 404 on every route, and stays as it is', async () => {
+    const [own, other] = [await open(), await openDelivered(null)]
+    const before = await sql('SELECT w::text AS text FROM webhook w WHERE id = $1', [other.webhook.id])
+    for (const id of [other.webhook.id, randomUUID(), 'x'])
+      for (const [method, path, json] of routes(id, other.ids[0] ?? ''))
+        assertError(await own.api.request(method, `${PATH}${path}`, { json }), 404, NONE)
+    assert.deepEqual(
+      await sql('SELECT w::text AS text FROM webhook w WHERE id = $1', [other.webhook.id]),
+      before,
+    )
+    assert.equal((await other.api.get(other.deliveries)).body.data.deliveries[0].state, 'delivered')
+  })
+  it('nobody but an owner with a key that has `admin` sees a webhook', async () => {
+    const own = await openDelivered(null)
+    const { webhook, ids, keyed } = own
+    const agent = await insertAgent(context, own)
+    const { body } = await agent.gateway.post(`${agent.path}/platform/token`, {})
+    const [member, viewer] = [
+      await addMember(context, own, 'member'),
+      await addMember(context, own, 'viewer'),
+    ]
+    for (const [client, status, message] of [
+      [member.api, 403, 'Workspace permission denied'],
+      [viewer.api, 403, 'Workspace permission denied'],
+      [await keyed('org:write', 'org:files:write', 'org:agents:write'), 403, 'Missing scope: admin'],
+      [agent.gateway, 403, /./],
+      [anonymous.as(body.token), 403, /./],
+      [anonymous, 401, /^Missing Authorization/],
+    ] as const)
+      for (const [method, path, json] of [
+        ['GET', ''] as const,
+        ['POST', '', MADE] as const,
+        ...routes(webhook.id, ids[0] ?? ''),
+      ])
+        assertError(await client.request(method, `${PATH}${path}`, { json }), status, message)
+    assert.deepEqual((await own.api.get(PATH)).body.data.webhooks, [webhook])
+  })
+  it('a webhook is not made where no secrets are configured', async () => {
+    const { url, running } = await startWebProcess(env, { SECRETS_KEY: '' })
+    after(() => running.end('SIGTERM'))
+    const { api } = await open()
+    const request = (body: object) =>
+      fetch(`${url}${PATH}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${api.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+    assert.equal((await request({ ...MADE, url: 'x' })).status, 400)
+    const refused = await request(MADE)
+    assert.deepEqual([refused.status, await refused.json()], [503, { error: 'Secrets not configured' }])
+    assert.deepEqual((await api.get(PATH)).body.data.webhooks, [])
+  })
+})
