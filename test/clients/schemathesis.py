@@ -39,6 +39,8 @@ FORMATS = {
     "skill": st.one_of(CID, LABEL.map(lambda name: "@nobody/" + name)),
     "git-url": LABEL.map(lambda name: REPOSITORY + name + ".git"),
     "git-ref": LABEL,
+    # Nothing has a name below it (RFC 6761).
+    "webhook-url": LABEL.map(lambda name: "https://" + name + ".invalid/hook"),
     "folder": st.lists(LABEL, max_size=3).map("/".join),
     "file-name": LABEL.map(lambda name: name + ".txt"),
     "base64": st.binary(max_size=64).map(lambda data: base64.b64encode(data).decode()),

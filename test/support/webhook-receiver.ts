@@ -1,57 +1,53 @@
-/** A target of webhooks on loopback, which notes all that it is sent. */
-import { createServer } from 'node:http'
+/** The other side of webhooks: a server on loopback that keeps what it is sent. */
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-export interface Received {
-  /** `webhook-id`. */
-  id: string
+interface Received {
   headers: Record<string, string>
   body: string
 }
+type Answer = (response: ServerResponse, at: number) => void
 
-export interface WebhookReceiver {
-  url: string
-  /** For `BERTH_WEBHOOK_ALLOW`. */
-  allowed: string
-  received: Received[]
-  /** Keeps what arrives from now on without an answer; what it returns has all of it answered. */
-  hold(): () => void
-  close(): Promise<void>
-}
+const take: Answer = (response) => response.writeHead(204).end()
 
-export async function startWebhookReceiver(): Promise<WebhookReceiver> {
+/** @param answer how a request is answered, and with which status; a 204 where it says nothing. */
+export async function startReceiver(answer = take) {
   const received: Received[] = []
-  let held: Promise<void> | undefined
+  const state = { answer }
   const server = createServer(async (request, response) => {
-    try {
-      const body = await text(request)
-      const headers = request.headers as Record<string, string>
-      received.push({ id: headers['webhook-id'] ?? '', headers, body })
-      await held
-      response.writeHead(204).end()
-    } catch {
-      // Who sends was killed.
-      response.destroy()
-    }
+    // Whoever sends it may be killed meanwhile.
+    const body = await text(request).catch(() => undefined)
+    if (body === undefined) return
+    received.push({ headers: request.headers as Record<string, string>, body })
+    state.answer(response, received.length)
   })
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  const allowed = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as AddressInfo
   return {
-    url: `http://${allowed}/hook`,
-    allowed,
+    url: `http://127.0.0.1:${port}/hook`,
+    destination: { host: '127.0.0.1', port },
+    /** For `BERTH_WEBHOOK_ALLOW`. */
+    allowed: `127.0.0.1:${port}`,
     received,
-    hold() {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      held = promise
+    /** The ids of what was received, in order. */
+    ids: () => received.map(({ headers }) => headers['webhook-id']),
+    answerWith(next: Answer) {
+      state.answer = next
+    },
+    /** Answers nothing until the function is called that it returns. */
+    hold(): () => void {
+      const held: ServerResponse[] = []
+      state.answer = (response) => held.push(response)
       return () => {
-        held = undefined
-        resolve()
+        state.answer = take
+        for (const response of held) take(response, 0)
       }
     },
-    async close() {
+    async stop() {
       server.closeAllConnections()
-      await new Promise((closed) => server.close(closed))
+      await new Promise((done) => server.close(done))
     },
   }
 }
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>

@@ -6,7 +6,7 @@ import { uuidv7 } from 'uuidv7'
 import { transaction } from '../../src/db/pool.ts'
 import type { CrashPoint } from '../../src/lib/crash-point.ts'
 import { until } from '../support/processes.ts'
-import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { placesOf, replay } from './seed.ts'
 import type { Tenant } from './subject.ts'
 import { tortureTest } from './suite.ts'
@@ -28,13 +28,13 @@ const UNDONE = 'undone'
 
 for (const backend of backends) {
   describe(`a webhook whose process is killed, queue on ${backend} (${replay})`, () => {
-    let receiver: WebhookReceiver
+    let receiver: Receiver
     let world: World
     let tenant: Tenant
     /** The last event from before the webhook. */
     let former: string
     before(async () => {
-      receiver = await startWebhookReceiver()
+      receiver = await startReceiver()
       world = await World.start(backend, { env: { BERTH_WEBHOOK_ALLOW: receiver.allowed } })
       tenant = await world.createTenant('one')
       await published()
@@ -44,7 +44,7 @@ for (const backend of backends) {
     })
     after(async () => {
       await world?.stop()
-      await receiver?.close()
+      await receiver?.stop()
       printSummary()
     })
 
@@ -88,7 +88,8 @@ for (const backend of backends) {
         [tenant.workspaceId, former],
       )
       const ids = new Map<string, Set<string>>()
-      for (const { id, body } of receiver.received) {
+      for (const { headers, body } of receiver.received) {
+        const id = headers['webhook-id'] ?? ''
         assert.ok(!body.includes(UNDONE), 'nothing is sent of what was rolled back')
         const event = JSON.parse(body).id
         ids.set(event, (ids.get(event) ?? new Set()).add(id))
@@ -103,10 +104,7 @@ for (const backend of backends) {
       const rows = await world.query<{ id: string; error: string | null }>(
         'SELECT id, error FROM webhook_delivery',
       )
-      assert.deepEqual(
-        new Set(rows.map(({ id }) => `msg_${id}`)),
-        new Set(receiver.received.map(({ id }) => id)),
-      )
+      assert.deepEqual(new Set(rows.map(({ id }) => `msg_${id}`)), new Set(receiver.ids()))
       assert.ok(rows.every(({ error }) => error === null))
     }
 
@@ -121,7 +119,7 @@ for (const backend of backends) {
         await changed
         await assertReceived()
         note(`${point}: all received`, owner, backend, performance.now() - crashed)
-        const sent = receiver.received.slice(before).map(({ id }) => id)
+        const sent = receiver.ids().slice(before)
         if (point === 'webhook-before-note')
           assert.ok(sent.length > new Set(sent).size, 'some were sent twice')
       })

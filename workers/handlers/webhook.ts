@@ -19,7 +19,7 @@ import { defineHandler } from '../services.ts'
 import { OpenTarget, type Outcome } from '../webhooks/send.ts'
 
 /** Waits after a failed try, in milliseconds: the last of them is followed by the last try. */
-const WAITS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 36_000].map((seconds) => seconds * 1000)
+export const WAITS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 36_000].map((seconds) => seconds * 1000)
 /** A target that has failed for so long is sent nothing more. */
 const FAILING_MS = 5 * 86_400_000
 /** One of which so many deliveries wait is too far behind. */

@@ -15,7 +15,7 @@ import { changeWebhook, createWebhook, rotateSecret, testWebhook } from '../../.
 import { loadHandlers } from '../../../workers/registry.ts'
 import { OpenTarget } from '../../../workers/webhooks/send.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
-import { type Receiver, startReceiver } from './receiver.ts'
+import { type Receiver, startReceiver } from '../../support/webhook-receiver.ts'
 
 let database: TestDatabase
 let prisma: PrismaClient

@@ -1,0 +1,92 @@
+/** What a webhook is sent, and that the receivers of docs/webhooks.md take it. */
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Webhook } from 'standardwebhooks'
+import { WAITS_MS } from '../../workers/handlers/webhook.ts'
+import { freePort, run, until } from '../support/processes.ts'
+import { startStack } from '../support/stack.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
+import { openContext } from './context.ts'
+import { store } from './stored.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const page = await readFile(join(ROOT, 'docs/webhooks.md'), 'utf8')
+const [byLibrary = '', byHand = ''] = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code)
+
+describe('docs/webhooks.md', () => {
+  it('docs/webhooks.md has the waits between tries', () => {
+    const shown = (ms: number) =>
+      ms < 60_000 ? `${ms / 1000} s` : ms < 3_600_000 ? `${ms / 60_000} min` : `${ms / 3_600_000} h`
+    const rows = WAITS_MS.map((ms, i) => `| ${i + 2} | ${shown(ms)} |\n`).join('')
+    assert.ok(page.includes(`| 1 | at once |\n${rows}\n`))
+  })
+})
+
+describe('a webhook over http', () => {
+  it('an upload is told to two receivers that verify it, one by a library and one by hand', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'berth-webhooks-'))
+    after(() => rm(dir, { recursive: true }))
+    await symlink(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
+    const [program, module] = [join(dir, 'receiver.mjs'), join(dir, 'by-hand.mjs')]
+    await Promise.all([writeFile(program, byLibrary), writeFile(module, byHand)])
+    const { isSigned } = await import(module)
+    const receiver = await startReceiver()
+    after(() => receiver.stop())
+    const port = await freePort()
+    const context = await openContext(
+      await startStack({
+        database: 'of the run',
+        env: { BERTH_RUNTIME: 'process', BERTH_WEBHOOK_ALLOW: `127.0.0.1:${port},${receiver.allowed}` },
+      }),
+    )
+    const { api, id: workspaceId } = await context.workspace()
+    const create = async (url: string) => {
+      const { status, body } = await api.post('/v0/webhooks', { url, events: ['file.created'] })
+      assert.equal(status, 201)
+      return body.data as { id: string; secret: string }
+    }
+    const [first, second] = [await create(`http://127.0.0.1:${port}/`), await create(receiver.url)]
+    const env = { ...process.env, PORT: `${port}`, WEBHOOK_SECRET: first.secret }
+    const running = run(process.execPath, [program], { env })
+    after(() => running.end('SIGTERM'))
+    const unsigned = () => fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' })
+    const refused = await until('the receiver answers', unsigned)
+    assert.equal(refused.status, 400)
+
+    const file = await store(api, 'public', 'told to webhooks')
+    await until('the upload is told', () => running.output().includes(`file.created ${file.id}\n`))
+    await until('both were told', () => receiver.received[0])
+    const [{ headers, body } = { headers: {} as Record<string, string>, body: '' }] = receiver.received
+    assert.equal(isSigned(headers, body, second.secret), true)
+    for (const [otherHeaders, otherBody, secret] of [
+      [headers, `${body} `, second.secret],
+      [headers, body, first.secret],
+      [{ ...headers, 'webhook-id': 'msg_1' }, body, second.secret],
+      [{ ...headers, 'webhook-timestamp': '1' }, body, second.secret],
+      [{ ...headers, 'webhook-timestamp': 'x' }, body, second.secret],
+    ])
+      assert.equal(isSigned(otherHeaders, otherBody, secret), false)
+    const event = new Webhook(second.secret).verify(body, headers) as Record<string, any>
+    assert.deepEqual(
+      [event.type, event.workspaceId, event.resource, event.data.cid, event.data.size],
+      ['file.created', workspaceId, { type: 'file', id: file.id }, file.cid, file.size],
+    )
+    assert.deepEqual(
+      [headers['content-type'], headers['user-agent']?.split('/')[0]],
+      ['application/json', 'Berth'],
+    )
+    const [delivery] = await until('the delivery has ended', async () => {
+      const { data } = (await api.get(`/v0/webhooks/${second.id}/deliveries`, { state: 'delivered' })).body
+      return data.deliveries.length > 0 && data.deliveries
+    })
+    assert.equal(headers['webhook-id'], `msg_${delivery.id}`)
+    assert.deepEqual(
+      [delivery.type, delivery.attempts, delivery.status, delivery.response, delivery.error],
+      ['file.created', 1, 204, '', null],
+    )
+  })
+})
