@@ -3,7 +3,16 @@ import type { Prisma } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
 import { EVENT_TYPES } from '../events/event-types.ts'
 import { type Declared, type Route, route, type Schema } from '../http/route.ts'
-import { limit, nextPageToken, nothing, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import {
+  limit,
+  nextPageToken,
+  nothing,
+  oneOrMore,
+  pageToken,
+  pathId,
+  readPageToken,
+  text,
+} from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import {
   changeWebhook,
@@ -44,13 +53,19 @@ const newWebhook = z.object({
   agentId: agentId.default(null).describe('Only events about this agent.'),
   groupId: groupId.default(null).describe('Only events about this group and its files.'),
 })
-const changes = z.object({
-  url: url.optional(),
-  events: events.optional(),
-  agentId: agentId.optional(),
-  groupId: groupId.optional(),
-  enabled: z.boolean().optional(),
-})
+const changes = z
+  .object({
+    url: url.optional(),
+    events: events.optional(),
+    agentId: agentId.optional(),
+    groupId: groupId.optional(),
+    enabled: z.boolean().optional(),
+  })
+  .refine(
+    (changes) => Object.values(changes).some((value) => value !== undefined),
+    'must have url, events, agentId, groupId or enabled',
+  )
+  .meta(oneOrMore('url', 'events', 'agentId', 'groupId', 'enabled'))
 
 const webhookRecord = z.object({
   id: z.string(),

@@ -95,7 +95,6 @@ describe('a webhook', () => {
       { agentId: 'x1a2b3c4' },
       { groupId: randomUUID() },
       { agentId: null, groupId: null },
-      {},
     ]) {
       const before = (await api.get(`${PATH}/${made.id}`)).body.data
       const { status, body } = await patch(made.id, change)
@@ -166,7 +165,7 @@ describe('a webhook', () => {
     assert.equal((await api.get('/v3/webhooks')).body.data.webhooks.length, 2)
     assert.equal((await api.post('/v3/webhooks', MADE)).status, 201)
     assert.deepEqual((await api.get(path)).body.data, webhook)
-    assert.equal((await api.request('PATCH', path, { json: {} })).status, 200)
+    assert.equal((await api.request('PATCH', path, { json: { events: ['*'] } })).status, 200)
     assert.equal((await api.post(`${path}/rotate`, {})).status, 200)
     assert.equal((await api.post(`${path}/test`, {})).status, 201)
     assert.equal((await api.get(`${path}/deliveries`)).body.data.deliveries.length, 2)
@@ -220,6 +219,14 @@ describe('a bad webhook', () => {
       assert.deepEqual((await api.get(`${PATH}/${made.id}`)).body.data, made)
     })
   }
+  it('a webhook is not changed by a request that says nothing of it', async () => {
+    const { api, create, patch } = await open()
+    const { id } = (await create()).body.data
+    const message = 'body: must have url, events, agentId, groupId or enabled'
+    assertError(await patch(id, {}), 400, message)
+    assertError(await patch(id, { secret: 'x' }), 400, message)
+    assertError(await api.request('PATCH', `${PATH}/${id}`), 400, /^body: /)
+  })
   it('a bad webhook is 400 when `enabled` is no boolean', async () => {
     const { create, patch } = await open()
     assertError(await patch((await create()).body.data.id, { enabled: 'no' }), 400, /^enabled: /)
