@@ -195,7 +195,7 @@ describe('the instance', () => {
       assert.ok(queue(reply, 'pins').slots >= 64)
       assert.deepEqual(
         reply.body.data.queues.map(({ name }: { name: string }) => name),
-        ['pins', 'repairs', 'storage', 'agents', 'workspaces'],
+        ['pins', 'repairs', 'storage', 'agents', 'workspaces', 'webhooks'],
       )
     } finally {
       await sql('DELETE FROM operation WHERE id = $1', [id])
