@@ -210,6 +210,29 @@ describe('events of accounts', () => {
   })
 })
 
+describe('events of webhooks', () => {
+  it('a webhook leaves an event when it is disabled, without its secret, and its deliveries leave none', async () => {
+    const id = uuidv7()
+    await run(
+      `INSERT INTO webhook (id, workspace_id, url, events, secret) VALUES ($1, $2, 'https://example.com/', '{*}', 'hidden')`,
+      id,
+      workspaceId,
+    )
+    for (const reason of ['failing', 'gone', null])
+      await run('UPDATE webhook SET disabled_reason = $2 WHERE id = $1', id, reason)
+    await run(
+      `INSERT INTO operation (id, workspace_id, kind, queue, target_id) VALUES ($1, $2, 'webhook.deliver', 'webhooks', $1)`,
+      id,
+      workspaceId,
+    )
+    await run(`UPDATE operation SET state = 'succeeded' WHERE id = $1`, id)
+    assert.deepEqual(
+      (await left()).map(({ type, data }) => [type, data]),
+      [['webhook.disabled', { url: 'https://example.com/', reason: 'failing' }]],
+    )
+  })
+})
+
 describe('events of agents', () => {
   it('an agent leaves an event for each change of its status, and when it is deleted', async () => {
     const { id, agentId } = await insertAgentRow(database.pool, { workspaceId, status: 'starting' })
