@@ -122,6 +122,14 @@ export function setInstanceAdmin(prisma: PrismaClient, name: string, isAdmin: bo
   })
 }
 
+/** The admins of the instance, by name. */
+export const listInstanceAdmins = (prisma: PrismaClient): Promise<{ id: string; name: string }[]> =>
+  prisma.user.findMany({
+    where: { isAdmin: true },
+    select: { id: true, name: true },
+    orderBy: { name: 'asc' },
+  })
+
 /** Members in the order in which they became users. @param filter.after the id of the last one of the page before. */
 export async function listMembers(
   prisma: PrismaClient,

@@ -3,6 +3,7 @@ import { KeyService } from '../accounts/keys.ts'
 import {
   findMember,
   findOwner,
+  listInstanceAdmins,
   listMembers,
   removeMember,
   setInstanceAdmin,
@@ -95,8 +96,17 @@ export function addUser(
   })
 }
 
-export function listUsers({ workspace, json }: { workspace: string; json?: boolean }): Promise<void> {
+export function listUsers({
+  workspace,
+  admins,
+  json,
+}: {
+  workspace: string
+  admins?: boolean
+  json?: boolean
+}): Promise<void> {
   return withDatabase(async ({ prisma }) => {
+    if (admins) return printRows(await listInstanceAdmins(prisma), json)
     const { id } = await findWorkspace(prisma, workspace)
     printRows(await listMembers(prisma, id), json)
   })

@@ -86,7 +86,13 @@ users
   .addOption(new Option('-r, --role <role>').choices(['owner', 'member', 'viewer']).default('member'))
   .addOption(asJson())
   .action(addUser)
-users.command('list').description('list users').addOption(inWorkspace()).addOption(asJson()).action(listUsers)
+users
+  .command('list')
+  .description('list users')
+  .addOption(inWorkspace())
+  .addOption(new Option('--admins', 'the admins of the instance instead').conflicts('workspace'))
+  .addOption(asJson())
+  .action(listUsers)
 users
   .command('remove')
   .description('take a user out of a workspace; their keys of it stop working')

@@ -49,7 +49,11 @@ describe('an admin of the instance', () => {
   it('an admin of the instance is none at once when the flag is taken, and cannot be made over HTTP', async () => {
     const { api, name } = await newAdmin()
     assert.equal((await api.get('/v0/admin/plans')).status, 200)
+    const admins = async () => JSON.parse(await berth('users', 'list', '--admins', '--json'))
+    const isListed = async () => (await admins()).some((admin: { name: string }) => admin.name === name)
+    assert.ok(await isListed())
     await berth('users', 'admin', name, '--remove')
+    assert.ok(!(await isListed()))
     assertError(
       await soon(
         () => api.get('/v0/admin/plans'),
