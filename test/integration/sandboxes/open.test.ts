@@ -61,6 +61,18 @@ test('the setting process is processes, whatever Docker does', async () => {
   assert.equal(said?.why, 'BERTH_RUNTIME')
 })
 
+test('the setting kubernetes is a cluster, also while it is away, and wants to know the way out of agents', async () => {
+  const env = {
+    BERTH_DATA_DIR: await newDataDir(),
+    BERTH_RUNTIME: 'kubernetes',
+    BERTH_KUBERNETES_CONFIG: '/nowhere/config',
+  }
+  await assert.rejects(open(env), /BERTH_KUBERNETES_EGRESS_URL has to be set/)
+  const { driver, runtime } = await open({ ...env, BERTH_KUBERNETES_EGRESS_URL: 'http://10.0.0.9:3128' })
+  assert.equal(driver, 'kubernetes')
+  await assert.rejects(runtime.ping(), failsWith('unreachable'))
+})
+
 test('the setting auto takes Docker where an image is there or can be built', {
   skip: await whyNotDocker(),
 }, async () => {

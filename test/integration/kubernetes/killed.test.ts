@@ -1,0 +1,102 @@
+/** A worker that is killed while any of its calls is under way leaves nothing that the next one does not put right. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
+import { nameOf } from '../../../src/sandboxes/names.ts'
+import { kubectl, whyNotKubernetes } from '../../support/kubernetes.ts'
+import { until } from '../../support/processes.ts'
+import { newAgent, outputIn, runIn, specOf } from '../sandboxes/subject.ts'
+import { type Ground, makeGround, newOptions } from './subject.ts'
+
+const PROGRAM = join(import.meta.dirname, 'worker.program.ts')
+/** A run kills at each fourth call, others in each run. */
+const STEP = 4
+const AT_ONCE = 4
+const KINDS = 'pod,configmap,networkpolicy,persistentvolumeclaim'
+
+describe('a worker of agents in a cluster that is killed', { skip: whyNotKubernetes }, () => {
+  let ground: Ground
+  let runtime: KubernetesRuntime
+  let instance: string
+  let options: object
+  before(async () => {
+    ground = await makeGround()
+    const { cluster: _, owner, ...rest } = await newOptions(ground)
+    options = { ...rest, startMs: 180_000 }
+    instance = owner.instance
+    runtime = new KubernetesRuntime({
+      ...rest,
+      startMs: 180_000,
+      owner,
+      cluster: (await newOptions(ground)).cluster,
+    })
+  })
+  after(async () => {
+    await runtime?.close()
+    await ground?.remove()
+  })
+
+  /** Runs a life that is killed at a call; resolves to the calls of one that is not. */
+  const live = async (agentId: string, dieAt?: number) => {
+    const { kubeconfig, namespace } = ground
+    const input = { options, kubeconfig, namespace, instance, agentId, dieAt }
+    const program = promisify(execFile)(process.execPath, [PROGRAM, JSON.stringify(input)])
+    if (dieAt === undefined) return Number((await program).stdout)
+    return program.then(
+      () => assert.fail(`it has less than ${dieAt} calls`),
+      (error) => assert.equal(error.signal, 'SIGKILL', error.stderr),
+    )
+  }
+  const left = (agentId: string) =>
+    kubectl(
+      '--namespace',
+      ground.namespace,
+      'get',
+      KINDS,
+      `--selector=berth.agent=${agentId}`,
+      '--output=name',
+    )
+
+  it('its agent has one sandbox after the next attempt, and nothing of it is left after its removal', async () => {
+    const calls = (await live(newAgent())) ?? 0
+    let next = 1 + Math.floor(Math.random() * STEP)
+    const place = () => {
+      next += STEP
+      return next - STEP
+    }
+    const tries = Array.from({ length: AT_ONCE }, async () => {
+      for (let dieAt = place(); dieAt <= calls; dieAt = place()) {
+        const agentId = newAgent()
+        await live(agentId, dieAt)
+        await runtime.create(specOf(agentId))
+        const { address, state } = await runtime.start(agentId)
+        assert.equal(state, 'running', `killed at call ${dieAt}`)
+        await until('agentd answers', async () => (await runIn(address, 'true')).code === 0)
+        await outputIn(address, 'touch ~/mine')
+        assert.equal((await left(agentId)).split('\n').length, 4)
+        await runtime.remove(agentId, { volume: true })
+        // Policies are collected by the cluster itself.
+        await until(`nothing is left, killed at call ${dieAt}`, async () => (await left(agentId)) === '')
+      }
+    })
+    await Promise.all(tries)
+    assert(calls > 20, `a life has ${calls} calls`)
+  })
+
+  it('a sandbox that it left half removed is found by its claim, and removed with it', async () => {
+    const agentId = newAgent()
+    await runtime.create(specOf(agentId))
+    await runtime.start(agentId)
+    await kubectl('--namespace', ground.namespace, 'delete', 'configmap', nameOf(agentId))
+    // The pod goes with its record, the claim does not.
+    await until('it is listed', async () => (await runtime.list()).volumes.includes(agentId))
+    await until('its pod is collected', async () => !(await left(agentId)).includes('pod/'))
+    assert.match(await left(agentId), /persistentvolumeclaim/)
+    await runtime.remove(agentId, { volume: true })
+    assert.equal(await runtime.inspect(agentId), undefined)
+    await until('nothing is left', async () => (await left(agentId)) === '')
+  })
+})
