@@ -27,13 +27,10 @@ export const agentSettings = {
       'What engine images are built from: Debian with Node 24. For `berth engines build --push` and `--output` also the path of an archive.',
     ),
   BERTH_ENGINE_IMAGE: text
-    .regex(
-      /^[^{}]*(\{engine\}[^{}]*)*:[\w.-]*\{version\}[\w.-]*$/,
-      'must be an image with {version} in its tag',
-    )
+    .regex(/^[^{}]*:[\w.-]*\{version\}[\w.-]*$/, 'must be an image with {version} in its tag')
     .optional()
     .describe(
-      'Image of an engine version for clusters, such as registry.example.org/berth/{engine}:{version}, which `berth engines build --push` writes. Has to be set with BERTH_RUNTIME=kubernetes, and there has to be one for BERTH_ENGINE_VERSION and each of BERTH_ENGINE_VERSIONS.',
+      'Image of an engine version for clusters, such as registry.example.org/berth/openclaw:{version}, which `berth engines build --push` writes. Has to be set with BERTH_RUNTIME=kubernetes, and there has to be one for BERTH_ENGINE_VERSION and each of BERTH_ENGINE_VERSIONS.',
     ),
   BERTH_ENGINE_VERSION: text.default('2026.9.6').describe('Version of OpenClaw that new agents run.'),
   BERTH_ENGINE_VERSIONS: list

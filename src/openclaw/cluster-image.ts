@@ -13,8 +13,8 @@ import { enginesLock, installHolding, requireEngineVersion } from './install.ts'
 import { readArchive, writeArchive } from './oci/archive.ts'
 import { type Architecture, type Image, type ImageConfig, type PackedImage, packImage } from './oci/image.ts'
 import { type Entry, entriesOf, type Layer, makeLayer, namesIn, takeLayer } from './oci/layer.ts'
-import { engineRepository, parseReference, versionsOfTags } from './oci/reference.ts'
-import { listTags, Registry } from './oci/registry.ts'
+import { parseReference } from './oci/reference.ts'
+import { Registry } from './oci/registry.ts'
 
 const AGENTD = fileURLToPath(new URL('../../agentd', import.meta.url))
 /** What the base brings: these in one of the folders of programs, the user `node`, and certificates. */
@@ -176,12 +176,4 @@ function configOf(base: ImageConfig, layers: Layer[], version: string, tini: str
       history: [...history, ...['openclaw', 'agentd'].map((what) => ({ created_by: `berth: ${what}` }))],
     }),
   }
-}
-
-/**
- * The versions whose images are in the registry of BERTH_ENGINE_IMAGE, the newest first.
- * @throws EngineError where the registry does not answer.
- */
-export async function publishedVersions(template: string, signal?: AbortSignal): Promise<string[]> {
-  return versionsOfTags(template, await listTags(engineRepository(template), signal))
 }

@@ -1,6 +1,6 @@
 /** Names of images, as Docker and Kubernetes read them: `registry.example.org/berth/openclaw:2026.9.6`. */
 import { EngineError } from '../engine-error.ts'
-import { compareVersions, isEngineVersion, requireEngineVersion } from '../install.ts'
+import { requireEngineVersion } from '../install.ts'
 
 export interface ImageReference {
   /** Host, with a port where it has one. */
@@ -34,32 +34,10 @@ export function formatReference({ registry, repository, tag }: ImageReference): 
 }
 
 /**
- * The image of a version that agents of a cluster run: BERTH_ENGINE_IMAGE with the engine and the version in it.
- * @throws EngineError where it is no version.
+ * The image of a version that agents of a cluster run, in full: BERTH_ENGINE_IMAGE with the version in it.
+ * @throws EngineError where it is no version, or the setting no image.
  */
 export function engineImageReference(template: string, version: string): string {
   requireEngineVersion(version)
-  return formatReference(parseReference(fill(template, version)))
-}
-
-/** The versions that a list of tags has images of, the newest first. @param template BERTH_ENGINE_IMAGE. */
-export function versionsOfTags(template: string, tags: readonly string[]): string[] {
-  const [before = '', after = ''] = parseReference(fill(template, MARK)).tag.split(MARK)
-  return tags
-    .filter((tag) => tag.startsWith(before) && tag.endsWith(after))
-    .map((tag) => tag.slice(before.length, tag.length - after.length))
-    .filter(isEngineVersion)
-    .sort((a, b) => compareVersions(b, a))
-}
-
-/** Stands for the version where there is none yet. */
-const MARK = '_VERSION_'
-
-function fill(template: string, version: string): string {
-  return template.replaceAll('{engine}', 'openclaw').replaceAll('{version}', version)
-}
-
-/** Registry and repository of {@link engineImageReference}, whatever the version. */
-export function engineRepository(template: string): ImageReference {
-  return parseReference(fill(template, MARK))
+  return formatReference(parseReference(template.replaceAll('{version}', version)))
 }

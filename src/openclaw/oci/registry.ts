@@ -21,15 +21,13 @@ import {
   readManifest,
   sha256,
 } from './image.ts'
-import { type ImageReference, parseReference } from './reference.ts'
+import type { ImageReference } from './reference.ts'
 
 const ASK_MS = 30_000
 /** A layer may have hundreds of megabytes. */
 const BLOB_MS = 30 * 60_000
 const MANIFEST_BYTES = 4 * 1024 * 1024
 const TOKEN_BYTES = 256 * 1024
-/** Pages of tags that are read at most. */
-const PAGES = 100
 
 /** Plain HTTP is for a registry on this machine alone. */
 const LOCAL = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/
@@ -72,21 +70,6 @@ export class Registry {
     const body = await openAsBlob(manifest.path)
     await this.#ask(new URL(`manifests/${tag}`, this.#base), { method: 'PUT', headers, body })
     return manifest.descriptor.digest
-  }
-
-  /** All tags; none where there is no such repository. @throws EngineError */
-  async tags(): Promise<string[]> {
-    const tags: string[] = []
-    let page: URL | undefined = new URL('tags/list?n=1000', this.#base)
-    for (let pages = 0; page && pages < PAGES; pages++) {
-      const answer: Response = await this.#ask(page, { ok: [404] })
-      if (answer.status === 404) return []
-      const body = JSON.parse((await readBounded(answer, MANIFEST_BYTES)).toString('utf8'))
-      for (const tag of Array.isArray(body?.tags) ? body.tags : []) tags.push(String(tag))
-      const [, next] = /<([^>]+)>; *rel="?next"?/.exec(answer.headers.get('link') ?? '') ?? []
-      page = next === undefined ? undefined : new URL(next, page)
-    }
-    return tags
   }
 
   async #manifest(tag: string): Promise<Buffer> {
@@ -212,11 +195,6 @@ export class Registry {
   #wrong(digest: string): EngineError {
     return new EngineError('failed', `the registry ${this.#name} sent something else than ${digest}`)
   }
-}
-
-/** Tags of the repository of an image. @throws EngineError */
-export function listTags(reference: ImageReference | string, signal?: AbortSignal): Promise<string[]> {
-  return new Registry(typeof reference === 'string' ? parseReference(reference) : reference, signal).tags()
 }
 
 function isIndex(bytes: Buffer): boolean {
