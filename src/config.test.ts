@@ -27,7 +27,6 @@ describe('configuration', () => {
     BERTH_ENGINE_IMAGE: 'registry.example.org/{version}/openclaw',
     BERTH_EGRESS_REFUSE: '192.0.2.0/24, 192.0.2.0/33',
     BERTH_KUBERNETES_NAMESPACE: 'Agents',
-    BERTH_KUBERNETES_IMAGE: 'registry/openclaw:latest',
     BERTH_KUBERNETES_NODE_SELECTOR: 'fast',
     BERTH_KUBERNETES_TOLERATIONS: 'agents:Never',
     BERTH_KUBERNETES_PROXY_NETWORKS: '10.0.0.4',

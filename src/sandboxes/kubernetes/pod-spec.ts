@@ -21,9 +21,16 @@ const SCRATCH = { limit: '256Mi', request: '16Mi' }
 export const CHECK_LABEL = 'berth.check'
 /** The container of agentd; the guard runs before it. */
 export const AGENT = 'agent'
-/** Kubernetes has no word for these limits; what follows is the ENTRYPOINT of agentd/Dockerfile. */
-const COMMAND = [...['/bin/sh', '-c', 'ulimit -c 0; ulimit -f "$1"; shift; exec "$@"', 'sh']]
-const ENTRYPOINT = ['/usr/bin/tini', '--', 'node', '--max-semi-space-size=1', '/opt/agentd/main.ts']
+/**
+ * Kubernetes has no word for these limits. What follows them is the ENTRYPOINT of engine images: agentd is JavaScript in those
+ * of `berth engines build`, TypeScript in Docker's.
+ */
+const COMMAND = [
+  '/bin/sh',
+  '-c',
+  'ulimit -c 0; ulimit -f "$1"; for main in /opt/agentd/main.js /opt/agentd/main.ts; do [ -e "$main" ] && exec tini -- node --max-semi-space-size=1 "$main"; done',
+  'sh',
+]
 
 /** How agents' pods are made in this cluster. */
 export interface PodOptions {
@@ -72,7 +79,7 @@ export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
           name: AGENT,
           image,
           imagePullPolicy: 'IfNotPresent',
-          command: [...COMMAND, String(Math.ceil(spec.agentd.diskBytes / 512)), ...ENTRYPOINT],
+          command: [...COMMAND, String(Math.ceil(spec.agentd.diskBytes / 512))],
           env: Object.entries(environment(spec, options)).map(([name, value]) => ({ name, value })),
           workingDir: HOME,
           securityContext: WALLS,

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -125,23 +126,30 @@ async function buildImages(): Promise<void> {
   try {
     await mkdir(join(context, 'openclaw/node_modules/openclaw'), { recursive: true })
     await cp(join(import.meta.dirname, '../sandboxes/agentd'), join(context, 'agentd'), { recursive: true })
-    await writeFile(
-      join(context, 'Dockerfile'),
-      `FROM ${BASE_IMAGE}
+    const build = async (name: string, recipe: string) => {
+      await writeFile(join(context, 'Dockerfile'), recipe)
+      const stream = await docker.buildImage(
+        { context, src: ['Dockerfile', 'agentd', 'openclaw'] },
+        { t: name, version: '1', networkmode: 'none', forcerm: true },
+      )
+      await new Promise<void>((resolve, reject) => {
+        docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve()))
+      })
+    }
+    const onBase = `FROM ${BASE_IMAGE}
 COPY openclaw /opt/openclaw
 RUN mkdir -p /opt/openclaw/node_modules/openclaw
 COPY agentd /opt/agentd
 USER node
-`,
-    )
-    const stream = await docker.buildImage(
-      { context, src: ['Dockerfile', 'agentd', 'openclaw'] },
-      { t: names[0], version: '1', networkmode: 'none', forcerm: true },
-    )
-    await new Promise<void>((resolve, reject) => {
-      docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve()))
-    })
-    await docker.getImage(names[0] ?? '').tag({ repo: IMAGE, tag: VERSIONS[1] })
+`
+    const [typed, plain] = names as [string, string]
+    await build(typed, onBase)
+    // As in the images of `berth engines build`.
+    const main = join(context, 'agentd/main.ts')
+    await writeFile(join(context, 'agentd/main.js'), stripTypeScriptTypes(await readFile(main, 'utf8')))
+    await writeFile(join(context, 'agentd/package.json'), '{ "type": "module" }')
+    await rm(main)
+    await build(plain, onBase)
     await run('docker', ['save', '--output', join(context, 'images.tar'), ...names])
     await loadImages(join(context, 'images.tar'))
   } finally {

@@ -61,14 +61,17 @@ test('the setting process is processes, whatever Docker does', async () => {
   assert.equal(said?.why, 'BERTH_RUNTIME')
 })
 
-test('the setting kubernetes is a cluster, also while it is away, and wants to know the way out of agents', async () => {
+test('the setting kubernetes is a cluster, also while it is away, and wants its images and the way out of agents', async () => {
   const env = {
     BERTH_DATA_DIR: await newDataDir(),
     BERTH_RUNTIME: 'kubernetes',
     BERTH_KUBERNETES_CONFIG: '/nowhere/config',
   }
-  await assert.rejects(open(env), /BERTH_KUBERNETES_EGRESS_URL has to be set/)
-  const { driver, runtime } = await open({ ...env, BERTH_KUBERNETES_EGRESS_URL: 'http://10.0.0.9:3128' })
+  await assert.rejects(open(env), /BERTH_EGRESS_URL has to be set/)
+  const withEgress = { ...env, BERTH_EGRESS_URL: 'http://10.0.0.9:3128' }
+  await assert.rejects(open(withEgress), /BERTH_ENGINE_IMAGE has to be set/)
+  const BERTH_ENGINE_IMAGE = 'registry.example.org/berth/{engine}:{version}'
+  const { driver, runtime } = await open({ ...withEgress, BERTH_ENGINE_IMAGE })
   assert.equal(driver, 'kubernetes')
   await assert.rejects(runtime.ping(), failsWith('unreachable'))
 })
