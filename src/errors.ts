@@ -62,6 +62,8 @@ export const messages = {
   missingUserId: 'Missing userId',
   noAuthorization: 'Missing Authorization header: send "Authorization: Bearer <API key>"',
   badToken: 'Invalid, expired or revoked API key',
+  sessionEnded: 'The session has ended: sign in again',
+  otherOrigin: 'Requests of a session come from the dashboard alone',
   permissionDenied: 'Workspace permission denied',
   pinByCidPlan: 'Pin by CID is not part of the free plan',
   carPlan: 'CAR upload is not part of the free plan',

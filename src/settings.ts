@@ -70,6 +70,12 @@ export const settings = z.object({
     .describe(
       'Requests with a key or token that is not good, likewise. Good keys still work from an address that has sent as many, but not in the first message of a WebSocket to an agent. 0: no limit.',
     ),
+  BERTH_SESSION_HOURS: integer(1, 8760)
+    .default(168)
+    .describe('A session of the dashboard ends this long after its sign-in.'),
+  BERTH_SESSION_IDLE_HOURS: integer(1, 8760)
+    .default(24)
+    .describe('It ends before that where it is not used for this long.'),
   BERTH_TLS_ASK_PORT: integer(0, 65535)
     .optional()
     .describe(

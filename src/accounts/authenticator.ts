@@ -1,30 +1,38 @@
-/** From an Authorization header to who is asking, what they may do, and on which plan. */
+/** From an Authorization header or the cookie of a session to who is asking, what they may do, and on which plan. */
 import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
-import { countKeyUse, findApiKey } from '../db/statements/api-keys.ts'
+import { countKeyUse, findApiKey, findSession } from '../db/statements/api-keys.ts'
 import { messages, unauthorized } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
 import type { SigningKeys } from '../lib/signing-keys.ts'
 import { KeyUses } from './key-uses.ts'
-import { type TokenClaims, verifyToken } from './tokens.ts'
+import { hashSecret, type TokenClaims, verifyToken } from './tokens.ts'
 
 /** A cached key is trusted this long; a change is notified at once. */
 const CACHE_MS = 5000
 const CACHE_SIZE = 10_000
 
-type FoundKey = NonNullable<Awaited<ReturnType<typeof findApiKey.first>>>
+type FoundKey = NonNullable<Awaited<ReturnType<typeof findApiKey.first>>> & { isSession?: boolean }
 
 export class Authenticator {
   readonly uses: KeyUses
   readonly #pool: Pool
   readonly #signingKeys: SigningKeys
   readonly #notifications: Notifications
-  /** Tokens whose signature was checked, and keys read from the database. */
+  readonly #sessionIdleSeconds: number
+  /** Tokens whose signature was checked, and keys and sessions read from the database. */
   readonly #claims = new Map<string, TokenClaims>()
   #keys = new Map<string, { row: FoundKey | undefined; until: number }>()
 
-  constructor(pool: Pool, signingKeys: SigningKeys, notifications: Notifications) {
+  /** @param sessionIdleSeconds a session that is not used for as long has ended. */
+  constructor(
+    pool: Pool,
+    signingKeys: SigningKeys,
+    notifications: Notifications,
+    sessionIdleSeconds: number,
+  ) {
     this.#pool = pool
+    this.#sessionIdleSeconds = sessionIdleSeconds
     this.uses = new KeyUses(pool)
     this.#signingKeys = signingKeys
     this.#notifications = notifications
@@ -66,6 +74,23 @@ export class Authenticator {
     return { ...key, userId, role }
   }
 
+  /** The caller of a session's cookie. @throws ApiError 401 for a session that is unknown or has ended. */
+  async authenticateSession(cookie: string): Promise<Principal> {
+    const [, id, secret] = /^([0-9a-f-]{36})\.([0-9a-f]{64})$/.exec(cookie) ?? []
+    const found =
+      id && secret
+        ? await this.#cached(cookie, () => {
+            const hash = Buffer.from(hashSecret(secret)).toString('hex')
+            return findSession.first(this.#pool, id, hash, this.#sessionIdleSeconds)
+          })
+        : undefined
+    const { userId, role } = found ?? {}
+    if (!found || !userId || !role || (found.expiresAt?.getTime() ?? 0) <= Date.now())
+      throw unauthorized(messages.sessionEnded, 'session_ended')
+    this.uses.note(found.keyId)
+    return { ...found, userId, role }
+  }
+
   async #verify(token: string): Promise<TokenClaims | undefined> {
     const known = this.#claims.get(token)
     if (known && (!known.expiresAt || known.expiresAt.getTime() > Date.now())) return known
@@ -77,13 +102,17 @@ export class Authenticator {
     return claims
   }
 
-  async #find({ keyId, workspaceId }: TokenClaims): Promise<FoundKey | undefined> {
+  #find({ keyId, workspaceId }: TokenClaims): Promise<FoundKey | undefined> {
+    return this.#cached(keyId, () => findApiKey.first(this.#pool, keyId, workspaceId))
+  }
+
+  async #cached(name: string, read: () => Promise<FoundKey | undefined>): Promise<FoundKey | undefined> {
     const keys = this.#keys
-    const cached = keys.get(keyId)
+    const cached = keys.get(name)
     if (cached && cached.until > Date.now() && this.#notifications.connected) return cached.row
-    const row = await findApiKey.first(this.#pool, keyId, workspaceId)
+    const row = await read()
     if (keys.size >= CACHE_SIZE) keys.clear()
-    keys.set(keyId, { row, until: Date.now() + CACHE_MS })
+    keys.set(name, { row, until: Date.now() + CACHE_MS })
     return row
   }
 }

@@ -93,6 +93,7 @@ export class KeyService {
   #matching(workspaceId: string, filter: KeyFilter) {
     return {
       workspaceId,
+      session: null,
       ...(filter.userId && { userId: filter.userId }),
       ...(filter.revoked !== undefined && { revokedAt: filter.revoked ? { not: null } : null }),
       ...(filter.limitedUse !== undefined && { maxUses: filter.limitedUse ? { not: null } : null }),
@@ -111,6 +112,7 @@ export class KeyService {
   ): Promise<{ id: string; workspaceId: string; userId: string | null; scopes: string[] } | undefined> {
     const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(key)
     const where = {
+      session: null,
       ...(workspaceId !== undefined && { workspaceId }),
       ...(isId ? { id: key } : { publicKey: key }),
     }

@@ -13,6 +13,9 @@ function publicUrl({ PUBLIC_URL, HOST, PORT }: Addresses): URL {
   return new URL(`http://${ANY_ADDRESS.has(HOST) ? 'localhost' : host}:${PORT}`)
 }
 
+/** Where clients reach Berth, without a slash at the end. */
+export const originOf = (config: Addresses): string => publicUrl(config).origin
+
 /** A host at the scheme and port of the public URL, without a slash at the end. */
 export function urlOf(config: Addresses, host: string): string {
   const { protocol, port } = publicUrl(config)

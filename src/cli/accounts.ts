@@ -9,7 +9,9 @@ import {
   setInstanceAdmin,
   setRole,
 } from '../accounts/members.ts'
+import { createLoginLink } from '../accounts/sessions.ts'
 import { changeWorkspace, createWorkspace, findWorkspace, listWorkspaces } from '../accounts/workspaces.ts'
+import { originOf } from '../agents/urls.ts'
 import { notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
 import { loadSigningKey } from '../lib/signing-keys.ts'
@@ -138,6 +140,15 @@ export function createWorkspaceCommand(
     const { id } = await createWorkspace(prisma, { name, plan, owner })
     Object.assign(about, { workspaceId: id, resource: `workspaces/${id}` })
     console.log(json ? JSON.stringify({ id, name, plan }) : id)
+  })
+}
+
+/** Prints a link that signs a member in to the dashboard. */
+export function loginLink({ workspace, user }: { workspace: string; user?: string }): Promise<void> {
+  return withDatabase(async ({ prisma, pool, config }) => {
+    const { id: workspaceId } = await findWorkspace(prisma, workspace)
+    const userId = user ? await findMember(prisma, workspaceId, user) : await findOwner(prisma, workspaceId)
+    console.log(await createLoginLink(pool, originOf(config), { workspaceId, userId }))
   })
 }
 

@@ -15,6 +15,7 @@ import {
   listKeys,
   listUsers,
   listWorkspacesCommand,
+  loginLink,
   removeUser,
   revokeKey,
   setAdmin,
@@ -105,6 +106,13 @@ users
   .argument('<name>')
   .option('--remove', 'take it from them')
   .action(setAdmin)
+
+berth
+  .command('login-link')
+  .description('print a link that signs a member in to the dashboard once, within 15 minutes')
+  .addOption(inWorkspace())
+  .option('-u, --user <name>', 'who; the workspace’s owner unless told')
+  .action(loginLink)
 
 const feedback = berth.command('feedback').description('what users and agents tell the operator')
 feedback

@@ -23,6 +23,8 @@ export interface Principal {
   isInstanceAdmin: boolean
   scopes: string[]
   plan: Plan
+  /** Set where the caller is a session of the dashboard; `keyId` is the session's. */
+  isSession?: boolean
   /** Set where the caller is an agent, and what it may do ends there: by its gateway token or a platform token. */
   agent?: {
     agentId: string

@@ -23,6 +23,7 @@ import { byCaller, type OpenCalls } from './open-calls.ts'
 import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { askForPassword, idempotencyKey, type Prefer, parsePrefer, takePassword } from './request-headers.ts'
+import { sessionOf } from './session-cookie.ts'
 import { describeIssue } from './shapes.ts'
 
 export type Schema = z.ZodType
@@ -116,6 +117,8 @@ export function route<
 export interface Guard {
   /** The caller of an Authorization header. @throws ApiError 401 */
   authenticate(header: string | undefined): Promise<Principal>
+  /** The caller of a session's cookie. @throws ApiError 401 */
+  authenticateSession(cookie: string): Promise<Principal>
   /**
    * The agent of a path, for a caller who may reach it.
    * @param callers the tokens of agents that the route takes.
@@ -214,6 +217,7 @@ function refuseMethod(methods: Route['method'][]): RequestHandler {
 
 /**
  * The caller of a request, counted against the plan.
+ * @param session the cookie of a session, where that may be the caller.
  * @throws ApiError 401 without a good key, 403 without the scope, 429 above the limit of the plan or the address.
  */
 export async function authenticateRequest(
@@ -221,12 +225,16 @@ export async function authenticateRequest(
   req: Request,
   res: Response,
   scope: Scope | Scope[] | 'any',
+  session?: string,
 ): Promise<Principal> {
   const { authorization } = req.headers
   const principal = await addresses
-    .login(req, () => guard.authenticate(authorization))
+    .login(req, () =>
+      session === undefined ? guard.authenticate(authorization) : guard.authenticateSession(session),
+    )
     .catch((error) => {
-      if (authorization !== undefined && error instanceof ApiError) audit.failedSignIn(req, res, error.code)
+      const isSignIn = session !== undefined || authorization !== undefined
+      if (isSignIn && error instanceof ApiError) audit.failedSignIn(req, res, error.code)
       throw error
     })
   res.locals.caller = principal
@@ -299,7 +307,7 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
   if (scope === null) return services.addresses.countRequest(req)
   const { guard, calls } = services
   const since = calls.changeCount
-  const principal = await authenticateRequest(services, req, res, scope)
+  const principal = await authenticateRequest(services, req, res, scope, sessionOf(req))
   if (path.includes('/:agentId'))
     res.locals.agent = await guard.authorize(principal, String(req.params.agentId), callers)
   else guard.admitToWorkspace(principal, callers)

@@ -7,6 +7,7 @@ import { invitationRoutes } from '../accounts/invitation-routes.ts'
 import { keyRoutes } from '../accounts/key-routes.ts'
 import { KeyService } from '../accounts/keys.ts'
 import { memberRoutes } from '../accounts/member-routes.ts'
+import { sessionRoutes } from '../accounts/session-routes.ts'
 import { workspaceKeyRoutes } from '../accounts/workspace-key-routes.ts'
 import { workspaceRoutes } from '../accounts/workspace-routes.ts'
 import { adminRoutes } from '../admin/admin-routes.ts'
@@ -122,7 +123,12 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   })
 
   const signingKeys = loadSigningKeys(config)
-  const authenticator = new Authenticator(pool, signingKeys, notifications)
+  const authenticator = new Authenticator(
+    pool,
+    signingKeys,
+    notifications,
+    config.BERTH_SESSION_IDLE_HOURS * 3600,
+  )
   const forgetKeys = () => authenticator.forgetKeys()
   const keys = new KeyService(prisma, signingKeys[0])
   openKeyUses(authenticator, log, parts)
@@ -206,6 +212,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...memberRoutes(prisma, forgetKeys),
     ...invitationRoutes(prisma, keys, forgetKeys),
     ...workspaceKeyRoutes(keys, forgetKeys),
+    ...sessionRoutes({ prisma, keys, forgetKeys, config }),
     ...feedbackRoutes(prisma),
     ...webhookRoutes({
       prisma,
@@ -233,6 +240,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     authenticate: async (header) =>
       (authenticator.isKey(header) ? undefined : await access.authenticate(header)) ??
       (await authenticator.authenticate(header)),
+    authenticateSession: (cookie) => authenticator.authenticateSession(cookie),
     authorize: (...asked) => access.authorize(...asked),
     admitToWorkspace: (...asked) => access.admitToWorkspace(...asked),
   }

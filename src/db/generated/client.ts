@@ -69,6 +69,16 @@ export type Membership = Prisma.MembershipModel
  */
 export type ApiKey = Prisma.ApiKeyModel
 /**
+ * Model Session
+ * A session of the dashboard: a key that is shown to nobody, and that only the session's cookie carries.
+ */
+export type Session = Prisma.SessionModel
+/**
+ * Model LoginLink
+ * A link that signs a member in, once. It goes when it is spent.
+ */
+export type LoginLink = Prisma.LoginLinkModel
+/**
  * Model Invitation
  * An invitation to a workspace: whoever has its token becomes a member, once. Ended ones stay for 90 days, as who let whom
  * in.

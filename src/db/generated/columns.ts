@@ -51,6 +51,18 @@ export const ApiKey = {
   lastUsedAt: 'timestamptz?',
 } as const
 
+export const Session = {
+  keyId: 'uuid',
+  userAgent: 'text?',
+} as const
+
+export const LoginLink = {
+  tokenHash: 'bytea',
+  workspaceId: 'uuid',
+  userId: 'uuid',
+  expiresAt: 'timestamptz',
+} as const
+
 export const Invitation = {
   id: 'uuid',
   workspaceId: 'uuid',

@@ -1,21 +1,23 @@
 import { PLAN, type Plan } from './plan.ts'
 import { narrow, statement } from './statement.ts'
 
+const COLUMNS = {
+  keyId: 'uuid',
+  workspaceId: 'uuid',
+  userId: 'uuid?',
+  role: narrow<'owner' | 'member' | 'viewer' | null>('text'),
+  isInstanceAdmin: 'bool',
+  scopes: 'text[]',
+  maxUses: 'int4?',
+  expiresAt: 'timestamptz?',
+  plan: narrow<Plan>('json'),
+} as const
+
 /** A key that is not revoked, with the role of its user and the plan of now. By hand: every request may need it. */
 export const findApiKey = statement({
   name: 'api-key-find',
   parameters: ['uuid', 'uuid'],
-  columns: {
-    keyId: 'uuid',
-    workspaceId: 'uuid',
-    userId: 'uuid?',
-    role: narrow<'owner' | 'member' | 'viewer' | null>('text'),
-    isInstanceAdmin: 'bool',
-    scopes: 'text[]',
-    maxUses: 'int4?',
-    expiresAt: 'timestamptz?',
-    plan: narrow<Plan>('json'),
-  },
+  columns: COLUMNS,
   text: `SELECT k.id AS "keyId", k.workspace_id AS "workspaceId", k.user_id AS "userId", m.role,
       coalesce(u.is_admin, false) AS "isInstanceAdmin", k.scopes,
       k.max_uses AS "maxUses", k.expires_at AS "expiresAt", ${PLAN} AS plan
@@ -25,6 +27,29 @@ export const findApiKey = statement({
     LEFT JOIN membership m ON m.workspace_id = k.workspace_id AND m.user_id = k.user_id
     LEFT JOIN app_user u ON u.id = m.user_id
     WHERE k.id = $1 AND k.workspace_id = $2 AND k.revoked_at IS NULL`,
+})
+
+/**
+ * The same of a session, by the hash of its secret (`$2`, hexadecimal), unless it was not used for `$3` seconds. Its scopes
+ * are those of its user's role as that is now. By hand: every request of the dashboard needs it.
+ */
+export const findSession = statement({
+  name: 'session-find',
+  parameters: ['uuid', 'text', 'int4'],
+  columns: { ...COLUMNS, isSession: 'bool' },
+  text: `SELECT k.id AS "keyId", k.workspace_id AS "workspaceId", k.user_id AS "userId", m.role,
+      u.is_admin AS "isInstanceAdmin",
+      CASE m.role WHEN 'viewer' THEN ARRAY['org:read'] ELSE ARRAY['admin'] END
+        || CASE WHEN u.is_admin THEN ARRAY['instance:write'] ELSE ARRAY[]::text[] END AS scopes,
+      k.max_uses AS "maxUses", k.expires_at AS "expiresAt", ${PLAN} AS plan, true AS "isSession"
+    FROM session s
+    JOIN api_key k ON k.id = s.key_id
+    JOIN workspace w ON w.id = k.workspace_id
+    JOIN plan p ON p.name = w.plan
+    JOIN membership m ON m.workspace_id = k.workspace_id AND m.user_id = k.user_id
+    JOIN app_user u ON u.id = m.user_id
+    WHERE k.id = $1 AND k.secret_hash = decode($2, 'hex') AND k.revoked_at IS NULL AND k.expires_at > now()
+      AND coalesce(k.last_used_at, k.created_at) > now() - make_interval(secs => $3)`,
 })
 
 /**

@@ -74,6 +74,15 @@ export const AUDIT_EXAMPLE = {
   lines: `${JSON.stringify(entries[0])}\n`,
 }
 
+const session = {
+  id: '0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90',
+  userAgent: 'Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0',
+  current: true,
+  createdAt: '2026-11-21T11:40:02.118Z',
+  lastUsedAt: '2026-11-21T11:52:30.004Z',
+  expiresAt: '2026-11-28T11:40:02.116Z',
+}
+
 export const accountExamples: Record<string, Example> = {
   listAudit: AUDIT_EXAMPLE,
   listWorkspaces: { response: { data: { workspaces: [workspace], next_page_token: '' } } },
@@ -90,6 +99,26 @@ export const accountExamples: Record<string, Example> = {
   revokeInvitation: { response: { data: null } },
   acceptInvitation: { request: { token: INVITATION_TOKEN, name: 'Ada' }, response: accepted },
   joinWorkspace: { request: { token: INVITATION_TOKEN }, response: accepted },
+  login: {
+    request: { token: 'login_Zk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrT' },
+    response: { data: { id: session.id, expiresAt: session.expiresAt } },
+  },
+  logout: { response: { data: null } },
+  whoAmI: {
+    response: {
+      data: {
+        user: { id: OWNER, name: 'owner' },
+        workspace: { id: WORKSPACE, name: 'catalogues' },
+        role: 'owner',
+        scopes: ['admin', 'instance:write'],
+        isInstanceAdmin: true,
+        plan: PLAN_EXAMPLE,
+        session: { id: session.id, expiresAt: session.expiresAt },
+      },
+    },
+  },
+  listSessions: { response: { data: { sessions: [session] } } },
+  revokeSession: { response: { data: null } },
   listWorkspaceKeys: {
     response: {
       data: {

@@ -112,6 +112,10 @@ export const TAGS = [
       'removed, and kept for the time that the operator has set.',
   ],
   [
+    'Sessions',
+    'How people sign in to the dashboard. A session is a cookie, good on this host alone, with the rights of its user’s role; a request that changes something by it also needs the header `Berth-Session: 1`.',
+  ],
+  [
     'Instance',
     'For admins of the instance, with keys that have a scope for it: plans, all workspaces, what is kept, and how the parts are.',
   ],
@@ -125,6 +129,7 @@ export const PARAMETERS: Record<string, { description: string; enum?: string[]; 
   workspaceId: { description: 'The id of the workspace of the key, a UUID. Any other one answers 404.' },
   userId: { description: 'The id of the user, a UUID.' },
   invitationId: { description: 'The id of the invitation, a UUID.' },
+  sessionId: { description: 'The id of the session, a UUID.' },
   keyId: { description: 'The id of the key, a UUID.' },
   deliveryId: { description: 'The id of the delivery, a UUID.' },
   role: { description: 'Only members with this role.' },

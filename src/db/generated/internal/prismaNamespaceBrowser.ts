@@ -56,6 +56,8 @@ export const ModelName = {
   User: 'User',
   Membership: 'Membership',
   ApiKey: 'ApiKey',
+  Session: 'Session',
+  LoginLink: 'LoginLink',
   Invitation: 'Invitation',
   Feedback: 'Feedback',
   Audit: 'Audit',
@@ -175,6 +177,24 @@ export const ApiKeyScalarFieldEnum = {
 } as const
 
 export type ApiKeyScalarFieldEnum = (typeof ApiKeyScalarFieldEnum)[keyof typeof ApiKeyScalarFieldEnum]
+
+
+export const SessionScalarFieldEnum = {
+  keyId: 'keyId',
+  userAgent: 'userAgent'
+} as const
+
+export type SessionScalarFieldEnum = (typeof SessionScalarFieldEnum)[keyof typeof SessionScalarFieldEnum]
+
+
+export const LoginLinkScalarFieldEnum = {
+  tokenHash: 'tokenHash',
+  workspaceId: 'workspaceId',
+  userId: 'userId',
+  expiresAt: 'expiresAt'
+} as const
+
+export type LoginLinkScalarFieldEnum = (typeof LoginLinkScalarFieldEnum)[keyof typeof LoginLinkScalarFieldEnum]
 
 
 export const InvitationScalarFieldEnum = {

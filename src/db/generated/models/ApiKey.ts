@@ -292,6 +292,7 @@ export type ApiKeyWhereInput = {
   user?: Prisma.XOR<Prisma.UserNullableScalarRelationFilter, Prisma.UserWhereInput> | null
   signedUploads?: Prisma.SignedUploadListRelationFilter
   uploads?: Prisma.UploadListRelationFilter
+  session?: Prisma.XOR<Prisma.SessionNullableScalarRelationFilter, Prisma.SessionWhereInput> | null
 }
 
 export type ApiKeyOrderByWithRelationInput = {
@@ -313,6 +314,7 @@ export type ApiKeyOrderByWithRelationInput = {
   user?: Prisma.UserOrderByWithRelationInput
   signedUploads?: Prisma.SignedUploadOrderByRelationAggregateInput
   uploads?: Prisma.UploadOrderByRelationAggregateInput
+  session?: Prisma.SessionOrderByWithRelationInput
 }
 
 export type ApiKeyWhereUniqueInput = Prisma.AtLeast<{
@@ -337,6 +339,7 @@ export type ApiKeyWhereUniqueInput = Prisma.AtLeast<{
   user?: Prisma.XOR<Prisma.UserNullableScalarRelationFilter, Prisma.UserWhereInput> | null
   signedUploads?: Prisma.SignedUploadListRelationFilter
   uploads?: Prisma.UploadListRelationFilter
+  session?: Prisma.XOR<Prisma.SessionNullableScalarRelationFilter, Prisma.SessionWhereInput> | null
 }, "id" | "publicKey">
 
 export type ApiKeyOrderByWithAggregationInput = {
@@ -398,6 +401,7 @@ export type ApiKeyCreateInput = {
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyUncheckedCreateInput = {
@@ -417,6 +421,7 @@ export type ApiKeyUncheckedCreateInput = {
   lastUsedAt?: Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyUpdateInput = {
@@ -436,6 +441,7 @@ export type ApiKeyUpdateInput = {
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyUncheckedUpdateInput = {
@@ -455,6 +461,7 @@ export type ApiKeyUncheckedUpdateInput = {
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyCreateManyInput = {
@@ -701,6 +708,20 @@ export type NullableStringFieldUpdateOperationsInput = {
   set?: string | null
 }
 
+export type ApiKeyCreateNestedOneWithoutSessionInput = {
+  create?: Prisma.XOR<Prisma.ApiKeyCreateWithoutSessionInput, Prisma.ApiKeyUncheckedCreateWithoutSessionInput>
+  connectOrCreate?: Prisma.ApiKeyCreateOrConnectWithoutSessionInput
+  connect?: Prisma.ApiKeyWhereUniqueInput
+}
+
+export type ApiKeyUpdateOneRequiredWithoutSessionNestedInput = {
+  create?: Prisma.XOR<Prisma.ApiKeyCreateWithoutSessionInput, Prisma.ApiKeyUncheckedCreateWithoutSessionInput>
+  connectOrCreate?: Prisma.ApiKeyCreateOrConnectWithoutSessionInput
+  upsert?: Prisma.ApiKeyUpsertWithoutSessionInput
+  connect?: Prisma.ApiKeyWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.ApiKeyUpdateToOneWithWhereWithoutSessionInput, Prisma.ApiKeyUpdateWithoutSessionInput>, Prisma.ApiKeyUncheckedUpdateWithoutSessionInput>
+}
+
 export type ApiKeyCreateNestedOneWithoutSignedUploadsInput = {
   create?: Prisma.XOR<Prisma.ApiKeyCreateWithoutSignedUploadsInput, Prisma.ApiKeyUncheckedCreateWithoutSignedUploadsInput>
   connectOrCreate?: Prisma.ApiKeyCreateOrConnectWithoutSignedUploadsInput
@@ -745,6 +766,7 @@ export type ApiKeyCreateWithoutWorkspaceInput = {
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyUncheckedCreateWithoutWorkspaceInput = {
@@ -763,6 +785,7 @@ export type ApiKeyUncheckedCreateWithoutWorkspaceInput = {
   lastUsedAt?: Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyCreateOrConnectWithoutWorkspaceInput = {
@@ -827,6 +850,7 @@ export type ApiKeyCreateWithoutUserInput = {
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyUncheckedCreateWithoutUserInput = {
@@ -845,6 +869,7 @@ export type ApiKeyUncheckedCreateWithoutUserInput = {
   lastUsedAt?: Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyCreateOrConnectWithoutUserInput = {
@@ -873,6 +898,98 @@ export type ApiKeyUpdateManyWithWhereWithoutUserInput = {
   data: Prisma.XOR<Prisma.ApiKeyUpdateManyMutationInput, Prisma.ApiKeyUncheckedUpdateManyWithoutUserInput>
 }
 
+export type ApiKeyCreateWithoutSessionInput = {
+  id?: string
+  name: string
+  publicKey: string
+  secretHash: runtime.Bytes
+  scopes?: Prisma.ApiKeyCreatescopesInput | string[]
+  maxUses?: number | null
+  uses?: number
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  expiresAt?: Date | string | null
+  revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
+  workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
+  user?: Prisma.UserCreateNestedOneWithoutKeysInput
+  signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
+  uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
+}
+
+export type ApiKeyUncheckedCreateWithoutSessionInput = {
+  id?: string
+  workspaceId: string
+  userId?: string | null
+  name: string
+  publicKey: string
+  secretHash: runtime.Bytes
+  scopes?: Prisma.ApiKeyCreatescopesInput | string[]
+  maxUses?: number | null
+  uses?: number
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  expiresAt?: Date | string | null
+  revokedAt?: Date | string | null
+  lastUsedAt?: Date | string | null
+  signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
+  uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
+}
+
+export type ApiKeyCreateOrConnectWithoutSessionInput = {
+  where: Prisma.ApiKeyWhereUniqueInput
+  create: Prisma.XOR<Prisma.ApiKeyCreateWithoutSessionInput, Prisma.ApiKeyUncheckedCreateWithoutSessionInput>
+}
+
+export type ApiKeyUpsertWithoutSessionInput = {
+  update: Prisma.XOR<Prisma.ApiKeyUpdateWithoutSessionInput, Prisma.ApiKeyUncheckedUpdateWithoutSessionInput>
+  create: Prisma.XOR<Prisma.ApiKeyCreateWithoutSessionInput, Prisma.ApiKeyUncheckedCreateWithoutSessionInput>
+  where?: Prisma.ApiKeyWhereInput
+}
+
+export type ApiKeyUpdateToOneWithWhereWithoutSessionInput = {
+  where?: Prisma.ApiKeyWhereInput
+  data: Prisma.XOR<Prisma.ApiKeyUpdateWithoutSessionInput, Prisma.ApiKeyUncheckedUpdateWithoutSessionInput>
+}
+
+export type ApiKeyUpdateWithoutSessionInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  publicKey?: Prisma.StringFieldUpdateOperationsInput | string
+  secretHash?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  scopes?: Prisma.ApiKeyUpdatescopesInput | string[]
+  maxUses?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  uses?: Prisma.IntFieldUpdateOperationsInput | number
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
+  user?: Prisma.UserUpdateOneWithoutKeysNestedInput
+  signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
+  uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
+}
+
+export type ApiKeyUncheckedUpdateWithoutSessionInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  publicKey?: Prisma.StringFieldUpdateOperationsInput | string
+  secretHash?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  scopes?: Prisma.ApiKeyUpdatescopesInput | string[]
+  maxUses?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  uses?: Prisma.IntFieldUpdateOperationsInput | number
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
+  uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
+}
+
 export type ApiKeyCreateWithoutSignedUploadsInput = {
   id?: string
   name: string
@@ -889,6 +1006,7 @@ export type ApiKeyCreateWithoutSignedUploadsInput = {
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyUncheckedCreateWithoutSignedUploadsInput = {
@@ -907,6 +1025,7 @@ export type ApiKeyUncheckedCreateWithoutSignedUploadsInput = {
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyCreateOrConnectWithoutSignedUploadsInput = {
@@ -941,6 +1060,7 @@ export type ApiKeyUpdateWithoutSignedUploadsInput = {
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyUncheckedUpdateWithoutSignedUploadsInput = {
@@ -959,6 +1079,7 @@ export type ApiKeyUncheckedUpdateWithoutSignedUploadsInput = {
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyCreateWithoutUploadsInput = {
@@ -977,6 +1098,7 @@ export type ApiKeyCreateWithoutUploadsInput = {
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyUncheckedCreateWithoutUploadsInput = {
@@ -995,6 +1117,7 @@ export type ApiKeyUncheckedCreateWithoutUploadsInput = {
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
+  session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
 }
 
 export type ApiKeyCreateOrConnectWithoutUploadsInput = {
@@ -1029,6 +1152,7 @@ export type ApiKeyUpdateWithoutUploadsInput = {
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyUncheckedUpdateWithoutUploadsInput = {
@@ -1047,6 +1171,7 @@ export type ApiKeyUncheckedUpdateWithoutUploadsInput = {
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyCreateManyWorkspaceInput = {
@@ -1081,6 +1206,7 @@ export type ApiKeyUpdateWithoutWorkspaceInput = {
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyUncheckedUpdateWithoutWorkspaceInput = {
@@ -1099,6 +1225,7 @@ export type ApiKeyUncheckedUpdateWithoutWorkspaceInput = {
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyUncheckedUpdateManyWithoutWorkspaceInput = {
@@ -1149,6 +1276,7 @@ export type ApiKeyUpdateWithoutUserInput = {
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyUncheckedUpdateWithoutUserInput = {
@@ -1167,6 +1295,7 @@ export type ApiKeyUncheckedUpdateWithoutUserInput = {
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
+  session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
 }
 
 export type ApiKeyUncheckedUpdateManyWithoutUserInput = {
@@ -1244,6 +1373,7 @@ export type ApiKeySelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
   signedUploads?: boolean | Prisma.ApiKey$signedUploadsArgs<ExtArgs>
   uploads?: boolean | Prisma.ApiKey$uploadsArgs<ExtArgs>
+  session?: boolean | Prisma.ApiKey$sessionArgs<ExtArgs>
   _count?: boolean | Prisma.ApiKeyCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["apiKey"]>
 
@@ -1308,6 +1438,7 @@ export type ApiKeyInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
   signedUploads?: boolean | Prisma.ApiKey$signedUploadsArgs<ExtArgs>
   uploads?: boolean | Prisma.ApiKey$uploadsArgs<ExtArgs>
+  session?: boolean | Prisma.ApiKey$sessionArgs<ExtArgs>
   _count?: boolean | Prisma.ApiKeyCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type ApiKeyIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1326,6 +1457,7 @@ export type $ApiKeyPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     user: Prisma.$UserPayload<ExtArgs> | null
     signedUploads: Prisma.$SignedUploadPayload<ExtArgs>[]
     uploads: Prisma.$UploadPayload<ExtArgs>[]
+    session: Prisma.$SessionPayload<ExtArgs> | null
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -1746,6 +1878,7 @@ export interface Prisma__ApiKeyClient<T, Null = never, ExtArgs extends runtime.T
   user<T extends Prisma.ApiKey$userArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.ApiKey$userArgs<ExtArgs>>): Prisma.Prisma__UserClient<runtime.Types.Result.GetResult<Prisma.$UserPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   signedUploads<T extends Prisma.ApiKey$signedUploadsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.ApiKey$signedUploadsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SignedUploadPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   uploads<T extends Prisma.ApiKey$uploadsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.ApiKey$uploadsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$UploadPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  session<T extends Prisma.ApiKey$sessionArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.ApiKey$sessionArgs<ExtArgs>>): Prisma.Prisma__SessionClient<runtime.Types.Result.GetResult<Prisma.$SessionPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -2254,6 +2387,25 @@ export type ApiKey$uploadsArgs<ExtArgs extends runtime.Types.Extensions.Internal
   take?: number
   skip?: number
   distinct?: Prisma.UploadScalarFieldEnum | Prisma.UploadScalarFieldEnum[]
+}
+
+/**
+ * ApiKey.session
+ */
+export type ApiKey$sessionArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the Session
+   */
+  select?: Prisma.SessionSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the Session
+   */
+  omit?: Prisma.SessionOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.SessionInclude<ExtArgs> | null
+  where?: Prisma.SessionWhereInput
 }
 
 /**

@@ -168,6 +168,7 @@ export type MembershipWhereInput = {
   role?: Prisma.StringFilter<"Membership"> | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   user?: Prisma.XOR<Prisma.UserScalarRelationFilter, Prisma.UserWhereInput>
+  loginLinks?: Prisma.LoginLinkListRelationFilter
 }
 
 export type MembershipOrderByWithRelationInput = {
@@ -176,6 +177,7 @@ export type MembershipOrderByWithRelationInput = {
   role?: Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
   user?: Prisma.UserOrderByWithRelationInput
+  loginLinks?: Prisma.LoginLinkOrderByRelationAggregateInput
 }
 
 export type MembershipWhereUniqueInput = Prisma.AtLeast<{
@@ -188,6 +190,7 @@ export type MembershipWhereUniqueInput = Prisma.AtLeast<{
   role?: Prisma.StringFilter<"Membership"> | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   user?: Prisma.XOR<Prisma.UserScalarRelationFilter, Prisma.UserWhereInput>
+  loginLinks?: Prisma.LoginLinkListRelationFilter
 }, "workspaceId_userId">
 
 export type MembershipOrderByWithAggregationInput = {
@@ -212,24 +215,28 @@ export type MembershipCreateInput = {
   role: string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutMembershipsInput
   user: Prisma.UserCreateNestedOneWithoutMembershipsInput
+  loginLinks?: Prisma.LoginLinkCreateNestedManyWithoutMembershipInput
 }
 
 export type MembershipUncheckedCreateInput = {
   workspaceId: string
   userId: string
   role: string
+  loginLinks?: Prisma.LoginLinkUncheckedCreateNestedManyWithoutMembershipInput
 }
 
 export type MembershipUpdateInput = {
   role?: Prisma.StringFieldUpdateOperationsInput | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutMembershipsNestedInput
   user?: Prisma.UserUpdateOneRequiredWithoutMembershipsNestedInput
+  loginLinks?: Prisma.LoginLinkUpdateManyWithoutMembershipNestedInput
 }
 
 export type MembershipUncheckedUpdateInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  loginLinks?: Prisma.LoginLinkUncheckedUpdateManyWithoutMembershipNestedInput
 }
 
 export type MembershipCreateManyInput = {
@@ -279,6 +286,11 @@ export type MembershipMinOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   userId?: Prisma.SortOrder
   role?: Prisma.SortOrder
+}
+
+export type MembershipScalarRelationFilter = {
+  is?: Prisma.MembershipWhereInput
+  isNot?: Prisma.MembershipWhereInput
 }
 
 export type MembershipCreateNestedManyWithoutWorkspaceInput = {
@@ -365,14 +377,30 @@ export type MembershipUncheckedUpdateManyWithoutUserNestedInput = {
   deleteMany?: Prisma.MembershipScalarWhereInput | Prisma.MembershipScalarWhereInput[]
 }
 
+export type MembershipCreateNestedOneWithoutLoginLinksInput = {
+  create?: Prisma.XOR<Prisma.MembershipCreateWithoutLoginLinksInput, Prisma.MembershipUncheckedCreateWithoutLoginLinksInput>
+  connectOrCreate?: Prisma.MembershipCreateOrConnectWithoutLoginLinksInput
+  connect?: Prisma.MembershipWhereUniqueInput
+}
+
+export type MembershipUpdateOneRequiredWithoutLoginLinksNestedInput = {
+  create?: Prisma.XOR<Prisma.MembershipCreateWithoutLoginLinksInput, Prisma.MembershipUncheckedCreateWithoutLoginLinksInput>
+  connectOrCreate?: Prisma.MembershipCreateOrConnectWithoutLoginLinksInput
+  upsert?: Prisma.MembershipUpsertWithoutLoginLinksInput
+  connect?: Prisma.MembershipWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.MembershipUpdateToOneWithWhereWithoutLoginLinksInput, Prisma.MembershipUpdateWithoutLoginLinksInput>, Prisma.MembershipUncheckedUpdateWithoutLoginLinksInput>
+}
+
 export type MembershipCreateWithoutWorkspaceInput = {
   role: string
   user: Prisma.UserCreateNestedOneWithoutMembershipsInput
+  loginLinks?: Prisma.LoginLinkCreateNestedManyWithoutMembershipInput
 }
 
 export type MembershipUncheckedCreateWithoutWorkspaceInput = {
   userId: string
   role: string
+  loginLinks?: Prisma.LoginLinkUncheckedCreateNestedManyWithoutMembershipInput
 }
 
 export type MembershipCreateOrConnectWithoutWorkspaceInput = {
@@ -413,11 +441,13 @@ export type MembershipScalarWhereInput = {
 export type MembershipCreateWithoutUserInput = {
   role: string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutMembershipsInput
+  loginLinks?: Prisma.LoginLinkCreateNestedManyWithoutMembershipInput
 }
 
 export type MembershipUncheckedCreateWithoutUserInput = {
   workspaceId: string
   role: string
+  loginLinks?: Prisma.LoginLinkUncheckedCreateNestedManyWithoutMembershipInput
 }
 
 export type MembershipCreateOrConnectWithoutUserInput = {
@@ -446,6 +476,46 @@ export type MembershipUpdateManyWithWhereWithoutUserInput = {
   data: Prisma.XOR<Prisma.MembershipUpdateManyMutationInput, Prisma.MembershipUncheckedUpdateManyWithoutUserInput>
 }
 
+export type MembershipCreateWithoutLoginLinksInput = {
+  role: string
+  workspace: Prisma.WorkspaceCreateNestedOneWithoutMembershipsInput
+  user: Prisma.UserCreateNestedOneWithoutMembershipsInput
+}
+
+export type MembershipUncheckedCreateWithoutLoginLinksInput = {
+  workspaceId: string
+  userId: string
+  role: string
+}
+
+export type MembershipCreateOrConnectWithoutLoginLinksInput = {
+  where: Prisma.MembershipWhereUniqueInput
+  create: Prisma.XOR<Prisma.MembershipCreateWithoutLoginLinksInput, Prisma.MembershipUncheckedCreateWithoutLoginLinksInput>
+}
+
+export type MembershipUpsertWithoutLoginLinksInput = {
+  update: Prisma.XOR<Prisma.MembershipUpdateWithoutLoginLinksInput, Prisma.MembershipUncheckedUpdateWithoutLoginLinksInput>
+  create: Prisma.XOR<Prisma.MembershipCreateWithoutLoginLinksInput, Prisma.MembershipUncheckedCreateWithoutLoginLinksInput>
+  where?: Prisma.MembershipWhereInput
+}
+
+export type MembershipUpdateToOneWithWhereWithoutLoginLinksInput = {
+  where?: Prisma.MembershipWhereInput
+  data: Prisma.XOR<Prisma.MembershipUpdateWithoutLoginLinksInput, Prisma.MembershipUncheckedUpdateWithoutLoginLinksInput>
+}
+
+export type MembershipUpdateWithoutLoginLinksInput = {
+  role?: Prisma.StringFieldUpdateOperationsInput | string
+  workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutMembershipsNestedInput
+  user?: Prisma.UserUpdateOneRequiredWithoutMembershipsNestedInput
+}
+
+export type MembershipUncheckedUpdateWithoutLoginLinksInput = {
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  role?: Prisma.StringFieldUpdateOperationsInput | string
+}
+
 export type MembershipCreateManyWorkspaceInput = {
   userId: string
   role: string
@@ -454,11 +524,13 @@ export type MembershipCreateManyWorkspaceInput = {
 export type MembershipUpdateWithoutWorkspaceInput = {
   role?: Prisma.StringFieldUpdateOperationsInput | string
   user?: Prisma.UserUpdateOneRequiredWithoutMembershipsNestedInput
+  loginLinks?: Prisma.LoginLinkUpdateManyWithoutMembershipNestedInput
 }
 
 export type MembershipUncheckedUpdateWithoutWorkspaceInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  loginLinks?: Prisma.LoginLinkUncheckedUpdateManyWithoutMembershipNestedInput
 }
 
 export type MembershipUncheckedUpdateManyWithoutWorkspaceInput = {
@@ -474,11 +546,13 @@ export type MembershipCreateManyUserInput = {
 export type MembershipUpdateWithoutUserInput = {
   role?: Prisma.StringFieldUpdateOperationsInput | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutMembershipsNestedInput
+  loginLinks?: Prisma.LoginLinkUpdateManyWithoutMembershipNestedInput
 }
 
 export type MembershipUncheckedUpdateWithoutUserInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  loginLinks?: Prisma.LoginLinkUncheckedUpdateManyWithoutMembershipNestedInput
 }
 
 export type MembershipUncheckedUpdateManyWithoutUserInput = {
@@ -487,6 +561,35 @@ export type MembershipUncheckedUpdateManyWithoutUserInput = {
 }
 
 
+/**
+ * Count Type MembershipCountOutputType
+ */
+
+export type MembershipCountOutputType = {
+  loginLinks: number
+}
+
+export type MembershipCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  loginLinks?: boolean | MembershipCountOutputTypeCountLoginLinksArgs
+}
+
+/**
+ * MembershipCountOutputType without action
+ */
+export type MembershipCountOutputTypeDefaultArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the MembershipCountOutputType
+   */
+  select?: Prisma.MembershipCountOutputTypeSelect<ExtArgs> | null
+}
+
+/**
+ * MembershipCountOutputType without action
+ */
+export type MembershipCountOutputTypeCountLoginLinksArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.LoginLinkWhereInput
+}
+
 
 export type MembershipSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   workspaceId?: boolean
@@ -494,6 +597,8 @@ export type MembershipSelect<ExtArgs extends runtime.Types.Extensions.InternalAr
   role?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
+  loginLinks?: boolean | Prisma.Membership$loginLinksArgs<ExtArgs>
+  _count?: boolean | Prisma.MembershipCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["membership"]>
 
 export type MembershipSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -522,6 +627,8 @@ export type MembershipOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs
 export type MembershipInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
+  loginLinks?: boolean | Prisma.Membership$loginLinksArgs<ExtArgs>
+  _count?: boolean | Prisma.MembershipCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type MembershipIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
@@ -537,6 +644,7 @@ export type $MembershipPayload<ExtArgs extends runtime.Types.Extensions.Internal
   objects: {
     workspace: Prisma.$WorkspacePayload<ExtArgs>
     user: Prisma.$UserPayload<ExtArgs>
+    loginLinks: Prisma.$LoginLinkPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     workspaceId: string
@@ -941,6 +1049,7 @@ export interface Prisma__MembershipClient<T, Null = never, ExtArgs extends runti
   readonly [Symbol.toStringTag]: "PrismaPromise"
   workspace<T extends Prisma.WorkspaceDefaultArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.WorkspaceDefaultArgs<ExtArgs>>): Prisma.Prisma__WorkspaceClient<runtime.Types.Result.GetResult<Prisma.$WorkspacePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | Null, Null, ExtArgs, GlobalOmitOptions>
   user<T extends Prisma.UserDefaultArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.UserDefaultArgs<ExtArgs>>): Prisma.Prisma__UserClient<runtime.Types.Result.GetResult<Prisma.$UserPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | Null, Null, ExtArgs, GlobalOmitOptions>
+  loginLinks<T extends Prisma.Membership$loginLinksArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Membership$loginLinksArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$LoginLinkPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -1371,6 +1480,30 @@ export type MembershipDeleteManyArgs<ExtArgs extends runtime.Types.Extensions.In
    * Limit how many Memberships to delete.
    */
   limit?: number
+}
+
+/**
+ * Membership.loginLinks
+ */
+export type Membership$loginLinksArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the LoginLink
+   */
+  select?: Prisma.LoginLinkSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the LoginLink
+   */
+  omit?: Prisma.LoginLinkOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.LoginLinkInclude<ExtArgs> | null
+  where?: Prisma.LoginLinkWhereInput
+  orderBy?: Prisma.LoginLinkOrderByWithRelationInput | Prisma.LoginLinkOrderByWithRelationInput[]
+  cursor?: Prisma.LoginLinkWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.LoginLinkScalarFieldEnum | Prisma.LoginLinkScalarFieldEnum[]
 }
 
 /**

@@ -1,0 +1,16 @@
+-- Sessions of the dashboard: a session is a key of its user that no client is shown, and that only its cookie carries. So
+-- what ends keys ends sessions as well.
+CREATE TABLE session (
+  key_id     uuid PRIMARY KEY REFERENCES api_key (id) ON DELETE CASCADE,
+  user_agent text
+);
+
+-- Links that sign a member in, once. The row has the hash of the token, and goes when it is spent.
+CREATE TABLE login_link (
+  token_hash   bytea PRIMARY KEY,
+  workspace_id uuid NOT NULL,
+  user_id      uuid NOT NULL,
+  expires_at   timestamptz NOT NULL,
+  FOREIGN KEY (workspace_id, user_id) REFERENCES membership (workspace_id, user_id) ON DELETE CASCADE
+);
+CREATE INDEX login_link_membership ON login_link (workspace_id, user_id);

@@ -1,0 +1,152 @@
+import { z } from 'zod'
+import type { Config } from '../config.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { forbidden, messages, notFound } from '../errors.ts'
+import { grants } from '../http/principal.ts'
+import { type Route, route } from '../http/route.ts'
+import { requireSameOrigin, setSessionCookie } from '../http/session-cookie.ts'
+import { nothing, pathId, text } from '../http/shapes.ts'
+import type { KeyService } from './keys.ts'
+import { planRecord, toPlanRecord } from './plans.ts'
+import { endSession, listSessions, openSession, type Session } from './sessions.ts'
+import { ROLES } from './workspace-routes.ts'
+
+const TAG = 'Sessions'
+
+const opened = z.object({ id: z.string(), expiresAt: z.string() })
+const named = z.object({ id: z.string(), name: z.string() })
+const me = z.object({
+  user: named,
+  workspace: named,
+  role: z.enum(ROLES),
+  scopes: z.array(z.string()),
+  isInstanceAdmin: z.boolean(),
+  plan: planRecord,
+  session: opened.nullable().describe('Null for a key.'),
+})
+const sessionRecord = z.object({
+  id: z.string(),
+  userAgent: z.string().nullable().describe('What the browser called itself at the sign-in.'),
+  current: z.boolean().describe('Whether it is the one that asks.'),
+  createdAt: z.string(),
+  lastUsedAt: z.string().nullable().describe('To the minute.'),
+  expiresAt: z.string(),
+})
+
+const view = ({ createdAt, lastUsedAt, expiresAt, ...rest }: Session) => ({
+  ...rest,
+  createdAt: createdAt.toISOString(),
+  lastUsedAt: lastUsedAt?.toISOString() ?? null,
+  expiresAt: expiresAt.toISOString(),
+})
+
+/** @param services.forgetKeys makes this process read its cached keys again; the others learn of it by notification. */
+export function sessionRoutes(services: {
+  prisma: PrismaClient
+  keys: KeyService
+  forgetKeys: () => void
+  config: Pick<Config, 'BERTH_SESSION_HOURS' | 'BERTH_SESSION_IDLE_HOURS'>
+}): Route[] {
+  const { prisma, keys, forgetKeys, config } = services
+  const limits = { hours: config.BERTH_SESSION_HOURS, idleHours: config.BERTH_SESSION_IDLE_HOURS }
+  return [
+    route({
+      method: 'post',
+      path: '/v0/login',
+      id: 'login',
+      tag: TAG,
+      summary: 'Sign in with the token of a login link',
+      description:
+        'A link is good once, for 15 minutes: `npm start` and `npx berth login-link` print one. The session’s cookie comes with the answer. 403 for a page of another origin.',
+      scope: null,
+      body: z.object({ token: text(100).min(1, 'must not be empty') }),
+      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      errors: [401, 403],
+      async handle({ body: { token }, req, res }) {
+        requireSameOrigin(req)
+        const userAgent = req.headers['user-agent']
+        const { id, cookie, expiresAt } = await openSession(prisma, { token, userAgent, limits })
+        setSessionCookie(req, res, cookie, expiresAt)
+        return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/logout',
+      id: 'logout',
+      tag: TAG,
+      summary: 'End the session that asks',
+      description: '403 for a key, which is revoked in other ways.',
+      scope: 'any',
+      success: { status: 200, description: 'It has ended.', body: nothing },
+      async handle({ principal, req, res }) {
+        if (!principal.isSession) throw forbidden(messages.permissionDenied)
+        await endSession(prisma, keys, principal, principal.keyId)
+        forgetKeys()
+        setSessionCookie(req, res, '', new Date(0))
+        return { body: { data: null } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v0/me',
+      id: 'whoAmI',
+      tag: TAG,
+      summary: 'Who asks, and what they may do',
+      scope: 'any',
+      success: { status: 200, description: 'The caller.', body: z.object({ data: me }) },
+      async handle({ principal }) {
+        const { userId, workspaceId, role, scopes, isInstanceAdmin, isSession, keyId, expiresAt } = principal
+        const [user, workspace] = await Promise.all([
+          prisma.user.findUnique({ where: { id: userId }, select: { id: true, name: true } }),
+          prisma.workspace.findUnique({ where: { id: workspaceId }, include: { plan: true } }),
+        ])
+        if (!user || !workspace) throw notFound('There is no such workspace')
+        const data = {
+          ...{ user, workspace: { id: workspace.id, name: workspace.name }, role, scopes, isInstanceAdmin },
+          plan: toPlanRecord(workspace.plan),
+          session: isSession && expiresAt ? { id: keyId, expiresAt: expiresAt.toISOString() } : null,
+        }
+        return { body: { data } }
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/v0/sessions',
+      id: 'listSessions',
+      tag: TAG,
+      summary: 'List the sessions of the user',
+      description: 'Those in this workspace that have not ended, newest first.',
+      scope: 'org:read',
+      success: {
+        status: 200,
+        description: 'The sessions.',
+        body: z.object({ data: z.object({ sessions: z.array(sessionRecord) }) }),
+      },
+      async handle({ principal }) {
+        const found = await listSessions(prisma, principal, limits)
+        const sessions = found.map((one) => ({ ...view(one), current: one.id === principal.keyId }))
+        return { body: { data: { sessions } } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v0/sessions/:sessionId',
+      id: 'revokeSession',
+      tag: TAG,
+      summary: 'End a session of the user',
+      description: 'At once. By another session of the user, or by a key of theirs with `admin`.',
+      scope: 'any',
+      params: z.object({ sessionId: pathId }),
+      success: { status: 200, description: 'It has ended.', body: nothing },
+      errors: [404],
+      async handle({ principal, params: { sessionId } }) {
+        if (!principal.isSession && !grants(principal.scopes, 'admin'))
+          throw forbidden('Missing scope: admin', 'missing_scope')
+        await endSession(prisma, keys, principal, sessionId)
+        forgetKeys()
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,113 @@
+/**
+ * Sessions of the dashboard. A one-time link signs a member in; the session is a key of theirs that is shown to nobody, so
+ * all that ends keys ends it. The link's token and the session's secret are stored as hashes alone.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Queryable } from '../db/pool.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { notFound, unauthorized } from '../errors.ts'
+import type { Principal } from '../http/principal.ts'
+import type { KeyService } from './keys.ts'
+import { createKeyPair, hashSecret } from './tokens.ts'
+
+const LINK_MINUTES = 15
+/** What is kept of a browser's name. */
+const MAX_USER_AGENT = 255
+
+export interface Session {
+  id: string
+  userAgent: string | null
+  createdAt: Date
+  /** To the minute. */
+  lastUsedAt: Date | null
+  expiresAt: Date
+}
+
+/** How long sessions are good. */
+export interface SessionLimits {
+  hours: number
+  idleHours: number
+}
+
+/**
+ * Makes a link that signs a member in once, within a quarter of an hour. Its token stands behind the `#` of the address,
+ * which no browser sends: so it is in no log. By hand: `npm start` makes one, and need not load Prisma for it.
+ */
+export async function createLoginLink(
+  db: Queryable,
+  origin: string,
+  { workspaceId, userId }: { workspaceId: string; userId: string },
+): Promise<string> {
+  const token = `login_${randomBytes(32).toString('base64url')}`
+  await db.query('DELETE FROM login_link WHERE expires_at < now()')
+  await db.query(
+    `INSERT INTO login_link (token_hash, workspace_id, user_id, expires_at)
+     VALUES ($1, $2, $3, now() + interval '${LINK_MINUTES} minutes')`,
+    [hashSecret(token), workspaceId, userId],
+  )
+  return `${origin}/login#token=${token}`
+}
+
+/**
+ * Spends a link's token.
+ * @returns the session's id, and what its cookie is.
+ * @throws ApiError 401 for a token that is unknown, spent or too old.
+ */
+export function openSession(
+  prisma: PrismaClient,
+  { token, userAgent, limits }: { token: string; userAgent: string | undefined; limits: SessionLimits },
+): Promise<{ id: string; cookie: string; expiresAt: Date }> {
+  return prisma.$transaction(async (tx) => {
+    const where = { tokenHash: hashSecret(token) }
+    const link = await tx.loginLink.findUnique({ where })
+    // Of two who spend it at the same time, the second one finds nothing to delete.
+    const { count } = await tx.loginLink.deleteMany({ where: { ...where, expiresAt: { gt: new Date() } } })
+    if (!link || count === 0)
+      throw unauthorized('The link was used or is too old: make a new one with `npx berth login-link`')
+    const { workspaceId, userId } = link
+    const { publicKey, secret, secretHash } = createKeyPair()
+    const expiresAt = new Date(Date.now() + limits.hours * 3_600_000)
+    const { id } = await tx.apiKey.create({
+      data: {
+        ...{ workspaceId, userId, publicKey, secretHash, expiresAt, name: 'session', scopes: [] },
+        session: { create: { userAgent: userAgent?.slice(0, MAX_USER_AGENT) ?? null } },
+      },
+    })
+    return { id, cookie: `${id}.${secret}`, expiresAt }
+  })
+}
+
+type Whose = Pick<Principal, 'workspaceId' | 'userId'>
+
+/** The sessions of a user in a workspace that have not ended, newest first. */
+export async function listSessions(
+  prisma: PrismaClient,
+  { workspaceId, userId }: Whose,
+  { idleHours }: SessionLimits,
+): Promise<Session[]> {
+  const used = new Date(Date.now() - idleHours * 3_600_000)
+  const rows = await prisma.apiKey.findMany({
+    where: {
+      ...{ workspaceId, userId, revokedAt: null, session: { isNot: null }, expiresAt: { gt: new Date() } },
+      OR: [{ lastUsedAt: { gt: used } }, { lastUsedAt: null, createdAt: { gt: used } }],
+    },
+    orderBy: { id: 'desc' },
+    include: { session: true },
+  })
+  return rows.map(({ id, session, createdAt, lastUsedAt, expiresAt }) => ({
+    ...{ id, createdAt, lastUsedAt, userAgent: session?.userAgent ?? null },
+    expiresAt: expiresAt ?? createdAt,
+  }))
+}
+
+/** Ends a session of a user. One that has ended stays as it is. @throws ApiError 404 */
+export async function endSession(
+  prisma: PrismaClient,
+  keys: KeyService,
+  { workspaceId, userId }: Whose,
+  id: string,
+): Promise<void> {
+  const where = { id, workspaceId, userId, session: { isNot: null } }
+  if (!(await prisma.apiKey.findFirst({ where }))) throw notFound('There is no such session')
+  await keys.revoke(id)
+}

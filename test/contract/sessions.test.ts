@@ -1,0 +1,228 @@
+/** Sessions of the dashboard: a link is spent once, and its cookie is good for its user, from the dashboard alone. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { AgentHost } from '../support/agent-host.ts'
+import { assertError } from '../support/client.ts'
+import { openContext, type Workspace } from './context.ts'
+import { addMember } from './workspaces/rows.ts'
+
+const context = await openContext()
+const { anonymous, berth, sql, url, workspace } = context
+const ENDED = 'The session has ended: sign in again'
+const OTHER = 'Requests of a session come from the dashboard alone'
+const SPENT = 'The link was used or is too old: make a new one with `npx berth login-link`'
+const OF_DASHBOARD = { 'berth-session': '1' }
+
+const link = async ({ name }: Workspace, ...args: string[]) =>
+  (await berth('login-link', '-w', name, ...args)).split('#token=')[1] ?? ''
+
+/** A session of a user, as a browser has it. */
+async function signIn(own: Workspace, ...args: string[]) {
+  const token = await link(own, ...args)
+  const { status, body, headers } = await anonymous.post('/v0/login', { token })
+  assert.equal(status, 200)
+  const setCookie = headers.get('set-cookie') ?? ''
+  const cookie = setCookie.split(';')[0] ?? ''
+  const ask = (method: string, path: string, headers: Record<string, string> = {}, json?: unknown) =>
+    anonymous.request(method, path, {
+      json,
+      headers: { cookie, ...(method !== 'GET' && OF_DASHBOARD), ...headers },
+    })
+  return { id: String(body.data.id), token, setCookie, cookie, ask }
+}
+
+describe('a login link', () => {
+  it('berth login-link prints a link whose token no browser sends', async () => {
+    const { name } = await workspace()
+    const printed = await berth('login-link', '-w', name)
+    assert.match(printed, /^http.*\/login#token=login_[\w-]{43}$/)
+    assert.equal(new URL(printed).origin, new URL(url).origin)
+  })
+  it('a link is spent once, of many who try at the same time', async () => {
+    const token = await link(await workspace())
+    const replies = await Promise.all(Array.from({ length: 8 }, () => anonymous.post('/v0/login', { token })))
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(7).fill(401)])
+    assertError(await anonymous.post('/v0/login', { token }), 401, SPENT)
+  })
+  it('a link is too old after its time, and goes with its member', async () => {
+    const own = await workspace()
+    const token = await link(own)
+    const [row] = await sql(
+      `UPDATE login_link SET expires_at = now() WHERE workspace_id = $1
+       RETURNING round(extract(epoch FROM expires_at - now())) AS s, login_link::text AS text`,
+      [own.id],
+    )
+    assert.ok(row && !String(row.text).includes(token))
+    assertError(await anonymous.post('/v0/login', { token }), 401, SPENT)
+    const member = await addMember(context, own, 'member')
+    const theirs = await link(own, '--user', member.name)
+    await own.api.delete(`/v0/workspaces/${own.id}/members/${member.id}`)
+    assertError(await anonymous.post('/v0/login', { token: theirs }), 401, SPENT)
+  })
+  it('a page of another origin signs nobody in, and the link stays good', async () => {
+    const token = await link(await workspace())
+    for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }])
+      assertError(await anonymous.post('/v0/login', { token }, headers), 403, OTHER)
+    assertError(await anonymous.post('/v0/login', { token }, { 'sec-fetch-site': 'same-site' }), 403, OTHER)
+    const own = { origin: new URL(url).origin, 'sec-fetch-site': 'same-origin' }
+    assert.equal((await anonymous.post('/v0/login', { token }, own)).status, 200)
+  })
+  it('a token that is none is refused', async () => {
+    assertError(await anonymous.post('/v0/login', { token: '' }), 400, 'token: must not be empty')
+    assertError(await anonymous.post('/v0/login', {}), 400, /^token: /)
+    assertError(await anonymous.post('/v0/login', { token: 'login_x' }), 401, SPENT)
+  })
+})
+
+describe('a session', () => {
+  it('the cookie is HttpOnly, SameSite=Strict, and Secure on this machine', async () => {
+    const { setCookie } = await signIn(await workspace())
+    assert.match(
+      setCookie,
+      /^__Host-berth-session=[\w.-]+; Path=\/; Expires=.+ GMT; HttpOnly; Secure; SameSite=Strict$/,
+    )
+  })
+  for (const [role, scopes, write] of [
+    ['owner', ['admin'], 200],
+    ['member', ['admin'], 200],
+    ['viewer', ['org:read'], 403],
+  ] as const)
+    it(`a session of a ${role} may do what the role may`, async () => {
+      const own = await workspace()
+      const user = await addMember(context, own, role)
+      const { ask, id } = await signIn(own, '--user', user.name)
+      const { body } = await ask('GET', '/v0/me')
+      assert.deepEqual(
+        [body.data.user.id, body.data.workspace.id, body.data.role, body.data.scopes, body.data.session.id],
+        [user.id, own.id, role, scopes, id],
+      )
+      const made = await ask('POST', '/v3/groups/public', {}, { name: 'mine' })
+      assert.equal(made.status, write)
+    })
+  it('a session of an instance admin sees to the instance', async () => {
+    const own = await workspace()
+    const user = await addMember(context, own, 'viewer')
+    const { ask } = await signIn(own, '--user', user.name)
+    assert.equal((await ask('GET', '/v0/admin/workspaces')).status, 403)
+    await berth('users', 'admin', user.name)
+    assert.deepEqual((await ask('GET', '/v0/me')).body.data.scopes, ['org:read', 'instance:write'])
+    assert.equal((await ask('GET', '/v0/admin/workspaces')).status, 200)
+  })
+  it('a key is told who it is as well, and has no session to end', async () => {
+    const { api, name } = await workspace()
+    const { body } = await api.get('/v0/me')
+    assert.deepEqual([body.data.workspace.name, body.data.session], [name, null])
+    assertError(await api.post('/v0/logout', undefined), 403, 'Workspace permission denied')
+  })
+  it('what changes something needs the header, and another origin may not even read', async () => {
+    const { ask, cookie } = await signIn(await workspace())
+    const bare = await anonymous.request('POST', '/v3/groups/public', {
+      json: { name: 'a' },
+      headers: { cookie },
+    })
+    assertError(bare, 403, OTHER)
+    for (const headers of [
+      { origin: 'https://evil.example' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+    ] as Record<string, string>[]) {
+      assertError(await ask('GET', '/v0/me', headers), 403, OTHER)
+      assertError(await ask('POST', '/v3/groups/public', headers, { name: 'a' }), 403, OTHER)
+    }
+    assert.equal((await ask('GET', '/v0/me', { 'sec-fetch-site': 'none' })).status, 200)
+  })
+  it('hosts of agents and gateways know no session', async () => {
+    const { cookie } = await signIn(await workspace())
+    for (const domain of ['agents.localhost', 'gateway.localhost']) {
+      const host = new AgentHost(url, 'x7f3k2ab', undefined, domain)
+      const { status, text } = await host.ask('GET', '/v0/me', { headers: { cookie } })
+      assert.ok([401, 404].includes(status), `${domain}: ${status} ${text}`)
+    }
+  })
+  it('a key goes before a cookie', async () => {
+    const [one, other] = [await workspace(), await workspace()]
+    const { cookie } = await signIn(one)
+    assert.equal((await other.api.get('/v0/me', undefined, { cookie })).body.data.workspace.id, other.id)
+  })
+  it('a cookie that is none is refused', async () => {
+    const { cookie } = await signIn(await workspace())
+    for (const value of ['x', `${cookie.split('=')[1]?.split('.')[0]}.${'0'.repeat(64)}`])
+      assertError(
+        await anonymous.get('/v0/me', undefined, { cookie: `__Host-berth-session=${value}` }),
+        401,
+        ENDED,
+      )
+  })
+  it('a session is no key of the lists, and keeps no secret that could be read', async () => {
+    const own = await workspace()
+    const { id, cookie } = await signIn(own)
+    const keys = (await own.api.get(`/v0/workspaces/${own.id}/keys`)).body.data.keys
+    assert.deepEqual(
+      keys.map((key: { name: string }) => key.name),
+      ['test'],
+    )
+    assertError(await own.api.delete(`/v0/workspaces/${own.id}/keys/${id}`), 404, /key/)
+    const [row] = await sql('SELECT k::text AS text FROM api_key k WHERE id = $1', [id])
+    assert.ok(row && !String(row.text).includes(cookie.split('.')[1] ?? ''))
+  })
+})
+
+describe('the end of a session', () => {
+  it('sessions are listed and ended, at once', async () => {
+    const own = await workspace()
+    const [first, second] = [await signIn(own), await signIn(own)]
+    const { sessions } = (await second.ask('GET', '/v0/sessions')).body.data
+    assert.deepEqual(
+      sessions.map((one: { id: string; current: boolean }) => [one.id, one.current]),
+      [
+        [second.id, true],
+        [first.id, false],
+      ],
+    )
+    assert.equal((await second.ask('DELETE', `/v0/sessions/${first.id}`)).status, 200)
+    assertError(await first.ask('GET', '/v0/me'), 401, ENDED)
+    assert.equal((await second.ask('GET', '/v0/sessions')).body.data.sessions.length, 1)
+    assert.equal((await own.api.delete(`/v0/sessions/${second.id}`)).status, 200)
+    assertError(await second.ask('GET', '/v0/me'), 401, ENDED)
+  })
+  it('another user’s session is not there, and a key with less than admin ends none', async () => {
+    const own = await workspace()
+    const user = await addMember(context, own, 'owner')
+    const [mine, theirs] = [await signIn(own), await signIn(own, '--user', user.name)]
+    assertError(await mine.ask('DELETE', `/v0/sessions/${theirs.id}`), 404, 'There is no such session')
+    assertError(await mine.ask('DELETE', '/v0/sessions/x'), 404, 'There is no such session')
+    const files = await own.keyed('org:files:write')
+    assertError(await files.delete(`/v0/sessions/${mine.id}`), 403, 'Missing scope: admin')
+    assert.equal((await mine.ask('GET', '/v0/me')).status, 200)
+  })
+  it('logout ends the session and forgets the cookie', async () => {
+    const { ask } = await signIn(await workspace())
+    const { status, headers } = await ask('POST', '/v0/logout')
+    assert.equal(status, 200)
+    assert.match(headers.get('set-cookie') ?? '', /^__Host-berth-session=; Path=\/; Expires=Thu, 01 Jan 1970/)
+    assertError(await ask('GET', '/v0/me'), 401, ENDED)
+  })
+  it('a removed member’s session ends at once, and not by coming back', async () => {
+    const own = await workspace()
+    const user = await addMember(context, own, 'member')
+    const { ask } = await signIn(own, '--user', user.name)
+    assert.equal((await ask('GET', '/v0/me')).status, 200)
+    await own.api.delete(`/v0/workspaces/${own.id}/members/${user.id}`)
+    assertError(await ask('GET', '/v0/me'), 401, ENDED)
+    await berth('users', 'add', user.name, '-w', own.name)
+    assertError(await ask('GET', '/v0/me'), 401, ENDED)
+  })
+  for (const [why, change] of [
+    ['its lifetime', "expires_at = now() - interval '1 second'"],
+    ['a day without use', "last_used_at = now() - interval '25 hours'"],
+  ] as const)
+    it(`a session ends after ${why}`, async () => {
+      const { id, ask } = await signIn(await workspace())
+      await sql(
+        `WITH changed AS (UPDATE api_key SET ${change} WHERE id = $1)
+        SELECT pg_notify('berth_api_key', $1::text)`,
+        [id],
+      )
+      assertError(await ask('GET', '/v0/me'), 401, ENDED)
+    })
+})
