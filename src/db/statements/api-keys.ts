@@ -35,7 +35,7 @@ export const findApiKey = statement({
  */
 export const findSession = statement({
   name: 'session-find',
-  parameters: ['uuid', 'text', 'int4'],
+  parameters: ['uuid', 'text', 'float8'],
   columns: { ...COLUMNS, isSession: 'bool' },
   text: `SELECT k.id AS "keyId", k.workspace_id AS "workspaceId", k.user_id AS "userId", m.role,
       u.is_admin AS "isInstanceAdmin",
