@@ -70,6 +70,10 @@ export const settings = z.object({
     .describe(
       'Requests with a key or token that is not good, likewise. Good keys still work from an address that has sent as many, but not in the first message of a WebSocket to an agent. 0: no limit.',
     ),
+  BERTH_DASHBOARD: z
+    .enum(['on', 'off'])
+    .default('on')
+    .describe('Whether `web` serves the dashboard, below `/dashboard` on its own host.'),
   BERTH_SESSION_HOURS: integer(1, 8760)
     .default(168)
     .describe('A session of the dashboard ends this long after its sign-in.'),

@@ -18,10 +18,12 @@ export interface ServerOptions {
   services: RouteServices
   /** Takes the requests for hosts that are not the API's, before anything of the API. */
   edge: RequestHandler
+  /** Takes what no route takes, where there is one. */
+  pages?: RequestHandler | undefined
   log: Logger
 }
 
-export function createServer({ routes, services, edge, log }: ServerOptions): Express {
+export function createServer({ routes, services, edge, pages, log }: ServerOptions): Express {
   const app = express()
   app.set('query parser', parseQuery)
   app.set('etag', false)
@@ -34,6 +36,7 @@ export function createServer({ routes, services, edge, log }: ServerOptions): Ex
   app.use(refuseUpgrades)
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
   mountRoutes(app, routes, services)
+  if (pages) app.use(pages)
   app.use(unknownRoute)
   app.use(errorHandler(log))
   return app

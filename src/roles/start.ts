@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import bullmq from 'bullmq/package.json' with { type: 'json' }
+import { createLoginLink } from '../accounts/sessions.ts'
 import { type Config, startedSocket } from '../config.ts'
 import { createPool } from '../db/pool.ts'
 import { schemaState } from '../db/schema-state.ts'
@@ -103,6 +104,7 @@ export async function start(config: Config): Promise<void> {
       await lock.announce(urls.web)
       terminal.welcome({
         url: urls.web,
+        login: config.BERTH_DASHBOARD === 'on' ? await loginLink(databaseUrl, urls.web, log) : undefined,
         gateway: gateway && `${gateway}.${config.BERTH_GATEWAY_DOMAIN}`,
         agentDomain: config.BERTH_AGENT_DOMAIN,
         key,
@@ -125,6 +127,20 @@ export async function start(config: Config): Promise<void> {
   }
   terminal.stopped(dataDir)
   process.exit(0)
+}
+
+/** A link by which the first owner of the oldest workspace signs in; undefined where there is nobody. */
+async function loginLink(databaseUrl: string, url: string, log: Logger): Promise<string | undefined> {
+  const pool = createPool(databaseUrl, 1, log)
+  try {
+    const { rows } = await pool.query<{ workspaceId: string; userId: string }>(
+      `SELECT workspace_id AS "workspaceId", user_id AS "userId" FROM membership WHERE role = 'owner'
+       ORDER BY workspace_id, user_id LIMIT 1`,
+    )
+    return rows[0] && (await createLoginLink(pool, new URL(url).origin, rows[0]))
+  } finally {
+    await pool.end()
+  }
 }
 
 /** PostgreSQL writes all changes to the tables at its end: after many of them that takes a while. */

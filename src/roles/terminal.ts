@@ -13,6 +13,8 @@ const listed = new Intl.ListFormat('en')
 
 export interface Welcome {
   url: string
+  /** A link that signs in to the dashboard once. */
+  login: string | undefined
   /** A gateway's host, without the port. */
   gateway: string | undefined
   /** The domain below which the hosts of agents are. */
@@ -40,7 +42,7 @@ export class Terminal {
     process.stdout.write(`${this.#human ? short(role, line) : line}\n`)
   }
 
-  welcome({ url, gateway, agentDomain, key, dataDir, postgres, parts }: Welcome): void {
+  welcome({ url, login, gateway, agentDomain, key, dataDir, postgres, parts }: Welcome): void {
     const bold = (text: string) => styleText('bold', text)
     const dim = (text: string) => styleText('dim', text)
     process.stdout.write(
@@ -48,6 +50,12 @@ export class Terminal {
         '',
         `  ${bold('Berth is up.')}`,
         '',
+        ...(login
+          ? [
+              `  Dashboard ${bold(login)}`,
+              `            ${dim('signs in once, for 15 minutes; `npx berth login-link` makes another')}`,
+            ]
+          : []),
         `  API       ${bold(`${url}/v3`)}`,
         `  Docs      ${bold(`${url}/docs`)}`,
         ...(gateway ? [`  Gateway   ${bold(`${onHost(url, gateway)}/ipfs/<cid>`)}`] : []),

@@ -49,6 +49,7 @@ import { addDatabaseMetrics } from '../health/database-metrics.ts'
 import { addBoundMetrics, addDiskMetrics, addPartMetrics, addPoolMetrics } from '../health/process-metrics.ts'
 import { AddressLimits } from '../http/address-limits.ts'
 import { Audit } from '../http/audit.ts'
+import { dashboard } from '../http/dashboard.ts'
 import { documentRoutes } from '../http/docs.ts'
 import { healthRoutes } from '../http/health.ts'
 import { listen } from '../http/listen.ts'
@@ -293,6 +294,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       ],
       inTurn(customDomainHandler(apps), customGatewayHandler({ gateways, bounds }, gatewayAt)),
     ),
+    pages: config.BERTH_DASHBOARD === 'on' ? dashboard() : undefined,
     log,
   })
   await openOperatorPorts(config, { log, parts, registry })

@@ -1,0 +1,29 @@
+import createClient from 'openapi-fetch'
+import type { paths } from './schema.ts'
+
+/** The API, as its own document types it. The session is a cookie; the header shows that this page asks. */
+export const api = createClient<paths>({ headers: { 'berth-session': '1' } })
+
+/** An answer that is no success, with the API's own message. */
+export class RequestError extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** The body of a success. @throws RequestError */
+export async function unwrap<T>(
+  asked: Promise<{ data?: T; error?: unknown; response: Response }>,
+): Promise<T> {
+  const { data, error, response } = await asked
+  if (!response.ok || data === undefined) {
+    const said = (error as { error?: unknown } | undefined)?.error
+    throw new RequestError(
+      response.status,
+      typeof said === 'string' ? said : `${response.status} ${response.statusText}`,
+    )
+  }
+  return data
+}

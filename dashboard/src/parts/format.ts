@@ -1,0 +1,31 @@
+const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'] as const
+
+/** Bytes as people read them: `1.2 MB`. */
+export function bytes(n: number): string {
+  const power = Math.min(Math.floor(Math.log10(Math.max(n, 1)) / 3), UNITS.length - 1)
+  return `${(n / 1000 ** power).toLocaleString('en', { maximumFractionDigits: power ? 1 : 0 })} ${UNITS[power]}`
+}
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+const STEPS = [
+  [60, 'second'],
+  [3600, 'minute'],
+  [86_400, 'hour'],
+  [2_592_000, 'day'],
+  [31_536_000, 'month'],
+  [Number.POSITIVE_INFINITY, 'year'],
+] as const
+
+/** `3 minutes ago`. */
+export function ago(time: string): string {
+  const seconds = (Date.parse(time) - Date.now()) / 1000
+  let size = 1
+  for (const [upTo, unit] of STEPS) {
+    if (Math.abs(seconds) < upTo) return relative.format(Math.round(seconds / size), unit)
+    size = upTo
+  }
+  return time
+}
+
+/** The two ends of a long id. */
+export const shorten = (id: string): string => (id.length > 18 ? `${id.slice(0, 10)}…${id.slice(-6)}` : id)

@@ -1,0 +1,152 @@
+/** The small parts of every page. */
+import { type ComponentProps, type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { texts } from '../texts.ts'
+
+type Look = 'main' | 'plain' | 'danger'
+const LOOKS: Record<Look, string> = {
+  main: 'bg-accent text-on-accent hover:opacity-90',
+  plain: 'border border-line bg-card hover:border-accent',
+  danger: 'bg-bad text-page hover:opacity-90',
+}
+
+export function Button({
+  look = 'plain',
+  className = '',
+  ...rest
+}: ComponentProps<'button'> & { look?: Look }) {
+  return (
+    <button
+      type="button"
+      className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-lg px-3.5 py-1.5 font-medium text-sm transition disabled:opacity-50 ${LOOKS[look]} ${className}`}
+      {...rest}
+    />
+  )
+}
+
+export function Card({
+  title,
+  children,
+  className = '',
+}: {
+  title?: string
+  children: ReactNode
+  className?: string
+}) {
+  return (
+    <section className={`rounded-xl border border-line bg-card p-5 ${className}`}>
+      {title && <h2 className="mb-3 font-medium text-soft text-sm">{title}</h2>}
+      {children}
+    </section>
+  )
+}
+
+export function Field({ label, ...rest }: ComponentProps<'input'> & { label: string }) {
+  const id = useId()
+  return (
+    <div>
+      <label htmlFor={id} className="mb-1 block font-medium text-sm">
+        {label}
+      </label>
+      <input
+        id={id}
+        autoComplete="off"
+        className="w-full rounded-lg border border-line bg-page px-3 py-2 text-sm"
+        {...rest}
+      />
+    </div>
+  )
+}
+
+/** A heading of a page, and what can be done there. */
+export function PageHead({ title, children }: { title: string; children?: ReactNode }) {
+  useEffect(() => {
+    document.title = `${title} · ${texts.name}`
+  }, [title])
+  return (
+    <div className="mb-6 flex flex-wrap items-center justify-between gap-3">
+      <h1 className="font-semibold text-2xl tracking-tight">{title}</h1>
+      <div className="flex flex-wrap gap-2">{children}</div>
+    </div>
+  )
+}
+
+export function Empty({ title, hint, children }: { title: string; hint?: string; children?: ReactNode }) {
+  return (
+    <div className="rounded-xl border border-line border-dashed px-6 py-14 text-center">
+      <p className="font-medium">{title}</p>
+      {hint && <p className="mt-1 text-soft text-sm">{hint}</p>}
+      {children && <div className="mt-4 flex justify-center gap-2">{children}</div>}
+    </div>
+  )
+}
+
+export function Problem({ error }: { error: Error | null }) {
+  if (!error) return null
+  return (
+    <p role="alert" className="rounded-lg border border-bad px-3 py-2 text-bad text-sm">
+      {texts.failed}: {error.message}
+    </p>
+  )
+}
+
+const TONES: Record<string, string> = {
+  running: 'text-good',
+  succeeded: 'text-good',
+  ok: 'text-good',
+  pinned: 'text-good',
+  starting: 'text-busy',
+  queued: 'text-busy',
+  degraded: 'text-busy',
+  retrieving: 'text-busy',
+  prechecking: 'text-busy',
+  failed: 'text-bad',
+  error: 'text-bad',
+  down: 'text-bad',
+  expired: 'text-bad',
+}
+
+/** A state in a word, with a dot of its colour. */
+export function State({ state, label = state }: { state: string; label?: string | undefined }) {
+  return (
+    <span
+      className={`inline-flex items-center gap-1.5 whitespace-nowrap text-sm ${TONES[state] ?? 'text-soft'}`}
+    >
+      <span aria-hidden className="size-2 rounded-full bg-current" />
+      {label}
+    </span>
+  )
+}
+
+/** A dialog of the browser's own: it keeps the focus, and Escape closes it. */
+export function Modal({
+  title,
+  onClose,
+  children,
+}: {
+  title: string
+  onClose: () => void
+  children: ReactNode
+}) {
+  const ref = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => ref.current?.showModal(), [])
+  return (
+    <dialog
+      ref={ref}
+      aria-labelledby={id}
+      onClose={onClose}
+      className="m-auto w-full max-w-md rounded-2xl border border-line bg-card p-6 text-ink shadow-2xl"
+    >
+      <h2 id={id} className="mb-4 font-semibold text-lg">
+        {title}
+      </h2>
+      {children}
+    </dialog>
+  )
+}
+
+export function Copy({ text }: { text: string }) {
+  const [done, setDone] = useState(false)
+  const copy = () => navigator.clipboard.writeText(text).then(() => setDone(true))
+  return <Button onClick={() => void copy()}>{done ? texts.copied : texts.copy}</Button>
+}

@@ -1,0 +1,79 @@
+/** The dashboard: files that were built before, read once, below `/dashboard`; pages of it are found by its own router. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { extname, join, relative, sep } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { type RequestHandler, Router } from 'express'
+
+const TYPES: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+/** Scripts, styles and images of this host alone, nothing inline, no frames. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const DIST = new URL('../../dashboard/dist/', import.meta.url).pathname
+const YEAR_SECONDS = 31_536_000
+
+interface Asset {
+  type: string
+  plain: Buffer
+  gzip: Buffer
+}
+
+/** Serves what `dashboard/dist` has; to be mounted where the API has no route. */
+export function dashboard(): RequestHandler {
+  const assets = readAssets()
+  const send = (name: string, cache: string): RequestHandler => {
+    const asset = assets.get(name)
+    return (req, res, next) => {
+      if (!asset) return next()
+      const isGzip = req.acceptsEncodings('gzip') === 'gzip'
+      res.set({
+        'content-type': asset.type,
+        'content-security-policy': POLICY,
+        'cache-control': cache,
+        vary: 'accept-encoding',
+        ...(isGzip && { 'content-encoding': 'gzip' }),
+      })
+      res.end(isGzip ? asset.gzip : asset.plain)
+    }
+  }
+  const router = Router({ caseSensitive: true })
+  router.get('/', (_req, res) => res.redirect(307, '/dashboard'))
+  for (const name of assets.keys())
+    router.get(
+      `/dashboard/${name}`,
+      send(name, name.startsWith('assets/') ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache'),
+    )
+  const page = send('index.html', 'no-cache')
+  router.get(['/login', '/dashboard', '/dashboard/*page'], (req, res, next) =>
+    req.path.startsWith('/dashboard/assets/') ? next() : page(req, res, next),
+  )
+  return router
+}
+
+/** Nothing where it was not built. */
+function readAssets(): Map<string, Asset> {
+  if (!existsSync(DIST)) return new Map()
+  const files = readdirSync(DIST, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  return new Map(
+    files.map(({ parentPath, name }) => {
+      const path = join(parentPath, name)
+      const plain = readFileSync(path)
+      const type = TYPES[extname(name)] ?? 'application/octet-stream'
+      return [relative(DIST, path).replaceAll(sep, '/'), { type, plain, gzip: gzipSync(plain) }]
+    }),
+  )
+}
