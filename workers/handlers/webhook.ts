@@ -49,7 +49,11 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
   async handle(run) {
     const { targetId: id } = run.operation
     const webhook = await prisma.webhook.findFirst({ where: { id, disabledReason: null } })
-    if (!webhook) throw new OperationCanceled('the webhook is gone, or disabled')
+    if (!webhook) {
+      // Deliveries that were being added while it was disabled.
+      await endWaiting.run(pool, id, 'The webhook was disabled')
+      throw new OperationCanceled('the webhook is gone, or disabled')
+    }
     const isPaused = webhook.pausedUntil !== null && webhook.pausedUntil > new Date()
     if (!isPaused) {
       const secrets = openSecrets(webhooks.encryption, webhook)

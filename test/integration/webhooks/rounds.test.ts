@@ -220,6 +220,17 @@ describe('a delivery', () => {
     )
   })
 
+  it('deliveries that were being added while their webhook was disabled are ended', async () => {
+    const { id } = await make()
+    await transaction(database.pool, async (tx) => {
+      await addDeliveries(tx, [event()])
+      await changeWebhook(services(), workspaceId, id, { enabled: false })
+    })
+    await runAll()
+    const [delivery] = await deliveries()
+    assert.deepEqual([delivery?.error, delivery?.endedAt === null], ['The webhook was disabled', false])
+    assert.equal(receiver.received.length, 0)
+  })
   it('a round leaves no operation but its own behind', async () => {
     await make()
     for (let i = 0; i < 3; i++) {
