@@ -17,7 +17,7 @@ export function Button({
   return (
     <button
       type="button"
-      className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-lg px-3.5 py-1.5 font-medium text-sm transition disabled:opacity-50 ${LOOKS[look]} ${className}`}
+      className={`inline-flex min-h-9 items-center justify-center gap-2 rounded-lg px-3.5 py-1.5 font-medium text-sm motion-safe:transition disabled:opacity-50 ${LOOKS[look]} ${className}`}
       {...rest}
     />
   )

@@ -47,7 +47,7 @@ export function FileTable({ files, network }: { files: File[]; network: Network 
                   </span>
                 ))}
               </td>
-              <td className="hidden px-4 py-3 md:table-cell">
+              <td className="hidden whitespace-nowrap px-4 py-3 md:table-cell">
                 <code title={file.cid}>{shorten(file.cid)}</code>
               </td>
               <td className="whitespace-nowrap px-4 py-3 text-right tabular-nums">{bytes(file.size)}</td>

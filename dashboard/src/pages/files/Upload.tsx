@@ -40,7 +40,7 @@ export function Upload({ network }: { network: Network }) {
           setOver(false)
           take(event.dataTransfer.files)
         }}
-        className={`block cursor-pointer rounded-xl border-2 border-dashed p-6 text-center text-sm transition focus-within:border-accent hover:border-accent ${isOver ? 'border-accent bg-tint' : 'border-line'}`}
+        className={`block cursor-pointer rounded-xl border-2 border-dashed p-6 text-center text-sm motion-safe:transition focus-within:border-accent hover:border-accent ${isOver ? 'border-accent bg-tint' : 'border-line'}`}
       >
         <input
           id={id}
