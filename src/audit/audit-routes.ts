@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, type RouteResponse, route } from '../http/route.ts'
-import { limit, nextPageToken, pageToken, pathId, readPageToken, text } from '../http/shapes.ts'
+import { limit, nextPageToken, pageToken, readPageToken, text } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { type AuditFilter, eachPage, listAudit, RESULTS } from './audit.ts'
 
@@ -15,9 +15,10 @@ const time = z.iso
   .datetime({ offset: true, error: 'must be a time as in RFC 3339' })
   .transform((value) => new Date(value))
 
+const id = z.uuid('must be a UUID')
 const filters = {
-  userId: pathId.optional().describe('Only what this user did.'),
-  keyId: pathId.optional().describe('Only what was done with this API key.'),
+  userId: id.optional().describe('Only what this user did.'),
+  keyId: id.optional().describe('Only what was done with this API key.'),
   agentId: text(64).optional().describe('Only what this agent did with a token of its own.'),
   action: text(64).optional().describe('Only this action: the id of a route in this document, or `signIn`.'),
   resource: text(255)
@@ -113,7 +114,7 @@ export function auditRoutes({ pool, bounds }: { pool: Pool; bounds: Bounds }): R
       summary: 'List who did what in the instance',
       description: `As \`GET /v0/audit\`, of all workspaces, with what is of none: refused sign-ins and commands. ${EXPORT}`,
       scope: 'instance:read',
-      query: z.object({ ...filters, workspaceId: pathId.optional().describe('Only of this workspace.') }),
+      query: z.object({ ...filters, workspaceId: id.optional().describe('Only of this workspace.') }),
       success,
       handle: ({ query: { workspaceId, ...query }, ...asked }) => answer(workspaceId ?? null, query, asked),
     }),
