@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Config } from '../config.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages, notFound } from '../errors.ts'
+import { noteCaller } from '../http/audit.ts'
 import { grants } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { requireSameOrigin, setSessionCookie } from '../http/session-cookie.ts'
@@ -65,7 +66,9 @@ export function sessionRoutes(services: {
       async handle({ body: { token }, req, res }) {
         requireSameOrigin(req)
         const userAgent = req.headers['user-agent']
-        const { id, cookie, expiresAt } = await openSession(prisma, { token, userAgent, limits })
+        const opened = await openSession(prisma, { token, userAgent, limits })
+        const { id, workspaceId, userId, cookie, expiresAt } = opened
+        noteCaller(res, { workspaceId, userId, keyId: id })
         setSessionCookie(req, res, cookie, expiresAt)
         return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
       },

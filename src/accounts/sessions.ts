@@ -50,13 +50,13 @@ export async function createLoginLink(
 
 /**
  * Spends a link's token.
- * @returns the session's id, and what its cookie is.
+ * @returns the session's id, whose it is, and what its cookie is.
  * @throws ApiError 401 for a token that is unknown, spent or too old.
  */
 export function openSession(
   prisma: PrismaClient,
   { token, userAgent, limits }: { token: string; userAgent: string | undefined; limits: SessionLimits },
-): Promise<{ id: string; cookie: string; expiresAt: Date }> {
+): Promise<{ id: string; workspaceId: string; userId: string; cookie: string; expiresAt: Date }> {
   return prisma.$transaction(async (tx) => {
     const where = { tokenHash: hashSecret(token) }
     const link = await tx.loginLink.findUnique({ where })
@@ -73,7 +73,7 @@ export function openSession(
         session: { create: { userAgent: userAgent?.slice(0, MAX_USER_AGENT) ?? null } },
       },
     })
-    return { id, cookie: `${id}.${secret}`, expiresAt }
+    return { id, workspaceId, userId, cookie: `${id}.${secret}`, expiresAt }
   })
 }
 

@@ -37,9 +37,9 @@ const entry = z.object({
   createdAt: z.string(),
   workspaceId: nullable.describe('Null for what is of no workspace.'),
   via: z
-    .enum(['key', 'gateway', 'platform', 'link', 'nobody', 'terminal'])
+    .enum(['key', 'session', 'gateway', 'platform', 'link', 'nobody', 'terminal'])
     .describe(
-      'The credential: an API key, a token of an agent, a signed address or an invitation, none, or `npx berth`.',
+      'The credential: an API key, a session of the dashboard, a token of an agent, a signed address, a login link or an invitation, none, or `npx berth`.',
     ),
   user: z.object({ id: z.string(), name: nullable }).nullable(),
   keyId: nullable,

@@ -247,7 +247,7 @@ const types = {
   },
   'invitation.revoked': { summary: 'An invitation was taken back.', ...ofInvitation },
   'webhook.disabled': {
-    summary: 'A webhook is told of nothing more, since its target failed.',
+    summary: 'A webhook is told of nothing more; `reason` says whether a request or its target is why.',
     audience: 'owner',
     resource: 'webhook',
     resourceId: 'the webhook',

@@ -142,8 +142,8 @@ function callerOf({ locals }: Response): AuditCaller {
   return locals.auditCaller ?? (locals.caller ? callerFrom(locals.caller) : NOBODY)
 }
 
-const callerFrom = ({ agent, keyId, workspaceId, userId }: Principal): AuditCaller => ({
-  via: agent?.by ?? 'key',
+const callerFrom = ({ agent, isSession, keyId, workspaceId, userId }: Principal): AuditCaller => ({
+  via: agent?.by ?? (isSession ? 'session' : 'key'),
   workspaceId,
   userId,
   keyId: agent ? null : keyId,

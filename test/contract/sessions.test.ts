@@ -225,4 +225,24 @@ describe('the end of a session', () => {
       )
       assertError(await ask('GET', '/v0/me'), 401, ENDED)
     })
+  it('a session is named in the audit, and is no key in the events', async () => {
+    const { id, ask } = await signIn(await workspace())
+    assert.equal((await ask('POST', '/v3/groups/public', {}, { name: 'by a session' })).status, 200)
+    const entries = await sql(
+      'SELECT action, via FROM audit WHERE key_id = $1 AND user_id IS NOT NULL ORDER BY id',
+      [id],
+    )
+    assert.deepEqual(
+      entries.map(({ action, via }) => [action, via]),
+      [
+        ['login', 'link'],
+        ['createGroup', 'session'],
+      ],
+    )
+    const events = await sql(
+      `SELECT type FROM event WHERE resource_id = $1 UNION ALL SELECT type FROM event_pending WHERE resource_id = $1`,
+      [id],
+    )
+    assert.deepEqual(events, [])
+  })
 })

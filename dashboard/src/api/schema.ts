@@ -11307,10 +11307,10 @@ export interface operations {
                                 /** @description Null for what is of no workspace. */
                                 workspaceId: string | null;
                                 /**
-                                 * @description The credential: an API key, a token of an agent, a signed address or an invitation, none, or `npx berth`.
+                                 * @description The credential: an API key, a session of the dashboard, a token of an agent, a signed address, a login link or an invitation, none, or `npx berth`.
                                  * @enum {string}
                                  */
-                                via: "key" | "gateway" | "platform" | "link" | "nobody" | "terminal";
+                                via: "key" | "session" | "gateway" | "platform" | "link" | "nobody" | "terminal";
                                 user: {
                                     id: string;
                                     name: string | null;
@@ -11430,10 +11430,10 @@ export interface operations {
                                 /** @description Null for what is of no workspace. */
                                 workspaceId: string | null;
                                 /**
-                                 * @description The credential: an API key, a token of an agent, a signed address or an invitation, none, or `npx berth`.
+                                 * @description The credential: an API key, a session of the dashboard, a token of an agent, a signed address, a login link or an invitation, none, or `npx berth`.
                                  * @enum {string}
                                  */
-                                via: "key" | "gateway" | "platform" | "link" | "nobody" | "terminal";
+                                via: "key" | "session" | "gateway" | "platform" | "link" | "nobody" | "terminal";
                                 user: {
                                     id: string;
                                     name: string | null;

@@ -4,7 +4,7 @@ CREATE TABLE audit (
   id           uuid PRIMARY KEY,
   created_at   timestamptz NOT NULL,
   workspace_id uuid,
-  via          text NOT NULL CHECK (via IN ('key', 'gateway', 'platform', 'link', 'nobody', 'terminal')),
+  via          text NOT NULL CHECK (via IN ('key', 'session', 'gateway', 'platform', 'link', 'nobody', 'terminal')),
   user_id      uuid,
   key_id       uuid,
   agent_id     text,

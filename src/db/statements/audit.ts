@@ -4,8 +4,8 @@ import { timeOfUuid } from '../../lib/uuid-time.ts'
 import type { Queryable } from '../pool.ts'
 import { isoMillis, narrow, statement } from './statement.ts'
 
-/** The credential of a caller: `link` is a signed URL, an invitation, or the address of a resumable upload. */
-type Via = 'key' | 'gateway' | 'platform' | 'link' | 'nobody' | 'terminal'
+/** The credential of a caller: `link` is a signed URL, a login link, an invitation, or the address of a resumable upload. */
+type Via = 'key' | 'session' | 'gateway' | 'platform' | 'link' | 'nobody' | 'terminal'
 
 export interface AuditCaller {
   via: Via

@@ -686,9 +686,9 @@ export type $AuditPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      */
     workspaceId: string | null
     /**
-     * The credential: an API key, an agent's gateway or platform token, a signed URL or the token of an upload, none, or the
-     * operator's terminal.
-     * One of: key, gateway, platform, link, nobody, terminal
+     * The credential: an API key, a session, an agent's gateway or platform token, a signed URL, a login link or the token of
+     * an upload, none, or the operator's terminal.
+     * One of: key, session, gateway, platform, link, nobody, terminal
      */
     via: string
     /**
