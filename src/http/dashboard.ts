@@ -51,7 +51,6 @@ export function dashboard(): RequestHandler {
     }
   }
   const router = Router({ caseSensitive: true })
-  router.get('/', (_req, res) => res.redirect(307, '/dashboard'))
   for (const name of assets.keys())
     router.get(
       `/dashboard/${name}`,

@@ -154,6 +154,9 @@ const OPEN_TO_ALL_KEYS = [
   '/v0/feedback',
   '/v0/invitations/join',
   '/v0/issues',
+  '/v0/me',
+  '/v0/logout',
+  '/v0/sessions',
 ]
 
 describe('a scope', () => {

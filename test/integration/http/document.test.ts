@@ -48,7 +48,9 @@ describe('the document', () => {
   before(async () => {
     database = await startDatabase()
     dataDir = await mkdtemp(join(tmpdir(), 'berth-document-'))
-    const config = loadConfig({ PORT: '0', DATABASE_URL: database.url, BERTH_DATA_DIR: dataDir })
+    // Its pages are mounted as well, and are no part of the API.
+    const env = { BERTH_DASHBOARD: 'off' }
+    const config = loadConfig({ ...env, PORT: '0', DATABASE_URL: database.url, BERTH_DATA_DIR: dataDir })
     const { url = '', stop } = await openWeb(config, database.log)
     web = { url, stop }
     // The role keeps its application to itself; Node tells which server a request came to.

@@ -70,7 +70,7 @@ test('the setting kubernetes is a cluster, also while it is away, and wants its 
   await assert.rejects(open(env), /BERTH_EGRESS_URL has to be set/)
   const withEgress = { ...env, BERTH_EGRESS_URL: 'http://10.0.0.9:3128' }
   await assert.rejects(open(withEgress), /BERTH_ENGINE_IMAGE has to be set/)
-  const BERTH_ENGINE_IMAGE = 'registry.example.org/berth/{engine}:{version}'
+  const BERTH_ENGINE_IMAGE = 'registry.example.org/berth/openclaw:{version}'
   const { driver, runtime } = await open({ ...withEgress, BERTH_ENGINE_IMAGE })
   assert.equal(driver, 'kubernetes')
   await assert.rejects(runtime.ping(), failsWith('unreachable'))
