@@ -11,7 +11,10 @@ import type { Owner } from '../owner.ts'
 import { SandboxError } from '../port.ts'
 import { type DockerEngine, ignoring, reasonOf, SLOW_MS, statusOf } from './engine.ts'
 
-/** Attempts to find a free subnet: one that another process takes at this moment is in no list yet. */
+/**
+ * Attempts to find a free subnet: one that another process takes at this moment is in no list yet. And to remove a network:
+ * who leaves it is in it for a moment.
+ */
 const TRIES = 50
 /** Lists without a free subnet before the pool counts as used up: a network that goes is listed until it is gone. */
 const FULL_LISTS = 5
@@ -100,18 +103,35 @@ export async function removeNetwork(
   )
   for (const { Id, Name, Labels } of networks) {
     if (Name !== nameOf(agentId) || !isLabelled(owner, Labels)) continue
-    const members = await engine.call('inspect network', { signal }, async (docker) => {
-      const found: NetworkInspectInfo | undefined = await docker.getNetwork(Id).inspect().catch(ignoring(404))
-      return Object.keys(found?.Containers ?? {})
-    })
-    await engine.call('remove network', { ms: SLOW_MS, signal }, async (docker, abortSignal) => {
-      const network = docker.getNetwork(Id)
-      for (const Container of members) {
-        await network.disconnect({ Container, Force: true, abortSignal }).catch(ignoring(404))
+    for (let tries = 1; ; tries++) {
+      try {
+        await emptyAndRemove(engine, Id, signal)
+        break
+      } catch (error) {
+        // Somebody has joined it meanwhile, or is still leaving it.
+        if (tries === TRIES || statusOf((error as Error).cause) !== 403) throw error
+        await sleep(PAUSE_MS, undefined, { signal })
       }
-      await network.remove({ abortSignal }).catch(ignoring(404))
-    })
+    }
   }
+}
+
+async function emptyAndRemove(
+  engine: DockerEngine,
+  id: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const members = await engine.call('inspect network', { signal }, async (docker) => {
+    const found: NetworkInspectInfo | undefined = await docker.getNetwork(id).inspect().catch(ignoring(404))
+    return Object.keys(found?.Containers ?? {})
+  })
+  await engine.call('remove network', { ms: SLOW_MS, signal }, async (docker, abortSignal) => {
+    const network = docker.getNetwork(id)
+    for (const Container of members) {
+      await network.disconnect({ Container, Force: true, abortSignal }).catch(ignoring(404))
+    }
+    await network.remove({ abortSignal }).catch(ignoring(404))
+  })
 }
 
 function checkOwn(network: NetworkInspectInfo, owner: Owner, bridge: string): AgentNetwork {
