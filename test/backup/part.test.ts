@@ -220,7 +220,9 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
           .filter((line) => !isTheirs(line))
           .map((line) => (table.startsWith('swap.') ? line.replace(/^\d+/, '') : line))
           .sort()
-      assert.deepEqual(mine(both[table]), mine(original[table]), table)
+      // What was done elsewhere is no entry of this one's audit.
+      const brought = table === 'audit.copy.gz' ? [] : mine(original[table])
+      assert.deepEqual(mine(both[table]), brought, table)
       const theirs = (rows: string | undefined) => linesOf(rows).filter(isTheirs)
       for (const line of linesOf(local[table])) assert.ok(theirs(both[table]).includes(line), table)
     }
