@@ -48,7 +48,6 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
   membership: { workspace: OF_WORKSPACE },
   api_key: { workspace: OF_WORKSPACE },
   session: { workspace: 'r.key_id IN (SELECT id FROM api_key WHERE workspace_id = $1)' },
-  login_link: {},
   feedback: { workspace: OF_WORKSPACE },
   invitation: { workspace: OF_WORKSPACE },
   webhook: { workspace: OF_WORKSPACE },

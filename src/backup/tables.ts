@@ -15,8 +15,8 @@ const TURN_MS = 250
 
 /**
  * Tables that are not copied: what migrations write, what processes say of themselves and of this machine, sums that
- * triggers make anew of the rows of `file`, and events with their deliveries: who followed them has seen what a restore takes
- * back.
+ * triggers make anew of the rows of `file`, links that are good for minutes, and events with their deliveries: who followed
+ * them has seen what a restore takes back.
  */
 const LEFT_OUT = [
   '_prisma_migrations',
@@ -24,6 +24,7 @@ const LEFT_OUT = [
   'worker',
   'engine_version',
   'upload_reservation',
+  'login_link',
   'kept_content',
   'kept_content_change',
   'stored_content',

@@ -124,6 +124,11 @@ export class KubernetesRuntime implements SandboxRuntime {
           ? obstacleTo(pod)
           : new SandboxError('internal', 'its pod is deleted as it starts')
         if (obstacle) throw obstacle
+        if (pod && isEnded(pod))
+          throw new SandboxError(
+            'internal',
+            `the agent ended as it started: exit code ${runOf(pod).exitCode}`,
+          )
         return pod !== undefined && isRunning(pod)
       },
     )
