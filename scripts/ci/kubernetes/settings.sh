@@ -10,9 +10,9 @@ bin=$home/bin
 # All that a running cluster writes; emptied by each start.
 run=$cache/kubernetes-$number
 name=berth-k8s-$number
-# The node, and this machine's end of the cable to it.
-node_address=172.31.$((240 + number)).2
-machine_address=172.31.$((240 + number)).1
+# The node, and this machine's end of the cable to it; 172.31.249 is of ../own-docker.sh.
+node_address=172.31.$((230 + number)).2
+machine_address=172.31.$((230 + number)).1
 pods=10.$((230 + number)).0.0/16
 # Those of its one node, enough for the 600 pods that it takes.
 node_pods=${pods%/*}/22
