@@ -4,6 +4,7 @@ import { chmod, mkdtemp, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { hasCode } from '../../src/lib/files.ts'
 
 const run = promisify(execFile)
 const MIB = 2 ** 20
@@ -42,7 +43,10 @@ export async function mountSmallDisk(mebibytes: number): Promise<SmallDisk | und
     async fillTo(freeBytes) {
       await empty()
       for (let left = (await free()) - freeBytes; left > 0; left -= MIB)
-        await writeFile(filler, Buffer.alloc(Math.min(left, MIB)), { flag: 'a' })
+        await writeFile(filler, Buffer.alloc(Math.min(left, MIB)), { flag: 'a' }).catch((error) => {
+          // Whoever is on the disk has taken room meanwhile: it is as full as it gets.
+          if (!hasCode(error, 'ENOSPC')) throw error
+        })
     },
     async unmount() {
       await run('umount', [dir])
