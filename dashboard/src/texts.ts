@@ -4,7 +4,7 @@ const count = (n: number, one: string, many: string) => `${n.toLocaleString('en'
 export const texts = {
   name: 'Berth',
   skip: 'Skip to content',
-  nav: { overview: 'Overview', files: 'Files', agents: 'Agents' },
+  nav: { overview: 'Overview', files: 'Files', agents: 'Agents', operate: 'Operate', account: 'Account' },
   signOut: 'Sign out',
   cancel: 'Cancel',
   close: 'Close',
@@ -13,6 +13,7 @@ export const texts = {
   loading: 'Loading…',
   copy: 'Copy',
   copied: 'Copied',
+  typeName: 'Type its name to go on',
   login: {
     title: 'Sign in to Berth',
     ready: 'This link signs you in once.',
@@ -91,8 +92,72 @@ export const texts = {
     emptyHint: 'Create one, empty or from a template.',
     remove: 'Delete',
     removeTitle: 'Delete this agent?',
-    removeHint: (name: string) =>
-      `${name} and what it keeps are removed. This cannot be undone. Type its name to go on:`,
+    removeHint: (name: string) => `${name} and what it keeps are removed. This cannot be undone.`,
     restart: 'Restart',
+  },
+  agent: {
+    tabs: {
+      chat: 'Chat',
+      console: 'Console',
+      files: 'Files',
+      snapshots: 'Snapshots',
+      tasks: 'Tasks',
+      skills: 'Skills',
+      secrets: 'Secrets',
+      channels: 'Channels',
+      devices: 'Devices',
+      domains: 'Domains',
+      config: 'Config',
+      logs: 'Logs',
+      settings: 'Settings',
+    },
+  },
+  chat: {
+    title: 'Chat',
+  },
+  console: {
+    title: 'Console',
+  },
+  agentFiles: {
+    title: 'Files',
+  },
+  snapshots: {
+    title: 'Snapshots',
+  },
+  logs: {
+    title: 'Logs',
+  },
+  tasks: {
+    title: 'Tasks',
+  },
+  secrets: {
+    title: 'Secrets',
+  },
+  skills: {
+    title: 'Skills',
+  },
+  channels: {
+    title: 'Channels',
+  },
+  devices: {
+    title: 'Devices',
+  },
+  domains: {
+    title: 'Domains',
+  },
+  config: {
+    title: 'Config',
+  },
+  settings: {
+    title: 'Settings',
+  },
+  operate: {
+    title: 'Operate',
+    tabs: {
+      operations: 'Operations',
+    },
+  },
+  account: {
+    title: 'Account',
   },
 }

@@ -1,79 +1,17 @@
 /**
- * The dashboard in a real browser, against a real Berth: each page's main job, hostile names, no violation of its policy,
- * none of accessibility. With DASHBOARD_SHOTS=<folder> it leaves pictures of the pages there.
+ * The dashboard in a real browser, against a real Berth: sign-in, overview, files and agents; hostile names, no violation of
+ * its policy, none of accessibility. With DASHBOARD_SHOTS=<folder> it leaves pictures of the pages there.
  */
 import assert from 'node:assert/strict'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { readFile, writeFile } from 'node:fs/promises'
+import { describe, it } from 'node:test'
 import openapiTS, { astToString } from 'openapi-typescript'
-import { type Browser, chromium, type Page } from 'playwright-core'
-import { findBrowser } from '../../scripts/demo/browser.ts'
-import { inlineCid, openContext } from '../../test/contract/context.ts'
+import { inlineCid } from '../../test/contract/context.ts'
+import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
-const { url, berth, workspace, anonymous } = await openContext()
-const own = await workspace()
-const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const HOSTILE = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
-const shots = process.env.DASHBOARD_SHOTS
-const HOST_MS = 60_000
-
-let browser: Browser
-let page: Page
-/** What the browser refused or complained about. */
-const complaints: string[] = []
-
-async function newPage(): Promise<Page> {
-  const context = await browser.newContext({
-    viewport: { width: 1280, height: 800 },
-    reducedMotion: 'reduce',
-  })
-  const page = await context.newPage()
-  page.setDefaultTimeout(HOST_MS)
-  page.on('request', (request) => {
-    if (new URL(request.url()).origin !== new URL(url).origin) complaints.push(`asked ${request.url()}`)
-  })
-  page.on('pageerror', (error) => complaints.push(error.message))
-  page.on('console', (line) => {
-    if (/Content.Security.Policy/i.test(line.text())) complaints.push(line.text())
-  })
-  return page
-}
-
-const link = async () => (await berth('login-link', '-w', own.name)).trim()
-
-/** The page has no violation, in either colour scheme, and its pictures are taken. */
-async function look(name: string): Promise<void> {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme })
-    await page.evaluate(AXE)
-    const found = await page.evaluate(async () => {
-      const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: any[] }> } }
-      const { violations } = await axe.run()
-      return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node: any) => node.html).join(' ')}`)
-    })
-    assert.deepEqual(found, [], `${name}, ${colorScheme}`)
-    if (shots) await page.screenshot({ path: join(shots, `${name}-${colorScheme}.png`) })
-  }
-  if (!shots) return
-  await page.setViewportSize({ width: 390, height: 780 })
-  await page.screenshot({ path: join(shots, `${name}-phone.png`) })
-  await page.setViewportSize({ width: 1280, height: 800 })
-  await page.emulateMedia({ colorScheme: 'light' })
-}
+const { url, anonymous, own, page, complaints, newPage, link, look } = await openDashboard()
 
 describe('the dashboard', () => {
-  before(async () => {
-    if (shots) await mkdir(shots, { recursive: true })
-    const executablePath = await findBrowser()
-    assert.ok(executablePath, 'there is no Chromium or Chrome here: apt-get install chromium')
-    const args = ['--no-proxy-server', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])]
-    browser = await chromium.launch({ executablePath, args })
-    page = await newPage()
-  })
-  after(() => browser?.close())
-
   it('the types of the client are those of /openapi.json', async () => {
     const made = astToString(await openapiTS(anonymous.document as never))
     const types = new URL('../src/api/schema.ts', import.meta.url)
@@ -101,14 +39,14 @@ describe('the dashboard', () => {
   })
   it('a link signs in by its button, once', async () => {
     const address = await link()
-    await page.goto(address.replace(new URL(address).origin, url))
+    await page.goto(address)
     const button = page.getByRole('button', { name: 'Sign in' })
     await button.waitFor()
     assert.equal(new URL(page.url()).hash, '')
     await button.click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     const other = await newPage()
-    await other.goto(address.replace(new URL(address).origin, url))
+    await other.goto(address)
     await other.getByRole('button', { name: 'Sign in' }).click()
     await other.getByRole('alert').getByText('The link was used or is too old').waitFor()
     await other.context().close()
@@ -199,7 +137,7 @@ describe('the dashboard', () => {
     await page.getByRole('button', { name: 'Delete' }).click()
     const sure = page.getByRole('dialog').getByRole('button', { name: 'Delete' })
     assert.ok(await sure.isDisabled())
-    await page.getByRole('dialog').getByLabel('Name').fill('Archivist')
+    await page.getByRole('dialog').getByLabel('Type its name').fill('Archivist')
     await sure.click()
     await page.getByText('No agents yet').waitFor()
   })

@@ -11,6 +11,7 @@ const PAGES = [
   ['/dashboard', texts.nav.overview],
   ['/dashboard/files', texts.nav.files],
   ['/dashboard/agents', texts.nav.agents],
+  ['/dashboard/operate', texts.nav.operate],
 ] as const
 
 /** What every page stands in; who is not signed in sees how to. */
@@ -49,10 +50,10 @@ export function Shell() {
           ))}
         </nav>
         <div className="ml-auto flex items-center gap-3 text-sm md:mt-auto md:ml-0 md:flex-col md:items-stretch">
-          <div className="hidden min-w-0 md:block">
-            <p className="truncate font-medium">{workspace.name}</p>
-            <p className="truncate text-soft">{user.name}</p>
-          </div>
+          <Link to="/dashboard/account" className="hidden min-w-0 hover:text-accent md:block">
+            <span className="block truncate font-medium">{workspace.name}</span>
+            <span className="block truncate text-soft">{user.name}</span>
+          </Link>
           <Button onClick={() => signOut.mutate()}>{texts.signOut}</Button>
         </div>
       </header>

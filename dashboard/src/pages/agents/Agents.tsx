@@ -1,8 +1,10 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
 import { ago } from '../../parts/format.ts'
-import { Button, Card, Empty, Field, Modal, PageHead, Problem, State } from '../../parts/ui.tsx'
+import { ConfirmByName, FormDialog, Select } from '../../parts/forms.tsx'
+import { Button, Card, Empty, Field, PageHead, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
 const readAgents = () => unwrap(api.GET('/v0/agents'))
@@ -55,7 +57,9 @@ function AgentCard({ agent }: { agent: Agent }) {
     <Card>
       <div className="flex items-start justify-between gap-3">
         <h2 className="min-w-0 break-words font-semibold">
-          {emoji} {name}
+          <Link to="/dashboard/agents/$agentId" params={{ agentId }} className="hover:text-accent">
+            {emoji} {name}
+          </Link>
         </h2>
         <State state={status} label={texts.overview.states[status]} />
       </div>
@@ -77,7 +81,6 @@ function AgentCard({ agent }: { agent: Agent }) {
 
 function DeleteAgent({ agent: { agentId, name }, onClose }: { agent: Agent; onClose: () => void }) {
   const queries = useQueryClient()
-  const [typed, setTyped] = useState('')
   const remove = useMutation({
     mutationFn: () =>
       unwrap(
@@ -91,29 +94,15 @@ function DeleteAgent({ agent: { agentId, name }, onClose }: { agent: Agent; onCl
     },
   })
   return (
-    <Modal title={texts.agents.removeTitle} onClose={onClose}>
-      <form
-        className="space-y-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          remove.mutate()
-        }}
-      >
-        <p className="text-soft text-sm">{texts.agents.removeHint(name)}</p>
-        <Field
-          label={texts.agents.agentName}
-          value={typed}
-          onChange={(event) => setTyped(event.target.value)}
-        />
-        <Problem error={remove.error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button look="danger" type="submit" disabled={typed !== name || remove.isPending}>
-            {texts.agents.remove}
-          </Button>
-        </div>
-      </form>
-    </Modal>
+    <ConfirmByName
+      title={texts.agents.removeTitle}
+      hint={texts.agents.removeHint(name)}
+      name={name}
+      submit={texts.agents.remove}
+      saving={remove}
+      onConfirm={() => remove.mutate()}
+      onClose={onClose}
+    />
   )
 }
 
@@ -135,43 +124,33 @@ function NewAgent({ onClose }: { onClose: () => void }) {
       onClose()
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    create.mutate()
-  }
   return (
-    <Modal title={texts.agents.create} onClose={onClose}>
-      <form className="space-y-4" onSubmit={submit}>
-        <p className="text-soft text-sm">{texts.agents.createHint}</p>
-        <Field
-          label={texts.agents.agentName}
-          required
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
-        <label className="block font-medium text-sm">
-          {texts.agents.template}
-          <select
-            className="mt-1 w-full rounded-lg border border-line bg-page px-3 py-2"
-            value={templateId}
-            onChange={(event) => setTemplate(event.target.value)}
-          >
-            <option value="">{texts.agents.noTemplate}</option>
-            {templates.data?.templates.map((template) => (
-              <option key={template.templateId} value={template.templateId}>
-                {template.name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <Problem error={create.error} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button look="main" type="submit" disabled={create.isPending}>
-            {texts.agents.submit}
-          </Button>
-        </div>
-      </form>
-    </Modal>
+    <FormDialog
+      title={texts.agents.create}
+      hint={texts.agents.createHint}
+      submit={texts.agents.submit}
+      saving={create}
+      onSubmit={() => create.mutate()}
+      onClose={onClose}
+    >
+      <Field
+        label={texts.agents.agentName}
+        required
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
+      <Select
+        label={texts.agents.template}
+        value={templateId}
+        onChange={(event) => setTemplate(event.target.value)}
+      >
+        <option value="">{texts.agents.noTemplate}</option>
+        {templates.data?.templates.map((template) => (
+          <option key={template.templateId} value={template.templateId}>
+            {template.name}
+          </option>
+        ))}
+      </Select>
+    </FormDialog>
   )
 }

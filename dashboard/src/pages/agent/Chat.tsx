@@ -1,0 +1,5 @@
+import { texts } from '../../texts.ts'
+
+export function Chat() {
+  return <p>{texts.agent.tabs.chat}</p>
+}

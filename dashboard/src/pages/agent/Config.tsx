@@ -1,0 +1,5 @@
+import { texts } from '../../texts.ts'
+
+export function Config() {
+  return <p>{texts.agent.tabs.config}</p>
+}

@@ -1,0 +1,5 @@
+import { texts } from '../../texts.ts'
+
+export function Snapshots() {
+  return <p>{texts.agent.tabs.snapshots}</p>
+}

@@ -1,0 +1,5 @@
+import { texts } from '../../texts.ts'
+
+export function Tasks() {
+  return <p>{texts.agent.tabs.tasks}</p>
+}

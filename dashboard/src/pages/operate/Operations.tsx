@@ -1,0 +1,5 @@
+import { texts } from '../../texts.ts'
+
+export function Operations() {
+  return <p>{texts.operate.tabs.operations}</p>
+}

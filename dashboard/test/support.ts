@@ -1,0 +1,101 @@
+/** What the tests of the dashboard share: a real browser, signed in to a workspace of its own in a real Berth. */
+import assert from 'node:assert/strict'
+import { mkdir, readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { findBrowser } from '../../scripts/demo/browser.ts'
+import { type Context, openContext, type Workspace } from '../../test/contract/context.ts'
+
+/** A name that runs a script where it is shown as markup. */
+export const HOSTILE = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
+/** How long a page may take on a busy machine. */
+export const HOST_MS = 60_000
+/** A folder in which pictures of the pages are left. */
+const shots = process.env.DASHBOARD_SHOTS
+const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+interface Axe {
+  axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+}
+
+export interface Dashboard extends Context {
+  own: Workspace
+  browser: Browser
+  page: Page
+  /** What the browser refused or complained about; empty where all is well. */
+  complaints: string[]
+  newPage(): Promise<Page>
+  /** A link that signs in to the workspace. */
+  link(): Promise<string>
+  /** Signs the page in, and waits for the overview. */
+  signIn(page?: Page): Promise<void>
+  /** Checks that the page has no violation of accessibility, in either colour scheme, and takes its pictures. */
+  look(name: string): Promise<void>
+}
+
+/** Opens a browser for the tests of a file; it is closed after them. */
+export async function openDashboard(): Promise<Dashboard> {
+  if (shots) await mkdir(shots, { recursive: true })
+  const context = await openContext()
+  const { url, berth } = context
+  const own = await context.workspace()
+  const executablePath = await findBrowser()
+  assert.ok(executablePath, 'there is no Chromium or Chrome here: apt-get install chromium')
+  const args = ['--no-proxy-server', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])]
+  const browser = await chromium.launch({ executablePath, args })
+  after(() => browser.close())
+  const complaints: string[] = []
+
+  async function newPage(): Promise<Page> {
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 800 },
+      reducedMotion: 'reduce',
+    })
+    const page = await context.newPage()
+    page.setDefaultTimeout(HOST_MS)
+    page.on('request', (request) => {
+      const asked = new URL(request.url())
+      // What a page has made itself, such as a preview, is asked of nobody.
+      if (asked.protocol !== 'blob:' && asked.origin !== new URL(url).origin)
+        complaints.push(`asked ${request.url()}`)
+    })
+    page.on('pageerror', (error) => complaints.push(error.message))
+    page.on('console', (line) => {
+      if (/Content.Security.Policy/i.test(line.text())) complaints.push(line.text())
+    })
+    return page
+  }
+  const page = await newPage()
+  const link = async () => {
+    const address = (await berth('login-link', '-w', own.name)).trim()
+    return address.replace(new URL(address).origin, url)
+  }
+
+  async function signIn(on = page): Promise<void> {
+    await on.goto(await link())
+    await on.getByRole('button', { name: 'Sign in' }).click()
+    await on.getByRole('heading', { name: 'Overview' }).waitFor()
+  }
+
+  async function look(name: string): Promise<void> {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.evaluate(AXE)
+      const found = await page.evaluate(async () => {
+        const { axe } = globalThis as unknown as Axe
+        const { violations } = await axe.run()
+        return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
+      })
+      assert.deepEqual(found, [], `${name}, ${colorScheme}`)
+      if (shots) await page.screenshot({ path: join(shots, `${name}-${colorScheme}.png`) })
+    }
+    if (!shots) return
+    await page.setViewportSize({ width: 390, height: 780 })
+    await page.screenshot({ path: join(shots, `${name}-phone.png`) })
+    await page.setViewportSize({ width: 1280, height: 800 })
+    await page.emulateMedia({ colorScheme: 'light' })
+  }
+  return { ...context, own, browser, page, complaints, newPage, link, signIn, look }
+}
