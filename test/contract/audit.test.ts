@@ -85,7 +85,7 @@ describe('an entry of the audit', () => {
 
   it('an entry of the audit is written by every route that is no read', async () => {
     const { id, created } = await workspace()
-    const token = String((await created('--scopes', 'org:analytics:read')).key)
+    const token = String((await created({ scopes: ['org:analytics:read'] })).key)
     const { document } = await DocumentCheck.load(anonymous.url)
     const isRead = ({ method }: { method: string }) => ['GET', 'HEAD', 'OPTIONS'].includes(method)
     const isSecured = ({ path, method }: { path: string; method: string }) =>
@@ -158,7 +158,7 @@ describe('the audit of a workspace', () => {
 
   it('the audit of a workspace is filtered', async () => {
     const own = await workspace()
-    const member = await addMember(context, own, 'member')
+    const member = await addMember(own, 'member')
     const { body } = await own.api.post('/v3/groups/public', { name: 'one' })
     const group = `groups/public/${body.data.id}`
     await member.api.request('PUT', `/v3/groups/public/${body.data.id}`, { json: { name: 'two' } })
@@ -225,11 +225,11 @@ describe('the audit of a workspace', () => {
 
   it('the audit of a workspace is for its owners alone, and for no agent', async () => {
     const own = await workspace()
-    for (const role of ['member', 'viewer']) {
-      const { api } = await addMember(context, own, role)
+    for (const role of ['member', 'viewer'] as const) {
+      const { api } = await addMember(own, role)
       assertError(await api.get('/v0/audit'), 403, 'Workspace permission denied')
     }
-    const scoped = await own.created('--scopes', 'org:files:read')
+    const scoped = await own.created({ scopes: ['org:files:read'] })
     assertError(await scoped.get('/v0/audit'), 403, 'Missing scope: org:read')
     assertError(await own.api.get('/v0/admin/audit'), 403, 'Missing scope: instance:read')
     assert.deepEqual((await (await workspace()).api.get('/v0/audit')).body.data.entries, [])
@@ -239,10 +239,9 @@ describe('the audit of a workspace', () => {
 describe('the audit of the instance', () => {
   it('the audit of the instance has all workspaces, and what is of none', async () => {
     const own = await workspace()
-    const name = `admin-${randomUUID()}`
-    await berth('users', 'add', name, '-w', own.name)
+    const { name } = await own.member('member')
     await berth('users', 'admin', name)
-    const admin = await own.created('--user', name, '--scopes', 'instance:read')
+    const admin = await own.created({ user: name, scopes: ['instance:read'] })
     const other = await workspace()
     await other.api.post('/v3/groups/public', { name: 'elsewhere' })
     const of = async (query: Record<string, string>) =>
@@ -292,7 +291,7 @@ describe('berth audit', () => {
 
   it('berth audit has what was done over HTTP, by user, and refuses filters that name nothing', async () => {
     const own = await workspace()
-    const member = await addMember(context, own, 'member')
+    const member = await addMember(own, 'member')
     await member.api.post('/v3/groups/public', { name: 'one' })
     await own.api.post('/v3/groups/public', { name: 'two' })
     const [entry, ...more] = linesOf(await berth('audit', '--user', member.name, '--json'))

@@ -13,7 +13,7 @@ const FILES = '/v3/files/public'
 const PIN = '/v3/files/public/pin_by_cid'
 
 const { anonymous, berth, workspace } = await openContext()
-const { api, created, keyed, name } = await workspace()
+const { api, created, keyed, member, name } = await workspace()
 const list = (client: Client, headers?: Record<string, string>) => client.get(FILES, undefined, headers)
 const refused = ({ status }: Reply) => status !== 200
 
@@ -97,7 +97,7 @@ describe('a token', () => {
 
 describe('a key', () => {
   it('a key ends when it expires', async () => {
-    const client = await created('--expires', '1s')
+    const client = await created({ expiresAt: new Date(Date.now() + 1000) })
     assertError(await soon(() => list(client), refused), 401, BAD_KEY)
   })
 
@@ -120,7 +120,7 @@ describe('a key', () => {
   })
 
   it('a key that acts for nobody is 401 Missing userId, whatever its scopes', async () => {
-    const client = await created('--scopes', 'org:groups:read', '--no-user')
+    const client = await created({ user: null, scopes: ['org:groups:read'] })
     for (const { method, path } of guarded) {
       const reply = await client.request(method, path, method === 'POST' ? { json: {} } : {})
       assertError(reply, 401, 'Missing userId')
@@ -128,8 +128,8 @@ describe('a key', () => {
   })
 
   it('a key whose user has left the workspace is 401 Missing userId', async () => {
-    await berth('users', 'add', 'leaver', '--workspace', name)
-    const client = await created('--user', 'leaver')
+    await member('member', 'leaver')
+    const client = await created({ user: 'leaver' })
     assert.equal((await list(client)).status, 200)
     await berth('users', 'remove', 'leaver', '--workspace', name)
     assertError(await soon(() => list(client), refused), 401, 'Missing userId')
@@ -193,8 +193,8 @@ describe('a scope', () => {
 
 describe('a role', () => {
   it('the role viewer reads, and is denied every write', async () => {
-    await berth('users', 'add', 'viewer', '--workspace', name, '--role', 'viewer')
-    const client = await created('--user', 'viewer')
+    const { name: user } = await member('viewer')
+    const client = await created({ user })
     assert.equal((await list(client)).status, 200)
     for (const { method, path, scope } of guarded) {
       if (!/^org:.*write$/.test(scope)) continue
@@ -204,11 +204,11 @@ describe('a role', () => {
   })
 
   it('a role that changes does so at once for the keys that are there', async () => {
-    await berth('users', 'add', 'riser', '--workspace', name, '--role', 'viewer')
-    const client = await created('--user', 'riser')
+    const { name: user } = await member('viewer')
+    const client = await created({ user })
     const pin = () => client.post(PIN, { cid: `${inlineCid('riser')}` })
     assertError(await pin(), 403, 'Workspace permission denied')
-    await berth('users', 'add', 'riser', '--workspace', name, '--role', 'member')
+    await member('member', user)
     await soon(pin, ({ status }) => status === 200)
   })
 })

@@ -12,9 +12,12 @@ import * as raw from 'multiformats/codecs/raw'
 import { identity } from 'multiformats/hashes/identity'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { KeyService } from '../../src/accounts/keys.ts'
+import { findMember, setRole } from '../../src/accounts/members.ts'
+import { createLoginLink } from '../../src/accounts/sessions.ts'
 import { createWorkspace } from '../../src/accounts/workspaces.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
+import type { Role } from '../../src/http/principal.ts'
 import { loadSigningKey } from '../../src/lib/signing-keys.ts'
 import { createLogger } from '../../src/log.ts'
 import { postgresUrl } from '../../src/standalone/postgres.ts'
@@ -107,8 +110,19 @@ export interface Workspace {
   api: Client
   /** A client with a new key of these scopes. */
   keyed(...scopes: string[]): Promise<Client>
-  /** A client with a key that `berth keys create <args>` makes. */
-  created(...args: string[]): Promise<Client>
+  /** A client with a key as `berth keys create` makes it, without the cost of a process. */
+  created(key?: CreatedKey): Promise<Client>
+  /** Gives a user a role in it, as `berth users add` does: a new user unless one is named. */
+  member(role: Role, user?: string): Promise<{ id: string; name: string }>
+  /** The token of a login link, as `berth login-link` prints it: of the owner unless a member is named. */
+  loginToken(user?: string): Promise<string>
+}
+
+interface CreatedKey {
+  /** The member for whom it acts: the owner unless told; null for nobody. */
+  user?: string | null
+  scopes?: string[]
+  expiresAt?: Date
 }
 
 export interface Context extends Berth {
@@ -166,13 +180,25 @@ async function createContext({ url, env, berth }: Berth, key: string): Promise<C
         scopes: ['admin'],
       })
       const api = anonymous.as(token)
-      const created = async (...args: string[]) =>
-        anonymous.as(await berth('keys', 'create', '--workspace', name, ...args))
+      const idOf = (user: string | undefined) => (user ? findMember(prisma, id, user) : ownerId)
+      const created = async ({ user, scopes = ['admin'], expiresAt }: CreatedKey = {}) => {
+        const userId = user === null ? null : await idOf(user)
+        const key = { workspaceId: id, userId, name: 'test', scopes, ...(expiresAt && { expiresAt }) }
+        return anonymous.as((await keys.create(key)).token)
+      }
+      const member = async (role: Role, user = `${role}-${randomUUID()}`) => ({
+        id: (await setRole(prisma, { workspaceId: id, user, role })).id,
+        name: user,
+      })
+      const loginToken = async (user?: string) => {
+        const link = await createLoginLink(pool, url, { workspaceId: id, userId: await idOf(user) })
+        return link.split('#token=')[1] ?? ''
+      }
       const keyed = async (...resources: string[]) => {
         const { body } = await api.post('/v3/pinata/keys', { keyName: 'test', permissions: { resources } })
         return anonymous.as(body.JWT)
       }
-      return { id, name, api, keyed, created }
+      return { id, name, api, keyed, created, member, loginToken }
     },
     async provider() {
       const { startProvider } = await import('../support/provider.ts')

@@ -142,7 +142,7 @@ describe('a new key', () => {
   })
   it('a new key expires with the key that makes it', async () => {
     const own = await workspace()
-    const parent = await own.created('--expires', '1h')
+    const parent = await own.created({ expiresAt: new Date(Date.now() + 3_600_000) })
     assert.equal((await create({}, parent)).status, 200)
     const found = await sql(
       `SELECT expires_at::text FROM api_key WHERE workspace_id = $1 AND expires_at IS NOT NULL`,

@@ -13,12 +13,9 @@ const OTHER = 'Requests of a session come from the dashboard alone'
 const SPENT = 'The link was used or is too old: make a new one with `npx berth login-link`'
 const OF_DASHBOARD = { 'berth-session': '1' }
 
-const link = async ({ name }: Workspace, ...args: string[]) =>
-  (await berth('login-link', '-w', name, ...args)).split('#token=')[1] ?? ''
-
 /** A session of a user, as a browser has it. */
-async function signIn(own: Workspace, ...args: string[]) {
-  const token = await link(own, ...args)
+async function signIn(own: Workspace, user?: string) {
+  const token = await own.loginToken(user)
   const { status, body, headers } = await anonymous.post('/v0/login', { token })
   assert.equal(status, 200)
   const setCookie = headers.get('set-cookie') ?? ''
@@ -39,14 +36,14 @@ describe('a login link', () => {
     assert.equal(new URL(printed).origin, new URL(url).origin)
   })
   it('a link is spent once, of many who try at the same time', async () => {
-    const token = await link(await workspace())
+    const token = await (await workspace()).loginToken()
     const replies = await Promise.all(Array.from({ length: 8 }, () => anonymous.post('/v0/login', { token })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, ...Array(7).fill(401)])
     assertError(await anonymous.post('/v0/login', { token }), 401, SPENT)
   })
   it('a link is too old after its time, and goes with its member', async () => {
     const own = await workspace()
-    const token = await link(own)
+    const token = await own.loginToken()
     const [row] = await sql(
       `UPDATE login_link SET expires_at = now() WHERE workspace_id = $1
        RETURNING round(extract(epoch FROM expires_at - now())) AS s, login_link::text AS text`,
@@ -54,13 +51,13 @@ describe('a login link', () => {
     )
     assert.ok(row && !String(row.text).includes(token))
     assertError(await anonymous.post('/v0/login', { token }), 401, SPENT)
-    const member = await addMember(context, own, 'member')
-    const theirs = await link(own, '--user', member.name)
+    const member = await addMember(own, 'member')
+    const theirs = await own.loginToken(member.name)
     await own.api.delete(`/v0/workspaces/${own.id}/members/${member.id}`)
     assertError(await anonymous.post('/v0/login', { token: theirs }), 401, SPENT)
   })
   it('a page of another origin signs nobody in, and the link stays good', async () => {
-    const token = await link(await workspace())
+    const token = await (await workspace()).loginToken()
     for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }])
       assertError(await anonymous.post('/v0/login', { token }, headers), 403, OTHER)
     assertError(await anonymous.post('/v0/login', { token }, { 'sec-fetch-site': 'same-site' }), 403, OTHER)
@@ -89,8 +86,8 @@ describe('a session', () => {
   ] as const)
     it(`a session of a ${role} may do what the role may`, async () => {
       const own = await workspace()
-      const user = await addMember(context, own, role)
-      const { ask, id } = await signIn(own, '--user', user.name)
+      const user = await addMember(own, role)
+      const { ask, id } = await signIn(own, user.name)
       const { body } = await ask('GET', '/v0/me')
       assert.deepEqual(
         [body.data.user.id, body.data.workspace.id, body.data.role, body.data.scopes, body.data.session.id],
@@ -101,8 +98,8 @@ describe('a session', () => {
     })
   it('a session of an instance admin sees to the instance', async () => {
     const own = await workspace()
-    const user = await addMember(context, own, 'viewer')
-    const { ask } = await signIn(own, '--user', user.name)
+    const user = await addMember(own, 'viewer')
+    const { ask } = await signIn(own, user.name)
     assert.equal((await ask('GET', '/v0/admin/workspaces')).status, 403)
     await berth('users', 'admin', user.name)
     assert.deepEqual((await ask('GET', '/v0/me')).body.data.scopes, ['org:read', 'instance:write'])
@@ -187,8 +184,8 @@ describe('the end of a session', () => {
   })
   it('another user’s session is not there, and a key with less than admin ends none', async () => {
     const own = await workspace()
-    const user = await addMember(context, own, 'owner')
-    const [mine, theirs] = [await signIn(own), await signIn(own, '--user', user.name)]
+    const user = await addMember(own, 'owner')
+    const [mine, theirs] = [await signIn(own), await signIn(own, user.name)]
     assertError(await mine.ask('DELETE', `/v0/sessions/${theirs.id}`), 404, 'There is no such session')
     assertError(await mine.ask('DELETE', '/v0/sessions/x'), 404, 'There is no such session')
     const files = await own.keyed('org:files:write')
@@ -204,8 +201,8 @@ describe('the end of a session', () => {
   })
   it('a removed member’s session ends at once, and not by coming back', async () => {
     const own = await workspace()
-    const user = await addMember(context, own, 'member')
-    const { ask } = await signIn(own, '--user', user.name)
+    const user = await addMember(own, 'member')
+    const { ask } = await signIn(own, user.name)
     assert.equal((await ask('GET', '/v0/me')).status, 200)
     await own.api.delete(`/v0/workspaces/${own.id}/members/${user.id}`)
     assertError(await ask('GET', '/v0/me'), 401, ENDED)

@@ -5,8 +5,8 @@ import { assertError } from '../support/client.ts'
 import { missingCid, openContext } from './context.ts'
 import { NETWORKS, store } from './stored.ts'
 
-const { anonymous, berth, workspace } = await openContext()
-const { api, created, keyed, name } = await workspace()
+const { anonymous, workspace } = await openContext()
+const { api, created, keyed, member } = await workspace()
 
 const DATA = ['/data', '/v3/data']
 
@@ -25,8 +25,8 @@ describe('the test of a key', () => {
     })
   }
   it('the test of a key takes the key of a user who may only look', async () => {
-    await berth('users', 'add', 'looker', '--workspace', name, '--role', 'viewer')
-    const client = await created('--user', 'looker')
+    const { name: user } = await member('viewer')
+    const client = await created({ user })
     assert.equal((await client.get('/data/testAuthentication')).status, 200)
   })
 })

@@ -331,10 +331,7 @@ describe('who sees to webhooks', () => {
     const { webhook, ids, keyed } = own
     const agent = await insertAgent(context, own)
     const { body } = await agent.gateway.post(`${agent.path}/platform/token`, {})
-    const [member, viewer] = [
-      await addMember(context, own, 'member'),
-      await addMember(context, own, 'viewer'),
-    ]
+    const [member, viewer] = [await addMember(own, 'member'), await addMember(own, 'viewer')]
     for (const [client, status, message] of [
       [member.api, 403, 'Workspace permission denied'],
       [viewer.api, 403, 'Workspace permission denied'],

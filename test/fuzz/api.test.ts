@@ -18,15 +18,15 @@ const seed = Number(process.env.BERTH_FUZZ_SEED ?? Date.now() % 2 ** 31)
 const seconds = Number(process.env.BERTH_FUZZ_SECONDS ?? 20)
 
 const context = await openContext()
-const { anonymous, berth } = context
+const { anonymous } = context
 const own = await createWorkspace(context)
-const { api, created, name } = own
+const { api, created } = own
 // Many: some requests delete one.
 const agents = await Promise.all(Array.from({ length: 200 }, () => insertAgent(context, own)))
-await berth('users', 'add', 'fuzz-viewer', '--workspace', name, '--role', 'viewer')
+const viewer = await own.member('viewer')
 const callers: Record<FuzzRequest['caller'], Client> = {
   admin: api,
-  viewer: await created('--user', 'fuzz-viewer'),
+  viewer: await created({ user: viewer.name }),
   nobody: anonymous,
   agent: agents[0]?.gateway ?? anonymous,
   garbage: anonymous.as('garbage'),

@@ -12,7 +12,7 @@ export async function createWorkspace({ sql, workspace }: Context): Promise<Work
   )
   const own = await workspace('fuzz')
   // Its owner is the first user of the instance, and so an admin of it.
-  return { ...own, api: await own.created('--scopes', 'admin,instance:write') }
+  return { ...own, api: await own.created({ scopes: ['admin', 'instance:write'] }) }
 }
 
 /** Things that are there, so that not every request ends as a 404. */

@@ -14,10 +14,9 @@ const NO_ADMIN = 'The user of this key is no admin of the instance'
 
 /** A new user who is a member of the workspace, an admin of the instance, and a key of theirs. */
 async function newAdmin(scopes = 'instance:write') {
-  const name = `admin-${randomUUID()}`
-  await berth('users', 'add', name, '-w', home.name)
+  const { name } = await home.member('member')
   await berth('users', 'admin', name)
-  return { name, api: await home.created('--user', name, '--scopes', scopes) }
+  return { name, api: await home.created({ user: name, scopes: [scopes] }) }
 }
 const { api, name: adminName } = await newAdmin()
 
@@ -25,13 +24,12 @@ describe('an admin of the instance', () => {
   it('an admin of the instance needs both the flag and the scope', async () => {
     const plans = '/v0/admin/plans'
     assert.equal((await api.get(plans)).status, 200)
-    const other = `user-${randomUUID()}`
-    await berth('users', 'add', other, '-w', home.name, '-r', 'owner')
-    const flagless = await home.created('--user', other, '--scopes', 'admin,instance:write')
+    const { name: other } = await home.member('owner')
+    const flagless = await home.created({ user: other, scopes: ['admin', 'instance:write'] })
     const reply = await flagless.get(plans)
     assertError(reply, 403, NO_ADMIN)
     assert.equal(reply.headers.get('error-code'), 'no_instance_admin')
-    const scopeless = await home.created('--user', adminName, '--scopes', 'admin')
+    const scopeless = await home.created({ user: adminName })
     assertError(await scopeless.get(plans), 403, 'Missing scope: instance:read')
     assertError(await shared.get(plans), 403, 'Missing scope: instance:read')
   })

@@ -14,7 +14,7 @@ const NO_AGENT = 'There is no such agent'
 const NEVER = 'xzzzzzzz'
 
 const context = await openContext()
-const { anonymous, berth, sql, workspace } = context
+const { anonymous, sql, workspace } = context
 const own = await workspace()
 const other = await workspace()
 
@@ -79,7 +79,7 @@ describe('the routes of an agent', () => {
     await sql('UPDATE api_key SET revoked_at = now() WHERE id = $1', [JSON.parse(payloadOf(revoked)).jti])
     await sql(`SELECT pg_notify('berth_api_key', '')`)
     strangers['a revoked key'] = revoked
-    const expired = await own.created('--expires', '1s')
+    const expired = await own.created({ expiresAt: new Date(Date.now() + 1000) })
     await soon(
       () => expired.get('/v0/agents'),
       ({ status }) => status === 401,
@@ -112,11 +112,11 @@ describe('the routes of an agent', () => {
   })
   it('the routes of an agent are 403 for keys and users that may not, and change nothing', async () => {
     const before = await rowOf(agent)
-    await berth('users', 'add', 'access-viewer', '--workspace', own.name, '--role', 'viewer')
+    const { name: user } = await own.member('viewer')
     const clients = {
       reader: await own.keyed('org:agents:read'),
       files: await own.keyed('org:files:write'),
-      viewer: await own.created('--user', 'access-viewer'),
+      viewer: await own.created({ user }),
     }
     for (const target of ofAgents) {
       const missing = `Missing scope: ${target.scope}`

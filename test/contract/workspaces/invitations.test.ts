@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
+import type { Role } from '../../../src/http/principal.ts'
 import { assertError, type Client } from '../../support/client.ts'
 import { openContext } from '../context.ts'
 import { collectPages } from '../pages.ts'
@@ -16,7 +17,7 @@ async function open() {
   const path = `/v0/workspaces/${own.id}/invitations`
   const invite = (body: object = {}, client: Client = own.api) =>
     client.post(path, { role: 'member', ...body })
-  return { ...own, path, invite, add: (role: string) => addMember(context, own, role) }
+  return { ...own, path, invite, add: (role: Role) => addMember(own, role) }
 }
 const newName = () => `invited-${randomUUID()}`
 const accept = (token: string, name = newName()) => anonymous.post('/v0/invitations/accept', { token, name })

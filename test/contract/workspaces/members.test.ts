@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
+import type { Role } from '../../../src/http/principal.ts'
 import { assertError, type Client, type Reply, soon } from '../../support/client.ts'
 import { openContext } from '../context.ts'
 import { collectPages } from '../pages.ts'
@@ -16,7 +17,7 @@ const refused = ({ status }: Reply) => status !== 200
 async function open() {
   const own = await workspace()
   const path = `/v0/workspaces/${own.id}`
-  const add = (role: string) => addMember(context, own, role)
+  const add = (role: Role) => addMember(own, role)
   return {
     ...own,
     path,
@@ -81,7 +82,7 @@ describe('a workspace', () => {
 describe('members', () => {
   it('members are listed in pages, of all roles or of one', async () => {
     const { api, path, add } = await open()
-    for (const role of ['member', 'viewer', 'member']) await add(role)
+    for (const role of ['member', 'viewer', 'member'] as const) await add(role)
     const all = await collectPages(api, `${path}/members`, 'members', { limit: '3' })
     assert.equal(all.length, 4)
     assert.equal(new Set(all.map(({ id }) => id)).size, 4)

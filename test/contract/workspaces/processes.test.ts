@@ -17,7 +17,7 @@ const document = await DocumentCheck.load(second.url)
 
 async function open() {
   const own = await workspace()
-  const member = await addMember(context, own, 'member')
+  const member = await addMember(own, 'member')
   /** The member at the second process. */
   const there = new Client(second.url, document, member.api.key)
   return { ...own, member, there, path: `/v0/workspaces/${own.id}/members/${member.id}` }

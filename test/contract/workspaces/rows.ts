@@ -1,14 +1,12 @@
-import { randomUUID } from 'node:crypto'
+import type { Role } from '../../../src/http/principal.ts'
 import type { Client } from '../../support/client.ts'
-import type { Context, Workspace } from '../context.ts'
+import type { Workspace } from '../context.ts'
 
 /** A new user with a role in a workspace, and a client with a key of theirs that has the scope `admin`. */
 export async function addMember(
-  { berth }: Context,
-  { name: workspace, created }: Workspace,
-  role: string,
+  { created, member }: Workspace,
+  role: Role,
 ): Promise<{ id: string; name: string; api: Client }> {
-  const name = `${role}-${randomUUID()}`
-  const { id } = JSON.parse(await berth('users', 'add', name, '-w', workspace, '-r', role, '--json'))
-  return { id, name, api: await created('--user', name) }
+  const user = await member(role)
+  return { ...user, api: await created({ user: user.name }) }
 }
