@@ -25,7 +25,10 @@ const RPC_MS = 15_000
 /** Each may take 2.6 s, and they follow one another. */
 const WAITING = 8
 
-/** `GET`, `PUT /v1/config` and `POST /v1/config/validate`: openclaw.json without its secrets. */
+/**
+ * `GET`, `PUT /v1/config` and `POST /v1/config/validate`: openclaw.json without its secrets. `GET /v1/config/owned`: the keys
+ * that are the operator's.
+ */
 export function configService(agent: Agent): Service {
   const client = new GatewayClient(agent.gateway)
   const file = new ConfigFile(agent, client)
@@ -33,6 +36,11 @@ export function configService(agent: Agent): Service {
   return {
     routes: [
       { method: 'GET', path: '/v1/config', handle: async () => ({ body: { text: await file.read() } }) },
+      {
+        method: 'GET',
+        path: '/v1/config/owned',
+        handle: async () => ({ body: { keys: keysOf(agent.gateway.ownedConfig ?? {}) } }),
+      },
       {
         method: 'PUT',
         path: '/v1/config',
@@ -181,6 +189,14 @@ function conflict(written: Json, owned: Json, path: string[] = []): string | und
       if (below) return below
     } else if (!isDeepStrictEqual(there, value)) return here.join('.')
   }
+}
+
+/** The path of each value, as {@link conflict} says it. */
+function keysOf(owned: Json, path: string[] = []): string[] {
+  return Object.entries(owned).flatMap(([key, value]) => {
+    const here = [...path, key]
+    return isObject(value) ? keysOf(value, here) : [here.join('.')]
+  })
 }
 
 /** The opposite of {@link onThisMachine}. */

@@ -5,6 +5,7 @@ import {
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router'
+import { readShown } from './pages/agents/shown.ts'
 import { Login } from './pages/login/Login.tsx'
 import { Overview } from './pages/overview/Overview.tsx'
 import { Shell } from './shell/Shell.tsx'
@@ -15,7 +16,15 @@ const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: 
 const agents = createRoute({
   getParentRoute: () => shell,
   path: '/dashboard/agents',
+  validateSearch: readShown,
   component: lazyRouteComponent(() => import('./pages/agents/Agents.tsx'), 'Agents'),
+})
+const newAgent = createRoute({
+  getParentRoute: () => shell,
+  path: '/dashboard/agents/new',
+  validateSearch: ({ made }: Record<string, unknown>): { made?: string } =>
+    typeof made === 'string' ? { made } : {},
+  component: lazyRouteComponent(() => import('./pages/agents/NewAgent.tsx'), 'NewAgent'),
 })
 const files = createRoute({
   getParentRoute: () => shell,
@@ -130,6 +139,7 @@ export const router = createRouter({
       createRoute({ getParentRoute: () => shell, path: '/dashboard', component: Overview }),
       files,
       agents,
+      newAgent,
       agent.addChildren(agentPages),
       operate.addChildren(operatePages),
       account,

@@ -20,10 +20,9 @@ export async function unwrap<T>(
   const { data, error, response } = await asked
   if (!response.ok || data === undefined) {
     const said = (error as { error?: unknown } | undefined)?.error
-    throw new RequestError(
-      response.status,
-      typeof said === 'string' ? said : `${response.status} ${response.statusText}`,
-    )
+    const detail = response.headers.get('error-detail')
+    const message = typeof said === 'string' ? said : `${response.status} ${response.statusText}`
+    throw new RequestError(response.status, detail ? `${message}: ${detail}` : message)
   }
   return data
 }

@@ -2885,6 +2885,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/{agentId}/config/operator-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the keys of the config that belong to the operator
+         * @description They are set again at each start, and writing the config with another value of one is refused.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["listOperatorKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/{agentId}/config/validate": {
         parameters: {
             query?: never;
@@ -15850,6 +15874,56 @@ export interface operations {
             408: components["responses"]["408"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    listOperatorKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "keys": [
+                     *         "gateway.mode",
+                     *         "gateway.port",
+                     *         "telemetry.enabled"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description Paths of keys, such as `gateway.mode`. Empty until the gateway was started once. */
+                        keys: string[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

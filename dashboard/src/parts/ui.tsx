@@ -92,8 +92,11 @@ export function Problem({ error }: { error: Error | null }) {
 const TONES: Record<string, string> = {
   running: 'text-good',
   succeeded: 'text-good',
+  success: 'text-good',
   ok: 'text-good',
   pinned: 'text-good',
+  verified: 'text-good',
+  pending: 'text-busy',
   starting: 'text-busy',
   queued: 'text-busy',
   degraded: 'text-busy',

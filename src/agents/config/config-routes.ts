@@ -6,7 +6,7 @@ import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { AgentdError, type AgentdRequest } from '../agentd-client.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
-import { check, configText, configToCheck, newConfig, written } from './config-schema.ts'
+import { check, configText, configToCheck, newConfig, operatorKeys, written } from './config-schema.ts'
 
 const TAG = 'Agent config'
 const CONFIG = '/v0/agents/:agentId/config'
@@ -48,6 +48,22 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
         const request = { path: '/v1/config', signal }
         const { text } = await ask(agent, messages.readConfigFailed, shape, request)
         return { body: { config: text } }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: `${CONFIG}/operator-keys`,
+      id: 'listOperatorKeys',
+      tag: TAG,
+      summary: 'List the keys of the config that belong to the operator',
+      description:
+        'They are set again at each start, and writing the config with another value of one is refused.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      success: { status: 200, description: 'The keys.', body: operatorKeys },
+      async handle({ agent, signal }) {
+        const request = { path: '/v1/config/owned', signal }
+        return { body: await ask(agent, messages.readConfigFailed, operatorKeys, request) }
       },
     }),
     agentRoute({

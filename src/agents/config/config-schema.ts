@@ -33,6 +33,12 @@ export const configToCheck = z
 
 export const configText = z.object({ config: z.string() })
 
+export const operatorKeys = z.object({
+  keys: z
+    .array(z.string())
+    .describe('Paths of keys, such as `gateway.mode`. Empty until the gateway was started once.'),
+})
+
 export const written = z.object({ success: z.boolean(), message: z.string() })
 
 export const check = z.object({ valid: z.boolean(), output: z.string().describe('What the engine said.') })

@@ -80,6 +80,7 @@ export const engineExamples: Record<string, Example> = {
     response: { path: '/home/node/clawd/workspace/uploads/notes.txt', filename: 'notes.txt', size: 6 },
   },
   readConfig: { response: { config: CONFIG } },
+  listOperatorKeys: { response: { keys: ['gateway.mode', 'gateway.port', 'telemetry.enabled'] } },
   writeConfig: { request: { config: CONFIG }, response: { success: true, message: 'Config written' } },
   validateConfig: { request: { config: CONFIG }, response: { valid: true, output: '' } },
   listChannels: {

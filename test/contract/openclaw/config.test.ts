@@ -96,6 +96,14 @@ describe('the config', () => {
     const { gateway, update } = await onDisk()
     assert.deepEqual([gateway.auth.token, update.checkOnStart], [agent.record.gatewayToken, false])
   })
+  it("the operator's keys are listed by their paths, without their values", async () => {
+    const { status, body } = await api.get(`${CONFIG}/operator-keys`)
+    assert.deepEqual([status, Object.keys(body)], [200, ['keys']])
+    for (const key of ['gateway.auth.token', 'update.checkOnStart', 'agents.defaults.workspace'])
+      assert.ok(body.keys.includes(key), `${key} in ${body.keys}`)
+    assert.ok(!body.keys.includes('agents.defaults.model.primary'))
+    assert.ok(!JSON.stringify(body).includes(agent.record.gatewayToken))
+  })
   it("the config of an agent gets back the operator's keys that it leaves out", async () => {
     assert.equal((await api.put(CONFIG, { config: {} })).status, 200)
     assert.equal((await onDisk()).gateway.auth.token, agent.record.gatewayToken)

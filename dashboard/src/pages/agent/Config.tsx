@@ -1,5 +1,116 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { useAgent } from '../../api/agent.ts'
+import { useChange } from '../../api/change.ts'
+import { api, unwrap } from '../../api/client.ts'
+import { Choice } from '../../parts/choice.tsx'
+import { Note, Section } from '../../parts/section.tsx'
+import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { ConfigEditor } from './config/ConfigEditor.tsx'
+import { ConfigForm } from './config/ConfigForm.tsx'
+import { parse } from './config/config.ts'
+import { EngineAway } from './EngineAway.tsx'
 
+const t = texts.config
+type View = keyof typeof t.views
+
+/** The engine's config: its frequent settings as a form, all of it as JSON. */
 export function Config() {
-  return <p>{texts.agent.tabs.config}</p>
+  const { agentId, agent } = useAgent()
+  const params = { path: { agentId } }
+  const [view, setView] = useState<View>('form')
+  /** What was typed and is not saved; undefined for nothing. */
+  const [draft, setDraft] = useState<string>()
+  const [said, setSaid] = useState<{ valid: boolean; output: string }>()
+  const stored = useQuery({
+    queryKey: ['agents', agentId, 'config'],
+    queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/config', { params })),
+    retry: false,
+  })
+  const operator = useQuery({
+    queryKey: ['agents', agentId, 'config', 'operator'],
+    queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/config/operator-keys', { params })),
+    retry: false,
+  })
+  const before = stored.data?.config ?? ''
+  const text = draft ?? before
+  const config = parse(text)
+  const change = (next: string) => {
+    setSaid(undefined)
+    setDraft(next === before ? undefined : next)
+  }
+  const check = useChange(
+    () => unwrap(api.POST('/v0/agents/{agentId}/config/validate', { params, body: { config: text } })),
+    setSaid,
+  )
+  const save = useChange(
+    async () => {
+      await unwrap(api.PUT('/v0/agents/{agentId}/config', { params, body: { config: text } }))
+      await stored.refetch()
+    },
+    () => {
+      setDraft(undefined)
+      setSaid({ valid: true, output: t.saved })
+    },
+  )
+  if (!agent) return null
+  if (stored.error) return <EngineAway error={stored.error} agent={agent} />
+  if (!stored.data) return <p className="text-soft text-sm">{texts.loading}</p>
+  const isBusy = check.isPending || save.isPending
+  return (
+    <Section
+      title={t.title}
+      hint={t.hint}
+      actions={
+        <Choice
+          label={t.view}
+          value={view}
+          onChange={setView}
+          options={(Object.keys(t.views) as View[]).map((one) => [one, t.views[one]] as const)}
+        />
+      }
+    >
+      {view === 'form' &&
+        (config.value ? (
+          <ConfigForm
+            config={config.value}
+            onChange={(next) => change(`${JSON.stringify(next, null, 2)}\n`)}
+          />
+        ) : (
+          <Note>{t.notJson}</Note>
+        ))}
+      {view === 'json' && (
+        <ConfigEditor text={text} onChange={change} operatorKeys={operator.data?.keys ?? []} />
+      )}
+      {config.error && <Problem error={new Error(config.error)} />}
+      <Problem error={operator.error ?? check.error ?? save.error} />
+      {said && !save.error && <Verdict {...said} />}
+      <div className="mt-4 flex flex-wrap items-center justify-end gap-2">
+        {draft !== undefined && <span className="mr-auto text-busy text-sm">{t.unsaved}</span>}
+        {draft !== undefined && <Button onClick={() => change(before)}>{t.discard}</Button>}
+        <Button disabled={!config.value || isBusy} onClick={() => check.mutate()}>
+          {check.isPending ? t.checking : t.check}
+        </Button>
+        <Button
+          look="main"
+          disabled={draft === undefined || !config.value || isBusy}
+          onClick={() => save.mutate()}
+        >
+          {save.isPending ? t.saving : t.save}
+        </Button>
+      </div>
+    </Section>
+  )
+}
+
+function Verdict({ valid, output }: { valid: boolean; output: string }) {
+  return (
+    <p
+      role="status"
+      className={`mt-3 whitespace-pre-line break-words text-sm ${valid ? 'text-good' : 'text-bad'}`}
+    >
+      {valid ? output || t.valid : `${t.invalid}\n${output}`}
+    </p>
+  )
 }

@@ -1,5 +1,49 @@
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { useAgent } from '../../api/agent.ts'
+import { Section } from '../../parts/section.tsx'
+import { Button, Card } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { DeleteAgent } from '../agents/DeleteAgent.tsx'
+import { Access } from './settings/Access.tsx'
+import { Engine } from './settings/Engine.tsx'
+import { MakeTemplate } from './settings/MakeTemplate.tsx'
+import { Names } from './settings/Names.tsx'
 
+const t = texts.settings
+
+/** What an agent is called, what it runs on, by what it is reached; and its end. */
 export function Settings() {
-  return <p>{texts.agent.tabs.settings}</p>
+  const { agentId, agent } = useAgent()
+  const go = useNavigate()
+  const [dialog, setDialog] = useState<'template' | 'delete'>()
+  const close = () => setDialog(undefined)
+  if (!agent) return null
+  return (
+    <>
+      <Names key={JSON.stringify([agent.name, agent.emoji, agent.description, agent.vibe])} agent={agent} />
+      <Engine agentId={agentId} />
+      <Access agentId={agentId} />
+      <Section title={t.template} hint={t.templateHint}>
+        <Card className="flex flex-wrap items-center justify-between gap-3">
+          <p className="text-sm">{agent.snapshotCid ? t.templateFrom : t.noSnapshot}</p>
+          <Button disabled={!agent.snapshotCid} onClick={() => setDialog('template')}>
+            {t.makeTemplate}
+          </Button>
+        </Card>
+      </Section>
+      <Section title={t.danger}>
+        <Card className="flex flex-wrap items-center justify-between gap-3 border-bad/50">
+          <p className="text-sm">{t.dangerHint}</p>
+          <Button look="danger" onClick={() => setDialog('delete')}>
+            {t.remove}
+          </Button>
+        </Card>
+      </Section>
+      {dialog === 'template' && <MakeTemplate agent={agent} onClose={close} />}
+      {dialog === 'delete' && (
+        <DeleteAgent agent={agent} onClose={close} onDeleted={() => void go({ to: '/dashboard/agents' })} />
+      )}
+    </>
+  )
 }

@@ -1,5 +1,31 @@
+import { useState } from 'react'
+import { useAgent } from '../../api/agent.ts'
+import { Choice } from '../../parts/choice.tsx'
 import { texts } from '../../texts.ts'
+import { Attached } from './skills/Attached.tsx'
+import { Hub } from './skills/Hub.tsx'
+import { Library } from './skills/Library.tsx'
 
+const t = texts.skills
+type View = keyof typeof t.views
+
+/** The skills of an agent, those of the workspace's library, and those that can be installed. */
 export function Skills() {
-  return <p>{texts.agent.tabs.skills}</p>
+  const { agentId } = useAgent()
+  const [view, setView] = useState<View>('attached')
+  return (
+    <>
+      <div className="mb-5">
+        <Choice
+          label={t.title}
+          value={view}
+          onChange={setView}
+          options={(Object.keys(t.views) as View[]).map((one) => [one, t.views[one]] as const)}
+        />
+      </div>
+      {view === 'attached' && <Attached agentId={agentId} onAdd={() => setView('hub')} />}
+      {view === 'library' && <Library agentId={agentId} />}
+      {view === 'hub' && <Hub agentId={agentId} />}
+    </>
+  )
 }

@@ -1,156 +1,99 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { api, unwrap } from '../../api/client.ts'
-import { ago } from '../../parts/format.ts'
-import { ConfirmByName, FormDialog, Select } from '../../parts/forms.tsx'
-import { Button, Card, Empty, Field, PageHead, Problem, State } from '../../parts/ui.tsx'
+import { Choice, Search } from '../../parts/choice.tsx'
+import { Empty, PageHead, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { AgentRows } from './AgentRows.tsx'
+import { type Agent, select, stateWord, useAgents } from './agents.ts'
+import { type Shown, SORTS, type Sort, STATES, type StateName } from './shown.ts'
 
-const readAgents = () => unwrap(api.GET('/v0/agents'))
-type Agent = Awaited<ReturnType<typeof readAgents>>['agents'][number]
+const FROM = '/shell/dashboard/agents'
+const CREATE =
+  'inline-flex min-h-9 items-center rounded-lg bg-accent px-3.5 py-1.5 font-medium text-sm text-on-accent hover:opacity-90'
 
-/** The agents of the workspace, with what can be done to them. */
+/** The agents of the workspace: searched, by state, in order. */
 export function Agents() {
-  const { data, error } = useQuery({ queryKey: ['agents'], queryFn: readAgents })
-  const [isNew, setNew] = useState(false)
+  const { data, error } = useAgents()
   const create = (
-    <Button look="main" onClick={() => setNew(true)}>
+    <Link to="/dashboard/agents/new" className={CREATE}>
       {texts.agents.create}
-    </Button>
+    </Link>
   )
+  const agents = data?.agents ?? []
   return (
     <>
-      <PageHead title={texts.agents.title}>{data && data.agents.length > 0 && create}</PageHead>
+      <PageHead title={texts.agents.title}>
+        {agents.length > 0 && (
+          <>
+            <span className="self-center text-soft text-sm">
+              {texts.agents.countOf(agents.length, data?.agentLimit ?? null)}
+            </span>
+            {create}
+          </>
+        )}
+      </PageHead>
       <Problem error={error} />
-      {data?.agents.length === 0 && (
+      {!data && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {data && agents.length === 0 && (
         <Empty title={texts.agents.empty} hint={texts.agents.emptyHint}>
           {create}
         </Empty>
       )}
-      <ul className="grid gap-4 md:grid-cols-2 lg:grid-cols-3">
-        {data?.agents.map((agent) => (
-          <li key={agent.agentId}>
-            <AgentCard agent={agent} />
-          </li>
-        ))}
-      </ul>
-      {isNew && <NewAgent onClose={() => setNew(false)} />}
+      {agents.length > 0 && <List agents={agents} />}
     </>
   )
 }
 
-function AgentCard({ agent }: { agent: Agent }) {
-  const { agentId, name, status, emoji, description } = agent
-  const queries = useQueryClient()
-  const [isGoing, setGoing] = useState(false)
-  const restart = useMutation({
-    mutationFn: () =>
-      unwrap(
-        api.POST('/v0/agents/{agentId}/restart', {
-          params: { path: { agentId }, header: { Prefer: 'respond-async' } },
-        }),
-      ),
-    onSettled: () => queries.invalidateQueries(),
-  })
+function List({ agents }: { agents: Agent[] }) {
+  const shown = useSearch({ from: FROM })
+  const go = useNavigate({ from: '/dashboard/agents' })
+  const show = (change: Record<string, string>) =>
+    void go({ search: (before: Shown) => ({ ...before, ...change }) as Shown, replace: true })
+  const count = (state: StateName) => agents.filter(({ status }) => status === state).length
+  const steps = useSteps(count('starting') > 0)
+  const found = select(agents, shown)
   return (
-    <Card>
-      <div className="flex items-start justify-between gap-3">
-        <h2 className="min-w-0 break-words font-semibold">
-          <Link to="/dashboard/agents/$agentId" params={{ agentId }} className="hover:text-accent">
-            {emoji} {name}
-          </Link>
-        </h2>
-        <State state={status} label={texts.overview.states[status]} />
+    <>
+      <div className="mb-3 flex flex-wrap items-center gap-3">
+        <Search label={texts.agents.search} value={shown.q ?? ''} onChange={(q) => show({ q })} />
+        <Choice
+          label={texts.agents.byState}
+          value={shown.state ?? ''}
+          onChange={(state) => show({ state })}
+          options={[
+            ['', texts.agents.all],
+            ...STATES.map((state) => [state, `${stateWord(state)} ${count(state)}`] as const),
+          ]}
+        />
+        <select
+          aria-label={texts.agents.sort}
+          value={shown.sort ?? 'name'}
+          onChange={(event) => show({ sort: event.target.value as Sort })}
+          className="rounded-lg border border-line bg-card px-3 py-2 text-sm"
+        >
+          {SORTS.map((sort) => (
+            <option key={sort} value={sort}>
+              {texts.agents.sorts[sort]}
+            </option>
+          ))}
+        </select>
       </div>
-      <p className="mt-1 min-h-5 break-words text-soft text-sm">{description}</p>
-      <p className="mt-3 text-soft text-xs">
-        <code>{agentId}</code> · {ago(agent.createdAt)}
-      </p>
-      <div className="mt-4 flex gap-2">
-        <Button disabled={restart.isPending} onClick={() => restart.mutate()}>
-          {texts.agents.restart}
-        </Button>
-        <Button onClick={() => setGoing(true)}>{texts.agents.remove}</Button>
-      </div>
-      <Problem error={restart.error} />
-      {isGoing && <DeleteAgent agent={agent} onClose={() => setGoing(false)} />}
-    </Card>
+      {found.length === 0 ? (
+        <Empty title={texts.agents.nothing} />
+      ) : (
+        <AgentRows agents={found} steps={steps} />
+      )}
+    </>
   )
 }
 
-function DeleteAgent({ agent: { agentId, name }, onClose }: { agent: Agent; onClose: () => void }) {
-  const queries = useQueryClient()
-  const remove = useMutation({
-    mutationFn: () =>
-      unwrap(
-        api.DELETE('/v0/agents/{agentId}', {
-          params: { path: { agentId }, header: { Prefer: 'respond-async' } },
-        }),
-      ),
-    async onSuccess() {
-      await queries.invalidateQueries()
-      onClose()
-    },
+/** What those that start are doing, by agent. */
+function useSteps(isOn: boolean): Map<string, string> {
+  const { data } = useQuery({
+    queryKey: ['operations', 'running'],
+    enabled: isOn,
+    queryFn: () => unwrap(api.GET('/v0/operations', { params: { query: { state: 'running', limit: 250 } } })),
   })
-  return (
-    <ConfirmByName
-      title={texts.agents.removeTitle}
-      hint={texts.agents.removeHint(name)}
-      name={name}
-      submit={texts.agents.remove}
-      saving={remove}
-      onConfirm={() => remove.mutate()}
-      onClose={onClose}
-    />
-  )
-}
-
-function NewAgent({ onClose }: { onClose: () => void }) {
-  const queries = useQueryClient()
-  const [name, setName] = useState('')
-  const [templateId, setTemplate] = useState('')
-  const templates = useQuery({ queryKey: ['templates'], queryFn: () => unwrap(api.GET('/v0/templates')) })
-  const create = useMutation({
-    mutationFn: () =>
-      unwrap(
-        api.POST('/v0/agents', {
-          params: { header: { Prefer: 'respond-async' } },
-          body: { name, ...(templateId && { templateId }) },
-        }),
-      ),
-    async onSuccess() {
-      await queries.invalidateQueries()
-      onClose()
-    },
-  })
-  return (
-    <FormDialog
-      title={texts.agents.create}
-      hint={texts.agents.createHint}
-      submit={texts.agents.submit}
-      saving={create}
-      onSubmit={() => create.mutate()}
-      onClose={onClose}
-    >
-      <Field
-        label={texts.agents.agentName}
-        required
-        value={name}
-        onChange={(event) => setName(event.target.value)}
-      />
-      <Select
-        label={texts.agents.template}
-        value={templateId}
-        onChange={(event) => setTemplate(event.target.value)}
-      >
-        <option value="">{texts.agents.noTemplate}</option>
-        {templates.data?.templates.map((template) => (
-          <option key={template.templateId} value={template.templateId}>
-            {template.name}
-          </option>
-        ))}
-      </Select>
-    </FormDialog>
-  )
+  return new Map(data?.data.operations.map(({ target, step }) => [target, step ?? '']))
 }

@@ -1,0 +1,1 @@
+function e(e){return e&&/^https?:\/\//i.test(e)?e:void 0}export{e as t};

@@ -1,0 +1,137 @@
+import { useState } from 'react'
+import { useChange } from '../../../api/change.ts'
+import { api, RequestError, unwrap } from '../../../api/client.ts'
+import { ConfirmByName, FormDialog, Select, TextArea } from '../../../parts/forms.tsx'
+import { Field, Problem } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+import type { Secret } from './SecretRow.tsx'
+
+const t = texts.secrets
+const CONFLICT = 409
+
+export const attach = (agentId: string, id: string) =>
+  unwrap(
+    api.POST('/v0/agents/{agentId}/secrets', {
+      params: { path: { agentId } },
+      body: { secretIds: [id] },
+    }),
+  )
+
+/** Why it was refused, and where two secrets are in each other's way, what to do. */
+export function Refused({ error }: { error: Error | null }) {
+  const isConflict = error instanceof RequestError && error.status === CONFLICT
+  return (
+    <>
+      <Problem error={error} />
+      {isConflict && <p className="mt-1 text-soft text-sm">{t.conflict}</p>}
+    </>
+  )
+}
+
+/** A secret of the workspace that this agent gets. */
+export function AddSecret({ agentId, onClose }: { agentId: string; onClose: () => void }) {
+  const [name, setName] = useState('')
+  const [value, setValue] = useState('')
+  const [type, setType] = useState<Secret['type']>('secret')
+  /** Once it is made, a second try only attaches it. */
+  const [made, setMade] = useState<string>()
+  const add = useChange(async () => {
+    const id = made ?? (await unwrap(api.POST('/v0/secrets', { body: { name, value, type } }))).secret.id
+    setMade(id)
+    await attach(agentId, id)
+  }, onClose)
+  return (
+    <FormDialog
+      title={t.create}
+      hint={t.createHint}
+      submit={t.create}
+      saving={add}
+      onSubmit={() => add.mutate()}
+      onClose={onClose}
+    >
+      <Field
+        label={t.name}
+        required
+        placeholder="OPENAI_API_KEY"
+        disabled={made !== undefined}
+        value={name}
+        onChange={(event) => setName(event.target.value.toUpperCase())}
+      />
+      <Value type={type} value={value} onChange={setValue} />
+      <Select
+        label={t.type}
+        value={type}
+        disabled={made !== undefined}
+        onChange={(event) => setType(event.target.value as Secret['type'])}
+      >
+        <option value="secret">{t.typeHints.secret}</option>
+        <option value="variable">{t.typeHints.variable}</option>
+      </Select>
+      {made && <p className="text-soft text-sm">{t.conflict}</p>}
+    </FormDialog>
+  )
+}
+
+export function ChangeValue({ secret, onClose }: { secret: Secret; onClose: () => void }) {
+  const [value, setValue] = useState(secret.type === 'variable' ? (secret.value ?? '') : '')
+  const save = useChange(
+    () => unwrap(api.PUT('/v0/secrets/{id}', { params: { path: { id: secret.id } }, body: { value } })),
+    onClose,
+  )
+  return (
+    <FormDialog
+      title={t.rotateTitle(secret.name)}
+      hint={t.rotateHint(secret.agents.length)}
+      submit={t.rotate}
+      saving={save}
+      onSubmit={() => save.mutate()}
+      onClose={onClose}
+    >
+      <Value type={secret.type} value={value} onChange={setValue} />
+    </FormDialog>
+  )
+}
+
+function Value({
+  type,
+  value,
+  onChange,
+}: {
+  type: Secret['type']
+  value: string
+  onChange: (value: string) => void
+}) {
+  if (type === 'variable')
+    return (
+      <TextArea label={t.value} required value={value} onChange={(event) => onChange(event.target.value)} />
+    )
+  return (
+    <Field
+      label={t.value}
+      type="password"
+      autoComplete="new-password"
+      required
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />
+  )
+}
+
+export function RemoveSecret({ secret, onClose }: { secret: Secret; onClose: () => void }) {
+  const remove = useChange(
+    () => unwrap(api.DELETE('/v0/secrets/{id}', { params: { path: { id: secret.id } } })),
+    onClose,
+  )
+  const agents = secret.agents.map(({ name }) => name)
+  return (
+    <ConfirmByName
+      title={t.removeTitle}
+      hint={agents.length > 0 ? t.stillIn(agents) : t.removeHint}
+      name={secret.name}
+      submit={t.remove}
+      saving={remove}
+      onConfirm={() => remove.mutate()}
+      onClose={onClose}
+    />
+  )
+}

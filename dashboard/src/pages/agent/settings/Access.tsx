@@ -1,0 +1,112 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { useChange } from '../../../api/change.ts'
+import { api, unwrap } from '../../../api/client.ts'
+import { FormDialog } from '../../../parts/forms.tsx'
+import { Section } from '../../../parts/section.tsx'
+import { Button, Card, Copy, Problem } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+
+const t = texts.settings
+const HIDDEN = '••••••••••••'
+
+/** By what the agent is reached: its own host, its tokens, its git. */
+export function Access({ agentId }: { agentId: string }) {
+  const params = { path: { agentId } }
+  const [isShown, setShown] = useState(false)
+  const [isRotating, setRotating] = useState(false)
+  const { data, error } = useQuery({
+    queryKey: ['agents', agentId, 'gateway-token'],
+    queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/gateway-token', { params })),
+  })
+  const mint = useChange(() => unwrap(api.POST('/v0/agents/{agentId}/platform/token', { params })))
+  const git = (token: string) => {
+    const { protocol, host } = location
+    return `git clone ${protocol}//x:${token}@${host}/v0/agents/${agentId}/git ${agentId}`
+  }
+  return (
+    <Section title={t.access} hint={t.accessHint}>
+      <Card>
+        <Problem error={error} />
+        {data && (
+          <dl className="space-y-4 text-sm">
+            <Line label={t.host} shown={data.baseUrl} copied={data.baseUrl} />
+            <Line label={t.gatewayToken} shown={isShown ? data.token : HIDDEN} copied={data.token}>
+              <Button aria-pressed={isShown} onClick={() => setShown(!isShown)}>
+                {isShown ? t.hide : t.reveal}
+              </Button>
+              <Button onClick={() => setRotating(true)}>{t.rotate}</Button>
+            </Line>
+            <Line
+              label={t.git}
+              shown={git(isShown ? data.token : HIDDEN)}
+              copied={git(data.token)}
+              hint={t.gitHint}
+            />
+            <Line
+              label={t.platformToken}
+              shown={mint.data ? mint.data.token : ''}
+              copied={mint.data?.token ?? ''}
+              hint={t.platformHint}
+            >
+              <Button disabled={mint.isPending} onClick={() => mint.mutate()}>
+                {t.mint}
+              </Button>
+            </Line>
+          </dl>
+        )}
+        <Problem error={mint.error} />
+      </Card>
+      {isRotating && <Rotate agentId={agentId} onClose={() => setRotating(false)} />}
+    </Section>
+  )
+}
+
+function Line({
+  label,
+  shown,
+  copied,
+  hint,
+  children,
+}: {
+  label: string
+  shown: string
+  /** What the button copies; no button where it is empty. */
+  copied: string
+  hint?: string
+  children?: React.ReactNode
+}) {
+  return (
+    <div className="grid gap-x-6 gap-y-1 sm:grid-cols-[10rem_minmax(0,1fr)]">
+      <dt className="text-soft sm:pt-2">{label}</dt>
+      <dd className="flex flex-wrap items-center gap-2">
+        {shown && (
+          <code className="min-w-0 flex-1 basis-60 break-all rounded-lg bg-page px-3 py-2 text-xs">
+            {shown}
+          </code>
+        )}
+        {copied && <Copy text={copied} />}
+        {children}
+        {hint && <p className="w-full text-soft text-xs">{hint}</p>}
+      </dd>
+    </div>
+  )
+}
+
+function Rotate({ agentId, onClose }: { agentId: string; onClose: () => void }) {
+  const rotate = useChange(
+    () => unwrap(api.POST('/v0/agents/{agentId}/gateway-token/rotate', { params: { path: { agentId } } })),
+    onClose,
+  )
+  return (
+    <FormDialog
+      title={t.rotateTitle}
+      hint={t.rotateHint}
+      submit={t.rotate}
+      look="danger"
+      saving={rotate}
+      onSubmit={() => rotate.mutate()}
+      onClose={onClose}
+    />
+  )
+}

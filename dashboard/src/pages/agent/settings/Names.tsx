@@ -1,0 +1,68 @@
+import { type FormEvent, useState } from 'react'
+import { useChange } from '../../../api/change.ts'
+import { api, unwrap } from '../../../api/client.ts'
+import { TextArea } from '../../../parts/forms.tsx'
+import { Section } from '../../../parts/section.tsx'
+import { Button, Card, Field, Problem } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+
+const t = texts.settings
+const NAMES = ['name', 'emoji', 'description', 'vibe'] as const
+type Told = Record<(typeof NAMES)[number], string>
+
+/** What the owner says of the agent. */
+export function Names({
+  agent,
+}: {
+  agent: { agentId: string; name: string } & Record<'emoji' | 'description' | 'vibe', string | null>
+}) {
+  const { agentId } = agent
+  const before: Told = {
+    name: agent.name,
+    emoji: agent.emoji ?? '',
+    description: agent.description ?? '',
+    vibe: agent.vibe ?? '',
+  }
+  const [told, setTold] = useState(before)
+  const isChanged = NAMES.some((name) => told[name] !== before[name])
+  const save = useChange(() => {
+    const { name, emoji, description, vibe } = told
+    const body = { name, emoji: emoji || null, description: description || null, vibe: vibe || null }
+    return unwrap(
+      api.PATCH('/v0/agents/{agentId}/platform/metadata', { params: { path: { agentId } }, body }),
+    )
+  })
+  const send = (event: FormEvent) => {
+    event.preventDefault()
+    save.mutate()
+  }
+  const field = (name: keyof Told) => ({
+    label: t.fields[name],
+    value: told[name],
+    onChange: (event: { target: { value: string } }) => setTold({ ...told, [name]: event.target.value }),
+  })
+  return (
+    <Section title={t.names} hint={t.namesHint}>
+      <Card>
+        <form onSubmit={send}>
+          <div className="grid gap-4 md:grid-cols-[minmax(0,1fr)_8rem]">
+            <Field required maxLength={100} {...field('name')} />
+            <Field maxLength={32} {...field('emoji')} />
+            <div className="md:col-span-2">
+              <TextArea rows={2} maxLength={10_000} {...field('description')} />
+            </div>
+            <div className="md:col-span-2">
+              <Field maxLength={200} placeholder={t.vibeExample} {...field('vibe')} />
+            </div>
+          </div>
+          <Problem error={save.error} />
+          <div className="mt-4 flex justify-end">
+            <Button look="main" type="submit" disabled={!isChanged || save.isPending}>
+              {t.save}
+            </Button>
+          </div>
+        </form>
+      </Card>
+    </Section>
+  )
+}

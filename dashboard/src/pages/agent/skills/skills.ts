@@ -1,0 +1,32 @@
+/** What the pages of skills ask and change. */
+import { useQuery } from '@tanstack/react-query'
+import { AT_ONCE } from '../../../api/change.ts'
+import { api, unwrap } from '../../../api/client.ts'
+
+export const useAttached = (agentId: string) =>
+  useQuery({
+    queryKey: ['agents', agentId, 'skills'],
+    queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/skills', { params: { path: { agentId } } })),
+  })
+
+export const useUpdates = (agentId: string) =>
+  useQuery({
+    queryKey: ['agents', agentId, 'skills', 'updates'],
+    queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/skills/updates', { params: { path: { agentId } } })),
+  })
+
+/** @param skill a CID of the library, or a slug. */
+export const attachSkill = (agentId: string, skill: string) =>
+  unwrap(
+    api.POST('/v0/agents/{agentId}/skills', {
+      params: { path: { agentId }, header: AT_ONCE },
+      body: { skillCids: [skill] },
+    }),
+  )
+
+export const detachSkill = (agentId: string, skillId: string) =>
+  unwrap(
+    api.DELETE('/v0/agents/{agentId}/skills/{skillId}', {
+      params: { path: { agentId, skillId }, header: AT_ONCE },
+    }),
+  )

@@ -1,0 +1,133 @@
+import { Link } from '@tanstack/react-router'
+import { useWindowVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useRef, useState } from 'react'
+import { AT_ONCE, useChange } from '../../api/change.ts'
+import { api, unwrap } from '../../api/client.ts'
+import { ago } from '../../parts/format.ts'
+import { Menu, MenuItem } from '../../parts/menu.tsx'
+import { Problem, State } from '../../parts/ui.tsx'
+import { texts } from '../../texts.ts'
+import { type Agent, stateWord } from './agents.ts'
+import { DeleteAgent } from './DeleteAgent.tsx'
+import { stageOf } from './Progress.tsx'
+
+const ROW_PX = 65
+const COLUMNS = 'md:grid-cols-[minmax(0,1fr)_10rem_7rem_8rem_2.25rem]'
+
+/** Rows of agents, of which only those are made that are seen. */
+export function AgentRows({ agents, steps }: { agents: Agent[]; steps: Map<string, string> }) {
+  const list = useRef<HTMLUListElement>(null)
+  const [scrollMargin, setMargin] = useState(0)
+  useEffect(() => setMargin(list.current?.offsetTop ?? 0), [])
+  const rows = useWindowVirtualizer({
+    count: agents.length,
+    estimateSize: () => ROW_PX,
+    overscan: 10,
+    scrollMargin,
+    getItemKey: (index) => agents[index]?.agentId ?? index,
+  })
+  const { columns } = texts.agents
+  return (
+    <div className="rounded-xl border border-line bg-card">
+      <div
+        aria-hidden="true"
+        className={`hidden gap-4 border-line border-b px-4 py-2.5 text-soft text-xs md:grid ${COLUMNS}`}
+      >
+        <span>{columns.name}</span>
+        <span>{columns.state}</span>
+        <span>{columns.engine}</span>
+        <span>{columns.created}</span>
+      </div>
+      <ul
+        ref={list}
+        aria-label={texts.agents.title}
+        className="relative"
+        style={{ height: rows.getTotalSize() }}
+      >
+        {rows.getVirtualItems().map(({ index, key, start }) => {
+          const agent = agents[index]
+          return (
+            agent && (
+              <li
+                key={key}
+                ref={rows.measureElement}
+                data-index={index}
+                aria-setsize={agents.length}
+                aria-posinset={index + 1}
+                className="absolute inset-x-0 top-0 border-line border-b last:border-b-0 focus-within:z-10"
+                style={{ transform: `translateY(${start - scrollMargin}px)` }}
+              >
+                <AgentRow agent={agent} step={steps.get(agent.agentId)} />
+              </li>
+            )
+          )
+        })}
+      </ul>
+    </div>
+  )
+}
+
+function AgentRow({ agent, step }: { agent: Agent; step: string | undefined }) {
+  const { agentId, name, status, statusReason, emoji, description } = agent
+  const [isGoing, setGoing] = useState(false)
+  const restart = useChange(() =>
+    unwrap(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId }, header: AT_ONCE } })),
+  )
+  const params = { agentId }
+  const doing = status === 'starting' && step ? stageOf(step) : undefined
+  return (
+    <div
+      className={`relative grid grid-cols-[minmax(0,1fr)_2.25rem] items-center gap-x-4 gap-y-1 px-4 py-2.5 hover:bg-tint/40 ${COLUMNS}`}
+    >
+      <div className="flex min-w-0 items-center gap-3">
+        <span
+          aria-hidden="true"
+          className="flex size-9 shrink-0 items-center justify-center overflow-hidden rounded-lg bg-tint font-medium text-accent text-sm"
+        >
+          {emoji || [...name][0]?.toUpperCase()}
+        </span>
+        <div className="min-w-0">
+          <h2 className="truncate font-medium text-sm">
+            {/* The link is as large as the row. */}
+            <Link
+              to="/dashboard/agents/$agentId"
+              params={params}
+              className="after:absolute after:inset-0 hover:text-accent"
+            >
+              {name}
+            </Link>
+          </h2>
+          <p className="truncate text-soft text-xs">{description || <code>{agentId}</code>}</p>
+        </div>
+      </div>
+      <div className="order-last col-span-2 min-w-0 pl-12 md:order-none md:col-span-1 md:pl-0">
+        <State state={status} label={stateWord(status)} />
+        {(doing ?? statusReason) && (
+          <p className="truncate text-soft text-xs" title={statusReason ?? undefined}>
+            {doing ?? statusReason}
+          </p>
+        )}
+      </div>
+      <span className="hidden truncate text-soft text-sm tabular-nums md:block">{agent.agentVersion}</span>
+      <span className="hidden truncate text-soft text-sm md:block" title={agent.createdAt}>
+        {ago(agent.createdAt)}
+      </span>
+      <div className="relative">
+        <Menu label={texts.agents.more(name)}>
+          <MenuItem disabled={restart.isPending} onSelect={() => restart.mutate()}>
+            {texts.agents.restart}
+          </MenuItem>
+          <MenuItem look="danger" onSelect={() => setGoing(true)}>
+            {texts.agents.remove}
+          </MenuItem>
+        </Menu>
+      </div>
+      {restart.error && (
+        <div className="col-span-full">
+          <Problem error={restart.error} />
+        </div>
+      )}
+      {isGoing && <DeleteAgent agent={agent} onClose={() => setGoing(false)} />}
+    </div>
+  )
+}

@@ -1,0 +1,31 @@
+import { AT_ONCE, useChange } from '../../api/change.ts'
+import { api, unwrap } from '../../api/client.ts'
+import { ConfirmByName } from '../../parts/forms.tsx'
+import { texts } from '../../texts.ts'
+
+/** Asks for the name of an agent before it is deleted. */
+export function DeleteAgent({
+  agent: { agentId, name },
+  onClose,
+  onDeleted = onClose,
+}: {
+  agent: { agentId: string; name: string }
+  onClose: () => void
+  onDeleted?: () => void
+}) {
+  const remove = useChange(
+    () => unwrap(api.DELETE('/v0/agents/{agentId}', { params: { path: { agentId }, header: AT_ONCE } })),
+    onDeleted,
+  )
+  return (
+    <ConfirmByName
+      title={texts.agents.removeTitle}
+      hint={texts.agents.removeHint(name)}
+      name={name}
+      submit={texts.agents.remove}
+      saving={remove}
+      onConfirm={() => remove.mutate()}
+      onClose={onClose}
+    />
+  )
+}

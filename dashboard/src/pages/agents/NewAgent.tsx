@@ -1,0 +1,193 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
+import { AT_ONCE, useChange } from '../../api/change.ts'
+import { api, unwrap } from '../../api/client.ts'
+import { TextArea } from '../../parts/forms.tsx'
+import { Section } from '../../parts/section.tsx'
+import { Button, Card, Field, PageHead, Problem, State } from '../../parts/ui.tsx'
+import { texts } from '../../texts.ts'
+import { AskedSecrets, useSecrets } from './AskedSecrets.tsx'
+import { stateWord } from './agents.ts'
+import { Gallery, type Template, useTemplates } from './Gallery.tsx'
+import { Progress } from './Progress.tsx'
+
+const t = texts.agents
+
+/** Makes an agent: what it begins with, what it is called, what it gets; then how far its start is. */
+export function NewAgent() {
+  const { made } = useSearch({ from: '/shell/dashboard/agents/new' })
+  return (
+    <>
+      <Link to="/dashboard/agents" className="mb-2 inline-block text-soft text-sm hover:text-ink">
+        ← {t.title}
+      </Link>
+      <PageHead title={t.create} />
+      {made ? <Made agentId={made} /> : <Form />}
+    </>
+  )
+}
+
+function Form() {
+  const go = useNavigate({ from: '/dashboard/agents/new' })
+  const templates = useTemplates()
+  const secrets = useSecrets()
+  const [slug, setSlug] = useState('')
+  const template = templates.data?.find((one) => one.slug === slug)
+  const [told, setTold] = useState({ name: '', emoji: '', description: '' })
+  const [values, setValues] = useState<Record<string, string>>({})
+  const [chosen, setChosen] = useState<string[]>([])
+
+  const create = useChange(
+    async () => {
+      const secretIds = [...chosen]
+      for (const { name } of template?.requiredSecrets ?? []) {
+        const there = secrets.data?.secrets.find((secret) => secret.name === name)
+        const value = values[name]
+        if (there) secretIds.push(there.id)
+        else if (value) {
+          const made = await unwrap(api.POST('/v0/secrets', { body: { name, value, type: 'secret' } }))
+          secretIds.push(made.secret.id)
+        }
+      }
+      const { name, emoji, description } = told
+      return unwrap(
+        api.POST('/v0/agents', {
+          params: { header: AT_ONCE },
+          body: {
+            name,
+            ...(emoji && { emoji }),
+            ...(description && { description }),
+            ...(template && { templateId: template.templateId }),
+            secretIds: [...new Set(secretIds)],
+          },
+        }),
+      )
+    },
+    ({ agent }) => void go({ search: { made: agent.agentId }, replace: true }),
+  )
+  const send = (event: FormEvent) => {
+    event.preventDefault()
+    create.mutate()
+  }
+  const field = (name: keyof typeof told) => ({
+    value: told[name],
+    onChange: (event: { target: { value: string } }) => setTold({ ...told, [name]: event.target.value }),
+  })
+  return (
+    <>
+      {/* Not in the form: its dialogs have forms of their own. */}
+      <Section title={t.template} hint={t.templateHint}>
+        <Problem error={templates.error} />
+        <Gallery templates={templates.data ?? []} value={slug} onChange={setSlug} />
+      </Section>
+      {template && <About template={template} />}
+      <form onSubmit={send}>
+        <Section title={t.about}>
+          <Card>
+            <div className="grid gap-4 md:grid-cols-[1fr_8rem]">
+              <Field label={t.agentName} required maxLength={100} {...field('name')} />
+              <Field
+                label={t.emoji}
+                maxLength={32}
+                placeholder={template?.defaultEmoji ?? ''}
+                {...field('emoji')}
+              />
+              <div className="md:col-span-2">
+                <TextArea
+                  label={t.description}
+                  rows={2}
+                  maxLength={10_000}
+                  placeholder={template?.description ?? ''}
+                  {...field('description')}
+                />
+              </div>
+            </div>
+          </Card>
+        </Section>
+        <Section title={t.secrets} hint={t.secretsHint}>
+          <AskedSecrets
+            asked={template?.requiredSecrets ?? []}
+            values={values}
+            onValues={setValues}
+            chosen={chosen}
+            onChosen={setChosen}
+          />
+        </Section>
+        <Problem error={create.error} />
+        <div className="mt-4 flex items-center justify-end gap-3">
+          <span className="text-soft text-sm">{t.createHint}</span>
+          <Button look="main" type="submit" disabled={create.isPending}>
+            {t.submit}
+          </Button>
+        </div>
+      </form>
+    </>
+  )
+}
+
+/** A readme as plain text: what it is called stands above it already. */
+const withoutHeadings = (readme: string | null) => readme?.replace(/^#+ .*$/gm, '').trim()
+
+/** What the chosen template brings. */
+function About({ template }: { template: Template }) {
+  const { name, longDescription, description, includedSkillCids, gitUrl, authorName } = template
+  return (
+    <Card className="-mt-4 mb-8">
+      <p className="line-clamp-6 whitespace-pre-line break-words text-sm">
+        {withoutHeadings(longDescription) || description}
+      </p>
+      <p className="mt-2 break-words text-soft text-xs">
+        {[
+          name,
+          authorName && t.by(authorName),
+          includedSkillCids.length > 0 && t.skillsOf(includedSkillCids.length),
+          gitUrl,
+        ]
+          .filter(Boolean)
+          .join(' · ')}
+      </p>
+    </Card>
+  )
+}
+
+/** An agent that was just made, until it is up. */
+function Made({ agentId }: { agentId: string }) {
+  const params = { path: { agentId } }
+  const { data, error } = useQuery({
+    queryKey: ['agents', agentId],
+    queryFn: () => unwrap(api.GET('/v0/agents/{agentId}', { params })),
+  })
+  const agent = data?.agent
+  const isUp = agent?.status === 'running'
+  return (
+    <Card className="mx-auto max-w-xl">
+      <Problem error={error} />
+      {agent && (
+        <div className="mb-5 flex items-center justify-between gap-3">
+          <h2 className="min-w-0 break-words font-semibold text-lg">
+            {agent.emoji} {agent.name}
+          </h2>
+          <State state={agent.status} label={stateWord(agent.status)} />
+        </div>
+      )}
+      <Progress agentId={agentId} isUp={isUp} />
+      <div className="mt-6 flex flex-wrap justify-end gap-2">
+        <Link
+          to="/dashboard/agents/$agentId/logs"
+          params={{ agentId }}
+          className="inline-flex min-h-9 items-center rounded-lg border border-line px-3.5 py-1.5 font-medium text-sm hover:border-accent"
+        >
+          {t.seeLogs}
+        </Link>
+        <Link
+          to="/dashboard/agents/$agentId"
+          params={{ agentId }}
+          className="inline-flex min-h-9 items-center rounded-lg bg-accent px-3.5 py-1.5 font-medium text-on-accent text-sm hover:opacity-90"
+        >
+          {isUp ? t.talk : t.open}
+        </Link>
+      </div>
+    </Card>
+  )
+}

@@ -1,0 +1,67 @@
+import { Problem } from '../../parts/ui.tsx'
+import { texts } from '../../texts.ts'
+import { useStart } from './agents.ts'
+
+/** What people see of a start: a stage is one or several steps of its operation. */
+const STAGES = ['engine', 'sandbox', 'files', 'gateway', 'finish'] as const
+const STAGE_OF: Record<string, (typeof STAGES)[number]> = {
+  image: 'engine',
+  volume: 'sandbox',
+  container: 'sandbox',
+  workspace: 'files',
+  skills: 'files',
+  secrets: 'files',
+  gateway: 'gateway',
+  commit: 'finish',
+  manifest: 'finish',
+  scripts: 'finish',
+}
+
+/** What a step is, in words. */
+export const stageOf = (step: string): string | undefined => {
+  const stage = STAGE_OF[step]
+  return stage && texts.agents.stages[stage]
+}
+
+const MARKS = { done: '✓', now: '…', next: '', failed: '✗' }
+const LOOKS = {
+  done: 'text-good',
+  now: 'font-medium text-ink',
+  next: 'text-soft',
+  failed: 'font-medium text-bad',
+}
+
+/** How far the start of an agent is. */
+export function Progress({ agentId, isUp }: { agentId: string; isUp: boolean }) {
+  const { data: operation, error } = useStart(agentId)
+  const at = STAGES.indexOf(STAGE_OF[operation?.step ?? ''] ?? 'engine')
+  const isOver = isUp || operation?.state === 'succeeded'
+  const hasFailed = operation?.state === 'failed'
+  const lookOf = (index: number) => {
+    if (isOver || index < at) return 'done'
+    if (index > at || !operation) return 'next'
+    return hasFailed ? 'failed' : 'now'
+  }
+  return (
+    <>
+      <ol aria-label={texts.agents.progress} aria-live="polite" className="space-y-2.5">
+        {STAGES.map((stage, index) => {
+          const look = lookOf(index)
+          return (
+            <li key={stage} className={`flex items-center gap-3 text-sm ${LOOKS[look]}`}>
+              <span
+                aria-hidden="true"
+                className={`flex size-6 shrink-0 items-center justify-center rounded-full border border-current text-xs ${look === 'now' ? 'motion-safe:animate-pulse' : ''}`}
+              >
+                {MARKS[look]}
+              </span>
+              {texts.agents.stages[stage]}
+              <span className="sr-only">{texts.agents.stageStates[look]}</span>
+            </li>
+          )
+        })}
+      </ol>
+      <Problem error={error ?? (hasFailed ? new Error(operation?.error ?? '') : null)} />
+    </>
+  )
+}

@@ -1,0 +1,23 @@
+/** What of the list of agents the address asks for. */
+export const STATES = ['running', 'starting', 'not_running'] as const
+export type StateName = (typeof STATES)[number]
+export const SORTS = ['name', 'newest', 'oldest', 'state'] as const
+export type Sort = (typeof SORTS)[number]
+
+/** What of the list is shown: stands in the address. */
+export interface Shown {
+  q?: string
+  state?: StateName
+  sort?: Sort
+}
+const oneOf = <T extends string>(known: readonly T[], value: unknown) => known.find((one) => one === value)
+
+/** Of an address that anybody may have written. */
+export function readShown({ q, state, sort }: Record<string, unknown>): Shown {
+  const known = { state: oneOf(STATES, state), sort: oneOf(SORTS, sort) }
+  return {
+    ...(q !== undefined && q !== '' && { q: String(q) }),
+    ...(known.state && { state: known.state }),
+    ...(known.sort && { sort: known.sort }),
+  }
+}

@@ -1,0 +1,52 @@
+import * as Dropdown from '@radix-ui/react-dropdown-menu'
+import type { ReactNode } from 'react'
+
+/** What else can be done with a thing: a button with three dots, and a menu. */
+export function Menu({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    // Not modal: the lock of scrolling would put a <style> into the page, which its policy refuses.
+    <Dropdown.Root modal={false}>
+      <Dropdown.Trigger
+        aria-label={label}
+        className="inline-flex size-9 items-center justify-center rounded-lg text-soft hover:bg-tint hover:text-ink data-[state=open]:bg-tint"
+      >
+        <svg aria-hidden="true" viewBox="0 0 16 16" className="size-4 fill-current">
+          <circle cx="3" cy="8" r="1.4" />
+          <circle cx="8" cy="8" r="1.4" />
+          <circle cx="13" cy="8" r="1.4" />
+        </svg>
+      </Dropdown.Trigger>
+      <Dropdown.Portal>
+        <Dropdown.Content
+          align="end"
+          sideOffset={4}
+          className="z-20 min-w-44 rounded-xl border border-line bg-card p-1 text-sm shadow-xl"
+        >
+          {children}
+        </Dropdown.Content>
+      </Dropdown.Portal>
+    </Dropdown.Root>
+  )
+}
+
+export function MenuItem({
+  children,
+  look = 'plain',
+  disabled = false,
+  onSelect,
+}: {
+  children: ReactNode
+  look?: 'plain' | 'danger'
+  disabled?: boolean
+  onSelect: () => void
+}) {
+  return (
+    <Dropdown.Item
+      disabled={disabled}
+      onSelect={onSelect}
+      className={`cursor-pointer rounded-lg px-3 py-2 outline-none data-[disabled]:cursor-default data-[highlighted]:bg-tint data-[disabled]:opacity-50 ${look === 'danger' ? 'text-bad' : ''}`}
+    >
+      {children}
+    </Dropdown.Item>
+  )
+}
