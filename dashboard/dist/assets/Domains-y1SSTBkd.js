@@ -1,0 +1,1 @@
+import{n as e,t}from"./texts-BE4xHbu5.js";var n=e();function r(){return(0,n.jsx)(`p`,{children:t.agent.tabs.domains})}export{r as Domains};
