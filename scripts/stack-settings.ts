@@ -54,6 +54,7 @@ export const FIXED: Partial<Record<Setting, string>> = {
 /** Secrets that only these roles know. */
 export const OF_ROLES: Partial<Record<Setting, string[]>> = {
   BERTH_MODEL_KEY: ['worker'],
+  BERTH_OIDC_CLIENT_SECRET: ['web'],
   JWT_KEY_PREVIOUS: ['web'],
   SECRETS_KEY_PREVIOUS: ['web', 'worker'],
 }

@@ -30,6 +30,8 @@ describe('configuration', () => {
     BERTH_KUBERNETES_NODE_SELECTOR: 'fast',
     BERTH_KUBERNETES_TOLERATIONS: 'agents:Never',
     BERTH_KUBERNETES_PROXY_NETWORKS: '10.0.0.4',
+    BERTH_OIDC_ISSUER: 'http://id.example.com',
+    BERTH_OIDC_JOIN: 'example.com:owner:default',
   }
   for (const [name, value] of Object.entries(wrong)) {
     it(`configuration names ${name} when it is wrong`, () => {

@@ -90,6 +90,8 @@ export const messages = {
   conflictingSecrets: 'Conflicting secrets',
   secretLimit: 'Secret limit reached',
   invitationLimit: 'Invitation limit reached',
+  passkeyLimit: 'Passkey limit reached',
+  identityLimit: 'Identity limit reached',
   webhookLimit: 'Webhook limit reached',
   feedbackLimit: 'Feedback limit reached',
   invalidParameters: 'Invalid parameters',

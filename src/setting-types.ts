@@ -33,6 +33,23 @@ export const url = (...protocols: string[]) =>
   text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
     message: `must be a URL with ${protocols.join(':// or ')}://`,
   })
+/** An OpenID provider. Tokens by plain http from elsewhere than this machine could be anybody's. */
+export const issuer = url('http', 'https').refine(
+  (value) =>
+    value.startsWith('https:') || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(value).hostname),
+  'must be a URL with https://',
+)
+/** A list of `<domain>:<role>:<workspace>`. */
+export const joinRules = list.transform((items, context) =>
+  items.map((item) => {
+    const [, domain, role, workspace] = /^([a-z\d.-]+):(member|viewer):(.+)$/i.exec(item) ?? []
+    if (domain && role && workspace)
+      return { domain: domain.toLowerCase(), role: role as JoinRole, workspace }
+    context.addIssue('must be like example.com:member:default, with commas between them')
+    return z.NEVER
+  }),
+)
+type JoinRole = 'member' | 'viewer'
 /** Longest path of a Unix socket, on any system that Berth runs on. */
 export const SOCKET_PATH_BYTES = 100
 export const socketPath = text

@@ -2,7 +2,18 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { agentSettings } from './agent-settings.ts'
-import { flag, integer, list, proxies, seconds, socketPath, text, url } from './setting-types.ts'
+import {
+  flag,
+  integer,
+  issuer,
+  joinRules,
+  list,
+  proxies,
+  seconds,
+  socketPath,
+  text,
+  url,
+} from './setting-types.ts'
 
 /**
  * Each variable with its rule and default. The descriptions make `docs/settings.md`, the names `x-settings` of
@@ -80,6 +91,28 @@ export const settings = z.object({
   BERTH_SESSION_IDLE_HOURS: integer(1, 8760)
     .default(24)
     .describe('It ends before that where it is not used for this long.'),
+  BERTH_OIDC_ISSUER: issuer
+    .optional()
+    .describe(
+      'OpenID provider by whose word people may sign in to the dashboard: its issuer, as in `iss` of its tokens, by https. Register `<PUBLIC_URL>/login` there as the address to return to. Not set: none.',
+    ),
+  BERTH_OIDC_CLIENT_ID: text
+    .min(1)
+    .optional()
+    .describe('What Berth is called at that provider. Needed with BERTH_OIDC_ISSUER.'),
+  BERTH_OIDC_CLIENT_SECRET: text
+    .min(1)
+    .optional()
+    .describe('Its secret there. Needed with BERTH_OIDC_ISSUER.'),
+  BERTH_OIDC_NAME: text
+    .max(60)
+    .default('single sign-on')
+    .describe('The provider on the button, behind “Sign in with”.'),
+  BERTH_OIDC_JOIN: joinRules
+    .default([])
+    .describe(
+      'Who becomes a member at their first sign-in by that provider, without an invitation: `<domain>:<member or viewer>:<workspace>`, comma separated, for e-mail addresses of this domain that the provider has verified. Who was removed from the workspace does not come back by it. Not set: nobody.',
+    ),
   BERTH_TLS_ASK_PORT: integer(0, 65535)
     .optional()
     .describe(
@@ -265,5 +298,6 @@ export const SECRETS = [
   'SECRETS_KEY_PREVIOUS',
   'AGENT_PROXY_KEY',
   'BERTH_MODEL_KEY',
+  'BERTH_OIDC_CLIENT_SECRET',
   'BERTH_BACKUP_PASSPHRASE',
 ] as const

@@ -127,7 +127,25 @@ async function accept(
   token: string,
   who: { name: string } | { userId: string },
 ): Promise<Accepted> {
-  const tokenHash = hashSecret(token)
+  const joined = await joinByInvitation(tx, hashSecret(token), who)
+  const { workspace, user, role } = joined
+  const scopes = [role === 'viewer' ? 'org:read' : 'admin']
+  const key = await keys.create(
+    { workspaceId: workspace.id, userId: user.id, name: 'invitation', scopes },
+    tx,
+  )
+  return { ...joined, token: key.token }
+}
+
+/**
+ * Makes a member of whom an invitation is for, and ends it, as a part of a transaction.
+ * @throws ApiError 404, 409 for a member
+ */
+export async function joinByInvitation(
+  tx: Prisma.TransactionClient,
+  tokenHash: Uint8Array<ArrayBuffer>,
+  who: { name: string } | { userId: string },
+): Promise<Omit<Accepted, 'token'>> {
   const found = await tx.invitation.findUnique({ where: { tokenHash }, include: { workspace: true } })
   if (!found) throw noInvitation()
   const { id, workspaceId, workspace } = found
@@ -146,14 +164,19 @@ async function accept(
   if (await tx.membership.findUnique({ where }))
     throw new ApiError(409, 'member', 'The user is a member of the workspace already')
   await putMember(tx, { workspaceId, userId: user.id, role })
-  const scopes = [role === 'viewer' ? 'org:read' : 'admin']
-  const key = await keys.create({ workspaceId, userId: user.id, name: 'invitation', scopes }, tx)
   return {
     workspace: { id: workspaceId, name: workspace.name },
     user: { id: user.id, name: user.name },
     role,
-    token: key.token,
   }
+}
+
+/** @throws ApiError 404 for a token by which nobody could join now. */
+export async function requireInvitation(
+  prisma: PrismaClient,
+  tokenHash: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  if (!(await prisma.invitation.findFirst({ where: { tokenHash, ...isPending() } }))) throw noInvitation()
 }
 
 function toInvitation(row: Prisma.InvitationModel): Invitation {

@@ -1,20 +1,24 @@
 import { z } from 'zod'
-import type { Config } from '../config.ts'
 import type { PrismaClient } from '../db/prisma.ts'
-import { forbidden, messages, notFound } from '../errors.ts'
-import { noteCaller } from '../http/audit.ts'
+import { forbidden, notFound } from '../errors.ts'
 import { grants } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
-import { requireSameOrigin, setSessionCookie } from '../http/session-cookie.ts'
+import { setSessionCookie } from '../http/session-cookie.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
 import type { KeyService } from './keys.ts'
+import type { OpenIdProvider } from './openid-provider.ts'
+import { relyingParty } from './passkey-routes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
 import { endSession, listSessions, openSession, type Session } from './sessions.ts'
+import { opened, type SignInServices, sessionLimits, signIn } from './sign-in.ts'
 import { ROLES } from './workspace-routes.ts'
 
 const TAG = 'Sessions'
 
-const opened = z.object({ id: z.string(), expiresAt: z.string() })
+const ways = z.object({
+  passkey: z.boolean().describe('Whether browsers can use passkeys at this address.'),
+  oidc: z.object({ name: z.string() }).nullable().describe('The OpenID provider, where one is set.'),
+})
 const named = z.object({ id: z.string(), name: z.string() })
 const me = z.object({
   user: named,
@@ -41,16 +45,35 @@ const view = ({ createdAt, lastUsedAt, expiresAt, ...rest }: Session) => ({
   expiresAt: expiresAt.toISOString(),
 })
 
-/** @param services.forgetKeys makes this process read its cached keys again; the others learn of it by notification. */
-export function sessionRoutes(services: {
-  prisma: PrismaClient
-  keys: KeyService
-  forgetKeys: () => void
-  config: Pick<Config, 'BERTH_SESSION_HOURS' | 'BERTH_SESSION_IDLE_HOURS'>
-}): Route[] {
-  const { prisma, keys, forgetKeys, config } = services
-  const limits = { hours: config.BERTH_SESSION_HOURS, idleHours: config.BERTH_SESSION_IDLE_HOURS }
+/**
+ * @param services.forgetKeys makes this process read its cached keys again; the others learn of it by notification.
+ * @param services.provider the OpenID provider of the settings, where there is one.
+ */
+export function sessionRoutes(
+  services: SignInServices & {
+    prisma: PrismaClient
+    keys: KeyService
+    forgetKeys: () => void
+    provider: OpenIdProvider | undefined
+  },
+): Route[] {
+  const { prisma, keys, forgetKeys, config, provider } = services
+  const limits = sessionLimits(services)
   return [
+    route({
+      method: 'get',
+      path: '/v0/login',
+      id: 'waysToSignIn',
+      tag: TAG,
+      summary: 'Which ways to sign in there are',
+      description: 'Beside login links, which there are always.',
+      scope: null,
+      success: { status: 200, description: 'The ways.', body: z.object({ data: ways }) },
+      async handle({ req }) {
+        const passkey = relyingParty(req, config.PUBLIC_URL) !== undefined
+        return { body: { data: { passkey, oidc: provider ? { name: provider.name } : null } } }
+      },
+    }),
     route({
       method: 'post',
       path: '/v0/login',
@@ -63,15 +86,8 @@ export function sessionRoutes(services: {
       body: z.object({ token: text(100).min(1, 'must not be empty') }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
       errors: [401, 403],
-      async handle({ body: { token }, req, res }) {
-        requireSameOrigin(req)
-        const userAgent = req.headers['user-agent']
-        const opened = await openSession(prisma, { token, userAgent, limits })
-        const { id, workspaceId, userId, cookie, expiresAt } = opened
-        noteCaller(res, { workspaceId, userId, keyId: id })
-        setSessionCookie(req, res, cookie, expiresAt)
-        return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
-      },
+      handle: ({ body: { token }, req, res }) =>
+        signIn(services, { req, res, via: 'link' }, (browser) => openSession(prisma, token, browser)),
     }),
     route({
       method: 'post',
@@ -81,9 +97,9 @@ export function sessionRoutes(services: {
       summary: 'End the session that asks',
       description: '403 for a key, which is revoked in other ways.',
       scope: 'any',
+      session: true,
       success: { status: 200, description: 'It has ended.', body: nothing },
       async handle({ principal, req, res }) {
-        if (!principal.isSession) throw forbidden(messages.permissionDenied)
         await endSession(prisma, keys, principal, principal.keyId)
         forgetKeys()
         setSessionCookie(req, res, '', new Date(0))

@@ -1,11 +1,11 @@
 /**
- * Sessions of the dashboard. A one-time link signs a member in; the session is a key of theirs that is shown to nobody, so
- * all that ends keys ends it. The link's token and the session's secret are stored as hashes alone.
+ * Sessions of the dashboard. A one-time link, a passkey or an identity signs a member in; the session is a key of theirs that
+ * is shown to nobody, so all that ends keys ends it. The link's token and the session's secret are stored as hashes alone.
  */
 import { randomBytes } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
-import type { PrismaClient } from '../db/prisma.ts'
-import { notFound, unauthorized } from '../errors.ts'
+import type { Prisma, PrismaClient } from '../db/prisma.ts'
+import { forbidden, notFound, unauthorized } from '../errors.ts'
 import type { Principal } from '../http/principal.ts'
 import type { KeyService } from './keys.ts'
 import { createKeyPair, hashSecret } from './tokens.ts'
@@ -48,15 +48,23 @@ export async function createLoginLink(
   return `${origin}/login#token=${token}`
 }
 
-/**
- * Spends a link's token.
- * @returns the session's id, whose it is, and what its cookie is.
- * @throws ApiError 401 for a token that is unknown, spent or too old.
- */
-export function openSession(
-  prisma: PrismaClient,
-  { token, userAgent, limits }: { token: string; userAgent: string | undefined; limits: SessionLimits },
-): Promise<{ id: string; workspaceId: string; userId: string; cookie: string; expiresAt: Date }> {
+/** A session that was just opened: whose it is, and what its cookie is. */
+export interface Opened {
+  id: string
+  workspaceId: string
+  userId: string
+  cookie: string
+  expiresAt: Date
+}
+
+/** What a new session is made of, whatever signed in. */
+export interface Browser {
+  userAgent: string | undefined
+  limits: SessionLimits
+}
+
+/** Spends a link's token. @throws ApiError 401 for a token that is unknown, spent or too old. */
+export function openSession(prisma: PrismaClient, token: string, browser: Browser): Promise<Opened> {
   return prisma.$transaction(async (tx) => {
     const where = { tokenHash: hashSecret(token) }
     const link = await tx.loginLink.findUnique({ where })
@@ -64,17 +72,47 @@ export function openSession(
     const { count } = await tx.loginLink.deleteMany({ where: { ...where, expiresAt: { gt: new Date() } } })
     if (!link || count === 0)
       throw unauthorized('The link was used or is too old: make a new one with `npx berth login-link`')
-    const { workspaceId, userId } = link
-    const { publicKey, secret, secretHash } = createKeyPair()
-    const expiresAt = new Date(Date.now() + limits.hours * 3_600_000)
-    const { id } = await tx.apiKey.create({
-      data: {
-        ...{ workspaceId, userId, publicKey, secretHash, expiresAt, name: 'session', scopes: [] },
-        session: { create: { userAgent: userAgent?.slice(0, MAX_USER_AGENT) ?? null } },
-      },
-    })
-    return { id, workspaceId, userId, cookie: `${id}.${secret}`, expiresAt }
+    return createSession(tx, link, browser)
   })
+}
+
+/** Opens a session for a member. */
+export async function createSession(
+  tx: Prisma.TransactionClient,
+  { workspaceId, userId }: Whose,
+  { userAgent, limits }: Browser,
+): Promise<Opened> {
+  const { publicKey, secret, secretHash } = createKeyPair()
+  const expiresAt = new Date(Date.now() + limits.hours * 3_600_000)
+  const { id } = await tx.apiKey.create({
+    data: {
+      ...{ workspaceId, userId, publicKey, secretHash, expiresAt, name: 'session', scopes: [] },
+      session: { create: { userAgent: userAgent?.slice(0, MAX_USER_AGENT) ?? null } },
+    },
+  })
+  return { id, workspaceId, userId, cookie: `${id}.${secret}`, expiresAt }
+}
+
+/**
+ * The workspace in which a user signs in: the one that they name, or else the one that they joined last.
+ * @throws ApiError 403 for who is no member.
+ */
+export async function chooseWorkspace(
+  tx: Prisma.TransactionClient,
+  userId: string,
+  workspaceId: string | undefined,
+): Promise<string> {
+  const found = await tx.membership.findFirst({
+    where: { userId, ...(workspaceId !== undefined && { workspaceId }) },
+    orderBy: [{ createdAt: 'desc' }, { workspaceId: 'desc' }],
+  })
+  if (found) return found.workspaceId
+  throw forbidden(
+    workspaceId === undefined
+      ? 'You are no member of any workspace: ask an owner for an invitation'
+      : 'You are no member of this workspace: ask an owner for an invitation',
+    'no_member',
+  )
 }
 
 type Whose = Pick<Principal, 'workspaceId' | 'userId'>

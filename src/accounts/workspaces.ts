@@ -58,7 +58,7 @@ export async function listWorkspaces(prisma: PrismaClient) {
 
 /** Finds a workspace by its name or id. @throws ApiError 404 */
 export async function findWorkspace(
-  prisma: PrismaClient,
+  prisma: Prisma.TransactionClient,
   nameOrId: string,
 ): Promise<{ id: string; name: string }> {
   const isId = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(nameOrId)

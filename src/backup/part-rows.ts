@@ -95,9 +95,17 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
 
 /**
  * Tables whose rows are of all of Berth: those that are here stay as they are. The audit tells what was done here, and not
- * what a workspace did elsewhere.
+ * what a workspace did elsewhere. A user of that name may be somebody else there, whose ways to sign in are none here.
  */
-export const OF_NOBODY = ['installation', 'repair', 'repair_total', 'garbage_collection', 'audit']
+export const OF_NOBODY = [
+  'installation',
+  'repair',
+  'repair_total',
+  'garbage_collection',
+  'audit',
+  'passkey',
+  'oidc_identity',
+]
 /** Tables of many rows that nothing of an agent refers to. */
 export const OF_NO_AGENT = [
   'operation',

@@ -15,7 +15,7 @@ const TURN_MS = 250
 
 /**
  * Tables that are not copied: what migrations write, what processes say of themselves and of this machine, sums that
- * triggers make anew of the rows of `file`, links that are good for minutes, and events with their deliveries: who followed
+ * triggers make anew of the rows of `file`, sign-ins that are good for minutes, and events with their deliveries: who followed
  * them has seen what a restore takes back.
  */
 const LEFT_OUT = [
@@ -25,6 +25,8 @@ const LEFT_OUT = [
   'engine_version',
   'upload_reservation',
   'login_link',
+  'passkey_challenge',
+  'oidc_transaction',
   'kept_content',
   'kept_content_change',
   'stored_content',

@@ -80,6 +80,23 @@ export class AddressLimits {
     }
   }
 
+  /**
+   * A sign-in with something else than a header. An address that failed too often is refused before anything is looked up,
+   * also with what is good: it can wait, which programs with keys cannot.
+   * @throws ApiError 429, and what `signIn` throws.
+   */
+  async signIn<T>(req: Pick<Request, 'ip'>, signIn: () => Promise<T>): Promise<T> {
+    this.refuseFailed(req)
+    try {
+      return await signIn()
+    } catch (error) {
+      const address = clientAddress(req.ip)
+      if (address !== undefined && error instanceof ApiError && error.status === 401)
+        this.#failures.add(address)
+      throw error
+    }
+  }
+
   #remember(authorization: string): void {
     if (this.#good.size >= MOST_GOOD) this.#good.clear()
     this.#good.add(authorization)

@@ -10,6 +10,7 @@ import { WindowCounts } from './window-counts.ts'
 
 /** What the audit takes from the declaration of a route. */
 interface AuditedRoute {
+  audited?: false
   id: string
   method: string
   path: string
@@ -39,9 +40,9 @@ const MAX_USER_AGENT = 160
 /** The status of an answer that nobody waited for any more. */
 const CLIENT_GONE = 499
 
-/** Whether what a route does is written down: all that is no read. */
-export const isAudited = ({ method }: Pick<AuditedRoute, 'method'>): boolean =>
-  !['get', 'head', 'options'].includes(method)
+/** Whether what a route does is written down: all that is no read, but for what says otherwise. */
+export const isAudited = ({ method, audited }: Pick<AuditedRoute, 'method' | 'audited'>): boolean =>
+  audited !== false && !['get', 'head', 'options'].includes(method)
 
 /** Names the caller of a request without a key, where the handler learns who that is. */
 export function noteCaller(res: Response, caller: Partial<AuditCaller>): void {

@@ -68,6 +68,8 @@ export interface Route {
   scope: Scope | Scope[] | 'any' | null
   /** Whether the key's user must be an owner of the workspace. */
   role?: 'owner'
+  /** Whether only a session of the dashboard may ask: a key is of one workspace, and how a user signs in is of all of theirs. */
+  session?: true
   /** The tokens of agents that are let in beside keys; none where it says nothing. */
   callers?: readonly AgentCaller[]
   /** Whether the key may also be the password of HTTP Basic. */
@@ -90,6 +92,8 @@ export interface Route {
   errors?: number[]
   /** The kind of work that it is, where that is bounded: an answer under way has a place of it. Needs a key. */
   bound?: BoundKind
+  /** Said of a route without a key that only begins a sign-in: nobody has done anything yet, and a flood fills no disk. */
+  audited?: false
   /** Whether the route starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
   operation?: boolean
   handle(context: Context<unknown, unknown, unknown>): Promise<RouteResponse | undefined>
@@ -316,7 +320,9 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
     req.params.workspaceId?.toString().toLowerCase() !== principal.workspaceId
   )
     throw notFound('There is no such workspace')
-  if (declared.role === 'owner' && principal.role !== 'owner') throw forbidden(messages.permissionDenied)
+  const isRefused =
+    (declared.role === 'owner' && principal.role !== 'owner') || (declared.session && !principal.isSession)
+  if (isRefused) throw forbidden(messages.permissionDenied)
   res.locals.principal = principal
   res.locals.since = since
   const end = () => {

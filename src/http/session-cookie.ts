@@ -1,4 +1,4 @@
-/** The cookie of a session of the dashboard, and what a request with it must show: that it came from the dashboard itself. */
+/** The cookies of a session of the dashboard and of a sign-in, and what a request must show: that the dashboard sent it. */
 import type { Request, Response } from 'express'
 import { forbidden, messages } from '../errors.ts'
 
@@ -6,13 +6,15 @@ import { forbidden, messages } from '../errors.ts'
 const HEADER = 'berth-session'
 const READS = ['GET', 'HEAD', 'OPTIONS']
 
+type CookieName = 'session' | 'oidc'
+
 /**
  * Browsers take a `Secure` cookie from this machine over http as well; the prefix keeps pages of hosts below this one, such
  * as those of agents, from setting it.
  */
 const isTrustworthy = ({ secure, hostname }: Request) =>
   secure || /^(127(\.\d+){3}|\[::1\]|(.+\.)?localhost)$/.test(hostname)
-const cookieName = (req: Request) => (isTrustworthy(req) ? '__Host-berth-session' : 'berth-session')
+const fullName = (req: Request, name: CookieName) => `${isTrustworthy(req) ? '__Host-' : ''}berth-${name}`
 
 /**
  * The session of a request that has no key.
@@ -20,16 +22,12 @@ const cookieName = (req: Request) => (isTrustworthy(req) ? '__Host-berth-session
  */
 export function sessionOf(req: Request): string | undefined {
   if (req.headers.authorization !== undefined) return undefined
-  const prefix = `${cookieName(req)}=`
-  const cookie = req.headers.cookie
-    ?.split(';')
-    .map((pair) => pair.trim())
-    .find((pair) => pair.startsWith(prefix))
+  const cookie = readCookie(req, 'session')
   if (cookie === undefined) return undefined
   requireSameOrigin(req)
   if (!READS.includes(req.method) && req.headers[HEADER] !== '1')
     throw forbidden(messages.otherOrigin, 'other_origin')
-  return cookie.slice(prefix.length)
+  return cookie
 }
 
 /** @throws ApiError 403 for what a page of another origin sent. Programs say nothing of an origin. */
@@ -42,6 +40,31 @@ export function requireSameOrigin(req: Request): void {
 
 /** Has the browser keep a session until it ends; an empty one is forgotten. */
 export function setSessionCookie(req: Request, res: Response, value: string, expires: Date): void {
-  const options = { httpOnly: true, sameSite: 'strict', path: '/', expires } as const
-  res.cookie(cookieName(req), value, { ...options, secure: isTrustworthy(req) })
+  setCookie(req, res, { name: 'session', value, expires, sameSite: 'strict' })
+}
+
+/** What a browser keeps of a sign-in while it is at the OpenID provider. `Lax`, since it comes back from another site. */
+export function setOidcCookie(req: Request, res: Response, value: string, expires: Date): void {
+  setCookie(req, res, { name: 'oidc', value, expires, sameSite: 'lax' })
+}
+
+/** The cookie of {@link setOidcCookie}. */
+export const oidcCookieOf = (req: Request): string | undefined => readCookie(req, 'oidc')
+
+interface Cookie {
+  name: CookieName
+  value: string
+  expires: Date
+  sameSite: 'strict' | 'lax'
+}
+
+function setCookie(req: Request, res: Response, { name, value, ...options }: Cookie): void {
+  const secure = isTrustworthy(req)
+  res.cookie(fullName(req, name), value, { ...options, secure, httpOnly: true, path: '/' })
+}
+
+function readCookie(req: Request, name: CookieName): string | undefined {
+  const prefix = `${fullName(req, name)}=`
+  const pairs = req.headers.cookie?.split(';').map((pair) => pair.trim())
+  return pairs?.find((pair) => pair.startsWith(prefix))?.slice(prefix.length)
 }

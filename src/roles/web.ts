@@ -3,10 +3,13 @@ import { Registry } from 'prom-client'
 import packageJson from '../../package.json' with { type: 'json' }
 import { Authenticator } from '../accounts/authenticator.ts'
 import { feedbackRoutes } from '../accounts/feedback-routes.ts'
+import { identityRoutes } from '../accounts/identity-routes.ts'
 import { invitationRoutes } from '../accounts/invitation-routes.ts'
 import { keyRoutes } from '../accounts/key-routes.ts'
 import { KeyService } from '../accounts/keys.ts'
 import { memberRoutes } from '../accounts/member-routes.ts'
+import { openIdProvider } from '../accounts/openid-provider.ts'
+import { passkeyRoutes } from '../accounts/passkey-routes.ts'
 import { sessionRoutes } from '../accounts/session-routes.ts'
 import { workspaceKeyRoutes } from '../accounts/workspace-key-routes.ts'
 import { workspaceRoutes } from '../accounts/workspace-routes.ts'
@@ -183,6 +186,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const allowPrivateHostNodes = config.BERTH_ALLOW_PRIVATE_HOST_NODES
   // The disk of a Kubo is not Berth's to look at.
   const admitPin = async () => (storages.public.driver === 'embedded' ? disk.admit() : undefined)
+  const signIn = { prisma, addresses, config, provider: openIdProvider(config) }
   const tail = new EventTail({ pool, notifications, log })
   const routes: Route[] = [
     ...eventRoutes({ pool, tail }),
@@ -213,7 +217,9 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...memberRoutes(prisma, forgetKeys),
     ...invitationRoutes(prisma, keys, forgetKeys),
     ...workspaceKeyRoutes(keys, forgetKeys),
-    ...sessionRoutes({ prisma, keys, forgetKeys, config }),
+    ...sessionRoutes({ ...signIn, keys, forgetKeys }),
+    ...passkeyRoutes(signIn),
+    ...identityRoutes(signIn),
     ...feedbackRoutes(prisma),
     ...webhookRoutes({
       prisma,

@@ -96,7 +96,7 @@ const MARKS: Record<Outcome, string> = { in: '✓', 401: '401', 403: '–', 404:
 function leastScopes(outcomes: Outcomes): string {
   const enough = SCOPES.filter((scope) => outcomes[scope] === 'in')
   if (enough.length === SCOPES.length) return outcomes.nobody === 'in' ? 'none' : 'any key'
-  if (enough.length === 0) return 'a signed address'
+  if (enough.length === 0) return outcomes.admin === 403 ? 'a session' : 'a signed address'
   const least = enough.filter(
     (scope) =>
       /^org:\w+:/.test(scope) &&

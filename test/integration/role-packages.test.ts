@@ -19,6 +19,8 @@ const ROLES = {
       'libp2p',
       '@aws-sdk/client-s3',
       'sharp',
+      '@simplewebauthn/server',
+      'openid-client',
     ],
   },
   worker: {

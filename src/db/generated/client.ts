@@ -79,6 +79,26 @@ export type Session = Prisma.SessionModel
  */
 export type LoginLink = Prisma.LoginLinkModel
 /**
+ * Model Passkey
+ * A passkey of a user: the public half of a key that a device of theirs keeps.
+ */
+export type Passkey = Prisma.PasskeyModel
+/**
+ * Model PasskeyChallenge
+ * What a passkey is to sign, once, within minutes.
+ */
+export type PasskeyChallenge = Prisma.PasskeyChallengeModel
+/**
+ * Model OidcIdentity
+ * Who a user is at an OpenID provider, whose word signs them in.
+ */
+export type OidcIdentity = Prisma.OidcIdentityModel
+/**
+ * Model OidcTransaction
+ * A sign-in that is at the OpenID provider: what its end is checked against, once, within minutes.
+ */
+export type OidcTransaction = Prisma.OidcTransactionModel
+/**
  * Model Invitation
  * An invitation to a workspace: whoever has its token becomes a member, once. Ended ones stay for 90 days, as who let whom
  * in.

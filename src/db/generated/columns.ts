@@ -32,6 +32,7 @@ export const Membership = {
   workspaceId: 'uuid',
   userId: 'uuid',
   role: 'text',
+  createdAt: 'timestamptz',
 } as const
 
 export const ApiKey = {
@@ -60,6 +61,48 @@ export const LoginLink = {
   tokenHash: 'bytea',
   workspaceId: 'uuid',
   userId: 'uuid',
+  expiresAt: 'timestamptz',
+} as const
+
+export const Passkey = {
+  id: 'uuid',
+  userId: 'uuid',
+  name: 'text',
+  rpId: 'text',
+  credentialId: 'text',
+  publicKey: 'bytea',
+  counter: 'int8',
+  transports: 'text[]',
+  synced: 'bool',
+  createdAt: 'timestamptz',
+  lastUsedAt: 'timestamptz?',
+} as const
+
+export const PasskeyChallenge = {
+  challengeHash: 'bytea',
+  rpId: 'text',
+  userId: 'uuid?',
+  expiresAt: 'timestamptz',
+} as const
+
+export const OidcIdentity = {
+  id: 'uuid',
+  userId: 'uuid',
+  issuer: 'text',
+  subject: 'text',
+  email: 'text?',
+  createdAt: 'timestamptz',
+  lastUsedAt: 'timestamptz?',
+} as const
+
+export const OidcTransaction = {
+  tokenHash: 'bytea',
+  state: 'text',
+  nonce: 'text',
+  codeVerifier: 'text',
+  workspaceId: 'uuid?',
+  invitationHash: 'bytea?',
+  userId: 'uuid?',
   expiresAt: 'timestamptz',
 } as const
 

@@ -83,6 +83,35 @@ const session = {
   expiresAt: '2026-11-28T11:40:02.116Z',
 }
 
+const passkey = {
+  id: '0193a1d4-5e02-7c19-a3d8-2b7f4c6e9d01',
+  name: 'Laptop',
+  synced: true,
+  createdAt: '2026-11-21T11:44:30.902Z',
+  lastUsedAt: '2026-11-21T12:05:11.377Z',
+}
+const CREDENTIAL_ID = 'pH3r0aW1nXyQk8mT5uVbZw'
+const credential = {
+  id: CREDENTIAL_ID,
+  rawId: CREDENTIAL_ID,
+  type: 'public-key',
+  clientExtensionResults: {},
+}
+const CLIENT_DATA = 'eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoi4oCmIn0'
+const CHALLENGE = 'VZk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYr'
+const begun = {
+  data: { url: 'https://id.example.com/auth?client_id=berth&response_type=code&state=login.x1' },
+}
+const returned = { query: 'code=Kq3vRzA2yq0o&state=login.x1&iss=https%3A%2F%2Fid.example.com' }
+const identity = {
+  id: '0193a1d6-0b1f-7e84-9c35-6f2a8d4e7b13',
+  issuer: 'https://id.example.com',
+  email: 'ada@example.com',
+  createdAt: '2026-11-21T11:48:09.260Z',
+  lastUsedAt: '2026-11-21T12:10:44.018Z',
+}
+const signedIn = { data: { id: session.id, expiresAt: session.expiresAt } }
+
 export const accountExamples: Record<string, Example> = {
   listAudit: AUDIT_EXAMPLE,
   listWorkspaces: { response: { data: { workspaces: [workspace], next_page_token: '' } } },
@@ -101,8 +130,67 @@ export const accountExamples: Record<string, Example> = {
   joinWorkspace: { request: { token: INVITATION_TOKEN }, response: accepted },
   login: {
     request: { token: 'login_Zk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrT' },
-    response: { data: { id: session.id, expiresAt: session.expiresAt } },
+    response: signedIn,
   },
+  waysToSignIn: { response: { data: { passkey: true, oidc: { name: 'Example' } } } },
+  beginPasskeyLogin: {
+    response: {
+      data: {
+        challenge: CHALLENGE,
+        timeout: 300_000,
+        rpId: 'berth.example.com',
+        userVerification: 'required',
+      },
+    },
+  },
+  loginWithPasskey: {
+    request: {
+      credential: {
+        ...credential,
+        response: {
+          clientDataJSON: CLIENT_DATA,
+          authenticatorData: 'SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MdAAAAAg',
+          signature: 'MEUCIQDx3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrAiBk',
+          userHandle: 'AZOhsEQQf26NJ8BbnmGj8g',
+        },
+      },
+      workspaceId: WORKSPACE,
+    },
+    response: signedIn,
+  },
+  listPasskeys: { response: { data: { passkeys: [passkey] } } },
+  beginPasskey: {
+    response: {
+      data: {
+        challenge: CHALLENGE,
+        rp: { name: 'Berth', id: 'berth.example.com' },
+        user: { id: 'AZOhsEQQf26NJ8BbnmGj8g', name: 'owner', displayName: 'owner' },
+        pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
+        authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+      },
+    },
+  },
+  createPasskey: {
+    request: {
+      name: 'Laptop',
+      credential: {
+        ...credential,
+        response: {
+          clientDataJSON: CLIENT_DATA,
+          attestationObject: 'o2NmbXRkbm9uZWdhdHRTdG10oGhhdXRoRGF0YVik',
+        },
+      },
+    },
+    response: { data: passkey },
+  },
+  renamePasskey: { request: { name: 'Laptop' }, response: { data: passkey } },
+  deletePasskey: { response: { data: null } },
+  beginOidcLogin: { request: { workspaceId: WORKSPACE }, response: begun },
+  loginWithOidc: { request: returned, response: signedIn },
+  listIdentities: { response: { data: { identities: [identity] } } },
+  beginIdentity: { response: begun },
+  linkIdentity: { request: returned, response: { data: identity } },
+  unlinkIdentity: { response: { data: null } },
   logout: { response: { data: null } },
   whoAmI: {
     response: {

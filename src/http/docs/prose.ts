@@ -116,6 +116,14 @@ export const TAGS = [
     'How people sign in to the dashboard. A session is a cookie, good on this host alone, with the rights of its user’s role; a request that changes something by it also needs the header `Berth-Session: 1`.',
   ],
   [
+    'Passkeys',
+    'Keys that the devices of a user keep, and by which they sign in, with their finger, face or PIN. They are made for one host name, where browsers allow it: with https, or on this machine.',
+  ],
+  [
+    'Identities',
+    'Who users are at the OpenID provider that the operator has set, if any: whoever is linked here signs in there.',
+  ],
+  [
     'Instance',
     'For admins of the instance, with keys that have a scope for it: plans, all workspaces, what is kept, and how the parts are.',
   ],

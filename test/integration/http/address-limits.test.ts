@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { KeyService } from '../../../src/accounts/keys.ts'
+import { createLoginLink } from '../../../src/accounts/sessions.ts'
 import { createWorkspace } from '../../../src/accounts/workspaces.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
@@ -137,6 +138,27 @@ describe('failed logins', () => {
     const host = `${agentId}.agents.localhost`
     assert.equal((await ask(address, '/v1/models', { host, token: randomUUID() })).status, 429)
     assert.equal((await ask(newAddress(), FILES, { token: 'nonsense' })).status, 401)
+  })
+  it('refused sign-ins are failed logins, whatever the way, and a good one waits as well', async () => {
+    const address = newAddress()
+    const signIn = async (path: string, body: object) => {
+      const response = await fetch(`${url}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+        body: JSON.stringify(body),
+      })
+      return { status: response.status, text: await response.text() }
+    }
+    const link = await createLoginLink(database.pool, url, { workspaceId, userId })
+    const credential = {
+      ...{ id: 'x', rawId: 'x', type: 'public-key' },
+      response: { clientDataJSON: 'x', authenticatorData: 'x', signature: 'x', userHandle: 'x' },
+    }
+    assert.equal((await signIn('/v0/login', { token: 'login_x' })).status, 401)
+    for (let i = 1; i < FAILURES; i++)
+      assert.equal((await signIn('/v0/login/passkey', { credential })).status, 401)
+    const token = link.split('#token=')[1]
+    assert.deepEqual(await signIn('/v0/login', { token }), { status: 429, text: MESSAGE })
   })
   it('failed logins leave good keys of the same address alone', async () => {
     const address = newAddress()

@@ -1,48 +1,106 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
+import { signInByPasskey } from '../../api/passkeys.ts'
 import { Button, Copy, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
-/** The button spends the link's token; opening the link does not. */
+/** What the address brings: a link's token, an invitation, or the answer of the OpenID provider. */
+function readAddress() {
+  const hash = new URLSearchParams(location.hash.slice(1))
+  const query = new URLSearchParams(location.search)
+  const isAnswer = query.has('state') && (query.has('code') || query.has('error'))
+  return {
+    token: hash.get('token'),
+    invitation: hash.get('invitation'),
+    answer: isAnswer ? location.search.slice(1) : undefined,
+    isLink: query.get('state')?.startsWith('link.') ?? false,
+  }
+}
+
+/** All ways to sign in. Opening the page spends no link: its button does. */
 export function Login() {
-  const [token] = useState(() => new URLSearchParams(location.hash.slice(1)).get('token'))
+  const [{ token, invitation, answer, isLink }, setAddress] = useState(readAddress)
   const queries = useQueryClient()
   const navigate = useNavigate()
   useEffect(() => {
-    if (token) history.replaceState(history.state, '', location.pathname)
+    if (token || invitation || answer) history.replaceState(history.state, '', location.pathname)
     document.title = `${texts.login.title} · ${texts.name}`
-  }, [token])
+  }, [token, invitation, answer])
+  const ways = useQuery({ queryKey: ['login'], queryFn: () => unwrap(api.GET('/v0/login')) })
   const signIn = useMutation({
-    mutationFn: (token: string) => unwrap(api.POST('/v0/login', { body: { token } })),
+    mutationFn: (how: () => Promise<unknown>) => how(),
     async onSuccess() {
       await queries.resetQueries()
-      await navigate({ to: '/dashboard' })
+      await navigate({ to: isLink ? '/dashboard/account' : '/dashboard' })
     },
   })
+  const { mutate: finish, reset } = signIn
+  useEffect(() => {
+    // A link that is opened where this page is open already changes the address alone.
+    const readAgain = () => {
+      reset()
+      setAddress(readAddress())
+    }
+    addEventListener('hashchange', readAgain)
+    return () => removeEventListener('hashchange', readAgain)
+  }, [reset])
+  const isBegun = useRef(false)
+  useEffect(() => {
+    if (answer === undefined || isBegun.current) return
+    isBegun.current = true
+    const body = { query: answer }
+    finish(() =>
+      isLink
+        ? unwrap(api.POST('/v0/identities', { body }))
+        : unwrap(api.POST('/v0/login/oidc/finish', { body })),
+    )
+  }, [answer, isLink, finish])
+  const goToProvider = useMutation({
+    mutationFn: () => unwrap(api.POST('/v0/login/oidc', { body: invitation ? { invitation } : {} })),
+    onSuccess: ({ data }) => location.assign(data.url),
+  })
+  const isBusy = signIn.isPending || goToProvider.isPending
+  const { passkey, oidc } = ways.data?.data ?? {}
+  const hasLink = token !== null && !signIn.isError
   return (
     <main className="grid min-h-dvh place-items-center p-4">
       <div className="w-full max-w-sm space-y-4 rounded-2xl border border-line bg-card p-8 text-center shadow-sm">
         <img src="/dashboard/icon.svg" alt="" className="mx-auto size-14" />
         <h1 className="font-semibold text-xl">{texts.login.title}</h1>
         {!isSecureContext && <p className="text-busy text-sm">{texts.login.risk}</p>}
-        {token && !signIn.isError ? (
+        <Problem error={signIn.error ?? goToProvider.error ?? ways.error} />
+        {hasLink && (
+          <Way
+            hint={texts.login.ready}
+            isMain
+            disabled={isBusy}
+            onClick={() => signIn.mutate(() => unwrap(api.POST('/v0/login', { body: { token } })))}
+          >
+            {texts.login.button}
+          </Way>
+        )}
+        {invitation && (
+          <p className="text-soft text-sm">{oidc ? texts.login.invited : texts.login.invitedOnly}</p>
+        )}
+        {!hasLink && passkey && !invitation && (
+          <Way isMain disabled={isBusy} onClick={() => signIn.mutate(signInByPasskey)}>
+            {texts.login.passkey}
+          </Way>
+        )}
+        {!hasLink && oidc && (
+          <Way
+            isMain={!passkey || invitation !== null}
+            disabled={isBusy}
+            onClick={() => goToProvider.mutate()}
+          >
+            {texts.login.oidc(oidc.name)}
+          </Way>
+        )}
+        {!hasLink && !invitation && (
           <>
-            <p className="text-soft text-sm">{texts.login.ready}</p>
-            <Button
-              look="main"
-              className="w-full"
-              disabled={signIn.isPending}
-              onClick={() => signIn.mutate(token)}
-            >
-              {texts.login.button}
-            </Button>
-          </>
-        ) : (
-          <>
-            <Problem error={signIn.error} />
-            <p className="text-soft text-sm">{texts.login.none}</p>
+            <p className="text-soft text-sm">{passkey || oidc ? texts.login.otherwise : texts.login.none}</p>
             <div className="flex items-center justify-between gap-2 rounded-lg border border-line bg-page p-2 pl-3">
               <code className="text-sm">{texts.login.command}</code>
               <Copy text={texts.login.command} />
@@ -51,5 +109,28 @@ export function Login() {
         )}
       </div>
     </main>
+  )
+}
+
+function Way({
+  hint,
+  isMain,
+  disabled,
+  onClick,
+  children,
+}: {
+  hint?: string
+  isMain: boolean
+  disabled: boolean
+  onClick: () => void
+  children: ReactNode
+}) {
+  return (
+    <>
+      {hint && <p className="text-soft text-sm">{hint}</p>}
+      <Button look={isMain ? 'main' : 'plain'} className="w-full" disabled={disabled} onClick={onClick}>
+        {children}
+      </Button>
+    </>
   )
 }

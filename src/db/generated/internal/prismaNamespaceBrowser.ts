@@ -58,6 +58,10 @@ export const ModelName = {
   ApiKey: 'ApiKey',
   Session: 'Session',
   LoginLink: 'LoginLink',
+  Passkey: 'Passkey',
+  PasskeyChallenge: 'PasskeyChallenge',
+  OidcIdentity: 'OidcIdentity',
+  OidcTransaction: 'OidcTransaction',
   Invitation: 'Invitation',
   Feedback: 'Feedback',
   Audit: 'Audit',
@@ -153,7 +157,8 @@ export type UserScalarFieldEnum = (typeof UserScalarFieldEnum)[keyof typeof User
 export const MembershipScalarFieldEnum = {
   workspaceId: 'workspaceId',
   userId: 'userId',
-  role: 'role'
+  role: 'role',
+  createdAt: 'createdAt'
 } as const
 
 export type MembershipScalarFieldEnum = (typeof MembershipScalarFieldEnum)[keyof typeof MembershipScalarFieldEnum]
@@ -195,6 +200,60 @@ export const LoginLinkScalarFieldEnum = {
 } as const
 
 export type LoginLinkScalarFieldEnum = (typeof LoginLinkScalarFieldEnum)[keyof typeof LoginLinkScalarFieldEnum]
+
+
+export const PasskeyScalarFieldEnum = {
+  id: 'id',
+  userId: 'userId',
+  name: 'name',
+  rpId: 'rpId',
+  credentialId: 'credentialId',
+  publicKey: 'publicKey',
+  counter: 'counter',
+  transports: 'transports',
+  synced: 'synced',
+  createdAt: 'createdAt',
+  lastUsedAt: 'lastUsedAt'
+} as const
+
+export type PasskeyScalarFieldEnum = (typeof PasskeyScalarFieldEnum)[keyof typeof PasskeyScalarFieldEnum]
+
+
+export const PasskeyChallengeScalarFieldEnum = {
+  challengeHash: 'challengeHash',
+  rpId: 'rpId',
+  userId: 'userId',
+  expiresAt: 'expiresAt'
+} as const
+
+export type PasskeyChallengeScalarFieldEnum = (typeof PasskeyChallengeScalarFieldEnum)[keyof typeof PasskeyChallengeScalarFieldEnum]
+
+
+export const OidcIdentityScalarFieldEnum = {
+  id: 'id',
+  userId: 'userId',
+  issuer: 'issuer',
+  subject: 'subject',
+  email: 'email',
+  createdAt: 'createdAt',
+  lastUsedAt: 'lastUsedAt'
+} as const
+
+export type OidcIdentityScalarFieldEnum = (typeof OidcIdentityScalarFieldEnum)[keyof typeof OidcIdentityScalarFieldEnum]
+
+
+export const OidcTransactionScalarFieldEnum = {
+  tokenHash: 'tokenHash',
+  state: 'state',
+  nonce: 'nonce',
+  codeVerifier: 'codeVerifier',
+  workspaceId: 'workspaceId',
+  invitationHash: 'invitationHash',
+  userId: 'userId',
+  expiresAt: 'expiresAt'
+} as const
+
+export type OidcTransactionScalarFieldEnum = (typeof OidcTransactionScalarFieldEnum)[keyof typeof OidcTransactionScalarFieldEnum]
 
 
 export const InvitationScalarFieldEnum = {

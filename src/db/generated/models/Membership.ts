@@ -28,18 +28,21 @@ export type MembershipMinAggregateOutputType = {
   workspaceId: string | null
   userId: string | null
   role: string | null
+  createdAt: Date | null
 }
 
 export type MembershipMaxAggregateOutputType = {
   workspaceId: string | null
   userId: string | null
   role: string | null
+  createdAt: Date | null
 }
 
 export type MembershipCountAggregateOutputType = {
   workspaceId: number
   userId: number
   role: number
+  createdAt: number
   _all: number
 }
 
@@ -48,18 +51,21 @@ export type MembershipMinAggregateInputType = {
   workspaceId?: true
   userId?: true
   role?: true
+  createdAt?: true
 }
 
 export type MembershipMaxAggregateInputType = {
   workspaceId?: true
   userId?: true
   role?: true
+  createdAt?: true
 }
 
 export type MembershipCountAggregateInputType = {
   workspaceId?: true
   userId?: true
   role?: true
+  createdAt?: true
   _all?: true
 }
 
@@ -139,6 +145,7 @@ export type MembershipGroupByOutputType = {
   workspaceId: string
   userId: string
   role: string
+  createdAt: Date
   _count: MembershipCountAggregateOutputType | null
   _min: MembershipMinAggregateOutputType | null
   _max: MembershipMaxAggregateOutputType | null
@@ -166,6 +173,7 @@ export type MembershipWhereInput = {
   workspaceId?: Prisma.UuidFilter<"Membership"> | string
   userId?: Prisma.UuidFilter<"Membership"> | string
   role?: Prisma.StringFilter<"Membership"> | string
+  createdAt?: Prisma.DateTimeFilter<"Membership"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   user?: Prisma.XOR<Prisma.UserScalarRelationFilter, Prisma.UserWhereInput>
   loginLinks?: Prisma.LoginLinkListRelationFilter
@@ -175,6 +183,7 @@ export type MembershipOrderByWithRelationInput = {
   workspaceId?: Prisma.SortOrder
   userId?: Prisma.SortOrder
   role?: Prisma.SortOrder
+  createdAt?: Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
   user?: Prisma.UserOrderByWithRelationInput
   loginLinks?: Prisma.LoginLinkOrderByRelationAggregateInput
@@ -188,6 +197,7 @@ export type MembershipWhereUniqueInput = Prisma.AtLeast<{
   workspaceId?: Prisma.UuidFilter<"Membership"> | string
   userId?: Prisma.UuidFilter<"Membership"> | string
   role?: Prisma.StringFilter<"Membership"> | string
+  createdAt?: Prisma.DateTimeFilter<"Membership"> | Date | string
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   user?: Prisma.XOR<Prisma.UserScalarRelationFilter, Prisma.UserWhereInput>
   loginLinks?: Prisma.LoginLinkListRelationFilter
@@ -197,6 +207,7 @@ export type MembershipOrderByWithAggregationInput = {
   workspaceId?: Prisma.SortOrder
   userId?: Prisma.SortOrder
   role?: Prisma.SortOrder
+  createdAt?: Prisma.SortOrder
   _count?: Prisma.MembershipCountOrderByAggregateInput
   _max?: Prisma.MembershipMaxOrderByAggregateInput
   _min?: Prisma.MembershipMinOrderByAggregateInput
@@ -209,10 +220,12 @@ export type MembershipScalarWhereWithAggregatesInput = {
   workspaceId?: Prisma.UuidWithAggregatesFilter<"Membership"> | string
   userId?: Prisma.UuidWithAggregatesFilter<"Membership"> | string
   role?: Prisma.StringWithAggregatesFilter<"Membership"> | string
+  createdAt?: Prisma.DateTimeWithAggregatesFilter<"Membership"> | Date | string
 }
 
 export type MembershipCreateInput = {
   role: string
+  createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutMembershipsInput
   user: Prisma.UserCreateNestedOneWithoutMembershipsInput
   loginLinks?: Prisma.LoginLinkCreateNestedManyWithoutMembershipInput
@@ -222,11 +235,13 @@ export type MembershipUncheckedCreateInput = {
   workspaceId: string
   userId: string
   role: string
+  createdAt?: Date | string
   loginLinks?: Prisma.LoginLinkUncheckedCreateNestedManyWithoutMembershipInput
 }
 
 export type MembershipUpdateInput = {
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutMembershipsNestedInput
   user?: Prisma.UserUpdateOneRequiredWithoutMembershipsNestedInput
   loginLinks?: Prisma.LoginLinkUpdateManyWithoutMembershipNestedInput
@@ -236,6 +251,7 @@ export type MembershipUncheckedUpdateInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   loginLinks?: Prisma.LoginLinkUncheckedUpdateManyWithoutMembershipNestedInput
 }
 
@@ -243,16 +259,19 @@ export type MembershipCreateManyInput = {
   workspaceId: string
   userId: string
   role: string
+  createdAt?: Date | string
 }
 
 export type MembershipUpdateManyMutationInput = {
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type MembershipUncheckedUpdateManyInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type MembershipListRelationFilter = {
@@ -274,18 +293,21 @@ export type MembershipCountOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   userId?: Prisma.SortOrder
   role?: Prisma.SortOrder
+  createdAt?: Prisma.SortOrder
 }
 
 export type MembershipMaxOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   userId?: Prisma.SortOrder
   role?: Prisma.SortOrder
+  createdAt?: Prisma.SortOrder
 }
 
 export type MembershipMinOrderByAggregateInput = {
   workspaceId?: Prisma.SortOrder
   userId?: Prisma.SortOrder
   role?: Prisma.SortOrder
+  createdAt?: Prisma.SortOrder
 }
 
 export type MembershipScalarRelationFilter = {
@@ -393,6 +415,7 @@ export type MembershipUpdateOneRequiredWithoutLoginLinksNestedInput = {
 
 export type MembershipCreateWithoutWorkspaceInput = {
   role: string
+  createdAt?: Date | string
   user: Prisma.UserCreateNestedOneWithoutMembershipsInput
   loginLinks?: Prisma.LoginLinkCreateNestedManyWithoutMembershipInput
 }
@@ -400,6 +423,7 @@ export type MembershipCreateWithoutWorkspaceInput = {
 export type MembershipUncheckedCreateWithoutWorkspaceInput = {
   userId: string
   role: string
+  createdAt?: Date | string
   loginLinks?: Prisma.LoginLinkUncheckedCreateNestedManyWithoutMembershipInput
 }
 
@@ -436,10 +460,12 @@ export type MembershipScalarWhereInput = {
   workspaceId?: Prisma.UuidFilter<"Membership"> | string
   userId?: Prisma.UuidFilter<"Membership"> | string
   role?: Prisma.StringFilter<"Membership"> | string
+  createdAt?: Prisma.DateTimeFilter<"Membership"> | Date | string
 }
 
 export type MembershipCreateWithoutUserInput = {
   role: string
+  createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutMembershipsInput
   loginLinks?: Prisma.LoginLinkCreateNestedManyWithoutMembershipInput
 }
@@ -447,6 +473,7 @@ export type MembershipCreateWithoutUserInput = {
 export type MembershipUncheckedCreateWithoutUserInput = {
   workspaceId: string
   role: string
+  createdAt?: Date | string
   loginLinks?: Prisma.LoginLinkUncheckedCreateNestedManyWithoutMembershipInput
 }
 
@@ -478,6 +505,7 @@ export type MembershipUpdateManyWithWhereWithoutUserInput = {
 
 export type MembershipCreateWithoutLoginLinksInput = {
   role: string
+  createdAt?: Date | string
   workspace: Prisma.WorkspaceCreateNestedOneWithoutMembershipsInput
   user: Prisma.UserCreateNestedOneWithoutMembershipsInput
 }
@@ -486,6 +514,7 @@ export type MembershipUncheckedCreateWithoutLoginLinksInput = {
   workspaceId: string
   userId: string
   role: string
+  createdAt?: Date | string
 }
 
 export type MembershipCreateOrConnectWithoutLoginLinksInput = {
@@ -506,6 +535,7 @@ export type MembershipUpdateToOneWithWhereWithoutLoginLinksInput = {
 
 export type MembershipUpdateWithoutLoginLinksInput = {
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutMembershipsNestedInput
   user?: Prisma.UserUpdateOneRequiredWithoutMembershipsNestedInput
 }
@@ -514,15 +544,18 @@ export type MembershipUncheckedUpdateWithoutLoginLinksInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type MembershipCreateManyWorkspaceInput = {
   userId: string
   role: string
+  createdAt?: Date | string
 }
 
 export type MembershipUpdateWithoutWorkspaceInput = {
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   user?: Prisma.UserUpdateOneRequiredWithoutMembershipsNestedInput
   loginLinks?: Prisma.LoginLinkUpdateManyWithoutMembershipNestedInput
 }
@@ -530,21 +563,25 @@ export type MembershipUpdateWithoutWorkspaceInput = {
 export type MembershipUncheckedUpdateWithoutWorkspaceInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   loginLinks?: Prisma.LoginLinkUncheckedUpdateManyWithoutMembershipNestedInput
 }
 
 export type MembershipUncheckedUpdateManyWithoutWorkspaceInput = {
   userId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 export type MembershipCreateManyUserInput = {
   workspaceId: string
   role: string
+  createdAt?: Date | string
 }
 
 export type MembershipUpdateWithoutUserInput = {
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutMembershipsNestedInput
   loginLinks?: Prisma.LoginLinkUpdateManyWithoutMembershipNestedInput
 }
@@ -552,12 +589,14 @@ export type MembershipUpdateWithoutUserInput = {
 export type MembershipUncheckedUpdateWithoutUserInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   loginLinks?: Prisma.LoginLinkUncheckedUpdateManyWithoutMembershipNestedInput
 }
 
 export type MembershipUncheckedUpdateManyWithoutUserInput = {
   workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
   role?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
 
 
@@ -595,6 +634,7 @@ export type MembershipSelect<ExtArgs extends runtime.Types.Extensions.InternalAr
   workspaceId?: boolean
   userId?: boolean
   role?: boolean
+  createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
   loginLinks?: boolean | Prisma.Membership$loginLinksArgs<ExtArgs>
@@ -605,6 +645,7 @@ export type MembershipSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Ex
   workspaceId?: boolean
   userId?: boolean
   role?: boolean
+  createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["membership"]>
@@ -613,6 +654,7 @@ export type MembershipSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Ex
   workspaceId?: boolean
   userId?: boolean
   role?: boolean
+  createdAt?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["membership"]>
@@ -621,9 +663,10 @@ export type MembershipSelectScalar = {
   workspaceId?: boolean
   userId?: boolean
   role?: boolean
+  createdAt?: boolean
 }
 
-export type MembershipOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"workspaceId" | "userId" | "role", ExtArgs["result"]["membership"]>
+export type MembershipOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"workspaceId" | "userId" | "role" | "createdAt", ExtArgs["result"]["membership"]>
 export type MembershipInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.UserDefaultArgs<ExtArgs>
@@ -653,6 +696,10 @@ export type $MembershipPayload<ExtArgs extends runtime.Types.Extensions.Internal
      * One of: owner, member, viewer
      */
     role: string
+    /**
+     * Of members from before 0.4.0: when that version was installed.
+     */
+    createdAt: Date
   }, ExtArgs["result"]["membership"]>
   composites: {}
 }
@@ -1082,6 +1129,7 @@ export interface MembershipFieldRefs {
   readonly workspaceId: Prisma.FieldRef<"Membership", 'String'>
   readonly userId: Prisma.FieldRef<"Membership", 'String'>
   readonly role: Prisma.FieldRef<"Membership", 'String'>
+  readonly createdAt: Prisma.FieldRef<"Membership", 'DateTime'>
 }
     
 

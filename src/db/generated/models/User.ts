@@ -176,6 +176,9 @@ export type UserWhereInput = {
   isAdmin?: Prisma.BoolFilter<"User"> | boolean
   memberships?: Prisma.MembershipListRelationFilter
   keys?: Prisma.ApiKeyListRelationFilter
+  passkeys?: Prisma.PasskeyListRelationFilter
+  challenges?: Prisma.PasskeyChallengeListRelationFilter
+  identities?: Prisma.OidcIdentityListRelationFilter
 }
 
 export type UserOrderByWithRelationInput = {
@@ -185,6 +188,9 @@ export type UserOrderByWithRelationInput = {
   isAdmin?: Prisma.SortOrder
   memberships?: Prisma.MembershipOrderByRelationAggregateInput
   keys?: Prisma.ApiKeyOrderByRelationAggregateInput
+  passkeys?: Prisma.PasskeyOrderByRelationAggregateInput
+  challenges?: Prisma.PasskeyChallengeOrderByRelationAggregateInput
+  identities?: Prisma.OidcIdentityOrderByRelationAggregateInput
 }
 
 export type UserWhereUniqueInput = Prisma.AtLeast<{
@@ -197,6 +203,9 @@ export type UserWhereUniqueInput = Prisma.AtLeast<{
   isAdmin?: Prisma.BoolFilter<"User"> | boolean
   memberships?: Prisma.MembershipListRelationFilter
   keys?: Prisma.ApiKeyListRelationFilter
+  passkeys?: Prisma.PasskeyListRelationFilter
+  challenges?: Prisma.PasskeyChallengeListRelationFilter
+  identities?: Prisma.OidcIdentityListRelationFilter
 }, "id" | "name">
 
 export type UserOrderByWithAggregationInput = {
@@ -226,6 +235,9 @@ export type UserCreateInput = {
   isAdmin?: boolean
   memberships?: Prisma.MembershipCreateNestedManyWithoutUserInput
   keys?: Prisma.ApiKeyCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityCreateNestedManyWithoutUserInput
 }
 
 export type UserUncheckedCreateInput = {
@@ -235,6 +247,9 @@ export type UserUncheckedCreateInput = {
   isAdmin?: boolean
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutUserInput
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyUncheckedCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeUncheckedCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityUncheckedCreateNestedManyWithoutUserInput
 }
 
 export type UserUpdateInput = {
@@ -244,6 +259,9 @@ export type UserUpdateInput = {
   isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   memberships?: Prisma.MembershipUpdateManyWithoutUserNestedInput
   keys?: Prisma.ApiKeyUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUpdateManyWithoutUserNestedInput
 }
 
 export type UserUncheckedUpdateInput = {
@@ -253,6 +271,9 @@ export type UserUncheckedUpdateInput = {
   isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutUserNestedInput
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUncheckedUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUncheckedUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUncheckedUpdateManyWithoutUserNestedInput
 }
 
 export type UserCreateManyInput = {
@@ -337,12 +358,59 @@ export type UserUpdateOneWithoutKeysNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.UserUpdateToOneWithWhereWithoutKeysInput, Prisma.UserUpdateWithoutKeysInput>, Prisma.UserUncheckedUpdateWithoutKeysInput>
 }
 
+export type UserCreateNestedOneWithoutPasskeysInput = {
+  create?: Prisma.XOR<Prisma.UserCreateWithoutPasskeysInput, Prisma.UserUncheckedCreateWithoutPasskeysInput>
+  connectOrCreate?: Prisma.UserCreateOrConnectWithoutPasskeysInput
+  connect?: Prisma.UserWhereUniqueInput
+}
+
+export type UserUpdateOneRequiredWithoutPasskeysNestedInput = {
+  create?: Prisma.XOR<Prisma.UserCreateWithoutPasskeysInput, Prisma.UserUncheckedCreateWithoutPasskeysInput>
+  connectOrCreate?: Prisma.UserCreateOrConnectWithoutPasskeysInput
+  upsert?: Prisma.UserUpsertWithoutPasskeysInput
+  connect?: Prisma.UserWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.UserUpdateToOneWithWhereWithoutPasskeysInput, Prisma.UserUpdateWithoutPasskeysInput>, Prisma.UserUncheckedUpdateWithoutPasskeysInput>
+}
+
+export type UserCreateNestedOneWithoutChallengesInput = {
+  create?: Prisma.XOR<Prisma.UserCreateWithoutChallengesInput, Prisma.UserUncheckedCreateWithoutChallengesInput>
+  connectOrCreate?: Prisma.UserCreateOrConnectWithoutChallengesInput
+  connect?: Prisma.UserWhereUniqueInput
+}
+
+export type UserUpdateOneWithoutChallengesNestedInput = {
+  create?: Prisma.XOR<Prisma.UserCreateWithoutChallengesInput, Prisma.UserUncheckedCreateWithoutChallengesInput>
+  connectOrCreate?: Prisma.UserCreateOrConnectWithoutChallengesInput
+  upsert?: Prisma.UserUpsertWithoutChallengesInput
+  disconnect?: Prisma.UserWhereInput | boolean
+  delete?: Prisma.UserWhereInput | boolean
+  connect?: Prisma.UserWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.UserUpdateToOneWithWhereWithoutChallengesInput, Prisma.UserUpdateWithoutChallengesInput>, Prisma.UserUncheckedUpdateWithoutChallengesInput>
+}
+
+export type UserCreateNestedOneWithoutIdentitiesInput = {
+  create?: Prisma.XOR<Prisma.UserCreateWithoutIdentitiesInput, Prisma.UserUncheckedCreateWithoutIdentitiesInput>
+  connectOrCreate?: Prisma.UserCreateOrConnectWithoutIdentitiesInput
+  connect?: Prisma.UserWhereUniqueInput
+}
+
+export type UserUpdateOneRequiredWithoutIdentitiesNestedInput = {
+  create?: Prisma.XOR<Prisma.UserCreateWithoutIdentitiesInput, Prisma.UserUncheckedCreateWithoutIdentitiesInput>
+  connectOrCreate?: Prisma.UserCreateOrConnectWithoutIdentitiesInput
+  upsert?: Prisma.UserUpsertWithoutIdentitiesInput
+  connect?: Prisma.UserWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.UserUpdateToOneWithWhereWithoutIdentitiesInput, Prisma.UserUpdateWithoutIdentitiesInput>, Prisma.UserUncheckedUpdateWithoutIdentitiesInput>
+}
+
 export type UserCreateWithoutMembershipsInput = {
   id?: string
   name: string
   createdAt?: Date | string
   isAdmin?: boolean
   keys?: Prisma.ApiKeyCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityCreateNestedManyWithoutUserInput
 }
 
 export type UserUncheckedCreateWithoutMembershipsInput = {
@@ -351,6 +419,9 @@ export type UserUncheckedCreateWithoutMembershipsInput = {
   createdAt?: Date | string
   isAdmin?: boolean
   keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyUncheckedCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeUncheckedCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityUncheckedCreateNestedManyWithoutUserInput
 }
 
 export type UserCreateOrConnectWithoutMembershipsInput = {
@@ -375,6 +446,9 @@ export type UserUpdateWithoutMembershipsInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   keys?: Prisma.ApiKeyUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUpdateManyWithoutUserNestedInput
 }
 
 export type UserUncheckedUpdateWithoutMembershipsInput = {
@@ -383,6 +457,9 @@ export type UserUncheckedUpdateWithoutMembershipsInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUncheckedUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUncheckedUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUncheckedUpdateManyWithoutUserNestedInput
 }
 
 export type UserCreateWithoutKeysInput = {
@@ -391,6 +468,9 @@ export type UserCreateWithoutKeysInput = {
   createdAt?: Date | string
   isAdmin?: boolean
   memberships?: Prisma.MembershipCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityCreateNestedManyWithoutUserInput
 }
 
 export type UserUncheckedCreateWithoutKeysInput = {
@@ -399,6 +479,9 @@ export type UserUncheckedCreateWithoutKeysInput = {
   createdAt?: Date | string
   isAdmin?: boolean
   memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyUncheckedCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeUncheckedCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityUncheckedCreateNestedManyWithoutUserInput
 }
 
 export type UserCreateOrConnectWithoutKeysInput = {
@@ -423,6 +506,9 @@ export type UserUpdateWithoutKeysInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   memberships?: Prisma.MembershipUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUpdateManyWithoutUserNestedInput
 }
 
 export type UserUncheckedUpdateWithoutKeysInput = {
@@ -431,6 +517,189 @@ export type UserUncheckedUpdateWithoutKeysInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
   memberships?: Prisma.MembershipUncheckedUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUncheckedUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUncheckedUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUncheckedUpdateManyWithoutUserNestedInput
+}
+
+export type UserCreateWithoutPasskeysInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  isAdmin?: boolean
+  memberships?: Prisma.MembershipCreateNestedManyWithoutUserInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityCreateNestedManyWithoutUserInput
+}
+
+export type UserUncheckedCreateWithoutPasskeysInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  isAdmin?: boolean
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutUserInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeUncheckedCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityUncheckedCreateNestedManyWithoutUserInput
+}
+
+export type UserCreateOrConnectWithoutPasskeysInput = {
+  where: Prisma.UserWhereUniqueInput
+  create: Prisma.XOR<Prisma.UserCreateWithoutPasskeysInput, Prisma.UserUncheckedCreateWithoutPasskeysInput>
+}
+
+export type UserUpsertWithoutPasskeysInput = {
+  update: Prisma.XOR<Prisma.UserUpdateWithoutPasskeysInput, Prisma.UserUncheckedUpdateWithoutPasskeysInput>
+  create: Prisma.XOR<Prisma.UserCreateWithoutPasskeysInput, Prisma.UserUncheckedCreateWithoutPasskeysInput>
+  where?: Prisma.UserWhereInput
+}
+
+export type UserUpdateToOneWithWhereWithoutPasskeysInput = {
+  where?: Prisma.UserWhereInput
+  data: Prisma.XOR<Prisma.UserUpdateWithoutPasskeysInput, Prisma.UserUncheckedUpdateWithoutPasskeysInput>
+}
+
+export type UserUpdateWithoutPasskeysInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  memberships?: Prisma.MembershipUpdateManyWithoutUserNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUpdateManyWithoutUserNestedInput
+}
+
+export type UserUncheckedUpdateWithoutPasskeysInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutUserNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUncheckedUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUncheckedUpdateManyWithoutUserNestedInput
+}
+
+export type UserCreateWithoutChallengesInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  isAdmin?: boolean
+  memberships?: Prisma.MembershipCreateNestedManyWithoutUserInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityCreateNestedManyWithoutUserInput
+}
+
+export type UserUncheckedCreateWithoutChallengesInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  isAdmin?: boolean
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutUserInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyUncheckedCreateNestedManyWithoutUserInput
+  identities?: Prisma.OidcIdentityUncheckedCreateNestedManyWithoutUserInput
+}
+
+export type UserCreateOrConnectWithoutChallengesInput = {
+  where: Prisma.UserWhereUniqueInput
+  create: Prisma.XOR<Prisma.UserCreateWithoutChallengesInput, Prisma.UserUncheckedCreateWithoutChallengesInput>
+}
+
+export type UserUpsertWithoutChallengesInput = {
+  update: Prisma.XOR<Prisma.UserUpdateWithoutChallengesInput, Prisma.UserUncheckedUpdateWithoutChallengesInput>
+  create: Prisma.XOR<Prisma.UserCreateWithoutChallengesInput, Prisma.UserUncheckedCreateWithoutChallengesInput>
+  where?: Prisma.UserWhereInput
+}
+
+export type UserUpdateToOneWithWhereWithoutChallengesInput = {
+  where?: Prisma.UserWhereInput
+  data: Prisma.XOR<Prisma.UserUpdateWithoutChallengesInput, Prisma.UserUncheckedUpdateWithoutChallengesInput>
+}
+
+export type UserUpdateWithoutChallengesInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  memberships?: Prisma.MembershipUpdateManyWithoutUserNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUpdateManyWithoutUserNestedInput
+}
+
+export type UserUncheckedUpdateWithoutChallengesInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutUserNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUncheckedUpdateManyWithoutUserNestedInput
+  identities?: Prisma.OidcIdentityUncheckedUpdateManyWithoutUserNestedInput
+}
+
+export type UserCreateWithoutIdentitiesInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  isAdmin?: boolean
+  memberships?: Prisma.MembershipCreateNestedManyWithoutUserInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeCreateNestedManyWithoutUserInput
+}
+
+export type UserUncheckedCreateWithoutIdentitiesInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  isAdmin?: boolean
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutUserInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutUserInput
+  passkeys?: Prisma.PasskeyUncheckedCreateNestedManyWithoutUserInput
+  challenges?: Prisma.PasskeyChallengeUncheckedCreateNestedManyWithoutUserInput
+}
+
+export type UserCreateOrConnectWithoutIdentitiesInput = {
+  where: Prisma.UserWhereUniqueInput
+  create: Prisma.XOR<Prisma.UserCreateWithoutIdentitiesInput, Prisma.UserUncheckedCreateWithoutIdentitiesInput>
+}
+
+export type UserUpsertWithoutIdentitiesInput = {
+  update: Prisma.XOR<Prisma.UserUpdateWithoutIdentitiesInput, Prisma.UserUncheckedUpdateWithoutIdentitiesInput>
+  create: Prisma.XOR<Prisma.UserCreateWithoutIdentitiesInput, Prisma.UserUncheckedCreateWithoutIdentitiesInput>
+  where?: Prisma.UserWhereInput
+}
+
+export type UserUpdateToOneWithWhereWithoutIdentitiesInput = {
+  where?: Prisma.UserWhereInput
+  data: Prisma.XOR<Prisma.UserUpdateWithoutIdentitiesInput, Prisma.UserUncheckedUpdateWithoutIdentitiesInput>
+}
+
+export type UserUpdateWithoutIdentitiesInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  memberships?: Prisma.MembershipUpdateManyWithoutUserNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUpdateManyWithoutUserNestedInput
+}
+
+export type UserUncheckedUpdateWithoutIdentitiesInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  isAdmin?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutUserNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutUserNestedInput
+  passkeys?: Prisma.PasskeyUncheckedUpdateManyWithoutUserNestedInput
+  challenges?: Prisma.PasskeyChallengeUncheckedUpdateManyWithoutUserNestedInput
 }
 
 
@@ -441,11 +710,17 @@ export type UserUncheckedUpdateWithoutKeysInput = {
 export type UserCountOutputType = {
   memberships: number
   keys: number
+  passkeys: number
+  challenges: number
+  identities: number
 }
 
 export type UserCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   memberships?: boolean | UserCountOutputTypeCountMembershipsArgs
   keys?: boolean | UserCountOutputTypeCountKeysArgs
+  passkeys?: boolean | UserCountOutputTypeCountPasskeysArgs
+  challenges?: boolean | UserCountOutputTypeCountChallengesArgs
+  identities?: boolean | UserCountOutputTypeCountIdentitiesArgs
 }
 
 /**
@@ -472,6 +747,27 @@ export type UserCountOutputTypeCountKeysArgs<ExtArgs extends runtime.Types.Exten
   where?: Prisma.ApiKeyWhereInput
 }
 
+/**
+ * UserCountOutputType without action
+ */
+export type UserCountOutputTypeCountPasskeysArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.PasskeyWhereInput
+}
+
+/**
+ * UserCountOutputType without action
+ */
+export type UserCountOutputTypeCountChallengesArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.PasskeyChallengeWhereInput
+}
+
+/**
+ * UserCountOutputType without action
+ */
+export type UserCountOutputTypeCountIdentitiesArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.OidcIdentityWhereInput
+}
+
 
 export type UserSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -480,6 +776,9 @@ export type UserSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = r
   isAdmin?: boolean
   memberships?: boolean | Prisma.User$membershipsArgs<ExtArgs>
   keys?: boolean | Prisma.User$keysArgs<ExtArgs>
+  passkeys?: boolean | Prisma.User$passkeysArgs<ExtArgs>
+  challenges?: boolean | Prisma.User$challengesArgs<ExtArgs>
+  identities?: boolean | Prisma.User$identitiesArgs<ExtArgs>
   _count?: boolean | Prisma.UserCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["user"]>
 
@@ -508,6 +807,9 @@ export type UserOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = run
 export type UserInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   memberships?: boolean | Prisma.User$membershipsArgs<ExtArgs>
   keys?: boolean | Prisma.User$keysArgs<ExtArgs>
+  passkeys?: boolean | Prisma.User$passkeysArgs<ExtArgs>
+  challenges?: boolean | Prisma.User$challengesArgs<ExtArgs>
+  identities?: boolean | Prisma.User$identitiesArgs<ExtArgs>
   _count?: boolean | Prisma.UserCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type UserIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {}
@@ -518,6 +820,9 @@ export type $UserPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   objects: {
     memberships: Prisma.$MembershipPayload<ExtArgs>[]
     keys: Prisma.$ApiKeyPayload<ExtArgs>[]
+    passkeys: Prisma.$PasskeyPayload<ExtArgs>[]
+    challenges: Prisma.$PasskeyChallengePayload<ExtArgs>[]
+    identities: Prisma.$OidcIdentityPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -923,6 +1228,9 @@ export interface Prisma__UserClient<T, Null = never, ExtArgs extends runtime.Typ
   readonly [Symbol.toStringTag]: "PrismaPromise"
   memberships<T extends Prisma.User$membershipsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.User$membershipsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$MembershipPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   keys<T extends Prisma.User$keysArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.User$keysArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$ApiKeyPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  passkeys<T extends Prisma.User$passkeysArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.User$passkeysArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$PasskeyPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  challenges<T extends Prisma.User$challengesArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.User$challengesArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$PasskeyChallengePayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  identities<T extends Prisma.User$identitiesArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.User$identitiesArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$OidcIdentityPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -1394,6 +1702,78 @@ export type User$keysArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs 
   take?: number
   skip?: number
   distinct?: Prisma.ApiKeyScalarFieldEnum | Prisma.ApiKeyScalarFieldEnum[]
+}
+
+/**
+ * User.passkeys
+ */
+export type User$passkeysArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the Passkey
+   */
+  select?: Prisma.PasskeySelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the Passkey
+   */
+  omit?: Prisma.PasskeyOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.PasskeyInclude<ExtArgs> | null
+  where?: Prisma.PasskeyWhereInput
+  orderBy?: Prisma.PasskeyOrderByWithRelationInput | Prisma.PasskeyOrderByWithRelationInput[]
+  cursor?: Prisma.PasskeyWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.PasskeyScalarFieldEnum | Prisma.PasskeyScalarFieldEnum[]
+}
+
+/**
+ * User.challenges
+ */
+export type User$challengesArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the PasskeyChallenge
+   */
+  select?: Prisma.PasskeyChallengeSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the PasskeyChallenge
+   */
+  omit?: Prisma.PasskeyChallengeOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.PasskeyChallengeInclude<ExtArgs> | null
+  where?: Prisma.PasskeyChallengeWhereInput
+  orderBy?: Prisma.PasskeyChallengeOrderByWithRelationInput | Prisma.PasskeyChallengeOrderByWithRelationInput[]
+  cursor?: Prisma.PasskeyChallengeWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.PasskeyChallengeScalarFieldEnum | Prisma.PasskeyChallengeScalarFieldEnum[]
+}
+
+/**
+ * User.identities
+ */
+export type User$identitiesArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the OidcIdentity
+   */
+  select?: Prisma.OidcIdentitySelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the OidcIdentity
+   */
+  omit?: Prisma.OidcIdentityOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.OidcIdentityInclude<ExtArgs> | null
+  where?: Prisma.OidcIdentityWhereInput
+  orderBy?: Prisma.OidcIdentityOrderByWithRelationInput | Prisma.OidcIdentityOrderByWithRelationInput[]
+  cursor?: Prisma.OidcIdentityWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.OidcIdentityScalarFieldEnum | Prisma.OidcIdentityScalarFieldEnum[]
 }
 
 /**

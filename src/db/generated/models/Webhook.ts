@@ -649,10 +649,6 @@ export type WebhookUpdateeventsInput = {
   push?: string | string[]
 }
 
-export type NullableBytesFieldUpdateOperationsInput = {
-  set?: runtime.Bytes | null
-}
-
 export type WebhookCreateWithoutWorkspaceInput = {
   id?: string
   url: string

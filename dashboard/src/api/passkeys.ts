@@ -1,0 +1,36 @@
+/** Passkeys: what the browser and the API have to say to each other to make one and to sign in by one. */
+import { texts } from '../texts.ts'
+import { api, unwrap } from './client.ts'
+
+type Json<T extends keyof typeof PublicKeyCredential> = Parameters<
+  Extract<(typeof PublicKeyCredential)[T], (options: never) => unknown>
+>[0]
+
+/** Signs in by a passkey that the person chooses. @throws RequestError; Error where the browser got none. */
+export async function signInByPasskey(): Promise<void> {
+  const { data } = await unwrap(api.POST('/v0/login/passkey/options'))
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(
+    data as Json<'parseRequestOptionsFromJSON'>,
+  )
+  const credential = await chosen(navigator.credentials.get({ publicKey }))
+  await unwrap(api.POST('/v0/login/passkey', { body: { credential } }))
+}
+
+/** Makes a passkey, and has the API keep it. @throws RequestError; Error where the browser made none. */
+export async function addPasskey(name: string): Promise<void> {
+  const { data } = await unwrap(api.POST('/v0/passkeys/options'))
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(
+    data as unknown as Json<'parseCreationOptionsFromJSON'>,
+  )
+  const credential = await chosen(navigator.credentials.create({ publicKey }))
+  await unwrap(api.POST('/v0/passkeys', { body: { name, credential } }))
+}
+
+/** As the API takes it; what is wrong with it, the API says. */
+async function chosen(asked: Promise<Credential | null>) {
+  const credential = await asked.catch((error: DOMException) => {
+    throw new Error(error.name === 'InvalidStateError' ? texts.login.passkeyKnown : texts.login.passkeyNone)
+  })
+  if (!(credential instanceof PublicKeyCredential)) throw new Error(texts.login.passkeyNone)
+  return credential.toJSON()
+}

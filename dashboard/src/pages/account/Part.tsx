@@ -1,0 +1,56 @@
+import type { ReactNode } from 'react'
+import { FormDialog } from '../../parts/forms.tsx'
+import { texts } from '../../texts.ts'
+
+/** A part of the page, with what can be done there. */
+export function Part({
+  title,
+  hint,
+  action,
+  children,
+}: {
+  title: string
+  hint: string
+  action?: ReactNode
+  children: ReactNode
+}) {
+  return (
+    <section>
+      <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
+        <div>
+          <h2 className="font-semibold text-lg">{title}</h2>
+          <p className="mt-1 text-soft text-sm">{hint}</p>
+        </div>
+        {action}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+/** Asks once more, and says what comes of it. */
+export function Sure({
+  title,
+  hint,
+  saving,
+  onConfirm,
+  onClose,
+}: {
+  title: string
+  hint: string
+  saving: { isPending: boolean; error: Error | null }
+  onConfirm: () => void
+  onClose: () => void
+}) {
+  return (
+    <FormDialog
+      title={title}
+      hint={hint}
+      submit={texts.account.remove}
+      look="danger"
+      saving={saving}
+      onSubmit={onConfirm}
+      onClose={onClose}
+    />
+  )
+}

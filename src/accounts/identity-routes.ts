@@ -1,0 +1,189 @@
+import type { Request, Response } from 'express'
+import { z } from 'zod'
+import type { Config } from '../config.ts'
+import type { PrismaClient } from '../db/prisma.ts'
+import { badRequest, notFound } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { oidcCookieOf, requireSameOrigin, setOidcCookie } from '../http/session-cookie.ts'
+import { nothing, pathId, text } from '../http/shapes.ts'
+import {
+  beginAtProvider,
+  type IdentityRecord,
+  linkIdentity,
+  listIdentities,
+  type Purpose,
+  type Returned,
+  signInByIdentity,
+  unlinkIdentity,
+} from './identities.ts'
+import type { OpenIdProvider } from './openid-provider.ts'
+import { dashboardUrl, opened, type SignInServices, signIn, signInWorkspace } from './sign-in.ts'
+
+const TAG = 'Identities'
+/** The page to which the provider sends the browser. */
+const LOGIN_PAGE = '/login'
+
+const begun = z.object({ data: z.object({ url: z.string().describe('The provider’s page to sign in at.') }) })
+const returned = z.object({
+  query: text(8192)
+    .min(1, 'must not be empty')
+    .describe('What stands behind the `?` of the address to which the provider sent the browser.'),
+})
+const identityRecord = z.object({
+  id: z.string(),
+  issuer: z.string().describe('The provider.'),
+  email: z.string().nullable().describe('As the provider said when it was linked.'),
+  createdAt: z.string(),
+  lastUsedAt: z.string().nullable(),
+})
+
+const view = ({ id, issuer, email, createdAt, lastUsedAt }: IdentityRecord) => ({
+  ...{ id, issuer, email },
+  createdAt: createdAt.toISOString(),
+  lastUsedAt: lastUsedAt?.toISOString() ?? null,
+})
+
+/** @param services.provider that of the settings; undefined where there is none. */
+export function identityRoutes(
+  services: SignInServices & {
+    prisma: PrismaClient
+    provider: OpenIdProvider | undefined
+    config: Pick<Config, 'BERTH_OIDC_JOIN'>
+  },
+): Route[] {
+  const { prisma, config } = services
+  const provider = (): OpenIdProvider => {
+    if (services.provider) return services.provider
+    throw notFound('No OpenID provider is set: see BERTH_OIDC_ISSUER')
+  }
+  const redirectUri = (req: Request): string => {
+    const url = dashboardUrl(req, config.PUBLIC_URL)
+    if (!url) throw badRequest('Host: is no host name')
+    return `${url.origin}${LOGIN_PAGE}`
+  }
+  const begin = async (req: Request, res: Response, purpose: Purpose) => {
+    const { url, token, expiresAt } = await beginAtProvider(prisma, provider(), redirectUri(req), purpose)
+    setOidcCookie(req, res, token, expiresAt)
+    return { body: { data: { url } } }
+  }
+  const back = (req: Request, res: Response, query: string): Returned => {
+    setOidcCookie(req, res, '', new Date(0))
+    return { query, redirectUri: redirectUri(req), token: oidcCookieOf(req) }
+  }
+  return [
+    route({
+      method: 'post',
+      path: '/v0/login/oidc',
+      id: 'beginOidcLogin',
+      tag: TAG,
+      summary: 'Begin to sign in at the OpenID provider',
+      description:
+        'The page goes to `url`, and the provider sends it back to `/login` with a query, which is good in this browser once, for 10 minutes. 404 where no provider is set, and for an invitation that nobody can accept.',
+      scope: null,
+      audited: false,
+      body: z.object({
+        workspaceId: signInWorkspace,
+        invitation: text(100)
+          .min(1, 'must not be empty')
+          .optional()
+          .describe('The token of an invitation: it is accepted by the sign-in.'),
+      }),
+      success: { status: 200, description: 'Where to go.', body: begun },
+      errors: [403, 404, 503],
+      handle({ body, req, res }) {
+        requireSameOrigin(req)
+        return begin(req, res, body)
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/login/oidc/finish',
+      id: 'loginWithOidc',
+      tag: TAG,
+      summary: 'Sign in with the answer of the OpenID provider',
+      description:
+        'The session’s cookie comes with the answer. 403 for somebody who is not known here, 404 and 409 as of the invitation that it accepts.',
+      scope: null,
+      body: returned,
+      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      errors: [401, 403, 404, 409, 503],
+      handle: ({ body: { query }, req, res }) =>
+        signIn(services, { req, res, via: 'session' }, (browser) =>
+          signInByIdentity(prisma, provider(), back(req, res, query), {
+            ...{ ...browser, joinRules: config.BERTH_OIDC_JOIN },
+          }),
+        ),
+    }),
+    route({
+      method: 'get',
+      path: '/v0/identities',
+      id: 'listIdentities',
+      tag: TAG,
+      summary: 'List the identities of the user',
+      description:
+        'At the OpenID provider. In all workspaces they are the same. Newest first; there are 10 at most.',
+      scope: 'org:read',
+      success: {
+        status: 200,
+        description: 'The identities.',
+        body: z.object({ data: z.object({ identities: z.array(identityRecord) }) }),
+      },
+      async handle({ principal }) {
+        const identities = (await listIdentities(prisma, principal.userId)).map(view)
+        return { body: { data: { identities } } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/identities/begin',
+      id: 'beginIdentity',
+      tag: TAG,
+      summary: 'Begin to link an identity',
+      description:
+        'As for a sign-in, but that the `state` in the query begins with `link.`. Of a session alone: 403 for keys. 404 where no provider is set.',
+      scope: 'any',
+      session: true,
+      success: { status: 200, description: 'Where to go.', body: begun },
+      errors: [404],
+      handle({ principal, req, res }) {
+        return begin(req, res, { userId: principal.userId })
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/identities',
+      id: 'linkIdentity',
+      tag: TAG,
+      summary: 'Link an identity with the user',
+      description:
+        'By the answer of the OpenID provider. Of a session alone: 403 for keys, and for who has 10. 409 for an identity of another user.',
+      scope: 'any',
+      session: true,
+      body: returned,
+      success: { status: 201, description: 'The identity.', body: z.object({ data: identityRecord }) },
+      errors: [404, 409],
+      async handle({ principal, body: { query }, req, res }) {
+        const linked = await linkIdentity(prisma, provider(), back(req, res, query), principal.userId)
+        return { body: { data: view(linked) } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v0/identities/:identityId',
+      id: 'unlinkIdentity',
+      tag: TAG,
+      summary: 'Unlink an identity',
+      description:
+        'It signs nobody in any more; sessions that it opened go on. Of a session alone: 403 for keys.',
+      scope: 'any',
+      session: true,
+      params: z.object({ identityId: pathId }),
+      success: { status: 200, description: 'It is gone.', body: nothing },
+      errors: [404],
+      async handle({ principal, params: { identityId: id } }) {
+        await unlinkIdentity(prisma, { id, userId: principal.userId })
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,210 @@
+import { isIP } from 'node:net'
+import type { Request } from 'express'
+import { z } from 'zod'
+import type { PrismaClient } from '../db/prisma.ts'
+import { badRequest } from '../errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { requireSameOrigin } from '../http/session-cookie.ts'
+import { nothing, pathId, text } from '../http/shapes.ts'
+import {
+  beginRegistration,
+  beginSignIn,
+  deletePasskey,
+  listPasskeys,
+  type PasskeyRecord,
+  type RelyingParty,
+  registerPasskey,
+  renamePasskey,
+  signInByPasskey,
+} from './passkeys.ts'
+import { dashboardUrl, opened, type SignInServices, signIn, signInWorkspace } from './sign-in.ts'
+
+const TAG = 'Passkeys'
+
+const base64url = (max: number) => text(max).regex(/^[\w-]+$/, 'must be base64url')
+const credentialId = base64url(1400)
+/** As `toJSON()` of a browser's credential has it; what else it has is ignored. */
+const credential = <Shape extends z.ZodRawShape>(response: Shape) =>
+  z.object({
+    id: credentialId,
+    rawId: credentialId,
+    type: z.literal('public-key'),
+    response: z.object({ clientDataJSON: base64url(4096), ...response }),
+    clientExtensionResults: z.object({}).default({}),
+  })
+const assertion = credential({
+  authenticatorData: base64url(4096),
+  signature: base64url(8192),
+  userHandle: base64url(100),
+})
+const attestation = credential({
+  attestationObject: base64url(65_536),
+  transports: z.array(text(40)).max(20).optional(),
+})
+
+/** For `navigator.credentials`, in the words of WebAuthn. */
+const options = z.looseObject({ challenge: z.string() })
+const passkeyName = text(100).trim().min(1, 'must not be empty')
+const passkeyRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  synced: z.boolean().describe('Whether its device shares it with others of its owner.'),
+  createdAt: z.string(),
+  lastUsedAt: z.string().nullable(),
+})
+const one = z.object({ data: passkeyRecord })
+const params = z.object({ passkeyId: pathId })
+
+const view = ({ id, name, synced, createdAt, lastUsedAt }: PasskeyRecord) => ({
+  ...{ id, name, synced },
+  createdAt: createdAt.toISOString(),
+  lastUsedAt: lastUsedAt?.toISOString() ?? null,
+})
+
+/**
+ * For what a browser may make and use passkeys here: the host of PUBLIC_URL, or else the one that was asked. Undefined where
+ * browsers do not do it: on plain http but for this machine's own names, at an address without a name, at another host.
+ */
+export function relyingParty(req: Request, publicUrl: string | undefined): RelyingParty | undefined {
+  const url = dashboardUrl(req, publicUrl)
+  if (!url || url.host !== req.host?.toLowerCase() || isIP(url.hostname.replace(/^\[|\]$/g, '')))
+    return undefined
+  const isSecure = url.protocol === 'https:' || /^(.+\.)?localhost$/.test(url.hostname)
+  return isSecure ? { id: url.hostname, origin: url.origin } : undefined
+}
+
+export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient }): Route[] {
+  const { prisma, config } = services
+  const partyOf = (req: Request): RelyingParty => {
+    const party = relyingParty(req, config.PUBLIC_URL)
+    if (party) return party
+    throw badRequest(
+      'There are no passkeys at this address: they need https and a host name, that of PUBLIC_URL where it is set',
+    )
+  }
+  return [
+    route({
+      method: 'post',
+      path: '/v0/login/passkey/options',
+      id: 'beginPasskeyLogin',
+      tag: TAG,
+      summary: 'Begin to sign in with a passkey',
+      description:
+        'What `navigator.credentials.get` takes as `publicKey`, by `PublicKeyCredential.parseRequestOptionsFromJSON`. Its challenge is good once, for 5 minutes.',
+      scope: null,
+      audited: false,
+      success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
+      errors: [403],
+      async handle({ req }) {
+        requireSameOrigin(req)
+        return { body: { data: await beginSignIn(prisma, partyOf(req)) } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/login/passkey',
+      id: 'loginWithPasskey',
+      tag: TAG,
+      summary: 'Sign in with a passkey',
+      description: 'The session’s cookie comes with the answer. 403 for who is no member of the workspace.',
+      scope: null,
+      body: z.object({ credential: assertion, workspaceId: signInWorkspace }),
+      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      errors: [401, 403],
+      handle: ({ body: { credential, workspaceId }, req, res }) =>
+        signIn(services, { req, res, via: 'session' }, (browser) =>
+          signInByPasskey(prisma, partyOf(req), { credential, workspaceId }, browser),
+        ),
+    }),
+    route({
+      method: 'get',
+      path: '/v0/passkeys',
+      id: 'listPasskeys',
+      tag: TAG,
+      summary: 'List the passkeys of the user',
+      description: 'In all workspaces they are the same. Newest first; there are 20 at most.',
+      scope: 'org:read',
+      success: {
+        status: 200,
+        description: 'The passkeys.',
+        body: z.object({ data: z.object({ passkeys: z.array(passkeyRecord) }) }),
+      },
+      async handle({ principal }) {
+        const passkeys = (await listPasskeys(prisma, principal.userId)).map(view)
+        return { body: { data: { passkeys } } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/passkeys/options',
+      id: 'beginPasskey',
+      tag: TAG,
+      summary: 'Begin to make a passkey',
+      description:
+        'What `navigator.credentials.create` takes as `publicKey`, by `PublicKeyCredential.parseCreationOptionsFromJSON`. Its challenge is good once, for 5 minutes. Of a session alone: 403 for keys, and for who has 20.',
+      scope: 'any',
+      session: true,
+      success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
+      async handle({ principal, req }) {
+        return { body: { data: await beginRegistration(prisma, partyOf(req), principal.userId) } }
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/v0/passkeys',
+      id: 'createPasskey',
+      tag: TAG,
+      summary: 'Keep a passkey that was made',
+      description: 'Of a session alone: 403 for keys. 409 for one that is known.',
+      scope: 'any',
+      session: true,
+      body: z.object({ name: passkeyName, credential: attestation }),
+      success: { status: 201, description: 'The passkey.', body: one },
+      errors: [409],
+      async handle({ principal, body: { name, credential }, req }) {
+        const { userId } = principal
+        const party = partyOf(req)
+        // A browser may name ways to the device that the library's types do not know yet.
+        const made = credential as Parameters<typeof registerPasskey>[2]['credential']
+        return {
+          body: { data: view(await registerPasskey(prisma, party, { userId, name, credential: made })) },
+        }
+      },
+    }),
+    route({
+      method: 'patch',
+      path: '/v0/passkeys/:passkeyId',
+      id: 'renamePasskey',
+      tag: TAG,
+      summary: 'Rename a passkey',
+      description: 'Of a session alone: 403 for keys.',
+      scope: 'any',
+      session: true,
+      params,
+      body: z.object({ name: passkeyName }),
+      success: { status: 200, description: 'The passkey as it is now.', body: one },
+      errors: [404],
+      async handle({ principal, params: { passkeyId: id }, body: { name } }) {
+        return { body: { data: view(await renamePasskey(prisma, { id, userId: principal.userId, name })) } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v0/passkeys/:passkeyId',
+      id: 'deletePasskey',
+      tag: TAG,
+      summary: 'Delete a passkey',
+      description:
+        'Nobody signs in by it any more; sessions that it opened go on. Of a session alone: 403 for keys.',
+      scope: 'any',
+      session: true,
+      params,
+      success: { status: 200, description: 'It is gone.', body: nothing },
+      errors: [404],
+      async handle({ principal, params: { passkeyId: id } }) {
+        await deletePasskey(prisma, { id, userId: principal.userId })
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}

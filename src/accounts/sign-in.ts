@@ -1,0 +1,53 @@
+/** What all ways to sign in have in common: who may try, and the answer with a session's cookie. */
+import type { Request, Response } from 'express'
+import { z } from 'zod'
+import type { Config } from '../config.ts'
+import type { AddressLimits } from '../http/address-limits.ts'
+import { noteCaller } from '../http/audit.ts'
+import { requireSameOrigin, setSessionCookie } from '../http/session-cookie.ts'
+import type { Browser, Opened, SessionLimits } from './sessions.ts'
+
+export const opened = z.object({ id: z.string(), expiresAt: z.string() })
+
+/** `workspaceId` of a sign-in. */
+export const signInWorkspace = z
+  .uuid('must be the id of a workspace')
+  .optional()
+  .describe('Where to sign in, for who is in several workspaces; the one that they joined last unless told.')
+
+export interface SignInServices {
+  addresses: AddressLimits
+  config: Pick<Config, 'PUBLIC_URL' | 'BERTH_SESSION_HOURS' | 'BERTH_SESSION_IDLE_HOURS'>
+}
+
+/** How long sessions are good. */
+export const sessionLimits = ({ config }: SignInServices): SessionLimits => ({
+  hours: config.BERTH_SESSION_HOURS,
+  idleHours: config.BERTH_SESSION_IDLE_HOURS,
+})
+
+/**
+ * Signs in, and gives the browser the session's cookie.
+ * @param via what the audit has as the caller's credential: the link, or else the session that was opened.
+ * @throws ApiError 403 for a page of another origin, 429 for an address that was refused too often, and what `open` throws.
+ */
+export async function signIn(
+  services: SignInServices,
+  { req, res, via }: { req: Request; res: Response; via: 'link' | 'session' },
+  open: (browser: Browser) => Promise<Opened>,
+): Promise<{ body: { data: z.output<typeof opened> } }> {
+  requireSameOrigin(req)
+  const browser = { userAgent: req.headers['user-agent'], limits: sessionLimits(services) }
+  const { id, workspaceId, userId, cookie, expiresAt } = await services.addresses.signIn(req, () =>
+    open(browser),
+  )
+  noteCaller(res, { via, workspaceId, userId, keyId: id })
+  setSessionCookie(req, res, cookie, expiresAt)
+  return { body: { data: { id, expiresAt: expiresAt.toISOString() } } }
+}
+
+/** Where a browser has the dashboard: PUBLIC_URL, or without it where it says that it sent its request. */
+export function dashboardUrl(req: Request, publicUrl: string | undefined): URL | undefined {
+  const own = `${req.protocol}://${req.host}`
+  return publicUrl ? new URL(publicUrl) : URL.canParse(own) ? new URL(own) : undefined
+}
