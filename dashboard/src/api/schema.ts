@@ -10390,6 +10390,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the passkey, a UUID. */
                 passkeyId: string;
             };
             cookie?: never;
@@ -10431,6 +10432,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the passkey, a UUID. */
                 passkeyId: string;
             };
             cookie?: never;
@@ -10786,6 +10788,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description The id of the identity, a UUID. */
                 identityId: string;
             };
             cookie?: never;

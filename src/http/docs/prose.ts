@@ -138,6 +138,8 @@ export const PARAMETERS: Record<string, { description: string; enum?: string[]; 
   userId: { description: 'The id of the user, a UUID.' },
   invitationId: { description: 'The id of the invitation, a UUID.' },
   sessionId: { description: 'The id of the session, a UUID.' },
+  passkeyId: { description: 'The id of the passkey, a UUID.' },
+  identityId: { description: 'The id of the identity, a UUID.' },
   keyId: { description: 'The id of the key, a UUID.' },
   deliveryId: { description: 'The id of the delivery, a UUID.' },
   role: { description: 'Only members with this role.' },
