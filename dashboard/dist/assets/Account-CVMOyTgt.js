@@ -1,0 +1,1 @@
+import{s as e}from"./ui-5kOQE4Qs.js";import{n as t,t as n}from"./texts-Iyd4emHE.js";var r=t();function i(){return(0,r.jsx)(e,{title:n.account.title})}export{i as Account};
