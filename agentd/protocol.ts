@@ -309,7 +309,8 @@ export interface FileEntry {
  * `PUT /v1/config` (`{text}`) and `POST /v1/config/validate` (`{text?}`: without it what is on disk). `GET /v1/config`
  * answers `{text}`, with `__OPENCLAW_REDACTED__` for each secret; written back it stands for what is stored. A PUT of
  * no JSON object, of another value for a key that the worker owns, or of a redacted value where none is stored is
- * `bad_request`, and the message begins with the key.
+ * `bad_request`, and the message begins with the key. `GET /v1/config/owned` answers the paths of the keys that the
+ * worker owns, as that message has them: `{keys}`.
  */
 export interface ConfigCheck {
   valid: boolean

@@ -312,7 +312,7 @@ export const texts = {
     folders: {
       modified: 'the agent has changed its folder',
       other: 'its folder is of another origin',
-      missing: 'its folder is missing',
+      missing: 'its folder is not there yet',
     },
     update: 'Update',
     updateTo: (version: string) => `Update to ${version}`.trim(),
