@@ -1,0 +1,1 @@
+import{x as e}from"./index-CcrxXELb.js";import{n as t,t as n}from"./texts-Dfj3WW6w.js";var r=t();function i(){return(0,r.jsx)(e,{title:n.account.title})}export{i as Account};

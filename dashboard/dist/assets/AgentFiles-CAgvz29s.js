@@ -1,0 +1,1 @@
+import{n as e,t}from"./texts-Dfj3WW6w.js";var n=e();function r(){return(0,n.jsx)(`p`,{children:t.agent.tabs.files})}export{r as AgentFiles};

@@ -1,0 +1,1 @@
+import{O as e,m as t,x as n}from"./index-CcrxXELb.js";import{t as r}from"./tabs-Bi1Ks1Tx.js";import{n as i,t as a}from"./texts-Dfj3WW6w.js";import{t as o}from"./tabs-m4zRsTGz.js";var s=i();function c(){return(0,s.jsxs)(s.Fragment,{children:[(0,s.jsx)(n,{title:a.operate.title}),(0,s.jsx)(r,{label:a.operate.title,tabs:[...o(t())]}),(0,s.jsx)(e,{})]})}export{c as Operate};

@@ -1,0 +1,1 @@
+import{N as e,z as t}from"./index-CcrxXELb.js";function n(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{n as t};

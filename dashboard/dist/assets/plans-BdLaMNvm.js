@@ -1,0 +1,1 @@
+import{E as e,P as t,T as n}from"./index-CcrxXELb.js";function r(){let{data:r,error:i}=t({queryKey:[`plans`],queryFn:()=>e(n.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};

@@ -1,0 +1,73 @@
+import { type ReactNode, useId } from 'react'
+
+/** A part of a page under a heading, with what can be done there at its end. */
+export function Section({
+  title,
+  hint,
+  actions,
+  children,
+  className = '',
+}: {
+  title: string
+  hint?: ReactNode
+  actions?: ReactNode
+  children: ReactNode
+  className?: string
+}) {
+  const id = useId()
+  return (
+    <section aria-labelledby={id} className={`mb-8 ${className}`}>
+      <div className="mb-3 flex flex-wrap items-end justify-between gap-x-4 gap-y-2">
+        <div className="min-w-0">
+          <h2 id={id} className="font-semibold text-base">
+            {title}
+          </h2>
+          {hint && <p className="mt-0.5 max-w-3xl text-soft text-sm">{hint}</p>}
+        </div>
+        {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
+      </div>
+      {children}
+    </section>
+  )
+}
+
+/** A list whose items stand in one box, a line between them. */
+export function Rows({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <ul aria-label={label} className="divide-y divide-line rounded-xl border border-line bg-card">
+      {children}
+    </ul>
+  )
+}
+
+/** What something is on the left, what can be done with it on the right; below each other on a phone. */
+export function Row({ children, actions }: { children: ReactNode; actions?: ReactNode }) {
+  return (
+    <li className="flex flex-col gap-x-4 gap-y-3 px-4 py-3 md:flex-row md:items-center">
+      <div className="min-w-0 flex-1">{children}</div>
+      {actions && <div className="flex shrink-0 flex-wrap items-center gap-2">{actions}</div>}
+    </li>
+  )
+}
+
+/** A word beside a name, such as a version. */
+export function Tag({ children }: { children: ReactNode }) {
+  return (
+    <span className="inline-block max-w-full truncate rounded bg-tint px-1.5 py-0.5 align-middle text-xs">
+      {children}
+    </span>
+  )
+}
+
+/** A remark that is no error: what to know, and what can be done about it. */
+export function Note({ children, actions }: { children: ReactNode; actions?: ReactNode }) {
+  return (
+    <div
+      role="status"
+      className="mb-4 flex flex-wrap items-center justify-between gap-3 rounded-xl border border-line bg-tint px-4 py-3 text-sm"
+    >
+      <div className="min-w-0 flex-1 break-words">{children}</div>
+      {actions && <div className="flex flex-wrap gap-2">{actions}</div>}
+    </div>
+  )
+}
