@@ -300,7 +300,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       ],
       inTurn(customDomainHandler(apps), customGatewayHandler({ gateways, bounds }, gatewayAt)),
     ),
-    pages: config.BERTH_DASHBOARD === 'on' ? dashboard() : undefined,
+    pages: config.BERTH_DASHBOARD === 'on' ? dashboard(config.BERTH_GATEWAY_DOMAIN) : undefined,
     log,
   })
   await openOperatorPorts(config, { log, parts, registry })
