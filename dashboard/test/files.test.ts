@@ -223,7 +223,7 @@ describe('a file', () => {
   })
   it('a gateway is created, restricted by a token that is shown once, given a domain, and says what it served', async () => {
     const domain = `test-${own.id.slice(-12)}`
-    await page.getByRole('link', { name: 'Gateways' }).click()
+    await page.goto(`${url}/dashboard/files/gateways`)
     await page.getByText('Hosts that serve').waitFor()
     await page.getByRole('button', { name: 'New gateway' }).click()
     const dialog = page.getByRole('dialog')
@@ -329,7 +329,7 @@ describe('a file', () => {
 
 describe('pins by CID', () => {
   it('a CID is pinned, what cannot be found is seen with what to do, and withdrawn', async () => {
-    await page.getByRole('link', { name: 'Pins' }).click()
+    await page.goto(`${url}/dashboard/files/pins`)
     await page.getByText('No pins under way').waitFor()
     await page.getByRole('button', { name: 'Pin a CID' }).click()
     const dialog = page.getByRole('dialog')
