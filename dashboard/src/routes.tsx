@@ -6,6 +6,7 @@ import {
   redirect,
 } from '@tanstack/react-router'
 import { readShown } from './pages/agents/shown.ts'
+import type { FileSearch } from './pages/files/Files.tsx'
 import { Login } from './pages/login/Login.tsx'
 import { readAuditSearch } from './pages/operate/audit/search.ts'
 import { readOperationsSearch } from './pages/operate/operations/search.ts'
@@ -32,7 +33,48 @@ const newAgent = createRoute({
 const files = createRoute({
   getParentRoute: () => shell,
   path: '/dashboard/files',
-  component: lazyRouteComponent(() => import('./pages/files/Files.tsx'), 'Files'),
+  component: lazyRouteComponent(() => import('./pages/files/FilesArea.tsx'), 'FilesArea'),
+})
+const inFiles = { getParentRoute: () => files }
+const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined)
+const filePages = [
+  createRoute({
+    ...inFiles,
+    path: '/',
+    validateSearch: (search: Record<string, unknown>): FileSearch => ({
+      ...(search.network === 'private' && { network: 'private' }),
+      ...(text(search.name) && { name: text(search.name) }),
+      ...(text(search.group) && { group: text(search.group) }),
+      ...(text(search.type) && { type: text(search.type) }),
+      ...(search.order === 'ASC' && { order: 'ASC' }),
+    }),
+    component: lazyRouteComponent(() => import('./pages/files/Files.tsx'), 'Files'),
+  }),
+  createRoute({
+    ...inFiles,
+    path: 'pins',
+    component: lazyRouteComponent(() => import('./pages/files/Pins.tsx'), 'Pins'),
+  }),
+  createRoute({
+    ...inFiles,
+    path: 'groups',
+    component: lazyRouteComponent(() => import('./pages/files/Groups.tsx'), 'Groups'),
+  }),
+  createRoute({
+    ...inFiles,
+    path: 'gateways',
+    component: lazyRouteComponent(() => import('./pages/files/gateways/Gateways.tsx'), 'Gateways'),
+  }),
+]
+const file = createRoute({
+  getParentRoute: () => shell,
+  path: '/dashboard/files/$network/$fileId',
+  component: lazyRouteComponent(() => import('./pages/files/file/FilePage.tsx'), 'FilePage'),
+})
+const gateway = createRoute({
+  getParentRoute: () => shell,
+  path: '/dashboard/files/gateways/$gatewayId',
+  component: lazyRouteComponent(() => import('./pages/files/gateways/GatewayPage.tsx'), 'GatewayPage'),
 })
 const account = createRoute({
   getParentRoute: () => shell,
@@ -194,7 +236,9 @@ export const router = createRouter({
     createRoute({ getParentRoute: () => root, path: '/login', component: Login }),
     shell.addChildren([
       createRoute({ getParentRoute: () => shell, path: '/dashboard', component: Overview }),
-      files,
+      files.addChildren(filePages),
+      file,
+      gateway,
       agents,
       newAgent,
       agent.addChildren(agentPages),

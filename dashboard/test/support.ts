@@ -40,8 +40,14 @@ export interface Dashboard extends Context {
 export async function openDashboard(berth?: Stack): Promise<Dashboard> {
   if (shots) await mkdir(shots, { recursive: true })
   const context = await openContext(berth)
-  const { url } = context
+  const { url, env } = context
   const own = await context.workspace()
+  const gateways = `.${env.BERTH_GATEWAY_DOMAIN ?? 'gateway.localhost'}`
+  /** Of this Berth: the page's own origin, and previews from gateways. */
+  const isOwn = ({ protocol, origin, port, hostname }: URL) =>
+    protocol === 'blob:' ||
+    origin === new URL(url).origin ||
+    (port === new URL(url).port && hostname.endsWith(gateways))
   const executablePath = await findBrowser()
   assert.ok(executablePath, 'there is no Chromium or Chrome here: apt-get install chromium')
   const args = ['--no-proxy-server', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])]
@@ -57,10 +63,8 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
     const page = await context.newPage()
     page.setDefaultTimeout(HOST_MS)
     page.on('request', (request) => {
-      const asked = new URL(request.url())
       // What a page has made itself, such as a preview, is asked of nobody.
-      if (asked.protocol !== 'blob:' && asked.origin !== new URL(url).origin)
-        complaints.push(`asked ${request.url()}`)
+      if (!isOwn(new URL(request.url()))) complaints.push(`asked ${request.url()}`)
     })
     page.on('pageerror', (error) => complaints.push(error.message))
     page.on('console', (line) => {

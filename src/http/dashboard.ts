@@ -11,17 +11,19 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 
-/** Scripts, styles and images of this host alone, nothing inline, no frames. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+/** Scripts, styles and images of this host alone, nothing inline. Frames show content at gateways: hosts, and so origins, of their own. */
+const policy = (gatewayDomain: string) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    `frame-src *.${gatewayDomain}:*`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
 
 const DIST = new URL('../../dashboard/dist/', import.meta.url).pathname
 const YEAR_SECONDS = 31_536_000
@@ -32,9 +34,13 @@ interface Asset {
   gzip: Buffer
 }
 
-/** Serves what `dashboard/dist` has; to be mounted where the API has no route. */
-export function dashboard(): RequestHandler {
+/**
+ * Serves what `dashboard/dist` has; to be mounted where the API has no route.
+ * @param gatewayDomain `BERTH_GATEWAY_DOMAIN`.
+ */
+export function dashboard(gatewayDomain: string): RequestHandler {
   const assets = readAssets()
+  const contentPolicy = policy(gatewayDomain)
   const send = (name: string, cache: string): RequestHandler => {
     const asset = assets.get(name)
     return (req, res, next) => {
@@ -42,7 +48,7 @@ export function dashboard(): RequestHandler {
       const isGzip = req.acceptsEncodings('gzip') === 'gzip'
       res.set({
         'content-type': asset.type,
-        'content-security-policy': POLICY,
+        'content-security-policy': contentPolicy,
         'cache-control': cache,
         vary: 'accept-encoding',
         ...(isGzip && { 'content-encoding': 'gzip' }),

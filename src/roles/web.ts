@@ -305,7 +305,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       ],
       inTurn(customDomainHandler(apps), customGatewayHandler({ gateways, bounds }, gatewayAt)),
     ),
-    pages: isDashboardOn ? dashboard() : undefined,
+    pages: isDashboardOn ? dashboard(config.BERTH_GATEWAY_DOMAIN) : undefined,
     log,
   })
   await openOperatorPorts(config, { log, parts, registry })

@@ -1,4 +1,7 @@
-/** Files, symbolic links and directories of UnixFS (`unixfs-v1-2025`), each on its own: the importer makes whole trees. */
+/**
+ * Files, symbolic links and directories of UnixFS (`unixfs-v1-2025`), each on its own: the importer makes whole trees.
+ * The dashboard packs folders with it, in a browser: so it uses nothing of Node.
+ */
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
 import { type InProgressImportResult, importFile, type WritableStorage } from 'ipfs-unixfs-importer'
@@ -48,14 +51,21 @@ export function importerStore(put: PutBlock): WritableStorage {
   }
 }
 
-/** Writes a file as it comes, a few blocks at a time. One of a single leaf is that leaf: the importer takes ten times as long. */
-export async function writeFile(content: AsyncIterable<Uint8Array>, put: PutBlock): Promise<Entry> {
+/**
+ * Writes a file as it comes, a few blocks at a time. One of a single leaf is that leaf: the importer takes ten times as long.
+ * @param blocksAtOnce with 1, leaves are put in the order of the file.
+ */
+export async function writeFile(
+  content: AsyncIterable<Uint8Array>,
+  put: PutBlock,
+  blocksAtOnce = BLOCKS_AT_ONCE,
+): Promise<Entry> {
   const chunks = content[Symbol.asyncIterator]()
   const begin: Uint8Array[] = []
   let size = 0
   for (; size <= LEAF_BYTES; ) {
     const { done, value } = await chunks.next()
-    if (done) return writeLeaf(Buffer.concat(begin), put)
+    if (done) return writeLeaf(concat(begin), put)
     begin.push(value)
     size += value.length
   }
@@ -63,7 +73,7 @@ export async function writeFile(content: AsyncIterable<Uint8Array>, put: PutBloc
     yield* begin.splice(0)
     yield* { [Symbol.asyncIterator]: () => chunks }
   }
-  return writeNodes(whole(), put)
+  return writeNodes(whole(), put, blocksAtOnce)
 }
 
 async function writeLeaf(bytes: Uint8Array, put: PutBlock): Promise<Entry> {
@@ -72,8 +82,12 @@ async function writeLeaf(bytes: Uint8Array, put: PutBlock): Promise<Entry> {
   return { cid, size: bytes.length }
 }
 
-async function writeNodes(content: AsyncIterable<Uint8Array>, put: PutBlock): Promise<Entry> {
-  const options = { profile: PROFILE, blockWriteConcurrency: BLOCKS_AT_ONCE } as const
+async function writeNodes(
+  content: AsyncIterable<Uint8Array>,
+  put: PutBlock,
+  blockWriteConcurrency: number,
+): Promise<Entry> {
+  const options = { profile: PROFILE, blockWriteConcurrency } as const
   const { cid, size } = await importFile({ content }, importerStore(put), options)
   return { cid, size: Number(size) }
 }
@@ -106,6 +120,16 @@ async function writeNode(bytes: Uint8Array, links: dagPb.PBLink[], put: PutBlock
   const cid = CID.createV1(dagPb.code, await sha256.digest(bytes))
   await put({ cid, bytes })
   return { cid, size: links.reduce((sum, { Tsize = 0 }) => sum + Tsize, bytes.length) }
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
+  let length = 0
+  for (const part of parts) {
+    all.set(part, length)
+    length += part.length
+  }
+  return all
 }
 
 const encode = (unixfs: UnixFS, links: dagPb.PBLink[]): Uint8Array =>
@@ -141,5 +165,5 @@ function marshalFile(file: UnixFS): Uint8Array<ArrayBuffer> {
     ...size(TAG.fileSize, file.fileSize()),
     ...file.blockSizes.flatMap((bytes) => size(TAG.blockSize, bytes)),
   ]
-  return new Uint8Array(Buffer.concat(parts))
+  return concat(parts)
 }

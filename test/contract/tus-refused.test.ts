@@ -41,6 +41,7 @@ describe('an upload that is refused at the start', () => {
     'a group that is not there': [{ group_id: randomUUID() }, 404, 'group_id: there is no such group'],
     'an end in the past': [{ expires_at: '1000' }, 400, 'expires_at: must be in the future'],
     'another CID version': [{ cid_version: 'v2' }, 400, 'cid_version: must be v0 or v1'],
+    'a folder that is neither true nor false': [{ folder: 'yes' }, 400, 'folder: must be true or false'],
     'a CAR for the private network': [{ car: 'true' }, 400, 'car: only on the public network'],
   }
   for (const [what, [metadata, status, message]] of Object.entries(refused)) {

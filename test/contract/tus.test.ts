@@ -4,10 +4,12 @@ import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { CarWriter } from '@ipld/car'
+import * as dagPb from '@ipld/dag-pb'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { Upload } from 'tus-js-client'
+import type { Block } from '../../src/storage/port.ts'
 import { until } from '../support/processes.ts'
 import { openContext } from './context.ts'
 import { begin, bytesOf, create, head, patch, sendAll, sendPart, TUS, upload } from './tus-client.ts'
@@ -19,6 +21,14 @@ const { api } = await workspace()
 const fileOf = async (network: string, id: string, client = api) =>
   (await client.get(`/v3/files/${network}/${id}`)).body.data
 const offsetOf = (answer: Response): number => Number(answer.headers.get('upload-offset'))
+/** A CAR whose root is the first of its blocks. */
+async function carOf(blocks: [Block, ...Block[]]): Promise<Uint8Array<ArrayBuffer>> {
+  const { writer, out } = CarWriter.create([blocks[0].cid])
+  const packed = buffer(out)
+  for (const block of blocks) await writer.put(block)
+  await writer.close()
+  return Uint8Array.from(await packed)
+}
 const errorOf = async (answer: Response) => ((await answer.json()) as { error: string }).error
 
 describe('an upload as the npm SDK sends it', () => {
@@ -60,15 +70,34 @@ describe('an upload as the npm SDK sends it', () => {
   it('an upload of the npm SDK is the content of a CAR where it says so', async () => {
     const bytes = bytesOf('in a car', 300_000)
     const cid = CID.createV1(raw.code, await sha256.digest(bytes))
-    const { writer, out } = CarWriter.create([cid])
-    const packed = buffer(out)
-    await writer.put({ cid, bytes })
-    await writer.close()
-    const car = Uint8Array.from(await packed)
+    const car = await carOf([{ cid, bytes }])
     const { id, cid: uploaded } = await upload(api, car, { network: 'public', car: 'true', name: 'car' })
     assert.equal(uploaded, `${cid}`)
     const file = await fileOf('public', id)
     assert.deepEqual([file.size, file.name], [bytes.length, 'car'])
+  })
+
+  it('an upload may be a CAR of a folder, on the private network and on a plan without CARs as well', async () => {
+    const free = (await workspace('free')).api
+    const content = bytesOf('in a folder', 3000)
+    const leaf = { bytes: content, cid: CID.createV1(raw.code, await sha256.digest(content)) }
+    const links = [{ Name: 'a.bin', Hash: leaf.cid, Tsize: leaf.bytes.length }]
+    const root = dagPb.encode(dagPb.prepare({ Data: Uint8Array.of(8, 1), Links: links }))
+    const cid = CID.createV1(dagPb.code, await sha256.digest(root))
+    const car = await carOf([{ cid, bytes: root }, leaf])
+    const { id, cid: uploaded } = await upload(free, car, { folder: 'true', name: 'folder' })
+    const file = await fileOf('private', id, free)
+    assert.deepEqual(
+      [uploaded, file.cid, file.name, file.mime_type, file.number_of_files],
+      [`${cid}`, `${cid}`, 'folder', 'directory', 1],
+    )
+    const noFolder = await carOf([leaf])
+    const { location } = await begin(free, noFolder.length, { folder: 'true' })
+    const answer = await patch(location, 0, noFolder)
+    assert.deepEqual(
+      [answer.status, await errorOf(answer)],
+      [400, 'folder: the root of the CAR is no folder'],
+    )
   })
 
   it('an upload of the npm SDK repeats a piece of which a part had arrived', async () => {

@@ -69,16 +69,19 @@ export const readField: FieldReader = (name, value) => {
     case 'keyvalues':
       return { keyvalues: check(keyvalues, name, unwrap(parseJson(name, value))) }
     case 'car':
-      return { car: check(flag, name, value) === 'true' }
+      return { car: readFlag(name, value) }
     case 'cid_version':
       return { cidVersion: check(cidVersion, name, value).endsWith('0') ? 0 : 1 }
     case 'expires_at':
       return { expiresAt: check(expiry, name, value) }
     case 'streamable':
-      check(flag, name, value)
+      readFlag(name, value)
   }
   return {}
 }
+
+/** Reads a field that is `true` or `false`. @throws ApiError 400 naming the field. */
+export const readFlag = (name: string, value: string): boolean => check(flag, name, value) === 'true'
 
 /** Some clients wrap the pairs as `{"keyvalues": {…}}`. A value is a string, so this is no pair. */
 function unwrap(pairs: unknown): unknown {

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { isUniqueViolation } from '../../db/database-errors.ts'
 import type { Pool } from '../../db/pool.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
-import { ApiError } from '../../errors.ts'
+import { ApiError, badRequest } from '../../errors.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import type { Storages } from '../../storage/open.ts'
 import type { AddEntry } from '../../storage/port.ts'
@@ -20,6 +20,8 @@ interface Services {
 }
 
 const READ_BYTES = 262_144
+/** The type of a folder, as the store tells it. */
+const FOLDER = 'directory'
 
 /**
  * Imports the bytes of an upload and keeps their file, under the upload's id. May run again after a crash at
@@ -69,7 +71,8 @@ async function keep(
   { id, uploader, details }: Upload & { uploader: Uploader },
   stored: StoredContent,
 ): Promise<KeptFile> {
-  const { type, car, maxFileBytes, allowedMimeTypes } = details
+  const { type, car, folder, maxFileBytes, allowedMimeTypes } = details
+  if (folder && stored.mimeType !== FOLDER) throw badRequest('folder: the root of the CAR is no folder')
   // The content of a CAR may be larger than the CAR.
   if (maxFileBytes !== null && stored.size > maxFileBytes) throw overUrlSize(maxFileBytes)
   const mimeType = admitType(stored.mimeType, car ? null : type, allowedMimeTypes)

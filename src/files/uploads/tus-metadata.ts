@@ -1,6 +1,6 @@
 /** The description of a resumable upload: the Upload-Metadata header, and the signed URL it came by. */
 import { badRequest } from '../../errors.ts'
-import { type Choices, readField } from './fields.ts'
+import { type Choices, readField, readFlag } from './fields.ts'
 import { checkCar, checkNetwork, type UploadGrant } from './grant.ts'
 import type { UploadDetails } from './tus-rows.ts'
 
@@ -8,13 +8,14 @@ export const CID_VERSION_OPTION = 'X-Upload-Option-Cid-Version'
 
 /**
  * Reads what is to become of an upload. Its fields are those of the form of `POST /v3/files`, with `filename`
- * and `filetype` in place of what a part of the form has. What the URL fixes goes first.
+ * and `filetype` in place of what a part of the form has, and `folder` in place of its several files. What the URL fixes
+ * goes first.
  * @param header Upload-Metadata, as it came.
  * @param cidVersion the query's {@link CID_VERSION_OPTION}, which the npm SDK sends as well.
  * @throws ApiError 400 naming the field, 403 for a CAR that the plan does not have.
  */
 export function readDetails(header: string, cidVersion: unknown, grant: UploadGrant): UploadDetails {
-  const { filename, filetype, ...fields } = readMetadata(header)
+  const { filename, filetype, folder: isFolder = 'false', ...fields } = readMetadata(header)
   if (filetype?.includes('\0')) throw badRequest('filetype: must not contain NUL')
   const choices: Choices = {}
   for (const [name, value] of Object.entries(fields)) Object.assign(choices, readField(name, value))
@@ -23,6 +24,7 @@ export function readDetails(header: string, cidVersion: unknown, grant: UploadGr
   const network = grant.network ?? choices.network ?? 'private'
   const { car = false } = choices
   if (car) checkCar(grant, network)
+  const folder = readFlag('folder', isFolder)
   return {
     network,
     name: grant.name ?? (choices.name || readField('name', filename ?? '').name || null),
@@ -30,7 +32,8 @@ export function readDetails(header: string, cidVersion: unknown, grant: UploadGr
     keyvalues: grant.keyvalues ?? choices.keyvalues ?? {},
     groupId: grant.groupId ?? choices.groupId ?? null,
     expiresAt: choices.expiresAt ?? null,
-    car,
+    car: car || folder,
+    folder,
     cidVersion: choices.cidVersion ?? 1,
     maxFileBytes: grant.maxFileBytes ?? null,
     allowedMimeTypes: grant.allowedMimeTypes ?? null,

@@ -20,6 +20,8 @@ export interface UploadDetails extends FileDetails {
   /** The media type that the client says it is; empty where it says none. */
   type: string
   car: boolean
+  /** The bytes are a CAR of a folder that the client has made; one of anything else is refused. */
+  folder: boolean
   cidVersion: 0 | 1
   /** Bound of `UploadGrant`; null for no limit of the URL's own. */
   maxFileBytes: number | null

@@ -27,7 +27,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       tag: TAG,
       summary: 'Upload a file, a folder or a CAR',
       description:
-        'Answers once the content is pinned. A form that has `network` before `file` has `car` and `cid_version` before it too, and is written straight to the IPFS node. The MIME type is told from the bytes; where they show no more than text or XML, or nothing known, the Content-Type of the part says which. A CAR (paid plans, public network) is imported by the request itself: its answer is the outcome.\n\nWith `Upload-Length` and `Upload-Metadata` in place of a form, it begins a resumable upload (tus 1.0.0): the answer is 201, and `Location` is where to send the bytes. The metadata has the fields of the form, and `filename` and `filetype`.',
+        'Answers once the content is pinned. A form that has `network` before `file` has `car` and `cid_version` before it too, and is written straight to the IPFS node. The MIME type is told from the bytes; where they show no more than text or XML, or nothing known, the Content-Type of the part says which. A CAR (paid plans, public network) is imported by the request itself: its answer is the outcome.\n\nWith `Upload-Length` and `Upload-Metadata` in place of a form, it begins a resumable upload (tus 1.0.0): the answer is 201, and `Location` is where to send the bytes. The metadata has the fields of the form, `filename` and `filetype`, and `folder`: with `true` the bytes are a CAR of a folder, which stands for the several files of a form and is taken wherever those are.',
       scope: UPLOAD_SCOPES,
       bound: 'uploads',
       stream: { mediaType: MULTIPART, schema: uploadForm },

@@ -1,77 +1,136 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
 import { api, unwrap } from '../../api/client.ts'
-import { Button, Empty, PageHead, Problem } from '../../parts/ui.tsx'
+import { Empty, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
-import { FileTable } from './FileTable.tsx'
-import { PendingPins } from './PendingPins.tsx'
-import { PinDialog } from './PinDialog.tsx'
-import { Upload } from './Upload.tsx'
+import { BulkBar } from './BulkBar.tsx'
+import { FileList } from './FileList.tsx'
+import { type Network, useGroups } from './files.ts'
+import { NetworkSwitch } from './NetworkSwitch.tsx'
+import { UploadArea } from './upload/UploadArea.tsx'
 
-export type Network = 'public' | 'private'
-const PAGE = 50
-const NETWORKS: Network[] = ['public', 'private']
+/** Enough for a screen many times over, few enough to be here at once. */
+const PAGE = 500
+/** Nothing is asked for each letter of a search. */
+const TYPING_MS = 250
 
-/** The files of a network: found, added and removed. */
+/** What the list shows; it is in the address. */
+export interface FileSearch {
+  network?: Network
+  name?: string
+  group?: string
+  type?: string
+  order?: 'ASC'
+}
+
+/** The files of a network: found, added, grouped and removed. */
 export function Files() {
-  const [network, setNetwork] = useState<Network>('public')
-  const [name, setName] = useState('')
-  const [isPinning, setPinning] = useState(false)
-  const { data, error, fetchNextPage, hasNextPage } = useInfiniteQuery({
-    queryKey: ['files', network, name],
+  const search = useSearch({ from: '/shell/dashboard/files/' })
+  const { network = 'public', name, group, type, order = 'DESC' } = search
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const navigate = useNavigate({ from: '/dashboard/files' })
+  const set = (changes: FileSearch) => {
+    setSelected(new Set())
+    void navigate({ search: { ...search, ...changes }, replace: true })
+  }
+  const list = useInfiniteQuery({
+    queryKey: ['files', network, name, group, type, order],
     initialPageParam: '',
     queryFn: ({ pageParam: pageToken }) => {
-      const query = { limit: PAGE, ...(name && { name }), ...(pageToken && { pageToken }) }
+      const query = {
+        ...{ limit: PAGE, order },
+        ...(name && { name }),
+        ...(group && { group }),
+        ...(type && { mimeType: type }),
+        ...(pageToken && { pageToken }),
+      }
       return unwrap(api.GET('/v3/files/{network}', { params: { path: { network }, query } }))
     },
     getNextPageParam: ({ data }) => data.next_page_token || undefined,
     placeholderData: (before) => before,
   })
-  const files = data?.pages.flatMap(({ data }) => data.files) ?? []
+  const files = list.data?.pages.flatMap(({ data }) => data.files) ?? []
+  const isFiltered = Boolean(name || group || type)
+  const chosen = files.filter(({ id }) => selected.has(id))
   return (
     <>
-      <PageHead title={texts.files.title}>
-        {network === 'public' && <Button onClick={() => setPinning(true)}>{texts.files.pin}</Button>}
-      </PageHead>
-      <Upload network={network} />
-      <div className="my-4 flex flex-wrap gap-3">
-        <fieldset className="flex rounded-lg border border-line p-1" aria-label={texts.files.network}>
-          {NETWORKS.map((one) => (
-            <button
-              key={one}
-              type="button"
-              aria-pressed={one === network}
-              onClick={() => setNetwork(one)}
-              className="rounded-md px-3 py-1 text-sm text-soft aria-pressed:bg-tint aria-pressed:font-medium aria-pressed:text-accent"
-            >
-              {texts.files[one]}
-            </button>
-          ))}
-        </fieldset>
-        <input
-          type="search"
-          aria-label={texts.files.search}
-          placeholder={texts.files.search}
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-          className="min-w-0 flex-1 rounded-lg border border-line bg-card px-3 py-2 text-sm placeholder:text-soft"
-        />
-      </div>
-      <Problem error={error} />
-      {network === 'public' && <PendingPins />}
-      {data && files.length === 0 && (
+      <UploadArea network={network} groupId={group && group !== 'null' ? group : undefined} />
+      <Filters search={search} onChange={set} />
+      <Problem error={list.error} />
+      {list.data && files.length === 0 && (
         <Empty
-          title={name ? texts.files.nothing : texts.files.empty}
-          {...(!name && { hint: texts.files.emptyHint })}
+          title={isFiltered ? texts.files.nothing : texts.files.empty}
+          hint={isFiltered ? texts.files.nothingHint : texts.files.emptyHint}
         />
       )}
-      {files.length > 0 && <FileTable files={files} network={network} />}
-      {hasNextPage && (
-        <div className="mt-4 text-center">
-          <Button onClick={() => void fetchNextPage()}>{texts.files.older}</Button>
-        </div>
+      {chosen.length > 0 && (
+        <BulkBar files={chosen} network={network} onDone={() => setSelected(new Set())} />
       )}
-      {isPinning && <PinDialog onClose={() => setPinning(false)} />}
+      {files.length > 0 && (
+        <FileList
+          files={files}
+          network={network}
+          selected={selected}
+          onSelect={setSelected}
+          order={order}
+          onOrder={() => set({ order: order === 'DESC' ? 'ASC' : undefined })}
+          isMore={list.hasNextPage}
+          onMore={() => void (list.isFetching || list.fetchNextPage())}
+        />
+      )}
     </>
+  )
+}
+
+function Filters({ search, onChange }: { search: FileSearch; onChange: (changes: FileSearch) => void }) {
+  const { network = 'public', group = '', type = '' } = search
+  const { groups } = useGroups(network)
+  const [typed, setTyped] = useState(search.name ?? '')
+  useEffect(() => {
+    if (typed === (search.name ?? '')) return
+    const timer = setTimeout(() => onChange({ name: typed || undefined }), TYPING_MS)
+    return () => clearTimeout(timer)
+  })
+  const box = 'min-w-0 rounded-lg border border-line bg-card px-3 py-2 text-sm'
+  return (
+    <div className="my-4 flex flex-wrap gap-2">
+      <NetworkSwitch network={network} onChange={(network) => onChange({ network, group: undefined })} />
+      <input
+        type="search"
+        aria-label={texts.files.search}
+        placeholder={texts.files.search}
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+        className={`${box} min-w-40 flex-1 placeholder:text-soft`}
+      />
+      <select
+        aria-label={texts.files.group}
+        value={group}
+        onChange={(event) => onChange({ group: event.target.value || undefined })}
+        className={`${box} max-w-48 flex-1 md:flex-none`}
+      >
+        <option value="">{texts.files.allGroups}</option>
+        <option value="null">{texts.files.noGroup}</option>
+        {groups.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label={texts.files.type}
+        value={type}
+        onChange={(event) => onChange({ type: event.target.value || undefined })}
+        className={`${box} flex-1 md:flex-none`}
+      >
+        <option value="">{texts.files.allTypes}</option>
+        {Object.entries(texts.files.types).map(([value, label]) => (
+          <option key={value} value={value}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </div>
   )
 }

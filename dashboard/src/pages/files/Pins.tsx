@@ -1,0 +1,136 @@
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api, unwrap } from '../../api/client.ts'
+import { ago, bytes, shorten } from '../../parts/format.ts'
+import { Button, Empty, Problem, State } from '../../parts/ui.tsx'
+import { texts } from '../../texts.ts'
+import { Bar } from './Bar.tsx'
+import { PinDialog } from './PinDialog.tsx'
+
+const words = texts.files.pins
+const PAGE = 50
+/** How often the progress of a retrieval is looked at: it is no event. */
+const LOOK_MS = 2000
+const UNDER_WAY = new Set(['prechecking', 'searching', 'retrieving', 'backfilled'])
+
+/** Pins by CID that have not come yet, or never will; what came is a file. */
+export function Pins() {
+  const [isPinning, setPinning] = useState(false)
+  const { data, error, hasNextPage, fetchNextPage } = useInfiniteQuery({
+    queryKey: ['pins'],
+    initialPageParam: '',
+    queryFn: ({ pageParam: pageToken }) => {
+      const query = { limit: PAGE, ...(pageToken && { pageToken }) }
+      return unwrap(api.GET('/v3/files/public/pin_by_cid', { params: { query } }))
+    },
+    getNextPageParam: ({ data }) => data.next_page_token || undefined,
+  })
+  const pins = data?.pages.flatMap(({ data }) => data.jobs) ?? []
+  const pin = (
+    <Button look="main" onClick={() => setPinning(true)}>
+      {words.add}
+    </Button>
+  )
+  return (
+    <>
+      <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
+        <p className="text-soft text-sm">{words.hint}</p>
+        {pins.length > 0 && pin}
+      </div>
+      <Problem error={error} />
+      {data && pins.length === 0 && (
+        <Empty title={words.empty} hint={words.emptyHint}>
+          {pin}
+        </Empty>
+      )}
+      <ul className="space-y-3">
+        {pins.map((one) => (
+          <li key={one.id} className="rounded-xl border border-line bg-card px-4 py-3 text-sm">
+            <Pin pin={one} />
+          </li>
+        ))}
+      </ul>
+      {hasNextPage && (
+        <div className="mt-4 text-center">
+          <Button onClick={() => void fetchNextPage()}>{texts.files.older}</Button>
+        </div>
+      )}
+      {isPinning && <PinDialog onClose={() => setPinning(false)} />}
+    </>
+  )
+}
+
+interface PinRecord {
+  id: string
+  name: string | null
+  cid: string
+  status: string
+  date_queued: string
+  host_nodes: string[]
+}
+
+function Pin({ pin: { id, name, cid, status, date_queued, host_nodes } }: { pin: PinRecord }) {
+  const queries = useQueryClient()
+  const isUnderWay = UNDER_WAY.has(status)
+  const withdraw = useMutation({
+    mutationFn: () => unwrap(api.DELETE('/v3/files/public/pin_by_cid/{id}', { params: { path: { id } } })),
+    onSettled: () => queries.invalidateQueries(),
+  })
+  const again = useMutation({
+    async mutationFn() {
+      await unwrap(api.DELETE('/v3/files/public/pin_by_cid/{id}', { params: { path: { id } } }))
+      const body = { cid, host_nodes, ...(name && { name }) }
+      await unwrap(api.POST('/v3/files/public/pin_by_cid', { body }))
+    },
+    onSettled: () => queries.invalidateQueries(),
+  })
+  return (
+    <>
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
+        <div className="min-w-0 flex-1">
+          <p className="truncate font-medium">{name ?? texts.files.unnamed}</p>
+          <p className="text-soft text-xs">
+            <code title={cid}>{shorten(cid)}</code> · {ago(date_queued)}
+          </p>
+        </div>
+        <State state={status} label={words.states[status] ?? status} />
+        {!isUnderWay && (
+          <Button disabled={again.isPending} onClick={() => again.mutate()}>
+            {words.again}
+          </Button>
+        )}
+        <Button disabled={withdraw.isPending} onClick={() => withdraw.mutate()}>
+          {isUnderWay ? words.withdraw : words.dismiss}
+        </Button>
+      </div>
+      <Progress id={id} isUnderWay={isUnderWay} />
+      {!isUnderWay && <p className="mt-2 text-bad text-xs">{words.causes[status]}</p>}
+      <Problem error={withdraw.error ?? again.error} />
+    </>
+  )
+}
+
+/** How far the pin's operation is, and why its last attempt ended. */
+function Progress({ id, isUnderWay }: { id: string; isUnderWay: boolean }) {
+  const { data } = useQuery({
+    queryKey: ['operations', id],
+    queryFn: () =>
+      unwrap(api.GET('/v0/operations', { params: { query: { target: id, kind: 'pin.add', limit: 1 } } })),
+    refetchInterval: isUnderWay && LOOK_MS,
+  })
+  const operation = data?.data.operations[0]
+  if (!operation) return null
+  const { blocks, bytes: had, total_bytes: all } = operation.progress ?? {}
+  const share = typeof had === 'number' && typeof all === 'number' && all > 0 ? had / all : undefined
+  return (
+    <>
+      {isUnderWay && typeof blocks === 'number' && (
+        <div className="mt-2 flex items-center gap-3 text-soft text-xs tabular-nums">
+          <Bar label={words.progress} {...(share !== undefined && { value: share })} className="flex-1" />
+          {words.received(blocks, typeof had === 'number' ? bytes(had) : '')}
+        </div>
+      )}
+      {operation.error && <p className="mt-2 break-words text-soft text-xs">{operation.error}</p>}
+    </>
+  )
+}

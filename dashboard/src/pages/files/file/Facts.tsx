@@ -1,0 +1,99 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { api, unwrap } from '../../../api/client.ts'
+import { ago, bytes } from '../../../parts/format.ts'
+import { Card, Copy, Problem, State } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+import { type FileRecord, moveTo, type Network, useGroups } from '../files.ts'
+
+const words = texts.files.file
+
+/** What a file is, and its group. */
+export function Facts({ file, network }: { file: FileRecord; network: Network }) {
+  const { cid, size, mime_type, number_of_files, created_at, expires_at } = file
+  return (
+    <Card title={words.facts}>
+      <div className="mb-3 flex items-start gap-2">
+        <code className="min-w-0 flex-1 break-all text-xs">{cid}</code>
+        <Copy text={cid} />
+      </div>
+      <dl className="grid grid-cols-[7rem_minmax(0,1fr)] items-center gap-y-2 text-sm">
+        <Fact name={texts.files.network}>{texts.files[network]}</Fact>
+        <Fact name={words.pin}>
+          <PinState id={file.id} />
+        </Fact>
+        <Fact name={texts.files.columns.size}>{bytes(size)}</Fact>
+        <Fact name={texts.files.columns.type}>{texts.files.types[mime_type] ?? mime_type}</Fact>
+        {mime_type === 'directory' && (
+          <Fact name={words.contains}>{texts.files.upload.filesIn(number_of_files)}</Fact>
+        )}
+        <Fact name={texts.files.columns.added}>
+          <time dateTime={created_at} title={created_at}>
+            {ago(created_at)}
+          </time>
+        </Fact>
+        {expires_at !== null && (
+          <Fact name={words.expires}>{ago(new Date(expires_at * 1000).toISOString())}</Fact>
+        )}
+        <Fact name={texts.files.group}>
+          <GroupSelect file={file} network={network} />
+        </Fact>
+      </dl>
+    </Card>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-soft">{name}</dt>
+      <dd className="min-w-0 break-words">{children}</dd>
+    </>
+  )
+}
+
+/** A file is pinned; a pin that its node lost is being repaired by an operation. */
+function PinState({ id }: { id: string }) {
+  const { data } = useQuery({
+    queryKey: ['operations', id],
+    queryFn: () =>
+      unwrap(api.GET('/v0/operations', { params: { query: { target: id, kind: 'pin.repair', limit: 1 } } })),
+  })
+  const repair = data?.data.operations[0]
+  const isRepaired = repair?.state === 'queued' || repair?.state === 'running'
+  return isRepaired ? (
+    <State state="queued" label={words.repaired} />
+  ) : (
+    <State state="pinned" label={words.pinned} />
+  )
+}
+
+function GroupSelect({ file, network }: { file: FileRecord; network: Network }) {
+  const { groups } = useGroups(network)
+  const queries = useQueryClient()
+  const move = useMutation({
+    mutationFn: (group: string) => moveTo(network, file, group || null),
+    onSettled: () => queries.invalidateQueries(),
+  })
+  const isKnown = groups.some(({ id }) => id === file.group_id)
+  return (
+    <>
+      <select
+        aria-label={texts.files.group}
+        value={file.group_id ?? ''}
+        disabled={move.isPending}
+        onChange={(event) => move.mutate(event.target.value)}
+        className="w-full rounded-lg border border-line bg-page px-2 py-1.5"
+      >
+        <option value="">{texts.files.noGroup}</option>
+        {file.group_id && !isKnown && <option value={file.group_id}>{file.group_id}</option>}
+        {groups.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+      <Problem error={move.error} />
+    </>
+  )
+}

@@ -1,0 +1,85 @@
+import { type FormEvent, useState } from 'react'
+import { Button, Card, Problem } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+import { type FileRecord, type Network, useChange } from '../files.ts'
+
+const words = texts.files.file
+/** As many as the API takes. */
+const MOST = 10
+const BOX = 'min-w-0 flex-1 rounded-lg border border-line bg-page px-2.5 py-1.5 text-sm'
+
+interface Pair {
+  id: number
+  key: string
+  value: string
+}
+
+/** The metadata of a file, edited in place. */
+export function Pairs({ file, network }: { file: FileRecord; network: Network }) {
+  const [pairs, setPairs] = useState<Pair[]>(() =>
+    Object.entries(file.keyvalues).map(([key, value], id) => ({ id, key, value })),
+  )
+  const saving = useChange(network, file.id)
+  const kept = Object.fromEntries(pairs.filter(({ key }) => key).map(({ key, value }) => [key, value]))
+  const isChanged = !isSame(kept, file.keyvalues) || pairs.some(({ key }) => !key)
+  const change = (id: number, changes: Partial<Pair>) =>
+    setPairs(pairs.map((pair) => (pair.id === id ? { ...pair, ...changes } : pair)))
+  const save = (event: FormEvent) => {
+    event.preventDefault()
+    // What is left out would stay: what has gone is said.
+    const gone = Object.keys(file.keyvalues).filter((key) => !(key in kept))
+    saving.mutate({ keyvalues: { ...Object.fromEntries(gone.map((key) => [key, null])), ...kept } })
+  }
+  return (
+    <Card title={words.pairs}>
+      <form onSubmit={save} className="space-y-2">
+        {pairs.length === 0 && <p className="text-soft text-sm">{words.noPairs}</p>}
+        {pairs.map(({ id, key, value }, index) => (
+          <div key={id} className="flex gap-2">
+            <input
+              aria-label={words.keyOf(index + 1)}
+              placeholder={words.key}
+              value={key}
+              onChange={(event) => change(id, { key: event.target.value })}
+              className={BOX}
+            />
+            <input
+              aria-label={words.valueOf(index + 1)}
+              placeholder={words.value}
+              value={value}
+              onChange={(event) => change(id, { value: event.target.value })}
+              className={BOX}
+            />
+            <Button
+              aria-label={words.removePair(key)}
+              onClick={() => setPairs(pairs.filter((pair) => pair.id !== id))}
+            >
+              ×
+            </Button>
+          </div>
+        ))}
+        <Problem error={saving.error} />
+        <div className="flex gap-2">
+          <Button
+            disabled={pairs.length >= MOST}
+            onClick={() =>
+              setPairs([...pairs, { id: Math.max(-1, ...pairs.map(({ id }) => id)) + 1, key: '', value: '' }])
+            }
+          >
+            {words.addPair}
+          </Button>
+          {isChanged && (
+            <Button look="main" type="submit" disabled={saving.isPending}>
+              {words.save}
+            </Button>
+          )}
+        </div>
+      </form>
+    </Card>
+  )
+}
+
+function isSame(a: Record<string, string>, b: Record<string, string>): boolean {
+  const keys = Object.keys(a)
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key])
+}

@@ -1,0 +1,101 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { api, unwrap } from '../../../api/client.ts'
+import { ConfirmByName } from '../../../parts/forms.tsx'
+import { Button, Card, Copy, PageHead, Problem } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+import { addressOf } from '../files.ts'
+import { Analytics } from './Analytics.tsx'
+import { Domains } from './Domains.tsx'
+import { Tokens } from './Tokens.tsx'
+
+const words = texts.files.gateways
+const read = (id: string) => unwrap(api.GET('/v3/gateways/{id}', { params: { path: { id } } }))
+export type GatewayRecord = Awaited<ReturnType<typeof read>>['data']
+
+/** One gateway: who may read at it, under which names, and what it served. */
+export function GatewayPage() {
+  const { gatewayId: id } = useParams({ from: '/shell/dashboard/files/gateways/$gatewayId' })
+  const { data, error } = useQuery({ queryKey: ['gateways', id], queryFn: () => read(id) })
+  const [isGoing, setGoing] = useState(false)
+  const gateway = data?.data
+  return (
+    <>
+      <Link to="/dashboard/files/gateways" className="mb-2 inline-block text-soft text-sm hover:text-ink">
+        ← {words.title}
+      </Link>
+      <Problem error={error} />
+      {gateway && (
+        <>
+          <PageHead title={gateway.domain}>
+            <Button onClick={() => setGoing(true)}>{words.remove}</Button>
+          </PageHead>
+          <div className="mb-4 flex items-center gap-2 text-sm">
+            <code className="min-w-0 break-all">{addressOf(gateway.host)}</code>
+            <Copy text={addressOf(gateway.host)} />
+          </div>
+          <div className="space-y-4">
+            <Analytics domain={gateway.domain} />
+            <div className="grid items-start gap-4 lg:grid-cols-2">
+              <Tokens gateway={gateway} />
+              <Serving gateway={gateway} />
+            </div>
+            <Domains gateway={gateway} />
+          </div>
+          {isGoing && <Remove gateway={gateway} onClose={() => setGoing(false)} />}
+        </>
+      )}
+    </>
+  )
+}
+
+function Serving({ gateway }: { gateway: GatewayRecord }) {
+  const queries = useQueryClient()
+  const saving = useMutation({
+    mutationFn: (body: { inner_cids?: boolean; cid_hosts?: boolean }) =>
+      unwrap(api.PATCH('/v3/gateways/{id}', { params: { path: { id: gateway.id } }, body: body as never })),
+    onSettled: () => queries.invalidateQueries(),
+  })
+  const shown = saving.isPending ? { ...gateway, ...saving.variables } : gateway
+  return (
+    <Card title={words.serving}>
+      {(['inner_cids', 'cid_hosts'] as const).map((option) => (
+        <label key={option} className="flex items-start gap-2.5 py-1.5 text-sm">
+          <input
+            type="checkbox"
+            checked={shown[option]}
+            disabled={saving.isPending}
+            onChange={(event) => saving.mutate({ [option]: event.target.checked })}
+            className="mt-0.5 size-4 accent-accent"
+          />
+          <span>{words.options[option]}</span>
+        </label>
+      ))}
+      <Problem error={saving.error} />
+    </Card>
+  )
+}
+
+function Remove({ gateway: { id, domain }, onClose }: { gateway: GatewayRecord; onClose: () => void }) {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const remove = useMutation({
+    mutationFn: () => unwrap(api.DELETE('/v3/gateways/{id}', { params: { path: { id } } })),
+    async onSuccess() {
+      await navigate({ to: '/dashboard/files/gateways' })
+      await queries.invalidateQueries()
+    },
+  })
+  return (
+    <ConfirmByName
+      title={words.removeTitle}
+      hint={words.removeHint(domain)}
+      name={domain}
+      submit={words.remove}
+      saving={remove}
+      onConfirm={() => remove.mutate()}
+      onClose={onClose}
+    />
+  )
+}

@@ -1,0 +1,59 @@
+/** What was dropped or chosen: single files, and folders with all that is in them. */
+import type { PackedFile } from './pack.worker.ts'
+
+export interface Chosen {
+  name: string
+  isFolder: boolean
+  files: PackedFile[]
+}
+
+/** Reads a drop. The entries have to be taken while the event is handled. */
+export async function readDrop(transfer: DataTransfer): Promise<Chosen[]> {
+  const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? [])
+  const chosen = entries.map(async (entry): Promise<Chosen> => {
+    if (entry.isDirectory) {
+      const files = await filesOf(entry as FileSystemDirectoryEntry, '')
+      return { name: entry.name, isFolder: true, files }
+    }
+    const file = await fileOf(entry as FileSystemFileEntry)
+    return { name: file.name, isFolder: false, files: [{ path: file.name, file }] }
+  })
+  return Promise.all(chosen)
+}
+
+/** Reads what an input has. One for folders gives the path of each file, with the folder before it. */
+export function readInput(files: FileList): Chosen[] {
+  const folders = new Map<string, Chosen>()
+  const chosen: Chosen[] = []
+  for (const file of files) {
+    const [name = '', ...rest] = file.webkitRelativePath.split('/')
+    if (rest.length === 0) {
+      chosen.push({ name: file.name, isFolder: false, files: [{ path: file.name, file }] })
+      continue
+    }
+    const folder = folders.get(name) ?? { name, isFolder: true, files: [] }
+    folders.set(name, folder)
+    folder.files.push({ path: rest.join('/'), file })
+  }
+  return [...folders.values(), ...chosen]
+}
+
+async function filesOf(folder: FileSystemDirectoryEntry, path: string): Promise<PackedFile[]> {
+  const reader = folder.createReader()
+  const files: PackedFile[] = []
+  // A reader gives some at a time, and none at the end.
+  for (;;) {
+    const entries = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+      reader.readEntries(resolve, reject),
+    )
+    if (entries.length === 0) return files
+    for (const entry of entries) {
+      const at = `${path}${entry.name}`
+      if (entry.isDirectory) files.push(...(await filesOf(entry as FileSystemDirectoryEntry, `${at}/`)))
+      else files.push({ path: at, file: await fileOf(entry as FileSystemFileEntry) })
+    }
+  }
+}
+
+const fileOf = (entry: FileSystemFileEntry) =>
+  new Promise<File>((resolve, reject) => entry.file(resolve, reject))
