@@ -9,7 +9,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: (LinkProps & { labe
           <Link
             key={label}
             {...link}
-            activeOptions={{ exact: true }}
+            activeOptions={{ exact: true, includeSearch: false }}
             className="-mb-px whitespace-nowrap border-transparent border-b-2 px-3 py-2.5 font-medium text-sm text-soft hover:text-ink aria-[current=page]:border-accent aria-[current=page]:text-accent"
           >
             {label}
