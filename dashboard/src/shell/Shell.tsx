@@ -57,7 +57,7 @@ export function Shell() {
           <Button onClick={() => signOut.mutate()}>{texts.signOut}</Button>
         </div>
       </header>
-      <main id="content" className="mx-auto w-full max-w-6xl p-4 md:p-8">
+      <main id="content" className="mx-auto w-full min-w-0 max-w-6xl p-4 md:p-8">
         <Outlet />
       </main>
     </div>

@@ -1,0 +1,1 @@
+import{_ as e,c as t,h as n,l as r}from"./index-CRDciumU.js";function i(){let{agentId:i}=n({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=e({queryKey:[`agents`,i],queryFn:()=>r(t.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

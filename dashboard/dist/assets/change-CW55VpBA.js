@@ -1,1 +1,0 @@
-import{S as e,g as t}from"./index-CBC1g6b-.js";var n={Prefer:`respond-async`};function r(n,r){let i=e();return t({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
