@@ -46,7 +46,7 @@ export class GatewayClient {
 }
 
 /** A frame that the gateway sends. */
-interface Frame {
+export interface Frame {
   type: 'event' | 'res'
   event?: string
   id?: string
@@ -60,7 +60,15 @@ interface Waiting {
   reject(error: AgentdError): void
 }
 
-class Connection {
+export interface ConnectionOptions {
+  /** Called with each event of the gateway. */
+  onEvent?(frame: Frame): void
+  /** Called when the connection is over. */
+  onClose?(): void
+}
+
+/** A connection to the gateway's WebSocket. */
+export class Connection {
   readonly token: string
   open = true
   readonly #socket: WebSocket
@@ -70,7 +78,7 @@ class Connection {
   #calls = 0
   #idle: NodeJS.Timeout | undefined
 
-  constructor(port: number, token: string) {
+  constructor(port: number, token: string, { onEvent, onClose }: ConnectionOptions = {}) {
     this.token = token
     this.#socket = new WebSocket(`ws://127.0.0.1:${port}/`)
     const challenged = Promise.withResolvers<void>()
@@ -78,9 +86,11 @@ class Connection {
       const frame = parseFrame(data)
       if (frame?.type === 'res') this.#waiting.get(frame.id ?? '')?.resolve(frame)
       else if (frame?.event === 'connect.challenge') challenged.resolve()
+      else if (frame?.event) onEvent?.(frame)
     }
     const closed = () => {
       this.open = false
+      onClose?.()
       clearTimeout(this.#idle)
       challenged.reject(new Error('the gateway takes no connection'))
       for (const waiting of this.#waiting.values())

@@ -1,6 +1,7 @@
 /** agentd: the supervisor of one agent, and its only door. Started with AGENTD_CONFIG; ends with SIGTERM. */
 import { rename, writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
+import { chatService } from './chat.ts'
 import { configService } from './config.ts'
 import { DiskWatch } from './disk.ts'
 import { execService } from './exec.ts'
@@ -22,6 +23,7 @@ import { Scripts } from './scripts.ts'
 import { type Agent, AgentdServer, type Service } from './server.ts'
 import { skillsService } from './skills.ts'
 import { Status, statusService } from './status.ts'
+import { UsageWatch, usageService } from './usage.ts'
 import { makeRoot, workspaceService } from './workspace.ts'
 
 if (!process.env.AGENTD_CONFIG) throw new Error('AGENTD_CONFIG is not set: agentd is started by Berth')
@@ -52,6 +54,7 @@ const gateway = new Gateway({
   beforeRun: () => scripts.stop(),
   refusal: () => disk.refusal(),
 })
+const usage = new UsageWatch(disk)
 const agent: Agent = { config, paths, gateway, log }
 const repository = new RepositoryService(agent)
 const services: Service[] = [
@@ -59,10 +62,12 @@ const services: Service[] = [
   lifecycleService({ gateway, scripts }),
   workspaceService(agent, repository),
   repository,
+  usageService(usage),
   logService(agent),
   execService(agent),
   filesService(agent),
   rpcService(agent),
+  chatService(agent),
   configService(agent),
   skillsService(agent),
   proxyService(agent),
@@ -103,6 +108,7 @@ await followHome(paths, log)
 flushCompileCache()
 const port = await server.listen(config.host, config.port)
 disk.start()
+usage.start()
 if (config.readyFile) {
   const part = `${config.readyFile}.${process.pid}.part`
   await writeFile(part, JSON.stringify({ pid: process.pid, port }), { mode: 0o600 })

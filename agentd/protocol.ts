@@ -329,6 +329,40 @@ export type RpcResponse =
   /** `code` is the engine's most particular one: `CRON_JOB_NOT_FOUND` rather than `INVALID_REQUEST`. */
   | { ok: false; error: { code: string; message: string } }
 
+/**
+ * `POST /v1/chat`: NDJSON of {@link ChatEvent}, `end` last. With `message`: says it, and follows the reply; 409 `conflict`
+ * while the agent still replies to another one. Without: follows the reply that is under way, if there is one. A reply goes on
+ * when the client goes. Empty lines keep the stream open.
+ */
+export interface ChatRequest {
+  /** The engine's name of the conversation. */
+  sessionKey: string
+  message?: string
+}
+export type ChatEvent =
+  /** More of a text that is being written; `replace` where it begins anew. */
+  | { type: 'text'; item: string; text: string; replace: boolean }
+  /** A message that the engine has kept, as its `chat.history` has it; null for one that is too long for a line. */
+  | { type: 'message'; message: unknown }
+  | { type: 'end'; state: 'done' | 'stopped' | 'failed' | 'idle'; error?: string }
+
+/** `GET /v1/usage`: what the agent uses, a sample every 15 s, of the last hour; none until agentd runs for 15 s. */
+export interface UsageAnswer {
+  memoryLimitBytes: number | null
+  disk: { usedBytes: number; limitBytes: number }
+  /** Oldest first. */
+  samples: UsageSample[]
+}
+export interface UsageSample {
+  at: string
+  /** Resident memory of all processes; pages that several share are counted for each. */
+  memoryBytes: number
+  /** Processors that were used on average since the sample before. */
+  cpus: number
+  diskBytes: number
+  processes: number
+}
+
 /** Codes of agentd's errors and their statuses. */
 export const AGENTD_ERRORS = {
   unauthorized: 401,

@@ -92,6 +92,8 @@ const agentPages = [
   createRoute({
     ...inAgent,
     path: '/',
+    validateSearch: (search): { conversation?: string } =>
+      typeof search.conversation === 'string' ? { conversation: search.conversation } : {},
     component: lazyRouteComponent(() => import('./pages/agent/Chat.tsx'), 'Chat'),
   }),
   createRoute({
@@ -113,6 +115,11 @@ const agentPages = [
     ...inAgent,
     path: 'logs',
     component: lazyRouteComponent(() => import('./pages/agent/Logs.tsx'), 'Logs'),
+  }),
+  createRoute({
+    ...inAgent,
+    path: 'usage',
+    component: lazyRouteComponent(() => import('./pages/agent/Usage.tsx'), 'Usage'),
   }),
   createRoute({
     ...inAgent,

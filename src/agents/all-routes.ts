@@ -6,6 +6,7 @@ import { channelRoutes } from './channels/channel-routes.ts'
 import { clawhubRoutes } from './clawhub/clawhub-routes.ts'
 import { agentConfigRoutes } from './config/config-routes.ts'
 import { consoleRoutes } from './console/console-routes.ts'
+import { conversationRoutes } from './conversations/conversation-routes.ts'
 import { deviceRoutes } from './devices/device-routes.ts'
 import { domainRoutes } from './domains/domain-routes.ts'
 import { agentFileRoutes } from './files/agent-file-routes.ts'
@@ -22,6 +23,7 @@ import { snapshotRoutes } from './snapshots/snapshot-routes.ts'
 import { taskRoutes } from './tasks/task-routes.ts'
 import { templateRoutes } from './templates/template-routes.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
+import { usageRoutes } from './usage/usage-routes.ts'
 
 export function agentRoutes(services: AgentServices): Route[] {
   return [
@@ -34,6 +36,8 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...clawhubRoutes(services),
     ...tokenRoutes(services),
     ...logRoutes(services),
+    ...usageRoutes(services),
+    ...conversationRoutes(services),
     ...consoleRoutes(services),
     ...agentFileRoutes(services),
     ...gitRoutes(services),

@@ -54,6 +54,10 @@ export function toAnswer(agent: Agent, failure: string, error: AgentdError, answ
   return contractError(500, 'agent_failed', failure, error.message, { cause: error })
 }
 
+/** For what the agentd of an earlier Berth does not know. */
+export const restartNeeded = (cause: AgentdError): ApiError =>
+  new ApiError(409, 'restart_needed', 'The agent was started by an earlier Berth: restart it', { cause })
+
 /** 503 for an agent that comes up, or does not run. */
 function notThere({ status }: Agent, cause: AgentdError): ApiError {
   const message = status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady

@@ -2893,6 +2893,180 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/{agentId}/logs/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow an agent's log, as server-sent events
+         * @description Events `line`: the last lines, then each new one. A reader that is too slow loses some, and is told how many. The stream ends when the sandbox does: read it anew.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["followAgentLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what an agent uses: memory, processor, disk
+         * @description As it is measured in the sandbox, every 15 seconds, of the last hour; a restart of the sandbox begins anew.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["readAgentUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List conversations
+         * @description Those that were begun by these routes, the latest 200; the engine keeps them.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["listConversations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/conversations/{conversationId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a conversation
+         * @description Empty where nothing was said yet.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["readConversation"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a conversation
+         * @description Ends its reply, if one is under way.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        delete: operations["deleteConversation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/conversations/{conversationId}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say something to an agent, and follow its reply
+         * @description The reply goes on when the client goes. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s words). `error` where the end is not known: read the messages.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        post: operations["sendMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/conversations/{conversationId}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the reply that is under way
+         * @description Where the agent does not reply, `end` comes at once, with `state` `idle`. Events: `text` (`{"item", "text", "replace"}`) is more of what the agent writes; `message` is one that is kept, as in the list of messages; `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, the engine’s words). `error` where the end is not known: read the messages.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["followConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/conversations/{conversationId}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop the reply that is under way
+         * @description Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        post: operations["stopReply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/{agentId}/console/exec": {
         parameters: {
             query?: never;
@@ -16369,6 +16543,493 @@ export interface operations {
                      */
                     "application/json": {
                         logs: string;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    followAgentLogs: {
+        parameters: {
+            query?: {
+                /** @description How many of the last lines come first. */
+                lines?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines as they come. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example event: line
+                     *     data: {"timestamp":"2026-11-21T11:05:40.733Z","level":"INFO","source":"gateway","message":"http server listening"}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    readAgentUsage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What it uses. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "memoryLimitBytes": 2147483648,
+                     *       "disk": {
+                     *         "usedBytes": 14155776,
+                     *         "limitBytes": 10737418240
+                     *       },
+                     *       "samples": [
+                     *         {
+                     *           "at": "2026-11-21T11:12:30.004Z",
+                     *           "memoryBytes": 702545920,
+                     *           "cpus": 0.021,
+                     *           "diskBytes": 14155776,
+                     *           "processes": 9
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description Null where the agent has no limit of its own: as a process. */
+                        memoryLimitBytes: number | null;
+                        disk: {
+                            usedBytes: number;
+                            limitBytes: number;
+                        };
+                        /** @description Oldest first. */
+                        samples: {
+                            at: string;
+                            /** @description Resident memory of all its processes. */
+                            memoryBytes: number;
+                            /** @description Processors used on average since the sample before. */
+                            cpus: number;
+                            diskBytes: number;
+                            processes: number;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    listConversations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The conversations, the latest first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "conversations": [
+                     *         {
+                     *           "conversationId": "7d0f3a52-90c4-4c1e-8a57-2b6f1d9e0c34",
+                     *           "title": "Which books came this week?",
+                     *           "updatedAt": "2026-11-21T11:12:40.118Z",
+                     *           "isReplying": false
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        conversations: {
+                            conversationId: string;
+                            /** @description The first words of it. */
+                            title: string | null;
+                            updatedAt: string | null;
+                            isReplying: boolean;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    readConversation: {
+        parameters: {
+            query?: {
+                /** @description Most messages. */
+                limit?: number;
+                /** @description How many of the newest ones to leave out: `nextOffset` of the page before. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+                /** @description A UUID of the client’s own: the first message begins it. */
+                conversationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its latest messages. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "messages": [
+                     *         {
+                     *           "id": "4b3c0f6a-2f1d-4d7e-9a51-0c8e7d6f5a21",
+                     *           "role": "user",
+                     *           "text": "Which books came this week?",
+                     *           "createdAt": "2026-11-21T11:12:38.402Z",
+                     *           "toolCalls": [],
+                     *           "toolCallId": null,
+                     *           "isError": false
+                     *         },
+                     *         {
+                     *           "id": "c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f",
+                     *           "role": "assistant",
+                     *           "text": "Three, all on ships.",
+                     *           "createdAt": "2026-11-21T11:12:40.090Z",
+                     *           "toolCalls": [],
+                     *           "toolCallId": null,
+                     *           "isError": false
+                     *         }
+                     *       ],
+                     *       "isReplying": false,
+                     *       "nextOffset": null
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description Oldest first. */
+                        messages: {
+                            id: string;
+                            /**
+                             * @description `tool`: the result of a call.
+                             * @enum {string}
+                             */
+                            role: "user" | "assistant" | "tool";
+                            text: string;
+                            createdAt: string | null;
+                            /** @description Tools that the agent called in this message. */
+                            toolCalls: {
+                                id: string;
+                                name: string;
+                                /** @description As JSON. */
+                                arguments: string;
+                            }[];
+                            /** @description The call whose result this is. */
+                            toolCallId: string | null;
+                            /** @description Whether the call, or the reply, has failed. */
+                            isError: boolean;
+                        }[];
+                        isReplying: boolean;
+                        /** @description Where older messages begin; null where there are none. */
+                        nextOffset: number | null;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteConversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+                /** @description A UUID of the client’s own: the first message begins it. */
+                conversationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true
+                     *     }
+                     */
+                    "application/json": {
+                        success: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    sendMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+                /** @description A UUID of the client’s own: the first message begins it. */
+                conversationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "text": "Which books came this week?"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description What is said to the agent. */
+                    text: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The reply as it comes. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example event: text
+                     *     data: {"item":"9:1","text":"Three, all on ships.","replace":false}
+                     *
+                     *     event: message
+                     *     data: {"id":"c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f","role":"assistant","text":"Three, all on ships.","createdAt":"2026-11-21T11:12:40.090Z","toolCalls":[],"toolCallId":null,"isError":false}
+                     *
+                     *     event: end
+                     *     data: {"state":"done"}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            502: components["responses"]["502"];
+            503: components["responses"]["503"];
+        };
+    };
+    followConversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+                /** @description A UUID of the client’s own: the first message begins it. */
+                conversationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The reply as it comes. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example event: text
+                     *     data: {"item":"9:1","text":"Three, all on ships.","replace":false}
+                     *
+                     *     event: message
+                     *     data: {"id":"c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f","role":"assistant","text":"Three, all on ships.","createdAt":"2026-11-21T11:12:40.090Z","toolCalls":[],"toolCallId":null,"isError":false}
+                     *
+                     *     event: end
+                     *     data: {"state":"done"}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            502: components["responses"]["502"];
+            503: components["responses"]["503"];
+        };
+    };
+    stopReply: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+                /** @description A UUID of the client’s own: the first message begins it. */
+                conversationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether there was one. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "stopped": true
+                     *     }
+                     */
+                    "application/json": {
+                        stopped: boolean;
                     };
                 };
             };

@@ -1,15 +1,30 @@
 import { z } from 'zod'
 import { contractError } from '../../errors.ts'
+import { openEventStream } from '../../http/event-stream.ts'
 import type { Route } from '../../http/route.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
-import { formatLine, KEPT_LINES, logLines } from '../agentd-status.ts'
+import { formatLine, KEPT_LINES, logLine, logLines } from '../agentd-status.ts'
+import { jsonLines } from '../agentd-stream.ts'
 import { askAgent } from '../engine-call.ts'
 
 /** A hundred of the longest lines. */
 const MAX_BYTES = 4_194_304
+const LINE_BYTES = 65_536
+/** All that agentd keeps. */
+const MOST_LINES = 1000
 const FAILURE = 'Failed to read logs'
 
-/** The log of an agent. As it is written, it is a WebSocket of the agent's host. */
+const followQuery = z.object({
+  lines: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(MOST_LINES)
+    .default(KEPT_LINES)
+    .describe('How many of the last lines come first.'),
+})
+
+/** The log of an agent, and following it; the agent's own host has it as a WebSocket as well. */
 export function logRoutes({ agentd }: AgentServices): Route[] {
   return [
     agentRoute({
@@ -34,6 +49,37 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
         const parsed = logLines.safeParse(answer)
         if (!parsed.success) throw contractError(500, 'agent_failed', FAILURE, 'agentd answered no lines')
         return { body: { logs: parsed.data.lines.map(formatLine).join('\n') } }
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: '/v0/agents/:agentId/logs/stream',
+      id: 'followAgentLogs',
+      tag: 'Agents',
+      summary: "Follow an agent's log, as server-sent events",
+      description:
+        'Events `line`: the last lines, then each new one. A reader that is too slow loses some, and is told how many. The ' +
+        'stream ends when the sandbox does: read it anew.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      bound: 'eventStreams',
+      query: followQuery,
+      success: { status: 200, description: 'The lines as they come.', mediaType: 'text/event-stream' },
+      errors: [503],
+      async handle({ agent, query, res, signal }) {
+        const path = `/v1/logs/stream?lines=${query.lines}`
+        const lines = await askAgent(agent, FAILURE, () => agentd.stream(agent, { path, signal }))
+        const events = openEventStream(res)
+        try {
+          for await (const line of jsonLines(lines, LINE_BYTES))
+            await events.send('line', logLine.parse(line))
+        } catch {
+          // The status is sent; the client sees that the stream has ended, and reads it anew.
+        } finally {
+          lines.destroy()
+          events.end()
+        }
+        return undefined
       },
     }),
   ]

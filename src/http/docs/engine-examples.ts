@@ -44,6 +44,30 @@ const run = {
 
 const restarting = { id: '0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41', state: 'running' }
 
+const CONVERSATION = '7d0f3a52-90c4-4c1e-8a57-2b6f1d9e0c34'
+const spoken = { toolCalls: [], toolCallId: null, isError: false }
+const question = {
+  id: '4b3c0f6a-2f1d-4d7e-9a51-0c8e7d6f5a21',
+  role: 'user',
+  text: 'Which books came this week?',
+  createdAt: '2026-11-21T11:12:38.402Z',
+  ...spoken,
+}
+const reply = {
+  id: 'c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f',
+  role: 'assistant',
+  text: 'Three, all on ships.',
+  createdAt: '2026-11-21T11:12:40.090Z',
+  ...spoken,
+}
+const replyEvents = [
+  ['text', { item: '9:1', text: 'Three, all on ships.', replace: false }],
+  ['message', reply],
+  ['end', { state: 'done' }],
+]
+  .map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+  .join('')
+
 export const engineExamples: Record<string, Example> = {
   gitRefs: { response: '001e# service=git-upload-pack\n0000' },
   manifestSchema: {
@@ -55,6 +79,46 @@ export const engineExamples: Record<string, Example> = {
   },
   gitUploadPack: { request: '0014command=ls-refs\n0000', response: '0008NAK\n0000' },
   gitReceivePack: { request: '0000', response: '0000' },
+  followAgentLogs: {
+    response: `event: line\ndata: ${JSON.stringify({
+      timestamp: '2026-11-21T11:05:40.733Z',
+      level: 'INFO',
+      source: 'gateway',
+      message: 'http server listening',
+    })}\n\n`,
+  },
+  readAgentUsage: {
+    response: {
+      memoryLimitBytes: 2_147_483_648,
+      disk: { usedBytes: 14_155_776, limitBytes: 10_737_418_240 },
+      samples: [
+        {
+          at: '2026-11-21T11:12:30.004Z',
+          memoryBytes: 702_545_920,
+          cpus: 0.021,
+          diskBytes: 14_155_776,
+          processes: 9,
+        },
+      ],
+    },
+  },
+  listConversations: {
+    response: {
+      conversations: [
+        {
+          conversationId: CONVERSATION,
+          title: 'Which books came this week?',
+          updatedAt: '2026-11-21T11:12:40.118Z',
+          isReplying: false,
+        },
+      ],
+    },
+  },
+  readConversation: { response: { messages: [question, reply], isReplying: false, nextOffset: null } },
+  deleteConversation: { response: { success: true } },
+  sendMessage: { request: { text: question.text }, response: replyEvents },
+  followConversation: { response: replyEvents },
+  stopReply: { response: { stopped: true } },
   execCommand: {
     request: { command: 'git log --oneline -1', cwd: '/home/node/clawd' },
     response: {

@@ -68,6 +68,7 @@ export const TAGS = [
     'Skills that anybody may install into a library: some ship with Berth, its operator may add others.',
   ],
   ['Agent tokens', 'By what an agent is reached, and what it may say of itself.'],
+  ['Conversations', 'What people and an agent say to each other; the engine keeps it.'],
   ['Console', 'Commands that a shell runs in an agent.'],
   ['Agent files', 'What an agent has below `/home/node/clawd`.'],
   [
@@ -146,6 +147,7 @@ export const PARAMETERS: Record<string, { description: string; enum?: string[]; 
   agentId: { description: 'The id of the agent, 8 characters.', example: 'x7f3k2ab' },
   network: { description: 'The IPFS network.', enum: ['public', 'private'] },
   fileId: { description: 'The id of the file, a UUID.' },
+  conversationId: { description: 'A UUID of the client’s own: the first message begins it.' },
   jobId: { description: 'The id of the task.' },
   requestId: { description: 'The id of the pairing request.' },
   channel: { description: 'The messenger.', enum: ['telegram', 'slack', 'discord', 'whatsapp'] },

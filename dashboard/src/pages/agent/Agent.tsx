@@ -34,6 +34,7 @@ export function Agent() {
           { to: '/dashboard/agents/$agentId/domains', params, label: tabs.domains },
           { to: '/dashboard/agents/$agentId/config', params, label: tabs.config },
           { to: '/dashboard/agents/$agentId/logs', params, label: tabs.logs },
+          { to: '/dashboard/agents/$agentId/usage', params, label: tabs.usage },
           { to: '/dashboard/agents/$agentId/settings', params, label: tabs.settings },
         ]}
       />

@@ -1,5 +1,131 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useEffect, useRef, useState } from 'react'
+import { useAgent } from '../../api/agent.ts'
+import { api, unwrap } from '../../api/client.ts'
+import { Button } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { Composer } from './chat/Composer.tsx'
+import { Conversations } from './chat/Conversations.tsx'
+import { conversationsKey, useConversation } from './chat/conversation.ts'
+import { Answer, Said, ToolCall } from './chat/MessageView.tsx'
+import { Trouble } from './chat/Trouble.tsx'
 
+/** Talking to an agent: its conversations, and the one that the address names, the latest one without. */
 export function Chat() {
-  return <p>{texts.agent.tabs.chat}</p>
+  const { agentId } = useAgent()
+  const navigate = useNavigate()
+  const { conversation } = useSearch({ from: '/shell/dashboard/agents/$agentId/' })
+  const { data, error } = useQuery({
+    queryKey: conversationsKey(agentId),
+    queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/conversations', { params: { path: { agentId } } })),
+  })
+  const [fresh] = useState(() => crypto.randomUUID())
+  const known = data?.conversations ?? []
+  const chosen = conversation ?? known[0]?.conversationId ?? fresh
+  // From here on it is in the address: a list that changes does not lead elsewhere.
+  useEffect(() => {
+    if (data && conversation === undefined)
+      void navigate({ to: '.', search: { conversation: chosen }, replace: true })
+  }, [data, conversation, chosen, navigate])
+  const begin = () => void navigate({ to: '.', search: { conversation: crypto.randomUUID() } })
+  return (
+    <div className="grid gap-4 md:grid-cols-[13rem_1fr]">
+      <Conversations agentId={agentId} chosen={chosen} conversations={known} onNew={begin} />
+      {error ? (
+        <Trouble agentId={agentId} error={error} />
+      ) : (
+        data && <Conversation key={chosen} agentId={agentId} conversationId={chosen} />
+      )}
+    </div>
+  )
+}
+
+function Conversation({ agentId, conversationId }: { agentId: string; conversationId: string }) {
+  const { history, reply, isBusy, say, readMore } = useConversation(agentId, conversationId)
+  const stop = useMutation({
+    mutationFn: () =>
+      unwrap(
+        api.POST('/v0/agents/{agentId}/conversations/{conversationId}/stop', {
+          params: { path: { agentId, conversationId } },
+        }),
+      ),
+  })
+  const messages = history.data?.messages ?? []
+  const results = new Map(messages.flatMap((one) => (one.toolCallId ? [[one.toolCallId, one] as const] : [])))
+  const writing = Object.entries(reply.texts)
+  const isEmpty = history.data && messages.length === 0 && !isBusy && !reply.said
+  const place = useStayAtEnd()
+  return (
+    <section
+      aria-label={texts.chat.title}
+      className="flex h-[calc(100dvh-14rem)] min-h-96 min-w-0 flex-col rounded-xl border border-line bg-card"
+    >
+      <div
+        ref={place}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        tabIndex={0}
+        role="log"
+        aria-label={texts.chat.messages}
+        aria-busy={isBusy}
+        className="min-h-0 flex-1 overflow-y-auto p-4 md:p-6"
+      >
+        {readMore && (
+          <div className="mb-4 text-center">
+            <Button onClick={readMore}>{texts.chat.earlier}</Button>
+          </div>
+        )}
+        {isEmpty && (
+          <div className="grid h-full place-content-center text-center">
+            <p className="font-medium">{texts.chat.empty}</p>
+            <p className="mt-1 text-soft text-sm">{texts.chat.emptyHint}</p>
+          </div>
+        )}
+        <ol className="mx-auto max-w-3xl space-y-5">
+          {messages.map((message) => {
+            const { id, role, text, createdAt, toolCalls, isError } = message
+            if (role === 'tool') return null
+            if (role === 'user') return <Said key={id} text={text} time={createdAt} />
+            return [
+              text && <Answer key={id} text={text} isError={isError} time={createdAt} />,
+              ...toolCalls.map((call) => (
+                <ToolCall key={`${id} ${call.id}`} call={call} result={results.get(call.id)} />
+              )),
+            ]
+          })}
+          {reply.said && <Said text={reply.said} />}
+          {writing.map(([item, text]) => (
+            <Answer key={item} text={text} />
+          ))}
+          {isBusy && writing.length === 0 && (
+            <li className="text-soft text-sm motion-safe:animate-pulse">{texts.chat.thinking}</li>
+          )}
+        </ol>
+      </div>
+      <Trouble
+        agentId={agentId}
+        error={reply.error ?? stop.error ?? history.error}
+        isEngine={reply.hasFailed}
+      />
+      <Composer isBusy={isBusy} onSay={say} onStop={() => stop.mutate()} />
+    </section>
+  )
+}
+
+/** A box that stays at its end when more comes, unless somebody has scrolled up in it. */
+function useStayAtEnd() {
+  const place = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  useEffect(() => {
+    const box = place.current
+    const look = () => {
+      if (box) isAtEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight < 80
+    }
+    box?.addEventListener('scroll', look)
+    return () => box?.removeEventListener('scroll', look)
+  }, [])
+  useEffect(() => {
+    if (isAtEnd.current) place.current?.scrollTo({ top: place.current.scrollHeight })
+  })
+  return place
 }

@@ -1,5 +1,159 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import { useAgent } from '../../api/agent.ts'
+import { Select } from '../../parts/forms.tsx'
+import { Button, Empty, Field, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { type Line, useLog } from './logs/follow.ts'
 
+const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']
+const TONES: Record<string, string> = {
+  TRACE: 'text-soft',
+  DEBUG: 'text-soft',
+  WARN: 'text-busy',
+  ERROR: 'text-bad',
+  FATAL: 'text-bad',
+}
+const LINE_PX = 22
+const words = texts.logs
+
+/** The log of an agent as it is written: searched, narrowed to a level or a source, and kept as a file. */
 export function Logs() {
-  return <p>{texts.agent.tabs.logs}</p>
+  const { agentId, agent } = useAgent()
+  const { lines, error, isOpen } = useLog(agentId)
+  const [search, setSearch] = useState('')
+  const [level, setLevel] = useState('TRACE')
+  const [source, setSource] = useState('')
+  const sources = useMemo(() => [...new Set(lines.map((line) => line.source))].sort(), [lines])
+  const shown = useMemo(() => {
+    const wanted = search.toLowerCase()
+    return lines.filter(
+      (line) =>
+        LEVELS.indexOf(line.level) >= LEVELS.indexOf(level) &&
+        (source === '' || line.source === source) &&
+        (wanted === '' || `${line.source} ${line.message}`.toLowerCase().includes(wanted)),
+    )
+  }, [lines, search, level, source])
+  return (
+    <>
+      <div className="mb-3 grid gap-3 sm:grid-cols-2 lg:grid-cols-[1fr_9rem_14rem_auto] lg:items-end">
+        <Field
+          label={words.search}
+          type="search"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <Select label={words.level} value={level} onChange={(event) => setLevel(event.target.value)}>
+          {LEVELS.map((name) => (
+            <option key={name} value={name}>
+              {words.levels[name]}
+            </option>
+          ))}
+        </Select>
+        <Select label={words.source} value={source} onChange={(event) => setSource(event.target.value)}>
+          <option value="">{words.allSources}</option>
+          {sources.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </Select>
+        <Button
+          className="min-h-10"
+          disabled={shown.length === 0}
+          onClick={() => download(`${agentId}.log`, shown.map(asText).join(''))}
+        >
+          {words.download}
+        </Button>
+      </div>
+      {!isOpen && <Problem error={error} />}
+      <div className="mt-3 mb-2 flex items-center justify-between gap-3 text-sm">
+        <State state={isOpen ? 'running' : 'starting'} label={isOpen ? words.live : words.waiting} />
+        <span className="text-soft">{words.count(shown.length, lines.length)}</span>
+      </div>
+      {shown.length > 0 ? (
+        <Lines lines={shown} />
+      ) : (
+        <Empty
+          title={lines.length > 0 ? words.noMatch : words.empty}
+          hint={lines.length === 0 && agent?.status === 'not_running' ? words.notRunning : undefined}
+        />
+      )}
+    </>
+  )
+}
+
+/** A box of lines that follows its end, unless somebody has scrolled up in it; only what is seen is in the page. */
+function Lines({ lines }: { lines: Line[] }) {
+  const box = useRef<HTMLDivElement>(null)
+  const [isFollowing, setFollowing] = useState(true)
+  const rows = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => box.current,
+    estimateSize: () => LINE_PX,
+    getItemKey: (index) => lines[index]?.id ?? index,
+    overscan: 20,
+  })
+  useEffect(() => {
+    if (isFollowing) rows.scrollToIndex(lines.length - 1)
+  }, [lines, isFollowing, rows])
+  const look = () => {
+    const { scrollHeight = 0, scrollTop = 0, clientHeight = 0 } = box.current ?? {}
+    setFollowing(scrollHeight - scrollTop - clientHeight < 2 * LINE_PX)
+  }
+  return (
+    <div className="relative">
+      <section
+        ref={box}
+        aria-label={words.title}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        tabIndex={0}
+        onScroll={look}
+        className="h-[calc(100dvh-22rem)] min-h-72 overflow-y-auto rounded-xl border border-line bg-card font-mono text-xs leading-[1.375rem]"
+      >
+        <div className="relative" style={{ height: rows.getTotalSize() }}>
+          {rows.getVirtualItems().map(({ key, index, start }) => (
+            <div
+              key={key}
+              data-index={index}
+              ref={rows.measureElement}
+              className="absolute inset-x-0 flex gap-3 px-3 hover:bg-tint"
+              style={{ transform: `translateY(${start}px)` }}
+            >
+              {lines[index] && <LineView line={lines[index]} />}
+            </div>
+          ))}
+        </div>
+      </section>
+      {!isFollowing && (
+        <Button className="absolute right-4 bottom-4 shadow-lg" onClick={() => setFollowing(true)}>
+          {words.toEnd}
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function LineView({ line: { timestamp, level, source, message } }: { line: Line }) {
+  return (
+    <>
+      <time dateTime={timestamp} title={timestamp} className="shrink-0 text-soft">
+        {timestamp.slice(11, 19)}
+      </time>
+      <span className={`hidden w-10 shrink-0 sm:block ${TONES[level] ?? ''}`}>{level}</span>
+      <span className="hidden w-32 shrink-0 truncate text-soft lg:block" title={source}>
+        {source}
+      </span>
+      <span className={`min-w-0 whitespace-pre-wrap break-words ${TONES[level] ?? ''}`}>{message}</span>
+    </>
+  )
+}
+
+const asText = ({ timestamp, level, source, message }: Line) => `${timestamp} ${level} ${source} ${message}\n`
+
+function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
+  const link = Object.assign(document.createElement('a'), { href: url, download: name })
+  link.click()
+  URL.revokeObjectURL(url)
 }

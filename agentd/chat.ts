@@ -1,0 +1,226 @@
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AgentdError } from './agentd-errors.ts'
+import { Connection, type Frame } from './gateway-client.ts'
+import type { ChatEvent, ChatRequest, RpcResponse } from './protocol.ts'
+import type { Agent, GatewayHandle, Service } from './server.ts'
+
+/** Each is a connection to the gateway, which tells it of everything that its agent does. */
+const AT_ONCE = 32
+const CALL_MS = 20_000
+const KEEP_ALIVE_MS = 10_000
+/** A reader that is so far behind is sent away; the conversation is kept by the engine, and can be read again. */
+const BEHIND_BYTES = 4_194_304
+const LINE_BYTES = 524_288
+const ERROR_CHARS = 2000
+const LABEL_CHARS = 80
+const SETTLE_MS = 5000
+const POLL_MS = 100
+
+/** `POST /v1/chat`: says something in a conversation, or follows it. */
+export function chatService({ gateway }: Agent): Service {
+  let streams = 0
+  return {
+    routes: [
+      {
+        method: 'POST',
+        path: '/v1/chat',
+        async handle(call) {
+          const request = check(await call.json<ChatRequest>())
+          if (streams >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} follow conversations already`)
+          streams++
+          try {
+            await converse(gateway, request, call)
+          } finally {
+            streams--
+          }
+          return undefined
+        },
+      },
+    ],
+  }
+}
+
+async function converse(
+  { state, token, port }: GatewayHandle,
+  { sessionKey, message }: ChatRequest,
+  { res, signal }: { res: ServerResponse; signal: AbortSignal },
+): Promise<void> {
+  if (state !== 'ready' || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
+  const follower = new Follower(res, sessionKey)
+  const connection = new Connection(port, token, {
+    onEvent: (frame) => follower.take(frame),
+    onClose: () => follower.end({ type: 'end', state: 'failed', error: 'The gateway has ended' }),
+  })
+  const ask = async (method: string, params: Record<string, unknown>) =>
+    resultOf(await connection.call(method, params, CALL_MS))
+  const look = async () => {
+    const { sessionInfo, messages } = (await ask('chat.history', { sessionKey, limit: 1 })) as History
+    return { isActive: sessionInfo?.hasActiveRun === true, isNew: messages?.length === 0 }
+  }
+  try {
+    // In this order nothing is missed: what comes from now on waits until it is known whether there is a reply.
+    await ask('sessions.messages.subscribe', { key: sessionKey })
+    const { isActive, isNew } = await look()
+    if (message !== undefined) {
+      if (isActive) throw new AgentdError('conflict', 'the agent still replies')
+      const { runId } = await ask('chat.send', { sessionKey, message, idempotencyKey: randomUUID() })
+      follower.begin(String(runId))
+      if (isNew) await entitle(ask, sessionKey, message)
+    } else if (isActive) follower.begin()
+    else follower.begin().end({ type: 'end', state: 'idle' })
+    const end = await Promise.race([follower.ended, aborted(signal)])
+    if (!end) return
+    // The engine tells of the end a moment before it takes the next message.
+    const isSettled = async () => !(await look().catch(() => undefined))?.isActive
+    for (let waited = 0; waited < SETTLE_MS && !(await isSettled()); waited += POLL_MS) await sleep(POLL_MS)
+    follower.send(end)
+  } finally {
+    follower.close()
+    connection.close()
+  }
+}
+
+/** The conversation's title: the first words of it, as the engine finds its own much later, if at all. */
+async function entitle(
+  ask: (method: string, params: Record<string, unknown>) => Promise<unknown>,
+  key: string,
+  message: string,
+): Promise<void> {
+  const words = message.replace(/\s+/g, ' ').trim()
+  const label = words.length > LABEL_CHARS ? `${words.slice(0, LABEL_CHARS - 1).toWellFormed()}…` : words
+  // No two sessions have the same one.
+  for (const one of [label, `${label.slice(0, LABEL_CHARS - 8)} ${key.slice(-6)}`])
+    if (await ask('sessions.patch', { key, label: one }).catch(() => undefined)) return
+}
+
+/** Resolves to nothing when the client has gone. */
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined)
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+  })
+}
+
+interface History {
+  sessionInfo?: { hasActiveRun?: unknown }
+  messages?: unknown[]
+}
+
+type End = ChatEvent & { type: 'end' }
+
+/** Reads what the gateway tells of one conversation, until its reply has ended. */
+class Follower {
+  /** How the reply has ended. */
+  readonly ended: Promise<End>
+  readonly #res: ServerResponse
+  readonly #sessionKey: string
+  readonly #end: (end: End) => void
+  /** What came before {@link begin}; undefined from then on. */
+  #early: Frame[] | undefined = []
+  #runId: string | undefined
+  /** The texts that are being written, by the engine's name of each. */
+  readonly #texts = new Map<string, string>()
+  #keepAlive: NodeJS.Timeout | undefined
+
+  constructor(res: ServerResponse, sessionKey: string) {
+    this.#res = res
+    this.#sessionKey = sessionKey
+    const { promise, resolve } = Promise.withResolvers<End>()
+    this.ended = promise
+    this.#end = resolve
+  }
+
+  /** @param runId the reply that is followed; without it, the one that ends first. */
+  begin(runId?: string): this {
+    const res = this.#res
+    this.#runId = runId
+    res.writeHead(200, { 'content-type': 'application/x-ndjson' })
+    res.flushHeaders()
+    this.#keepAlive = setInterval(() => res.write('\n'), KEEP_ALIVE_MS)
+    const early = this.#early ?? []
+    this.#early = undefined
+    for (const frame of early) this.take(frame)
+    return this
+  }
+
+  take(frame: Frame): void {
+    const payload = (frame.payload ?? {}) as Payload
+    if (payload.sessionKey !== this.#sessionKey) return
+    if (this.#early) return void this.#early.push(frame)
+    if (frame.event === 'session.message') this.#message(payload.message)
+    else if (frame.event === 'agent' && payload.stream === 'assistant') this.#text(payload.data ?? {})
+    else if (frame.event === 'chat' && (this.#runId ?? payload.runId) === payload.runId) this.#state(payload)
+  }
+
+  end(end: End): void {
+    this.#end(end)
+  }
+
+  close(): void {
+    clearInterval(this.#keepAlive)
+    // Before it has begun, the call itself fails.
+    if (!this.#early) this.#res.end()
+  }
+
+  send(event: ChatEvent): void {
+    const res = this.#res
+    if (res.destroyed) return
+    if (res.writableLength > BEHIND_BYTES) return void res.destroy()
+    res.write(`${JSON.stringify(event)}\n`)
+  }
+
+  #message(message: unknown): void {
+    const isLong = JSON.stringify(message ?? null).length > LINE_BYTES
+    this.send({ type: 'message', message: isLong ? null : message })
+  }
+
+  #text({ itemId = '', text, delta }: NonNullable<Payload['data']>): void {
+    const before = this.#texts.get(itemId) ?? ''
+    const now = text ?? before + (delta ?? '')
+    this.#texts.set(itemId, now)
+    const replace = !now.startsWith(before)
+    const more = replace ? now : now.slice(before.length)
+    if (more === '' && !replace) return
+    for (let at = 0; at === 0 || at < more.length; at += LINE_BYTES)
+      this.send({
+        type: 'text',
+        item: itemId,
+        text: more.slice(at, at + LINE_BYTES),
+        replace: replace && at === 0,
+      })
+  }
+
+  #state({ state, errorMessage }: Payload): void {
+    if (state === 'final') this.end({ type: 'end', state: 'done' })
+    else if (state === 'aborted') this.end({ type: 'end', state: 'stopped' })
+    else if (state === 'error')
+      this.end({ type: 'end', state: 'failed', error: String(errorMessage ?? '').slice(0, ERROR_CHARS) })
+  }
+}
+
+/** What is read of the engine's events. */
+interface Payload {
+  sessionKey?: string
+  runId?: string
+  state?: string
+  errorMessage?: string
+  stream?: string
+  message?: unknown
+  data?: { itemId?: string; text?: string; delta?: string }
+}
+
+function resultOf(answer: RpcResponse): Record<string, unknown> {
+  if (!answer.ok) throw new AgentdError('engine', answer.error.message)
+  return (answer.payload ?? {}) as Record<string, unknown>
+}
+
+function check(request: ChatRequest): ChatRequest {
+  const { sessionKey, message } = request ?? {}
+  if (typeof sessionKey !== 'string' || sessionKey === '')
+    throw new AgentdError('bad_request', 'sessionKey: must be the name of a conversation')
+  if (message !== undefined && (typeof message !== 'string' || message.trim() === ''))
+    throw new AgentdError('bad_request', 'message: must be a text that is not empty')
+  return request
+}

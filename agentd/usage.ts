@@ -1,0 +1,114 @@
+import { readdir, readFile } from 'node:fs/promises'
+import type { DiskWatch } from './disk.ts'
+import { markedProcesses } from './processes.ts'
+import type { UsageAnswer, UsageSample } from './protocol.ts'
+import type { Service } from './server.ts'
+
+const EVERY_MS = 15_000
+/** An hour of them. */
+const KEPT = 240
+/** Units of /proc, the same on all of Linux that Node runs on. */
+const TICKS_PER_SECOND = 100
+const PAGE_BYTES = 4096
+const AT_ONCE = 16
+
+/** What one look at the processes finds; the time of processes that have ended is counted with their parents'. */
+interface Found {
+  at: number
+  memoryBytes: number
+  cpuSeconds: number
+  processes: number
+}
+
+/** Samples what the agent's processes use: memory that is resident, processor time, and the disk as it was last measured. */
+export class UsageWatch {
+  readonly #disk: Pick<DiskWatch, 'status'>
+  readonly #samples: UsageSample[] = []
+  #last: Found | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(disk: Pick<DiskWatch, 'status'>) {
+    this.#disk = disk
+  }
+
+  start(): void {
+    const tick = async () => {
+      await this.#sample().catch(() => {})
+      this.#timer = setTimeout(tick, EVERY_MS).unref()
+    }
+    void tick()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  get answer(): UsageAnswer {
+    const { usedBytes, limitBytes } = this.#disk.status
+    return {
+      memoryLimitBytes: memoryLimit(),
+      disk: { usedBytes, limitBytes },
+      samples: this.#samples,
+    }
+  }
+
+  async #sample(): Promise<void> {
+    const now = await look()
+    const before = this.#last
+    this.#last = now
+    // How much of the processor was used is known from the second look on.
+    if (!before) return
+    const cpuSeconds = Math.max(0, now.cpuSeconds - before.cpuSeconds)
+    this.#samples.push({
+      at: new Date(now.at).toISOString(),
+      memoryBytes: now.memoryBytes,
+      cpus: Math.round((cpuSeconds / ((now.at - before.at) / 1000)) * 1000) / 1000,
+      diskBytes: this.#disk.status.usedBytes,
+      processes: now.processes,
+    })
+    if (this.#samples.length > KEPT) this.#samples.shift()
+  }
+}
+
+/** `GET /v1/usage`: what the agent used in the last hour. */
+export function usageService(usage: UsageWatch): Service {
+  return {
+    routes: [{ method: 'GET', path: '/v1/usage', handle: async () => ({ body: usage.answer }) }],
+    async stop() {
+      usage.stop()
+    },
+  }
+}
+
+/** The sandbox that the process driver names; in a container every process that is seen is the agent's. */
+const sandbox = process.env.BERTH_SANDBOX
+
+async function look(): Promise<Found> {
+  const pids = sandbox
+    ? [process.pid, ...(await markedProcesses([`BERTH_SANDBOX=${sandbox}`]))]
+    : await allPids()
+  const found: Found = { at: Date.now(), memoryBytes: 0, cpuSeconds: 0, processes: 0 }
+  const add = async (pid: number) => {
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
+    // Behind the name, which may hold anything.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (fields.length < 22) return
+    const ticks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0)
+    found.cpuSeconds += ticks / TICKS_PER_SECOND
+    found.memoryBytes += Number(fields[21]) * PAGE_BYTES
+    found.processes++
+  }
+  while (pids.length > 0) await Promise.all(pids.splice(0, AT_ONCE).map(add))
+  return found
+}
+
+async function allPids(): Promise<number[]> {
+  const names = await readdir('/proc').catch(() => [])
+  return names.filter((name) => /^\d+$/.test(name)).map(Number)
+}
+
+/** The container's; as a process, the agent has none of its own. */
+function memoryLimit(): number | null {
+  const bytes = sandbox ? 0 : process.constrainedMemory()
+  return bytes > 0 && bytes < Number.MAX_SAFE_INTEGER ? bytes : null
+}

@@ -1,0 +1,82 @@
+import { useQuery } from '@tanstack/react-query'
+import { useAgent } from '../../api/agent.ts'
+import { api, RequestError, unwrap } from '../../api/client.ts'
+import { bytes } from '../../parts/format.ts'
+import { Cell, Table } from '../../parts/table.tsx'
+import { Empty, Problem } from '../../parts/ui.tsx'
+import { texts } from '../../texts.ts'
+import { clock, Plot } from './usage/Plot.tsx'
+
+/** As often as the agent is measured. */
+const EVERY_MS = 15_000
+/** Rows of the table: one a minute. */
+const ROW_MS = 60_000
+const words = texts.usage
+
+/** What an agent used in the last hour: memory, processor and disk. */
+export function Usage() {
+  const { agentId, agent } = useAgent()
+  const { data, error } = useQuery({
+    queryKey: ['agents', agentId, 'usage'],
+    queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/usage', { params: { path: { agentId } } })),
+    refetchInterval: EVERY_MS,
+  })
+  if (error) {
+    const isDown = error instanceof RequestError && error.status === 503
+    return isDown && agent?.status === 'not_running' ? (
+      <Empty title={words.notRunning} hint={words.notRunningHint} />
+    ) : (
+      <Problem error={error} />
+    )
+  }
+  if (!data) return <p className="text-soft">{texts.loading}</p>
+  const { samples, memoryLimitBytes, disk } = data
+  if (samples.length === 0) return <Empty title={words.none} hint={words.noneHint} />
+  const points = (pick: (sample: (typeof samples)[number]) => number) =>
+    samples.map((sample) => ({ at: Date.parse(sample.at), value: pick(sample) }))
+  return (
+    <>
+      <div className="grid gap-4 lg:grid-cols-2">
+        <Plot
+          title={words.memory}
+          points={points(({ memoryBytes }) => memoryBytes)}
+          limit={memoryLimitBytes}
+          format={bytes}
+        />
+        <Plot title={words.processor} points={points(({ cpus }) => cpus)} format={words.cpus} />
+        <Plot
+          title={words.disk}
+          points={points(({ diskBytes }) => diskBytes)}
+          limit={disk.limitBytes}
+          format={bytes}
+        />
+        <Plot
+          title={words.processes}
+          points={points(({ processes }) => processes)}
+          format={(value) => String(value)}
+        />
+      </div>
+      <p className="mt-4 text-soft text-sm">{words.hint}</p>
+      <details className="mt-4">
+        <summary className="mb-3 cursor-pointer font-medium text-sm">{words.table}</summary>
+        <Table label={words.table} columns={words.columns}>
+          {byMinute(samples).map((sample) => (
+            <tr key={sample.at}>
+              <Cell>{clock(Date.parse(sample.at))}</Cell>
+              <Cell>{bytes(sample.memoryBytes)}</Cell>
+              <Cell>{words.cpus(sample.cpus)}</Cell>
+              <Cell>{bytes(sample.diskBytes)}</Cell>
+              <Cell>{sample.processes}</Cell>
+            </tr>
+          ))}
+        </Table>
+      </details>
+    </>
+  )
+}
+
+/** The newest sample of each minute, the newest first. */
+function byMinute<T extends { at: string }>(samples: T[]): T[] {
+  const minutes = new Map(samples.map((sample) => [Math.floor(Date.parse(sample.at) / ROW_MS), sample]))
+  return [...minutes.values()].reverse()
+}

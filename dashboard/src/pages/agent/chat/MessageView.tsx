@@ -1,0 +1,109 @@
+import { ago } from '../../../parts/format.ts'
+import { texts } from '../../../texts.ts'
+import type { Message } from './conversation.ts'
+import { Markdown } from './Markdown.tsx'
+
+const words = texts.chat
+
+/** What a person said. */
+export function Said({ text, time }: { text: string; time?: string | null }) {
+  return (
+    <li className="flex flex-col items-end gap-1">
+      <span className="sr-only">{words.you}</span>
+      <p className="max-w-[85%] whitespace-pre-wrap break-words rounded-2xl rounded-br-md bg-tint px-4 py-2.5 text-sm">
+        {text}
+      </p>
+      {time && <Time time={time} />}
+    </li>
+  )
+}
+
+/** What the agent said: as it comes, or as it is kept. */
+export function Answer({
+  text,
+  time,
+  isError = false,
+}: {
+  text: string
+  time?: string | null
+  isError?: boolean
+}) {
+  return (
+    <li className={isError ? 'rounded-lg border border-bad p-3' : ''}>
+      <span className="sr-only">{words.agent}</span>
+      <Markdown text={text} />
+      {time && <Time time={time} />}
+    </li>
+  )
+}
+
+const Time = ({ time }: { time: string }) => (
+  <time dateTime={time} title={time} className="text-soft text-xs">
+    {ago(time)}
+  </time>
+)
+
+/** A call of a tool, folded: what was asked, and what came of it once that is known. */
+export function ToolCall({
+  call,
+  result,
+}: {
+  call: Message['toolCalls'][number]
+  result: Message | undefined
+}) {
+  const state = !result ? words.toolRuns : result.isError ? words.toolFailed : words.toolDone
+  const tone = !result ? 'text-busy' : result.isError ? 'text-bad' : 'text-good'
+  return (
+    <li>
+      <details className="group rounded-lg border border-line bg-page text-sm">
+        <summary className="flex cursor-pointer items-center gap-3 rounded-lg px-3 py-2 hover:text-accent">
+          <span aria-hidden className="text-soft text-xs group-open:rotate-90 motion-safe:transition">
+            ▶
+          </span>
+          <span className="font-medium">{call.name}</span>
+          <code className="min-w-0 flex-1 truncate text-soft text-xs">{brief(call.arguments)}</code>
+          <span className={`text-xs ${tone}`}>{state}</span>
+        </summary>
+        <div className="space-y-2 border-line border-t p-3">
+          <Output label={words.toolAsked} text={indented(call.arguments)} />
+          {result && <Output label={words.toolResult} text={result.text || words.toolNothing} />}
+        </div>
+      </details>
+    </li>
+  )
+}
+
+function Output({ label, text }: { label: string; text: string }) {
+  return (
+    <div>
+      <p className="mb-1 text-soft text-xs">{label}</p>
+      <pre
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        tabIndex={0}
+        className="max-h-72 overflow-auto whitespace-pre-wrap break-words rounded bg-card p-2 text-xs"
+      >
+        {text}
+      </pre>
+    </div>
+  )
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
+}
+
+/** The one argument that there is, or all of them. */
+function brief(json: string): string {
+  const given = parsed(json)
+  const values = typeof given === 'object' && given !== null ? Object.values(given) : []
+  return values.length === 1 && typeof values[0] === 'string' ? values[0] : json
+}
+
+function indented(json: string): string {
+  const given = parsed(json)
+  return typeof given === 'string' ? given : JSON.stringify(given, null, 2)
+}

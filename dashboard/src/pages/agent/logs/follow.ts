@@ -1,0 +1,70 @@
+import { useEffect, useState } from 'react'
+import { api, unwrap } from '../../../api/client.ts'
+import { readEvents } from '../../../api/events.ts'
+
+export interface Line {
+  /** Counts the lines that were read, so that each has a key. */
+  id: number
+  timestamp: string
+  level: string
+  source: string
+  message: string
+}
+
+/** The last lines that the agent keeps, and as many again while the page is open. */
+const LAST = 1000
+const MOST = 5000
+const PAUSE_MS = 3000
+/** Lines that come together are shown together. */
+const TOGETHER_MS = 150
+
+/** Follows the log of an agent; when it breaks off, it is read anew. */
+export function useLog(agentId: string) {
+  const [lines, setLines] = useState<Line[]>([])
+  const [error, setError] = useState<Error | null>(null)
+  const [isOpen, setOpen] = useState(false)
+  useEffect(() => {
+    const gone = new AbortController()
+    let waiting: Line[] = []
+    let isNew = true
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let lastId = 0
+    const show = () => {
+      timer = undefined
+      const [come, replaces] = [waiting, isNew]
+      waiting = []
+      isNew = false
+      setLines((before) => [...(replaces ? [] : before), ...come].slice(-MOST))
+    }
+    const take = (name: string, data: unknown) => {
+      if (name !== 'line') return
+      waiting.push({ ...(data as Line), id: ++lastId })
+      timer ??= setTimeout(show, TOGETHER_MS)
+    }
+    const follow = async () => {
+      const options = {
+        params: { path: { agentId }, query: { lines: LAST } },
+        parseAs: 'stream' as const,
+        signal: gone.signal,
+      }
+      const body = await unwrap(api.GET('/v0/agents/{agentId}/logs/stream', options))
+      setError(null)
+      setOpen(true)
+      isNew = true
+      await readEvents(body as unknown as ReadableStream<Uint8Array<ArrayBuffer>>, take)
+    }
+    const keepFollowing = async () => {
+      while (!gone.signal.aborted) {
+        await follow().catch((why) => !gone.signal.aborted && setError(why))
+        setOpen(false)
+        await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+      }
+    }
+    void keepFollowing()
+    return () => {
+      gone.abort()
+      clearTimeout(timer)
+    }
+  }, [agentId])
+  return { lines, error, isOpen }
+}

@@ -1,0 +1,111 @@
+/** An agent's chat, log and what it uses, in a real browser with a real agent. */
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { newAgent } from '../../test/contract/openclaw/context.ts'
+import { ensureEngines } from '../../test/support/engines.ts'
+import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
+
+const { url, own, page, complaints, signIn, look } = await openDashboard()
+await ensureEngines()
+const agent = await newAgent(own.api, { name: 'Librarian', emoji: '📚' })
+await signIn()
+const home = `${url}/dashboard/agents/${agent.agentId}`
+const box = page.getByLabel('Message to the agent')
+const log = page.getByRole('log')
+
+/** Says something, and waits until the agent has answered. */
+async function say(text: string) {
+  await box.fill(text)
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Stop' }).waitFor()
+  await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 2 * HOST_MS })
+}
+
+describe('chat', () => {
+  it('an agent that was never talked to says what to do', async () => {
+    await page.goto(home)
+    await log.getByText('Nothing was said yet').waitFor()
+    await look('chat-empty')
+  })
+  it('a reply comes as markdown, and is there after a reload', async () => {
+    await say(
+      '**Three** books, all on [ships](https://example.org/ships):\n\n| a | b |\n|---|---|\n| 1 | 2 |',
+    )
+    await log.getByText('pong:').waitFor()
+    await log.getByRole('cell', { name: '2' }).waitFor()
+    const link = log.getByRole('link', { name: 'ships' })
+    assert.match((await link.getAttribute('rel')) ?? '', /noopener/)
+    await page.reload()
+    await log.getByRole('cell', { name: '2' }).waitFor()
+  })
+  it('a call of a tool is folded, and opens', async () => {
+    await say('run: echo seven ships')
+    const call = log.locator('summary').filter({ hasText: 'exec' })
+    await call.getByText('done').waitFor()
+    await call.click()
+    await log.locator('pre').getByText('seven ships', { exact: true }).waitFor()
+    await look('chat')
+  })
+  it('what an agent says with markup runs nothing, and asks nobody', async () => {
+    await page.getByRole('button', { name: 'New conversation' }).click()
+    await log.getByText('Nothing was said yet').waitFor()
+    await say(`${HOSTILE} ![seen](https://example.org/pixel.png) [run](javascript:window.ran=1) <b>bold</b>`)
+    await log.getByText('Image: seen').waitFor()
+    assert.equal(await log.locator('img, script, b').count(), 0)
+    assert.equal(await log.locator('a[href^="javascript"]').count(), 0)
+    await say(`run: echo '${HOSTILE}'`)
+    await log.locator('summary').filter({ hasText: 'exec' }).first().click()
+    assert.equal(await page.evaluate('window.ran'), undefined)
+  })
+  it('a reply is followed after a reload, and stopped', async () => {
+    await box.fill('run: sleep 300')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await log.locator('summary').filter({ hasText: 'sleep 300' }).getByText('runs').waitFor()
+    await page.reload()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.getByRole('button', { name: 'Send' }).waitFor()
+  })
+  it('a conversation is gone back to, and deleted', async () => {
+    await page.getByRole('link', { name: /Three/ }).click()
+    await log.getByRole('cell', { name: '2' }).waitFor()
+    await page.getByRole('button', { name: /Delete the conversation .*Three/ }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('link', { name: /Three/ }).waitFor({ state: 'detached' })
+    await log.getByText('Nothing was said yet').waitFor()
+  })
+})
+
+describe('the log', () => {
+  it('the log is followed, searched and narrowed', async () => {
+    await page.getByRole('link', { name: 'Logs', exact: true }).click()
+    await page.getByText('Live').waitFor()
+    const lines = page.getByRole('region', { name: 'Log' })
+    await lines.getByText('INFO').first().waitFor()
+    await look('logs')
+    await page.getByLabel('Search').fill('no line has this')
+    await page.getByText('No line is like that').waitFor()
+    await page.getByLabel('Search').fill('')
+    await page.getByLabel('Source').selectOption('agentd')
+    await lines.waitFor()
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download' }).click(),
+    ])
+    assert.equal(file.suggestedFilename(), `${agent.agentId}.log`)
+  })
+})
+
+describe('what an agent uses', () => {
+  it('what an agent uses is plotted, and stands in a table', async () => {
+    await page.getByRole('link', { name: 'Usage', exact: true }).click()
+    await page.getByRole('img', { name: /Memory over the last hour: now/ }).waitFor()
+    await page.getByText('As a table').first().click()
+    await page.getByRole('cell', { name: /cores/ }).first().waitFor()
+    await look('usage')
+  })
+})
+
+describe('the browser', () => {
+  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+})
+after(() => page.close())

@@ -1,0 +1,62 @@
+import { z } from 'zod'
+
+/** A longer one belongs into a file. */
+const MAX_MESSAGE_BYTES = 65_536
+const MOST_MESSAGES = 1000
+
+export const conversationPath = z.object({
+  conversationId: z
+    .guid('must be a UUID')
+    .describe('A UUID of the client’s own: the first message begins it.'),
+})
+
+export const newMessage = z.object({
+  text: z
+    .string('must be text')
+    .refine((text) => text.trim() !== '', 'must not be empty')
+    .refine(
+      (text) => Buffer.byteLength(text) <= MAX_MESSAGE_BYTES,
+      `must have at most ${MAX_MESSAGE_BYTES} bytes`,
+    )
+    .meta({ minLength: 1, maxLength: MAX_MESSAGE_BYTES })
+    .describe('What is said to the agent.'),
+})
+
+export const messagesQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(MOST_MESSAGES).default(100).describe('Most messages.'),
+  offset: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .default(0)
+    .describe('How many of the newest ones to leave out: `nextOffset` of the page before.'),
+})
+
+export const conversation = z.object({
+  conversationId: z.string(),
+  title: z.string().nullable().describe('The first words of it.'),
+  updatedAt: z.string().nullable(),
+  isReplying: z.boolean(),
+})
+export const conversations = z.object({ conversations: z.array(conversation) })
+export type Conversation = z.output<typeof conversation>
+
+export const message = z.object({
+  id: z.string(),
+  role: z.enum(['user', 'assistant', 'tool']).describe('`tool`: the result of a call.'),
+  text: z.string(),
+  createdAt: z.string().nullable(),
+  toolCalls: z
+    .array(z.object({ id: z.string(), name: z.string(), arguments: z.string().describe('As JSON.') }))
+    .describe('Tools that the agent called in this message.'),
+  toolCallId: z.string().nullable().describe('The call whose result this is.'),
+  isError: z.boolean().describe('Whether the call, or the reply, has failed.'),
+})
+export type Message = z.output<typeof message>
+
+export const page = z.object({
+  messages: z.array(message).describe('Oldest first.'),
+  isReplying: z.boolean(),
+  nextOffset: z.number().int().nullable().describe('Where older messages begin; null where there are none.'),
+})

@@ -1,0 +1,167 @@
+/** Conversations with an agent: sessions of its engine whose names begin with ours. */
+import type { Response } from 'express'
+import { z } from 'zod'
+import type { ChatRequest } from '../../../agentd/protocol.ts'
+import { ApiError, contractError } from '../../errors.ts'
+import { openEventStream } from '../../http/event-stream.ts'
+import type { Agent } from '../agent.ts'
+import { type AgentdClient, AgentdError } from '../agentd-client.ts'
+import { jsonLines } from '../agentd-stream.ts'
+import {
+  type Answers,
+  askAgent,
+  callEngine,
+  EngineRefusal,
+  engineFailed,
+  restartNeeded,
+} from '../engine-call.ts'
+import type { Conversation, Message } from './conversation-schema.ts'
+import { timeOf, toMessage } from './engine-messages.ts'
+
+const PREFIX = 'agent:main:berth:'
+const keyOf = (conversationId: string) => `${PREFIX}${conversationId.toLowerCase()}`
+const MOST_CONVERSATIONS = 200
+const MAX_TITLE = 120
+/** agentd answers as soon as the engine has taken the message, which it does at once; one that starts may take a while. */
+const BEGIN_MS = 60_000
+/** A reply that takes longer goes on, and is followed anew. */
+const FOLLOW_MS = 3_600_000
+/** A message of 512 KiB, with room. */
+const LINE_BYTES = 1_048_576
+const FAILURE = 'The conversation failed'
+
+const sessions = z.object({
+  sessions: z.array(
+    z.looseObject({
+      key: z.string().max(500),
+      label: z.string().optional().catch(undefined),
+      displayName: z.string().optional().catch(undefined),
+      updatedAt: z.number().nullish().catch(undefined),
+      hasActiveRun: z.boolean().optional().catch(undefined),
+    }),
+  ),
+})
+const history = z.looseObject({
+  messages: z.array(z.unknown()),
+  nextOffset: z.number().int().nonnegative().optional(),
+  sessionInfo: z.looseObject({ hasActiveRun: z.boolean().optional() }).optional(),
+})
+const chatEvent = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text'), item: z.string().max(200), text: z.string(), replace: z.boolean() }),
+  z.object({ type: z.literal('message'), message: z.unknown() }),
+  z.object({
+    type: z.literal('end'),
+    state: z.enum(['done', 'stopped', 'failed', 'idle']),
+    error: z.string().max(4000).optional(),
+  }),
+])
+
+const answers: Answers = {
+  conflict: (cause) =>
+    new ApiError(409, 'still_replying', 'The agent still replies here: wait for the end, or stop it', {
+      cause,
+    }),
+  not_found: restartNeeded,
+  engine: ({ message }) => contractError(502, 'engine_refused', FAILURE, message),
+}
+
+export class Conversations {
+  readonly #agentd: AgentdClient
+
+  constructor(agentd: AgentdClient) {
+    this.#agentd = agentd
+  }
+
+  /** Those of the API, the latest first. */
+  async list(agent: Agent): Promise<Conversation[]> {
+    const params = { limit: MOST_CONVERSATIONS, search: PREFIX }
+    const found = await this.#call(agent, 'sessions.list', params, sessions)
+    return found.sessions
+      .filter(({ key }) => key.startsWith(PREFIX))
+      .sort((a, b) => (b.updatedAt ?? 0) - (a.updatedAt ?? 0))
+      .map(({ key, label, displayName, updatedAt, hasActiveRun }) => ({
+        conversationId: key.slice(PREFIX.length),
+        title: (label ?? displayName)?.slice(0, MAX_TITLE).toWellFormed() ?? null,
+        updatedAt: timeOf(updatedAt ?? undefined),
+        isReplying: hasActiveRun ?? false,
+      }))
+  }
+
+  /** A page of messages from the newest back, oldest first; empty where nothing was said yet. */
+  async read(
+    agent: Agent,
+    id: string,
+    { limit, offset }: { limit: number; offset: number },
+  ): Promise<{ messages: Message[]; isReplying: boolean; nextOffset: number | null }> {
+    const params = { sessionKey: keyOf(id), limit, offset }
+    const found = await this.#call(agent, 'chat.history', params, history)
+    return {
+      messages: found.messages.flatMap((said) => toMessage(said) ?? []),
+      isReplying: found.sessionInfo?.hasActiveRun ?? false,
+      nextOffset: found.nextOffset ?? null,
+    }
+  }
+
+  /** Ends the reply that is under way. @returns whether there was one. */
+  async stop(agent: Agent, id: string): Promise<boolean> {
+    const shape = z.looseObject({ aborted: z.boolean() })
+    return (await this.#call(agent, 'chat.abort', { sessionKey: keyOf(id) }, shape)).aborted
+  }
+
+  async remove(agent: Agent, id: string): Promise<void> {
+    await this.#call(agent, 'sessions.delete', { key: keyOf(id) }, z.unknown())
+  }
+
+  /**
+   * Says something, and writes the reply as server-sent events; without a text, follows the reply that is under way. The
+   * reply goes on when the client goes.
+   * @throws ApiError before the first byte: 409 while the agent still replies, 503 when it is not there.
+   */
+  async converse(
+    agent: Agent,
+    id: string,
+    { text, res, signal }: { text?: string; res: Response; signal: AbortSignal },
+  ): Promise<void> {
+    const json: ChatRequest = { sessionKey: keyOf(id), ...(text !== undefined && { message: text }) }
+    const until = AbortSignal.any([signal, AbortSignal.timeout(FOLLOW_MS)])
+    const lines = await askAgent(
+      agent,
+      FAILURE,
+      () =>
+        this.#agentd.stream(agent, {
+          method: 'POST',
+          path: '/v1/chat',
+          json,
+          timeoutMs: BEGIN_MS,
+          signal: until,
+        }),
+      answers,
+    )
+    const events = openEventStream(res)
+    try {
+      for await (const line of jsonLines(lines, LINE_BYTES)) {
+        const { type, ...event } = chatEvent.parse(line)
+        if ('message' in event) {
+          const said = toMessage(event.message)
+          if (said) await events.send('message', said)
+        } else await events.send(type, event)
+        if (type === 'end') return
+      }
+      throw new AgentdError('bad_answer', "agentd's stream ended before the reply")
+    } catch {
+      // The status is sent: the client has gone, or hears of it in the stream.
+      await events.send('error', { error: FAILURE })
+    } finally {
+      lines.destroy()
+      events.end()
+    }
+  }
+
+  async #call<T>(agent: Agent, method: string, params: Record<string, unknown>, shape: z.ZodType<T>) {
+    try {
+      return await callEngine(this.#agentd, agent, { method, params, shape, failure: FAILURE })
+    } catch (error) {
+      throw error instanceof EngineRefusal ? engineFailed(FAILURE, error) : error
+    }
+  }
+}

@@ -1,0 +1,66 @@
+/** Messages as the engine keeps them, made those of the API. What the engine says is untrusted: it is text, and bounded. */
+import { z } from 'zod'
+import type { Message } from './conversation-schema.ts'
+
+const MAX_CHARS = 262_144
+const bounded = z
+  .string()
+  .catch('')
+  .transform((text) => text.slice(0, MAX_CHARS).toWellFormed())
+const name = z
+  .string()
+  .catch('')
+  .transform((text) => text.slice(0, 200).toWellFormed())
+
+const part = z.looseObject({
+  type: z.string().catch(''),
+  text: bounded.optional(),
+  id: name.optional(),
+  name: name.optional(),
+  arguments: z.unknown().optional(),
+})
+const engineMessage = z.looseObject({
+  role: z.enum(['user', 'assistant', 'toolResult']),
+  content: z.union([z.string(), z.array(part)]).catch(''),
+  timestamp: z.number().optional().catch(undefined),
+  toolCallId: name.optional(),
+  isError: z.boolean().optional().catch(undefined),
+  stopReason: z.string().optional().catch(undefined),
+  errorMessage: bounded.optional(),
+  __openclaw: z.looseObject({ id: name.optional() }).optional().catch(undefined),
+})
+
+/** The message of the API; undefined for what people do not read: the engine's own notes, and what it has no words for. */
+export function toMessage(said: unknown): Message | undefined {
+  const parsed = engineMessage.safeParse(said)
+  if (!parsed.success) return undefined
+  const { role, content, timestamp, toolCallId, isError, stopReason, errorMessage, __openclaw } = parsed.data
+  const parts =
+    typeof content === 'string' ? [{ type: 'text', text: content, arguments: undefined }] : content
+  const text = parts
+    .filter(({ type }) => type === 'text')
+    .map(({ text = '' }) => text)
+    .join('\n')
+    .slice(0, MAX_CHARS)
+    .toWellFormed()
+  const toolCalls = parts.flatMap(({ type, id = '', name = '', arguments: given }) =>
+    type === 'toolCall' ? [{ id, name, arguments: asJson(given) }] : [],
+  )
+  const hasFailed = stopReason === 'error' && errorMessage !== undefined
+  return {
+    id: __openclaw?.id ?? '',
+    role: role === 'toolResult' ? 'tool' : role,
+    text: hasFailed && text === '' ? errorMessage : text,
+    createdAt: timeOf(timestamp),
+    toolCalls,
+    toolCallId: role === 'toolResult' ? (toolCallId ?? null) : null,
+    isError: hasFailed || isError === true,
+  }
+}
+
+export function timeOf(ms: number | undefined): string | null {
+  const at = new Date(ms ?? Number.NaN)
+  return Number.isNaN(at.getTime()) ? null : at.toISOString()
+}
+
+const asJson = (given: unknown): string => (JSON.stringify(given) ?? '{}').slice(0, MAX_CHARS).toWellFormed()

@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import type { Route } from '../../http/route.ts'
+import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { AgentdError } from '../agentd-client.ts'
+import { askAgent, restartNeeded } from '../engine-call.ts'
+
+/** 240 samples of some 150 bytes, and room. */
+const MAX_BYTES = 131_072
+const MOST_SAMPLES = 240
+const FAILURE = 'Failed to read what the agent uses'
+
+const bytes = z.number().nonnegative()
+const usage = z.object({
+  memoryLimitBytes: bytes.nullable().describe('Null where the agent has no limit of its own: as a process.'),
+  disk: z.object({ usedBytes: bytes, limitBytes: bytes }),
+  samples: z
+    .array(
+      z.object({
+        at: z.string().max(40),
+        memoryBytes: bytes.describe('Resident memory of all its processes.'),
+        cpus: z.number().nonnegative().describe('Processors used on average since the sample before.'),
+        diskBytes: bytes,
+        processes: z.number().int().nonnegative(),
+      }),
+    )
+    .max(MOST_SAMPLES)
+    .describe('Oldest first.'),
+})
+
+/** What an agent uses. */
+export function usageRoutes({ agentd }: AgentServices): Route[] {
+  return [
+    agentRoute({
+      method: 'get',
+      path: '/v0/agents/:agentId/usage',
+      id: 'readAgentUsage',
+      tag: 'Agents',
+      summary: 'Read what an agent uses: memory, processor, disk',
+      description:
+        'As it is measured in the sandbox, every 15 seconds, of the last hour; a restart of the sandbox begins anew.',
+      scope: 'org:agents:read',
+      callers: ['gateway', 'platform'],
+      success: { status: 200, description: 'What it uses.', body: usage },
+      errors: [409, 503],
+      async handle({ agent, signal }) {
+        const body = await askAgent(
+          agent,
+          FAILURE,
+          async () => {
+            const answer = await agentd.json(agent, { path: '/v1/usage', maxBytes: MAX_BYTES, signal })
+            const parsed = usage.safeParse(answer)
+            if (!parsed.success) throw new AgentdError('bad_answer', 'agentd answered no usage')
+            return parsed.data
+          },
+          { not_found: restartNeeded },
+        )
+        return { body }
+      },
+    }),
+  ]
+}

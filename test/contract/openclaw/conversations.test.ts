@@ -1,0 +1,163 @@
+/** Conversations with an agent by the API: what is said, how a reply comes, stopping it, and what is kept. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { assertError, type Client } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+/** The first turn of a gateway takes seconds, on a busy machine many. */
+const TURN_MS = 120_000
+
+const context = await openContext()
+const { url, shared, workspace } = context
+const agent = await sharedAgent(context)
+const ALL = `${agent.path}/conversations`
+
+interface Event {
+  event: string
+  data: any
+}
+
+/** All events of a stream, once it has ended. */
+async function eventsOf(response: Response): Promise<Event[]> {
+  assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  const blocks = (await response.text()).split('\n\n').filter((block) => block.startsWith('event: '))
+  return blocks.map((block) => {
+    const [, event = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? []
+    return { event, data: JSON.parse(data) }
+  })
+}
+
+const ask = (id: string, path: string, text?: string, { key } = shared, signal?: AbortSignal) =>
+  fetch(`${url}${ALL}/${id}/${path}`, {
+    ...(text !== undefined && { method: 'POST', body: JSON.stringify({ text }) }),
+    headers: { authorization: `Bearer ${key}` },
+    signal: signal ?? AbortSignal.timeout(TURN_MS),
+  })
+
+/** Says something, and resolves to all events of the reply. */
+async function say(id: string, text: string, client: Client = shared): Promise<Event[]> {
+  const response = await ask(id, 'messages', text, client)
+  assert.equal(response.status, 200, await (response.ok ? '' : response.text()))
+  return eventsOf(response)
+}
+
+const read = async (id: string, query: Record<string, string> = {}) =>
+  (await shared.get(`${ALL}/${id}`, query)).body
+const textOf = (events: Event[]) =>
+  events.flatMap(({ event, data }) => (event === 'text' ? data.text : [])).join('')
+
+describe('a conversation', () => {
+  it('a conversation has the reply as it comes, and keeps it', async () => {
+    const id = randomUUID()
+    assert.deepEqual(await read(id), { messages: [], isReplying: false, nextOffset: null })
+    const events = await say(id, 'hello **you**')
+    assert.equal(textOf(events), 'pong: hello **you**')
+    assert.ok(events.filter(({ event }) => event === 'text').length > 1, 'it came in pieces')
+    assert.deepEqual(events.at(-1), { event: 'end', data: { state: 'done' } })
+    const { messages, isReplying } = await read(id)
+    assert.deepEqual(
+      messages.map(({ role, text }: any) => [role, text]),
+      [
+        ['user', 'hello **you**'],
+        ['assistant', 'pong: hello **you**'],
+      ],
+    )
+    assert.equal(isReplying, false)
+    const kept = events.flatMap(({ event, data }) => (event === 'message' ? [data] : []))
+    assert.deepEqual(kept.at(-1), messages.at(-1))
+  })
+  it('a conversation tells which tools were called, and what came of it', async () => {
+    const id = randomUUID()
+    await say(id, 'run: echo one')
+    const { messages } = await read(id)
+    const [asked, call, result, reply] = messages
+    assert.equal(asked.text, 'run: echo one')
+    assert.equal(call.toolCalls[0].name, 'exec')
+    assert.deepEqual(JSON.parse(call.toolCalls[0].arguments), { command: 'echo one' })
+    assert.deepEqual([result.role, result.toolCallId, result.text], ['tool', call.toolCalls[0].id, 'one'])
+    assert.equal(result.isError, false)
+    assert.match(reply.text, /^ran: one/)
+  })
+  it('a conversation is read in pages, listed with its beginning, and deleted', async () => {
+    const id = randomUUID()
+    for (const text of ['Which books came this week?', 'And before?']) await say(id, text)
+    const last = await read(id, { limit: '2' })
+    assert.deepEqual(
+      last.messages.map(({ text }: any) => text),
+      ['And before?', 'pong: And before?'],
+    )
+    const first = await read(id, { limit: '2', offset: String(last.nextOffset) })
+    assert.equal(first.messages[0].text, 'Which books came this week?')
+    assert.equal(first.nextOffset, null)
+    const { conversations } = (await shared.get(ALL)).body
+    const [listed] = conversations
+    assert.equal(listed.conversationId, id)
+    assert.match(listed.title, /Which books came this week/)
+    assert.equal(listed.isReplying, false)
+    assert.equal((await shared.delete(`${ALL}/${id}`)).status, 200)
+    assert.deepEqual((await read(id)).messages, [])
+    assert.ok((await shared.get(ALL)).body.conversations.every((one: any) => one.conversationId !== id))
+    assert.equal((await shared.delete(`${ALL}/${id}`)).status, 200)
+  })
+  it('a conversation goes on when its client goes, is followed anew, and stopped', async () => {
+    const id = randomUUID()
+    const gone = new AbortController()
+    const begun = await ask(id, 'messages', 'run: sleep 300', shared, gone.signal)
+    assert.equal(begun.status, 200)
+    await until('it has called the tool', async () =>
+      (await read(id)).messages.some(({ toolCalls }: any) => toolCalls.length > 0),
+    )
+    gone.abort()
+    const again = await shared.post(`${ALL}/${id}/messages`, { text: 'hello' })
+    assertError(again, 409, 'The agent still replies here: wait for the end, or stop it')
+    assert.equal((await read(id)).isReplying, true)
+    const following = eventsOf(await ask(id, 'events'))
+    const stopped = await shared.post(`${ALL}/${id}/stop`, {})
+    assert.deepEqual(stopped.body, { stopped: true })
+    assert.deepEqual((await following).at(-1), { event: 'end', data: { state: 'stopped' } })
+    await until('it has ended', async () => !(await read(id)).isReplying)
+    assert.deepEqual((await shared.post(`${ALL}/${id}/stop`, {})).body, { stopped: false })
+    const idle = await eventsOf(await ask(id, 'events'))
+    assert.deepEqual(idle, [{ event: 'end', data: { state: 'idle' } }])
+  })
+  it("a conversation may be held with the agent's own token", async () => {
+    assert.equal(textOf(await say(randomUUID(), 'ping', agent.gateway)), 'pong: ping')
+  })
+})
+
+describe('a message', () => {
+  for (const [what, text] of [
+    ['nothing', undefined],
+    ['an empty text', ''],
+    ['no text', 1],
+    ['more than 64 KiB', 'a'.repeat(65_537)],
+  ])
+    it(`a message is refused when it is ${what}`, async () => {
+      const reply = await shared.post(`${ALL}/${randomUUID()}/messages`, { text })
+      assert.equal(reply.status, 400)
+      assert.match(reply.body.error, /^text: /)
+    })
+  it('a message is refused in a conversation whose id is no UUID', async () => {
+    const reply = await shared.post(`${ALL}/main/messages`, { text: 'hello' })
+    assertError(reply, 400, 'conversationId: must be a UUID')
+  })
+  it('a message needs a key that may write, its history one that may read', async () => {
+    const id = randomUUID()
+    const own = await workspace()
+    const { path } = await insertAgent(context, own)
+    const reader = await own.keyed('org:agents:read')
+    assert.equal((await reader.post(`${path}/conversations/${id}/messages`, { text: 'hello' })).status, 403)
+    const reply = await reader.get(`${path}/conversations/${id}`)
+    assertError(reply, 503, 'The agent is not running')
+    assert.equal(reply.headers.get('retry-after'), '5')
+    assertError(
+      await own.api.post(`${path}/conversations/${id}/messages`, { text: 'hello' }),
+      503,
+      'The agent is not running',
+    )
+  })
+})

@@ -1,0 +1,84 @@
+/** What an agent uses, and following its log. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { assertError } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { insertAgent } from '../agents/rows.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+/** The second look of agentd comes after 15 s. */
+const MEASURED_MS = 60_000
+
+const context = await openContext()
+const { url, shared, workspace } = context
+const agent = await sharedAgent(context)
+
+describe('the usage of an agent', () => {
+  it('the usage of an agent has its memory, processor and disk', async () => {
+    const { samples, disk } = await until(
+      'it was measured',
+      async () => {
+        const { status, body } = await shared.get(`${agent.path}/usage`)
+        assert.equal(status, 200, JSON.stringify(body))
+        return body.samples.length > 0 && body
+      },
+      MEASURED_MS,
+    )
+    const { at, memoryBytes, cpus, processes } = samples.at(-1)
+    assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000, at)
+    // The engine alone takes more than 100 MB; a gigabyte or two is what an agent may have.
+    assert.ok(memoryBytes > 1e8 && memoryBytes < 4e9, `${memoryBytes} bytes`)
+    assert.ok(cpus >= 0 && cpus < 64, `${cpus} processors`)
+    assert.ok(processes >= 2, `${processes} processes`)
+    assert.ok(disk.limitBytes > disk.usedBytes)
+  })
+  it('the usage of an agent that does not run is 503', async () => {
+    const own = await workspace()
+    const { path } = await insertAgent(context, own)
+    assertError(await own.api.get(`${path}/usage`), 503, 'The agent is not running')
+  })
+})
+
+describe('the log as events', () => {
+  it('the log of an agent is followed: the last lines, then each new one', async () => {
+    const gone = new AbortController()
+    const response = await fetch(`${url}${agent.path}/logs/stream?lines=2`, {
+      headers: { authorization: `Bearer ${shared.key}` },
+      signal: gone.signal,
+    })
+    assert.equal(response.status, 200)
+    assert.equal(response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+    const lines: any[] = []
+    const reading = (async () => {
+      let rest = ''
+      for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        const blocks = (rest + text).split('\n\n')
+        rest = blocks.pop() ?? ''
+        for (const block of blocks) {
+          const data = /^event: line\ndata: (.*)$/.exec(block)?.[1]
+          if (data) lines.push(JSON.parse(data))
+        }
+      }
+    })().catch(() => {})
+    await until('the last lines came', () => lines.length >= 2)
+    for (const line of lines)
+      assert.deepEqual(Object.keys(line).sort(), ['level', 'message', 'source', 'timestamp'])
+    // What the engine does it logs: a connection that it refuses, say.
+    const before = lines.length
+    await until('a new line came', async () => {
+      await shared.post(`${agent.path}/conversations/${crypto.randomUUID()}/messages`, { text: '/status' })
+      return lines.length > before
+    })
+    gone.abort()
+    await reading
+  })
+  it('the log of an agent that does not run is 503, and a number of lines that is none 400', async () => {
+    const own = await workspace()
+    const { path } = await insertAgent(context, own)
+    assertError(await own.api.get(`${path}/logs/stream`), 503, 'The agent is not running')
+    const reply = await own.api.get(`${path}/logs/stream`, { lines: '1001' })
+    assert.equal(reply.status, 400)
+    assert.match(reply.body.error, /^lines: /)
+  })
+})
