@@ -55,7 +55,7 @@ export class Shell {
   take(data: string): void {
     if (!this.#isReady) {
       if (data === '\x03') this.cancel()
-      else if (!data.startsWith('\x1b') || data.startsWith('\x1b[200~')) this.#waiting.push(data)
+      else this.#waiting.push(data)
       return
     }
     const { typed, rest } = this.#line.take(data)
