@@ -1,0 +1,1 @@
+import{s as e}from"./ui-DofdhRq1.js";import{n as t,t as n}from"./texts-iY_ZF2WJ.js";var r=t();function i(){return(0,r.jsx)(e,{title:n.account.title})}export{i as Account};

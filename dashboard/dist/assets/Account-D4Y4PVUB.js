@@ -1,1 +1,0 @@
-import{s as e}from"./ui-1CHl3o8R.js";import{n as t,t as n}from"./texts-D1o8APpA.js";var r=t();function i(){return(0,r.jsx)(e,{title:n.account.title})}export{i as Account};

@@ -1,0 +1,1 @@
+import{n as e,t}from"./texts-iY_ZF2WJ.js";var n=e();function r(){return(0,n.jsx)(`p`,{children:t.agent.tabs.config})}export{r as Config};

@@ -1,1 +1,0 @@
-import{n as e,t}from"./texts-D1o8APpA.js";var n=e();function r(){return(0,n.jsx)(`p`,{children:t.agent.tabs.tasks})}export{r as Tasks};

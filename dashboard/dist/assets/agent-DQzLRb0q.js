@@ -1,0 +1,1 @@
+import{f as e,o as t,s as n,u as r}from"./index-C-IoaIke.js";function i(){let{agentId:i}=r({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=e({queryKey:[`agents`,i],queryFn:()=>n(t.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};
