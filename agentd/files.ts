@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { constants, rmSync } from 'node:fs'
-import { type FileHandle, lstat, open, opendir, rename, unlink } from 'node:fs/promises'
+import { constants, rmSync, type Stats } from 'node:fs'
+import { type FileHandle, lstat, open, opendir, rename, rm, unlink } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { join, relative, resolve } from 'node:path/posix'
 import { pipeline } from 'node:stream/promises'
 import { AgentdError, isErrno } from './agentd-errors.ts'
 import { AGENT_ROOT, type FileEntry, type FileWritten } from './protocol.ts'
+import { Mutex } from './repository/repository.ts'
 import type { Agent, Call, RouteResponse, Service } from './server.ts'
 import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
 
@@ -19,14 +20,16 @@ const STAGING = '.agentd'
 /** Bytes that are still read of a body that is too long: a client that is sending would not see the refusal. */
 const DISCARDED_BYTES = 67_108_864
 
-/** `GET`, `PUT /v1/file` and `GET /v1/list`: what is below the agent's root, links included. */
+/** `GET`, `PUT`, `DELETE /v1/file` and `GET /v1/list`: what is below the agent's root, links included. */
 export function filesService({ paths }: Agent): Service {
   // Files that a killed agentd left half-written.
   rmSync(join(paths.home, STAGING), { recursive: true, force: true })
+  const placing = new Mutex()
   return {
     routes: [
       { method: 'GET', path: '/v1/file', handle: (call) => read(paths.root, call) },
-      { method: 'PUT', path: '/v1/file', handle: (call) => write(paths, call) },
+      { method: 'PUT', path: '/v1/file', handle: (call) => write(paths, placing, call) },
+      { method: 'DELETE', path: '/v1/file', handle: (call) => remove(paths.root, call) },
       { method: 'GET', path: '/v1/list', handle: (call) => list(paths.root, call) },
     ],
   }
@@ -38,7 +41,11 @@ async function read(root: string, { url, res }: Call): Promise<undefined> {
   const stats = await file.stat()
   if (!stats.isFile()) throw new AgentdError('not_a_file', 'path: is of another kind')
   if (stats.size > max) throw new AgentdError('too_large', `more than ${max} bytes`)
-  res.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': stats.size })
+  res.writeHead(200, {
+    'content-type': 'application/octet-stream',
+    'content-length': stats.size,
+    etag: versionOf(stats),
+  })
   if (stats.size === 0) return void res.end()
   // Bytes that are appended meanwhile are left out. A file that is cut meanwhile has fewer than content-length promised.
   const content = file.createReadStream({ start: 0, end: stats.size - 1, autoClose: false })
@@ -47,24 +54,62 @@ async function read(root: string, { url, res }: Call): Promise<undefined> {
   else res.end()
 }
 
-async function write(paths: Agent['paths'], { url, req }: Call): Promise<RouteResponse> {
+/** Another one whenever the content is another: each write of ours makes a file of its own. */
+const versionOf = ({ ino, size, mtimeMs }: Stats): string => `"${ino}-${size}-${mtimeMs}"`
+
+async function write(paths: Agent['paths'], placing: Mutex, { url, req }: Call): Promise<RouteResponse> {
   const max = integer(url, 'max', Number.MAX_SAFE_INTEGER)
-  const names = pathNames(url)
-  const name = names.pop()
-  if (name === undefined) throw new AgentdError('not_a_file', 'path: is the root')
+  const { names, name } = placeOf(url)
   await using folder = await makeFolder(paths.root, names)
   await using staging = await makeFolder(paths.home, [STAGING])
   const path = inFolder(staging, randomUUID())
   try {
     const size = await fill(path, await modeOf(inFolder(folder, name)), req, max)
-    await rename(path, inFolder(folder, name))
+    const place = inFolder(folder, name)
+    const version = versionOf(await lstat(path))
+    // Of two writers who saw the same version, one is told of the other.
+    await placing.run(async () => {
+      await requireVersion(place, url.searchParams.get('version'))
+      await rename(path, place)
+    })
     await folder.sync()
-    const body: FileWritten = { path: [AGENT_ROOT, ...names, name].join('/'), size }
+    const body: FileWritten = { path: [AGENT_ROOT, ...names, name].join('/'), size, version }
     return { body }
   } catch (error) {
     await unlink(path).catch(() => {})
     return refuse(error)
   }
+}
+
+/** @param version that the caller saw; empty where there was none, null where it does not matter. */
+async function requireVersion(path: string, version: string | null): Promise<void> {
+  if (version === null) return
+  const stats = await lstat(path).catch((error) => (isErrno(error, 'ENOENT') ? undefined : refuse(error)))
+  if ((stats ? versionOf(stats) : '') === version) return
+  throw new AgentdError('conflict', 'path: was changed meanwhile')
+}
+
+async function remove(root: string, { url }: Call): Promise<RouteResponse> {
+  const { names, name } = placeOf(url)
+  await using folder = await openBelow(root, names)
+  const place = inFolder(folder, name)
+  try {
+    await lstat(place)
+    await rm(place, { recursive: true, force: true })
+    await folder.sync()
+  } catch (error) {
+    return refuse(error)
+  }
+  return { body: {} }
+}
+
+/** Where `?path=` may be written. @throws AgentdError */
+function placeOf(url: URL): { names: string[]; name: string } {
+  const names = pathNames(url)
+  const name = names.pop()
+  if (name === undefined) throw new AgentdError('not_a_file', 'path: is the root')
+  if ((names[0] ?? name) === '.git') throw new AgentdError('bad_request', 'path: belongs to git')
+  return { names, name }
 }
 
 /** Writes the body into a new file, durably. @returns its size in bytes. */

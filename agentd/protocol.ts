@@ -288,13 +288,15 @@ export interface LogLine {
 
 /**
  * `GET /v1/file?path=` answers the raw bytes of a file; with `max=<bytes>` 413 `too_large` for a longer one, before a
- * byte of it. `PUT /v1/file?path=` takes raw bytes, makes missing folders, and puts the whole file in place at once,
- * over one that is there.
+ * byte of it; `ETag` has its version. `PUT /v1/file?path=` takes raw bytes, makes missing folders, and puts the whole
+ * file in place at once, over one that is there; with `version=` only over that version, empty where there is none: else
+ * 409 `conflict`. `DELETE /v1/file?path=` removes a file, or a folder with all in it.
  */
 export interface FileWritten {
   /** Path as the API names it: absolute, below {@link AGENT_ROOT}. */
   path: string
   size: number
+  version: string
 }
 
 /** An entry of `GET /v1/list?path=` (`{entries: FileEntry[], truncated}`), sorted by name. */

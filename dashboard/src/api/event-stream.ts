@@ -1,4 +1,5 @@
 import { RequestError } from './client.ts'
+import { serverEvents } from './server-events.ts'
 import type { Change } from './told.ts'
 
 /** What comes of a stream of events: an id, mostly with an event. */
@@ -32,26 +33,6 @@ export async function* readEvents(
   })
   if (!answer.ok || !answer.body) throw new RequestError(answer.status, answer.statusText)
   opened?.(Date.parse(answer.headers.get('date') ?? ''))
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
-  try {
-    for (let rest = ''; ; ) {
-      const { done, value } = await reader.read()
-      if (done) return
-      heard?.()
-      const blocks = (rest + value).split('\n\n')
-      rest = blocks.pop() ?? ''
-      yield* blocks.map(parse)
-    }
-  } finally {
-    void reader.cancel().catch(() => {})
-  }
-}
-
-function parse(block: string): Part {
-  const lines = block.split('\n').map((line): [string, string] => {
-    const [name = ''] = line.split(':', 1)
-    return [name, line.slice(name.length + 1).trimStart()]
-  })
-  const { id, data } = Object.fromEntries(lines)
-  return { id, change: data === undefined ? undefined : (JSON.parse(data) as Change) }
+  for await (const { id, data } of serverEvents(answer.body, heard))
+    yield { id, change: data === '' ? undefined : (JSON.parse(data) as Change) }
 }

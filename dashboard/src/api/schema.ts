@@ -3102,16 +3102,32 @@ export interface paths {
         };
         /**
          * Read a file
-         * @description Its bytes as they are. The type is that of its name; a browser stores it, and would run nothing of it. A folder is listed at `/files/list`.
+         * @description Its bytes as they are. The type is that of its name; a browser stores it, and would run nothing of it. `ETag` has its version. A folder is listed at `/files/list`.
          *
          *     Scope: `org:agents:read`.
          *
          *     The agent’s own gateway token will do as well.
          */
         get: operations["readAgentFile"];
-        put?: never;
+        /**
+         * Write a file
+         * @description The body is its content, of at most `BERTH_AGENT_UPLOAD_BYTES`. It takes the place of what is there, whole or not at all; missing folders are made. With `If-Match: <ETag>` only where that is still its version, with `If-None-Match: *` only where there is none: else 412.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        put: operations["writeAgentFile"];
         post?: never;
-        delete?: never;
+        /**
+         * Delete a file or a folder
+         * @description A folder with all that is in it. The snapshots that have it keep it.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        delete: operations["deleteAgentFile"];
         options?: never;
         head?: never;
         patch?: never;
@@ -17158,6 +17174,118 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             413: components["responses"]["413"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    writeAgentFile: {
+        parameters: {
+            query: {
+                /** @description Absolute, or below `/home/node/clawd`. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description It is written. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "/home/node/clawd/workspace/NOTES.md",
+                     *       "size": 12,
+                     *       "version": "\"1835021-12-1795431483485.1\""
+                     *     }
+                     */
+                    "application/json": {
+                        path: string;
+                        size: number;
+                        /** @description Its `ETag`, for the next write. */
+                        version: string;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            412: components["responses"]["412"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    deleteAgentFile: {
+        parameters: {
+            query: {
+                /** @description Absolute, or below `/home/node/clawd`. */
+                path: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "path": "/home/node/clawd/workspace/NOTES.md"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        path: string;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

@@ -48,7 +48,7 @@ export function Shell() {
         {texts.skip}
       </a>
       <Frame {...me.data.data} />
-      <main id="content" tabIndex={-1} className="mx-auto w-full max-w-6xl p-4 outline-none md:p-8">
+      <main id="content" tabIndex={-1} className="mx-auto w-full min-w-0 max-w-6xl p-4 outline-none md:p-8">
         <Outlet />
       </main>
       <LinkNotice />

@@ -1,10 +1,12 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import { describeIssue } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
-import { filePath, folder, folderPath, upload, uploaded } from './agent-file-schema.ts'
+import { filePath, folder, folderPath, removed, upload, uploaded, written } from './agent-file-schema.ts'
 import { bodyLimit, decodeBase64, UploadMemory, withJsonBody } from './body.ts'
-import { absolutePath, listFolder, sendFile, storeUpload } from './transfer.ts'
+import { absolutePath, listFolder, removeFile, sendFile, storeUpload, writeFile } from './transfer.ts'
 
 const TAG = 'Agent files'
 const FILES = '/v0/agents/:agentId/files'
@@ -25,6 +27,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       summary: 'Read a file',
       description:
         'Its bytes as they are. The type is that of its name; a browser stores it, and would run nothing of it. ' +
+        '`ETag` has its version. ' +
         'A folder is listed at `/files/list`.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
@@ -35,6 +38,46 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       async handle({ agent, query, res, signal }) {
         await sendFile({ agentd, agent, signal }, query.path, maxBytes, res)
         return undefined
+      },
+    }),
+    agentRoute({
+      method: 'put',
+      path: FILES,
+      id: 'writeAgentFile',
+      tag: TAG,
+      summary: 'Write a file',
+      description:
+        'The body is its content, of at most `BERTH_AGENT_UPLOAD_BYTES`. It takes the place of what is there, whole or ' +
+        'not at all; missing folders are made. With `If-Match: <ETag>` only where that is still its version, with ' +
+        '`If-None-Match: *` only where there is none: else 412.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      bound: 'agentFiles',
+      query: filePath,
+      stream: { mediaType: 'application/octet-stream', schema: z.file() },
+      success: { status: 200, description: 'It is written.', body: written },
+      errors: [412, 413],
+      async handle({ agent, query, req, signal }) {
+        const version = seenVersion(req.headers)
+        const place = { agentd, agent, signal }
+        return { body: await writeFile(place, query.path, req, { maxBytes, version }) }
+      },
+    }),
+    agentRoute({
+      method: 'delete',
+      path: FILES,
+      id: 'deleteAgentFile',
+      tag: TAG,
+      summary: 'Delete a file or a folder',
+      description: 'A folder with all that is in it. The snapshots that have it keep it.',
+      scope: 'org:agents:write',
+      callers: ['gateway', 'platform'],
+      bound: 'agentFiles',
+      query: filePath,
+      success: { status: 200, description: 'It is gone.', body: removed },
+      async handle({ agent, query, signal }) {
+        await removeFile({ agentd, agent, signal }, query.path)
+        return { body: { success: true, path: absolutePath(query.path) } }
       },
     }),
     agentRoute({
@@ -77,4 +120,14 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
         }),
     }),
   ]
+}
+
+/** The version that a writer saw: empty for none, undefined where the request does not say. */
+function seenVersion(headers: IncomingHttpHeaders): string | undefined {
+  const { 'if-match': match, 'if-none-match': noneMatch } = headers
+  if (noneMatch !== undefined && (noneMatch !== '*' || match !== undefined))
+    throw badRequest('If-None-Match: must be *, without If-Match')
+  if (match !== undefined && !/^"[^"]{1,100}"$/.test(match))
+    throw badRequest('If-Match: must be one strong ETag')
+  return noneMatch === undefined ? match : ''
 }

@@ -46,3 +46,12 @@ const entry = z.object({
 export const listing = z.object({ entries: z.array(entry), truncated: z.boolean() })
 
 export const folder = listing.extend({ path: z.string() })
+
+/** agentd's answer to a write. */
+export const written = z.object({
+  path: z.string(),
+  size: z.number(),
+  version: z.string().describe('Its `ETag`, for the next write.'),
+})
+
+export const removed = z.object({ success: z.literal(true), path: z.string() })

@@ -1,6 +1,6 @@
 /** Files between the API and an agent's disk. agentd keeps paths below the agent's root, links included. */
 import { extname, posix } from 'node:path'
-import { Transform } from 'node:stream'
+import { type Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { create as contentDisposition } from 'content-disposition'
 import type { Response } from 'express'
@@ -10,7 +10,7 @@ import { ApiError, badRequest, notFound } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentdClient, AgentdError } from '../agentd-client.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
-import { listing } from './agent-file-schema.ts'
+import { listing, written } from './agent-file-schema.ts'
 import { tooLarge } from './body.ts'
 
 const READ_MS = 120_000
@@ -19,6 +19,8 @@ const UPLOADS = `${AGENT_ROOT}/workspace/uploads`
 /** A folder of ten thousand entries with the longest names. */
 const LISTING_BYTES = 8_388_608
 
+const changedMeanwhile = (cause: AgentdError) =>
+  new ApiError(412, 'changed_meanwhile', 'The file was changed meanwhile', { cause })
 const wrongPath = (error: AgentdError) => badRequest(`path: ${error.message}`)
 const answers: Answers = {
   not_found: () => notFound('There is no such file'),
@@ -26,6 +28,7 @@ const answers: Answers = {
   not_a_file: wrongPath,
   bad_request: wrongPath,
   too_large: tooLarge,
+  conflict: changedMeanwhile,
   disk_full: (cause) => new ApiError(500, 'disk_full', "The agent's disk is full", { cause }),
 }
 
@@ -55,6 +58,7 @@ export async function sendFile(
     () => agentd.stream(agent, { path: `/v1/file?${query}`, signal: gone }),
     answers,
   )
+  const { etag } = file.headers
   const size = Number(file.headers['content-length'] ?? Number.NaN)
   if (size > maxBytes) {
     file.destroy()
@@ -65,6 +69,7 @@ export async function sendFile(
     'Content-Security-Policy': "sandbox; default-src 'none'",
     'X-Content-Type-Options': 'nosniff',
     'Cache-Control': 'no-store',
+    ...(etag && /^"[\w.-]{1,100}"$/.test(etag) && { ETag: etag }),
     ...(!Number.isNaN(size) && { 'Content-Length': String(size) }),
   })
   res.type(extname(path) || 'application/octet-stream')
@@ -120,6 +125,42 @@ export async function storeUpload(
   const request = { method: 'PUT', path: `/v1/file?${query}`, body: content, timeoutMs: WRITE_MS, signal }
   await askAgent(agent, 'File could not be written', () => agentd.json(agent, request), answers)
   return path
+}
+
+/**
+ * Puts a file in its place, whole or not at all; missing folders are made.
+ * @param version that the caller saw, as `ETag` has it; empty where there must be none, undefined where it does not matter.
+ * @throws ApiError 412 where there is another version; 413 for more than `maxBytes`.
+ */
+export async function writeFile(
+  { agentd, agent, signal }: Place,
+  path: string,
+  content: Readable,
+  { maxBytes, version }: { maxBytes: number; version: string | undefined },
+): Promise<z.output<typeof written>> {
+  const query = new URLSearchParams({
+    path,
+    max: String(maxBytes),
+    ...(version !== undefined && { version }),
+  })
+  const request = { method: 'PUT', path: `/v1/file?${query}`, body: content, timeoutMs: WRITE_MS, signal }
+  return askAgent(
+    agent,
+    'File could not be written',
+    async () => {
+      const answer = written.safeParse(await agentd.json(agent, request))
+      if (!answer.success) throw new AgentdError('bad_answer', 'agentd did not say what it wrote')
+      return answer.data
+    },
+    answers,
+  )
+}
+
+/** Removes a file, or a folder with all that is in it. @throws ApiError 404, 400 */
+export async function removeFile({ agentd, agent, signal }: Place, path: string): Promise<void> {
+  const query = new URLSearchParams({ path })
+  const request = { method: 'DELETE', path: `/v1/file?${query}`, timeoutMs: WRITE_MS, signal }
+  await askAgent(agent, 'File could not be deleted', () => agentd.json(agent, request), answers)
 }
 
 /** How the API names a path: absolute. */

@@ -132,6 +132,14 @@ export const engineExamples: Record<string, Example> = {
     },
   },
   readAgentFile: { response: '# Librarian\n' },
+  writeAgentFile: {
+    response: {
+      path: '/home/node/clawd/workspace/NOTES.md',
+      size: 12,
+      version: '"1835021-12-1795431483485.1"',
+    },
+  },
+  deleteAgentFile: { response: { success: true, path: '/home/node/clawd/workspace/NOTES.md' } },
   listAgentFiles: {
     response: {
       path: '/home/node/clawd/workspace',

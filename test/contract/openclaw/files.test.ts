@@ -91,6 +91,87 @@ describe('reading a file', () => {
     })
 })
 
+describe('writing a file', () => {
+  const write = async (path: string, body: string | Buffer, headers: Record<string, string> = {}) => {
+    const response = await fetch(`${context.url}${FILES}?${new URLSearchParams({ path })}`, {
+      method: 'PUT',
+      body: new Uint8Array(Buffer.from(body)),
+      headers: { authorization: `Bearer ${shared.key}`, ...headers },
+    })
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (await response.json()) as Reply['body'],
+    }
+  }
+  const etag = async (path: string) => (await read(path)).headers.get('etag') ?? ''
+
+  it('writing a file puts it in its place, with the folders on the way', async () => {
+    const { status, body } = await write('workspace/written/deep/a.txt', 'first')
+    assert.equal(status, 200)
+    const { version, ...rest } = body
+    assert.deepEqual(rest, { path: '/home/node/clawd/workspace/written/deep/a.txt', size: 5 })
+    assert.equal((await read(body.path)).body, 'first')
+    assert.equal(await etag(body.path), version)
+  })
+  it('writing a file with its version is refused where somebody else changed it', async () => {
+    const path = 'workspace/written/b.txt'
+    const { version } = (await write(path, 'mine')).body
+    await exec(`printf theirs > ${path}`)
+    assertError(
+      await write(path, 'mine again', { 'if-match': version }),
+      412,
+      'The file was changed meanwhile',
+    )
+    assert.equal((await read(path)).body, 'theirs')
+    assert.equal((await write(path, 'both', { 'if-match': await etag(path) })).status, 200)
+    assert.equal((await read(path)).body, 'both')
+  })
+  it('of two who write the same version at once, one is refused', async () => {
+    const path = 'workspace/written/c.txt'
+    const { version } = (await write(path, 'before')).body
+    const replies = await Promise.all(
+      ['one', 'two'].map((text) => write(path, text, { 'if-match': version })),
+    )
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 412])
+  })
+  it('writing a new file is refused where there is one', async () => {
+    const path = 'workspace/written/d.txt'
+    assert.equal((await write(path, 'new', { 'if-none-match': '*' })).status, 200)
+    assertError(await write(path, 'again', { 'if-none-match': '*' }), 412, 'The file was changed meanwhile')
+    assert.equal((await read(path)).body, 'new')
+  })
+  it('writing a file takes the largest, and refuses one byte more', async () => {
+    const path = 'workspace/written/large'
+    assert.equal((await write(path, Buffer.alloc(MAX_BYTES))).body.size, MAX_BYTES)
+    assertError(await write(path, Buffer.alloc(MAX_BYTES + 1)), 413, 'File too large')
+  })
+  for (const [header, value] of [
+    ['if-match', 'x'],
+    ['if-none-match', '"x"'],
+  ] as const)
+    it(`writing a file refuses ${header}: ${value}`, async () =>
+      assertError(await write('workspace/written/e', 'x', { [header]: value }), 400, /^If-/))
+  for (const path of ['.', '.git/config', '../x', '/etc/x', 'workspace/read/outdir/x', 'workspace/read'])
+    it(`neither writing nor deleting a file touches ${path}`, async () => {
+      if (path !== 'workspace/read')
+        assert.ok((await shared.request('DELETE', `${FILES}?path=${path}`)).status >= 400)
+      const { status } = await write(path, 'x')
+      assert.ok([400, 404].includes(status), String(status))
+    })
+  it('deleting a file or a folder takes what is in it, and follows no link', async () => {
+    await exec('mkdir -p workspace/gone/in && cd workspace/gone && echo a > in/a && ln -s ../read in/link')
+    const { status, body } = await shared.request('DELETE', `${FILES}?path=workspace/gone/in`)
+    assert.deepEqual([status, body], [200, { success: true, path: '/home/node/clawd/workspace/gone/in' }])
+    assert.equal(await exec('ls workspace/gone; ls workspace/read/data.json'), 'workspace/read/data.json\n')
+    assertError(
+      await shared.request('DELETE', `${FILES}?path=workspace/gone/in`),
+      404,
+      'There is no such file',
+    )
+  })
+})
+
 describe('listing a folder', () => {
   it('listing a folder has its entries by name', async () => {
     await exec('mkdir -p workspace/listed/b && cd workspace/listed && printf abc > a && ln -sfn /etc c')

@@ -1,5 +1,93 @@
+import { FitAddon } from '@xterm/addon-fit'
+import { Terminal } from '@xterm/xterm'
+import '@xterm/xterm/css/xterm.css'
+import { useEffect, useRef, useState } from 'react'
+import { useAgent } from '../../api/agent.ts'
+import { Button } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { Shell } from './console/shell.ts'
+import { styledDocument } from './console/styles.ts'
 
+const { console: words } = texts
+/** Dark in either scheme, as terminals are: programs choose their colours for that. */
+const THEME = {
+  background: '#0b0b0f',
+  foreground: '#e4e4e9',
+  cursor: '#8b93ff',
+  selectionBackground: '#3b3d73',
+  red: '#f87171',
+  green: '#4ade80',
+  yellow: '#fbbf24',
+  blue: '#8b93ff',
+  magenta: '#e879f9',
+  cyan: '#67e8f9',
+}
+
+/** Commands in the agent, with their output as it comes. */
 export function Console() {
-  return <p>{texts.agent.tabs.console}</p>
+  const { agentId } = useAgent()
+  const place = useRef<HTMLDivElement>(null)
+  const shell = useRef<Shell>(null)
+  const [isBusy, setBusy] = useState(false)
+  useEffect(() => {
+    if (!place.current) return
+    const styles = styledDocument()
+    const terminal = new Terminal({
+      documentOverride: styles.override,
+      convertEol: true,
+      cursorBlink: !matchMedia('(prefers-reduced-motion: reduce)').matches,
+      fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, monospace',
+      fontSize: 13,
+      lineHeight: 1.25,
+      minimumContrastRatio: 4.5,
+      screenReaderMode: true,
+      scrollback: 5000,
+      theme: THEME,
+      // What a program calls a link may lead anywhere.
+      linkHandler: { activate: () => {} },
+    })
+    const fit = new FitAddon()
+    terminal.loadAddon(fit)
+    terminal.attachCustomKeyEventHandler((event) => isForTerminal(event, terminal))
+    styles.open(terminal, place.current)
+    terminal.textarea?.setAttribute('aria-label', words.title)
+    fit.fit()
+    const resized = new ResizeObserver(() => fit.fit())
+    resized.observe(place.current)
+    shell.current = new Shell(terminal, agentId, setBusy)
+    terminal.focus()
+    return () => {
+      shell.current?.close()
+      resized.disconnect()
+      terminal.dispose()
+      styles.remove()
+    }
+  }, [agentId])
+  return (
+    <div className="overflow-hidden rounded-xl border border-line bg-[#0b0b0f]">
+      <div className="flex flex-wrap items-center justify-between gap-2 border-line border-b bg-card px-4 py-2">
+        <p className="text-soft text-xs">{words.hint}</p>
+        <div className="flex gap-2">
+          <Button disabled={!isBusy} onClick={() => shell.current?.cancel()}>
+            {words.stop}
+          </Button>
+          <Button disabled={isBusy} onClick={() => shell.current?.clear()}>
+            {words.clear}
+          </Button>
+        </div>
+      </div>
+      <div className="h-[65dvh] min-h-72 p-3">
+        <div ref={place} className="h-full overflow-hidden" />
+      </div>
+    </div>
+  )
+}
+
+/** Whether the terminal gets a key; the page keeps Tab, which leaves it, its palette, copying and pasting. */
+function isForTerminal(event: KeyboardEvent, terminal: Terminal): boolean {
+  if (event.key === 'Tab') return false
+  if (!event.ctrlKey && !event.metaKey) return true
+  const key = event.key.toLowerCase()
+  if (key === 'k' || key === 'v') return false
+  return !(key === 'c' && terminal.hasSelection())
 }

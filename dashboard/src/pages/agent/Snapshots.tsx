@@ -1,5 +1,155 @@
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { useAgent } from '../../api/agent.ts'
+import { api, RequestError, unwrap } from '../../api/client.ts'
+import { finished } from '../../api/operation.ts'
+import { ago, shorten } from '../../parts/format.ts'
+import { ConfirmByName } from '../../parts/forms.tsx'
+import { Button, Copy, Empty, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { Diff } from './snapshots/Diff.tsx'
 
+const { snapshots: words } = texts
+const AT_ONCE = { Prefer: 'respond-async' }
+
+async function readPage(agentId: string, pageToken: string) {
+  const query = { limit: 20, ...(pageToken && { pageToken }) }
+  const { data, error, response } = await api.GET('/v0/agents/{agentId}/snapshots', {
+    params: { path: { agentId }, query },
+  })
+  if (!data) throw new RequestError(response.status, error?.error ?? response.statusText)
+  return { snapshots: data.snapshots, next: response.headers.get('next-page-token') }
+}
+type Snapshot = Awaited<ReturnType<typeof readPage>>['snapshots'][number]
+
+/** The history of the agent's workspace: what changed when, and the way back. */
 export function Snapshots() {
-  return <p>{texts.agent.tabs.snapshots}</p>
+  const { agentId } = useAgent()
+  const queries = useQueryClient()
+  const [step, setStep] = useState<string | null>(null)
+  const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
+    queryKey: ['agents', agentId, 'snapshots'],
+    queryFn: ({ pageParam }) => readPage(agentId, pageParam),
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next,
+  })
+  const take = useMutation({
+    async mutationFn() {
+      const answer = await unwrap(
+        api.POST('/v0/agents/{agentId}/snapshots/sync', {
+          params: { path: { agentId }, header: AT_ONCE },
+        }),
+      )
+      if ('operation' in answer) await finished(answer.operation.id, setStep)
+    },
+    onSettled: () => queries.invalidateQueries(),
+  })
+  const snapshots = data?.pages.flatMap((page) => page.snapshots) ?? []
+  const button = (
+    <Button look="main" disabled={take.isPending} onClick={() => take.mutate()}>
+      {words.take}
+    </Button>
+  )
+  return (
+    <div className="space-y-4">
+      {snapshots.length > 0 && button}
+      <p role="status" className="text-soft text-sm empty:hidden">
+        {take.isPending && words.working(step)}
+      </p>
+      <Problem error={error ?? take.error} />
+      {data && snapshots.length === 0 && (
+        <Empty title={words.empty} hint={words.emptyHint}>
+          {button}
+        </Empty>
+      )}
+      <ol className="ml-2 border-line border-l">
+        {snapshots.map((snapshot, index) => (
+          <li key={`${snapshot.createdAt} ${snapshot.snapshotCid}`} className="relative pb-5 pl-6">
+            <span
+              aria-hidden
+              className={`-left-1.5 absolute top-5 size-3 rounded-full border-2 border-page ${index === 0 ? 'bg-accent' : 'bg-soft'}`}
+            />
+            <OneSnapshot snapshot={snapshot} isCurrent={index === 0} />
+          </li>
+        ))}
+      </ol>
+      {hasNextPage && (
+        <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          {words.older}
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function OneSnapshot({ snapshot, isCurrent }: { snapshot: Snapshot; isCurrent: boolean }) {
+  const { snapshotCid, changeSummary, contentDiff, commitSha, createdAt } = snapshot
+  const [isGoing, setGoing] = useState(false)
+  return (
+    <article className="rounded-xl border border-line bg-card p-4">
+      <div className="flex flex-wrap items-start justify-between gap-3">
+        <div className="min-w-0">
+          <h2 className="break-words font-medium">
+            {changeSummary ?? words.noSummary}
+            {isCurrent && <span className="ml-2 text-accent text-xs">{words.current}</span>}
+          </h2>
+          <p className="mt-1 flex flex-wrap items-center gap-x-3 gap-y-1 text-soft text-xs">
+            <time dateTime={createdAt} title={createdAt}>
+              {ago(createdAt)}
+            </time>
+            <code title={snapshotCid}>{shorten(snapshotCid)}</code>
+            {commitSha && (
+              <span>
+                {words.commit} <code>{commitSha.slice(0, 7)}</code>
+              </span>
+            )}
+          </p>
+        </div>
+        <div className="flex gap-2">
+          <Copy text={snapshotCid} />
+          {!isCurrent && <Button onClick={() => setGoing(true)}>{words.reset}</Button>}
+        </div>
+      </div>
+      {contentDiff && (
+        <details className="mt-3">
+          <summary className="cursor-pointer text-sm text-soft hover:text-ink">{words.changes}</summary>
+          <p className="my-2 text-soft text-xs">{words.against}</p>
+          <Diff diff={contentDiff} />
+        </details>
+      )}
+      {isGoing && <Reset snapshotCid={snapshotCid} onClose={() => setGoing(false)} />}
+    </article>
+  )
+}
+
+function Reset({ snapshotCid, onClose }: { snapshotCid: string; onClose: () => void }) {
+  const { agentId, agent } = useAgent()
+  const queries = useQueryClient()
+  const [step, setStep] = useState<string | null>(null)
+  const reset = useMutation({
+    async mutationFn() {
+      const answer = await unwrap(
+        api.POST('/v0/agents/{agentId}/snapshots/reset', {
+          params: { path: { agentId }, header: AT_ONCE },
+          body: { snapshotCid },
+        }),
+      )
+      if ('operation' in answer) await finished(answer.operation.id, setStep)
+    },
+    async onSuccess() {
+      await queries.invalidateQueries()
+      onClose()
+    },
+  })
+  return (
+    <ConfirmByName
+      title={words.resetTitle}
+      hint={reset.isPending ? words.working(step) : words.resetHint}
+      name={agent?.name ?? agentId}
+      submit={words.reset}
+      saving={reset}
+      onConfirm={() => reset.mutate()}
+      onClose={onClose}
+    />
+  )
 }

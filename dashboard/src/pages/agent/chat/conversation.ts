@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { api, RequestError, unwrap } from '../../../api/client.ts'
-import { readEvents } from '../../../api/events.ts'
+import { serverEvents } from '../../../api/server-events.ts'
 
 export const PAGE = 100
 
@@ -81,9 +81,8 @@ export function useConversation(agentId: string, conversationId: string) {
             ? api.GET(`${path}/events`, options)
             : api.POST(`${path}/messages`, { ...options, body: { text } }),
         )
-        await readEvents(body as unknown as ReadableStream<Uint8Array<ArrayBuffer>>, (name, data) =>
-          take(name, data as ReplyEvent),
-        )
+        for await (const { name, data } of serverEvents(body as unknown as ReadableStream<Uint8Array>))
+          take(name, JSON.parse(data) as ReplyEvent)
       } catch (error) {
         if (!ended.signal.aborted)
           setReply((before) => ({ ...before, error: error instanceof Error ? error : new Error(`${error}`) }))

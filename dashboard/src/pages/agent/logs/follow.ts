@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
-import { readEvents } from '../../../api/events.ts'
+import { serverEvents } from '../../../api/server-events.ts'
 
 export interface Line {
   /** Counts the lines that were read, so that each has a key. */
@@ -51,7 +51,8 @@ export function useLog(agentId: string) {
       setError(null)
       setOpen(true)
       isNew = true
-      await readEvents(body as unknown as ReadableStream<Uint8Array<ArrayBuffer>>, take)
+      for await (const { name, data } of serverEvents(body as unknown as ReadableStream<Uint8Array>))
+        take(name, JSON.parse(data))
     }
     const keepFollowing = async () => {
       while (!gone.signal.aborted) {

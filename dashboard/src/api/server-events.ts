@@ -1,0 +1,41 @@
+/** What comes of a stream: an event with its data, or an id alone. */
+export interface ServerEvent {
+  id?: string | undefined
+  name: string
+  /** JSON; '' where there is an id alone. */
+  data: string
+}
+
+/**
+ * The server-sent events of an answer (WHATWG HTML, 9.2), until it ends.
+ * @param heard is called whenever something arrives, also for comments.
+ */
+export async function* serverEvents(
+  body: ReadableStream<Uint8Array>,
+  heard?: () => void,
+): AsyncGenerator<ServerEvent> {
+  const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader()
+  try {
+    for (let rest = ''; ; ) {
+      const { done, value } = await reader.read()
+      if (done) return
+      heard?.()
+      const blocks = (rest + value).split('\n\n')
+      rest = blocks.pop() ?? ''
+      yield* blocks.map(parse).filter(({ id, data }) => id !== undefined || data !== '')
+    }
+  } finally {
+    void reader.cancel().catch(() => {})
+  }
+}
+
+function parse(block: string): ServerEvent {
+  const fields = Map.groupBy(block.split('\n'), (line) => line.split(':', 1)[0])
+  const field = (name: string) =>
+    fields.get(name)?.map((line) => line.slice(name.length + 1).replace(/^ /, ''))
+  return {
+    id: field('id')?.at(-1),
+    name: field('event')?.at(-1) ?? 'message',
+    data: field('data')?.join('\n') ?? '',
+  }
+}

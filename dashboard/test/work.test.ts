@@ -1,0 +1,193 @@
+/** An agent's console, files and snapshots, in a real browser and with the real engine. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { newAgent } from '../../test/contract/openclaw/context.ts'
+import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
+
+const { url, own, page, complaints, signIn, look } = await openDashboard()
+const agent = await newAgent(own.api, { name: 'Worker' })
+const at = `${url}/dashboard/agents/${agent.agentId}`
+await signIn()
+page.setDefaultTimeout(25_000)
+
+const shown = page.locator('.xterm-rows')
+/** Types a line into the console. */
+async function type(line: string): Promise<void> {
+  await page.keyboard.type(line)
+  await page.keyboard.press('Enter')
+}
+/** Waits until the console shows a text, whatever the line breaks. */
+const says = (text: string) => shown.getByText(text).last().waitFor()
+
+describe("an agent's console", () => {
+  it('the console runs a command and shows what it says, and its exit code', async () => {
+    await page.goto(`${at}/console`)
+    await says('~/clawd')
+    await page.getByRole('textbox', { name: 'Console' }).focus()
+    await type('echo "to $((40 + 2))"; echo wrong >&2; exit 3')
+    await says('to 42')
+    await says('wrong')
+    await says('exit code 3')
+  })
+  it('the console shows the output of a command while it runs, and Ctrl-C ends it', async () => {
+    await type('echo first; touch begun; sleep 600; echo never')
+    await says('first')
+    await page.getByRole('button', { name: 'Stop' }).and(page.locator(':enabled')).waitFor()
+    await page.keyboard.press('Control+c')
+    await says('^C')
+    await page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor()
+    await type('pgrep -c -f "sleep [6]00" || echo "none of $((1)) is left"')
+    await says('none of 1 is left')
+  })
+  it('the console keeps the folder of cd, and refuses one that is not there', async () => {
+    await type('cd workspace')
+    await says('~/clawd/workspace')
+    await type('echo "in $(basename "$PWD")"')
+    await says('in workspace')
+    await type('cd nowhere')
+    await says('there is no such folder')
+    await type('cd ..')
+  })
+  it('the console edits its line, and has the lines before', async () => {
+    await page.keyboard.type('ecko edited')
+    await page.keyboard.press('Home')
+    for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('Backspace')
+    await page.keyboard.type('h')
+    await page.keyboard.press('End')
+    await type(' twice$((1 + 1))')
+    await says('edited twice2')
+    await page.keyboard.press('Control+l')
+    await shown.getByText('edited twice2').waitFor({ state: 'detached' })
+    await page.keyboard.press('ArrowUp')
+    await says('echo edited twice')
+    await page.keyboard.press('ArrowUp')
+    await says('cd ..')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await says('edited twice2')
+  })
+  it('the console takes a text of several lines that is pasted, one command after the other', async () => {
+    await page.evaluate(() => {
+      const data = new DataTransfer()
+      data.setData('text/plain', 'echo one$((1))\necho two$((2))\n')
+      document.activeElement?.dispatchEvent(
+        new ClipboardEvent('paste', { clipboardData: data, bubbles: true }),
+      )
+    })
+    await says('one1')
+    await says('two2')
+  })
+  it('what a command says runs nothing, and types nothing', async () => {
+    // Questions to a terminal, whose answers a naive console takes for what somebody typed.
+    await own.api.post(`${agent.path}/console/exec`, {
+      command: `printf '%s\\n\\033[c\\033[6n\\033[>c\\033]10;?\\007\\033]8;;javascript:window.ran=1\\007link\\033]8;;\\007\\033[38;2;255;0;0mred\\n' ${JSON.stringify(HOSTILE).replaceAll('$', '\\$')} > hostile.txt`,
+    })
+    await type('cat hostile.txt')
+    await says('onerror')
+    await says('red')
+    await type('echo "after$((1))"')
+    await says('after1')
+    assert.equal(await page.evaluate('window.ran'), undefined)
+  })
+  it('the console is left by Tab', async () => {
+    await page.keyboard.press('Shift+Tab')
+    assert.notEqual(await page.evaluate('document.activeElement.className'), 'xterm-helper-textarea')
+    await type('')
+    await page.getByRole('textbox', { name: 'Console' }).focus()
+    await type('clear')
+    await type('ls -la --color=always; git log --oneline | head -5')
+    await says('workspace')
+    await look('console')
+  })
+})
+
+describe("an agent's files", () => {
+  /** The text in the editor, which is in a shadow root. */
+  const editor = page.locator('.cm-content')
+  const read = async (path: string) => (await own.api.get(`${agent.path}/files`, { path })).body
+  const run = (command: string) => own.api.post(`${agent.path}/console/exec`, { command })
+
+  it('the tree opens folders, and a new file is made, written and saved', async () => {
+    await page.getByRole('link', { name: 'Files', exact: true }).last().click()
+    await page.getByRole('button', { name: 'workspace' }).click()
+    await page.getByRole('button', { name: 'New file' }).click()
+    await page.getByLabel('Path').fill('workspace/notes/plan.md')
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
+    await editor.click()
+    await page.keyboard.type('# Plan')
+    await page.getByText('Not saved yet').waitFor()
+    await page.keyboard.press('Control+s')
+    await page.getByText('Saved', { exact: true }).waitFor()
+    assert.equal(await read('workspace/notes/plan.md'), '# Plan')
+  })
+  it('a file that somebody else changed meanwhile is not overwritten, and the difference is shown', async () => {
+    await run('printf theirs > workspace/notes/plan.md')
+    await editor.click()
+    await page.keyboard.press('End')
+    await page.keyboard.type(' of ours')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByText('Somebody else has changed this file meanwhile').waitFor()
+    await page.locator('.cm-deletedChunk').getByText('theirs').waitFor()
+    assert.equal(await read('workspace/notes/plan.md'), 'theirs')
+    await look('files-conflict')
+    await page.getByRole('button', { name: 'Save mine over it' }).click()
+    await page.getByText('Saved', { exact: true }).waitFor()
+    assert.equal(await read('workspace/notes/plan.md'), '# Plan of ours')
+  })
+  it('files are uploaded; markup and binary files run nothing', async () => {
+    await page.locator('input[type=file]').setInputFiles([
+      { name: 'page.html', mimeType: 'text/html', buffer: Buffer.from(HOSTILE) },
+      { name: 'data.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0, 1, 255]) },
+    ])
+    await page.getByRole('button', { name: 'uploads' }).click()
+    await page.getByRole('button', { name: 'data.bin' }).click()
+    await page.getByText('This is no text').waitFor()
+    await page.getByRole('button', { name: 'page.html' }).click()
+    await editor.getByText('window.ran').first().waitFor()
+    assert.equal(await page.evaluate('window.ran'), undefined)
+    await look('agent-files')
+  })
+  it('a file is deleted', async () => {
+    await page.getByRole('region', { name: 'page.html' }).getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('button', { name: 'page.html' }).waitFor({ state: 'detached' })
+    assert.equal(
+      (await own.api.get(`${agent.path}/files`, { path: 'workspace/uploads/page.html' })).status,
+      404,
+    )
+  })
+})
+
+describe("an agent's snapshots", () => {
+  it('a snapshot is taken, and says what changed', async () => {
+    await page.getByRole('link', { name: 'Snapshots' }).click()
+    await page.getByRole('button', { name: 'Take one now' }).click()
+    await page.getByText('Newest').waitFor()
+    await own.api.post(`${agent.path}/console/exec`, {
+      command: `printf '%s' ${JSON.stringify(HOSTILE)} > workspace/second.txt`,
+    })
+    const shown = await page.getByRole('article').count()
+    await page.getByRole('button', { name: 'Take one now' }).click()
+    await page.getByRole('article').nth(shown).waitFor()
+    const newest = page.getByRole('article').first()
+    await newest.getByText('What changed').click()
+    await newest.getByText('workspace/second.txt').first().waitFor()
+    await newest.getByText('window.ran').first().waitFor()
+    assert.equal(await page.evaluate('window.ran'), undefined)
+    await look('snapshots')
+  })
+  it('the workspace is reset to an earlier one by the name of the agent', async () => {
+    await page.getByRole('article').nth(1).getByRole('button', { name: 'Reset' }).click()
+    const dialog = page.getByRole('dialog')
+    const sure = dialog.getByRole('button', { name: 'Reset' })
+    assert.ok(await sure.isDisabled())
+    await dialog.getByLabel('Type its name').fill('Worker')
+    await sure.click()
+    await dialog.waitFor({ state: 'detached', timeout: HOST_MS })
+    const gone = await own.api.get(`${agent.path}/files`, { path: 'workspace/second.txt' })
+    assert.equal(gone.status, 404)
+  })
+})
+
+it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
