@@ -1,0 +1,1 @@
+import{j as e,m as t,x as n}from"./index-DwS80hN1.js";import{t as r}from"./tabs-C0sOD84h.js";import{n as i,t as a}from"./texts-Deci2vik.js";import{t as o}from"./tabs-CDOSmTl8.js";var s=i();function c(){return(0,s.jsxs)(s.Fragment,{children:[(0,s.jsx)(n,{title:a.operate.title}),(0,s.jsx)(r,{label:a.operate.title,tabs:[...o(t())]}),(0,s.jsx)(e,{})]})}export{c as Operate};

@@ -1,0 +1,1 @@
+import{H as e,I as t}from"./index-DwS80hN1.js";var n={Prefer:`respond-async`};function r(n,r){let i=e();return t({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

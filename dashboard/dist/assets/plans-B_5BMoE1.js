@@ -1,0 +1,1 @@
+import{L as e,O as t,k as n}from"./index-DwS80hN1.js";function r(){let{data:r,error:i}=e({queryKey:[`plans`],queryFn:()=>n(t.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};
