@@ -295,7 +295,7 @@ describe('agents in the dashboard', () => {
     await page.getByText('Not saved yet').waitFor()
     await look('config')
     await button('Save').click()
-    await page.getByText('Saved.').waitFor()
+    await page.getByText('Saved.').waitFor({ timeout: UP_MS })
     const { body } = await own.api.get(`/v0/agents/${agentId}/config`)
     assert.equal(JSON.parse(body.config).agents.defaults.userTimezone, 'Europe/Berlin')
   })

@@ -8,8 +8,9 @@ import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
 
 const look = EditorView.theme({
-  '&': { maxHeight: '70vh', fontSize: '13px', color: 'var(--color-ink)' },
-  '.cm-scroller': { fontFamily: 'ui-monospace, monospace', overflow: 'auto' },
+  // As high as its text: the page scrolls, which any keyboard can.
+  '&': { fontSize: '13px', color: 'var(--color-ink)' },
+  '.cm-scroller': { fontFamily: 'ui-monospace, monospace' },
   '.cm-gutters': {
     backgroundColor: 'var(--color-card)',
     color: 'var(--color-soft)',
