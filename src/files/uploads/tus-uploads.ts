@@ -23,6 +23,7 @@ import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
 import { hasGroup } from '../groups.ts'
 import { Allowance, overPlanStorage } from './allowance.ts'
+import { tellQuotaReached } from './quota-events.ts'
 import { type Reservations, readUsedBytes } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
@@ -134,6 +135,7 @@ export class ResumableUploads {
     const { storageBytes } = plan
     // Bytes are counted when they come: so an upload whose client died, and that nobody ended, locks nobody out.
     if (storageBytes !== null && (await readUsedBytes(pool, workspaceId)) + length > storageBytes) {
+      await tellQuotaReached(pool, workspaceId)
       throw overPlanStorage(storageBytes)
     }
     if (details.groupId !== null && !(await hasGroup(prisma, { workspaceId, ...details }, details.groupId))) {
