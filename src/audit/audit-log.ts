@@ -13,6 +13,8 @@ const MOST_LATE = 10_000
 
 interface Waiting {
   row: AuditRow
+  /** Whether it is written later where the database does not take it. */
+  mayBeLate: boolean
   resolve(): void
   reject(error: unknown): void
 }
@@ -35,10 +37,12 @@ export class AuditLog implements AuditSink {
    * @throws what the database said; the entry is then written by a later {@link flush}, where this process lives on.
    */
   write(row: AuditRow): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ row, resolve, reject })
-      if (!this.#isWriting) void this.#writeWaiting()
-    })
+    return this.#add(row, true)
+  }
+
+  /** Resolves when the entry of a request that begins is in the database. @throws what the database said. */
+  begin(row: AuditRow): Promise<void> {
+    return this.#add(row, false)
   }
 
   /** Writes what the database did not take before. */
@@ -48,6 +52,13 @@ export class AuditLog implements AuditSink {
       await writeAudit(this.#pool, rows)
       this.#late.splice(0, rows.length)
     }
+  }
+
+  #add(row: AuditRow, mayBeLate: boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ row, mayBeLate, resolve, reject })
+      if (!this.#isWriting) void this.#writeWaiting()
+    })
   }
 
   async #writeWaiting(): Promise<void> {
@@ -73,8 +84,9 @@ export class AuditLog implements AuditSink {
         return
       }
       const room = isRefused ? 0 : MOST_LATE - this.#late.length
-      this.#late.push(...waiting.slice(0, room).map(({ row }) => row))
-      const lost = Math.max(0, waiting.length - room)
+      const ended = waiting.filter(({ mayBeLate }) => mayBeLate)
+      this.#late.push(...ended.slice(0, room).map(({ row }) => row))
+      const lost = Math.max(0, ended.length - room)
       this.#log.warn(
         { err: error, entries: waiting.length, lost },
         'entries of the audit are not written yet',

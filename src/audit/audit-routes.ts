@@ -24,7 +24,12 @@ const filters = {
   resource: text(255)
     .optional()
     .describe('Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`.'),
-  result: z.enum(RESULTS).optional().describe('Only what was done, or only what was refused or failed.'),
+  result: z
+    .enum(RESULTS)
+    .optional()
+    .describe(
+      'Only what was done, or only what was refused or failed, or only that of which it is not known.',
+    ),
   from: time.optional().describe('Only entries from this time on.'),
   to: time.optional().describe('Only entries before this time.'),
   limit: limit(100, 1000),
@@ -49,7 +54,9 @@ const entry = z.object({
   route: nullable.describe('The pattern of the path.'),
   resource: z.string(),
   status: z.number().nullable().describe('Of HTTP; 499 where the client had gone; null for a command.'),
-  errorCode: nullable.describe('Null where it was done.'),
+  errorCode: nullable.describe(
+    'Null where it was done; `unknown` while a request is under way, and for good where its process died meanwhile.',
+  ),
   requestId: nullable,
   address: nullable,
   userAgent: nullable,

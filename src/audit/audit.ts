@@ -3,7 +3,7 @@ import type { Queryable } from '../db/pool.ts'
 import { readAudit, readWholeAudit } from '../db/statements/audit.ts'
 import { leastUuid } from '../lib/uuid-time.ts'
 
-export const RESULTS = ['done', 'refused'] as const
+export const RESULTS = ['done', 'refused', 'unknown'] as const
 
 export interface AuditFilter {
   userId?: string | undefined
@@ -38,7 +38,7 @@ export async function listAudit(db: Queryable, of: string | null, filter: AuditF
     agentId ?? null,
     action ?? null,
     resource ?? null,
-    result ? result === 'done' : null,
+    result ?? null,
     limit,
   )
   return rows

@@ -1,8 +1,9 @@
 /** Commands that change something, and their entries in the audit. */
 import { userInfo } from 'node:os'
 import packageJson from '../../package.json' with { type: 'json' }
-import { auditRow, writeAudit } from '../db/statements/audit.ts'
+import { auditRow, UNKNOWN, writeAudit } from '../db/statements/audit.ts'
 import { ApiError } from '../errors.ts'
+import { crashPoint } from '../lib/crash-point.ts'
 import { type Database, withDatabase } from './database.ts'
 
 /** What a command says of itself for its entry, as soon as it knows. */
@@ -12,7 +13,8 @@ interface About {
 }
 
 /**
- * Runs a command on the database that Berth uses, and writes that it did, or why it did not, behind it.
+ * Runs a command on the database that Berth uses. That it begins is written before it changes anything, and that it was done, or
+ * why it was not, behind it.
  * @param action the words of the command.
  * @throws what `work` throws.
  */
@@ -22,13 +24,18 @@ export function audited(
 ): Promise<void> {
   return withDatabase(async (database) => {
     const about: About = {}
-    const write = (errorCode: string | null) => writeAudit(database.pool, [rowOf(action, about, errorCode)])
+    const begun = rowOf(action, about, UNKNOWN)
+    const { id, createdAt } = begun
+    const write = (errorCode: string | null) =>
+      writeAudit(database.pool, [{ ...rowOf(action, about, errorCode), id, createdAt }])
+    await writeAudit(database.pool, [begun])
     try {
       await work(database, about)
     } catch (error) {
       await write(error instanceof ApiError ? error.code : 'failed').catch(() => {})
       throw error
     }
+    crashPoint('audit-before-end')
     await write(null)
   })
 }

@@ -137,7 +137,7 @@ berth
   .option('-a, --agent <id>', 'only what an agent did with its tokens')
   .option('--action <name>', 'only this action: createKey, signIn, "users add"')
   .option('-r, --resource <path>', 'only this resource and its parts: agents/x7f3k2ab')
-  .addOption(new Option('--result <result>', 'only what ended so').choices(['done', 'refused']))
+  .addOption(new Option('--result <result>', 'only what ended so').choices(['done', 'refused', 'unknown']))
   .option('--from <time>', 'only from this time on', parseTime)
   .option('--to <time>', 'only before this time', parseTime)
   .option('-n, --limit <count>', 'how many lines of the table', parseCount, 100)

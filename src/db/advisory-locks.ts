@@ -31,6 +31,8 @@ const SINGLE = {
   backup: 0x6261636b,
   /** The files of backups: who makes one, wherever that is, or removes older ones. */
   backupFiles: 0x62616366,
+  /** The events of disks that are low. */
+  disks: 0x6469736b,
   /** The removal of engines that are out of use. */
   engines: 0x656e67,
   /** The removal of events whose time is over. */

@@ -2,7 +2,7 @@
 import { isUniqueViolation } from '../db/database-errors.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
-import { takeDueDomains, verifyDomainRow } from '../db/statements/domains.ts'
+import { giveUpDomains, noteTakenDomain, takeDueDomains, verifyDomainRow } from '../db/statements/domains.ts'
 import { ApiError, forbidden, messages, unavailable } from '../errors.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import type { Logger } from '../log.ts'
@@ -10,6 +10,7 @@ import { DnsAwayError, type Ownership } from './ownership.ts'
 
 /** Domains that one pass of the loop looks at. */
 const DUE_AT_ONCE = 20
+const GIVEN_UP_AT_ONCE = 500
 
 export const takenDomain = () =>
   new ApiError(409, 'domain_taken', 'This domain is already registered and verified')
@@ -85,12 +86,16 @@ export async function lookAtNew(
   }
 }
 
-/** Looks again for the TXT records of pending domains. A verified one is never asked about again. */
+/**
+ * Looks again for the TXT records of pending domains, and gives up those that nobody has proven in two weeks. A verified one is
+ * never asked about again.
+ */
 export async function verifyPendingDomains(
   { pool, ownership }: RecheckServices,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
+  await giveUpDomains.run(pool, GIVEN_UP_AT_ONCE)
   const { rows: due } = await takeDueDomains.run(pool, DUE_AT_ONCE)
   // Side by side: a name server that does not answer for one domain says nothing of the others.
   await Promise.all(
@@ -102,8 +107,9 @@ export async function verifyPendingDomains(
         // The domain is due again soon.
         if (error instanceof DnsAwayError)
           return log.info({ err: error, domain: domain.customDomain }, 'cannot check a domain')
-        // Another one has the domain.
         if (!(error instanceof ApiError)) throw error
+        // Another one has the domain.
+        await noteTakenDomain.run(pool, domain.id)
       }
     }),
   )

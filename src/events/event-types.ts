@@ -1,6 +1,7 @@
 /**
  * Every type of event, declared once: what it tells, the shape of its `data`, and who may see it. `docs/events.md` has the
- * table (`npm run docs:events`). The rows are written by triggers (migrations 0032 to 0035), and a test has each of them
+ * table (`npm run docs:events`). The rows are written by triggers (migrations 0032 to 0042) and, of
+ * what is no change of a row, by `noteQuotaReached` and `noteLowDisk`; a test has each of them
  * write, and compares.
  */
 import { z } from 'zod'
@@ -141,9 +142,13 @@ const types = {
     example: { ...asked, status: 'expired' },
   },
   'quota.reached': {
-    summary: 'A pin failed since its content would go over what the plan lets the workspace keep.',
-    ...ofFile,
-    example: { ...asked, status: 'over_free_limit' },
+    summary:
+      'A pin failed, or an upload was refused, since it would go over what the plan lets the workspace keep. Of uploads, one event tells of five minutes.',
+    audience: 'files',
+    resource: 'workspace',
+    resourceId: 'the workspace',
+    data: z.object({ by: z.enum(['pin', 'upload']), fileId: z.string().nullable() }),
+    example: { by: 'upload', fileId: null },
   },
   'swap.created': {
     summary: 'A CID is served from another one on, or again from itself: `mappedCid` is null.',
@@ -205,6 +210,19 @@ const types = {
     }),
     example: { agentId: 'x1a2b3c4', customDomain: 'ada.example.com' },
   },
+  'domain.failed': {
+    summary:
+      'A custom domain was not proven within two weeks, and is not looked up any more (`unproven`), or another one has proven it (`taken`).',
+    audience: 'domain',
+    resource: 'domain',
+    resourceId: 'the domain',
+    data: z.object({
+      agentId: agentId.nullable(),
+      customDomain: z.string(),
+      reason: z.enum(['unproven', 'taken']),
+    }),
+    example: { agentId: 'x1a2b3c4', customDomain: 'ada.example.com', reason: 'unproven' },
+  },
   'channel.created': { summary: 'A channel was connected to an agent.', ...ofChannel },
   'channel.updated': { summary: 'The settings or tokens of a channel were changed.', ...ofChannel },
   'channel.deleted': { summary: 'A channel was taken from an agent.', ...ofChannel },
@@ -246,6 +264,27 @@ const types = {
     example: { ...ofInvitation.example, acceptedBy: '01936a2f-11aa-7bb2-8c3d-4e5f60718293' },
   },
   'invitation.revoked': { summary: 'An invitation was taken back.', ...ofInvitation },
+  'disk.low': {
+    summary:
+      'A disk of the instance has little room, or (`down`) is at its reserve and takes nothing new. In the workspaces that admins of the instance own; once a day.',
+    audience: 'owner',
+    resource: 'disk',
+    resourceId: 'the machine and the first of Berth’s folders on the disk',
+    data: z.object({
+      host: z.string(),
+      disk: z.string(),
+      state: z.enum(['degraded', 'down']),
+      freeBytes: z.number(),
+      sizeBytes: z.number(),
+    }),
+    example: {
+      host: 'berth-1',
+      disk: 'data',
+      state: 'degraded',
+      freeBytes: 9_663_676_416,
+      sizeBytes: 214_748_364_800,
+    },
+  },
   'webhook.disabled': {
     summary: 'A webhook is told of nothing more; `reason` says whether a request or its target is why.',
     audience: 'owner',

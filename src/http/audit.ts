@@ -3,7 +3,14 @@
  * from the declaration of its route, so that no route can forget it.
  */
 import type { Request, RequestHandler, Response } from 'express'
-import { type AuditCaller, type AuditEntry, type AuditRow, auditRow } from '../db/statements/audit.ts'
+import {
+  type AuditCaller,
+  type AuditEntry,
+  type AuditRow,
+  auditRow,
+  UNKNOWN,
+} from '../db/statements/audit.ts'
+import { crashPoint } from '../lib/crash-point.ts'
 import { redactTokens } from '../log.ts'
 import type { Principal } from './principal.ts'
 import { WindowCounts } from './window-counts.ts'
@@ -19,8 +26,10 @@ interface AuditedRoute {
 
 /** Keeps entries. It is handed in, so that routing does not know where. */
 export interface AuditSink {
-  /** Resolves when the entry is in the database. */
+  /** Resolves when the entry is in the database. One that is there and says `unknown` is completed. */
   write(row: AuditRow): Promise<void>
+  /** The same, of an entry that says `unknown`; one that the database does not take is not written later. */
+  begin(row: AuditRow): Promise<void>
 }
 
 /** The entry of a request, for a handler that writes it in the statement of its change: neither is there without the other. */
@@ -49,6 +58,13 @@ export function noteCaller(res: Response, caller: Partial<AuditCaller>): void {
   res.locals.auditCaller = { ...NOBODY, via: 'link', ...caller }
 }
 
+/**
+ * Has the entry of a request written before it changes anything, where that is not done yet: for the handler of a route without
+ * a key, when it knows the caller. Until it is known how the request ended, the entry says `unknown`.
+ * @throws what the database said: then nothing may be changed.
+ */
+export const beginEntry = async (res: Response): Promise<void> => res.locals.beginEntry?.()
+
 export class Audit {
   readonly #sink: AuditSink
   readonly #failures = new WindowCounts(MINUTE_MS)
@@ -59,8 +75,9 @@ export class Audit {
   }
 
   /**
-   * Writes down how a request of a route ends, before the end of its answer leaves: who has seen an answer finds its entry.
-   * Where it cannot be written, an answer that has not begun becomes an error.
+   * Writes down that a request of a route begins, when {@link beginEntry} is called, and how it ends, before the end of its
+   * answer leaves: there is no change without an entry, and who has seen an answer finds how it ended. Where that cannot be
+   * written, an answer that has not begun becomes an error.
    */
   ofRoute(declared: AuditedRoute): RequestHandler {
     return (req, res, next) => {
@@ -68,12 +85,34 @@ export class Audit {
       const { params } = req
       const { end } = res
       let isWritten = false
+      let begun: AuditRow | undefined
+      let beginning: Promise<void> | undefined
+      let ending: Promise<void> | undefined
+      const begin = async () => {
+        // Of a client that has gone, it is there.
+        if (isWritten) return ending
+        begun = { ...rowOf(null, undefined), errorCode: UNKNOWN }
+        await this.#sink.begin(begun)
+      }
+      res.locals.beginEntry = () => {
+        const isBeyond = !beginning && callerOf(res).via === 'nobody' && !this.#hasRoom(req)
+        if (!isBeyond) beginning ??= begin()
+        return beginning
+      }
       const write = (status: number): Promise<void> | undefined => {
         isWritten = true
-        if (!this.#isWanted(req, res, callerOf(res), status)) return undefined
-        return this.#sink.write(rowOf(status, res.locals.answer))
+        if (!begun && !this.#isWanted(req, res, callerOf(res), status)) return undefined
+        ending = writeEnd(rowOf(status, res.locals.answer))
+        return ending
       }
-      const rowOf = (status: number, answer: unknown) =>
+      const writeEnd = async (row: AuditRow) => {
+        if (!begun) return this.#sink.write(row)
+        // Never both in one statement.
+        await beginning?.catch(() => {})
+        crashPoint('audit-before-end')
+        await this.#sink.write({ ...row, id: begun.id, createdAt: begun.createdAt })
+      }
+      const rowOf = (status: number | null, answer: unknown) =>
         auditRow({
           ...entryOf(req, res, callerOf(res), status),
           action: declared.id,
@@ -155,9 +194,9 @@ function entryOf(
   req: Request,
   res: Response,
   caller: AuditCaller,
-  status: number,
+  status: number | null,
 ): Omit<AuditEntry, 'action' | 'method' | 'route' | 'resource'> {
-  const code = status >= 400 ? String(res.getHeader('Error-Code') ?? status) : null
+  const code = status !== null && status >= 400 ? String(res.getHeader('Error-Code') ?? status) : null
   return {
     ...caller,
     status,

@@ -17,7 +17,7 @@ import {
 import type { BoundKind, Bounds } from '../lib/bounds.ts'
 import { clientAddress } from '../lib/net/ip-address.ts'
 import type { AddressLimits } from './address-limits.ts'
-import { type Audit, type EntryOfChange, isAudited } from './audit.ts'
+import { type Audit, beginEntry, type EntryOfChange, isAudited } from './audit.ts'
 import { abortOnDisconnect } from './disconnect.ts'
 import { byCaller, type OpenCalls } from './open-calls.ts'
 import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
@@ -94,6 +94,8 @@ export interface Route {
   bound?: BoundKind
   /** Said of a route without a key that only begins a sign-in: nobody has done anything yet, and a flood fills no disk. */
   audited?: false
+  /** Whether the handler writes the entry of the audit, `entry`, in the statement of its change. */
+  entryWithChange?: boolean
   /** Whether the route starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
   operation?: boolean
   handle(context: Context<unknown, unknown, unknown>): Promise<RouteResponse | undefined>
@@ -273,24 +275,25 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     // The body may have taken long, and the news of its key may have come just now.
     if (principal) await services.calls.settled(res.locals.since)
     throwIfEnded(signal)
-    const result = await declared
-      .handle({
-        principal,
-        agent: res.locals.agent,
-        params: declared.params && parse(declared.params, req.params),
-        query: declared.query && parse(declared.query, req.query),
-        body: declared.body && parse(declared.body, req.body, declared.invalidBody),
-        prefer: declared.operation ? parsePrefer(req.headers.prefer) : { waitMs: undefined },
-        idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
-        entry: res.locals.entry,
-        req,
-        res,
-        signal,
-      })
-      .catch((error) => {
-        throwIfEnded(signal)
-        throw error
-      })
+    const context = {
+      principal,
+      agent: res.locals.agent,
+      params: declared.params && parse(declared.params, req.params),
+      query: declared.query && parse(declared.query, req.query),
+      body: declared.body && parse(declared.body, req.body, declared.invalidBody),
+      prefer: declared.operation ? parsePrefer(req.headers.prefer) : { waitMs: undefined },
+      idempotencyKey: declared.operation ? idempotencyKey(req) : undefined,
+      entry: res.locals.entry,
+      req,
+      res,
+      signal,
+    }
+    // Where bytes come without a key, the handler knows the caller first.
+    if (!declared.entryWithChange && (principal || !declared.stream)) await beginEntry(res)
+    const result = await declared.handle(context).catch((error) => {
+      throwIfEnded(signal)
+      throw error
+    })
     // A change that was made is answered; a read is not, once the key has been revoked.
     if (declared.method === 'get') throwIfEnded(signal)
     if (!result || res.headersSent) return

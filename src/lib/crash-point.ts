@@ -52,6 +52,8 @@ export type CrashPoint =
   | 'events-before-fan-out'
   | 'events-before-commit'
   | 'events-after-commit'
+  /** Of a request: what it changes is committed, and the audit does not say how it ended. */
+  | 'audit-before-end'
   /** Of a round of deliveries: they are sent; how that went is noted. */
   | 'webhook-before-note'
   | 'webhook-after-note'

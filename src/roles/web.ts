@@ -49,6 +49,7 @@ import { UrlSigner } from '../files/signed-url.ts'
 import { swapRoutes } from '../files/swaps.ts'
 import { usageRoutes } from '../files/usage.ts'
 import { addDatabaseMetrics } from '../health/database-metrics.ts'
+import { startDiskWatch } from '../health/disk-events.ts'
 import { addBoundMetrics, addDiskMetrics, addPartMetrics, addPoolMetrics } from '../health/process-metrics.ts'
 import { AddressLimits } from '../http/address-limits.ts'
 import { Audit } from '../http/audit.ts'
@@ -153,6 +154,8 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const pingQueue = redis && (() => redis.ping())
   const disks = disksOf(config, 'web', await postgresFolder(config.BERTH_DATA_DIR, databaseUrl))
   const disk = new DiskReserve(disks)
+  const diskWatch = startDiskWatch(pool, disks, log)
+  parts.add('look at disks', () => diskWatch.stop())
   const readiness = webReadiness({ config, pool, disks, pingQueue, workers, dispatcher, storages, log })
   addPoolMetrics(registry, pool)
   addDatabaseMetrics(registry, pool)

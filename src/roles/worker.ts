@@ -23,6 +23,7 @@ import { verifyPendingDomains } from '../domains/verification.ts'
 import { ConfigError } from '../errors.ts'
 import { addPartitions, dropOldPartitions } from '../events/partitions.ts'
 import { forgetOldCounts } from '../files/analytics/request-counts.ts'
+import { startDiskWatch } from '../health/disk-events.ts'
 import {
   addBackupMetrics,
   addDiskMetrics,
@@ -182,6 +183,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       if (reason)
         log.info({ reason }, 'lists filtered by a part of a name are slow: PostgreSQL has no pg_trgm')
     }),
+    startDiskWatch(pool, disks, log),
     startLoop('webhooks', WEBHOOKS_MS, log, () => enqueueDueRounds(pool)),
     startLoop('domains', DOMAINS_MS, log, (signal) => verifyPendingDomains({ pool, ownership }, log, signal)),
   ]

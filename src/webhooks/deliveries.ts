@@ -40,10 +40,9 @@ export async function addDeliveries(tx: Queryable, events: StoredEvent[]): Promi
   const workspaces = new Set(events.map(({ workspaceId }) => workspaceId))
   const { rows: webhooks } = await readListening.run(tx, [...workspaces])
   if (webhooks.length === 0) return
+  const byWorkspace = Map.groupBy(webhooks, ({ workspaceId }) => workspaceId)
   const added = events.flatMap((event) => {
-    const wanting = webhooks.filter(
-      (webhook) => webhook.workspaceId === event.workspaceId && wants(webhook, event),
-    )
+    const wanting = (byWorkspace.get(event.workspaceId) ?? []).filter((webhook) => wants(webhook, event))
     if (wanting.length === 0) return []
     const body = JSON.stringify(viewEvent(event))
     return wanting.map((webhook) => ({ id: uuidv7(), webhook, type: event.type, body }))

@@ -14,21 +14,34 @@ export interface Target {
 }
 
 /**
- * Reads the URL of a webhook.
+ * The target of a URL that was taken before. What the operator allows may have changed: see {@link mayConnect}.
  * @param allowed `BERTH_WEBHOOK_ALLOW`: these may have private addresses, and take http.
+ */
+export function targetOf(text: string, allowed: readonly Destination[]): Target {
+  const url = new URL(text)
+  const destination = parseDestination(url.host, url.protocol === 'http:' ? 80 : 443)
+  if (!destination) throw new Error(`${url.host} is no host and port`)
+  return { url, destination, isAllowed: hasDestination(allowed, destination) }
+}
+
+/** Whether a target may be spoken to: without TLS only where the operator allows it. */
+export const mayConnect = ({ url, isAllowed }: Target): boolean => url.protocol === 'https:' || isAllowed
+
+/**
+ * Reads the URL of a webhook.
+ * @param allowed as in {@link targetOf}.
  * @throws ApiError 400
  */
 export function readTarget(text: string, allowed: readonly Destination[]): Target {
   const url = text.length <= MAX_LENGTH && URL.canParse(text) ? new URL(text) : undefined
-  const isHttp = url?.protocol === 'http:'
-  if (!url || !(isHttp || url.protocol === 'https:')) throw badRequest('url: must be an https URL')
+  if (!url || !['http:', 'https:'].includes(url.protocol)) throw badRequest('url: must be an https URL')
   if (url.username || url.password) throw badRequest('url: must not have a user or password')
   if (url.hash) throw badRequest('url: must not have a fragment')
-  const destination = parseDestination(url.host, isHttp ? 80 : 443)
-  if (!destination) throw badRequest('url: must name a host and a port')
-  const isAllowed = hasDestination(allowed, destination)
-  if (isHttp && !isAllowed) throw badRequest('url: must be an https URL')
+  if (!parseDestination(url.host, 443)) throw badRequest('url: must name a host and a port')
+  const target = targetOf(text, allowed)
+  const { destination, isAllowed } = target
+  if (!mayConnect(target)) throw badRequest('url: must be an https URL')
   const isInside = isIP(destination.host) !== 0 && isPrivateAddress(destination.host)
   if (isInside && !isAllowed) throw badRequest(`url: ${url.host} is not on the public internet`)
-  return { url, destination, isAllowed }
+  return target
 }

@@ -93,8 +93,7 @@ export function changeWebhook(
   return inTransaction(prisma, async (tx) => {
     const before = await lockWebhook(tx, workspaceId, id)
     const isAnew = (enabled && before.disabledReason !== null) || url !== undefined
-    if (enabled === false) await endWaiting.run(tx, id, 'The webhook was disabled')
-    return tx.webhook.update({
+    const changed = await tx.webhook.update({
       where: { id },
       data: {
         ...(url !== undefined && { url }),
@@ -107,6 +106,8 @@ export function changeWebhook(
         updatedAt: new Date(),
       },
     })
+    if (enabled === false) await endWaiting.run(tx, id, 'The webhook was disabled')
+    return changed
   })
 }
 

@@ -1,14 +1,55 @@
 /** The audit when a web process is killed in the midst of requests. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { inlineCid, openContext } from './context.ts'
 import { startWebProcess } from './web-process.ts'
 
-const { env, sql, workspace } = await openContext()
+const { berth, env, sql, workspace } = await openContext()
 const CLIENTS = 12
 
+/** Settings with which a process is killed between a change and what the audit says of its end. */
+async function doomed() {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-audit-'))
+  return { ...env, BERTH_CRASH_AT: `audit-before-end@${join(dir, 'killed')}` }
+}
+
 describe('a web process that is killed', () => {
+  it('a web process that is killed behind a change has its entry, which says that it is not known how it ended', async () => {
+    const { id, api } = await workspace()
+    const { url, running } = await startWebProcess(await doomed())
+    const headers = { authorization: `Bearer ${api.key}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ name: 'made' })
+    await assert.rejects(fetch(`${url}/v3/groups/public`, { method: 'POST', headers, body }), TypeError)
+    await running.end()
+    const groups = await sql('SELECT name FROM file_group WHERE workspace_id = $1', [id])
+    assert.deepEqual(groups, [{ name: 'made' }])
+    const [entry, ...more] = (await api.get('/v0/audit', { result: 'unknown' })).body.data.entries
+    const { action, resource, errorCode, status, keyId, user } = entry
+    assert.deepEqual(
+      { action, resource, errorCode, status, more },
+      { action: 'createGroup', resource: 'groups/public', errorCode: 'unknown', status: null, more: [] },
+    )
+    assert.ok(keyId && user.id)
+    for (const result of ['done', 'refused'])
+      assert.deepEqual((await api.get('/v0/audit', { result })).body.data.entries, [])
+  })
+
+  it('a command that is killed behind a change has its entry, which says that it is not known how it ended', async () => {
+    const { name } = await workspace()
+    const user = `user-${randomUUID()}`
+    const args = ['bin/berth.mjs', 'users', 'add', user, '-w', name]
+    const { signal } = spawnSync(process.execPath, args, { env: { ...process.env, ...(await doomed()) } })
+    assert.equal(signal, 'SIGKILL')
+    assert.equal((await sql('SELECT FROM app_user WHERE name = $1', [user])).length, 1)
+    const printed = await berth('audit', '--action', 'users add', '--result', 'unknown', '-n', '1')
+    assert.match(printed, /terminal +- +- +users add +unknown$/m)
+  })
+
   for (const answers of [1, 20, 75])
     it(`a web process that is killed after ${answers} answers has written the entry of each, and of each pin`, async () => {
       const { id, api } = await workspace()

@@ -127,6 +127,24 @@ describe('an entry of the audit', () => {
     assert.ok((await count()) <= before + 10)
   })
 
+  it('an entry of the audit is neither changed nor removed, but for how it ended, once', async () => {
+    const { id, api } = await workspace()
+    await api.post('/v3/groups/public', { name: 'one' })
+    const begun = uuidv7()
+    await sql(
+      "INSERT INTO audit (id, created_at, workspace_id, via, action, resource, error_code) VALUES ($1, now(), $2, 'key', 'a', '', 'unknown')",
+      [begun, id],
+    )
+    const refused = (statement: string) =>
+      assert.rejects(sql(`${statement} WHERE workspace_id = $1`, [id]), /are neither changed nor removed/)
+    for (const set of ["resource = ''", "error_code = 'unknown'", 'user_id = NULL'])
+      await refused(`UPDATE audit SET ${set}`)
+    await refused('DELETE FROM audit')
+    await refused("UPDATE audit SET error_code = NULL, action = 'b'")
+    await sql('UPDATE audit SET error_code = NULL, status = 200 WHERE id = $1', [begun])
+    await refused('UPDATE audit SET status = 201')
+  })
+
   it('an entry of the audit is made of no read', async () => {
     const { id, api } = await workspace()
     await api.get('/v3/groups/public')

@@ -5,7 +5,7 @@ import {
   countWaiting,
   endWaiting,
   forgetRounds,
-  noteAttempt,
+  noteAttempts,
   noteDue,
   noteFailing,
   noteWell,
@@ -13,7 +13,7 @@ import {
 } from '../../src/db/statements/webhooks.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationCanceled } from '../../src/operations/handler.ts'
-import { readTarget } from '../../src/webhooks/target.ts'
+import { targetOf } from '../../src/webhooks/target.ts'
 import { openSecrets } from '../../src/webhooks/webhooks.ts'
 import { defineHandler } from '../services.ts'
 import { OpenTarget, type Outcome } from '../webhooks/send.ts'
@@ -57,7 +57,7 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
     const isPaused = webhook.pausedUntil !== null && webhook.pausedUntil > new Date()
     if (!isPaused) {
       const secrets = openSecrets(webhooks.encryption, webhook)
-      const target = new OpenTarget(readTarget(webhook.url, webhooks.allowed), { secrets, atOnce: AT_ONCE })
+      const target = new OpenTarget(targetOf(webhook.url, webhooks.allowed), { secrets, atOnce: AT_ONCE })
       // One that has just failed is asked with one delivery.
       const atOnce = webhook.silences > 0 ? 1 : AT_ONCE
       const end = performance.now() + ROUND_MS
@@ -85,6 +85,10 @@ export const deliver = defineHandler('webhook.deliver', ({ pool, prisma, webhook
       return {}
     })
   },
+  /** What is still due gets another operation. */
+  async failed(tx, run) {
+    await noteDue.run(tx, run.operation.targetId)
+  },
 }))
 
 /** Notes how tries went, all of it or nothing. Resolves to whether the target is to be sent more. */
@@ -96,19 +100,16 @@ function note(prisma: PrismaClient, webhookId: string, tried: readonly Tried[]):
     const isWell = tried.some(({ outcome }) => outcome.error === null)
     const failing = isWell ? undefined : await noteFailing.first(tx, webhookId, isSilent)
     if (isWell) await noteWell.run(tx, webhookId)
-    for (const { delivery, outcome } of tried) {
-      const { id, attempts } = delivery
-      const { status, response, error } = outcome
-      await noteAttempt.run(
-        tx,
-        id,
-        attempts,
-        status,
-        response,
-        error,
-        error === null ? null : waitMs(attempts),
-      )
-    }
+    const of = <T>(value: (one: Tried) => T) => tried.map(value)
+    await noteAttempts.run(
+      tx,
+      of(({ delivery }) => delivery.id),
+      of(({ delivery }) => delivery.attempts),
+      of(({ outcome }) => outcome.status),
+      of(({ outcome }) => outcome.response),
+      of(({ outcome }) => outcome.error),
+      of(({ delivery, outcome }) => (outcome.error === null ? null : waitMs(delivery.attempts))),
+    )
     if (isWell) return true
     const reason = await findReason(tx, webhookId, tried, failing?.failingMs ?? 0)
     if (reason) await disable(tx, webhookId, reason)

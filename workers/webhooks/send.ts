@@ -12,7 +12,7 @@ import type { Duplex } from 'node:stream'
 import { connect as openTls } from 'node:tls'
 import packageJson from '../../package.json' with { type: 'json' }
 import { dial, type Resolve, resolveBySystem } from '../../src/agent-proxy/dial.ts'
-import type { Target } from '../../src/webhooks/target.ts'
+import { mayConnect, type Target } from '../../src/webhooks/target.ts'
 
 /** For one try, from the connection to the end of the answer. */
 const TRY_MS = 15_000
@@ -61,18 +61,23 @@ export class OpenTarget {
   readonly #secrets: readonly string[]
   readonly #agent: http.Agent
   readonly #tryMs: number
+  readonly #resolve: Resolve
+  /** Those that the agent has not been given yet, too. */
+  readonly #sockets = new Set<Duplex>()
+  #isClosed = false
 
-  /** @param options.atOnce most connections. */
+  /** @param options.atOnce most connections. @param options.resolve the addresses of names that the operator has not allowed. */
   constructor(
     target: Target,
-    { secrets, atOnce, tryMs = TRY_MS }: { secrets: readonly string[]; atOnce: number; tryMs?: number },
+    options: { secrets: readonly string[]; atOnce: number; tryMs?: number; resolve?: Resolve },
   ) {
     this.#target = target
-    this.#tryMs = tryMs
-    this.#secrets = secrets
+    this.#secrets = options.secrets
+    this.#tryMs = options.tryMs ?? TRY_MS
+    this.#resolve = options.resolve ?? resolveByDns
     const isTls = target.url.protocol === 'https:'
-    const options = { keepAlive: true, maxSockets: atOnce, createConnection: () => undefined }
-    this.#agent = isTls ? new https.Agent(options) : new http.Agent(options)
+    const kept = { keepAlive: true, maxSockets: options.atOnce }
+    this.#agent = isTls ? new https.Agent(kept) : new http.Agent(kept)
     this.#agent.createConnection = (_options, connected) => {
       this.#connect().then(
         (socket) => connected?.(null, socket),
@@ -83,7 +88,9 @@ export class OpenTarget {
   }
 
   close(): void {
+    this.#isClosed = true
     this.#agent.destroy()
+    for (const socket of this.#sockets) socket.destroy()
   }
 
   /** Tries a delivery. Rejects only when `signal` fires. */
@@ -124,6 +131,8 @@ export class OpenTarget {
     return new Promise((resolve, reject) => {
       const sent = request(url, { method: 'POST', agent: this.#agent, headers, signal })
       sent.once('error', reject)
+      // Node tells a request of it only when that has a connection, which may never come.
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
       sent.once('response', (answer) => {
         const chunks: Buffer[] = []
         let length = 0
@@ -148,14 +157,25 @@ export class OpenTarget {
 
   async #connect(): Promise<Duplex> {
     const { url, destination, isAllowed } = this.#target
-    const resolve = isAllowed ? resolveBySystem : resolveByDns
-    const socket = await dial(destination, { isAllowed, connectMs: CONNECT_MS, resolve })
+    if (!mayConnect(this.#target)) throw new Error('http is allowed to no such target any more')
+    const resolve = isAllowed ? resolveBySystem : this.#resolve
+    const socket = this.#hold(await dial(destination, { isAllowed, connectMs: CONNECT_MS, resolve }))
     if (url.protocol === 'http:') return socket
     const servername = isIP(destination.host) ? '' : destination.host
     const tls = openTls({ socket, servername, host: destination.host, ALPNProtocols: ['http/1.1'] })
     return new Promise((done, fail) => {
       tls.once('secureConnect', () => done(tls))
       tls.once('error', fail)
+      // A target may accept a connection and never go on with it.
+      socket.once('close', () => fail(new Error('the connection was closed')))
     })
+  }
+
+  /** Ends a connection at the latest with the round. */
+  #hold<S extends Duplex>(socket: S): S {
+    if (this.#isClosed) socket.destroy()
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+    return socket
   }
 }

@@ -112,7 +112,7 @@ export type Feedback = Prisma.FeedbackModel
 /**
  * Model Audit
  * Who did what: one row for each write, sign-in and command at the terminal. A partition for each day, dropped whole after
- * BERTH_AUDIT_DAYS; triggers refuse to change a row. Rows refer to nothing: they outlive what they tell of.
+ * BERTH_AUDIT_DAYS; triggers refuse to change a row, but for how it ended where it says `unknown`. Rows refer to nothing: they outlive what they tell of.
  */
 export type Audit = Prisma.AuditModel
 /**

@@ -530,6 +530,7 @@ export const Domain = {
   createdAt: 'timestamptz',
   updatedAt: 'timestamptz',
   gatewayId: 'uuid?',
+  failure: 'text?',
 } as const
 
 export const SubdomainHolder = {

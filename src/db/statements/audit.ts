@@ -16,6 +16,9 @@ export interface AuditCaller {
   agentId: string | null
 }
 
+/** The error code of an entry of which it is not known how it ended: it is under way, or its process died. */
+export const UNKNOWN = 'unknown'
+
 /** An entry, as the table has it. */
 export interface AuditEntry extends AuditCaller {
   action: string
@@ -24,7 +27,7 @@ export interface AuditEntry extends AuditCaller {
   route: string | null
   resource: string
   status: number | null
-  /** Null where it was done. */
+  /** Null where it was done; {@link UNKNOWN} until that is known. */
   errorCode: string | null
   requestId: string | null
   address: string | null
@@ -72,12 +75,19 @@ export const insertAudit = (from: string): string => `
   INSERT INTO audit (${COLUMNS.map(([column]) => column).join(', ')})
   SELECT ${COLUMNS.map(([, type], at) => `entry[${at + 1}]${type === 'text' ? '' : `::${type}`}`).join(', ')} ${from}`
 
-/** Writes entries, `$1`, a JSON array of `{entry}`. One that is there already, as after an answer that got lost, stays. */
+/**
+ * Writes entries, `$1`, a JSON array of `{entry}`, none of them twice. One that is there and says `unknown` is completed; any
+ * other one that is there, as after an answer that got lost, stays.
+ */
 const writePacked = statement({
   name: 'audit-write',
   parameters: ['text'],
   columns: {},
-  text: `${insertAudit('FROM json_to_recordset($1::text::json) AS given (entry text[])')} ON CONFLICT (id) DO NOTHING`,
+  text: `${insertAudit('FROM json_to_recordset($1::text::json) AS given (entry text[])')} 
+    ON CONFLICT (id) DO UPDATE SET (workspace_id, via, user_id, key_id, agent_id, resource, status, error_code) =
+      (excluded.workspace_id, excluded.via, excluded.user_id, excluded.key_id, excluded.agent_id, excluded.resource,
+       excluded.status, excluded.error_code)
+    WHERE audit.error_code = '${UNKNOWN}' AND excluded.error_code IS DISTINCT FROM '${UNKNOWN}'`,
 })
 
 /** Writes entries, by one statement. */
@@ -89,7 +99,7 @@ export const writeAudit = async (db: Queryable, rows: AuditRow[]): Promise<void>
 const readEntries = (name: string, condition: string) =>
   statement({
     name,
-    parameters: ['uuid?', 'uuid', 'uuid', 'uuid?', 'uuid?', 'text?', 'text?', 'text?', 'bool?', 'int8'],
+    parameters: ['uuid?', 'uuid', 'uuid', 'uuid?', 'uuid?', 'text?', 'text?', 'text?', 'text?', 'int8'],
     columns: {
       id: 'uuid',
       createdAt: 'text',
@@ -117,7 +127,8 @@ const readEntries = (name: string, condition: string) =>
         AND ($5::uuid IS NULL OR key_id = $5) AND ($6::text IS NULL OR agent_id = $6)
         AND ($7::text IS NULL OR action = $7)
         AND ($8::text IS NULL OR resource = $8 OR starts_with(resource, $8 || '/'))
-        AND ($9::bool IS NULL OR (error_code IS NULL) = $9)
+        AND ($9::text IS NULL
+          OR CASE WHEN error_code IS NULL THEN 'done' WHEN error_code = '${UNKNOWN}' THEN 'unknown' ELSE 'refused' END = $9)
       ORDER BY e.id DESC LIMIT $10`,
   })
 

@@ -8,7 +8,8 @@ export const verifyDomainRow = statement({
   columns: { told: 'text?' },
   text: `WITH verified AS (
       UPDATE domain SET verified_at = coalesce(verified_at, now()), checked_at = now(),
-        updated_at = CASE status WHEN 'verified' THEN updated_at ELSE clock_timestamp() END, status = 'verified'
+        updated_at = CASE status WHEN 'verified' THEN updated_at ELSE clock_timestamp() END, status = 'verified',
+        failure = NULL
       WHERE id = $1 RETURNING id)
     SELECT CASE WHEN $2::text IS NOT NULL THEN pg_notify('berth_agent', $2)::text END AS told FROM verified`,
 })
@@ -29,6 +30,25 @@ export const takeDueDomains = statement({
       ORDER BY checked_at NULLS FIRST LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING id, (SELECT agent_id FROM agent WHERE agent.id = domain.agent_id) AS "agentId",
       workspace_id AS "workspaceId", custom_domain AS "customDomain"`,
+})
+
+/** Writes that the domain `$1`, which is pending, was proven by another one. It is told once. */
+export const noteTakenDomain = statement({
+  name: 'domain-taken',
+  parameters: ['uuid'],
+  columns: {},
+  text: `UPDATE domain SET failure = 'taken' WHERE id = $1 AND status = 'pending_ownership' AND failure IS NULL`,
+})
+
+/** Gives up at most `$1` domains that nobody has proven in two weeks: {@link takeDueDomains} does not look at them any more. */
+export const giveUpDomains = statement({
+  name: 'domain-give-up',
+  parameters: ['int8'],
+  columns: {},
+  text: `UPDATE domain SET failure = 'unproven'
+    WHERE id IN (
+      SELECT id FROM domain WHERE status = 'pending_ownership' AND failure IS NULL
+        AND created_at <= now() - interval '14 days' LIMIT $1 FOR UPDATE SKIP LOCKED)`,
 })
 
 // Each of these finds a row where a name is served: a TLS handshake waits for the answer, and one query of an index gives it.

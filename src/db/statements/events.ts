@@ -27,6 +27,34 @@ export const isEventPending = statement({
   text: 'SELECT EXISTS (SELECT FROM event_pending) AS "isPending"',
 })
 
+/** Notes that an upload of the workspace `$1` was refused, for what its plan lets it keep. */
+export const noteQuotaReached = statement({
+  name: 'event-quota',
+  parameters: ['uuid'],
+  columns: {},
+  text: `INSERT INTO event_pending (type, workspace_id, resource_type, resource_id, data)
+    VALUES ('quota.reached', $1, 'workspace', $1::uuid, '{"by": "upload", "fileId": null}')`,
+})
+
+/**
+ * Notes that the disk `$1` is low, in state `$2` and with the data `$3`, in each workspace that an admin of the instance owns:
+ * not where the same was said within a day.
+ */
+export const noteLowDisk = statement({
+  name: 'event-low-disk',
+  parameters: ['text', 'text', 'text'],
+  columns: {},
+  text: `INSERT INTO event_pending (type, workspace_id, resource_type, resource_id, data)
+    SELECT DISTINCT 'disk.low', m.workspace_id, 'disk', $1::text, $3::text::jsonb
+    FROM membership m JOIN app_user u ON u.id = m.user_id
+    WHERE u.is_admin AND m.role = 'owner'
+      AND NOT EXISTS (SELECT FROM event_pending e
+        WHERE e.workspace_id = m.workspace_id AND e.type = 'disk.low' AND e.resource_id = $1 AND e.data ->> 'state' = $2)
+      AND NOT EXISTS (SELECT FROM event e
+        WHERE e.workspace_id = m.workspace_id AND e.type = 'disk.low' AND e.resource_id = $1 AND e.data ->> 'state' = $2
+          AND e.id > (extract(epoch FROM now() - interval '1 day') * 1000)::bigint * 1024)`,
+})
+
 /**
  * Publishes at most `$1` pending events in the order in which they were written, and tells every process. Under the lock
  * `events`, until the transaction ends: ids are visible in their order. A clock that goes back does not bring them back.

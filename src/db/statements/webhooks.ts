@@ -58,23 +58,27 @@ export const readDueDeliveries = statement({
 })
 
 /**
- * Notes how the try of the delivery `$1` went that had `$2` before it: status `$3`, answer `$4` and error `$5`. The next one is
- * `$6` ms later; null where there is none. No row where somebody else has noted one, or it was ended meanwhile.
+ * Notes how the tries of the deliveries `$1` went that had `$2` before them: statuses `$3`, answers `$4` and errors `$5`. The next
+ * one is `$6` ms later; null where there is none. One of which somebody else has noted a try, or that was ended meanwhile,
+ * stays as it is.
  */
-export const noteAttempt = statement({
-  name: 'webhook-delivery-attempt',
+export const noteAttempts = statement({
+  name: 'webhook-delivery-attempts',
   parameters: [
-    'uuid',
-    'int4',
-    narrow<number | null>('int4'),
-    narrow<string | null>('text'),
-    narrow<string | null>('text'),
-    narrow<number | null>('float8'),
+    'uuid[]',
+    'int4[]',
+    narrow<(number | null)[]>('int4[]'),
+    narrow<(string | null)[]>('text[]'),
+    narrow<(string | null)[]>('text[]'),
+    narrow<(number | null)[]>('float8[]'),
   ],
   columns: {},
-  text: `UPDATE webhook_delivery SET attempts = attempts + 1, last_attempt_at = now(), status = $3, response = $4, error = $5,
-      next_attempt_at = now() + $6 * interval '1 ms', ended_at = CASE WHEN $6 IS NULL THEN now() END
-    WHERE id = $1 AND attempts = $2 AND next_attempt_at IS NOT NULL`,
+  text: `UPDATE webhook_delivery d SET attempts = d.attempts + 1, last_attempt_at = now(), status = tried.status,
+      response = tried.response, error = tried.error, next_attempt_at = now() + tried.wait * interval '1 ms',
+      ended_at = CASE WHEN tried.wait IS NULL THEN now() END
+    FROM unnest($1::uuid[], $2::int4[], $3::int4[], $4::text[], $5::text[], $6::float8[])
+      AS tried (id, attempts, status, response, error, wait)
+    WHERE d.id = tried.id AND d.attempts = tried.attempts AND d.next_attempt_at IS NOT NULL`,
 })
 
 /** Notes that the target of the webhook `$1` took what it was sent. */
@@ -119,13 +123,14 @@ export const countWaiting = statement({
     (SELECT FROM webhook_delivery WHERE webhook_id = $1 AND next_attempt_at IS NOT NULL LIMIT $2) bounded`,
 })
 
-/** Ends what waits of the webhook `$1`, with the error `$2`. */
+/** Ends what waits of the webhook `$1`, with the error `$2`, unless it is told of events (again). */
 export const endWaiting = statement({
   name: 'webhook-end-waiting',
   parameters: ['uuid', 'text'],
   columns: {},
   text: `UPDATE webhook_delivery SET next_attempt_at = NULL, ended_at = now(), error = $2
-    WHERE webhook_id = $1 AND next_attempt_at IS NOT NULL`,
+    WHERE webhook_id = $1 AND next_attempt_at IS NOT NULL
+      AND NOT EXISTS (SELECT FROM webhook WHERE id = $1 AND disabled_reason IS NULL)`,
 })
 
 /** Has the delivery `$2` of the webhook `$1` tried again from the beginning; no row where it has not ended. */

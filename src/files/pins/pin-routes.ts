@@ -84,6 +84,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       success: { status: 200, description: 'The pin record.', body: z.object({ data: pinRecord }) },
       errors: [404, 507],
       operation: true,
+      entryWithChange: true,
       async handle({ principal, body, idempotencyKey, entry, ...asked }) {
         if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
         const cid = parseCid(body.cid)

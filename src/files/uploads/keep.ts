@@ -6,13 +6,14 @@ import { type Pool, transaction } from '../../db/pool.ts'
 import { findDuplicate, insertFile } from '../../db/statements/files.ts'
 import { findGroup } from '../../db/statements/groups.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
-import { notFound } from '../../errors.ts'
+import { ApiError, notFound } from '../../errors.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
 import type { FileRecord } from '../file-record.ts'
 import { lockCid } from '../held-content.ts'
 import { overMaxSize, overPlanStorage } from './allowance.ts'
+import { tellQuotaReached } from './quota-events.ts'
 import { settle } from './reservations.ts'
 
 /** A file as the client describes it. */
@@ -91,7 +92,9 @@ export async function keepContent(
       expiresAt,
     )
     return { file, isDuplicate: false }
-  }).catch((error) => {
+  }).catch(async (error) => {
+    if (error instanceof ApiError && error.code === 'over_free_limit')
+      await tellQuotaReached(keepPool, uploader.workspaceId)
     // The group was deleted between the look at it and the insert.
     if (isForeignKeyViolation(error, 'file_group_id_fkey')) throw groupNotFound()
     if (!isHeldUp(error)) throw error

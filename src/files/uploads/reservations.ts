@@ -14,6 +14,7 @@ import {
   settleUpload,
 } from '../../db/statements/uploads.ts'
 import { unavailable } from '../../errors.ts'
+import { tellQuotaReached } from './quota-events.ts'
 
 const LEASE_MS = 20_000
 /** Interval at which {@link Reservations.renew} is to be called. */
@@ -52,6 +53,7 @@ export class Reservations {
         storageBytes,
         LEASE_MS,
       )
+      if (granted === null) await tellQuotaReached(this.#pool, workspaceId)
       return granted
     } catch (error) {
       throw isHeldUp(error) ? unavailable('Others are counted before this upload', error) : error

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { badRequest, forbidden, notFound } from '../../errors.ts'
-import { noteCaller } from '../../http/audit.ts'
+import { beginEntry, noteCaller } from '../../http/audit.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
@@ -93,6 +93,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
         noteCaller(res, { workspaceId, userId, keyId: caller.keyId })
         const keyId = `signed by ${caller.keyId}`
         await rateLimiter.consume({ keyId, workspaceId, plan }, res)
+        await beginEntry(res)
         return bounds.run('uploads', { keyId, workspaceId }, async () => {
           if (isResumable(req)) {
             await resumable.create(req, res, caller, signal)

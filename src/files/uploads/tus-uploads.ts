@@ -15,7 +15,7 @@ import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { ApiError, notFound } from '../../errors.ts'
-import { noteCaller } from '../../http/audit.ts'
+import { beginEntry, noteCaller } from '../../http/audit.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import type { Logger } from '../../log.ts'
@@ -23,6 +23,7 @@ import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
 import { hasGroup } from '../groups.ts'
 import { Allowance, overPlanStorage } from './allowance.ts'
+import { tellQuotaReached } from './quota-events.ts'
 import { type Reservations, readUsedBytes } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
@@ -134,6 +135,7 @@ export class ResumableUploads {
     const { storageBytes } = plan
     // Bytes are counted when they come: so an upload whose client died, and that nobody ended, locks nobody out.
     if (storageBytes !== null && (await readUsedBytes(pool, workspaceId)) + length > storageBytes) {
+      await tellQuotaReached(pool, workspaceId)
       throw overPlanStorage(storageBytes)
     }
     if (details.groupId !== null && !(await hasGroup(prisma, { workspaceId, ...details }, details.groupId))) {
@@ -175,7 +177,7 @@ export class ResumableUploads {
     setHeaders(res)
     checkOffered(req)
     const upload = await openUpload(this.#options.pool, id, token)
-    noteUploader(res, upload)
+    await beginEntryOf(res, upload)
     await this.#options.bounds.run('resumableUploads', upload, async () => {
       let outcome = upload.outcome
       let received = outcome ? upload.length : await this.#makeReady(upload, req, gone)
@@ -218,7 +220,7 @@ export class ResumableUploads {
     checkOffered(req)
     const { pool } = this.#options
     const upload = await openUpload(pool, id, token)
-    noteUploader(res, upload)
+    await beginEntryOf(res, upload)
     await this.#hold(id, gone, async () => {
       const { outcome } = (await readUpload(pool, id)) ?? upload
       if (outcome && 'cid' in outcome) throw new ApiError(409, 'finished', 'The upload is a file already')
@@ -384,6 +386,8 @@ function setOutcome(res: Response, outcome: Outcome): void {
   res.set('Upload-Cid', outcome.cid)
 }
 
-/** Whoever has the address acts for the user who began the upload. */
-const noteUploader = (res: Response, { workspaceId, keyId, uploader }: Upload) =>
+/** Whoever has the address acts for the user who began the upload: so the audit has it, before anything is changed. */
+function beginEntryOf(res: Response, { workspaceId, keyId, uploader }: Upload): Promise<void> {
   noteCaller(res, { workspaceId, keyId, userId: uploader?.userId ?? null })
+  return beginEntry(res)
+}

@@ -1,9 +1,13 @@
 /** Each change of a row that is an event leaves one, in its transaction; nothing else does. */
 import assert from 'node:assert/strict'
+import { tmpdir } from 'node:os'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { transaction } from '../../../src/db/pool.ts'
+import { giveUpDomains, noteTakenDomain } from '../../../src/db/statements/domains.ts'
 import { EVENT_TYPES, type EventType, eventTypes } from '../../../src/events/event-types.ts'
+import { tellQuotaReached } from '../../../src/files/uploads/quota-events.ts'
+import { tellLowDisks } from '../../../src/health/disk-events.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 
@@ -287,6 +291,64 @@ describe('events of agents', () => {
     )
     for (const { data } of events) assert.equal(data.agentId, agentId)
     assert.ok(!JSON.stringify(events).includes('hidden'))
+  })
+})
+
+describe('events of what is no change', () => {
+  it('an upload that the plan refuses leaves an event, and so does a pin, of the workspace', async () => {
+    for (let times = 0; times < 2; times++) await tellQuotaReached(database.pool, workspaceId)
+    const id = await insertFile('retrieving')
+    await run(`UPDATE file SET status = 'over_free_limit' WHERE id = $1`, id)
+    const events = (await left()).filter(({ type }) => type === 'quota.reached')
+    const resource = `workspace:${workspaceId}`
+    assert.deepEqual(events, [
+      { type: 'quota.reached', resource, data: { by: 'upload', fileId: null } },
+      { type: 'quota.reached', resource, data: { by: 'pin', fileId: id } },
+    ])
+  })
+
+  it('a custom domain that is given up, or that another one has, leaves one event', async () => {
+    const { id: agent, agentId } = await insertAgentRow(database.pool, { workspaceId })
+    const add = async (age: string) => {
+      const id = uuidv7()
+      await run(
+        `INSERT INTO domain (id, agent_id, workspace_id, user_id, custom_domain, target_port, status, created_at)
+         VALUES ($1, $2, $3, $1, 'grace.example.com', 3000, 'pending_ownership', now() - $4::interval)`,
+        id,
+        agent,
+        workspaceId,
+        age,
+      )
+      return id
+    }
+    const old = await add('14 days 1 minute')
+    const young = await add('13 days')
+    await left()
+    for (let times = 0; times < 2; times++) {
+      await giveUpDomains.run(database.pool, 10)
+      await noteTakenDomain.run(database.pool, young)
+    }
+    const data = { agentId, customDomain: 'grace.example.com' }
+    assert.deepEqual(await left(), [
+      { type: 'domain.failed', resource: `domain:${old}`, data: { ...data, reason: 'unproven' } },
+      { type: 'domain.failed', resource: `domain:${young}`, data: { ...data, reason: 'taken' } },
+    ])
+  })
+
+  it('a disk that is low leaves an event where an admin of the instance is an owner, once for each state', async () => {
+    const folders = { data: tmpdir() }
+    const look = () => tellLowDisks(database.pool, { folders, reserveBytes: Number.MAX_SAFE_INTEGER })
+    await look()
+    assert.deepEqual(await left(), [])
+    await run(`INSERT INTO app_user (id, name, is_admin) VALUES ($1, 'an admin', true)`, workspaceId)
+    await run(`INSERT INTO membership (workspace_id, user_id, role) VALUES ($1, $1, 'owner')`, workspaceId)
+    assert.deepEqual(await leftTypes(), ['member.added'])
+    await look()
+    const { rows } = await run('SELECT type, data FROM event_pending')
+    await look()
+    const [event, ...more] = await left()
+    assert.deepEqual([event?.type, event?.data.state, event?.data.disk], ['disk.low', 'down', 'data'])
+    assert.deepEqual([rows.length, more], [1, []])
   })
 })
 

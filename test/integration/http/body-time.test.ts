@@ -34,7 +34,7 @@ const slow = route({
 const app = express()
 // A route without a key needs no other services.
 const addresses = new AddressLimits({ requests: 0, failedLogins: 0, isGatewayToken: () => false })
-const audit = new Audit({ write: async () => {} })
+const audit = new Audit({ write: async () => {}, begin: async () => {} })
 mountRoutes(app, [slow], { addresses, audit } as RouteServices)
 app.use(errorHandler(createLogger('test', 'silent')))
 const server = createServer(app).listen(0, '127.0.0.1')

@@ -1,5 +1,6 @@
 /** Rounds of deliveries: what is sent, tried again, paused and given up. */
 import assert from 'node:assert/strict'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { uuidv7 } from 'uuidv7'
@@ -10,11 +11,12 @@ import { Encryption } from '../../../src/lib/encryption.ts'
 import { Runner } from '../../../src/operations/runner.ts'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 import { addDeliveries, enqueueDueRounds } from '../../../src/webhooks/deliveries.ts'
-import { readTarget } from '../../../src/webhooks/target.ts'
+import { targetOf } from '../../../src/webhooks/target.ts'
 import { changeWebhook, createWebhook, rotateSecret, testWebhook } from '../../../src/webhooks/webhooks.ts'
 import { loadHandlers } from '../../../workers/registry.ts'
 import { OpenTarget } from '../../../workers/webhooks/send.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { until } from '../../support/processes.ts'
 import { type Receiver, startReceiver } from '../../support/webhook-receiver.ts'
 
 let database: TestDatabase
@@ -23,6 +25,8 @@ let workspaceId: string
 let receiver: Receiver
 let runner: Runner
 const encryption = new Encryption('a key of the test')
+const secrets = ['whsec_AAAA']
+const { signal } = new AbortController()
 
 before(async () => {
   database = await startDatabase()
@@ -169,15 +173,6 @@ describe('a delivery', () => {
     assert.deepEqual([receiver.received.length, one?.error], [1, '302: redirects are not followed'])
   })
 
-  it('a delivery to a name that leads to a private address is not sent', async () => {
-    const { id } = await make({ url: 'https://localhost/hook' })
-    await publish(event())
-    await runAll()
-    const [one] = await deliveries()
-    assert.equal(one?.webhookId, id)
-    assert.match(one.error ?? '', /localhost:443 (is not on the public internet|cannot be reached)/)
-  })
-
   it('a delivery comes to the webhooks of its workspace that want it, and to no other', async () => {
     const groupId = uuidv7()
     const all = await make()
@@ -315,6 +310,48 @@ describe('a target', () => {
     assert.equal((await reload(id)).disabledReason, 'failing')
   })
 
+  it('a target whose name leads to a private address is not connected to, and is resolved once', async () => {
+    const port = receiver.destination.port
+    const destination = { host: 'hooks.example.com', port }
+    const url = new URL(`https://hooks.example.com:${port}/hook`)
+    let asked = 0
+    const resolve = async () => {
+      asked++
+      return [{ address: '127.0.0.1', family: 4 }]
+    }
+    const open = new OpenTarget({ url, destination, isAllowed: false }, { secrets, atOnce: 1, resolve })
+    const { error, isSilent } = await open.send({ id: uuidv7(), body: '{}' }, signal)
+    open.close()
+    assert.deepEqual(
+      [error, isSilent, asked],
+      [`hooks.example.com:${port} is not on the public internet`, true, 1],
+    )
+  })
+
+  it('a target that the operator does not allow any more is sent nothing without TLS', async () => {
+    const open = new OpenTarget(targetOf(receiver.url, []), { secrets, atOnce: 1 })
+    const { error } = await open.send({ id: uuidv7(), body: '{}' }, signal)
+    open.close()
+    assert.deepEqual([error, receiver.received.length], ['http is allowed to no such target any more', 0])
+  })
+
+  it('a target that accepts a connection and never goes on with TLS holds none behind its round', async () => {
+    const sockets = new Set<Socket>()
+    const server = createServer((socket) => {
+      sockets.add(socket.on('error', () => {}).resume())
+      socket.once('close', () => sockets.delete(socket))
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    const { port } = server.address() as AddressInfo
+    const target = targetOf(`https://127.0.0.1:${port}/`, [{ host: '127.0.0.1', port }])
+    const open = new OpenTarget(target, { secrets, atOnce: 1, tryMs: 300 })
+    const { error } = await open.send({ id: uuidv7(), body: '{}' }, signal)
+    assert.deepEqual([error, sockets.size], ['no answer within 0.3 s', 1])
+    open.close()
+    await until('the connection is closed', () => sockets.size === 0)
+    await new Promise((done) => server.close(done))
+  })
+
   it('a target that sends without end is read to a bound, and one that stalls is given up', async () => {
     receiver.answerWith((response) => {
       response.writeHead(200)
@@ -324,9 +361,8 @@ describe('a target', () => {
       }
       write()
     })
-    const target = readTarget(receiver.url, [receiver.destination])
-    const open = new OpenTarget(target, { secrets: ['whsec_AAAA'], atOnce: 1, tryMs: 300 })
-    const signal = new AbortController().signal
+    const target = targetOf(receiver.url, [receiver.destination])
+    const open = new OpenTarget(target, { secrets, atOnce: 1, tryMs: 300 })
     const endless = await open.send({ id: uuidv7(), body: '{}' }, signal)
     assert.deepEqual([endless.status, endless.response?.length, endless.error], [200, 1024, null])
     receiver.answerWith(() => {})

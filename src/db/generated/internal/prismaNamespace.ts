@@ -4719,7 +4719,8 @@ export const DomainScalarFieldEnum = {
   verifiedAt: 'verifiedAt',
   createdAt: 'createdAt',
   updatedAt: 'updatedAt',
-  gatewayId: 'gatewayId'
+  gatewayId: 'gatewayId',
+  failure: 'failure'
 } as const
 
 export type DomainScalarFieldEnum = (typeof DomainScalarFieldEnum)[keyof typeof DomainScalarFieldEnum]

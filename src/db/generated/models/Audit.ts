@@ -15,7 +15,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 /**
  * Model Audit
  * Who did what: one row for each write, sign-in and command at the terminal. A partition for each day, dropped whole after
- * BERTH_AUDIT_DAYS; triggers refuse to change a row. Rows refer to nothing: they outlive what they tell of.
+ * BERTH_AUDIT_DAYS; triggers refuse to change a row, but for how it ended where it says `unknown`. Rows refer to nothing: they outlive what they tell of.
  */
 export type AuditModel = runtime.Types.Result.DefaultSelection<Prisma.$AuditPayload>
 
@@ -721,7 +721,7 @@ export type $AuditPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      */
     status: number | null
     /**
-     * Null where it was done.
+     * Null where it was done; `unknown` until that is known, and for good where the process died meanwhile.
      */
     errorCode: string | null
     requestId: string | null

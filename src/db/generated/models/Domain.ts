@@ -54,6 +54,7 @@ export type DomainMinAggregateOutputType = {
   createdAt: Date | null
   updatedAt: Date | null
   gatewayId: string | null
+  failure: string | null
 }
 
 export type DomainMaxAggregateOutputType = {
@@ -71,6 +72,7 @@ export type DomainMaxAggregateOutputType = {
   createdAt: Date | null
   updatedAt: Date | null
   gatewayId: string | null
+  failure: string | null
 }
 
 export type DomainCountAggregateOutputType = {
@@ -88,6 +90,7 @@ export type DomainCountAggregateOutputType = {
   createdAt: number
   updatedAt: number
   gatewayId: number
+  failure: number
   _all: number
 }
 
@@ -115,6 +118,7 @@ export type DomainMinAggregateInputType = {
   createdAt?: true
   updatedAt?: true
   gatewayId?: true
+  failure?: true
 }
 
 export type DomainMaxAggregateInputType = {
@@ -132,6 +136,7 @@ export type DomainMaxAggregateInputType = {
   createdAt?: true
   updatedAt?: true
   gatewayId?: true
+  failure?: true
 }
 
 export type DomainCountAggregateInputType = {
@@ -149,6 +154,7 @@ export type DomainCountAggregateInputType = {
   createdAt?: true
   updatedAt?: true
   gatewayId?: true
+  failure?: true
   _all?: true
 }
 
@@ -253,6 +259,7 @@ export type DomainGroupByOutputType = {
   createdAt: Date
   updatedAt: Date
   gatewayId: string | null
+  failure: string | null
   _count: DomainCountAggregateOutputType | null
   _avg: DomainAvgAggregateOutputType | null
   _sum: DomainSumAggregateOutputType | null
@@ -293,6 +300,7 @@ export type DomainWhereInput = {
   createdAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
   gatewayId?: Prisma.UuidNullableFilter<"Domain"> | string | null
+  failure?: Prisma.StringNullableFilter<"Domain"> | string | null
   agent?: Prisma.XOR<Prisma.AgentNullableScalarRelationFilter, Prisma.AgentWhereInput> | null
   gateway?: Prisma.XOR<Prisma.GatewayNullableScalarRelationFilter, Prisma.GatewayWhereInput> | null
 }
@@ -312,6 +320,7 @@ export type DomainOrderByWithRelationInput = {
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   gatewayId?: Prisma.SortOrderInput | Prisma.SortOrder
+  failure?: Prisma.SortOrderInput | Prisma.SortOrder
   agent?: Prisma.AgentOrderByWithRelationInput
   gateway?: Prisma.GatewayOrderByWithRelationInput
 }
@@ -334,6 +343,7 @@ export type DomainWhereUniqueInput = Prisma.AtLeast<{
   createdAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
   gatewayId?: Prisma.UuidNullableFilter<"Domain"> | string | null
+  failure?: Prisma.StringNullableFilter<"Domain"> | string | null
   agent?: Prisma.XOR<Prisma.AgentNullableScalarRelationFilter, Prisma.AgentWhereInput> | null
   gateway?: Prisma.XOR<Prisma.GatewayNullableScalarRelationFilter, Prisma.GatewayWhereInput> | null
 }, "id" | "subdomain" | "customDomain">
@@ -353,6 +363,7 @@ export type DomainOrderByWithAggregationInput = {
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   gatewayId?: Prisma.SortOrderInput | Prisma.SortOrder
+  failure?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.DomainCountOrderByAggregateInput
   _avg?: Prisma.DomainAvgOrderByAggregateInput
   _max?: Prisma.DomainMaxOrderByAggregateInput
@@ -378,6 +389,7 @@ export type DomainScalarWhereWithAggregatesInput = {
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Domain"> | Date | string
   updatedAt?: Prisma.DateTimeWithAggregatesFilter<"Domain"> | Date | string
   gatewayId?: Prisma.UuidNullableWithAggregatesFilter<"Domain"> | string | null
+  failure?: Prisma.StringNullableWithAggregatesFilter<"Domain"> | string | null
 }
 
 export type DomainCreateInput = {
@@ -393,6 +405,7 @@ export type DomainCreateInput = {
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
+  failure?: string | null
   agent?: Prisma.AgentCreateNestedOneWithoutDomainsInput
   gateway?: Prisma.GatewayCreateNestedOneWithoutDomainsInput
 }
@@ -412,6 +425,7 @@ export type DomainUncheckedCreateInput = {
   createdAt?: Date | string
   updatedAt?: Date | string
   gatewayId?: string | null
+  failure?: string | null
 }
 
 export type DomainUpdateInput = {
@@ -427,6 +441,7 @@ export type DomainUpdateInput = {
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   agent?: Prisma.AgentUpdateOneWithoutDomainsNestedInput
   gateway?: Prisma.GatewayUpdateOneWithoutDomainsNestedInput
 }
@@ -446,6 +461,7 @@ export type DomainUncheckedUpdateInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   gatewayId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainCreateManyInput = {
@@ -463,6 +479,7 @@ export type DomainCreateManyInput = {
   createdAt?: Date | string
   updatedAt?: Date | string
   gatewayId?: string | null
+  failure?: string | null
 }
 
 export type DomainUpdateManyMutationInput = {
@@ -478,6 +495,7 @@ export type DomainUpdateManyMutationInput = {
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainUncheckedUpdateManyInput = {
@@ -495,6 +513,7 @@ export type DomainUncheckedUpdateManyInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   gatewayId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainListRelationFilter = {
@@ -522,6 +541,7 @@ export type DomainCountOrderByAggregateInput = {
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   gatewayId?: Prisma.SortOrder
+  failure?: Prisma.SortOrder
 }
 
 export type DomainAvgOrderByAggregateInput = {
@@ -543,6 +563,7 @@ export type DomainMaxOrderByAggregateInput = {
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   gatewayId?: Prisma.SortOrder
+  failure?: Prisma.SortOrder
 }
 
 export type DomainMinOrderByAggregateInput = {
@@ -560,6 +581,7 @@ export type DomainMinOrderByAggregateInput = {
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   gatewayId?: Prisma.SortOrder
+  failure?: Prisma.SortOrder
 }
 
 export type DomainSumOrderByAggregateInput = {
@@ -663,6 +685,7 @@ export type DomainCreateWithoutGatewayInput = {
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
+  failure?: string | null
   agent?: Prisma.AgentCreateNestedOneWithoutDomainsInput
 }
 
@@ -680,6 +703,7 @@ export type DomainUncheckedCreateWithoutGatewayInput = {
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
+  failure?: string | null
 }
 
 export type DomainCreateOrConnectWithoutGatewayInput = {
@@ -726,6 +750,7 @@ export type DomainScalarWhereInput = {
   createdAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Domain"> | Date | string
   gatewayId?: Prisma.UuidNullableFilter<"Domain"> | string | null
+  failure?: Prisma.StringNullableFilter<"Domain"> | string | null
 }
 
 export type DomainCreateWithoutAgentInput = {
@@ -741,6 +766,7 @@ export type DomainCreateWithoutAgentInput = {
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
+  failure?: string | null
   gateway?: Prisma.GatewayCreateNestedOneWithoutDomainsInput
 }
 
@@ -758,6 +784,7 @@ export type DomainUncheckedCreateWithoutAgentInput = {
   createdAt?: Date | string
   updatedAt?: Date | string
   gatewayId?: string | null
+  failure?: string | null
 }
 
 export type DomainCreateOrConnectWithoutAgentInput = {
@@ -800,6 +827,7 @@ export type DomainCreateManyGatewayInput = {
   verifiedAt?: Date | string | null
   createdAt?: Date | string
   updatedAt?: Date | string
+  failure?: string | null
 }
 
 export type DomainUpdateWithoutGatewayInput = {
@@ -815,6 +843,7 @@ export type DomainUpdateWithoutGatewayInput = {
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   agent?: Prisma.AgentUpdateOneWithoutDomainsNestedInput
 }
 
@@ -832,6 +861,7 @@ export type DomainUncheckedUpdateWithoutGatewayInput = {
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainUncheckedUpdateManyWithoutGatewayInput = {
@@ -848,6 +878,7 @@ export type DomainUncheckedUpdateManyWithoutGatewayInput = {
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainCreateManyAgentInput = {
@@ -864,6 +895,7 @@ export type DomainCreateManyAgentInput = {
   createdAt?: Date | string
   updatedAt?: Date | string
   gatewayId?: string | null
+  failure?: string | null
 }
 
 export type DomainUpdateWithoutAgentInput = {
@@ -879,6 +911,7 @@ export type DomainUpdateWithoutAgentInput = {
   verifiedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   gateway?: Prisma.GatewayUpdateOneWithoutDomainsNestedInput
 }
 
@@ -896,6 +929,7 @@ export type DomainUncheckedUpdateWithoutAgentInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   gatewayId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type DomainUncheckedUpdateManyWithoutAgentInput = {
@@ -912,6 +946,7 @@ export type DomainUncheckedUpdateManyWithoutAgentInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   gatewayId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  failure?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 
@@ -931,6 +966,7 @@ export type DomainSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   createdAt?: boolean
   updatedAt?: boolean
   gatewayId?: boolean
+  failure?: boolean
   agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
   gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }, ExtArgs["result"]["domain"]>
@@ -950,6 +986,7 @@ export type DomainSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
   createdAt?: boolean
   updatedAt?: boolean
   gatewayId?: boolean
+  failure?: boolean
   agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
   gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }, ExtArgs["result"]["domain"]>
@@ -969,6 +1006,7 @@ export type DomainSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
   createdAt?: boolean
   updatedAt?: boolean
   gatewayId?: boolean
+  failure?: boolean
   agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
   gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
 }, ExtArgs["result"]["domain"]>
@@ -988,9 +1026,10 @@ export type DomainSelectScalar = {
   createdAt?: boolean
   updatedAt?: boolean
   gatewayId?: boolean
+  failure?: boolean
 }
 
-export type DomainOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "subdomain" | "customDomain" | "targetPort" | "protected" | "status" | "checkedAt" | "verifiedAt" | "createdAt" | "updatedAt" | "gatewayId", ExtArgs["result"]["domain"]>
+export type DomainOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "subdomain" | "customDomain" | "targetPort" | "protected" | "status" | "checkedAt" | "verifiedAt" | "createdAt" | "updatedAt" | "gatewayId" | "failure", ExtArgs["result"]["domain"]>
 export type DomainInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   agent?: boolean | Prisma.Domain$agentArgs<ExtArgs>
   gateway?: boolean | Prisma.Domain$gatewayArgs<ExtArgs>
@@ -1037,6 +1076,11 @@ export type $DomainPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     createdAt: Date
     updatedAt: Date
     gatewayId: string | null
+    /**
+     * Why it is not proven, where that was told.
+     * One of: unproven, taken
+     */
+    failure: string | null
   }, ExtArgs["result"]["domain"]>
   composites: {}
 }
@@ -1476,6 +1520,7 @@ export interface DomainFieldRefs {
   readonly createdAt: Prisma.FieldRef<"Domain", 'DateTime'>
   readonly updatedAt: Prisma.FieldRef<"Domain", 'DateTime'>
   readonly gatewayId: Prisma.FieldRef<"Domain", 'String'>
+  readonly failure: Prisma.FieldRef<"Domain", 'String'>
 }
     
 
