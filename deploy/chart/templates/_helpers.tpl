@@ -48,6 +48,8 @@ capabilities: { drop: [ALL] }
 
 {{/* What all roles are told. */}}
 {{- define "berth.env" -}}
+# A folder of its own, since others of the pod's group may write into a volume's.
+- { name: BERTH_DATA_DIR, value: /var/lib/berth/own }
 - { name: PORT, value: '3000' }
 - { name: HOST, value: 0.0.0.0 }
 - { name: PUBLIC_URL, value: {{ .Values.publicUrl | quote }} }

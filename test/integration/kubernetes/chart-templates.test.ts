@@ -258,7 +258,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.deepEqual(egress[4].to, model)
     const bare = await made()
     assert.equal(policyOf(bare, 'worker').ingress, null)
-    assert.equal(policyOf(bare, 'web').ingress[0].from.length, 3)
+    assert.equal(policyOf(bare, 'web').ingress[0].from, undefined, 'anybody')
     const none = await made({ networkPolicy: { enabled: false } })
     assert.deepEqual(namesOf(none, 'NetworkPolicy'), ['berth-nothing'])
   })
@@ -345,6 +345,18 @@ describe('the chart', { skip: withoutHelm }, () => {
       [],
     )
     assert.equal(environmentOf(none, 'worker').BERTH_METRICS_PORT, '')
+  })
+
+  it('a pod for backups has all keys and the rights of the worker, where it is asked for', async () => {
+    assert.equal(namesOf(await made(), 'Deployment').includes('berth-tools'), false)
+    const all = await made({ tools: { enabled: true, environmentSecret: 'bucket' } })
+    const { serviceAccountName, containers } = podOf(all, 'tools')
+    assert.equal(serviceAccountName, 'berth-worker')
+    assert.deepEqual(containers[0].envFrom, [{ secretRef: { name: 'bucket' } }])
+    const names = containers[0].env.map((one: any) => one.name)
+    for (const name of ['JWT_KEY', 'SECRETS_KEY', 'BERTH_BACKUP_PASSPHRASE']) assert.ok(names.includes(name))
+    const tunnels = policyOf(all, 'agent-proxy').ingress[0].from
+    assert.ok(JSON.stringify(tunnels).includes('"app.kubernetes.io/component":"tools"'))
   })
 
   it('the values of a role reach its pods', async () => {
