@@ -86,7 +86,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.deepEqual(secretsOf('agent-proxy'), ['AGENT_PROXY_KEY'])
     assert.deepEqual(secretsOf('web'), [
       ...[...both, 'JWT_KEY', 'SECRETS_KEY', 'AGENT_PROXY_KEY'],
-      ...['JWT_KEY_PREVIOUS', 'SECRETS_KEY_PREVIOUS'],
+      ...['BERTH_OIDC_CLIENT_SECRET', 'JWT_KEY_PREVIOUS', 'SECRETS_KEY_PREVIOUS'],
     ])
     assert.deepEqual(secretsOf('worker'), [
       ...[...both, 'SECRETS_KEY', 'AGENT_PROXY_KEY'],
