@@ -206,7 +206,7 @@ export const agentSettings = {
   BERTH_EGRESS_URL: url('http')
     .optional()
     .describe(
-      'Where agents reach the egress of several agent proxies, as they do in a cluster: the address of its Service, since agents resolve no names. Has to be set with BERTH_RUNTIME=kubernetes. Each proxy then serves all addresses in BERTH_AGENT_SUBNETS, and needs AGENT_PROXY_KEY. Not set: one proxy, on the machine of the agents.',
+      'Where agents reach the egress of several agent proxies, as they do in a cluster: their Service. A name in it is looked up when `worker` starts, since agents resolve none. Has to be set with BERTH_RUNTIME=kubernetes. Each proxy then serves all addresses in BERTH_AGENT_SUBNETS, and needs AGENT_PROXY_KEY. Not set: one proxy, on the machine of the agents.',
     ),
   BERTH_AGENT_PROXY_STOP_SECONDS: seconds(0, 3600)
     .default(0)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes the base image of engine images where no image registry is in reach: Debian bookworm from its packages,
 # Node from node_modules, and this machine's npm. Once: the tar lies in a cache outside of the checkout. Prints the image's name as
-# the last line: BERTH_BASE_IMAGE=$(scripts/ci/base-image.sh | tail -n 1)
+# the last line: BERTH_BASE_IMAGE=$(scripts/ci/base-image.sh | tail -n 1). With `tar` as argument it needs no Docker, and prints the
+# path of the tar.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -40,6 +41,10 @@ if [ ! -f "$tar" ]; then
   mv "$work/base.tar" "$tar"
 fi
 
+if [ "${1:-}" = tar ]; then
+  echo "$tar"
+  exit
+fi
 if [ "$(docker image inspect -f '{{ index .Config.Labels "berth.base" }}' "$image" 2>/dev/null)" != "$stamp" ]; then
   docker import --change "LABEL berth.base=$stamp" --change 'CMD ["node"]' "$tar" "$image" >&2
 fi

@@ -1,6 +1,7 @@
 /** Which runtime agents have. */
+import { lookup } from 'node:dns/promises'
 import { readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { createServer, isIP } from 'node:net'
 import { join } from 'node:path'
 import { askAgentProxy, loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import type { Config } from '../config.ts'
@@ -11,7 +12,7 @@ import { DockerRuntime } from './docker.ts'
 import { Cluster } from './kubernetes/cluster.ts'
 import { KubernetesRuntime } from './kubernetes.ts'
 import type { Owner } from './owner.ts'
-import type { SandboxDriver, SandboxRuntime } from './port.ts'
+import { type SandboxDriver, SandboxError, type SandboxRuntime } from './port.ts'
 import { openProcessRuntime } from './process.ts'
 
 const AGENTD_DIR = join(import.meta.dirname, '../../agentd')
@@ -61,7 +62,7 @@ function createDocker(config: Config, owner: Owner): DockerRuntime {
 /** The network of a cluster enforces a policy within seconds. */
 const GUARD_SECONDS = 60
 
-function createKubernetes(config: Config, owner: Owner): KubernetesRuntime {
+async function createKubernetes(config: Config, owner: Owner): Promise<KubernetesRuntime> {
   const namespace = config.BERTH_KUBERNETES_NAMESPACE
   const { BERTH_EGRESS_URL: egressUrl, BERTH_ENGINE_IMAGE: image } = config
   if (!egressUrl) throw new ConfigError('BERTH_EGRESS_URL has to be set: agents have no other way out')
@@ -78,7 +79,7 @@ function createKubernetes(config: Config, owner: Owner): KubernetesRuntime {
       nodeSelector: config.BERTH_KUBERNETES_NODE_SELECTOR,
       tolerations: config.BERTH_KUBERNETES_TOLERATIONS,
       requestPercent: config.BERTH_KUBERNETES_REQUEST_PERCENT,
-      egressUrl,
+      egressUrl: await withAddress(egressUrl),
       openNetwork: config.BERTH_KUBERNETES_OPEN_NETWORK,
       guardSeconds: GUARD_SECONDS,
     },
@@ -89,6 +90,21 @@ function createKubernetes(config: Config, owner: Owner): KubernetesRuntime {
     },
     storageClass: config.BERTH_KUBERNETES_STORAGE_CLASS,
   })
+}
+
+/** A URL with the address of its host in place of the name, which agents could not look up. @throws SandboxError */
+async function withAddress(text: string): Promise<string> {
+  const url = new URL(text)
+  if (isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) return text
+  try {
+    const { address, family } = await lookup(url.hostname)
+    url.hostname = family === 6 ? `[${address}]` : address
+    return url.origin
+  } catch (error) {
+    throw new SandboxError('unreachable', `BERTH_EGRESS_URL: the address of ${url.hostname} is not found`, {
+      cause: error,
+    })
+  }
 }
 
 const recordOf = (config: Config) => join(config.BERTH_DATA_DIR, 'runtime')

@@ -8,8 +8,8 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { buildClusterImage, type ClusterImageOptions } from '../../../src/openclaw/cluster-image.ts'
 import { engineFolder } from '../../../src/openclaw/install.ts'
 import { Registry } from '../../../src/openclaw/oci/registry.ts'
-import { BASE_FILES, writeHollowBase } from '../../support/base-archive.ts'
 import { listen } from '../../support/egress.ts'
+import { BASE_FILES, writeHollowBase } from '../../support/image-archive.ts'
 import { LOGIN, startRegistry, withoutRegistry } from '../../support/registry.ts'
 
 const skip = withoutRegistry

@@ -71,6 +71,8 @@ test('the setting kubernetes is a cluster, also while it is away, and wants its 
   const withEgress = { ...env, BERTH_EGRESS_URL: 'http://10.0.0.9:3128' }
   await assert.rejects(open(withEgress), /BERTH_ENGINE_IMAGE has to be set/)
   const BERTH_ENGINE_IMAGE = 'registry.example.org/berth/openclaw:{version}'
+  const unknown = { ...env, BERTH_ENGINE_IMAGE, BERTH_EGRESS_URL: 'http://agent-proxy.invalid:3128' }
+  await assert.rejects(open(unknown), /BERTH_EGRESS_URL: the address of agent-proxy\.invalid is not found/)
   const { driver, runtime } = await open({ ...withEgress, BERTH_ENGINE_IMAGE })
   assert.equal(driver, 'kubernetes')
   await assert.rejects(runtime.ping(), failsWith('unreachable'))

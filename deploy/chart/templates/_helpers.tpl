@@ -1,0 +1,124 @@
+{{- define "berth.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* Of a list: the root, and the name of a component. */}}
+{{- define "berth.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: berth
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- define "berth.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "berth.selector" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
+{{- end }}
+
+{{/* Nobody but root of the node can become more than the image's user. */}}
+{{- define "berth.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 1000
+runAsGroup: 1000
+fsGroup: 1000
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "berth.containerSecurity" -}}
+readOnlyRootFilesystem: true
+allowPrivilegeEscalation: false
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{/* Of a list: the root, names of keys that have to be in the Secret, and of those that may be. */}}
+{{- define "berth.secrets" -}}
+{{- $root := index . 0 -}}
+{{- range index . 1 }}
+- name: {{ . }}
+  valueFrom: { secretKeyRef: { name: {{ $root.Values.existingSecret }}, key: {{ . }} } }
+{{- end }}
+{{- range index . 2 }}
+- name: {{ . }}
+  valueFrom: { secretKeyRef: { name: {{ $root.Values.existingSecret }}, key: {{ . }}, optional: true } }
+{{- end }}
+{{- end }}
+
+{{/* What all roles are told. */}}
+{{- define "berth.env" -}}
+# A folder of its own, since others of the pod's group may write into a volume's.
+- { name: BERTH_DATA_DIR, value: /var/lib/berth/own }
+- { name: PORT, value: '3000' }
+- { name: HOST, value: 0.0.0.0 }
+- { name: PUBLIC_URL, value: {{ .Values.publicUrl | quote }} }
+- { name: BERTH_HEALTH_PORT, value: '3000' }
+- { name: BERTH_METRICS_PORT, value: {{ ternary "9464" "" .Values.metrics.enabled | quote }} }
+- { name: BERTH_METRICS_HOST, value: 0.0.0.0 }
+- { name: BERTH_TLS_ASK_PORT, value: {{ ternary "3131" "" .Values.tlsAsk.enabled | quote }} }
+- { name: BERTH_TLS_ASK_HOST, value: 0.0.0.0 }
+- { name: BERTH_AGENT_PROXY_PORT, value: '3130' }
+- { name: BERTH_AGENT_PROXY_ADDRESS, value: 0.0.0.0 }
+- { name: BERTH_EGRESS_PORT, value: '3128' }
+- { name: BERTH_EGRESS_HOST, value: 0.0.0.0 }
+- { name: BERTH_RUNTIME, value: kubernetes }
+{{- if .Values.agents.enabled }}
+- { name: BERTH_AGENT_PROXY_URL, value: 'http://{{ .Release.Name }}-agent-proxy:3130' }
+- { name: BERTH_EGRESS_URL, value: 'http://{{ .Release.Name }}-agent-proxy:3128' }
+- { name: BERTH_AGENT_SUBNETS, value: {{ .Values.agents.podNetwork }} }
+- { name: BERTH_ENGINE_IMAGE, value: {{ .Values.agents.engineImage | quote }} }
+- { name: BERTH_KUBERNETES_NAMESPACE, value: {{ .Values.agents.namespace }} }
+- { name: BERTH_KUBERNETES_PROXY_NAMESPACE, value: {{ .Release.Namespace }} }
+- name: BERTH_KUBERNETES_PROXY_LABELS
+  value: app.kubernetes.io/instance={{ .Release.Name }},app.kubernetes.io/component=agent-proxy
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+- { name: {{ $name }}, value: {{ $value | quote }} }
+{{- end }}
+{{- end }}
+
+{{/* Of a list: the root, and the values of a role. */}}
+{{- define "berth.placement" -}}
+{{- $root := index . 0 -}}
+{{- $of := index . 1 -}}
+# Variables of Services, such as BERTH_WEB_PORT, would be settings that Berth does not know.
+enableServiceLinks: false
+{{- with $root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with $of.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $of.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $of.affinity }}
+affinity: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* `/healthz` only says that the process runs; `/readyz` looks at its parts. */}}
+{{- define "berth.probes" -}}
+startupProbe:
+  httpGet: { path: /healthz, port: health }
+  periodSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: { path: /healthz, port: health }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: { path: /readyz, port: health }
+  periodSeconds: 2
+  timeoutSeconds: 5
+  failureThreshold: 2
+{{- end }}
+
+{{- define "berth.host" -}}
+{{ (urlParse .Values.publicUrl).hostname }}
+{{- end }}

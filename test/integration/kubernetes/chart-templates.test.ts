@@ -1,0 +1,396 @@
+/** What the chart makes of each of its values. */
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { parse, parseAllDocuments } from 'yaml'
+import packageJson from '../../../package.json' with { type: 'json' }
+import { loadConfig } from '../../../src/config.ts'
+import { SECRETS, settings } from '../../../src/settings.ts'
+import { CHART, helm, lint, type Made, render, type Values, withoutHelm } from '../../support/helm.ts'
+
+const ROOT = new URL('../../../', import.meta.url)
+const NEEDED = {
+  image: { repository: 'registry.example.org/berth' },
+  publicUrl: 'https://berth.example.org',
+  agents: { engineImage: 'registry.example.org/berth/openclaw:{version}' },
+}
+const ROLES = ['web', 'worker', 'agent-proxy']
+
+const find = (all: Made[], kind: string, name: string): Made => {
+  const found = all.find((one) => one.kind === kind && one.metadata.name === name)
+  assert.ok(found, `${kind} ${name} is made`)
+  return found
+}
+const namesOf = (all: Made[], kind: string) =>
+  all.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name)
+const podOf = (all: Made[], role: string) => find(all, 'Deployment', `berth-${role}`).spec.template.spec
+const containerOf = (all: Made[], role: string) => podOf(all, role).containers[0]
+const environmentOf = (all: Made[], role: string): Record<string, string> =>
+  Object.fromEntries(containerOf(all, role).env.map((one: any) => [one.name, one.value]))
+const policyOf = (all: Made[], role: string) => find(all, 'NetworkPolicy', `berth-${role}`).spec
+/** Each object merged into the ones that have to be there. */
+const withNeeded = (values: Values = {}): Values => {
+  const merged: Values = { ...NEEDED }
+  for (const [name, value] of Object.entries(values))
+    merged[name] =
+      typeof value === 'object' && !Array.isArray(value)
+        ? { ...(merged[name] as object | undefined), ...value }
+        : value
+  return merged
+}
+const made = (values?: Values) => render(withNeeded(values))
+const refused = (values: Values, words: RegExp) =>
+  assert.rejects(render(values), (error: Error) => words.test(error.message))
+
+describe('the chart', { skip: withoutHelm }, () => {
+  it('the chart passes the lint of helm', async () => {
+    assert.match(await lint(NEEDED), /1 chart\(s\) linted, 0 chart\(s\) failed/)
+  })
+
+  it('the chart has the version of Berth', async () => {
+    const chart = parse(await readFile(`${CHART}/Chart.yaml`, 'utf8'))
+    assert.deepEqual([chart.version, chart.appVersion], [packageJson.version, packageJson.version])
+    assert.equal(containerOf(await made(), 'web').image, `registry.example.org/berth:${packageJson.version}`)
+  })
+
+  it('values that the chart does not know, or are wrong, are refused by name', async () => {
+    await refused({}, /image[./]repository|publicUrl/)
+    await refused({ ...NEEDED, agents: {} }, /agents\.engineImage/)
+    await refused(withNeeded({ publicUrl: 'berth.example.org' }), /publicUrl/)
+    await refused(withNeeded({ wbe: {} }), /wbe/)
+    await refused(withNeeded({ web: { replica: 2 } }), /replica/)
+    await refused(withNeeded({ settings: { BERTH_GC_SECONDS: 5 } }), /BERTH_GC_SECONDS/)
+    await refused(withNeeded({ web: { replicas: 2 } }), /web\.uploads\.existingClaim/)
+    await refused(withNeeded({ ingress: { tls: { issuer: 'a', clusterIssuer: 'b' } } }), /ingress\.tls/)
+  })
+
+  it('secrets and what the chart sets itself cannot be set beside it', async () => {
+    const all = await made()
+    const own = new Set(ROLES.flatMap((role) => containerOf(all, role).env.map((one: any) => one.name)))
+    const secrets = [...SECRETS, ...own].filter((name) => name in settings.shape)
+    for (const name of secrets) {
+      const values = { settings: { [name]: 'x' } }
+      await refused(withNeeded(values), new RegExp(`propertyName '${name}'`))
+    }
+  })
+
+  it('each role starts with settings that Berth takes, and no other secrets than it needs', async () => {
+    const all = await made({ settings: { BERTH_GATEWAY_DOMAIN: 'gateway.example.org' } })
+    const secretsOf = (role: string) =>
+      containerOf(all, role)
+        .env.filter((one: any) => one.valueFrom)
+        .map((one: any) => one.name)
+    const both = ['DATABASE_URL', 'REDIS_URL', 'IPFS_API_URL', 'IPFS_PRIVATE_API_URL']
+    assert.deepEqual(secretsOf('agent-proxy'), ['AGENT_PROXY_KEY'])
+    assert.deepEqual(secretsOf('web'), [
+      ...[...both, 'JWT_KEY', 'SECRETS_KEY', 'AGENT_PROXY_KEY'],
+      ...['BERTH_OIDC_CLIENT_SECRET', 'JWT_KEY_PREVIOUS', 'SECRETS_KEY_PREVIOUS'],
+    ])
+    assert.deepEqual(secretsOf('worker'), [
+      ...[...both, 'SECRETS_KEY', 'AGENT_PROXY_KEY'],
+      ...['BERTH_MODEL_KEY', 'SECRETS_KEY_PREVIOUS'],
+    ])
+    for (const role of ROLES) {
+      const env = environmentOf(all, role)
+      // Of an optional one there is no value here.
+      const config = loadConfig(JSON.parse(JSON.stringify(env)))
+      assert.equal(config.BERTH_EGRESS_URL, 'http://berth-agent-proxy:3128')
+      assert.equal(config.BERTH_GATEWAY_DOMAIN, 'gateway.example.org')
+      assert.equal(config.BERTH_RUNTIME, 'kubernetes')
+      assert.equal(podOf(all, role).enableServiceLinks, false, 'they would be unknown settings')
+    }
+    const image = containerOf(all, 'web').env.find((one: any) => one.name === 'JWT_KEY')
+    assert.deepEqual(image.valueFrom, { secretKeyRef: { name: 'berth', key: 'JWT_KEY' } })
+  })
+
+  it('pods run as nobody, on a read-only root, and only the worker has a token', async () => {
+    const all = await made()
+    const pods = [
+      ...ROLES.map((role) => podOf(all, role)),
+      find(all, 'Job', 'berth-migrate').spec.template.spec,
+    ]
+    for (const pod of pods) {
+      assert.equal(pod.securityContext.runAsNonRoot, true)
+      assert.equal(pod.securityContext.seccompProfile.type, 'RuntimeDefault')
+      for (const { securityContext, resources } of pod.containers) {
+        assert.deepEqual(securityContext, {
+          readOnlyRootFilesystem: true,
+          allowPrivilegeEscalation: false,
+          capabilities: { drop: ['ALL'] },
+        })
+        assert.ok(resources.limits.memory && resources.requests.cpu)
+      }
+    }
+    assert.deepEqual(
+      pods.map((pod) => pod.automountServiceAccountToken),
+      [false, true, false, false],
+    )
+    assert.equal(podOf(all, 'worker').serviceAccountName, 'berth-worker')
+  })
+
+  it('each role is asked for /healthz and /readyz', async () => {
+    const all = await made()
+    for (const role of ROLES) {
+      const { livenessProbe, readinessProbe, startupProbe, ports } = containerOf(all, role)
+      assert.deepEqual(
+        [livenessProbe, readinessProbe, startupProbe].map(({ httpGet }) => httpGet),
+        ['/healthz', '/readyz', '/healthz'].map((path) => ({ path, port: 'health' })),
+      )
+      assert.ok(ports.some((one: any) => one.name === 'health' && one.containerPort === 3000))
+    }
+  })
+
+  it('pods that end have time for what they have begun', async () => {
+    const all = await made({ web: { stopSeconds: 7 }, agentProxy: { stopSeconds: 3, drainSeconds: 4 } })
+    assert.deepEqual(containerOf(all, 'web').lifecycle.preStop.exec.command, ['sleep', '7'])
+    assert.equal(podOf(all, 'web').terminationGracePeriodSeconds, 67)
+    assert.equal(podOf(all, 'agent-proxy').terminationGracePeriodSeconds, 17)
+    assert.equal(environmentOf(all, 'agent-proxy').BERTH_AGENT_PROXY_STOP_SECONDS, '3')
+    assert.equal(environmentOf(all, 'agent-proxy').BERTH_AGENT_PROXY_DRAIN_SECONDS, '4')
+  })
+
+  it('the schema is brought up to date before anything else', async () => {
+    const { metadata, spec } = find(await made(), 'Job', 'berth-migrate')
+    assert.equal(metadata.annotations?.['helm.sh/hook'], 'pre-install,pre-upgrade')
+    assert.deepEqual(spec.template.spec.containers[0].command, ['node', 'bin/berth.mjs', 'migrate'])
+  })
+
+  it('what the namespace of agents has, and what the worker may do in it, is deploy/kubernetes/agents.yaml', async () => {
+    const text = await readFile(new URL('deploy/kubernetes/agents.yaml', ROOT), 'utf8')
+    const objects = parseAllDocuments(text).map((document) => document.toJS() as Made)
+    const all = await made({ agents: { ...NEEDED.agents, namespace: 'others' } })
+    for (const { kind, metadata, ...rest } of objects) {
+      const own = all.find(
+        (one) => one.kind === kind && one.metadata.name === metadata.name.replace('berth-agents', 'others'),
+      )
+      assert.ok(own, kind)
+      const bound = JSON.stringify(rest).replaceAll('"namespace":"berth"', '"namespace":"berth-system"')
+      const { kind: _, metadata: found, ...of } = own
+      assert.deepEqual(of, JSON.parse(bound))
+      assert.equal(found.namespace, metadata.namespace && 'others')
+      const isKept = found.annotations?.['helm.sh/resource-policy'] === 'keep'
+      assert.equal(isKept, !['Role', 'RoleBinding'].includes(kind), `${kind} stays, with the homes of agents`)
+    }
+    const known = await made({ agents: { ...NEEDED.agents, createNamespace: false } })
+    assert.deepEqual(namesOf(known, 'Namespace'), [])
+    assert.deepEqual(namesOf(known, 'Role'), ['berth-worker'])
+  })
+
+  it('another release has other names, and rights of its own', async () => {
+    const all = await render(NEEDED, { release: 'second-one', namespace: 'second' })
+    for (const { kind, metadata } of all.filter(({ kind }) => kind !== 'Namespace'))
+      if (!['berth-agent', 'berth-nothing'].includes(metadata.name))
+        assert.match(metadata.name, /^second-one/, kind)
+    const { subjects, roleRef } = find(all, 'RoleBinding', 'second-one-worker')
+    assert.deepEqual(subjects, [{ kind: 'ServiceAccount', name: 'second-one-worker', namespace: 'second' }])
+    assert.equal(roleRef.name, 'second-one-worker')
+    const env = find(all, 'Deployment', 'second-one-worker').spec.template.spec.containers[0].env
+    assert.ok(env.some((one: any) => one.value === 'http://second-one-agent-proxy:3128'))
+  })
+
+  it('without agents there is neither an agent proxy nor a right', async () => {
+    const all = await made({ agents: { enabled: false, engineImage: '' } })
+    for (const kind of ['Namespace', 'Role', 'RoleBinding']) assert.deepEqual(namesOf(all, kind), [])
+    assert.deepEqual(namesOf(all, 'Deployment').sort(), ['berth-web', 'berth-worker'])
+    assert.equal(environmentOf(all, 'worker').BERTH_QUEUES, 'pins,repairs,storage,webhooks')
+    assert.equal(podOf(all, 'worker').automountServiceAccountToken, false)
+  })
+
+  it('a role may lose one pod at a time', async () => {
+    const all = await made()
+    for (const role of ROLES) {
+      const { spec } = find(all, 'PodDisruptionBudget', `berth-${role}`)
+      assert.equal(spec.maxUnavailable, 1)
+      const { labels } = find(all, 'Deployment', `berth-${role}`).spec.template.metadata
+      for (const [name, value] of Object.entries(spec.selector.matchLabels)) assert.equal(labels[name], value)
+    }
+  })
+
+  it('web scales with its processors or with requests, and workers with the age of what waits, where that is asked for', async () => {
+    assert.deepEqual(namesOf(await made(), 'HorizontalPodAutoscaler'), [])
+    const uploads = { existingClaim: 'uploads' }
+    const all = await made({
+      web: { uploads, autoscaling: { enabled: true, maxReplicas: 7 } },
+      worker: { autoscaling: { enabled: true, oldestSeconds: 30, matchLabels: { queue: 'pins' } } },
+    })
+    const web = find(all, 'HorizontalPodAutoscaler', 'berth-web').spec
+    assert.deepEqual([web.minReplicas, web.maxReplicas], [2, 7])
+    assert.deepEqual(web.metrics[0].resource, {
+      name: 'cpu',
+      target: { type: 'Utilization', averageUtilization: 70 },
+    })
+    assert.equal(find(all, 'Deployment', 'berth-web').spec.replicas, undefined)
+    const worker = find(all, 'HorizontalPodAutoscaler', 'berth-worker').spec
+    assert.deepEqual(worker.metrics[0].external, {
+      metric: { name: 'berth_operation_oldest_seconds', selector: { matchLabels: { queue: 'pins' } } },
+      target: { type: 'Value', value: '30' },
+    })
+    const byRequests = await made({ web: { uploads, autoscaling: { enabled: true, requestsPerSecond: 50 } } })
+    assert.deepEqual(find(byRequests, 'HorizontalPodAutoscaler', 'berth-web').spec.metrics[0].pods, {
+      metric: { name: 'berth_http_requests_per_second' },
+      target: { type: 'AverageValue', averageValue: '50' },
+    })
+  })
+
+  it('uploads are where all web processes reach them', async () => {
+    const volume = async (values: Values) =>
+      podOf(await made(values), 'web').volumes.find((one: any) => one.name === 'uploads')
+    assert.deepEqual((await volume({})).emptyDir, {})
+    const shared = { web: { replicas: 3, uploads: { existingClaim: 'uploads' } } }
+    assert.deepEqual((await volume(shared)).persistentVolumeClaim, { claimName: 'uploads' })
+    assert.equal(find(await made(shared), 'Deployment', 'berth-web').spec.replicas, 3)
+  })
+
+  it('only those reach a role that have to, and the agent proxy nothing private but agents', async () => {
+    const model = [{ ipBlock: { cidr: '10.1.2.3/32' } }]
+    const monitors = [{ namespaceSelector: { matchLabels: { name: 'monitors' } } }]
+    const all = await made({ networkPolicy: { agentProxyAllow: model, metrics: monitors, web: monitors } })
+    const ports = (rules: any[]) => rules.map((rule) => rule.ports?.map((one: any) => one.port))
+    assert.deepEqual(ports(policyOf(all, 'web').ingress), [[3000], [9464]])
+    assert.deepEqual(policyOf(all, 'web').ingress[0].from, monitors)
+    assert.deepEqual(ports(policyOf(all, 'worker').ingress), [[9464]])
+    assert.deepEqual(ports(policyOf(all, 'agent-proxy').ingress), [[3130], [3128], [9464]])
+    const { egress } = policyOf(all, 'agent-proxy')
+    assert.deepEqual(ports(egress), [[7700], [53, 53], [3000], undefined, undefined])
+    assert.ok(egress[3].to[0].ipBlock.except.includes('10.0.0.0/8'))
+    assert.deepEqual(egress[4].to, model)
+    const bare = await made()
+    assert.equal(policyOf(bare, 'worker').ingress, null)
+    assert.equal(policyOf(bare, 'web').ingress[0].from, undefined, 'anybody')
+    const none = await made({ networkPolicy: { enabled: false } })
+    assert.deepEqual(namesOf(none, 'NetworkPolicy'), ['berth-nothing'])
+  })
+
+  it('an ingress leads each host of Berth to web, with a certificate for each', async () => {
+    const domains = {
+      BERTH_GATEWAY_DOMAIN: 'gateway.example.org',
+      BERTH_AGENT_DOMAIN: 'agents.example.org',
+      BERTH_APP_DOMAIN: 'apps.example.net',
+    }
+    assert.deepEqual(namesOf(await made({ settings: domains }), 'Ingress'), [])
+    const all = await made({
+      settings: domains,
+      ingress: {
+        enabled: true,
+        className: 'nginx',
+        extraHosts: ['shop.example.com'],
+        tls: { clusterIssuer: 'letsencrypt' },
+        annotations: { 'nginx.ingress.kubernetes.io/proxy-body-size': '0' },
+      },
+    })
+    const { spec, metadata } = find(all, 'Ingress', 'berth')
+    const hosts = [
+      'berth.example.org',
+      '*.gateway.example.org',
+      'agents.example.org',
+      '*.agents.example.org',
+      '*.apps.example.net',
+      'shop.example.com',
+    ]
+    assert.deepEqual(
+      spec.rules.map((rule: any) => rule.host),
+      hosts,
+    )
+    for (const { http } of spec.rules)
+      assert.deepEqual(http.paths[0].backend.service, { name: 'berth-web', port: { name: 'http' } })
+    assert.equal(spec.ingressClassName, 'nginx')
+    assert.deepEqual(metadata.annotations, {
+      'cert-manager.io/cluster-issuer': 'letsencrypt',
+      'nginx.ingress.kubernetes.io/proxy-body-size': '0',
+    })
+    assert.equal(spec.tls.length, hosts.length)
+    assert.deepEqual(spec.tls[1], {
+      secretName: 'berth-tls-any-gateway-example-org',
+      hosts: ['*.gateway.example.org'],
+    })
+    const own = await made({ ingress: { enabled: true, tls: { existingSecret: 'mine' } } })
+    assert.deepEqual(find(own, 'Ingress', 'berth').spec.tls, [
+      { secretName: 'mine', hosts: ['berth.example.org'] },
+    ])
+    const plain = await made({ ingress: { enabled: true, tls: { enabled: false } } })
+    assert.equal(find(plain, 'Ingress', 'berth').spec.tls, undefined)
+  })
+
+  it('a TLS proxy with certificates on demand asks at a Service of its own', async () => {
+    assert.equal(environmentOf(await made(), 'web').BERTH_TLS_ASK_PORT, '')
+    const caddy = [{ podSelector: { matchLabels: { app: 'caddy' } } }]
+    const all = await made({ tlsAsk: { enabled: true }, networkPolicy: { tlsAsk: caddy } })
+    assert.equal(environmentOf(all, 'web').BERTH_TLS_ASK_PORT, '3131')
+    assert.equal(find(all, 'Service', 'berth-tls-ask').spec.ports[0].port, 3131)
+    assert.deepEqual(policyOf(all, 'web').ingress[1], { from: caddy, ports: [{ port: 3131 }] })
+  })
+
+  it('Prometheus gets each role by the job that the alert rules know, and these rules', async () => {
+    const all = await made({
+      metrics: {
+        serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+        rules: { enabled: true },
+      },
+    })
+    const monitor = find(all, 'ServiceMonitor', 'berth')
+    assert.equal(monitor.metadata.labels?.release, 'prometheus')
+    for (const role of ROLES) {
+      const { metadata, spec } = find(all, 'Service', `berth-${role}-metrics`)
+      assert.equal(metadata.labels?.[monitor.spec.jobLabel], `berth-${role}`)
+      assert.equal(spec.clusterIP, 'None')
+      assert.equal(environmentOf(all, role).BERTH_METRICS_PORT, '9464')
+    }
+    const rules = await readFile(new URL('deploy/prometheus/alerts.yml', ROOT), 'utf8')
+    assert.deepEqual(find(all, 'PrometheusRule', 'berth').spec, parse(rules))
+    const none = await made({ metrics: { enabled: false } })
+    assert.deepEqual(
+      namesOf(none, 'Service').filter((name) => name.endsWith('metrics')),
+      [],
+    )
+    assert.equal(environmentOf(none, 'worker').BERTH_METRICS_PORT, '')
+  })
+
+  it('a pod for backups has all keys and the rights of the worker, where it is asked for', async () => {
+    assert.equal(namesOf(await made(), 'Deployment').includes('berth-tools'), false)
+    const all = await made({ tools: { enabled: true, environmentSecret: 'bucket' } })
+    const { serviceAccountName, containers } = podOf(all, 'tools')
+    assert.equal(serviceAccountName, 'berth-worker')
+    assert.deepEqual(containers[0].envFrom, [{ secretRef: { name: 'bucket' } }])
+    const names = containers[0].env.map((one: any) => one.name)
+    for (const name of ['JWT_KEY', 'SECRETS_KEY', 'BERTH_BACKUP_PASSPHRASE']) assert.ok(names.includes(name))
+    const tunnels = policyOf(all, 'agent-proxy').ingress[0].from
+    assert.ok(JSON.stringify(tunnels).includes('"app.kubernetes.io/component":"tools"'))
+  })
+
+  it('the values of a role reach its pods', async () => {
+    const placement = {
+      nodeSelector: { disk: 'fast' },
+      tolerations: [{ key: 'berth', operator: 'Exists' }],
+      affinity: { nodeAffinity: {} },
+      resources: { requests: { cpu: '2', memory: '1Gi' }, limits: { memory: '3Gi' } },
+    }
+    const all = await made({
+      image: { ...NEEDED.image, tag: 'abc', pullPolicy: 'Always', pullSecrets: ['login'] },
+      existingSecret: 'mine',
+      web: { ...placement, service: { type: 'LoadBalancer', annotations: { a: 'b' } } },
+      worker: placement,
+      agentProxy: placement,
+      migrate: { resources: placement.resources },
+    })
+    for (const role of ROLES) {
+      const { nodeSelector, tolerations, affinity, containers, imagePullSecrets } = podOf(all, role)
+      const [{ resources, image, imagePullPolicy }] = containers
+      assert.deepEqual({ nodeSelector, tolerations, affinity, resources }, placement)
+      assert.deepEqual([image, imagePullPolicy], ['registry.example.org/berth:abc', 'Always'])
+      assert.deepEqual(imagePullSecrets, [{ name: 'login' }])
+    }
+    const { spec, metadata } = find(all, 'Service', 'berth-web')
+    assert.deepEqual([spec.type, metadata.annotations], ['LoadBalancer', { a: 'b' }])
+    assert.match(JSON.stringify(podOf(all, 'worker')), /"secretKeyRef":\{"name":"mine"/)
+  })
+
+  it('the package of the chart has the files that others keep', async (t) => {
+    const dir = await mkdtemp(join(tmpdir(), 'berth-package-'))
+    t.after(() => rm(dir, { recursive: true }))
+    await helm('package', CHART, '--destination', dir)
+    const chart = join(dir, `berth-${packageJson.version}.tgz`)
+    assert.deepEqual(await render(NEEDED, { chart }), await made())
+  })
+})
