@@ -153,7 +153,7 @@ describe('a new key', () => {
   })
   it('a new key expires when it is told to, and not behind the key that makes it', async () => {
     const own = await workspace()
-    const parent = await own.created('--expires', '2h')
+    const parent = await own.created({ expiresAt: new Date(Date.now() + 7_200_000) })
     assert.equal((await create({ keyName: 'sooner', expiresInHours: 1 }, parent)).status, 200)
     assert.equal((await create({ keyName: 'later', expiresInHours: 3 }, parent)).status, 200)
     const found = await sql(

@@ -41,8 +41,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const actions: [string, string][] = rights.mayWrite
     ? [
         [texts.agents.create, '/dashboard/agents/new'],
-        [t.uploadFiles, '/dashboard/files?do=upload'],
-        [texts.files.pin, '/dashboard/files?do=pin'],
+        [t.uploadFiles, '/dashboard/files'],
+        [texts.files.pins.add, '/dashboard/files/pins'],
         [texts.operate.keys.create, '/dashboard/operate/keys?do=new'],
       ]
     : []
