@@ -6,6 +6,7 @@ import { text } from '../http/shapes.ts'
 import type { KeyService } from './keys.ts'
 
 const PAGE = 100
+const HOUR_MS = 3_600_000
 const TAG = 'API keys'
 const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
 
@@ -41,6 +42,13 @@ const newKey = z.object({
     endpoints: z.object({ data: switches.optional(), pinning: switches.optional() }).optional(),
   }),
   maxUses: z.number().int().min(1).max(2_147_483_647).optional(),
+  expiresInHours: z
+    .number()
+    .int()
+    .min(1)
+    .max(87_600)
+    .optional()
+    .describe('Without it: as long as the key that creates it.'),
 })
 
 const keyItem = z.object({
@@ -99,7 +107,7 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
       tag: TAG,
       summary: 'Create an API key',
       description:
-        'A key may grant no more than the key that creates it, and expires with it. A key with a limited number of uses creates none.',
+        'A key may grant no more than the key that creates it, and expires with it. One that a session of the dashboard creates stays behind the session. A key with a limited number of uses creates none.',
       scope: 'org:write',
       body: newKey,
       success: {
@@ -118,7 +126,7 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
           name: body.keyName,
           scopes,
           maxUses: body.maxUses ?? null,
-          expiresAt: principal.expiresAt,
+          expiresAt: expiryOf(principal, body.expiresInHours),
         })
         return { body: { JWT: token, pinata_api_key: publicKey, pinata_api_secret: secret } }
       },
@@ -174,6 +182,14 @@ export function keyRoutes(keys: KeyService, onRevoked: () => void): Route[] {
     revoke('put', '/v3/pinata/keys/:key', 'revokeKey'),
     revoke('delete', '/v3/api_keys/:key', 'deleteKey'),
   ]
+}
+
+/** When a new key ends: with the key that makes it at the latest. A session is a person, whose keys stay behind it. */
+function expiryOf({ expiresAt, isSession }: Principal, hours: number | undefined): Date | null {
+  const latest = isSession ? null : expiresAt
+  if (hours === undefined) return latest
+  const asked = new Date(Date.now() + hours * HOUR_MS)
+  return latest && latest < asked ? latest : asked
 }
 
 /** Which keys a caller sees to: an owner of the workspace to all, others to their own. */

@@ -10,8 +10,14 @@ import { type Route, route } from './route.ts'
 const TAG = 'Documentation'
 const UNCHANGED = { status: 304, description: 'The client has it already: `If-None-Match`.' }
 
-/** Routes that serve the document of `routes` and of themselves. */
-export function documentRoutes(routes: Route[], publicUrl: string | undefined, version: string): Route[] {
+/**
+ * Routes that serve the document of `routes` and of themselves.
+ * @param home where `/` leads browsers.
+ */
+export function documentRoutes(
+  routes: Route[],
+  { publicUrl, version, home }: { publicUrl: string | undefined; version: string; home: string },
+): Route[] {
   const ownRoutes: Route[] = [
     route({
       method: 'get',
@@ -49,9 +55,10 @@ export function documentRoutes(routes: Route[], publicUrl: string | undefined, v
       tag: TAG,
       summary: 'Leads to the page',
       scope: null,
-      success: { status: 302, description: 'Go to `/docs`.' },
-      async handle({ res }) {
-        res.redirect('/docs')
+      success: { status: 302, description: 'Go to `/docs`; a browser, to the dashboard where it is on.' },
+      async handle({ req, res }) {
+        const isBrowser = req.accepts(['json', 'html']) === 'html'
+        res.vary('Accept').redirect(isBrowser ? home : '/docs')
         return undefined
       },
     }),

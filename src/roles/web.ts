@@ -242,7 +242,12 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     ...healthRoutes(readiness),
   ]
   const counts = openCounts(config, pool, log, parts)
-  const documented = documentRoutes(routes, config.PUBLIC_URL, packageJson.version)
+  const isDashboardOn = config.BERTH_DASHBOARD === 'on'
+  const documented = documentRoutes(routes, {
+    publicUrl: config.PUBLIC_URL,
+    version: packageJson.version,
+    home: isDashboardOn ? '/dashboard' : '/docs',
+  })
   const guard: Guard = {
     authenticate: async (header) =>
       (authenticator.isKey(header) ? undefined : await access.authenticate(header)) ??
@@ -300,7 +305,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       ],
       inTurn(customDomainHandler(apps), customGatewayHandler({ gateways, bounds }, gatewayAt)),
     ),
-    pages: config.BERTH_DASHBOARD === 'on' ? dashboard() : undefined,
+    pages: isDashboardOn ? dashboard() : undefined,
     log,
   })
   await openOperatorPorts(config, { log, parts, registry })

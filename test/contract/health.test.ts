@@ -123,6 +123,11 @@ describe('/docs', () => {
     const response = await fetch(url, { redirect: 'manual' })
     assert.deepEqual([response.status, response.headers.get('location')], [302, '/docs'])
   })
+  it('the root leads browsers to the dashboard', async () => {
+    const headers = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
+    const response = await fetch(url, { redirect: 'manual', headers })
+    assert.deepEqual([response.status, response.headers.get('location')], [302, '/dashboard'])
+  })
 })
 
 describe('an unknown route', () => {

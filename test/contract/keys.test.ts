@@ -151,6 +151,23 @@ describe('a new key', () => {
     assert.equal(found.length, 2)
     assert.deepEqual(found[0], found[1])
   })
+  it('a new key expires when it is told to, and not behind the key that makes it', async () => {
+    const own = await workspace()
+    const parent = await own.created('--expires', '2h')
+    assert.equal((await create({ keyName: 'sooner', expiresInHours: 1 }, parent)).status, 200)
+    assert.equal((await create({ keyName: 'later', expiresInHours: 3 }, parent)).status, 200)
+    const found = await sql(
+      `SELECT name, round(extract(epoch FROM expires_at - now()) / 3600)::int AS hours FROM api_key
+       WHERE workspace_id = $1 AND name IN ('sooner', 'later') ORDER BY name DESC`,
+      [own.id],
+    )
+    assert.deepEqual(found, [
+      { name: 'sooner', hours: 1 },
+      { name: 'later', hours: 2 },
+    ])
+    for (const expiresInHours of [0, 1.5, 87_601, '1'])
+      assert.equal((await create({ expiresInHours })).status, 400, String(expiresInHours))
+  })
   it('a new key is not made by a key with a limited number of uses', async () => {
     const { JWT } = (await create({ maxUses: 3 })).body
     assertError(await create({ maxUses: 1 }, anonymous.as(JWT)), 403, 'Workspace permission denied')

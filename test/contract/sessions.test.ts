@@ -96,6 +96,18 @@ describe('a session', () => {
       const made = await ask('POST', '/v3/groups/public', {}, { name: 'mine' })
       assert.equal(made.status, write)
     })
+  it('a session makes keys that stay behind it, or as long as they are told to', async () => {
+    const own = await workspace()
+    const { ask } = await signIn(own)
+    for (const body of [{ keyName: 'stays' }, { keyName: 'ends', expiresInHours: 24 * 365 }]) {
+      const made = await ask('POST', '/v3/pinata/keys', {}, { ...body, permissions: { admin: true } })
+      assert.equal(made.status, 200)
+    }
+    const { body } = await ask('GET', `/v0/workspaces/${own.id}/keys`)
+    const [ends, stays] = body.data.keys
+    assert.deepEqual([ends.name, stays.name, stays.expiresAt], ['ends', 'stays', null])
+    assert.ok(Date.parse(ends.expiresAt) - Date.now() > 364 * 86_400_000, ends.expiresAt)
+  })
   it('a session of an instance admin sees to the instance', async () => {
     const own = await workspace()
     const user = await addMember(own, 'viewer')

@@ -956,7 +956,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key
-         * @description A key may grant no more than the key that creates it, and expires with it. A key with a limited number of uses creates none.
+         * @description A key may grant no more than the key that creates it, and expires with it. One that a session of the dashboard creates stays behind the session. A key with a limited number of uses creates none.
          *
          *     Scope: `org:write`.
          *
@@ -8623,6 +8623,8 @@ export interface operations {
                         };
                     };
                     maxUses?: number;
+                    /** @description Without it: as long as the key that creates it. */
+                    expiresInHours?: number;
                 };
             };
         };
@@ -21000,7 +21002,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Go to `/docs`. */
+            /** @description Go to `/docs`; a browser, to the dashboard where it is on. */
             302: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
