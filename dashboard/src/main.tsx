@@ -1,12 +1,22 @@
-import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
+import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { RequestError } from './api/client.ts'
 import { router } from './routes.tsx'
+import { applyTheme } from './shell/theme.ts'
 import './styles.css'
 
-const queries = new QueryClient({
+applyTheme()
+
+const queries: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError(error, { queryKey }) {
+      // The session may have ended: the shell asks who is signed in.
+      if (error instanceof RequestError && error.status === 401 && queryKey[0] !== 'me')
+        void queries.invalidateQueries({ queryKey: ['me'] })
+    },
+  }),
   defaultOptions: {
     queries: {
       retry: (failures, error) => !(error instanceof RequestError && error.status < 500) && failures < 3,

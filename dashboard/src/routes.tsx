@@ -7,7 +7,10 @@ import {
 } from '@tanstack/react-router'
 import { readShown } from './pages/agents/shown.ts'
 import { Login } from './pages/login/Login.tsx'
+import { readAuditSearch } from './pages/operate/audit/search.ts'
+import { readOperationsSearch } from './pages/operate/operations/search.ts'
 import { Overview } from './pages/overview/Overview.tsx'
+import { Broken, Lost } from './shell/Lost.tsx'
 import { Shell } from './shell/Shell.tsx'
 
 /** Every address of the dashboard. All but the first page is loaded when it is opened. */
@@ -128,7 +131,61 @@ const operatePages = [
   createRoute({
     ...inOperate,
     path: 'operations',
-    component: lazyRouteComponent(() => import('./pages/operate/Operations.tsx'), 'Operations'),
+    validateSearch: readOperationsSearch,
+    component: lazyRouteComponent(() => import('./pages/operate/operations/Operations.tsx'), 'Operations'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'operations/$operationId',
+    component: lazyRouteComponent(() => import('./pages/operate/operations/Operation.tsx'), 'Operation'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'keys',
+    validateSearch: (asked: Record<string, unknown>): { do?: 'new' } =>
+      asked.do === 'new' ? { do: 'new' } : {},
+    component: lazyRouteComponent(() => import('./pages/operate/keys/Keys.tsx'), 'Keys'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'members',
+    component: lazyRouteComponent(() => import('./pages/operate/members/Members.tsx'), 'Members'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'webhooks',
+    component: lazyRouteComponent(() => import('./pages/operate/webhooks/Webhooks.tsx'), 'Webhooks'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'webhooks/$webhookId',
+    component: lazyRouteComponent(() => import('./pages/operate/webhooks/Webhook.tsx'), 'Webhook'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'audit',
+    validateSearch: readAuditSearch,
+    component: lazyRouteComponent(() => import('./pages/operate/audit/Audit.tsx'), 'Audit'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'health',
+    component: lazyRouteComponent(() => import('./pages/operate/instance/Health.tsx'), 'Health'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'workers',
+    component: lazyRouteComponent(() => import('./pages/operate/instance/Workers.tsx'), 'Workers'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'workspaces',
+    component: lazyRouteComponent(() => import('./pages/operate/instance/Workspaces.tsx'), 'Workspaces'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'plans',
+    component: lazyRouteComponent(() => import('./pages/operate/instance/Plans.tsx'), 'Plans'),
   }),
 ]
 
@@ -146,6 +203,9 @@ export const router = createRouter({
     ]),
   ]),
   defaultPreload: 'intent',
+  defaultErrorComponent: Broken,
+  defaultNotFoundComponent: Lost,
+  scrollRestoration: true,
 })
 declare module '@tanstack/react-router' {
   interface Register {

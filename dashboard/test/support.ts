@@ -7,6 +7,7 @@ import { after } from 'node:test'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { findBrowser } from '../../scripts/demo/browser.ts'
 import { type Context, openContext, type Workspace } from '../../test/contract/context.ts'
+import type { Stack } from '../../test/support/stack.ts'
 
 /** A name that runs a script where it is shown as markup. */
 export const HOSTILE = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
@@ -35,11 +36,11 @@ export interface Dashboard extends Context {
   look(name: string): Promise<void>
 }
 
-/** Opens a browser for the tests of a file; it is closed after them. */
-export async function openDashboard(): Promise<Dashboard> {
+/** Opens a browser for the tests of a file; it is closed after them. @param berth another one than that of the run. */
+export async function openDashboard(berth?: Stack): Promise<Dashboard> {
   if (shots) await mkdir(shots, { recursive: true })
-  const context = await openContext()
-  const { url, berth } = context
+  const context = await openContext(berth)
+  const { url } = context
   const own = await context.workspace()
   const executablePath = await findBrowser()
   assert.ok(executablePath, 'there is no Chromium or Chrome here: apt-get install chromium')
@@ -69,7 +70,7 @@ export async function openDashboard(): Promise<Dashboard> {
   }
   const page = await newPage()
   const link = async () => {
-    const address = (await berth('login-link', '-w', own.name)).trim()
+    const address = (await context.berth('login-link', '-w', own.name)).trim()
     return address.replace(new URL(address).origin, url)
   }
 

@@ -1,37 +1,113 @@
+/** Follows `GET /v0/events`: what is shown is read again when an event is about it. */
 import type { QueryClient } from '@tanstack/react-query'
+import { collectReads } from './about.ts'
+import { RequestError } from './client.ts'
+import { idAt, type Part, readEvents } from './event-stream.ts'
+import { noteChange, setLink } from './told.ts'
 
-const PAUSE_MS = 3000
-/** Events that come together are one reason to read again. */
-const TOGETHER_MS = 300
+/** From how long ago events are shown when the page opens. */
+const BEFORE_MS = 15 * 60_000
+/** An id comes every 15 seconds: a stream that is silent for longer is dead. */
+const SILENCE_MS = 40_000
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 10_000
+/** Events older than that were there before the page read anything. */
+const OLD_MS = 5000
 
-/** Reads again what is shown whenever the API tells of a change. Returns what ends that. */
+/** Returns what ends it. */
 export function followChanges(queries: QueryClient): () => void {
   const stopped = new AbortController()
-  let isDue = false
-  const changed = () => {
-    if (isDue) return
-    isDue = true
-    setTimeout(() => {
-      isDue = false
-      void queries.invalidateQueries()
-    }, TOGETHER_MS)
-  }
-  const follow = async () => {
-    while (!stopped.signal.aborted) {
-      await read(stopped.signal, changed).catch(() => {})
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
-    }
-  }
-  void follow()
+  void follow(queries, stopped.signal)
   return () => stopped.abort()
 }
 
-async function read(signal: AbortSignal, changed: () => void): Promise<void> {
-  const { body, ok } = await fetch('/v0/events', { signal })
-  if (!ok || !body) return
-  for (const reader = body.pipeThrough(new TextDecoderStream()).getReader(); ; ) {
-    const { done, value } = await reader.read()
-    if (done) return
-    if (value.includes('data:')) changed()
+async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void> {
+  const reads = collectReads(queries)
+  let after: string | undefined = idAt(Date.now() - BEFORE_MS)
+  let failures = 0
+  /** When the page opened, by the server's clock. */
+  let since: number | undefined
+  const opened = (date: number) => {
+    failures = 0
+    since ??= date - OLD_MS
+    setLink('on')
   }
+  while (!stopped.aborted) {
+    await untilVisible(stopped)
+    try {
+      for await (const { id, change } of readWhileSeen(after, stopped, opened)) {
+        after = id ?? after
+        if (!change) continue
+        noteChange(change)
+        if (!(Date.parse(change.createdAt) < (since ?? 0))) reads.about(change)
+      }
+    } catch (error) {
+      const status = error instanceof RequestError ? error.status : undefined
+      // The session has ended: the shell asks who is signed in, and shows how to sign in.
+      if (status === 401) reads.key(['me'])
+      if (status === 410) {
+        // What was missed is not kept: the next stream begins now, and all is read again.
+        after = undefined
+        if (since !== undefined) reads.all()
+        continue
+      }
+    }
+    if (stopped.aborted || document.hidden) continue
+    failures++
+    if (failures > 1 || !navigator.onLine) setLink('off')
+    await pause(Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), LONGEST_PAUSE_MS), stopped)
+  }
+}
+
+/** The stream, until it is silent for too long, the network is gone, or nobody sees the page. */
+async function* readWhileSeen(
+  after: string | undefined,
+  stopped: AbortSignal,
+  opened: (date: number) => void,
+): AsyncGenerator<Part> {
+  const cut = new AbortController()
+  const end = () => cut.abort()
+  const endHidden = () => document.hidden && cut.abort()
+  let timer = setTimeout(end, SILENCE_MS)
+  const heard = () => {
+    clearTimeout(timer)
+    timer = setTimeout(end, SILENCE_MS)
+  }
+  window.addEventListener('offline', end)
+  document.addEventListener('visibilitychange', endHidden)
+  try {
+    yield* readEvents(AbortSignal.any([stopped, cut.signal]), { after, opened, heard })
+  } finally {
+    clearTimeout(timer)
+    cut.abort()
+    window.removeEventListener('offline', end)
+    document.removeEventListener('visibilitychange', endHidden)
+  }
+}
+
+/** Browsers have few connections to a host: a page that nobody sees gives its own up, and catches up later. */
+async function untilVisible(stopped: AbortSignal): Promise<void> {
+  while (document.hidden && !stopped.aborted) await once(document, 'visibilitychange', stopped)
+}
+
+/** Ends early when the network is back. */
+async function pause(ms: number, stopped: AbortSignal): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([over, once(window, 'online', stopped)])
+  clearTimeout(timer)
+}
+
+function once(target: EventTarget, name: string, stopped: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = new AbortController()
+    const end = () => {
+      done.abort()
+      resolve()
+    }
+    target.addEventListener(name, end, { signal: done.signal })
+    stopped.addEventListener('abort', end, { signal: done.signal })
+  })
 }

@@ -57,14 +57,27 @@ export function Field({ label, ...rest }: ComponentProps<'input'> & { label: str
   )
 }
 
-/** A heading of a page, and what can be done there. */
+let isFirstPage = true
+
+/** A heading of a page, and what can be done there. Who comes from another page has the focus on it. */
 export function PageHead({ title, children }: { title: string; children?: ReactNode }) {
+  const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     document.title = `${title} · ${texts.name}`
   }, [title])
+  useEffect(() => {
+    if (!isFirstPage) heading.current?.focus({ preventScroll: true })
+    isFirstPage = false
+  }, [])
   return (
     <div className="mb-6 flex flex-wrap items-center justify-between gap-3">
-      <h1 className="font-semibold text-2xl tracking-tight">{title}</h1>
+      <h1
+        ref={heading}
+        tabIndex={-1}
+        className="min-w-0 break-words font-semibold text-2xl tracking-tight outline-none"
+      >
+        {title}
+      </h1>
       <div className="flex flex-wrap gap-2">{children}</div>
     </div>
   )

@@ -1,65 +1,134 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet } from '@tanstack/react-router'
-import { useEffect } from 'react'
+import { lazy, Suspense, useCallback, useEffect, useState } from 'react'
 import { api, RequestError, unwrap } from '../api/client.ts'
 import { followChanges } from '../api/live.ts'
+import { useMe } from '../api/me.ts'
+import { forgetChanges } from '../api/told.ts'
 import { Login } from '../pages/login/Login.tsx'
+import { Icon } from '../parts/icon.tsx'
 import { Button, Problem } from '../parts/ui.tsx'
 import { texts } from '../texts.ts'
+import { Help } from './Help.tsx'
+import { useKeys } from './keys.ts'
+import { LinkNotice } from './LinkNotice.tsx'
+import { ThemeSwitch } from './ThemeSwitch.tsx'
 
 const PAGES = [
-  ['/dashboard', texts.nav.overview],
-  ['/dashboard/files', texts.nav.files],
-  ['/dashboard/agents', texts.nav.agents],
-  ['/dashboard/operate', texts.nav.operate],
+  ['/dashboard', texts.nav.overview, 'overview'],
+  ['/dashboard/files', texts.nav.files, 'files'],
+  ['/dashboard/agents', texts.nav.agents, 'agents'],
+  ['/dashboard/operate', texts.nav.operate, 'operate'],
 ] as const
+
+const Palette = lazy(async () => ({ default: (await import('./Palette.tsx')).Palette }))
 
 /** What every page stands in; who is not signed in sees how to. */
 export function Shell() {
   const queries = useQueryClient()
-  const me = useQuery({ queryKey: ['me'], queryFn: () => unwrap(api.GET('/v0/me')), retry: false })
+  const me = useMe()
+  const isOut = me.error instanceof RequestError && me.error.status === 401
+  const isIn = me.data !== undefined && !isOut
+  useEffect(() => {
+    if (!isIn) return
+    const stop = followChanges(queries)
+    return () => {
+      stop()
+      forgetChanges()
+    }
+  }, [isIn, queries])
+  if (isOut) return <Login />
+  if (!me.data) return <main className="p-8">{me.error ? <Problem error={me.error} /> : texts.loading}</main>
+  return (
+    <div className="min-h-dvh pb-16 md:grid md:grid-cols-[14rem_minmax(0,1fr)] md:pb-0">
+      <a
+        href="#content"
+        className="sr-only rounded-lg bg-card focus:not-sr-only focus:absolute focus:z-40 focus:m-2 focus:p-3"
+      >
+        {texts.skip}
+      </a>
+      <Frame {...me.data.data} />
+      <main id="content" tabIndex={-1} className="mx-auto w-full max-w-6xl p-4 outline-none md:p-8">
+        <Outlet />
+      </main>
+      <LinkNotice />
+    </div>
+  )
+}
+
+/** On wide screens a column on the left; on a phone a bar above, and the pages below, where the thumb is. */
+function Frame({ user, workspace }: { user: { name: string }; workspace: { name: string } }) {
+  const queries = useQueryClient()
+  const [open, setOpen] = useState<'palette' | 'help'>()
+  const onPalette = useCallback(() => setOpen('palette'), [])
+  const onHelp = useCallback(() => setOpen('help'), [])
+  const close = () => setOpen(undefined)
+  useKeys({ onPalette, onHelp })
   const signOut = useMutation({
     mutationFn: () => unwrap(api.POST('/v0/logout')),
     onSuccess: () => queries.resetQueries(),
   })
-  const isIn = me.data !== undefined
-  useEffect(() => (isIn ? followChanges(queries) : undefined), [isIn, queries])
-  if (me.error instanceof RequestError && me.error.status === 401) return <Login />
-  if (!me.data) return <main className="p-8">{me.error ? <Problem error={me.error} /> : texts.loading}</main>
-  const { user, workspace } = me.data.data
   return (
-    <div className="min-h-dvh md:grid md:grid-cols-[14rem_1fr]">
-      <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:p-3">
-        {texts.skip}
-      </a>
-      <header className="flex flex-wrap items-center gap-x-4 gap-y-2 border-line border-b bg-card px-4 py-3 md:sticky md:top-0 md:h-dvh md:min-w-0 md:flex-col md:flex-nowrap md:items-stretch md:border-r md:border-b-0 md:p-5">
-        <div className="flex items-center gap-2.5 font-semibold text-lg md:mb-6">
-          <img src="/dashboard/icon.svg" alt="" className="size-8" />
-          {texts.name}
-        </div>
-        <nav className="order-last flex w-full gap-1 md:order-none md:flex-col">
-          {PAGES.map(([to, label]) => (
+    <>
+      <header className="sticky top-0 z-20 flex items-center gap-3 border-line border-b bg-card px-4 py-2.5 md:h-dvh md:min-w-0 md:flex-col md:items-stretch md:border-r md:border-b-0 md:p-4">
+        <Link to="/dashboard" className="flex items-center gap-2.5 font-semibold text-lg md:mb-2 md:px-2">
+          <img src="/dashboard/icon.svg" alt="" className="size-7" />
+          <span className="max-md:sr-only">{texts.name}</span>
+        </Link>
+        <button
+          type="button"
+          onClick={onPalette}
+          title={texts.shell.palette}
+          className="ml-auto flex items-center gap-2 rounded-lg border border-line px-2.5 py-1.5 text-soft text-sm hover:border-accent hover:text-ink md:mb-3 md:ml-0"
+        >
+          <Icon name="search" className="size-4" />
+          <span className="max-md:sr-only">{texts.shell.search}</span>
+          <kbd className="ml-auto hidden rounded border border-line px-1.5 font-mono text-xs md:inline">
+            {texts.shell.paletteKeys}
+          </kbd>
+        </button>
+        <nav
+          aria-label={texts.shell.pages}
+          className="fixed inset-x-0 bottom-0 z-20 flex border-line border-t bg-card md:static md:flex-col md:gap-1 md:border-t-0"
+        >
+          {PAGES.map(([to, label, icon]) => (
             <Link
               key={to}
               to={to}
               activeOptions={{ exact: to === '/dashboard' }}
-              className="flex-1 rounded-lg px-3 py-2 text-center font-medium text-sm text-soft hover:text-ink aria-[current=page]:bg-tint aria-[current=page]:text-accent md:flex-none md:text-left"
+              className="flex flex-1 flex-col items-center gap-0.5 px-3 py-2 font-medium text-soft text-xs hover:text-ink aria-[current=page]:text-accent md:flex-none md:flex-row md:gap-3 md:rounded-lg md:text-sm md:aria-[current=page]:bg-tint"
             >
+              <Icon name={icon} />
               {label}
             </Link>
           ))}
         </nav>
-        <div className="ml-auto flex items-center gap-3 text-sm md:mt-auto md:ml-0 md:flex-col md:items-stretch">
-          <Link to="/dashboard/account" className="hidden min-w-0 hover:text-accent md:block">
-            <span className="block truncate font-medium">{workspace.name}</span>
-            <span className="block truncate text-soft">{user.name}</span>
+        <div className="flex items-center gap-2 text-sm md:mt-auto md:flex-col md:items-stretch md:gap-3">
+          <Link
+            to="/dashboard/account"
+            className="min-w-0 rounded-lg p-1.5 hover:text-accent aria-[current=page]:text-accent md:px-2"
+          >
+            <Icon name="account" className="size-5 md:hidden" />
+            <span className="block max-md:sr-only md:truncate md:font-medium">{workspace.name}</span>
+            <span className="block text-soft max-md:sr-only md:truncate">{user.name}</span>
           </Link>
-          <Button onClick={() => signOut.mutate()}>{texts.signOut}</Button>
+          <div className="flex items-center justify-between gap-2">
+            <ThemeSwitch />
+            <Button className="max-md:hidden" onClick={onHelp} aria-label={texts.shell.help}>
+              ?
+            </Button>
+          </div>
+          <Button className="whitespace-nowrap" onClick={() => signOut.mutate()}>
+            {texts.signOut}
+          </Button>
         </div>
       </header>
-      <main id="content" className="mx-auto w-full max-w-6xl p-4 md:p-8">
-        <Outlet />
-      </main>
-    </div>
+      {open === 'palette' && (
+        <Suspense>
+          <Palette onClose={close} />
+        </Suspense>
+      )}
+      {open === 'help' && <Help onClose={close} />}
+    </>
   )
 }

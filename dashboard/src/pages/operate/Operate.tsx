@@ -1,19 +1,16 @@
 import { Outlet } from '@tanstack/react-router'
+import { useRights } from '../../api/me.ts'
 import { Tabs } from '../../parts/tabs.tsx'
 import { PageHead } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
-
-const { tabs } = texts.operate
+import { operateTabs } from './tabs.ts'
 
 /** What whoever runs this workspace, or this Berth, looks at. */
 export function Operate() {
   return (
     <>
       <PageHead title={texts.operate.title} />
-      <Tabs
-        label={texts.operate.title}
-        tabs={[{ to: '/dashboard/operate/operations', label: tabs.operations }]}
-      />
+      <Tabs label={texts.operate.title} tabs={[...operateTabs(useRights())]} />
       <Outlet />
     </>
   )

@@ -1,1 +1,0 @@
-import{s as e}from"./ui-DpZ3DLDW.js";import{n as t,t as n}from"./texts-44mC6RAT.js";var r=t();function i(){return(0,r.jsx)(e,{title:n.account.title})}export{i as Account};

@@ -1,1 +1,0 @@
-import{n as e,t}from"./texts-44mC6RAT.js";var n=e();function r(){return(0,n.jsx)(`p`,{children:t.agent.tabs.console})}export{r as Console};

@@ -1,0 +1,1 @@
+import{m as e,v as t}from"./index-CQNrExVJ.js";import{n,t as r}from"./texts-CzeRjjmN.js";var i=n(),{owners:a,ownersHint:o,admins:s,adminsHint:c}=r.operate;function l({who:n,children:r}){let{isOwner:l,isInstanceAdmin:u}=e();return n===`owners`?l?r:(0,i.jsx)(t,{title:a,hint:o}):u?r:(0,i.jsx)(t,{title:s,hint:c})}export{l as t};

@@ -1,0 +1,1 @@
+import{O as e,m as t,x as n}from"./index-CQNrExVJ.js";import{t as r}from"./tabs-DDMWZpE6.js";import{n as i,t as a}from"./texts-CzeRjjmN.js";import{t as o}from"./tabs-2O3AhZ4A.js";var s=i();function c(){return(0,s.jsxs)(s.Fragment,{children:[(0,s.jsx)(n,{title:a.operate.title}),(0,s.jsx)(r,{label:a.operate.title,tabs:[...o(t())]}),(0,s.jsx)(e,{})]})}export{c as Operate};

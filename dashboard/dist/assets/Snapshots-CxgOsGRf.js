@@ -1,0 +1,1 @@
+import{n as e,t}from"./texts-CzeRjjmN.js";var n=e();function r(){return(0,n.jsx)(`p`,{children:t.agent.tabs.snapshots})}export{r as Snapshots};

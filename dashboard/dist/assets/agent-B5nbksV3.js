@@ -1,1 +1,0 @@
-import{c as e,g as t,m as n,s as r}from"./index-BL5p4tww.js";function i(){let{agentId:i}=n({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=t({queryKey:[`agents`,i],queryFn:()=>e(r.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

@@ -1,0 +1,1 @@
+import{i as e,n as t,r as n}from"./client-Bp2Tn_V9.js";import{M as r}from"./index-CQNrExVJ.js";function i(){let{agentId:i}=r({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=e({queryKey:[`agents`,i],queryFn:()=>n(t.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

@@ -1,1 +1,0 @@
-import{h as e,x as t}from"./index-BL5p4tww.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

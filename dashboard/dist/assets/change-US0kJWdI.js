@@ -1,0 +1,1 @@
+import{N as e}from"./index-CQNrExVJ.js";import{O as t}from"./client-Bp2Tn_V9.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

@@ -1,0 +1,1 @@
+import{i as e,n as t,r as n}from"./client-Bp2Tn_V9.js";function r(){let{data:r,error:i}=e({queryKey:[`plans`],queryFn:()=>n(t.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};

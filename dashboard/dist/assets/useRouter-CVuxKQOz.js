@@ -1,0 +1,1 @@
+import{i as e}from"./texts-CzeRjjmN.js";import{k as t}from"./client-Bp2Tn_V9.js";var n=e(t(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};

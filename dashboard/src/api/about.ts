@@ -1,0 +1,82 @@
+/** Which queries an event is about. */
+import type { QueryClient, QueryKey } from '@tanstack/react-query'
+import type { Change } from './told.ts'
+
+/** Events that come together are one reason to read again. */
+const TOGETHER_MS = 300
+const MOST_OPERATIONS = 5000
+
+const FILES = [['files'], ['file'], ['pins'], ['groups'], ['usage'], ['workspace']]
+/** By the first word of the type. */
+const KEYS: Record<string, QueryKey[]> = {
+  file: FILES,
+  pin: FILES,
+  quota: FILES,
+  group: [['groups'], ['files'], ['file']],
+  swap: [['swaps'], ['file']],
+  domain: [['gateways']],
+  key: [['keys']],
+  member: [['members'], ['me']],
+  invitation: [['invitations'], ['members']],
+  webhook: [['webhooks']],
+}
+
+/** The keys of queries that read what an event is about. */
+export function keysOf({ type, data }: Change): QueryKey[] {
+  const [sort = ''] = type.split('.')
+  const keys = KEYS[sort] ?? []
+  return typeof data.agentId === 'string' ? [...keys, ['agents', data.agentId], ['agents']] : keys
+}
+
+/** Reads again what events are about, together. */
+export function collectReads(queries: QueryClient) {
+  let due: QueryKey[] = []
+  let isDue = false
+  const states = new Map<string, unknown>()
+
+  const key = (...keys: QueryKey[]) => {
+    due.push(...keys)
+    if (isDue) return
+    isDue = true
+    setTimeout(() => {
+      const now = due
+      due = []
+      isDue = false
+      for (const queryKey of new Set(now.map((one) => JSON.stringify(one)))) {
+        const asked = JSON.parse(queryKey) as QueryKey
+        // The list of agents alone; what one of them has is under its own key.
+        const exact = asked.length === 1 && asked[0] === 'agents'
+        void queries.invalidateQueries({ queryKey: asked, exact })
+      }
+    }, TOGETHER_MS)
+  }
+
+  /** Progress needs no request: the event has it. A new state does: the event has neither times nor the error. */
+  const operation = ({ resource: { id }, data }: Change) => {
+    const { step, progress, state, errorCode: error_code } = data
+    queries.setQueriesData({ queryKey: ['operations'] }, (known: unknown) =>
+      patch(known, id, { step, progress, state, error_code }),
+    )
+    if (states.get(id) === state) return
+    if (states.size > MOST_OPERATIONS) states.clear()
+    states.set(id, state)
+    key(['operations'])
+  }
+
+  return {
+    key,
+    all: () => key([]),
+    about(change: Change) {
+      if (change.type === 'operation.progress') operation(change)
+      else key(...keysOf(change))
+    },
+  }
+}
+
+/** The same data, with what is new of an operation wherever it stands in there. */
+function patch(known: unknown, id: string, news: object): unknown {
+  if (Array.isArray(known)) return known.map((one) => patch(one, id, news))
+  if (typeof known !== 'object' || known === null) return known
+  if ('id' in known && 'kind' in known) return known.id === id ? { ...known, ...news } : known
+  return Object.fromEntries(Object.entries(known).map(([name, value]) => [name, patch(value, id, news)]))
+}

@@ -1,0 +1,23 @@
+import { type QueryKey, useInfiniteQuery } from '@tanstack/react-query'
+
+/** A list that comes in pages: what was read of it so far, and how to read more. */
+export function usePages<Item>(
+  queryKey: QueryKey,
+  read: (pageToken: string | undefined) => Promise<{ items: Item[]; next: string }>,
+  options: { enabled?: boolean; refetchInterval?: number } = {},
+) {
+  const query = useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam }) => read(pageParam),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next || undefined,
+    ...options,
+  })
+  return {
+    items: query.data?.pages.flatMap(({ items }) => items),
+    error: query.error,
+    hasMore: query.hasNextPage,
+    isReading: query.isFetchingNextPage,
+    readMore: () => void query.fetchNextPage(),
+  }
+}

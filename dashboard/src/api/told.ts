@@ -1,0 +1,60 @@
+/** What the stream of events has told, kept in memory; and whether it is there. */
+import { useSyncExternalStore } from 'react'
+
+/** An event, as the API sends it. */
+export interface Change {
+  id: string
+  type: string
+  createdAt: string
+  resource: { type: string; id: string }
+  data: Record<string, unknown>
+}
+
+/** `back` is `on` again, for a moment. */
+export type Link = 'on' | 'off' | 'back'
+
+interface Told {
+  /** The newest first. */
+  changes: readonly Change[]
+  link: Link
+}
+
+const MOST = 100
+const BACK_MS = 4000
+
+let told: Told = { changes: [], link: 'on' }
+const listeners = new Set<() => void>()
+
+function set(change: Partial<Told>): void {
+  told = { ...told, ...change }
+  for (const listener of listeners) listener()
+}
+
+/** Each event is sent at least once: one that is known already is left out. */
+export function noteChange(change: Change): void {
+  if (change.type === 'operation.progress' && change.data.state !== 'failed') return
+  if (told.changes.some(({ id }) => id === change.id)) return
+  set({ changes: [change, ...told.changes].slice(0, MOST) })
+}
+
+let timer: ReturnType<typeof setTimeout> | undefined
+
+export function setLink(link: 'on' | 'off'): void {
+  if (link === 'off') {
+    clearTimeout(timer)
+    if (told.link !== 'off') set({ link })
+  } else if (told.link === 'off') {
+    set({ link: 'back' })
+    timer = setTimeout(() => set({ link: 'on' }), BACK_MS)
+  }
+}
+
+/** What was told is of one workspace: who signs in next sees nothing of it. */
+export const forgetChanges = (): void => set({ changes: [] })
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+export const useChanges = () => useSyncExternalStore(subscribe, () => told.changes)
+export const useLink = () => useSyncExternalStore(subscribe, () => told.link)

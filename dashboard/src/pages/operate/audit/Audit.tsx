@@ -1,0 +1,130 @@
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { api, unwrap } from '../../../api/client.ts'
+import { useRights } from '../../../api/me.ts'
+import { usePages } from '../../../api/pages.ts'
+import type { paths } from '../../../api/schema.ts'
+import { ago } from '../../../parts/format.ts'
+import { More } from '../../../parts/more.tsx'
+import { Section } from '../../../parts/section.tsx'
+import { Cell, Table } from '../../../parts/table.tsx'
+import { Empty, Problem, State } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+import { Only } from '../Only.tsx'
+import { AuditFilters } from './AuditFilters.tsx'
+import { Export } from './Export.tsx'
+import type { AuditSearch } from './search.ts'
+
+const t = texts.operate.audit
+const PAGE = 100
+const DAY_MS = 86_400_000
+
+type Page = paths['/v0/audit']['get']['responses'][200]['content']['application/json']
+type Entry = Page['data']['entries'][number]
+
+/** Who did what: in the workspace for its owners, everywhere for instance admins. */
+export function Audit() {
+  const { isInstanceAdmin } = useRights()
+  return (
+    <Only who={isInstanceAdmin ? 'admins' : 'owners'}>
+      <Entries />
+    </Only>
+  )
+}
+
+/** What the API is asked for: a day ends where the next one begins. */
+const queryOf = ({ of, from, to, ...rest }: AuditSearch) => ({
+  ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value)),
+  ...(from && { from: new Date(`${from}T00:00`).toISOString() }),
+  ...(to && { to: new Date(Date.parse(`${to}T00:00`) + DAY_MS).toISOString() }),
+})
+
+function Entries() {
+  const asked = useSearch({ from: '/shell/dashboard/operate/audit' })
+  const go = useNavigate({ from: '/dashboard/operate/audit' })
+  const { isOwner, isInstanceAdmin } = useRights()
+  const isAll = isInstanceAdmin && (asked.of === 'instance' || !isOwner)
+  const path = isAll ? '/v0/admin/audit' : '/v0/audit'
+  const filters = queryOf(asked)
+  const pages = usePages(['audit', path, filters], async (pageToken) => {
+    const query = { limit: PAGE, ...filters, ...(pageToken && { pageToken }) }
+    const params = { params: { query } }
+    const page = await unwrap(isAll ? api.GET('/v0/admin/audit', params) : api.GET('/v0/audit', params))
+    // Text is what comes for `Accept: application/x-ndjson` alone.
+    if (typeof page === 'string') return { items: [], next: '' }
+    return { items: page.data.entries, next: page.data.next_page_token }
+  })
+  const { items, error } = pages
+  return (
+    <Section title={t.title} hint={t.hint} actions={<Export path={path} query={filters} />}>
+      <AuditFilters
+        asked={{ ...asked, of: isAll ? 'instance' : undefined }}
+        mayChoose={isOwner && isInstanceAdmin}
+        onChange={(change) => void go({ search: { ...asked, ...change }, replace: true })}
+      />
+      <Problem error={error} />
+      {!items && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {items?.length === 0 && <Empty title={t.nothing} />}
+      {items && items.length > 0 && (
+        <Table label={t.title} columns={Object.values(t.columns)}>
+          {items.map((entry) => (
+            <Row key={entry.id} entry={entry} />
+          ))}
+        </Table>
+      )}
+      <More {...pages} />
+    </Section>
+  )
+}
+
+function Row({ entry }: { entry: Entry }) {
+  const {
+    createdAt,
+    user,
+    via,
+    agentId,
+    action,
+    resource,
+    status,
+    errorCode,
+    address,
+    userAgent,
+    requestId,
+  } = entry
+  const who = user ? (user.name ?? user.id) : (agentId ?? t.nobody)
+  return (
+    <tr className="align-top hover:bg-tint/40">
+      <Cell className="whitespace-nowrap text-soft">
+        <time dateTime={createdAt} title={createdAt}>
+          {ago(createdAt)}
+        </time>
+      </Cell>
+      <Cell className="min-w-36 max-w-52">
+        <p className="break-words font-medium">{who}</p>
+        <p className="text-soft text-xs">{t.via[via] ?? via}</p>
+      </Cell>
+      <Cell>
+        <code className="text-xs">{action}</code>
+      </Cell>
+      <Cell className="min-w-40 max-w-64">
+        <code className="break-all text-soft text-xs">{resource}</code>
+      </Cell>
+      <Cell className="whitespace-nowrap">
+        <State
+          state={errorCode ? 'failed' : 'ok'}
+          label={[errorCode ? t.refused : t.done, status].filter(Boolean).join(' ')}
+        />
+        {errorCode && (
+          <code className="block text-soft text-xs" title={requestId ?? undefined}>
+            {errorCode}
+          </code>
+        )}
+      </Cell>
+      <Cell className="max-w-48 text-soft text-xs">
+        <span className="block truncate">{address}</span>
+        <span className="block truncate" title={userAgent ?? undefined}>
+          {userAgent}
+        </span>
+      </Cell>
+    </tr>
+  )
+}

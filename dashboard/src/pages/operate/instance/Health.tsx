@@ -1,0 +1,53 @@
+import { useQuery } from '@tanstack/react-query'
+import { api, unwrap } from '../../../api/client.ts'
+import { Row, Rows, Section } from '../../../parts/section.tsx'
+import { Problem, State } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+import { Only } from '../Only.tsx'
+
+const t = texts.operate.health
+/** No event tells of the health of parts. */
+const EACH_MS = 15_000
+
+/** Each part of the instance, and what to do where one is not well. */
+export function Health() {
+  return (
+    <Only who="admins">
+      <Parts />
+    </Only>
+  )
+}
+
+function Parts() {
+  const { data, error } = useQuery({
+    queryKey: ['health', 'instance'],
+    queryFn: () => unwrap(api.GET('/v0/admin/health')),
+    refetchInterval: EACH_MS,
+  })
+  const health = data?.data
+  return (
+    <Section title={t.title} hint={health && t[health.status]}>
+      <Problem error={error} />
+      {!health && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {health && (
+        <Rows label={t.title}>
+          {health.parts.map(({ name, status, detail, cause, advice }) => {
+            const [word = name, what] = t.parts[name] ?? []
+            return (
+              <Row key={name} actions={<State state={status} label={t.states[status]} />}>
+                <p className="font-medium">{word}</p>
+                <p className="text-soft text-sm">{[what, detail].filter(Boolean).join(' · ')}</p>
+                {cause && <p className="mt-1 break-words font-mono text-xs">{cause}</p>}
+                {advice && (
+                  <p className="mt-2 break-words rounded-lg bg-tint px-3 py-2 text-sm">
+                    <span className="font-medium">{t.todo}:</span> {advice}
+                  </p>
+                )}
+              </Row>
+            )
+          })}
+        </Rows>
+      )}
+    </Section>
+  )
+}

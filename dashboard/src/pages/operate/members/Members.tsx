@@ -1,0 +1,104 @@
+import { useState } from 'react'
+import { useChange } from '../../../api/change.ts'
+import { api, unwrap } from '../../../api/client.ts'
+import { useRights } from '../../../api/me.ts'
+import { usePages } from '../../../api/pages.ts'
+import type { paths } from '../../../api/schema.ts'
+import { ConfirmByName } from '../../../parts/forms.tsx'
+import { More } from '../../../parts/more.tsx'
+import { Row, Rows, Section, Tag } from '../../../parts/section.tsx'
+import { Button, Problem } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+import { Filter } from '../Filter.tsx'
+import { Only } from '../Only.tsx'
+import { Invitations } from './Invitations.tsx'
+
+const t = texts.operate.members
+const PAGE = 100
+
+type Page =
+  paths['/v0/workspaces/{workspaceId}/members']['get']['responses'][200]['content']['application/json']
+type Member = Page['data']['members'][number]
+export type Role = Member['role']
+export const ROLES = Object.keys(t.roles) as Role[]
+
+/** Who is in the workspace, and who is invited. */
+export function Members() {
+  return (
+    <Only who="owners">
+      <List />
+      <Invitations />
+    </Only>
+  )
+}
+
+function List() {
+  const { workspaceId } = useRights()
+  const pages = usePages(['members'], async (pageToken) => {
+    const query = { limit: PAGE, ...(pageToken && { pageToken }) }
+    const { data } = await unwrap(
+      api.GET('/v0/workspaces/{workspaceId}/members', { params: { path: { workspaceId }, query } }),
+    )
+    return { items: data.members, next: data.next_page_token }
+  })
+  const { items, error } = pages
+  return (
+    <Section title={t.title} hint={t.hint}>
+      <Problem error={error} />
+      {!items && !error && <p className="text-soft text-sm">{texts.loading}</p>}
+      {items && (
+        <Rows label={t.title}>
+          {items.map((member) => (
+            <MemberRow key={member.id} member={member} />
+          ))}
+        </Rows>
+      )}
+      <More {...pages} />
+    </Section>
+  )
+}
+
+function MemberRow({ member: { id, name, role } }: { member: Member }) {
+  const { workspaceId, userId } = useRights()
+  const [isGoing, setGoing] = useState(false)
+  const path = { workspaceId, userId: id }
+  const change = useChange((role: Role) =>
+    unwrap(api.PATCH('/v0/workspaces/{workspaceId}/members/{userId}', { params: { path }, body: { role } })),
+  )
+  const remove = useChange(
+    () => unwrap(api.DELETE('/v0/workspaces/{workspaceId}/members/{userId}', { params: { path } })),
+    () => setGoing(false),
+  )
+  return (
+    <Row
+      actions={
+        <>
+          <Filter
+            label={t.roleOf(name)}
+            value={change.isPending ? (change.variables ?? role) : role}
+            onChange={(chosen) => change.mutate(ROLES.find((one) => one === chosen) ?? role)}
+            options={ROLES.map((one) => [one, t.roles[one]] as const)}
+          />
+          <Button onClick={() => setGoing(true)}>{t.remove}</Button>
+        </>
+      }
+    >
+      <p className="break-words font-medium">
+        {name} {id === userId && <Tag>{t.you}</Tag>}
+      </p>
+      <p className="text-soft text-sm">{t.rights[role]}</p>
+      <Problem error={change.error} />
+      {isGoing && (
+        <ConfirmByName
+          title={t.removeTitle}
+          hint={t.removeHint(name)}
+          name={name}
+          submit={t.remove}
+          saving={remove}
+          onConfirm={() => remove.mutate()}
+          onClose={() => setGoing(false)}
+        />
+      )}
+    </Row>
+  )
+}

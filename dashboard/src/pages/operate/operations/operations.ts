@@ -1,0 +1,47 @@
+/** Operations as pages show them, in words. */
+import { api, unwrap } from '../../../api/client.ts'
+import type { operations, paths } from '../../../api/schema.ts'
+import { bytes } from '../../../parts/format.ts'
+import { texts } from '../../../texts.ts'
+
+const t = texts.operate.operations
+
+export type Operation =
+  paths['/v0/operations/{id}']['get']['responses'][200]['content']['application/json']['data']
+export type OperationQuery = NonNullable<operations['listOperations']['parameters']['query']>
+
+export const KINDS = Object.keys(t.kinds) as Operation['kind'][]
+export const STATES = Object.keys(t.states) as Operation['state'][]
+
+export async function readOperations(query: OperationQuery) {
+  const { data } = await unwrap(api.GET('/v0/operations', { params: { query } }))
+  return { items: data.operations, next: data.next_page_token }
+}
+
+export const isOver = ({ state }: Operation): boolean => state !== 'queued' && state !== 'running'
+
+/** What it is doing, and how far that is: of a pin in blocks and bytes. */
+export function progressOf({ step, progress }: Operation): string {
+  const { blocks, bytes: size } = progress ?? {}
+  return [
+    step && (t.stepWords[step] ?? step),
+    typeof blocks === 'number' && t.blocks(blocks),
+    typeof size === 'number' && bytes(size),
+  ]
+    .filter(Boolean)
+    .join(' · ')
+}
+
+/** Why it failed, or why it is tried again. */
+export const causeOf = ({ error_code }: Operation): string | undefined =>
+  error_code ? (t.causes[error_code] ?? error_code) : undefined
+
+/** How long it took, or has taken until now. */
+export function tookOf({ started_at, finished_at }: Operation): string {
+  if (!started_at) return ''
+  const ms = (finished_at ? Date.parse(finished_at) : Date.now()) - Date.parse(started_at)
+  const seconds = Math.max(0, ms / 1000)
+  if (seconds < 60) return `${seconds.toLocaleString('en', { maximumFractionDigits: 1 })} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+}

@@ -1,0 +1,43 @@
+import { useEffect, useState } from 'react'
+import { idAt, readEvents } from '../../../api/event-stream.ts'
+import { texts } from '../../../texts.ts'
+import { isOver, type Operation } from './operations.ts'
+
+const t = texts.operate.operations
+const MOST = 200
+
+export interface Step {
+  id: string
+  at: string
+  words: string
+}
+
+/** What an operation has done and does, as its events tell, from its beginning on; none where they are not kept any more. */
+export function useSteps({ id, created_at }: Operation): Step[] {
+  const [steps, setSteps] = useState<Step[]>([])
+  useEffect(() => {
+    const stopped = new AbortController()
+    setSteps([])
+    void follow(id, created_at, stopped.signal, (step) =>
+      setSteps((known) => (known.at(-1)?.words === step.words ? known : [...known, step].slice(-MOST))),
+    ).catch(() => {})
+    return () => stopped.abort()
+  }, [id, created_at])
+  return steps
+}
+
+async function follow(
+  id: string,
+  createdAt: string,
+  signal: AbortSignal,
+  onStep: (step: Step) => void,
+): Promise<void> {
+  const query = { resource: `operation:${id}`, type: 'operation.progress' }
+  for await (const { change } of readEvents(signal, { query, after: idAt(Date.parse(createdAt)) })) {
+    if (!change) continue
+    const { state, step } = change.data as Pick<Operation, 'state' | 'step'>
+    const words = state === 'running' && step ? (t.stepWords[step] ?? step) : (t.states[state] ?? state)
+    onStep({ id: change.id, at: change.createdAt, words })
+    if (isOver({ state } as Operation)) return
+  }
+}

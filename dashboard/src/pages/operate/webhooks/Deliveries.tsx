@@ -1,0 +1,104 @@
+import { useState } from 'react'
+import { useChange } from '../../../api/change.ts'
+import { api, unwrap } from '../../../api/client.ts'
+import { usePages } from '../../../api/pages.ts'
+import { ago } from '../../../parts/format.ts'
+import { More } from '../../../parts/more.tsx'
+import { Section } from '../../../parts/section.tsx'
+import { Cell, Table } from '../../../parts/table.tsx'
+import { Button, Empty, Problem, State } from '../../../parts/ui.tsx'
+import { texts } from '../../../texts.ts'
+import { Filter } from '../Filter.tsx'
+import { Delivery } from './Delivery.tsx'
+
+const t = texts.operate.webhooks
+const PAGE = 25
+/** No event tells how a delivery went: while one waits, it is asked. */
+const WAITING_MS = 3000
+const STATES = ['pending', 'delivered', 'failed'] as const
+export const TONE = { pending: 'queued', delivered: 'succeeded', failed: 'failed' }
+
+/** What a webhook was sent, or is to be sent, newest first. */
+export function Deliveries({ id, isEnabled }: { id: string; isEnabled: boolean }) {
+  const [state, setState] = useState<(typeof STATES)[number]>()
+  const [shown, setShown] = useState<string>()
+  const [isWaiting, setWaiting] = useState(false)
+  const pages = usePages(
+    ['webhooks', id, 'deliveries', state],
+    async (pageToken) => {
+      const query = { limit: PAGE, ...(state && { state }), ...(pageToken && { pageToken }) }
+      const { data } = await unwrap(
+        api.GET('/v0/webhooks/{id}/deliveries', { params: { path: { id }, query } }),
+      )
+      if (!pageToken) setWaiting(data.deliveries.some((one) => one.state === 'pending'))
+      return { items: data.deliveries, next: data.next_page_token }
+    },
+    isWaiting ? { refetchInterval: WAITING_MS } : {},
+  )
+  const again = useChange((deliveryId: string) =>
+    unwrap(
+      api.POST('/v0/webhooks/{id}/deliveries/{deliveryId}/redeliver', {
+        params: { path: { id, deliveryId } },
+      }),
+    ),
+  )
+  const { items, error } = pages
+  return (
+    <Section
+      title={t.deliveries}
+      actions={
+        <Filter
+          label={t.state}
+          value={state ?? ''}
+          onChange={(one) => setState(STATES.find((known) => known === one))}
+          options={[
+            ['', `${t.state}: ${texts.operate.all}`],
+            ...STATES.map((one) => [one, t.states[one] ?? one] as const),
+          ]}
+        />
+      }
+    >
+      <Problem error={error ?? again.error} />
+      {items?.length === 0 && <Empty title={t.noDeliveries} hint={t.noDeliveriesHint} />}
+      {items && items.length > 0 && (
+        <Table label={t.deliveries} columns={Object.values(t.columns)}>
+          {items.map((delivery) => (
+            <tr key={delivery.id} className="hover:bg-tint/40">
+              <Cell>
+                <code className="text-xs">{delivery.type}</code>
+              </Cell>
+              <Cell className="w-full min-w-48 max-w-0">
+                <State state={TONE[delivery.state]} label={t.states[delivery.state]} />
+                {delivery.error && <p className="break-words text-soft text-xs">{delivery.error}</p>}
+              </Cell>
+              <Cell className="tabular-nums">{delivery.status ?? '–'}</Cell>
+              <Cell className="tabular-nums">{delivery.attempts}</Cell>
+              <Cell className="whitespace-nowrap text-soft">
+                {ago(delivery.createdAt)}
+                {delivery.state === 'pending' && delivery.nextAttemptAt && delivery.attempts > 0 && (
+                  <span className="block text-xs">{t.next(ago(delivery.nextAttemptAt))}</span>
+                )}
+              </Cell>
+              <Cell>
+                <div className="flex justify-end gap-2">
+                  <Button onClick={() => setShown(delivery.id)}>{t.look}</Button>
+                  {isEnabled && delivery.state !== 'pending' && (
+                    <Button
+                      className="whitespace-nowrap"
+                      disabled={again.isPending}
+                      onClick={() => again.mutate(delivery.id)}
+                    >
+                      {t.redeliver}
+                    </Button>
+                  )}
+                </div>
+              </Cell>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <More {...pages} />
+      {shown && <Delivery id={id} deliveryId={shown} onClose={() => setShown(undefined)} />}
+    </Section>
+  )
+}

@@ -1,0 +1,33 @@
+import type { paths } from '../../../api/schema.ts'
+import { texts } from '../../../texts.ts'
+
+const t = texts.operate.webhooks
+
+type Answer = paths['/v0/webhooks/{id}']['get']['responses'][200]['content']['application/json']
+export type Webhook = Answer['data']
+type Body = NonNullable<paths['/v0/webhooks']['post']['requestBody']>['content']['application/json']
+export type Pattern = Body['events'][number]
+
+/** Types of events by their sort, as `texts.events` knows them. */
+export const SORTS = Object.entries(t.sorts).map(([sort, label]) => ({
+  all: `${sort}.*` as Pattern,
+  label,
+  types: Object.keys(texts.events).filter((type) => type.startsWith(`${sort}.`)) as Pattern[],
+}))
+
+/** Why it is told of nothing, or whether all is well. */
+export function stateOf({ disabledReason, failingSince }: Webhook, ago: (time: string) => string) {
+  if (disabledReason)
+    return { state: disabledReason === 'client' ? 'canceled' : 'failed', label: t.off[disabledReason] }
+  if (failingSince) return { state: 'degraded', label: t.failing(ago(failingSince)) }
+  return { state: 'ok', label: t.on }
+}
+
+export const eventsInWords = (events: readonly string[]): string =>
+  events
+    .map((event) => {
+      if (event === '*') return t.everything
+      const [sort = ''] = event.split('.')
+      return event.endsWith('.*') ? (t.sorts[sort] ?? event) : event
+    })
+    .join(', ')

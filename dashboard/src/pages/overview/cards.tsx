@@ -1,0 +1,104 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { api, RequestError } from '../../api/client.ts'
+import { useRights } from '../../api/me.ts'
+import type { paths } from '../../api/schema.ts'
+import { bytes } from '../../parts/format.ts'
+import { Card, Problem, State } from '../../parts/ui.tsx'
+import { texts } from '../../texts.ts'
+
+const t = texts.overview
+type Answer<Path extends '/v0/agents' | '/v0/workspaces' | '/readyz'> =
+  paths[Path]['get']['responses'][200]['content']['application/json']
+/** No event tells of the health of parts. */
+const HEALTH_MS = 30_000
+const FIGURE = 'font-semibold text-3xl tabular-nums hover:text-accent'
+
+/** What a query has by now. */
+interface Read<T> {
+  data: T | undefined
+  error: Error | null
+}
+
+export function AgentsCard({ data, error }: Read<Pick<Answer<'/v0/agents'>, 'agents'>>) {
+  const states = Map.groupBy(data?.agents ?? [], ({ status }) => status)
+  return (
+    <Card title={t.agents}>
+      <Problem error={error} />
+      <Link to="/dashboard/agents" className={FIGURE}>
+        {data ? data.agents.length : '…'}
+      </Link>
+      <p className="mt-2 flex flex-wrap gap-x-4">
+        {[...states].map(([state, agents]) => (
+          <State key={state} state={state} label={`${agents.length} ${t.states[state] ?? state}`} />
+        ))}
+        {data?.agents.length === 0 && <span className="text-soft text-sm">{t.noAgents}</span>}
+      </p>
+    </Card>
+  )
+}
+
+export function StorageCard({ data, error }: Read<Answer<'/v0/workspaces'>>) {
+  const workspace = data?.data.workspaces[0]
+  const most = workspace?.plan.storageBytes
+  return (
+    <Card title={t.stored}>
+      <Problem error={error} />
+      <Link to="/dashboard/files" className={FIGURE}>
+        {workspace ? bytes(workspace.usage.bytes) : '…'}
+      </Link>
+      {workspace && most && (
+        <meter
+          aria-label={t.ofPlan(bytes(workspace.usage.bytes), bytes(most))}
+          className="mt-2 block h-2 w-full"
+          value={workspace.usage.bytes}
+          max={most}
+          high={most * 0.9}
+        />
+      )}
+      {workspace && (
+        <p className="mt-2 break-words text-soft text-sm">
+          {t.filesOf(workspace.usage.files)} · {t.plan(workspace.plan.name)}
+          {most && ` · ${t.ofPlan(bytes(workspace.usage.bytes), bytes(most))}`}
+        </p>
+      )}
+    </Card>
+  )
+}
+
+/** `/readyz` answers 503 where a part is down that Berth needs, with the same body. */
+async function readHealth(): Promise<Answer<'/readyz'>> {
+  const { data, error, response } = await api.GET('/readyz')
+  const report = data ?? (error as unknown as Answer<'/readyz'> | undefined)
+  if (!report?.parts) throw new RequestError(response.status, response.statusText)
+  return report
+}
+
+export function HealthCard() {
+  const { isInstanceAdmin } = useRights()
+  const { data, error } = useQuery({ queryKey: ['health'], queryFn: readHealth, refetchInterval: HEALTH_MS })
+  const unwell = Object.entries(data?.parts ?? {}).filter(([, part]) => part.status !== 'ok')
+  const words = data && (data.status === 'ok' ? t.allWell : t[data.status])
+  return (
+    <Card title={t.health}>
+      <Problem error={error} />
+      <p className="font-medium">
+        {isInstanceAdmin ? (
+          <Link to="/dashboard/operate/health" className="hover:text-accent">
+            {words}
+          </Link>
+        ) : (
+          words
+        )}
+      </p>
+      <ul className="mt-2 space-y-1">
+        {unwell.map(([name, part]) => (
+          <li key={name} className="flex flex-wrap items-baseline gap-x-2 text-sm">
+            <State state={part.status} label={texts.operate.health.parts[name]?.[0] ?? name} />
+            <span className="break-words text-soft">{part.detail}</span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}

@@ -1,0 +1,21 @@
+import { useLink } from '../api/told.ts'
+import { texts } from '../texts.ts'
+
+/** Says when what is shown may be old, and when that is over. */
+export function LinkNotice() {
+  const link = useLink()
+  return (
+    <div
+      role="status"
+      className="pointer-events-none fixed inset-x-0 bottom-20 z-30 flex justify-center md:bottom-6"
+    >
+      {link !== 'on' && (
+        <p
+          className={`rounded-full border bg-card px-4 py-2 font-medium text-sm shadow-lg ${link === 'off' ? 'border-bad text-bad' : 'border-good text-good'}`}
+        >
+          {link === 'off' ? texts.shell.cut : texts.shell.back}
+        </p>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,176 @@
+/** ⌘K: pages, agents, files and what can be done, found by typing. Loaded when it is opened. */
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Command } from 'cmdk'
+import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'react'
+import { api, unwrap } from '../api/client.ts'
+import { useRights } from '../api/me.ts'
+import { operateTabs } from '../pages/operate/tabs.ts'
+import { shorten } from '../parts/format.ts'
+import { texts } from '../texts.ts'
+
+const t = texts.shell
+const MOST = 6
+const ITEM =
+  'flex min-h-10 cursor-pointer items-center justify-between gap-4 rounded-lg px-3 py-2 data-[selected=true]:bg-tint data-[selected=true]:text-accent'
+const GROUP =
+  '[&_[cmdk-group-heading]]:px-3 [&_[cmdk-group-heading]]:pt-3 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-soft [&_[cmdk-group-heading]]:text-xs'
+
+export function Palette({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const input = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    dialog.current?.showModal()
+    // The dialog would give the focus to the list's frame, which comes first.
+    input.current?.focus()
+  }, [])
+  const [typed, setTyped] = useState('')
+  const navigate = useNavigate()
+  const rights = useRights()
+  const go = (href: string) => {
+    dialog.current?.close()
+    void navigate({ href })
+  }
+  const pages: [string, string][] = [
+    [texts.nav.overview, '/dashboard'],
+    [texts.nav.files, '/dashboard/files'],
+    [texts.nav.agents, '/dashboard/agents'],
+    ...operateTabs(rights).map(({ to, label }): [string, string] => [`${texts.nav.operate}: ${label}`, to]),
+    [texts.nav.account, '/dashboard/account'],
+  ]
+  const actions: [string, string][] = rights.mayWrite
+    ? [
+        [texts.agents.create, '/dashboard/agents/new'],
+        [t.uploadFiles, '/dashboard/files?do=upload'],
+        [texts.files.pin, '/dashboard/files?do=pin'],
+        [texts.operate.keys.create, '/dashboard/operate/keys?do=new'],
+      ]
+    : []
+  return (
+    <dialog
+      ref={dialog}
+      aria-label={t.palette}
+      onClose={onClose}
+      onClick={(event) => event.target === dialog.current && dialog.current.close()}
+      onKeyDown={(event) => event.key === 'Escape' && dialog.current?.close()}
+      className="mx-auto mt-[12vh] w-[calc(100%-2rem)] max-w-xl rounded-2xl border border-line bg-card text-ink shadow-2xl"
+    >
+      <Command label={t.palette} loop>
+        <Command.Input
+          ref={input}
+          value={typed}
+          onValueChange={setTyped}
+          placeholder={t.paletteHint}
+          className="w-full border-line border-b bg-transparent px-5 py-4 outline-none placeholder:text-soft"
+        />
+        <Command.List className="max-h-[50vh] overflow-y-auto p-2 text-sm">
+          <Command.Empty className="px-3 py-8 text-center text-soft">{t.nothing}</Command.Empty>
+          <Found go={go} typed={typed} />
+          <Group heading={t.actions} rows={actions} go={go} />
+          <Group heading={t.pages} rows={pages} go={go} />
+        </Command.List>
+      </Command>
+    </dialog>
+  )
+}
+
+function Group({
+  heading,
+  rows,
+  go,
+}: {
+  heading: string
+  rows: [string, string][]
+  go: (href: string) => void
+}) {
+  if (rows.length === 0) return null
+  return (
+    <Command.Group heading={heading} className={GROUP}>
+      {rows.map(([label, href]) => (
+        <Item key={href} value={`${heading} ${label}`} onSelect={() => go(href)}>
+          {label}
+        </Item>
+      ))}
+    </Command.Group>
+  )
+}
+
+/** The agents and files whose names have what is typed. */
+function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
+  const name = useDeferredValue(typed.trim())
+  const agents = useQuery({ queryKey: ['agents'], queryFn: () => unwrap(api.GET('/v0/agents')) })
+  const files = useQuery({
+    queryKey: ['files', 'palette', name],
+    enabled: name.length > 1,
+    queryFn: async () => {
+      const query = { name, limit: MOST }
+      const found = await Promise.all(
+        (['public', 'private'] as const).map(async (network) => {
+          const { data } = await unwrap(
+            api.GET('/v3/files/{network}', { params: { path: { network }, query } }),
+          )
+          return data.files.map((file) => ({ ...file, network }))
+        }),
+      )
+      return found.flat()
+    },
+  })
+  const asked = name.toLowerCase()
+  const named = asked
+    ? (agents.data?.agents ?? []).filter((agent) =>
+        `${agent.name} ${agent.agentId}`.toLowerCase().includes(asked),
+      )
+    : []
+  const found = name.length > 1 ? (files.data ?? []) : []
+  return (
+    <>
+      {named.length > 0 && (
+        <Command.Group heading={texts.nav.agents} className={GROUP}>
+          {named.slice(0, MOST).map(({ agentId, name, emoji }) => (
+            <Item
+              key={agentId}
+              value={`${name} ${agentId}`}
+              onSelect={() => go(`/dashboard/agents/${agentId}`)}
+              note={agentId}
+            >
+              {emoji} {name}
+            </Item>
+          ))}
+        </Command.Group>
+      )}
+      {found.length > 0 && (
+        <Command.Group heading={texts.nav.files} className={GROUP}>
+          {found.slice(0, MOST).map(({ id, name, cid, network }) => (
+            <Item
+              key={id}
+              value={`${name} ${id}`}
+              onSelect={() => go(`/dashboard/files/${network}/${id}`)}
+              note={shorten(cid)}
+            >
+              {name ?? texts.files.unnamed}
+            </Item>
+          ))}
+        </Command.Group>
+      )}
+    </>
+  )
+}
+
+function Item({
+  value,
+  onSelect,
+  note,
+  children,
+}: {
+  value: string
+  onSelect: () => void
+  note?: string
+  children: ReactNode
+}) {
+  return (
+    <Command.Item value={value} onSelect={onSelect} className={ITEM}>
+      <span className="min-w-0 truncate">{children}</span>
+      {note && <code className="shrink-0 text-soft text-xs">{note}</code>}
+    </Command.Item>
+  )
+}

@@ -1,0 +1,47 @@
+/** Keys of the keyboard that work on every page. */
+import { useNavigate } from '@tanstack/react-router'
+import { useEffect } from 'react'
+
+/** Behind `g`: where a letter leads. */
+export const GO = {
+  o: '/dashboard',
+  f: '/dashboard/files',
+  a: '/dashboard/agents',
+  p: '/dashboard/operate',
+} as const
+const BEHIND_MS = 1500
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable ||
+    target.closest('input, textarea, select, [role=textbox], dialog, .xterm') !== null)
+
+export function useKeys({ onPalette, onHelp }: { onPalette: () => void; onHelp: () => void }): void {
+  const navigate = useNavigate()
+  useEffect(() => {
+    let went = 0
+    const onKey = (event: KeyboardEvent) => {
+      if ((event.metaKey || event.ctrlKey) && !event.altKey && event.key.toLowerCase() === 'k') {
+        // A console has this key itself.
+        if (event.ctrlKey && event.target instanceof HTMLElement && event.target.closest('.xterm')) return
+        event.preventDefault()
+        onPalette()
+        return
+      }
+      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
+      if (event.key === '?') onHelp()
+      else if (event.key === '/') {
+        const field = document.querySelector<HTMLElement>('main input[type=search]')
+        if (!field) return
+        event.preventDefault()
+        field.focus()
+      } else if (event.key === 'g') went = event.timeStamp
+      else if (event.timeStamp - went < BEHIND_MS && event.key in GO) {
+        went = 0
+        void navigate({ to: GO[event.key as keyof typeof GO] })
+      }
+    }
+    window.addEventListener('keydown', onKey)
+    return () => window.removeEventListener('keydown', onKey)
+  }, [navigate, onPalette, onHelp])
+}
