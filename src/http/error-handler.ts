@@ -35,6 +35,8 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     if (res.headersSent || res.destroyed) return void res.destroy()
     if (answer.status >= 500) (req.log ?? log).error({ err: error }, answer.message)
     res.status(answer.status).set({ 'Error-Code': answer.code, ...answer.headers })
+    // Browsers may keep a 404 or 410 without asking, and a 410 for good.
+    if (!res.hasHeader('cache-control')) res.set('cache-control', 'no-store')
     const { code, message } = answer
     if (isGit(req)) return void res.type('text/plain').send(`${message}\n`)
     const forClients = isPinningService(req.originalUrl)

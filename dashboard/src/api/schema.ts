@@ -11169,7 +11169,7 @@ export interface operations {
                 "application/json": {
                     /** Format: webhook-url */
                     url: string;
-                    events: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "channel.created" | "channel.updated" | "channel.deleted" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "webhook.disabled")[];
+                    events: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
                     /**
                      * @description Only events about this agent.
                      * @default null
@@ -11379,7 +11379,7 @@ export interface operations {
                 "application/json": {
                     /** Format: webhook-url */
                     url?: string;
-                    events?: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "channel.created" | "channel.updated" | "channel.deleted" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "webhook.disabled")[];
+                    events?: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
                     agentId?: string | null;
                     groupId?: string | null;
                     enabled?: boolean;
@@ -12507,8 +12507,8 @@ export interface operations {
                 action?: string;
                 /** @description Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`. */
                 resource?: string;
-                /** @description Only what was done, or only what was refused or failed. */
-                result?: "done" | "refused";
+                /** @description Only what was done, or only what was refused or failed, or only that of which it is not known. */
+                result?: "done" | "refused" | "unknown";
                 /** @description Only entries from this time on. */
                 from?: string;
                 /** @description Only entries before this time. */
@@ -12590,7 +12590,7 @@ export interface operations {
                                 resource: string;
                                 /** @description Of HTTP; 499 where the client had gone; null for a command. */
                                 status: number | null;
-                                /** @description Null where it was done. */
+                                /** @description Null where it was done; `unknown` while a request is under way, and for good where its process died meanwhile. */
                                 errorCode: string | null;
                                 requestId: string | null;
                                 address: string | null;
@@ -12628,8 +12628,8 @@ export interface operations {
                 action?: string;
                 /** @description Only this resource and its parts: `agents/x7f3k2ab` has `agents/x7f3k2ab/secrets/…`. */
                 resource?: string;
-                /** @description Only what was done, or only what was refused or failed. */
-                result?: "done" | "refused";
+                /** @description Only what was done, or only what was refused or failed, or only that of which it is not known. */
+                result?: "done" | "refused" | "unknown";
                 /** @description Only entries from this time on. */
                 from?: string;
                 /** @description Only entries before this time. */
@@ -12713,7 +12713,7 @@ export interface operations {
                                 resource: string;
                                 /** @description Of HTTP; 499 where the client had gone; null for a command. */
                                 status: number | null;
-                                /** @description Null where it was done. */
+                                /** @description Null where it was done; `unknown` while a request is under way, and for good where its process died meanwhile. */
                                 errorCode: string | null;
                                 requestId: string | null;
                                 address: string | null;

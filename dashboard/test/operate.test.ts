@@ -1,0 +1,605 @@
+/**
+ * The operator's pages, the overview and the shell, in a real browser against a Berth of their own: its webhooks may be sent to
+ * this machine, and one of its users is an instance admin.
+ */
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, describe, it } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import type { Page } from 'playwright-core'
+import { inlineCid } from '../../test/contract/context.ts'
+import { addMember } from '../../test/contract/workspaces/rows.ts'
+import { startStack } from '../../test/support/stack.ts'
+import { startReceiver } from '../../test/support/webhook-receiver.ts'
+import { HOSTILE, openDashboard } from './support.ts'
+
+const receiver = await startReceiver()
+after(() => receiver.stop())
+const dashboard = await openDashboard(
+  await startStack({
+    database: 'of the run',
+    env: { BERTH_RUNTIME: 'process', BERTH_WEBHOOK_ALLOW: receiver.allowed },
+  }),
+)
+const { url, anonymous, berth, own, page, complaints, newPage, signIn, look } = dashboard
+const MOST_SCRIPT_BYTES = 250_000
+/** No node has it, so that a pin of it waits. */
+const ABSENT = 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e'
+
+/** Every address that any page has asked for. */
+const asked: string[] = []
+const recorded = (on: Page) => {
+  on.on('request', (request) => asked.push(request.url()))
+  on.on('framenavigated', (frame) => asked.push(frame.url()))
+  return on
+}
+recorded(page)
+
+const open = (path: string, on = page) => on.goto(`${url}/dashboard${path}`)
+const tab = (name: string, on = page) =>
+  on.getByRole('navigation', { name: 'Operate' }).getByRole('link', { name, exact: true })
+const dialog = (on = page) => on.getByRole('dialog')
+
+/** A page on which another user of the workspace is signed in. */
+async function signedIn(user: string): Promise<Page> {
+  const on = recorded(await newPage())
+  const address = (await berth('login-link', '-w', own.name, '--user', user)).trim()
+  await on.goto(address.replace(new URL(address).origin, url))
+  await on.getByRole('button', { name: 'Sign in' }).click()
+  await on.getByRole('heading', { name: 'Overview' }).waitFor()
+  return on
+}
+
+/** What is shown once, read from the dialog, which is closed. */
+async function readOnce(): Promise<string> {
+  await dialog().getByText('it is shown this once').waitFor()
+  const shown = (await dialog().locator('p.font-mono').textContent()) ?? ''
+  await dialog().getByRole('button', { name: 'I have it' }).click()
+  await dialog().waitFor({ state: 'detached' })
+  return shown
+}
+
+describe('the shell', () => {
+  it('the root leads a browser to the dashboard, and the first page has at most 250 KB of script', async (t) => {
+    await page.goto(url)
+    await page.getByText('npx berth login-link').waitFor()
+    assert.equal(new URL(page.url()).pathname, '/dashboard')
+    await signIn()
+    await open('')
+    await page.getByText('Nothing has run yet.').waitFor()
+    const scripts = await page.evaluate(() =>
+      performance.getEntriesByType('resource').flatMap(({ name }) => (name.endsWith('.js') ? [name] : [])),
+    )
+    assert.ok(scripts.length > 0)
+    const sizes = await Promise.all(
+      scripts.map(async (script) => gzipSync(Buffer.from(await (await fetch(script)).arrayBuffer())).length),
+    )
+    const total = sizes.reduce((sum, size) => sum + size, 0)
+    const shown = await page.evaluate(() => {
+      const [{ domInteractive }] = performance.getEntriesByType('navigation') as [PerformanceNavigationTiming]
+      const paints = performance.getEntriesByName('first-contentful-paint')
+      return { domInteractive, painted: paints[0]?.startTime ?? 0 }
+    })
+    t.diagnostic(
+      `${scripts.length} scripts, ${total} bytes gzipped; interactive after ${Math.round(shown.domInteractive)} ms, painted after ${Math.round(shown.painted)} ms`,
+    )
+    assert.ok(total <= MOST_SCRIPT_BYTES, `${total} bytes`)
+    await look('overview-empty')
+  })
+  it('a page has a title, and a change of page moves the focus to its heading', async () => {
+    await page.getByRole('link', { name: 'Operate', exact: true }).click()
+    await page.getByRole('heading', { name: 'Operate' }).waitFor()
+    assert.equal(await page.title(), 'Operate · Berth')
+    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Operate')
+  })
+  it('an address that no page has says so', async () => {
+    await open('/nowhere/at/all')
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+    await look('not-found')
+    await page.getByRole('link', { name: 'Go to the overview' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  })
+  it('the palette finds pages by typing, and leads there by the keyboard alone', async () => {
+    await page.keyboard.press('Control+k')
+    await dialog().getByPlaceholder('Go to a page').waitFor()
+    await page.keyboard.type('webhoo')
+    await dialog().getByRole('option', { name: 'Overview' }).waitFor({ state: 'detached' })
+    await dialog().getByRole('option', { name: 'Operate: Webhooks' }).waitFor()
+    await look('palette')
+    await page.keyboard.press('Enter')
+    await page.getByText('No webhooks yet').waitFor()
+    await page.keyboard.press('Control+k')
+    await dialog().waitFor()
+    await page.keyboard.press('Escape')
+    await dialog().waitFor({ state: 'detached' })
+  })
+  it('keys of the keyboard lead to pages, and ? lists them', async () => {
+    await page.keyboard.press('?')
+    await dialog().getByText('Go to Agents').waitFor()
+    await look('keyboard')
+    await page.keyboard.press('Escape')
+    await dialog().waitFor({ state: 'detached' })
+    await page.keyboard.press('g')
+    await page.keyboard.press('a')
+    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('o')
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  })
+  it('the colours that were chosen stay behind a reload', async () => {
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+    const light = await background()
+    await page.getByRole('button', { name: 'Dark' }).click()
+    const dark = await background()
+    assert.notEqual(dark, light)
+    await page.reload()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    assert.equal(await background(), dark)
+    await page.getByRole('button', { name: 'As the system has it' }).click()
+    assert.equal(await background(), light)
+  })
+})
+
+describe('the overview', () => {
+  it('what happens is shown without a reload, and only what an event is about is read again', async () => {
+    await open('')
+    await page.getByText('Nothing has run yet.').waitFor()
+    asked.length = 0
+    const { operation } = await own.api.pin({
+      cid: inlineCid(`seen by ${own.name}`).toString(),
+      name: 'Seen',
+    })
+    await own.api.finished(operation)
+    await page.getByText('Seen is kept').waitFor()
+    await page.getByText('Pin a CID').first().waitFor()
+    await page.getByText('1 file').waitFor()
+    assert.ok(asked.some((address) => address.includes('/v0/operations')))
+    assert.deepEqual(
+      asked.filter((address) => /\/v0\/(agents|me)|analytics|readyz/.test(address)),
+      [],
+    )
+    await look('overview-used')
+  })
+  it('a pin that waits is shown with what it does', async () => {
+    await own.api.pin({ cid: ABSENT, name: 'Absent' })
+    await page.getByText('looking for who has it').waitFor()
+  })
+  it('a cut stream is told, and goes on behind the last event that was seen', async () => {
+    const resumed = page.waitForRequest(
+      (request) => request.url().includes('/v0/events') && request.headers()['last-event-id'] !== undefined,
+    )
+    await page.context().setOffline(true)
+    await page.getByText('Berth cannot be reached.').waitFor()
+    await look('offline')
+    const { status } = await own.api.post('/v3/groups/public', { name: 'made meanwhile' })
+    assert.equal(status, 200)
+    await page.context().setOffline(false)
+    await page.getByText('Back again.').waitFor()
+    await page.getByText('made meanwhile was made').waitFor()
+    assert.match((await resumed).headers()['last-event-id'] ?? '', /^\d+$/)
+  })
+})
+
+describe('operations', () => {
+  it('they are listed by state and kind, which stand in the address', async () => {
+    await open('/operate/operations')
+    await page.getByRole('cell', { name: 'done' }).waitFor()
+    await page.getByLabel('State').selectOption('succeeded')
+    await page.getByText('looking for who has it').waitFor({ state: 'detached' })
+    assert.match(page.url(), /state=succeeded/)
+    await page.getByLabel('Operation', { exact: true }).selectOption('agent.restart')
+    await page.getByText('No operation is like that.').waitFor()
+    await page.reload()
+    await page.getByText('No operation is like that.').waitFor()
+    await open('/operate/operations?state=nonsense')
+    await page.getByText('looking for who has it').waitFor()
+    await look('operations')
+  })
+  it('one has a page with its steps, and is cancelled there', async () => {
+    await page
+      .getByRole('row', { name: 'looking for who has it' })
+      .getByRole('link', { name: 'Pin a CID' })
+      .click()
+    await page.getByRole('listitem').filter({ hasText: 'looking for who has it' }).waitFor()
+    await look('operation')
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await dialog().getByRole('button', { name: 'Cancel the operation' }).click()
+    await page.getByRole('listitem').filter({ hasText: 'cancelled' }).waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).waitFor({ state: 'detached' })
+  })
+})
+
+describe('keys', () => {
+  it('a key is made with scopes from a list, is shown once, works, and is revoked by its name', async () => {
+    await open('/operate/keys?do=new')
+    await dialog().getByLabel('Name').fill('Reader')
+    await dialog().getByLabel('Ends').selectOption('In 30 days')
+    await dialog().getByLabel('Write files').uncheck()
+    await dialog().getByText('Choose at least one thing').waitFor()
+    assert.ok(await dialog().getByRole('button', { name: 'Make the key' }).isDisabled())
+    await dialog().getByLabel('Read groups').check()
+    await look('key-new')
+    await dialog().getByRole('button', { name: 'Make the key' }).click()
+    const made = anonymous.as(await readOnce())
+    assert.equal((await made.get('/v3/groups/public')).status, 200)
+    assert.equal((await made.get('/v3/files/public')).status, 403)
+    const row = page.getByRole('row', { name: 'Reader' })
+    await row.getByText('in 30 days').waitFor()
+    await row.getByText('org:groups:read').waitFor()
+    await look('keys')
+    await row.getByRole('button', { name: 'Revoke' }).click()
+    const sure = dialog().getByRole('button', { name: 'Revoke' })
+    assert.ok(await sure.isDisabled())
+    await dialog().getByLabel('Type its name').fill('Reader')
+    await sure.click()
+    await row.waitFor({ state: 'detached' })
+    assert.equal((await made.get('/v3/groups/public')).status, 401)
+    await page.getByLabel('Keys').selectOption('Revoked')
+    await page.getByRole('row', { name: 'Reader' }).getByText('revoked').waitFor()
+  })
+})
+
+describe('members', () => {
+  it('the last owner stays, as the page says in words', async () => {
+    await open('/operate/members')
+    await page.getByLabel('Role of owner').selectOption('Viewer')
+    await page.getByRole('alert').getByText('The last owner of a workspace stays its owner').waitFor()
+    assert.equal(await page.getByLabel('Role of owner').inputValue(), 'owner')
+    await look('members')
+  })
+  it('a role is changed, and a member is removed by the name', async () => {
+    const { name } = await addMember(own, 'viewer')
+    const role = page.getByLabel(`Role of ${name}`)
+    await role.selectOption('Member')
+    await page.getByRole('listitem').filter({ hasText: name }).getByText('keys of their own').waitFor()
+    await page.getByRole('listitem').filter({ hasText: name }).getByRole('button', { name: 'Remove' }).click()
+    await dialog().getByLabel('Type its name').fill(name)
+    await dialog().getByRole('button', { name: 'Remove' }).click()
+    await role.waitFor({ state: 'detached' })
+  })
+  it('an invitation is made, its token makes a member, and another one is revoked', async () => {
+    const invite = async (email: string) => {
+      await page.getByRole('button', { name: 'Invite somebody' }).click()
+      await dialog().getByLabel('Role').selectOption('Viewer')
+      await dialog().getByLabel('For whom').fill(email)
+      await dialog().getByRole('button', { name: 'Make an invitation' }).click()
+      return readOnce()
+    }
+    const name = `invited-${own.id}`
+    const accepted = await anonymous.post('/v0/invitations/accept', {
+      token: await invite('a@example.org'),
+      name,
+    })
+    assert.equal(accepted.status, 201)
+    await page.getByLabel(`Role of ${name}`).waitFor()
+    const token = await invite('b@example.org')
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: 'b@example.org' })
+      .getByRole('button', { name: 'Revoke' })
+      .click()
+    await page.getByRole('listitem').filter({ hasText: 'b@example.org' }).getByText('revoked').waitFor()
+    assert.equal((await anonymous.post('/v0/invitations/accept', { token, name: 'nobody' })).status, 404)
+  })
+})
+
+describe('webhooks', () => {
+  it('a webhook is made with events from a list, and a test shows what was sent and answered', async () => {
+    receiver.answerWith((response) => response.writeHead(200).end(HOSTILE))
+    await open('/operate/webhooks')
+    await page.getByRole('button', { name: 'New webhook' }).click()
+    await dialog().getByLabel('URL').fill('http://127.0.0.1:1/refused')
+    await dialog().getByLabel('Everything').uncheck()
+    await dialog().getByLabel('Pins').check()
+    await dialog().getByLabel('agent.error').check()
+    await look('webhook-new')
+    await dialog().getByRole('button', { name: 'Make the webhook' }).click()
+    await dialog().getByRole('alert').waitFor()
+    await dialog().getByLabel('URL').fill(receiver.url)
+    await dialog().getByRole('button', { name: 'Make the webhook' }).click()
+    assert.match(await readOnce(), /^whsec_/)
+    await page.getByText('Pins, agent.error').waitFor()
+    await page.getByRole('link', { name: receiver.url }).click()
+    await page.getByRole('button', { name: 'Send a test' }).click()
+    const row = page.getByRole('row', { name: 'webhook.test' })
+    await row.getByText('taken').waitFor()
+    await look('webhook')
+    await row.getByRole('button', { name: 'Look' }).click()
+    await dialog().getByText('"webhook.test"').waitFor()
+    await dialog().getByText(HOSTILE).waitFor()
+    await look('delivery')
+    await page.keyboard.press('Escape')
+  })
+  it('a delivery is sent again, and a secret is made anew', async () => {
+    const before = receiver.received.length
+    await page.getByRole('button', { name: 'Send again' }).click()
+    await page.getByRole('row', { name: 'webhook.test' }).getByText('taken').waitFor()
+    assert.ok(receiver.received.length > before)
+    await page.getByRole('button', { name: 'New secret' }).click()
+    await dialog().getByRole('button', { name: 'New secret' }).click()
+    assert.match(await readOnce(), /^whsec_/)
+  })
+  it('a webhook that its target has given up says why, is switched on again, and is deleted by its URL', async () => {
+    receiver.answerWith((response) => response.writeHead(410).end('gone for good'))
+    await page.getByRole('button', { name: 'Send a test' }).click()
+    await page.getByText('its target answered 410').waitFor()
+    await page.getByText('redeliver what you need').waitFor()
+    await page.getByRole('button', { name: 'Switch on' }).click()
+    await page.getByRole('button', { name: 'Switch off' }).waitFor()
+    await page.getByRole('button', { name: 'Delete' }).click()
+    await dialog().getByLabel('Type its name').fill(receiver.url)
+    await dialog().getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No webhooks yet').waitFor()
+  })
+})
+
+describe('the audit', () => {
+  it('entries are filtered, and saved as JSON lines', async () => {
+    await own.api.request('POST', '/v3/groups/private', {
+      json: { name: 'audited' },
+      headers: { 'user-agent': HOSTILE },
+    })
+    await own.api.post('/v0/webhooks', { url: 'http://127.0.0.1:1/', events: ['*'] })
+    await open('/operate/audit')
+    await page.getByRole('cell', { name: 'createGroup' }).first().waitFor()
+    await page.getByText(HOSTILE).waitFor()
+    await look('audit')
+    await page.getByLabel('Result').selectOption('refused')
+    await page.getByRole('cell', { name: 'createGroup' }).first().waitFor({ state: 'detached' })
+    await page.getByLabel('Action').fill('createWebhook')
+    await page.getByRole('cell', { name: 'refused 400' }).first().waitFor()
+    await page.getByRole('cell', { name: 'changeMember' }).waitFor({ state: 'detached' })
+    assert.match(page.url(), /result=refused/)
+    const saved = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download as JSON lines' }).click()
+    const file = await saved
+    assert.match(file.suggestedFilename(), /^audit-\d{4}-\d\d-\d\d\.jsonl$/)
+    const lines = (await readFile((await file.path()) ?? '', 'utf8')).trimEnd().split('\n')
+    assert.ok(lines.length >= 2)
+    for (const line of lines) assert.equal(JSON.parse(line).action, 'createWebhook')
+  })
+})
+
+describe('the instance', () => {
+  it('an admin sees health, workers, workspaces and plans, and makes and changes a workspace', async () => {
+    await tab('Health').waitFor({ state: 'detached' })
+    await berth('users', 'admin', 'owner')
+    await open('/operate/health')
+    await page.getByText('Everything works.').or(page.getByText('a part is not well')).waitFor()
+    await page.getByText('Where everything is kept').waitFor()
+    await look('health')
+    await tab('Workers').click()
+    await page.getByText('alive').waitFor()
+    await look('workers')
+    await tab('Plans').click()
+    await page.getByRole('cell', { name: 'unlimited', exact: true }).waitFor()
+    await look('plans')
+    await tab('Workspaces').click()
+    const name = `made ${own.id}`
+    await page.getByRole('button', { name: 'New workspace' }).click()
+    await dialog().getByLabel('Name').fill(name)
+    await dialog().getByLabel('Owner').fill(`owner of ${own.id}`)
+    await dialog().getByRole('button', { name: 'Make the workspace' }).click()
+    const made = anonymous.as(await readOnce())
+    assert.equal((await made.get('/v0/me')).body.data.plan.name, 'free')
+    const row = page.getByRole('row', { name })
+    await row.getByRole('button', { name: 'Change' }).click()
+    await dialog().getByLabel('Name').fill(own.name)
+    await dialog().getByRole('button', { name: 'Save' }).click()
+    await dialog().getByRole('alert').waitFor()
+    await dialog().getByLabel('Name').fill(name)
+    await dialog().getByLabel('Plan').selectOption('unlimited')
+    await dialog().getByRole('button', { name: 'Save' }).click()
+    await row.getByRole('cell', { name: 'unlimited' }).waitFor()
+    await look('workspaces')
+    await tab('Audit').click()
+    await page.getByLabel('Whose').selectOption('Of all workspaces')
+    await page.getByRole('cell', { name: 'createWorkspace' }).first().waitFor()
+  })
+})
+
+describe('rights', () => {
+  /** What each page of Operate has to press, beside its links and filters. */
+  const buttons = (on: Page) => on.locator('main').getByRole('button').allTextContents()
+  const pages = [
+    'operations',
+    'keys',
+    'members',
+    'webhooks',
+    'audit',
+    'health',
+    'workers',
+    'workspaces',
+    'plans',
+  ]
+
+  for (const [role, tabs, offered] of [
+    ['viewer', ['Operations', 'API keys'], []],
+    ['member', ['Operations', 'API keys'], ['New API key', 'Cancel']],
+  ] as const)
+    it(`a ${role} is offered what a ${role} may do, and is refused the rest`, async () => {
+      await own.api.pin({ cid: ABSENT, name: `for a ${role}` })
+      const { name } = await addMember(own, role)
+      const on = await signedIn(name)
+      const found = new Set<string>()
+      for (const one of pages) {
+        await open(`/operate/${one}`, on)
+        await tab('Operations', on).waitFor()
+        if (tabs.length > pages.indexOf(one))
+          await on.getByRole('table').or(on.getByText('No API keys yet')).first().waitFor()
+        else await on.getByText(/Only (owners|admins) of/).waitFor()
+        for (const button of await buttons(on)) found.add(button)
+      }
+      assert.deepEqual(
+        await on.getByRole('navigation', { name: 'Operate' }).getByRole('link').allTextContents(),
+        tabs,
+      )
+      assert.deepEqual([...found].filter((text) => text !== 'Revoke').sort(), [...offered].sort())
+      const statuses = await on.evaluate(tryAll, own.id)
+      for (const [what, status] of Object.entries(statuses))
+        assert.ok(
+          status === 403 || (role === 'member' && what === 'POST /v3/pinata/keys'),
+          `${what}: ${status}`,
+        )
+      await on.context().close()
+    })
+
+  it('a right that is taken away meanwhile is told in words', async () => {
+    const { id, name } = await addMember(own, 'member')
+    const on = await signedIn(name)
+    await open('/operate/keys?do=new', on)
+    await dialog(on).getByLabel('Name').fill('too late')
+    const path = `/v0/workspaces/${own.id}/members/${id}`
+    assert.equal((await own.api.request('PATCH', path, { json: { role: 'viewer' } })).status, 200)
+    await dialog(on)
+      .getByRole('button', { name: 'Make the key' })
+      .click({ timeout: 5000 })
+      .catch(() => {})
+    await on.getByRole('alert').or(on.getByText('Make the key')).first().waitFor()
+    await open('/operate/keys', on)
+    await on.getByText('No API keys yet').waitFor()
+    assert.deepEqual(await buttons(on), [])
+    await on.context().close()
+  })
+})
+
+/** Runs in the page: sends what each button of Operate sends, with the session. */
+async function tryAll(workspaceId: string) {
+  const ID = '0193a1c5-02aa-7a31-93be-6d1f8e20c94b'
+  const of = `/v0/workspaces/${workspaceId}`
+  const operations = await (await fetch('/v0/operations?state=running&limit=1')).json()
+  const asked: [string, string, object?][] = [
+    ['POST', '/v3/pinata/keys', { keyName: 'tried', permissions: { resources: ['org:read'] } }],
+    ['POST', '/v3/pinata/keys', { keyName: 'tried', permissions: { resources: ['instance:write'] } }],
+    ['PATCH', `${of}/members/${ID}`, { role: 'owner' }],
+    ['DELETE', `${of}/members/${ID}`],
+    ['POST', `${of}/invitations`, { role: 'owner' }],
+    ['DELETE', `${of}/invitations/${ID}`],
+    ['POST', '/v0/webhooks', { url: 'https://example.org/', events: ['*'] }],
+    ['PATCH', `/v0/webhooks/${ID}`, { enabled: false }],
+    ['POST', `/v0/webhooks/${ID}/rotate`],
+    ['POST', `/v0/webhooks/${ID}/test`],
+    ['POST', `/v0/webhooks/${ID}/deliveries/${ID}/redeliver`],
+    ['DELETE', `/v0/webhooks/${ID}`],
+    ['POST', '/v0/admin/workspaces', { name: 'tried', owner: 'tried' }],
+    ['PATCH', `/v0/admin/workspaces/${workspaceId}`, { plan: 'unlimited' }],
+    ['GET', '/v0/audit'],
+    ['GET', '/v0/admin/audit'],
+    ['GET', '/v0/admin/health'],
+  ]
+  const { role } = (await (await fetch('/v0/me')).json()).data
+  if (role === 'viewer') asked.push(['DELETE', `/v0/operations/${operations.data.operations[0].id}`])
+  const statuses: Record<string, number> = {}
+  for (const [method, path, body] of asked) {
+    const answer = await fetch(path, {
+      method,
+      headers: { 'berth-session': '1', 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    const what = `${method} ${path}`
+    statuses[what] = Math.min(answer.status, statuses[what] ?? 999)
+  }
+  return statuses
+}
+
+describe('attacks', () => {
+  it('names with markup are shown as text and run nothing', async () => {
+    const hostile = `${HOSTILE}${own.id}`
+    assert.equal(
+      (await own.api.post('/v3/pinata/keys', { keyName: HOSTILE, permissions: { admin: true } })).status,
+      200,
+    )
+    const where = `${receiver.url}?q=${encodeURIComponent(HOSTILE)}`
+    receiver.answerWith((response) => response.writeHead(500).end(HOSTILE))
+    const webhook = await own.api.post('/v0/webhooks', { url: where, events: ['*'] })
+    assert.equal(webhook.status, 201)
+    assert.equal((await own.api.post('/v3/groups/public', { name: HOSTILE })).status, 200)
+    await own.api.pin({ cid: inlineCid(hostile).toString(), name: HOSTILE })
+    const invited = await own.api.post(`/v0/workspaces/${own.id}/invitations`, { role: 'viewer' })
+    const accepted = { token: invited.body.data.token, name: hostile }
+    assert.equal((await anonymous.post('/v0/invitations/accept', accepted)).status, 201)
+    const rename = (name: string) => own.api.request('PATCH', `/v0/workspaces/${own.id}`, { json: { name } })
+    assert.equal((await rename(hostile)).status, 200)
+    for (const [path, shown] of [
+      ['', `${HOSTILE} is kept`],
+      ['/operate/operations', 'Pin a CID'],
+      ['/operate/keys', HOSTILE],
+      ['/operate/members', hostile],
+      ['/operate/webhooks', where],
+      [`/operate/webhooks/${webhook.body.data.id}`, 'failed'],
+      ['/operate/audit', 'renameWorkspace'],
+      ['/operate/workspaces', hostile],
+      [`/operate/operations/${encodeURIComponent(HOSTILE)}`, 'operation'],
+      [
+        `/operate/audit?action=${encodeURIComponent(HOSTILE)}&of=${encodeURIComponent(HOSTILE)}`,
+        'Nothing is like that.',
+      ],
+      [`/${encodeURIComponent(HOSTILE)}`, 'There is no such page'],
+    ] as const) {
+      await open(path)
+      await page.locator('main').getByText(shown).first().waitFor()
+      await page.locator('header').getByText(hostile).waitFor()
+      assert.equal(await page.evaluate('window.ran'), undefined, path)
+    }
+    await page.keyboard.press('Control+k')
+    await dialog().getByPlaceholder('Go to a page').fill('<img')
+    await dialog().getByRole('option').filter({ hasText: HOSTILE }).waitFor()
+    assert.equal(await page.evaluate('window.ran'), undefined)
+    await page.keyboard.press('Escape')
+    assert.equal((await rename(own.name)).status, 200)
+  })
+  it('no page may be framed by another one', async () => {
+    for (const path of ['/login', '/dashboard', '/dashboard/operate/keys']) {
+      const { headers } = await fetch(`${url}${path}`)
+      assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/, path)
+    }
+    const other = await (await newPage()).context().newPage()
+    await other.setContent(`<iframe src="${url}/dashboard"></iframe>`)
+    const framed = await other.waitForSelector('iframe')
+    const frame = await framed.contentFrame()
+    assert.equal(await frame?.locator('#root').count(), 0)
+    await other.context().close()
+  })
+  it('the sign-in leads nowhere else, whatever its address says', async () => {
+    for (const query of [
+      '?next=https://example.org',
+      '?redirect=//example.org',
+      '?returnTo=javascript:alert(1)',
+    ]) {
+      const on = recorded(await newPage())
+      const address = await dashboard.link()
+      await on.goto(address.replace('/login#', `/login${query}#`))
+      await on.getByRole('button', { name: 'Sign in' }).click()
+      await on.getByRole('heading', { name: 'Overview' }).waitFor()
+      assert.equal(on.url(), `${url}/dashboard`)
+      await on.context().close()
+    }
+    for (const path of ['//example.org/dashboard', '/dashboard//example.org', '/login/../..//example.org']) {
+      const { status, headers } = await fetch(`${url}${path}`, { redirect: 'manual' })
+      assert.ok(!/example\.org/.test(headers.get('location') ?? ''), `${path}: ${status}`)
+    }
+  })
+  it('no address that a page asked for has a token, a secret or a key in it', () => {
+    assert.ok(asked.length > 100)
+    const told = asked.filter((address) => /eyJ[\w-]+\.eyJ|whsec_|[?&](token|key|secret)=/.test(address))
+    assert.deepEqual(told, [])
+  })
+  it('pages fit on a phone', async () => {
+    await page.setViewportSize({ width: 390, height: 780 })
+    for (const path of [
+      '',
+      '/operate/operations',
+      '/operate/keys',
+      '/operate/members',
+      '/operate/webhooks',
+      '/operate/audit',
+      '/operate/workspaces',
+    ]) {
+      await open(path)
+      await page.locator('main h1').waitFor()
+      const [wide, width] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth])
+      assert.ok((wide ?? 0) <= (width ?? 0), `${path}: ${wide} of ${width}`)
+    }
+  })
+  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+})
