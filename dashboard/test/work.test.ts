@@ -163,7 +163,7 @@ describe("an agent's snapshots", () => {
   it('a snapshot is taken, and says what changed', async () => {
     await page.getByRole('link', { name: 'Snapshots' }).click()
     await page.getByRole('button', { name: 'Take one now' }).click()
-    await page.getByText('Newest').waitFor()
+    await page.getByText('Newest', { exact: true }).waitFor()
     await own.api.post(`${agent.path}/console/exec`, {
       command: `printf '%s' ${JSON.stringify(HOSTILE)} > workspace/second.txt`,
     })

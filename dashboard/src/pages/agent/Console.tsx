@@ -6,7 +6,7 @@ import { useAgent } from '../../api/agent.ts'
 import { Button } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Shell } from './console/shell.ts'
-import { styledDocument } from './console/styles.ts'
+import { allowStyles } from './console/styles.ts'
 
 const { console: words } = texts
 /** Dark in either scheme, as terminals are: programs choose their colours for that. */
@@ -31,9 +31,8 @@ export function Console() {
   const [isBusy, setBusy] = useState(false)
   useEffect(() => {
     if (!place.current) return
-    const styles = styledDocument()
+    const refuseStyles = allowStyles()
     const terminal = new Terminal({
-      documentOverride: styles.override,
       convertEol: true,
       cursorBlink: !matchMedia('(prefers-reduced-motion: reduce)').matches,
       fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, monospace',
@@ -49,7 +48,7 @@ export function Console() {
     const fit = new FitAddon()
     terminal.loadAddon(fit)
     terminal.attachCustomKeyEventHandler((event) => isForTerminal(event, terminal))
-    styles.open(terminal, place.current)
+    terminal.open(place.current)
     terminal.textarea?.setAttribute('aria-label', words.title)
     fit.fit()
     const resized = new ResizeObserver(() => fit.fit())
@@ -60,7 +59,7 @@ export function Console() {
       shell.current?.close()
       resized.disconnect()
       terminal.dispose()
-      styles.remove()
+      refuseStyles()
     }
   }, [agentId])
   return (
