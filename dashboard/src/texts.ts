@@ -321,7 +321,6 @@ export const texts = {
     groups: {
       title: 'Groups',
       name: 'Name',
-      visibility: 'Visibility',
       actions: 'Actions',
       isPublic: 'public',
       isNotPublic: 'not public',

@@ -61,7 +61,7 @@ export function FileList({
       role="table"
       aria-label={texts.files.title}
       aria-rowcount={isMore ? -1 : files.length + 1}
-      className="rounded-xl border border-line bg-card text-sm"
+      className="overflow-clip rounded-xl border border-line bg-card text-sm"
     >
       <Group>
         <Row index={1} className={`${COLUMNS} border-line border-b py-2.5 text-soft`}>
@@ -158,7 +158,7 @@ function Check({ label, isOn, onChange }: { label: string; isOn: boolean; onChan
       aria-label={label}
       checked={isOn}
       onChange={onChange}
-      className="mx-3 size-4 accent-accent"
+      className="mx-3 block size-4 accent-accent"
     />
   )
 }

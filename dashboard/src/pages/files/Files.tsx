@@ -102,13 +102,13 @@ function Filters({ search, onChange }: { search: FileSearch; onChange: (changes:
         placeholder={texts.files.search}
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
-        className={`${box} min-w-40 flex-1 placeholder:text-soft`}
+        className={`${box} w-full placeholder:text-soft md:w-auto md:flex-1`}
       />
       <select
         aria-label={texts.files.group}
         value={group}
         onChange={(event) => onChange({ group: event.target.value || undefined })}
-        className={`${box} max-w-48 flex-1 md:flex-none`}
+        className={`${box} flex-1 md:max-w-48 md:flex-none`}
       >
         <option value="">{texts.files.allGroups}</option>
         <option value="null">{texts.files.noGroup}</option>

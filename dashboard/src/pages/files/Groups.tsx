@@ -37,10 +37,7 @@ export function Groups() {
         </Empty>
       )}
       {groups.length > 0 && (
-        <Table
-          label={words.title}
-          columns={[words.name, words.visibility, texts.files.columns.added, words.actions]}
-        >
+        <Table label={words.title} columns={[words.name, words.actions]}>
           {groups.map((group) => (
             <tr key={group.id}>
               <Cell className="w-full max-w-0">
@@ -51,11 +48,10 @@ export function Groups() {
                 >
                   {group.name}
                 </Link>
+                <span className="block truncate text-soft text-xs">
+                  {group.is_public ? words.isPublic : words.isNotPublic} · {ago(group.created_at)}
+                </span>
               </Cell>
-              <Cell className="whitespace-nowrap">
-                {group.is_public ? words.isPublic : words.isNotPublic}
-              </Cell>
-              <Cell className="whitespace-nowrap text-soft">{ago(group.created_at)}</Cell>
               <Cell className="whitespace-nowrap">
                 <Button
                   className="mr-2"

@@ -86,14 +86,14 @@ function Pin({ pin: { id, name, cid, status, date_queued, host_nodes } }: { pin:
   })
   return (
     <>
-      <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
-        <div className="min-w-0 flex-1">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
+        <div className="w-full min-w-0 md:w-auto md:flex-1">
           <p className="truncate font-medium">{name ?? texts.files.unnamed}</p>
           <p className="text-soft text-xs">
             <code title={cid}>{shorten(cid)}</code> · {ago(date_queued)}
           </p>
         </div>
-        <State state={status} label={words.states[status] ?? status} />
+        <State state={isUnderWay ? status : 'failed'} label={words.states[status] ?? status} />
         {!isUnderWay && (
           <Button disabled={again.isPending} onClick={() => again.mutate()}>
             {words.again}

@@ -35,7 +35,8 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
           src={address.data}
           {...(mime_type !== PDF && { sandbox: '' })}
           referrerPolicy="no-referrer"
-          className="h-[28rem] w-full rounded-lg border border-line bg-white"
+          // The browser writes plain text in the colours of the scheme.
+          className="scheme-light h-[28rem] w-full rounded-lg border border-line bg-white"
         />
       ) : (
         <p className="rounded-lg border border-line border-dashed px-4 py-10 text-center text-soft text-sm">

@@ -67,7 +67,7 @@ function Serving({ gateway }: { gateway: GatewayRecord }) {
             checked={shown[option]}
             disabled={saving.isPending}
             onChange={(event) => saving.mutate({ [option]: event.target.checked })}
-            className="mt-0.5 size-4 accent-accent"
+            className="mt-0.5 size-4 shrink-0 accent-accent"
           />
           <span>{words.options[option]}</span>
         </label>

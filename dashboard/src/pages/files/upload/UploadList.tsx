@@ -62,7 +62,7 @@ function Row({ upload }: { upload: UploadView }) {
   return (
     <li className="px-4 py-3 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
-        <div className="min-w-0 flex-1">
+        <div className="w-full min-w-0 md:w-auto md:flex-1">
           <p className="truncate font-medium">{name}</p>
           <p className="flex flex-wrap gap-x-2 text-soft text-xs">
             <span>{isFolder ? `${words.filesIn(files)}, ${bytes(upload.bytes)}` : bytes(upload.bytes)}</span>
@@ -70,7 +70,7 @@ function Row({ upload }: { upload: UploadView }) {
           </p>
         </div>
         <span
-          className={`tabular-nums ${state === 'failed' ? 'text-bad' : state === 'done' ? 'text-good' : 'text-soft'}`}
+          className={`mr-auto tabular-nums ${state === 'failed' ? 'text-bad' : state === 'done' ? 'text-good' : 'text-soft'}`}
         >
           {words.states[state]}
           {(state === 'packing' || state === 'sending') && ` ${Math.floor(share * 100)} %`}

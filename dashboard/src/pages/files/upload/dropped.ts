@@ -47,11 +47,12 @@ async function filesOf(folder: FileSystemDirectoryEntry, path: string): Promise<
       reader.readEntries(resolve, reject),
     )
     if (entries.length === 0) return files
-    for (const entry of entries) {
+    const found = entries.map(async (entry): Promise<PackedFile[]> => {
       const at = `${path}${entry.name}`
-      if (entry.isDirectory) files.push(...(await filesOf(entry as FileSystemDirectoryEntry, `${at}/`)))
-      else files.push({ path: at, file: await fileOf(entry as FileSystemFileEntry) })
-    }
+      if (entry.isDirectory) return filesOf(entry as FileSystemDirectoryEntry, `${at}/`)
+      return [{ path: at, file: await fileOf(entry as FileSystemFileEntry) }]
+    })
+    files.push(...(await Promise.all(found)).flat())
   }
 }
 
