@@ -58,7 +58,7 @@ describe('chat', () => {
     assert.equal(await page.evaluate('window.ran'), undefined)
   })
   it('a reply is followed after a reload, and stopped', async () => {
-    await box.fill('run: sleep 300')
+    await box.fill('run and wait: sleep 300')
     await page.getByRole('button', { name: 'Send' }).click()
     await log.locator('summary').filter({ hasText: 'sleep 300' }).getByText('runs').waitFor()
     await page.reload()

@@ -1,6 +1,7 @@
 /**
  * A language model on loopback for agents: OpenAI-compatible and deterministic. It answers `pong: <last user text>`;
  * asked `run: <command>`, it calls the tool `exec` with that command, and then answers `ran: <what the tool said>`.
+ * Asked `run and wait: <command>`, it has the tool wait two minutes before the command goes on in the background, not 10 s.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -91,9 +92,12 @@ function replyTo({ messages, tools }: Completion): Reply {
   const said = lastOfUser(messages)
   const result = messages.slice(messages.findLastIndex(isOfUser)).findLast(({ role }) => role === 'tool')
   if (result) return { text: `ran: ${contentOf(result)}` }
-  const [, command] = /^run: (.+)/.exec(said) ?? []
+  const [, wait, command] = /^run( and wait)?: (.+)/.exec(said) ?? []
   const canRun = tools?.some((tool) => tool.function.name === 'exec')
-  if (command && canRun) return { tool: { name: 'exec', arguments: JSON.stringify({ command }) } }
+  if (command && canRun)
+    return {
+      tool: { name: 'exec', arguments: JSON.stringify({ command, ...(wait && { yieldMs: 120_000 }) }) },
+    }
   return { text: `pong: ${said}` }
 }
 

@@ -2,7 +2,7 @@ import { type ComponentProps, type FormEvent, type ReactNode, useId, useState } 
 import { texts } from '../texts.ts'
 import { Button, Field, Modal, Problem } from './ui.tsx'
 
-const BOX = 'w-full rounded-lg border border-line bg-page px-3 py-2 text-sm'
+const BOX = 'min-h-9.5 w-full rounded-lg border border-line bg-page px-3 py-2 text-sm'
 
 export function Select({ label, children, ...rest }: ComponentProps<'select'> & { label: string }) {
   const id = useId()

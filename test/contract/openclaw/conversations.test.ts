@@ -106,7 +106,7 @@ describe('a conversation', () => {
   it('a conversation goes on when its client goes, is followed anew, and stopped', async () => {
     const id = randomUUID()
     const gone = new AbortController()
-    const begun = await ask(id, 'messages', 'run: sleep 300', shared, gone.signal)
+    const begun = await ask(id, 'messages', 'run and wait: sleep 300', shared, gone.signal)
     assert.equal(begun.status, 200)
     await until('it has called the tool', async () =>
       (await read(id)).messages.some(({ toolCalls }: any) => toolCalls.length > 0),

@@ -7,7 +7,7 @@ import { Button } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Composer } from './chat/Composer.tsx'
 import { Conversations } from './chat/Conversations.tsx'
-import { conversationsKey, useConversation } from './chat/conversation.ts'
+import { conversationsKey, resultsOf, useConversation } from './chat/conversation.ts'
 import { Answer, Said, ToolCall } from './chat/MessageView.tsx'
 import { Trouble } from './chat/Trouble.tsx'
 
@@ -52,14 +52,14 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
       ),
   })
   const messages = history.data?.messages ?? []
-  const results = new Map(messages.flatMap((one) => (one.toolCallId ? [[one.toolCallId, one] as const] : [])))
+  const results = resultsOf(messages)
   const writing = Object.entries(reply.texts)
   const isEmpty = history.data && messages.length === 0 && !isBusy && !reply.said
   const place = useStayAtEnd()
   return (
     <section
       aria-label={texts.chat.title}
-      className="flex h-[calc(100dvh-14rem)] min-h-96 min-w-0 flex-col rounded-xl border border-line bg-card"
+      className="flex h-[calc(100dvh-26rem)] min-h-80 min-w-0 flex-col rounded-xl border border-line bg-card md:h-[calc(100dvh-14rem)] md:min-h-96"
     >
       <div
         ref={place}
@@ -89,7 +89,7 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
             return [
               text && <Answer key={id} text={text} isError={isError} time={createdAt} />,
               ...toolCalls.map((call) => (
-                <ToolCall key={`${id} ${call.id}`} call={call} result={results.get(call.id)} />
+                <ToolCall key={`${id} ${call.id}`} call={call} result={results.get(call)} />
               )),
             ]
           })}

@@ -36,13 +36,15 @@ export function Logs() {
   }, [lines, search, level, source])
   return (
     <>
-      <div className="mb-3 grid gap-3 sm:grid-cols-2 lg:grid-cols-[1fr_9rem_14rem_auto] lg:items-end">
-        <Field
-          label={words.search}
-          type="search"
-          value={search}
-          onChange={(event) => setSearch(event.target.value)}
-        />
+      <div className="mb-3 grid grid-cols-2 gap-3 lg:grid-cols-[1fr_9rem_14rem_auto] lg:items-end">
+        <div className="col-span-2 lg:col-span-1">
+          <Field
+            label={words.search}
+            type="search"
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+          />
+        </div>
         <Select label={words.level} value={level} onChange={(event) => setLevel(event.target.value)}>
           {LEVELS.map((name) => (
             <option key={name} value={name}>
@@ -59,7 +61,7 @@ export function Logs() {
           ))}
         </Select>
         <Button
-          className="min-h-10"
+          className="col-span-2 min-h-9.5 lg:col-span-1"
           disabled={shown.length === 0}
           onClick={() => download(`${agentId}.log`, shown.map(asText).join(''))}
         >

@@ -49,7 +49,7 @@ export function Composer({
         value={text}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={onKey}
-        className="min-h-11 flex-1 resize-none rounded-lg border border-line bg-page px-3 py-2.5 text-sm"
+        className="min-h-11 flex-1 resize-none rounded-lg border border-line bg-page px-3 py-2.5 text-sm placeholder:truncate"
       />
       {isBusy ? (
         <Button className="min-h-11" onClick={onStop}>

@@ -33,7 +33,7 @@ export function Conversations({
       <Button className="mb-3 w-full" onClick={onNew}>
         {texts.chat.begin}
       </Button>
-      <ul className="max-h-40 space-y-1 overflow-y-auto md:max-h-[60dvh]">
+      <ul className="max-h-28 space-y-1 overflow-y-auto md:max-h-[60dvh]">
         {conversations.map((one) => (
           <li key={one.conversationId} className="group flex items-center gap-1">
             <Link

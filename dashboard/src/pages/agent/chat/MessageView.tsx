@@ -96,11 +96,12 @@ function parsed(json: string): unknown {
   }
 }
 
-/** The one argument that there is, or all of them. */
+/** The one text among the arguments, or all of them. */
 function brief(json: string): string {
   const given = parsed(json)
   const values = typeof given === 'object' && given !== null ? Object.values(given) : []
-  return values.length === 1 && typeof values[0] === 'string' ? values[0] : json
+  const [only, ...more] = values.filter((value) => typeof value === 'string')
+  return only !== undefined && more.length === 0 ? only : json
 }
 
 function indented(json: string): string {

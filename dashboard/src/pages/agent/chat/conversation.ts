@@ -118,6 +118,18 @@ export function useConversation(agentId: string, conversationId: string) {
   }
 }
 
+/** What came of each call of a tool. Models may give several calls the same id: a result is of the latest one before it. */
+export function resultsOf(messages: Message[]): Map<Message['toolCalls'][number], Message> {
+  const calls = new Map<string, Message['toolCalls'][number]>()
+  const results = new Map<Message['toolCalls'][number], Message>()
+  for (const message of messages) {
+    for (const call of message.toolCalls) calls.set(call.id, call)
+    const asked = message.toolCallId && calls.get(message.toolCallId)
+    if (asked) results.set(asked, message)
+  }
+  return results
+}
+
 interface ReplyEvent {
   item?: string
   text?: string
