@@ -812,9 +812,9 @@ export const texts = {
     unchanged: 'as it is, unless you paste another one',
     policy: 'Who may write to it',
     policies: {
-      pairing: 'Who was paired: others get a code for you to approve',
-      allowlist: 'Only the senders below',
-      closed: 'Only the senders below',
+      pairing: 'Who was paired; others get a code',
+      allowlist: 'Only the senders listed',
+      closed: 'Only the senders listed',
       open: 'Everybody',
       disabled: 'Nobody in direct messages',
     } as Record<string, string>,

@@ -333,7 +333,7 @@ describe('agents in the dashboard', () => {
     await dialog.getByText('Make an application at').waitFor()
     await look('channels-new')
     await dialog.getByLabel('Bot token').fill(`discord-${randomUUID()}`)
-    await dialog.getByLabel('Who may write to it').selectOption('Only the senders below')
+    await dialog.getByLabel('Who may write to it').selectOption('Only the senders listed')
     await dialog.getByLabel('Senders').fill(HOSTILE)
     await inDialog('Connect').click()
     await isGone()
@@ -351,6 +351,15 @@ describe('agents in the dashboard', () => {
     await page.getByText('The engine of this agent does not answer').waitFor()
     await button('Start it again').waitFor()
     await look('engine-away')
+  })
+  it('on a phone the tab of the page that is open is in view', async () => {
+    const width = 390
+    await page.setViewportSize({ width, height: 780 })
+    await page.goto(page.url().replace(/tasks$/, 'config'))
+    await page.getByText('The engine of this agent does not answer').waitFor()
+    const open = await page.getByRole('link', { name: 'Config', exact: true }).boundingBox()
+    assert.ok(open && open.x > 0 && open.x + open.width < width, JSON.stringify(open))
+    await page.setViewportSize({ width: 1280, height: 800 })
   })
   it('three agents are seen with their states, and searched by what is said of them', async () => {
     await insertAgentRow(

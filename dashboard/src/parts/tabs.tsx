@@ -1,9 +1,21 @@
-import { Link, type LinkProps } from '@tanstack/react-router'
+import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 
-/** Pages of one thing, as links side by side; on a phone they scroll. */
+/** Pages of one thing, as links side by side; on a phone they scroll, and the one that is open is in view. */
 export function Tabs({ label, tabs }: { label: string; tabs: (LinkProps & { label: string })[] }) {
+  const nav = useRef<HTMLElement>(null)
+  const { pathname } = useLocation()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the page that is open is told by the path
+  useEffect(() => {
+    const current = nav.current?.querySelector('[aria-current=page]')
+    current?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [pathname])
   return (
-    <nav aria-label={label} className="-mx-4 mb-6 overflow-x-auto border-line border-b px-4 md:mx-0 md:px-0">
+    <nav
+      ref={nav}
+      aria-label={label}
+      className="-mx-4 mb-6 overflow-x-auto border-line border-b px-4 md:mx-0 md:px-0"
+    >
       <div className="flex">
         {tabs.map(({ label, ...link }) => (
           <Link

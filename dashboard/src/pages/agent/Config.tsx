@@ -22,7 +22,7 @@ export function Config() {
   const [view, setView] = useState<View>('form')
   /** What was typed and is not saved; undefined for nothing. */
   const [draft, setDraft] = useState<string>()
-  const [said, setSaid] = useState<{ valid: boolean; output: string }>()
+  const [said, setSaid] = useState<{ of: string; valid: boolean; output: string }>()
   const stored = useQuery({
     queryKey: ['agents', agentId, 'config'],
     queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/config', { params })),
@@ -36,24 +36,27 @@ export function Config() {
   const before = stored.data?.config ?? ''
   const text = draft ?? before
   const config = parse(text)
-  const change = (next: string) => {
-    setSaid(undefined)
-    setDraft(next === before ? undefined : next)
-  }
-  const check = useChange(
-    () => unwrap(api.POST('/v0/agents/{agentId}/config/validate', { params, body: { config: text } })),
-    setSaid,
-  )
+  const change = (next: string) => setDraft(next === before ? undefined : next)
+  const check = useChange(async (config: string) => {
+    const verdict = await unwrap(
+      api.POST('/v0/agents/{agentId}/config/validate', { params, body: { config } }),
+    )
+    return { of: config, ...verdict }
+  }, setSaid)
   const save = useChange(
-    async () => {
-      await unwrap(api.PUT('/v0/agents/{agentId}/config', { params, body: { config: text } }))
-      await stored.refetch()
+    async (config: string) => {
+      await unwrap(api.PUT('/v0/agents/{agentId}/config', { params, body: { config } }))
+      const { data } = await stored.refetch()
+      return { sent: config, kept: data?.config ?? config }
     },
-    () => {
-      setDraft(undefined)
-      setSaid({ valid: true, output: t.saved })
+    ({ sent, kept }) => {
+      // What was typed in the meantime stays.
+      setDraft((now) => (now === sent ? undefined : now))
+      setSaid({ of: kept, valid: true, output: t.saved })
     },
   )
+  // What was said of another text is not shown.
+  const failed = [check, save].find(({ error, variables }) => error && variables === text)
   if (!agent) return null
   if (stored.error) return <EngineAway error={stored.error} agent={agent} />
   if (!stored.data) return <p className="text-soft text-sm">{texts.loading}</p>
@@ -84,18 +87,18 @@ export function Config() {
         <ConfigEditor text={text} onChange={change} operatorKeys={operator.data?.keys ?? []} />
       )}
       {config.error && <Problem error={new Error(config.error)} />}
-      <Problem error={operator.error ?? check.error ?? save.error} />
-      {said && !save.error && <Verdict {...said} />}
+      <Problem error={operator.error ?? failed?.error ?? null} />
+      {said?.of === text && <Verdict {...said} />}
       <div className="mt-4 flex flex-wrap items-center justify-end gap-2">
         {draft !== undefined && <span className="mr-auto text-busy text-sm">{t.unsaved}</span>}
         {draft !== undefined && <Button onClick={() => change(before)}>{t.discard}</Button>}
-        <Button disabled={!config.value || isBusy} onClick={() => check.mutate()}>
+        <Button disabled={!config.value || isBusy} onClick={() => check.mutate(text)}>
           {check.isPending ? t.checking : t.check}
         </Button>
         <Button
           look="main"
           disabled={draft === undefined || !config.value || isBusy}
-          onClick={() => save.mutate()}
+          onClick={() => save.mutate(text)}
         >
           {save.isPending ? t.saving : t.save}
         </Button>

@@ -161,7 +161,7 @@ function Made({ agentId }: { agentId: string }) {
   const agent = data?.agent
   const isUp = agent?.status === 'running'
   return (
-    <Card className="mx-auto max-w-xl">
+    <Card className="max-w-xl">
       <Problem error={error} />
       {agent && (
         <div className="mb-5 flex items-center justify-between gap-3">
