@@ -1,1 +1,0 @@
-import{I as e,P as t}from"./index-Cb8eCPx_.js";import{n,r}from"./client-Cxha8Sjq.js";function i(){let{agentId:i}=t({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=e({queryKey:[`agents`,i],queryFn:()=>r(n.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

@@ -1,1 +1,0 @@
-import{F as e}from"./index-Cb8eCPx_.js";import{P as t}from"./client-Cxha8Sjq.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

@@ -1,1 +1,0 @@
-import{I as e}from"./index-Cb8eCPx_.js";import{n as t,r as n}from"./client-Cxha8Sjq.js";function r(){let{data:r,error:i}=e({queryKey:[`plans`],queryFn:()=>n(t.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};
