@@ -33,7 +33,7 @@ export const messagesQuery = z.object({
     .describe('How many of the newest ones to leave out: `nextOffset` of the page before.'),
 })
 
-export const conversation = z.object({
+const conversation = z.object({
   conversationId: z.string(),
   title: z.string().nullable().describe('The first words of it.'),
   updatedAt: z.string().nullable(),
@@ -42,7 +42,7 @@ export const conversation = z.object({
 export const conversations = z.object({ conversations: z.array(conversation) })
 export type Conversation = z.output<typeof conversation>
 
-export const message = z.object({
+const message = z.object({
   id: z.string(),
   role: z.enum(['user', 'assistant', 'tool']).describe('`tool`: the result of a call.'),
   text: z.string(),
