@@ -510,6 +510,54 @@ async function tryAll(workspaceId: string) {
 }
 
 describe('attacks', () => {
+  it('names with markup are shown as text and run nothing', async () => {
+    const hostile = `${HOSTILE}${own.id}`
+    assert.equal(
+      (await own.api.post('/v3/pinata/keys', { keyName: HOSTILE, permissions: { admin: true } })).status,
+      200,
+    )
+    const where = `${receiver.url}?q=${encodeURIComponent(HOSTILE)}`
+    receiver.answerWith((response) => response.writeHead(500).end(HOSTILE))
+    const webhook = await own.api.post('/v0/webhooks', { url: where, events: ['*'] })
+    assert.equal(webhook.status, 201)
+    assert.equal((await own.api.post('/v3/groups/public', { name: HOSTILE })).status, 200)
+    const invited = await own.api.post(`/v0/workspaces/${own.id}/invitations`, { role: 'viewer' })
+    const accepted = { token: invited.body.data.token, name: hostile }
+    assert.equal((await anonymous.post('/v0/invitations/accept', accepted)).status, 201)
+    const rename = (name: string) => own.api.request('PATCH', `/v0/workspaces/${own.id}`, { json: { name } })
+    assert.equal((await rename(hostile)).status, 200)
+    await open('')
+    await page.locator('header').getByText(hostile).waitFor()
+    await own.api.pin({ cid: inlineCid(own.id).toString(), name: HOSTILE })
+    await page.locator('main').getByText(`${HOSTILE} is kept`).waitFor()
+    assert.equal(await page.evaluate('window.ran'), undefined)
+    for (const [path, shown] of [
+      ['/operate/operations', 'Pin a CID'],
+      ['/operate/keys', HOSTILE],
+      ['/operate/members', hostile],
+      ['/operate/webhooks', where],
+      [`/operate/webhooks/${webhook.body.data.id}`, where],
+      ['/operate/audit', 'renameWorkspace'],
+      ['/operate/workspaces', hostile],
+      [`/operate/operations/${encodeURIComponent(HOSTILE)}`, 'operation'],
+      [
+        `/operate/audit?action=${encodeURIComponent(HOSTILE)}&of=${encodeURIComponent(HOSTILE)}`,
+        'Nothing is like that.',
+      ],
+      [`/${encodeURIComponent(HOSTILE)}`, 'There is no such page'],
+    ] as const) {
+      await open(path)
+      await page.locator('main').getByText(shown).filter({ visible: true }).first().waitFor()
+      await page.locator('header').getByText(hostile).waitFor()
+      assert.equal(await page.evaluate('window.ran'), undefined, path)
+    }
+    await page.keyboard.press('Control+k')
+    await dialog().getByPlaceholder('Go to a page').fill('<img')
+    await dialog().getByRole('option').filter({ hasText: HOSTILE }).waitFor()
+    assert.equal(await page.evaluate('window.ran'), undefined)
+    await page.keyboard.press('Escape')
+    assert.equal((await rename(own.name)).status, 200)
+  })
   it('no page may be framed by another one', async () => {
     for (const path of ['/login', '/dashboard', '/dashboard/operate/keys']) {
       const { headers } = await fetch(`${url}${path}`)
