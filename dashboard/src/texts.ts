@@ -81,7 +81,7 @@ export const texts = {
       'An assistant with a workspace of its own, that you talk to and give tasks.',
     ],
     beginFile: ['Upload files', 'Drop a folder, share what is public by its CID, what is private by a link.'],
-    beginKey: ['Make an API key', 'For scripts, for the SDK, and for `ipfs pin remote`.'],
+    beginKey: ['Make an API key', 'For scripts, for the SDK, and for ipfs pin remote.'],
     states: { running: 'running', starting: 'starting', not_running: 'stopped', error: 'failed' } as Record<
       string,
       string
@@ -1006,7 +1006,7 @@ export const texts = {
     owners: 'Only owners of the workspace see this page.',
     admins: 'Only admins of this Berth see this page.',
     ownersHint: 'Ask an owner, or sign in as one.',
-    adminsHint: 'At the terminal, `npx berth users admin <name>` makes one.',
+    adminsHint: 'At the terminal, this makes one: npx berth users admin <name>',
     older: 'Older',
     all: 'All',
     never: 'never',
@@ -1140,7 +1140,8 @@ export const texts = {
       name: 'Name',
       columns: { name: 'Name', may: 'May', used: 'Last used', ends: 'Ends', actions: 'Actions' },
       empty: 'No API keys yet',
-      emptyHint: 'Make one for a script, the SDK or `ipfs pin remote`.',
+      emptyHint: 'Make one for a script, the SDK or ipfs pin remote.',
+      viewers: 'Viewers make no keys: ask an owner of the workspace for another role.',
       nothing: 'No key is like that.',
       search: 'Search by name',
       show: 'Keys',

@@ -11,13 +11,12 @@ export function Table({
   children: ReactNode
 }) {
   return (
-    <section
-      aria-label={label}
+    <div
       // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
       tabIndex={0}
       className="overflow-x-auto rounded-xl border border-line bg-card"
     >
-      <table className="w-full text-left text-sm">
+      <table aria-label={label} className="w-full text-left text-sm">
         <thead className="border-line border-b text-soft">
           <tr>
             {columns.map((column) => (
@@ -29,7 +28,7 @@ export function Table({
         </thead>
         <tbody className="divide-y divide-line">{children}</tbody>
       </table>
-    </section>
+    </div>
   )
 }
 

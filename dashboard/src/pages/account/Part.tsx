@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react'
+import { type ReactNode, useId } from 'react'
 import { FormDialog } from '../../parts/forms.tsx'
 import { texts } from '../../texts.ts'
 
@@ -14,11 +14,14 @@ export function Part({
   action?: ReactNode
   children: ReactNode
 }) {
+  const id = useId()
   return (
-    <section>
+    <section aria-labelledby={id}>
       <div className="mb-4 flex flex-wrap items-start justify-between gap-3">
         <div>
-          <h2 className="font-semibold text-lg">{title}</h2>
+          <h2 id={id} className="font-semibold text-lg">
+            {title}
+          </h2>
           <p className="mt-1 text-soft text-sm">{hint}</p>
         </div>
         {action}

@@ -102,7 +102,7 @@ export function Keys() {
         </Table>
       )}
       <More {...pages} />
-      {isNew && mayWrite && <NewKey onClose={() => setNew(false)} />}
+      {isNew && <NewKey onClose={() => setNew(false)} />}
       {going && <RevokeKey apiKey={going} onClose={() => setGoing(undefined)} />}
     </Section>
   )

@@ -15,7 +15,7 @@ type Scope = NonNullable<Body['permissions']['resources']>[number]
 
 /** A key with scopes picked from a list; its token is shown once. */
 export function NewKey({ onClose }: { onClose: () => void }) {
-  const { isInstanceAdmin } = useRights()
+  const { isInstanceAdmin, mayWrite } = useRights()
   const [keyName, setName] = useState('')
   const [hours, setHours] = useState('0')
   const [all, setAll] = useState<'all' | 'some'>('some')
@@ -38,7 +38,8 @@ export function NewKey({ onClose }: { onClose: () => void }) {
       title={t.create}
       submit={t.submit}
       saving={create}
-      disabled={isNone}
+      disabled={isNone || !mayWrite}
+      {...(!mayWrite && { hint: t.viewers })}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >

@@ -89,7 +89,9 @@ function InvitationRow({ invitation }: { invitation: Invitation }) {
           .filter(Boolean)
           .join(' · ')}
       </p>
-      <Problem error={revoke.error} />
+      <div className="mt-2 empty:hidden">
+        <Problem error={revoke.error} />
+      </div>
     </Row>
   )
 }

@@ -87,7 +87,9 @@ function MemberRow({ member: { id, name, role } }: { member: Member }) {
         {name} {id === userId && <Tag>{t.you}</Tag>}
       </p>
       <p className="text-soft text-sm">{t.rights[role]}</p>
-      <Problem error={change.error} />
+      <div className="mt-2 empty:hidden">
+        <Problem error={change.error} />
+      </div>
       {isGoing && (
         <ConfirmByName
           title={t.removeTitle}

@@ -25,5 +25,5 @@ export function About({ operation: { kind, target } }: { operation: Pick<Operati
       </Link>
     )
   }
-  return <code className="text-soft text-xs">{shorten(target)}</code>
+  return <code className="whitespace-nowrap text-soft text-xs">{shorten(target)}</code>
 }

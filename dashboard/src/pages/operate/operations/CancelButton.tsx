@@ -17,10 +17,10 @@ export function CancelButton({ operation }: { operation: Operation }) {
     () => unwrap(api.DELETE('/v0/operations/{id}', { params: { path: { id: operation.id } } })),
     () => setAsked(false),
   )
-  if (!mayWrite || operation.kind !== 'pin.add' || isOver(operation)) return null
+  const mayCancel = mayWrite && operation.kind === 'pin.add' && !isOver(operation)
   return (
     <>
-      <Button onClick={() => setAsked(true)}>{t.cancel}</Button>
+      {mayCancel && <Button onClick={() => setAsked(true)}>{t.cancel}</Button>}
       {isAsked && (
         <FormDialog
           title={t.cancelTitle}
