@@ -157,6 +157,9 @@ const OPEN_TO_ALL_KEYS = [
   '/v0/me',
   '/v0/logout',
   '/v0/sessions',
+  // Of a session alone, whatever its scopes: docs/accounts.md.
+  '/v0/passkeys',
+  '/v0/identities',
 ]
 
 describe('a scope', () => {
