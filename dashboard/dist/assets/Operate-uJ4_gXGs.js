@@ -1,1 +1,0 @@
-import{A as e,C as t,g as n}from"./index-qUSc_y25.js";import{t as r}from"./tabs-BjluNrYD.js";import{n as i,t as a}from"./texts-zJ4OcZaH.js";import{t as o}from"./tabs-CXeJ_Msf.js";var s=i();function c(){return(0,s.jsxs)(s.Fragment,{children:[(0,s.jsx)(t,{title:a.operate.title}),(0,s.jsx)(r,{label:a.operate.title,tabs:[...o(n())]}),(0,s.jsx)(e,{})]})}export{c as Operate};

@@ -1,1 +1,0 @@
-import{P as e,R as t}from"./index-qUSc_y25.js";import{n,r}from"./client-CxM8Y7d2.js";function i(){let{agentId:i}=e({from:`/shell/dashboard/agents/$agentId`}),{data:a,error:o}=t({queryKey:[`agents`,i],queryFn:()=>r(n.GET(`/v0/agents/{agentId}`,{params:{path:{agentId:i}}}))});return{agentId:i,agent:a?.agent,error:o}}export{i as t};

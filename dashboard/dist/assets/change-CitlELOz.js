@@ -1,1 +1,0 @@
-import{L as e}from"./index-qUSc_y25.js";import{P as t}from"./client-CxM8Y7d2.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
