@@ -94,7 +94,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       scope: null,
       audited: false,
       success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
-      errors: [403],
+      errors: [400, 403],
       async handle({ req }) {
         requireSameOrigin(req)
         return { body: { data: await beginSignIn(prisma, partyOf(req)) } }
@@ -145,6 +145,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       scope: 'any',
       session: true,
       success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
+      errors: [400],
       async handle({ principal, req }) {
         return { body: { data: await beginRegistration(prisma, partyOf(req), principal.userId) } }
       },

@@ -10280,6 +10280,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["400"];
             403: components["responses"]["403"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
@@ -10569,6 +10570,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             429: components["responses"]["429"];
@@ -17198,6 +17200,7 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /** @example <bytes> */
                 "application/octet-stream": string;
             };
         };

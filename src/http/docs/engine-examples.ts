@@ -133,6 +133,7 @@ export const engineExamples: Record<string, Example> = {
   },
   readAgentFile: { response: '# Librarian\n' },
   writeAgentFile: {
+    request: '<bytes>',
     response: {
       path: '/home/node/clawd/workspace/NOTES.md',
       size: 12,

@@ -39,10 +39,10 @@ async function list(path: string, more = {}) {
 
 test('a file is written, read and listed as the API names it', async () => {
   const bytes = Buffer.from([0, 255, 10, 13, 0xc3, 0x28])
-  assert.deepEqual(await put('/home/node/clawd/workspace/uploads/ü +%41.bin', bytes), {
-    path: '/home/node/clawd/workspace/uploads/ü +%41.bin',
-    size: 6,
-  })
+  const path = '/home/node/clawd/workspace/uploads/ü +%41.bin'
+  const { version, ...written } = await put(path, bytes)
+  assert.deepEqual(written, { path, size: 6 })
+  assert.match(version, /^"[\w.-]+"$/)
   const response = await agentd.send('GET', `/v1/file?${query('workspace/uploads/ü +%41.bin')}`)
   assert.equal(response.headers['content-length'], '6')
   assert.deepEqual(await readAll(response), bytes)
@@ -59,7 +59,7 @@ test('a file is written, read and listed as the API names it', async () => {
 })
 
 test('an empty file is read, and the root is no file', async () => {
-  assert.deepEqual(await put('empty', ''), { path: '/home/node/clawd/empty', size: 0 })
+  assert.equal((await put('empty', '')).size, 0)
   assert.equal(await get('empty'), '')
   assert.equal(await get('/home/node/clawd'), '400 not_a_file')
   assert.equal(await put('', 'x'), '400 not_a_file')
@@ -251,7 +251,7 @@ test('a file that is cut off while it is read breaks the answer', async () => {
 
 test('a large file goes both ways', async () => {
   const bytes = Buffer.alloc(30_000_000, 'abcdefghij')
-  assert.deepEqual(await put('large', bytes), { path: '/home/node/clawd/large', size: bytes.length })
+  assert.equal((await put('large', bytes)).size, bytes.length)
   const response = await agentd.send('GET', `/v1/file?${query('large')}`)
   assert.ok((await readAll(response)).equals(bytes))
 })
