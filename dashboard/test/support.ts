@@ -93,11 +93,11 @@ export async function openDashboard(berth?: Stack): Promise<Dashboard> {
       assert.deepEqual(found, [], `${name}, ${colorScheme}`)
       if (shots) await page.screenshot({ path: join(shots, `${name}-${colorScheme}.png`) })
     }
+    await page.emulateMedia({ colorScheme: 'light' })
     if (!shots) return
     await page.setViewportSize({ width: 390, height: 780 })
     await page.screenshot({ path: join(shots, `${name}-phone.png`) })
     await page.setViewportSize({ width: 1280, height: 800 })
-    await page.emulateMedia({ colorScheme: 'light' })
   }
   return { ...context, own, browser, page, complaints, newPage, link, signIn, look }
 }

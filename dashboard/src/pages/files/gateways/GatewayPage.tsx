@@ -52,12 +52,17 @@ export function GatewayPage() {
 
 function Serving({ gateway }: { gateway: GatewayRecord }) {
   const queries = useQueryClient()
+  /** Shown until the gateway has it. */
+  const [chosen, setChosen] = useState<{ inner_cids?: boolean; cid_hosts?: boolean }>({})
   const saving = useMutation({
-    mutationFn: (body: { inner_cids?: boolean; cid_hosts?: boolean }) =>
+    mutationFn: (body: typeof chosen) =>
       unwrap(api.PATCH('/v3/gateways/{id}', { params: { path: { id: gateway.id } }, body: body as never })),
-    onSettled: () => queries.invalidateQueries(),
+    async onSettled() {
+      await queries.invalidateQueries()
+      setChosen({})
+    },
   })
-  const shown = saving.isPending ? { ...gateway, ...saving.variables } : gateway
+  const shown = { ...gateway, ...chosen }
   return (
     <Card title={words.serving}>
       {(['inner_cids', 'cid_hosts'] as const).map((option) => (
@@ -66,7 +71,11 @@ function Serving({ gateway }: { gateway: GatewayRecord }) {
             type="checkbox"
             checked={shown[option]}
             disabled={saving.isPending}
-            onChange={(event) => saving.mutate({ [option]: event.target.checked })}
+            onChange={({ target }) => {
+              const choice = { [option]: target.checked }
+              setChosen(choice)
+              saving.mutate(choice)
+            }}
             className="mt-0.5 size-4 shrink-0 accent-accent"
           />
           <span>{words.options[option]}</span>
