@@ -219,7 +219,7 @@ describe('passkeys', () => {
     assert.equal((await login(page, { ...fresh, response })).status, 401)
     // Where PUBLIC_URL is another one, or the host has no name, there are none.
     const refused = await fetch(`${web.url}/v0/login/passkey/options`, { method: 'POST' })
-    assert.equal(refused.status, 400)
+    assert.equal(refused.status, 404)
     assert.equal((await (await fetch(`${web.url}/v0/login`)).json()).data.passkey, false)
     await page.context().close()
   })

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { Request } from 'express'
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
-import { badRequest } from '../errors.ts'
+import { notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { requireSameOrigin } from '../http/session-cookie.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
@@ -78,7 +78,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
   const partyOf = (req: Request): RelyingParty => {
     const party = relyingParty(req, config.PUBLIC_URL)
     if (party) return party
-    throw badRequest(
+    throw notFound(
       'There are no passkeys at this address: they need https and a host name, that of PUBLIC_URL where it is set',
     )
   }
@@ -94,7 +94,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       scope: null,
       audited: false,
       success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
-      errors: [400, 403],
+      errors: [403, 404],
       async handle({ req }) {
         requireSameOrigin(req)
         return { body: { data: await beginSignIn(prisma, partyOf(req)) } }
@@ -110,7 +110,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       scope: null,
       body: z.object({ credential: assertion, workspaceId: signInWorkspace }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
-      errors: [401, 403],
+      errors: [401, 403, 404],
       handle: ({ body: { credential, workspaceId }, req, res }) =>
         signIn(services, { req, res, via: 'session' }, (browser) =>
           signInByPasskey(prisma, partyOf(req), { credential, workspaceId }, browser),
@@ -145,7 +145,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       scope: 'any',
       session: true,
       success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
-      errors: [400],
+      errors: [404],
       async handle({ principal, req }) {
         return { body: { data: await beginRegistration(prisma, partyOf(req), principal.userId) } }
       },
@@ -161,7 +161,7 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       session: true,
       body: z.object({ name: passkeyName, credential: attestation }),
       success: { status: 201, description: 'The passkey.', body: one },
-      errors: [409],
+      errors: [404, 409],
       async handle({ principal, body: { name, credential }, req }) {
         const { userId } = principal
         const party = partyOf(req)

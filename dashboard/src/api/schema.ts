@@ -10280,8 +10280,8 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
@@ -10363,6 +10363,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
@@ -10506,6 +10507,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             408: components["responses"]["408"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -10570,9 +10572,9 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            404: components["responses"]["404"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

@@ -26,7 +26,7 @@ async function get(path: string, more = {}): Promise<string> {
   return response.statusCode === 200 ? body : `${response.statusCode} ${JSON.parse(body).error}`
 }
 
-async function put(path: string, body: string | Buffer, more = {}): Promise<unknown> {
+async function put(path: string, body: string | Buffer, more = {}): Promise<any> {
   const response = await agentd.send('PUT', `/v1/file?${query(path, more)}`, { body })
   const answer = JSON.parse((await readAll(response)).toString())
   return response.statusCode === 200 ? answer : `${response.statusCode} ${answer.error}`
