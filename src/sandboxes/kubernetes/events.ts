@@ -36,20 +36,20 @@ type Follower = (signal: AbortSignal) => Promise<void>
 
 /** Started and ended: by what each pod was when it was seen before. */
 function followPods(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) => void): Follower {
-  /** The pods that run, by name. */
-  const running = new Map<string, { uid: string; agentId: string }>()
+  /** The uids of the pods that run, by name. */
+  const running = new Map<string, string>()
   const note = (pod: V1Pod, gone: boolean) => {
     const { name = '', uid = '', labels } = pod.metadata ?? {}
     const agentId = labels?.[AGENT_LABEL]
     if (!agentId || !isLabelled(owner, labels)) return
     const before = running.get(name)
     const runs = !gone && isRunning(pod)
-    if (before && (!runs || before.uid !== uid)) {
+    if (before && (!runs || before !== uid)) {
       running.delete(name)
       tell({ agentId, type: 'exited' })
     }
-    if (runs && before?.uid !== uid) {
-      running.set(name, { uid, agentId })
+    if (runs && before !== uid) {
+      running.set(name, uid)
       tell({ agentId, type: 'started' })
     }
     // Whether it ever ran was not seen.
@@ -58,17 +58,8 @@ function followPods(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) 
   const watched = watchedPods(cluster.namespace, { labelSelector: INSTANCE_LABEL })
   return async (signal) => {
     for await (const change of watchObjects(cluster, watched, signal)) {
-      if ('type' in change) {
-        note(change.object, change.type === 'DELETED')
-        continue
-      }
-      const names = new Set(change.all.map(({ metadata }) => metadata?.name))
-      for (const [name, { agentId }] of running) {
-        if (names.has(name)) continue
-        running.delete(name)
-        tell({ agentId, type: 'exited' })
-      }
-      for (const pod of change.all) note(pod, false)
+      if ('all' in change) for (const pod of change.all) note(pod, false)
+      else note(change.object, change.type === 'DELETED')
     }
   }
 }

@@ -22,23 +22,61 @@ export interface Watched<T extends KubernetesObject> {
   list(client: Client): Promise<KubernetesListObject<T>>
 }
 
-export type Change<T> = { all: T[] } | { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: T }
+interface ObjectChange<T> {
+  type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  object: T
+}
+
+export type Change<T> = { all: T[] } | ObjectChange<T>
 
 /**
- * Yields all objects, then each change, and all of them again where changes may have been missed.
- * @throws SandboxError when they cannot be listed; the signal's reason.
+ * Yields all objects, then each change. Where changes may have been missed it lists again: yields what is gone as DELETED,
+ * as it was seen last, then all objects.
+ * @throws SandboxError when the first list fails; the signal's reason.
  */
 export async function* watchObjects<T extends KubernetesObject>(
   cluster: Cluster,
   watched: Watched<T>,
   signal: AbortSignal,
 ): AsyncGenerator<Change<T>> {
+  const list = () => cluster.call(`list ${watched.path}`, { signal }, watched.list)
+  let all = await list()
+  /** By uid. */
+  const known = new Map<string, T>()
   for (;;) {
-    const { items, metadata } = await cluster.call(`list ${watched.path}`, { signal }, watched.list)
-    yield { all: items }
-    yield* follow(cluster, watched, metadata?.resourceVersion, signal)
+    const listed = new Set(all.items.map(uidOf))
+    for (const [uid, object] of known) {
+      if (listed.has(uid)) continue
+      known.delete(uid)
+      yield { type: 'DELETED', object }
+    }
+    for (const object of all.items) known.set(uidOf(object), object)
+    yield { all: all.items }
+    for await (const change of follow(cluster, watched, all.metadata?.resourceVersion, signal)) {
+      if (change.type === 'DELETED') known.delete(uidOf(change.object))
+      else known.set(uidOf(change.object), change.object)
+      yield change
+    }
+    all = await untilAnswered(list, signal)
   }
 }
+
+const uidOf = ({ metadata }: KubernetesObject) => metadata?.uid ?? ''
+
+async function untilAnswered<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let pause = FIRST_PAUSE_MS; ; pause = longer(pause)) {
+    try {
+      return await call()
+    } catch {
+      signal.throwIfAborted()
+    }
+    await rest(pause, signal)
+  }
+}
+
+const longer = (pause: number) => Math.min(2 * pause, LAST_PAUSE_MS)
+const rest = (pause: number, signal: AbortSignal) =>
+  sleep(pause * (0.5 + Math.random()), undefined, { signal })
 
 /** Goes on over connections that end, until a new list is due. */
 async function* follow<T extends KubernetesObject>(
@@ -46,7 +84,7 @@ async function* follow<T extends KubernetesObject>(
   watched: Watched<T>,
   from: string | undefined,
   signal: AbortSignal,
-): AsyncGenerator<Change<T>> {
+): AsyncGenerator<ObjectChange<T>> {
   const resync = performance.now() + RESYNC_MS
   let version = from
   let pause = FIRST_PAUSE_MS
@@ -59,14 +97,14 @@ async function* follow<T extends KubernetesObject>(
         }
         pause = FIRST_PAUSE_MS
         version = change.object.metadata?.resourceVersion
-        if (change.type !== 'BOOKMARK') yield change as Change<T>
+        if (change.type !== 'BOOKMARK') yield change as ObjectChange<T>
       }
     } catch (error) {
       signal.throwIfAborted()
       if (statusOf(error) === GONE) return
     }
-    await sleep(pause * (0.5 + Math.random()), undefined, { signal })
-    pause = Math.min(2 * pause, LAST_PAUSE_MS)
+    await rest(pause, signal)
+    pause = longer(pause)
   }
 }
 

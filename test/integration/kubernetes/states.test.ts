@@ -1,5 +1,8 @@
 /** What happens to an agent in a cluster, and how that is told. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { type KubernetesOptions, KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
 import { nameOf } from '../../../src/sandboxes/names.ts'
@@ -225,4 +228,75 @@ describe('a driver whose API server restarts', { skip: whyNotKubernetes }, () =>
       await ground.remove()
     }
   })
+  it('what ends while the driver is cut off is told when it is back, though the API server has forgotten it', async () => {
+    const ground = await makeGround()
+    const path = await makeBreakable(ground)
+    const runtime = new KubernetesRuntime(await newOptions(ground))
+    const listening = new AbortController()
+    const seen: SandboxEvent[] = []
+    const listener = (async () => {
+      for await (const event of runtime.events(listening)) seen.push(event)
+    })()
+    const told = (agentId: string, type: string) =>
+      until(`${type} is told`, () => seen.some((event) => event.agentId === agentId && event.type === type))
+    try {
+      const agentId = newAgent()
+      await runtime.create(specOf(agentId))
+      await runtime.start(agentId)
+      await told(agentId, 'started')
+      path.cut()
+      const objects = ['pod', 'configmap'].map((kind) => `${kind}/${nameOf(agentId)}`)
+      await kubectl('--namespace', ground.namespace, 'delete', '--grace-period=1', ...objects)
+      // A new one knows nothing of what came before it: 410.
+      await killPrograms('kube-apiserver')
+      await until('it is back', () => kubectl('get', '--raw', '/readyz').then(Boolean, () => false))
+      assert.deepEqual(seen.slice(1), [])
+      path.mend()
+      await told(agentId, 'exited')
+      await told(agentId, 'removed')
+    } finally {
+      listening.abort()
+      await listener
+      path.cut()
+      await ground.remove()
+    }
+  })
 })
+
+/** Leads the kubeconfig of a namespace through a TCP proxy that can be cut. */
+async function makeBreakable({ kubeconfig }: Ground) {
+  const config = JSON.parse(await readFile(kubeconfig, 'utf8')) as {
+    clusters: { cluster: Record<string, string> }[]
+  }
+  const { cluster } = config.clusters[0] as { cluster: Record<string, string> }
+  const { hostname, port } = new URL(cluster.server ?? '')
+  const sockets = new Set<Socket>()
+  let isCut = false
+  const server = createServer((socket) => {
+    const other = connect(Number(port), hostname)
+    for (const [from, to] of [
+      [socket, other],
+      [other, socket],
+    ] as const) {
+      sockets.add(from)
+      from.pipe(to)
+      from.on('error', () => {}).on('close', () => to.destroy())
+    }
+    if (isCut) socket.destroy()
+  })
+  server.unref().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  cluster.server = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  cluster['tls-server-name'] = 'kubernetes.default.svc'
+  await writeFile(kubeconfig, JSON.stringify(config))
+  return {
+    cut() {
+      isCut = true
+      for (const socket of sockets) socket.destroy()
+      sockets.clear()
+    },
+    mend() {
+      isCut = false
+    },
+  }
+}
