@@ -1,5 +1,5 @@
 /** The objects of an agent in a cluster, as they are made. */
-import type { V1ConfigMap, V1NetworkPolicy, V1PersistentVolumeClaim } from '@kubernetes/client-node'
+import type { V1ConfigMap, V1NetworkPolicy, V1PersistentVolumeClaim, V1Pod } from '@kubernetes/client-node'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { AGENT_LABEL, labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { hashOf, type SandboxSpec } from '../port.ts'
@@ -66,9 +66,9 @@ export function policyOf(
   }
 }
 
-/** What a pod of a check must not get past. */
-export const checkPolicy = (name: string): V1NetworkPolicy => ({
-  metadata: { name },
+/** The policy that a pod of a check must not get past. It is owned by the pod and named after its uid, as another pod may take the name of this one. */
+export const checkPolicyOf = ({ metadata: { name = '', uid = '' } = {} }: V1Pod): V1NetworkPolicy => ({
+  metadata: { name: `${name}-${uid}`, ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid }] },
   spec: {
     podSelector: { matchLabels: { [CHECK_LABEL]: name } },
     policyTypes: ['Ingress', 'Egress'],

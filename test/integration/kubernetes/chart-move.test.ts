@@ -25,7 +25,9 @@ const skip = whyNotKubernetes || withoutHelm || withoutS3 || (kuboBinary ? false
 const CID = 'bafkqaekimvwgy3zamzzg63jaijsxe5dibi'
 const BACKUPS = 's3://moves/berth'
 
-test('an agent that ran elsewhere goes on as a pod, with its home, token and content', { skip }, async (t) => {
+test('an agent that ran elsewhere goes on as a pod, with its home, token and content', {
+  skip,
+}, async (t) => {
   await loadBerthImages({ engines: true })
   await ensureEngines()
   const s3 = await startS3()

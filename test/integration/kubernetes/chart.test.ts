@@ -112,11 +112,11 @@ describe('a Berth in a cluster', { skip }, () => {
     assert.equal(snapshots[0].snapshotCid, snapshotCid)
   })
 
-  it('an agent in the cluster keeps its home through a restart', async () => {
+  it('an agent in the cluster whose pod is deleted starts again with its home', async () => {
     const before = await podOfAgent()
-    await client.ofAgent(agent, '/restart', {})
+    await kubectl('--namespace', AGENTS, 'delete', 'pod', `berth-${agent.agentId}`)
+    await until('it has another pod', async () => (await podOfAgent().catch(() => before)) !== before, 60_000)
     await client.running(agent)
-    assert.notEqual(await podOfAgent(), before)
     assert.match(JSON.stringify(await client.ofAgent(agent, '/files?path=workspace/note.txt')), /kept/)
     assert.match(await client.chat(agent, 'again'), /pong: .*again/)
   })
