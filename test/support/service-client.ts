@@ -83,14 +83,14 @@ export class ServiceClient {
   }
 
   /** Resolves once an agent runs. */
-  running({ agentId }: Pick<Agent, 'agentId'>): Promise<unknown> {
-    return until(
-      'the agent runs',
-      async () => {
-        const { agent } = (await this.call(`/v0/agents/${agentId}`)).body
-        return agent.status === 'running'
-      },
-      UP_MS,
-    )
+  async running({ agentId }: Pick<Agent, 'agentId'>): Promise<void> {
+    let last: Answer | undefined
+    const isRunning = async () => {
+      last = await this.call(`/v0/agents/${agentId}`)
+      return last.body.agent?.status === 'running'
+    }
+    await until('the agent runs', isRunning, UP_MS).catch((cause) => {
+      throw new Error(JSON.stringify(last), { cause })
+    })
   }
 }
