@@ -33,9 +33,10 @@ const BENCHMARKS: Record<string, Part[]> = {
   prisma: ['servers'],
   sizing: ['servers', 'kubo', 'docker', 'engines'],
   scale: ['servers'],
+  cluster: ['servers', 'kubo', 'docker', 'engines', 'cluster'],
 }
-/** It lasts, and has a page of its own: docs/scale.md. */
-const ONLY_BY_NAME = ['scale']
+/** These last; `scale` has a page of its own, docs/scale.md, and `cluster` takes a cluster. */
+const ONLY_BY_NAME = ['scale', 'cluster']
 const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 
 const { values: options, positionals } = parseArgs({

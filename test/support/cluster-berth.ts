@@ -19,7 +19,8 @@ import { cli, type RealParts, type Stack, startParts } from './stack.ts'
 
 /** On the node once {@link loadBerthImages} is done; `next` is the same under another name, to update to. */
 export const BERTH_IMAGE = { repository: 'berth.test/berth', tag: packageJson.version, next: 'next' } as const
-const ENGINE_IMAGE = 'berth.test/engine:{version}'
+/** The name of the engines' images. */
+export const ENGINE_IMAGE = 'berth.test/engine:{version}'
 const ROLES = ['web', 'worker', 'agent-proxy'] as const
 
 /** Puts the image of Berth on the node, and those of the engines; once for each start of the cluster and each change. */

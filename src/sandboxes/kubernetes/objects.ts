@@ -16,10 +16,17 @@ export interface ProxyPeers {
  * The record of a sandbox, which holds the pod that is to run. It owns pod and policy: they go with it.
  * @returns it with the hash of what it was made from.
  */
-export function recordOf(spec: SandboxSpec, instance: string, options: PodOptions): V1ConfigMap {
+export function recordOf(
+  spec: SandboxSpec,
+  instance: string,
+  options: PodOptions,
+  proxy: ProxyPeers,
+): V1ConfigMap {
   const labels = { ...labelsOf(instance, spec.agentId), [VERSION_LABEL]: spec.engineVersion }
   const pod = podOf(spec, options)
-  const labelled = { ...labels, [SPEC_LABEL]: hashOf({ pod }) }
+  // A connection that was open before its policy changed lives on, so another policy takes another pod.
+  const policy = policyOf(spec.agentId, instance, proxy, options.egressUrl)
+  const labelled = { ...labels, [SPEC_LABEL]: hashOf({ pod, policy }) }
   return {
     metadata: { name: nameOf(spec.agentId), labels: labelled },
     data: { pod: JSON.stringify({ ...pod, metadata: { name: nameOf(spec.agentId), labels: labelled } }) },

@@ -20,12 +20,12 @@ import {
 } from '../../support/cluster-berth.ts'
 import { enginesDir, ensureEngines } from '../../support/engines.ts'
 import { CHART, helm, withoutHelm } from '../../support/helm.ts'
-import { addresses, KUBECONFIG, kubectl, read, whyNotKubernetes } from '../../support/kubernetes.ts'
+import { addresses, KUBECONFIG, killPrograms, kubectl, read, whyNotKubernetes } from '../../support/kubernetes.ts'
 import { kuboBinary } from '../../support/kubo.ts'
 import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../../support/model.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { startRegistry, withoutRegistry } from '../../support/registry.ts'
-import { type Agent, ServiceClient } from '../../support/service-client.ts'
+import { type Agent, type Answer, ServiceClient } from '../../support/service-client.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const skip =
@@ -43,6 +43,12 @@ describe('a Berth in a cluster', { skip }, () => {
   const podOfAgent = () => read(AGENTS, `pod/berth-${agent.agentId}`, '.metadata.uid')
   const namesOf = async (namespace: string, kinds: string) =>
     (await kubectl('--namespace', namespace, 'get', kinds, '--output', 'name')).split('\n').filter(Boolean)
+
+  const nothingIsLeftOf = ({ agentId }: Agent) =>
+    until('its objects are gone', async () => {
+      const names = await namesOf(AGENTS, 'pods,configmaps,persistentvolumeclaims,networkpolicies')
+      return names.every((name) => !name.includes(agentId))
+    })
 
   before(async () => {
     await loadBerthImages({ engines: false })
@@ -133,13 +139,23 @@ describe('a Berth in a cluster', { skip }, () => {
     const failures: unknown[] = []
     let goesOn = true
     let count = 0
-    const asking = (async () => {
-      while (goesOn) {
-        const answer = await client.call(`/v0/agents/${agent.agentId}`).catch((error) => error)
-        if (answer.status === 200 && answer.body.agent.status === 'running') count++
-        else failures.push(answer)
-      }
-    })()
+    const path = `/v0/agents/${agent.agentId}`
+    const note = `${path}/files?path=workspace/note.txt`
+    // By web alone, through the agent proxy to agentd, and to the engine.
+    const ways: [call: () => Promise<Answer>, isGood: (answer: Answer) => boolean][] = [
+      [() => client.call(path), ({ body }) => body.agent.status === 'running'],
+      [() => client.call(note), ({ body }) => JSON.stringify(body).includes('kept')],
+      [() => client.call(`${path}/tasks`), ({ body }) => Array.isArray(body.tasks)],
+    ]
+    const asking = Promise.all(
+      ways.map(async ([call, isGood]) => {
+        while (goesOn) {
+          const answer = await call().catch((error) => error)
+          if (answer.status === 200 && isGood(answer)) count++
+          else failures.push(answer)
+        }
+      }),
+    )
     const release = ['berth', CHART, '--namespace', NAMESPACE, '--reuse-values', '--wait', '--timeout', '4m']
     await helm('upgrade', ...release, '--set-string', `image.tag=${BERTH_IMAGE.next}`).finally(() => {
       goesOn = false
@@ -148,20 +164,61 @@ describe('a Berth in a cluster', { skip }, () => {
     assert.deepEqual(failures, [])
     assert.ok(count > 20, `${count} requests`)
     for (const role of ['web', 'worker', 'agent-proxy']) {
-      const path = '.spec.template.spec.containers[0].image'
-      const image = await read(NAMESPACE, `deployment/berth-${role}`, path)
+      const image = await read(
+        NAMESPACE,
+        `deployment/berth-${role}`,
+        '.spec.template.spec.containers[0].image',
+      )
       assert.equal(image, `${BERTH_IMAGE.repository}:${BERTH_IMAGE.next}`)
     }
     assert.equal(await podOfAgent(), before)
     assert.match(await client.chat(agent, 'updated'), /pong: .*updated/)
   })
 
+  it('agents live on while a worker, an agent proxy and programs of the cluster are killed at each step', async () => {
+    const inBerth = ['--namespace', NAMESPACE]
+    const podsOf = async (role: string) => {
+      const pods = ['get', 'pods', `--selector=app.kubernetes.io/component=${role}`, '--output=name']
+      return (await kubectl(...inBerth, ...pods)).split('\n')
+    }
+    const killRole = async (role: string) => {
+      const [pod = ''] = await podsOf(role)
+      await kubectl(...inBerth, 'delete', pod, '--grace-period=0', '--force')
+    }
+    const victims = [
+      () => killRole('worker'),
+      () => killRole('agent-proxy'),
+      () => killPrograms('kubelet'),
+      () => killPrograms('etcd'),
+      () => killPrograms('kube-apiserver'),
+    ]
+    /** Kills them one after the other while two agents take the step. */
+    const underFire = async (steps: Promise<unknown>) => {
+      for (const kill of victims) await until('one is killed', () => kill().then(() => true), 120_000)
+      await steps
+    }
+    const pending = (path: string, method: string) => client.call(path, { method, ...(method === 'POST' && { json: {} }) })
+    const names = ['One', 'Two']
+    const made = await Promise.all(names.map((name) => client.call('/v0/agents', { json: { name } })))
+    const both: Agent[] = made.map(({ body }) => body.agent)
+    await underFire(Promise.all(both.map((one) => client.running(one))))
+    for (const one of both) assert.match(await client.chat(one, 'still there'), /pong: .*still there/)
+    const restarts = await Promise.all(both.map((one) => pending(`/v0/agents/${one.agentId}/restart`, 'POST')))
+    await underFire(Promise.all(restarts.map(({ body }) => client.ended(body.operation.id))))
+    for (const one of both) {
+      await client.running(one)
+      const pods = await namesOf(AGENTS, 'pods')
+      assert.equal(pods.filter((name) => name.includes(one.agentId)).length, 1)
+    }
+    const deletions = await Promise.all(both.map((one) => pending(`/v0/agents/${one.agentId}`, 'DELETE')))
+    await underFire(Promise.all(deletions.map(({ body }) => client.ended(body.operation.id))))
+    for (const one of both) await nothingIsLeftOf(one)
+    await client.running(agent)
+  })
+
   it('nothing is left of an agent that is deleted', async () => {
     await client.call(`/v0/agents/${agent.agentId}`, { method: 'DELETE' })
-    await until('its objects are gone', async () => {
-      const names = await namesOf(AGENTS, 'pods,configmaps,persistentvolumeclaims,networkpolicies')
-      return names.every((name) => !name.includes(agent.agentId))
-    })
+    await nothingIsLeftOf(agent)
   })
 
   it('an uninstall leaves the namespace of agents, and nothing else', async () => {
