@@ -7,9 +7,9 @@ import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Cluster } from '../../src/sandboxes/kubernetes/cluster.ts'
-import { KubernetesRuntime } from '../../src/sandboxes/kubernetes.ts'
 import { ownedBy } from '../../src/sandboxes/kubernetes/objects.ts'
 import { AGENT } from '../../src/sandboxes/kubernetes/pod-spec.ts'
+import { KubernetesRuntime } from '../../src/sandboxes/kubernetes.ts'
 import { AGENT_LABEL } from '../../src/sandboxes/names.ts'
 import { type Ground, makeGround, newOptions } from '../integration/kubernetes/subject.ts'
 import { newAgent, specOf } from '../integration/sandboxes/subject.ts'
@@ -189,7 +189,12 @@ async function fill(runtime: KubernetesRuntime, { namespace }: Ground, count: nu
     .map(({ metadata }: any) => ({
       apiVersion: 'v1',
       kind: 'Pod',
-      metadata: { name: metadata.name, namespace, labels: metadata.labels, ownerReferences: ownedBy({ metadata }) },
+      metadata: {
+        name: metadata.name,
+        namespace,
+        labels: metadata.labels,
+        ownerReferences: ownedBy({ metadata }),
+      },
       spec: {
         automountServiceAccountToken: false,
         securityContext: { runAsNonRoot: true, runAsUser: 65535, seccompProfile: { type: 'RuntimeDefault' } },

@@ -71,6 +71,19 @@ export class ServiceClient {
     return answer.body
   }
 
+  /** Resolves once an operation has succeeded. @throws when it ended otherwise. */
+  async succeeded(operationId: string): Promise<void> {
+    const ended = await until(
+      'the operation ends',
+      async () => {
+        const { data } = (await this.call(`/v0/operations/${operationId}`)).body
+        return ['succeeded', 'failed', 'canceled'].includes(data.state) && data
+      },
+      UP_MS,
+    )
+    assert.equal(ended.state, 'succeeded', JSON.stringify(ended))
+  }
+
   /** What an agent says to a message, by its own host. */
   async chat({ agentId, gatewayToken }: Agent, content: string): Promise<string> {
     const answer = await this.call('/v1/chat/completions', {

@@ -20,7 +20,14 @@ import {
 } from '../../support/cluster-berth.ts'
 import { enginesDir, ensureEngines } from '../../support/engines.ts'
 import { CHART, helm, withoutHelm } from '../../support/helm.ts'
-import { addresses, KUBECONFIG, killPrograms, kubectl, read, whyNotKubernetes } from '../../support/kubernetes.ts'
+import {
+  addresses,
+  KUBECONFIG,
+  killPrograms,
+  kubectl,
+  read,
+  whyNotKubernetes,
+} from '../../support/kubernetes.ts'
 import { kuboBinary } from '../../support/kubo.ts'
 import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../../support/model.ts'
 import { freePort, until } from '../../support/processes.ts'
@@ -32,6 +39,7 @@ const skip =
   whyNotKubernetes || withoutHelm || withoutRegistry || (kuboBinary ? false : 'needs BERTH_TEST_KUBO')
 const NAMESPACE = 'berth'
 const AGENTS = 'berth-agents'
+const AT_ONCE = { prefer: 'respond-async' }
 
 describe('a Berth in a cluster', { skip }, () => {
   let outside: Outside
@@ -197,21 +205,24 @@ describe('a Berth in a cluster', { skip }, () => {
       for (const kill of victims) await until('one is killed', () => kill().then(() => true), 120_000)
       await steps
     }
-    const pending = (path: string, method: string) => client.call(path, { method, ...(method === 'POST' && { json: {} }) })
+    const pending = (path: string, method: string) =>
+      client.call(path, { method, headers: AT_ONCE, ...(method === 'POST' && { json: {} }) })
     const names = ['One', 'Two']
     const made = await Promise.all(names.map((name) => client.call('/v0/agents', { json: { name } })))
     const both: Agent[] = made.map(({ body }) => body.agent)
     await underFire(Promise.all(both.map((one) => client.running(one))))
     for (const one of both) assert.match(await client.chat(one, 'still there'), /pong: .*still there/)
-    const restarts = await Promise.all(both.map((one) => pending(`/v0/agents/${one.agentId}/restart`, 'POST')))
-    await underFire(Promise.all(restarts.map(({ body }) => client.ended(body.operation.id))))
+    const restarts = await Promise.all(
+      both.map((one) => pending(`/v0/agents/${one.agentId}/restart`, 'POST')),
+    )
+    await underFire(Promise.all(restarts.map(({ body }) => client.succeeded(body.operation.id))))
     for (const one of both) {
       await client.running(one)
       const pods = await namesOf(AGENTS, 'pods')
       assert.equal(pods.filter((name) => name.includes(one.agentId)).length, 1)
     }
     const deletions = await Promise.all(both.map((one) => pending(`/v0/agents/${one.agentId}`, 'DELETE')))
-    await underFire(Promise.all(deletions.map(({ body }) => client.ended(body.operation.id))))
+    await underFire(Promise.all(deletions.map(({ body }) => client.succeeded(body.operation.id))))
     for (const one of both) await nothingIsLeftOf(one)
     await client.running(agent)
   })
