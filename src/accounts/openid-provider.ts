@@ -6,11 +6,11 @@ import type { Configuration } from 'openid-client'
 import type { Config } from '../config.ts'
 import { ApiError, ConfigError, unauthorized, unavailable } from '../errors.ts'
 
-/** What the provider says of itself is read again after this. */
+/** The provider's description of itself is read again after this. */
 const DISCOVERY_MS = 3_600_000
 const TIMEOUT_SECONDS = 10
 
-/** What the end of a sign-in is checked against. */
+/** Values against which the end of a sign-in is checked. */
 export interface Checks {
   state: string
   nonce: string

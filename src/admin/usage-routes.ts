@@ -7,7 +7,7 @@ import { type AdminServices, TAG } from './services.ts'
 const CACHE_MS = 2000
 const kept = z.object({ files: z.number(), bytes: z.number() })
 
-/** What the instance keeps in all; what each workspace does is in their list. */
+/** The totals of the instance; the list of workspaces has those of each. */
 export function usageRoutes({ pool }: AdminServices): Route[] {
   const read = shared(CACHE_MS, async () => {
     type Kept = { network: 'public' | 'private'; files: number; bytes: number }

@@ -22,7 +22,7 @@ export interface ListenerOptions {
     res: ServerResponse,
     detached: Detached | undefined,
   ): Promise<void>
-  /** Whether a client at this address may connect; without it everybody may. */
+  /** True for the address of a client that may connect; without this function every client may. */
   admits?(address: string): boolean
   /** Connections side by side. */
   connections: number

@@ -58,7 +58,7 @@ const name = text(100)
   )
   .meta({ format: 'agent-name' })
 
-/** What the owner says of an agent, under the same rules when it is made and when it is changed; each is a column. */
+/** Fields by which the owner describes an agent: the same rules for a new agent and for a change; each is a column. */
 export const names = z.object({
   name: name.describe('At most 100 characters, without control characters, line breaks and < > " ` \\.'),
   description: text(10_000).nullable(),

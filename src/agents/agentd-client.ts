@@ -52,7 +52,7 @@ export interface AgentdRequest {
   signal?: AbortSignal | undefined
 }
 
-/** What a request says of the connection that it needs; `program` is the port behind agentd, where it is not agentd itself. */
+/** The connection that a request needs; `program` is the port behind agentd, where it is not agentd itself. */
 type Connecting = RequestOptions & { agentId: string; program?: number | undefined }
 
 /** A connection that speaks WebSocket now. */

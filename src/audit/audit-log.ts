@@ -13,7 +13,7 @@ const MOST_LATE = 10_000
 
 interface Waiting {
   row: AuditRow
-  /** Whether it is written later where the database does not take it. */
+  /** The row may be written later, while the database takes none. */
   mayBeLate: boolean
   resolve(): void
   reject(error: unknown): void
@@ -78,7 +78,7 @@ export class AuditLog implements AuditSink {
       for (const { resolve } of waiting) resolve()
     } catch (error) {
       const isRefused = isRefusedValue(error)
-      // One that PostgreSQL does not take is refused alone.
+      // PostgreSQL refuses the whole statement for one row: each row is written alone, so that only that one is refused.
       if (isRefused && waiting.length > 1) {
         for (const one of waiting) await this.#write([one])
         return
