@@ -46,7 +46,7 @@ export function keptOf(names: string[], keep: Keep): Set<string> {
 export interface Pruned {
   /** Names of backups. */
   removed: string[]
-  /** Of blocks. */
+  /** Bytes of the blocks that were removed. */
   freedBytes: number
 }
 

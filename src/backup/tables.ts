@@ -132,7 +132,7 @@ export async function loadTables(
   contentOf: (table: string) => Readable,
   onTable: (name: string, rows: number) => void,
 ): Promise<void> {
-  // What is brought has not changed.
+  // Rows of a backup are no changes: the triggers make no events of them.
   await client.query("SET LOCAL berth.without_events = 'on'")
   const here = (await readTables(client)).map(({ name }) => name)
   const kept = ['_prisma_migrations', 'restore_under_way']

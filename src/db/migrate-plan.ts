@@ -1,6 +1,6 @@
 /**
- * What `migrate` would do to this database, and which tables it would lock. Nothing of Berth's is touched: the
- * migrations run on empty tables in a schema of their own, and PostgreSQL says which locks they took.
+ * The plan of `migrate`: what it would do to this database, and which tables it would lock. Nothing of Berth's is
+ * touched: the migrations run on empty tables in a schema of their own, and PostgreSQL says which locks they took.
  */
 import { lockSession } from './advisory-locks.ts'
 import { type Migration, readMigrations } from './migrations.ts'

@@ -169,7 +169,7 @@ async function removeSubvolumes(mount: string, path: string): Promise<void> {
       const found = await btrfs('inspect-internal', 'subvolid-resolve', id, mount).catch(() => '')
       if (!found.startsWith(`${path}/`)) continue
       await makeWritable(join(mount, found.replace(/\n$/, '')))
-      // One that has others in it has its turn after them.
+      // A subvolume with others in it cannot be deleted before them: the next round takes it.
       await btrfs('subvolume', 'delete', '--subvolid', id, mount).then(
         () => removed++,
         () => {},

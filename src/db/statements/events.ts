@@ -19,7 +19,7 @@ export type EventRow = Row<typeof columns>
 const EVENT = `id::text, type, created_at AS "createdAt", workspace_id AS "workspaceId", resource_type AS "resourceType",
   resource_id AS "resourceId", data`
 
-/** Whether an event waits for its id. */
+/** True while an event waits for its id. */
 export const isEventPending = statement({
   name: 'event-pending',
   parameters: [],
