@@ -206,7 +206,7 @@ interface GroupOwner {
   network: Network
 }
 
-/** Whether a group is there, and belongs to the owner. */
+/** True for a group that exists and belongs to the owner. */
 export async function hasGroup(
   prisma: PrismaClient,
   { workspaceId, network }: GroupOwner,

@@ -77,7 +77,7 @@ interface Address {
   token: string
 }
 
-/** Whether a request that creates something begins a resumable upload. */
+/** True for a creating request that begins a resumable upload. */
 export const isResumable = ({ headers }: Request): boolean =>
   headers['upload-length'] !== undefined || headers['upload-defer-length'] !== undefined
 
