@@ -24,7 +24,7 @@ const CACHE_MS = 2000
 export interface Check {
   /** May throw: then the part does not answer. */
   find(): Promise<Finding> | Finding
-  /** Whether the process cannot do its work without the part. */
+  /** The process cannot do its work without the part. */
   essential?: boolean
 }
 

@@ -17,7 +17,7 @@ import { parseReference } from './oci/reference.ts'
 import { Registry } from './oci/registry.ts'
 
 const AGENTD = fileURLToPath(new URL('../../agentd', import.meta.url))
-/** What the base brings: these in one of the folders of programs, the user `node`, and certificates. */
+/** Requirements of the base: these programs in one of the folders below, the user `node`, and certificates. */
 const TOOLS = ['node', 'bash', 'curl', 'git', 'tini']
 const PROGRAMS = ['usr/local/bin', 'usr/bin', 'bin', 'usr/local/sbin', 'usr/sbin', 'sbin']
 const CERTIFICATES = 'etc/ssl/certs/ca-certificates.crt'
@@ -33,7 +33,7 @@ export interface ClusterImageOptions {
   architecture: Architecture
   /** The image's name. */
   name: string
-  /** Whether it goes into the registry of its name, or into an archive at this path. */
+  /** The image goes into the registry of its name, or into an archive at this path. */
   to: 'registry' | { archive: string }
   /** Gets what is done, line by line. */
   onLine?: ((line: string) => void) | undefined
@@ -51,7 +51,7 @@ export async function buildClusterImage(options: ClusterImageOptions): Promise<s
   await mkdir(enginesDir, { recursive: true })
   return withLock(enginesLock(enginesDir), options, async () => {
     const draft = join(enginesDir, '.image')
-    // Of processes that died: one holds the lock at a time.
+    // Drafts of processes that died: one process holds the lock at a time, so no draft is in use.
     await removeLeftovers(draft, 0)
     const dir = temporaryName(draft)
     await mkdir(dir)

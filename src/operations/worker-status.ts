@@ -36,7 +36,7 @@ export class WorkerStatus {
     ipfsPrivate: IpfsStatus
     /** The worker's parts, as its own /readyz has them. */
     parts: Record<string, Part>
-    /** Of Berth. */
+    /** The version of Berth. */
     version: string
   }): Promise<void> {
     const { id, concurrency, ipfs, ipfsPrivate, parts, version } = worker

@@ -18,7 +18,7 @@ export interface Entry {
   name: string
   /** The content of a file; without it and without `link` it is a folder. */
   content?: Buffer
-  /** What a symbolic link leads to. */
+  /** The target of a symbolic link. */
   link?: string
   isExecutable?: boolean
 }
