@@ -285,7 +285,7 @@ export class DockerRuntime implements SandboxRuntime {
     return bridge?.IPAM?.Config?.[0]?.Gateway ?? null
   }
 
-  /** Whether engine images can be built: the base image is there, or can be pulled. @throws SandboxError */
+  /** True where engine images can be built: the base image is there, or can be pulled. @throws SandboxError */
   canBuild(): Promise<boolean> {
     return this.#engine.call('look for the base image', { ms: SLOW_MS }, (docker, abortSignal) =>
       canBuild(docker, this.#options.baseImage, abortSignal),

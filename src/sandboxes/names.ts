@@ -23,7 +23,7 @@ export const LABELLED = { label: [INSTANCE_LABEL] }
 
 type Labels = Record<string, string> | null | undefined
 
-/** Whether a thing of an agent that is known to be the owner's has a label of the owner's. */
+/** True for labels that name the owner, or one of its former labels. */
 export function isLabelled({ instance, former }: Owner, labels: Labels): boolean {
   const label = labels?.[INSTANCE_LABEL]
   return label !== undefined && (label === instance || former.includes(label))

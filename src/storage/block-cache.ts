@@ -9,7 +9,7 @@ const BLOCK_BYTES = 128 * 1024
 const CACHE_BYTES = 16 * 1024 * 1024
 /** Most parts of a file that are asked for one by one: a range of a megabyte is in two blocks of the profile. */
 const PARTS = 3
-/** What a block takes beside its bytes, about. */
+/** Memory of a block beside its bytes, about. */
 const ENTRY_BYTES = 512
 
 /**

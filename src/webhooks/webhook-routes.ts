@@ -35,7 +35,7 @@ const params = z.object({ id: pathId })
 const deliveryParams = z.object({ id: pathId, deliveryId: pathId })
 
 const families = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`))]
-/** What `events` may have: a type, all of one sort, or all there are. */
+/** Values of `events`: a type, all of one sort, or all there are. */
 const PATTERNS = ['*', ...families, ...EVENT_TYPES] as const
 const STATES = ['pending', 'delivered', 'failed'] as const
 

@@ -111,7 +111,7 @@ export function changeWebhook(
   })
 }
 
-/** What still waits is not sent. @throws ApiError 404 */
+/** Deletes a webhook; deliveries that still wait are not sent. @throws ApiError 404 */
 export function deleteWebhook(prisma: PrismaClient, workspaceId: string, id: string): Promise<void> {
   return inTransaction(prisma, async (tx) => {
     const { count } = await tx.webhook.deleteMany({ where: { id, workspaceId } })

@@ -27,7 +27,7 @@ const BRIDGE_NAME = 'com.docker.network.bridge.name'
 export interface AgentNetwork extends Subnet {
   /** Docker's. */
   id: string
-  /** Whether the network is as it would be made now, by label and by bridge. */
+  /** The network is as it would be made now, by label and by bridge. */
   current: boolean
 }
 

@@ -22,9 +22,9 @@ export interface ContainerOptions {
   image: { name: string; id: string }
   network: Subnet
   egressPort: number
-  /** Whether to run the container under gVisor. */
+  /** The container runs under gVisor. */
   runsc: boolean
-  /** Whether the file system keeps its home below the limit. */
+  /** The file system keeps its home below the limit. */
   hardLimit: boolean
 }
 

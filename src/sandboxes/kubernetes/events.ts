@@ -52,7 +52,7 @@ function followPods(cluster: Cluster, owner: Owner, tell: (event: SandboxEvent) 
       running.set(name, uid)
       tell({ agentId, type: 'started' })
     }
-    // Whether it ever ran was not seen.
+    // Nobody saw whether the pod ever ran.
     if (!before && !runs && (gone || pod.status?.phase === 'Failed')) tell({ agentId, type: 'exited' })
   }
   const watched = watchedPods(cluster.namespace, { labelSelector: INSTANCE_LABEL })

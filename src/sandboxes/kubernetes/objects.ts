@@ -66,7 +66,7 @@ export function policyOf(
   }
 }
 
-/** What a pod of a check must not get past. */
+/** The policy that shuts the pod of a check off from everything. */
 export const checkPolicy = (name: string): V1NetworkPolicy => ({
   metadata: { name },
   spec: {

@@ -15,7 +15,7 @@ const TMP_BYTES = 512 * 1024 * 1024
 const STOP_SECONDS = 10
 /** The volume's own root may have folders of its file system. */
 const HOME_FOLDER = 'home'
-/** What the container writes beside its volumes, its log: at most, and reserved. */
+/** Space for what the container writes beside its volumes, which is its log: at most, and reserved. */
 const SCRATCH = { limit: '256Mi', request: '16Mi' }
 /** Label of what finds out whether the network is shut. */
 export const CHECK_LABEL = 'berth.check'
@@ -46,13 +46,13 @@ export interface PodOptions {
   requestPercent: number
   /** The agent proxy's egress as agents reach it. */
   egressUrl: string
-  /** Whether agents start although no NetworkPolicy is enforced. */
+  /** Agents start although no NetworkPolicy is enforced. */
   openNetwork: boolean
   /** How long the network may take to enforce a policy. */
   guardSeconds: number
 }
 
-/** What runs in an agent's pod; its names are the record's. */
+/** The pod of an agent; its names are the record's. */
 export function podOf(spec: SandboxSpec, options: PodOptions): V1Pod {
   const { agentId, engineVersion } = spec
   const image = engineImageReference(options.image, engineVersion)
@@ -131,7 +131,7 @@ const WALLS = {
   seccompProfile: { type: 'RuntimeDefault' },
 }
 
-/** What all pods of agents have, whatever runs in them. */
+/** The placement and account that all pods of agents have, whatever runs in them. */
 function placement({ account, runtimeClass, pullSecrets, nodeSelector, tolerations }: PodOptions) {
   return {
     serviceAccountName: account,

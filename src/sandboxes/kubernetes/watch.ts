@@ -15,7 +15,7 @@ const LAST_PAUSE_MS = 5000
 const GONE = 410
 
 export interface Watched<T extends KubernetesObject> {
-  /** Of the API server, below which the objects are. */
+  /** The path of the API server below which the objects are. */
   path: string
   labelSelector?: string
   fieldSelector?: string

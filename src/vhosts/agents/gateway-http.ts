@@ -76,7 +76,7 @@ function picked({ headers }: IncomingMessage, names: RegExp): Record<string, str
   return Object.fromEntries(kept) as Record<string, string>
 }
 
-/** Whether agentd itself may have answered, where the gateway could not. */
+/** True for an answer that may be agentd's own, where the gateway could not answer. */
 function mayBeAgentd({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 400 && Number(headers['content-length']) <= ERROR_BYTES
 }

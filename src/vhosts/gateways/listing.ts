@@ -23,7 +23,7 @@ interface ListingLinks {
   paths: string
   /** The query of every link. */
   query: URLSearchParams
-  /** Whether each entry has an address by its own CID as well. */
+  /** Each entry has an address by its own CID as well. */
   byCid: boolean
 }
 

@@ -11,7 +11,7 @@ const MAX_IMAGE_BYTES = 1_048_576
 
 export interface ImageCacheOptions {
   folder: string
-  /** Of all files together, and for each process that shares the folder a tenth more at times; 0 for no cache. */
+  /** Bytes of all files together, and for each process that shares the folder a tenth more at times; 0 for no cache. */
   maxBytes: number
   disk: DiskReserve
   log: Logger

@@ -7,7 +7,7 @@ export interface Size {
 }
 
 export interface Plan {
-  /** Of the image that leaves. */
+  /** The size of the image that leaves. */
   frame: Size
   /** To which the whole source is scaled: with `pad` smaller than the frame, with `cover` and `crop` larger. */
   scaled: Size

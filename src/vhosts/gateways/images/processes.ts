@@ -27,7 +27,7 @@ export interface ImageLimits {
   processes: number
   /** Longest time of one, and longest wait for its turn. */
   seconds: number
-  /** Of a source, all frames together. */
+  /** Most pixels of a source, all frames together. */
   maxPixels: number
 }
 
