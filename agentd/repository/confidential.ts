@@ -9,7 +9,7 @@ const SHORTEST_VALUE = 8
 const NAMES = /^(\.env(\..+)?|.+\.key|.+\.pem|secrets.*)$/
 const EXAMPLE = '.env.example'
 
-/** Whether a path, as git writes it, must stay out of commits. */
+/** True for a path, as git writes it, that must stay out of commits. */
 export function isConfidential(path: string): boolean {
   return path.split('/').some((name) => NAMES.test(name) && name !== EXAMPLE)
 }
@@ -36,7 +36,7 @@ export class SecretScan {
     this.#longest = Math.max(0, ...this.#needles.map(({ length }) => length))
   }
 
-  /** Whether there is no text to look for. */
+  /** There is no text to look for. */
   get isEmpty(): boolean {
     return this.#needles.length === 0
   }

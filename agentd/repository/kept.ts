@@ -17,7 +17,7 @@ export const keptRef = (commit: string): string => `${FOLDER}${Date.now()}-${com
 /** A folder that is there from before refs are dropped until what they kept is collected. */
 const mark = ({ dir }: Git) => join(dir, 'berth-collect')
 
-/** What is to be done about refs, as lines of `git update-ref --stdin`; none where nothing is. @throws GitError */
+/** Changes of refs that are due, as lines of `git update-ref --stdin`; an empty list where none are. @throws GitError */
 export async function planForgetting(git: Git): Promise<string[]> {
   const format = '--format=%(refname) %(objectname)'
   const refs = (await git.line(['for-each-ref', format, FOLDER])).split('\n').filter(Boolean)
@@ -40,7 +40,7 @@ export async function planForgetting(git: Git): Promise<string[]> {
   ]
 }
 
-/** Whether refs were dropped and what they alone kept may still be there. */
+/** True after refs were dropped, while the objects that only they kept may still be there. */
 export const isCollectionDue = async (git: Git): Promise<boolean> =>
   (await lstat(mark(git)).catch(() => undefined)) !== undefined
 
@@ -56,7 +56,7 @@ export async function forget(git: Git, plan: string[]): Promise<void> {
  * @throws GitError
  */
 export async function collect(git: Git): Promise<void> {
-  // Of the agent's further working trees git knows nothing here: it would drop what they have staged.
+  // Git does not know the agent's further working trees here, and would drop what they have staged.
   const trees = await readdir(join(git.dir, 'worktrees')).catch(() => [])
   if (trees.length > 0) return
   await takeIndex(git)

@@ -73,7 +73,7 @@ export async function writeObjects<T>(git: Git, write: () => Promise<T>): Promis
   }
 }
 
-/** Whether git takes the repository's HEAD for one. */
+/** True for a repository whose HEAD git accepts. */
 async function hasHead(git: Git): Promise<boolean> {
   const path = join(git.dir, 'HEAD')
   const stats = await lstat(path).catch(() => undefined)

@@ -1,4 +1,4 @@
-/** What was kept aside is dropped in time and collected, on a real repository. */
+/** Commits that were kept aside are dropped in time and collected, on a real repository. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'

@@ -30,7 +30,7 @@ export interface Outcome {
   response: string | null
   /** Why it failed; null where it did not. */
   error: string | null
-  /** Whether the target gave no answer, or one that says that it is not well. */
+  /** The target gave no answer, or one that says that it is not well. */
   isSilent: boolean
 }
 
