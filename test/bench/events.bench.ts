@@ -182,7 +182,7 @@ async function writeAll(write: Followed['write'], seconds: number): Promise<void
   await Promise.all(writes)
 }
 
-/** What the readers have had, when all of them have had so many events. */
+/** The latencies of the readers, once all of them have had so many events. */
 async function taken(readers: Worker, events: number): Promise<number[]> {
   const all: number[] = []
   await until(`all readers have had ${events} events`, async () => {

@@ -50,7 +50,7 @@ before(async () => {
   await writeFile(lookup, resolver)
 })
 
-/** What ran, and went as it should. */
+/** Calls that ran, and went as they should. */
 const calls: string[] = []
 
 interface Ran {

@@ -1,4 +1,4 @@
-/** What alerts and the dashboard ask for is there: each of their metrics, with its labels, in the answer of a running role. */
+/** Metrics that alerts and the dashboard ask for: each is there, with its labels, in the answer of a running role. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'

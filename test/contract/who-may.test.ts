@@ -47,9 +47,9 @@ const KEYS_ONLY = [
   ...['addSkill', 'addSkillVersion', 'deleteSkill'],
   ...['updateTemplate', 'archiveTemplate', 'cancelOperation', 'deleteFile'],
 ]
-/** What the platform skill asks for beyond its agent: with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
+/** Routes beyond its agent that the platform skill asks for: with BERTH_PLATFORM_TOKEN_SCOPE=workspace alone. */
 const WIDENED = ['createAgent', 'createSecret', 'installHubSkill', 'createTemplate']
-/** What it asks for its own agent, with that setting alone. */
+/** The route for its own agent that the platform skill may call with that setting alone. */
 const WIDENED_OWN = 'attachSecrets'
 const OF_AGENTS = ['gateway', 'platform', 'wide', 'other agent']
 

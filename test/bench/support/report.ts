@@ -1,4 +1,4 @@
-/** What a benchmark found, and how it is shown. */
+/** Results of benchmarks, and how they are shown. */
 import { styleText } from 'node:util'
 
 export interface Result {

@@ -310,7 +310,7 @@ describe('a custom domain', () => {
     assertError(await free.add({ customDomain: customDomain() }), 403, plan)
     assertError(await free.challenge(customDomain()), 403, plan)
     assert.equal((await free.add({ subdomain: subdomain() })).status, 200)
-    // What is no domain is 400 on every plan.
+    // A host that is no domain is 400 on every plan.
     assertError(await free.add({ customDomain: 'localhost' }), 400, /^customDomain/)
   })
 })

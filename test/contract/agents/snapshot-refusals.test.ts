@@ -1,4 +1,4 @@
-/** What a sync or a reset answers that could not reach IPFS (contract 7.1). */
+/** Answers of a sync or a reset that could not reach IPFS (contract 7.1). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'

@@ -118,7 +118,7 @@ describe('creating an agent', () => {
     for (const reply of replies) if (reply.status !== 201) assertError(reply, 403, 'Agent limit reached')
     const list = (await free.get(AGENTS)).body
     assert.deepEqual([list.agents.length, list.agentLimit], [1, 1])
-    // One that is deleted makes room at once.
+    // A deleted agent makes room at once.
     const first = await free.delete(`${AGENTS}/${made[0]?.body.agent.agentId}`, AT_ONCE)
     assert.ok([200, 202].includes(first.status))
     const next = await free.post(AGENTS, { name: 'next' }, AT_ONCE)

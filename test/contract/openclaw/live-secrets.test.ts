@@ -21,7 +21,7 @@ const isSynced = async (id: string): Promise<boolean> => {
   const { body } = await api.get(`${agent.path}/secrets`)
   return body.secrets.find((secret: { id: string }) => secret.id === id)?.synced
 }
-/** What a command of the agent sees. */
+/** The value of a variable, as a command of the agent sees it. */
 const variable = async (name: string): Promise<string> => {
   const { status, body } = await api.post(`${agent.path}/console/exec`, { command: `printenv ${name}` })
   assert.equal(status, 200, JSON.stringify(body))
