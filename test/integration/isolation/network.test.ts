@@ -1,6 +1,6 @@
 /**
- * What an agent in Docker reaches of the machine, of Berth and of other agents, tried from inside while a whole Berth
- * runs beside it. `sandboxes/docker-walls.test.ts` has the walls of the container itself.
+ * The network of an agent in Docker, tried from inside while a whole Berth runs beside it: what it reaches of the
+ * machine, of Berth and of other agents. `sandboxes/docker-walls.test.ts` has the walls of the container itself.
  */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'

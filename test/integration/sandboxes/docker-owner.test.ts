@@ -21,7 +21,7 @@ import { docker } from '../../support/docker.ts'
 import { cleanUp, newOptions, ownerOf, whyNotDocker } from './docker-subject.ts'
 import { newAgent, specOf } from './subject.ts'
 
-/** What the compose file of 0.1.0 labelled everything with. */
+/** The label that the compose file of 0.1.0 put on everything. */
 const LEGACY = 'berth'
 
 const insertAgent = (pool: Pool, agentId: string) => insertAgentRow(pool, { agentId, workspaceId: uuidv7() })

@@ -1,4 +1,4 @@
-/** What an agent in Docker finds around itself, seen from inside. */
+/** The walls of an agent in Docker, seen from inside. */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -26,7 +26,7 @@ const { signal } = new AbortController()
 describe("a Kubo that is Berth's own", { skip }, () => {
   let kubo: KuboNode
   let database: TestDatabase
-  /** Of two processes. */
+  /** Storages as two processes open them. */
   let storage: Storage
   let other: Storage
   before(async () => {

@@ -333,7 +333,7 @@ describe('kubo', { skip }, () => {
     kubo.pause()
     try {
       const patient = AbortSignal.timeout(60_000)
-      // Of both ways to Kubo, see `kubo/stream.ts`.
+      // Calls by both ways to Kubo, see `kubo/stream.ts`.
       await Promise.all([
         assert.rejects(storage.stat(cid, { signal: patient }), failsWith('unavailable')),
         assert.rejects(storage.isPinned(cid, { signal: patient }), failsWith('unavailable')),

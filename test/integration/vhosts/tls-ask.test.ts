@@ -1,4 +1,4 @@
-/** What a TLS proxy is told of names: yes for those that Berth serves now, and for no others. */
+/** Answers to a TLS proxy about names: yes for those that Berth serves now, and for no others. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ const settings = {
   BERTH_AGENT_DOMAIN: 'agents.example.test',
   BERTH_APP_DOMAIN: 'apps.example.test',
 }
-/** Of four contents: kept, swapped to the first, of another workspace, and of nobody. */
+/** CIDs of four contents: kept, swapped to the first, of another workspace, and of nobody. */
 const [KEPT, SWAPPED, FOREIGN, NOBODYS] = ['kept', 'swapped', 'foreign', 'none'].map((text) =>
   CID.createV1(raw.code, identity.digest(Buffer.from(text))).toString(),
 ) as [string, string, string, string]
